@@ -34,11 +34,11 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 
 from benchmarks.forty_sessions import ROOT, Visitor, memory_mb
-from topox_core.labs.draws import seed_of
 from topox_core.labs.folder import answers_in
+from topox_core.labs.generators.generator import seed_of
 from topox_core.labs.keys import given_table
-from topox_core.labs.ready_labs import lab_of
-from topox_core.labs.texts_in import texts_in
+from topox_core.labs.lab import texts_in
+from topox_core.labs.lab_file import lab_of
 
 COURSE, WORD = "LOAD-40", "abcdef"
 GOAL_S, WORST_S, TALLY_S, MAX_MB = 2.0, 8.0, 1.0, 2_500.0

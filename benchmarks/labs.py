@@ -14,7 +14,7 @@ from topox_core.labs.answers_file import dump_answers
 from topox_core.labs.folder import grade_folder
 from topox_core.labs.grading import score
 from topox_core.labs.keys import key_of
-from topox_core.labs.ready_labs import ready_labs
+from topox_core.labs.lab_file import ready_labs
 from topox_core.labs.student import attempt, begin, give_up, lock
 
 STUDENTS = 40

@@ -11,10 +11,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import geometric_mean
 
 from benchmarks.document_parts import add_options, deliver
 from topox_core.papers.catalogue import card_named
-from topox_core.papers.rows import TREND, Row, geometric_mean
+from topox_core.papers.rows import TREND, Row
 from topox_core.papers.table_iii_runs import TABLE, Printed, ours, topoopt_ms
 from topox_core.runs.stopping import never
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from topox_core.runs.executor import LocalExecutor
 from topox_core.studies.ready import rounds_record
-from topox_core.studies.study_file import study_of
+from topox_core.studies.study import study_of
 from topox_core.studies.study_run import StudyRun, plan_of
 from topox_core.tdm.algorithms.catalogue import BASELINE, DEFAULT_ALGORITHMS
 from topox_core.tdm.mixes.deployment import CONTEXTS, JOBS, SetUp, deploy

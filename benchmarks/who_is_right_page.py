@@ -13,10 +13,15 @@ import time
 from collections.abc import Sequence
 
 from benchmarks.document_parts import add_options, deliver
-from topox_core.claims.cells import JOBS, Cell, cells_of
-from topox_core.claims.claims import CLAIMS, argument, tried
-from topox_core.claims.report import crossing_words, measured_words, verdict_words
-from topox_core.claims.rivals_run import rivals_run
+from topox_core.claims.cells import JOBS, Cell, cells_of, rivals_run
+from topox_core.claims.claims import (
+    CLAIMS,
+    argument,
+    crossing_words,
+    measured_words,
+    tried,
+    verdict_words,
+)
 from topox_core.runs.run import finish
 
 ALL = "claims"

@@ -15,10 +15,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from topox_core.claims.rivals_run import POINTS, rivals_run  # noqa: E402
+from topox_core.claims.cells import POINTS, rivals_run  # noqa: E402
 from topox_core.fabrics.scheduled import schedule  # noqa: E402
-from topox_core.papers.catalogue import CARDS  # noqa: E402
-from topox_core.papers.every_card import CardStep, run_cards  # noqa: E402
+from topox_core.papers.catalogue import (  # noqa: E402
+    CARDS,
+    CardStep,
+    run_cards,
+)
 from topox_core.papers.kept_answers import SHIPPED, to_record  # noqa: E402
 from topox_core.runs.run import finish  # noqa: E402
 from topox_core.runs.stopping import never  # noqa: E402

@@ -423,7 +423,7 @@ def run_study(
     -------
     StudyResult
         ``rows`` in the order of the design, each with its ``point`` and ``measures``;
-        :func:`topox_core.studies.table.records` makes a flat table of them.
+        :func:`topox_core.studies.slices.records` makes a flat table of them.
 
     Raises
     ------

@@ -104,6 +104,15 @@ def errors_in_file(file: str = "", item: str = "") -> Iterator[None]:
         raise error.in_file(file, item) from None
 
 
+@contextmanager
+def errors_at(file: str = "", item: str = "", field: str = "") -> Iterator[None]:
+    """Name another place in bad input: file and item as given, its own field unless one is given."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(error.problem, file=file, item=item, field=field or error.field) from None
+
+
 def shown(value: object, most: int = 60) -> str:
     """Return ``value`` as one short printable piece of an error line."""
     # Only scalars are written out: writing a list could take as much memory and depth as reading it

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from topox_core.labs import texts_in
+from topox_core.labs import lab
 
 # What is no word: a place to be filled in, a tag, a hard space.
 _KEPT = re.compile(r"(\{[^}]*\}|<[^>]*>|&\w+;)")
@@ -39,8 +39,8 @@ def main() -> None:
     """Serve."""
     from streamlit.web import cli
 
-    read = texts_in._read
-    texts_in._read = lambda path: longer_texts(read(path))
+    read = lab._read
+    lab._read = lambda path: longer_texts(read(path))
     app = Path(__file__).resolve().parents[2] / "app.py"
     sys.argv = ["streamlit", "run", str(app), *sys.argv[1:]]
     cli.main()

@@ -13,7 +13,7 @@ from tests.labs_answered import LABS, at, solved
 from tests.patience import wait_until
 from topox_core.labs.answers_file import dump_answers, is_signed, load_answers
 from topox_core.labs.class_folder import APART, ClassFolder
-from topox_core.labs.draws import seed_of
+from topox_core.labs.generators.generator import seed_of
 from topox_core.labs.student import begin, lock
 from topox_ui.classroom.session_limit import WRONG_OF_ONE
 

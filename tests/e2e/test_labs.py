@@ -11,10 +11,10 @@ from tests.e2e.conftest import NewTab
 from tests.e2e.tab import Tab, saved
 from tests.labs_answered import EXPLANATION, answered, right
 from topox_core.labs.answers_file import dump_answers, load_answers
-from topox_core.labs.draws import seed_of
+from topox_core.labs.generators.generator import seed_of
 from topox_core.labs.grading import grade
 from topox_core.labs.lab import Lab
-from topox_core.labs.ready_labs import ready_labs
+from topox_core.labs.lab_file import ready_labs
 
 pytestmark = pytest.mark.browser
 LABS = ready_labs()

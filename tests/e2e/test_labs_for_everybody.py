@@ -11,8 +11,7 @@ from tests.e2e.conftest import NewTab, free_port, serving
 from tests.e2e.page_checks import at_rest, cut, findings, what_stays
 from tests.e2e.tab import LAPTOP, Tab
 from tests.e2e.test_labs import LABS, go_on_from, open_lab
-from topox_core.labs.lab import Lab
-from topox_core.labs.texts_in import BASE, texts_in
+from topox_core.labs.lab import BASE, Lab, texts_in
 from topox_core.labs.tour import SCREENS
 
 pytestmark = [pytest.mark.long, pytest.mark.browser]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from topox_core.labs.ready_labs import ready_labs
+from topox_core.labs.lab_file import ready_labs
 from topox_core.labs.worksheet import worksheets
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]

@@ -10,7 +10,13 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from topox_core.traces.chakra_wire import COLLECTIVE, COMPUTE, METADATA, global_metadata, node_bytes
+from topox_core.traces.chakra_nodes import (
+    COLLECTIVE,
+    COMPUTE,
+    METADATA,
+    global_metadata,
+    node_bytes,
+)
 
 
 def event(

@@ -31,7 +31,7 @@ from topox_core.schedule.psplib import read_psplib
 from topox_core.strategy.strategy import load_strategy
 from topox_core.tdm.model.jobs_file import load_jobs
 from topox_core.traces.chakra_in import import_chakra
-from topox_core.traces.chakra_wire import (
+from topox_core.traces.chakra_nodes import (
     COLLECTIVE,
     COMPUTE,
     RECEIVE,
@@ -41,10 +41,10 @@ from topox_core.traces.chakra_wire import (
 )
 from topox_core.traces.importing import import_kineto
 from topox_core.traces.network import read_network
-from topox_core.traces.perfetto_in import windows_of_trace
 from topox_core.traces.recorded_run import read_host_trace
 from topox_core.traces.source import ImportSettings, Source
 from topox_core.traces.text_workload import import_text
+from topox_core.traces.windows import windows_of_trace
 from topox_core.training.job_file import load_job
 from topox_core.training.measurements import CALIBRATION_FILE, read_measured
 from topox_core.workloads.catalogue import generate

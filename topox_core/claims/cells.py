@@ -1,8 +1,11 @@
-"""The table of all six studies: what every fabric takes at one job, number and speed of ports, and delay."""
+"""The six studies, one after the other, and their table: what every fabric takes at one job, ports, speed and delay."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import concurrent.futures
+import gzip
+import json
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -10,12 +13,25 @@ from typing import Literal
 
 from topox_core.fabrics.compare import same_time, ties
 from topox_core.fabrics.registry import FABRICS, PAYS_DELAY
-from topox_core.studies.point_rows import PLANNED
-from topox_core.studies.study import Study
-from topox_core.studies.study_file import load_study
-from topox_core.studies.study_run import StudyResult
+from topox_core.library.run_library import RunLibrary
+from topox_core.runs.identity import code_version
+from topox_core.runs.in_turn import RunsInTurn
+from topox_core.studies.study import Study, load_study
+from topox_core.studies.study_run import (
+    PLANNED,
+    PointRow,
+    Step,
+    StudyPlan,
+    StudyResult,
+    chains,
+    known_rows,
+    plan_of,
+    steps_run,
+    with_harder_plans,
+)
 
 FOLDER = Path(__file__).with_name("studies")
+POINTS = Path(__file__).parent / "shipped_points.json.gz"
 # In the order of every table.
 JOBS: Mapping[str, str] = {
     "dense": "Dense transformer",
@@ -37,6 +53,61 @@ def study_of_job(job: str) -> Study:
     """Return the study of a job, as its file has it."""
     path = file_of(job)
     return load_study(path.read_bytes(), path.name)
+
+
+Results = Mapping[str, StudyResult]
+
+
+def rivals_run(
+    library: RunLibrary | None = None,
+    executor: concurrent.futures.Executor | int | None = None,
+    jobs: Sequence[str] = tuple(JOBS),
+) -> RunsInTurn[Results]:
+    """Start the studies of some of :data:`~topox_core.claims.cells.JOBS`; their tables come by job.
+
+    What the library has of this version is not computed again; the other arguments are those of
+    :class:`~topox_core.studies.study_run.StudyRun`.
+    """
+    plans = {job: plan_of(study_of_job(job)) for job in jobs}
+    known = {job: _known(plan, library) for job, plan in plans.items()}
+
+    def steps() -> Generator[Step, StudyResult, None]:
+        for job, plan in plans.items():
+            yield Step(JOBS[job], plan)
+
+    def read(there: Results, _lost: tuple[str, ...], _complete: bool) -> Results:
+        return {job: there.get(JOBS[job], known[job]) for job in plans}
+
+    total = sum(len(plan.keys) for job, plan in plans.items() if not known[job].complete)
+    return steps_run(steps(), read, library, executor, total=total)
+
+
+def _known(plan: StudyPlan, library: RunLibrary | None) -> StudyResult:
+    return StudyResult(plan.study, plan.rows(known_rows(plan, library)))
+
+
+@cache
+def shipped_results() -> Results:
+    """Return the tables that come with the release, by job; ``tools/make_answers.py`` writes their points."""
+    points = json.loads(gzip.decompress(POINTS.read_bytes()))
+    return {job: _shipped(study_of_job(job), points[job]) for job in JOBS}
+
+
+def _shipped(
+    study: Study, points: Sequence[tuple[str, str, dict[str, float | None]]]
+) -> StudyResult:
+    rows = [
+        PointRow(number, point, None, measures, status, message, code_version())
+        for number, (point, (status, message, measures)) in enumerate(
+            zip(study.points, points, strict=True)
+        )
+    ]
+    return StudyResult(study, with_harder_plans(rows, chains(study)))
+
+
+def known_results(library: RunLibrary | None) -> Results:
+    """Return the tables with what a library has of this version, by job; nothing is computed."""
+    return {job: _known(plan_of(study_of_job(job)), library) for job in JOBS}
 
 
 Side = Literal["fixed", "changing", "even", ""]

@@ -1,18 +1,49 @@
-"""A command: its options, what they ask for before it begins, and its answer, which is printed here and nowhere else."""
+"""A command: its options, what they ask for before it begins, its files, and its answer, which is printed here and nowhere else.
+
+Whatever goes wrong with a file is an :class:`InputError`; progress goes to standard error.
+"""
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import nullcontext
+import os
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
-from topox_core.cli.files import must_be_writable
 from topox_core.cli.options import Group, Option, settings_as_options, wrong_option
+from topox_core.errors import InputError, errors_in_file, one_line
+from topox_core.io.cluster_file import dump_cluster, load_cluster
+from topox_core.io.content import read, why
+from topox_core.model.cluster import Cluster
+from topox_core.model.task_graph import TaskGraph
+from topox_core.text.sentences import ENDED
+
+__all__ = [
+    "cluster_beside",
+    "must_be_writable",
+    "read",
+    "read_graph_and_cluster",
+    "why",
+    "write",
+    "write_graph",
+    "write_what_waits",
+]
 
 Arguments = argparse.Namespace
+# Files that commands handed over.
+_waiting: list[tuple[str, bytes]] = []
+# Kernels that take longer than this to compile or load are told apart.
+TOLD_APART_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -142,3 +173,281 @@ def _check(option: Option, options: Arguments) -> None:
 def _paths(value: str | list[str] | None) -> list[str]:
     """Return the files that an option names."""
     return [value] if isinstance(value, str) else value or []
+
+
+# -- files that a command names -------------------------------------------------------------------
+
+
+def write(path: str | None, content: bytes | Callable[[], bytes]) -> None:
+    """Hand a file over, gzipped if its name ends in ``.gz``, where one is asked for; it is written once the command has printed.
+
+    Parameters
+    ----------
+    content
+        What the file holds, or what returns it.
+    """
+    if path:
+        whole = content if isinstance(content, bytes) else content()
+        _waiting.append((path, gzip.compress(whole, mtime=0) if path.endswith(".gz") else whole))
+
+
+def write_what_waits() -> None:
+    """Write what commands handed over, each file whole or not at all; say so where one is replaced.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be written. One that was there stays as it was, and the content is kept
+        elsewhere, in a file that the error names.
+    """
+    failed: InputError | None = None
+    while _waiting:
+        path, content = _waiting.pop(0)
+        there = Path(path).is_file()
+        try:
+            _write(path, content)
+        except (OSError, ValueError) as error:
+            problem = f"cannot be written: {why(error)}{_kept_elsewhere(path, content)}"
+            failed = failed or InputError(problem, file=path)
+        else:
+            if there:
+                note(f"replaced {one_line(path, 200)}")
+    if failed is not None:
+        raise failed
+
+
+def _write(path: str, content: bytes) -> None:
+    target = Path(os.path.realpath(path))  # a link stays a link
+    if target.exists() and not (target.is_file() and os.access(target.parent, os.W_OK)):
+        # a pipe, a device, or a file in a folder that takes no new one
+        target.write_bytes(content)
+        return
+    partial = target.with_name(f".topox-{os.getpid()}.part")
+    try:
+        partial.write_bytes(content)
+        partial.replace(target)
+    finally:
+        _forget(partial)
+
+
+def _kept_elsewhere(path: str, content: bytes) -> str:
+    """Write what could not be written beside its place, or into the user's data folder, and say where."""
+    from topox_core.library.location import own_folder
+
+    name = Path(path).name
+    folders = [Path(path).absolute().parent, Path(tempfile.gettempdir())]
+    with suppress(OSError, RuntimeError):  # RuntimeError: there is no home
+        (own := own_folder()).mkdir(parents=True, exist_ok=True)
+        folders.insert(1, own)
+    for folder in folders:
+        try:
+            handle, place = tempfile.mkstemp(f"-{name[-60:]}", "topox-", folder)
+            try:
+                with os.fdopen(handle, "wb") as stream:
+                    stream.write(content)
+            except OSError:
+                _forget(Path(place))
+                raise
+        except (OSError, ValueError):
+            continue
+        return f"; the result is in {place}"
+    return ", nor anywhere else"
+
+
+def must_be_writable(path: str, inputs: Iterable[str] = ()) -> None:
+    """Refuse now what could not be written later: a long solve is not lost to a typing slip.
+
+    Raises
+    ------
+    InputError
+        If ``path`` is a folder, has none, is not ours to write, or is one of the ``inputs``.
+    """
+    try:
+        problem = _not_writable(Path(path), inputs)
+    except (OSError, ValueError) as error:  # such as a name of more than 255 characters
+        problem = f"cannot be written: {why(error)}"
+    if problem:
+        raise InputError(problem, file=path)
+
+
+def _not_writable(target: Path, inputs: Iterable[str]) -> str:
+    """Return why a file cannot be written; empty if it can."""
+    if not target.parent.is_dir():
+        return f"cannot be written: there is no folder {target.parent}"
+    with suppress(FileNotFoundError):
+        target.lstat()  # refuses a name that no folder takes
+    for one in inputs:
+        if target.exists() and Path(one).exists() and target.samefile(one):
+            return "is an input of this command and would be overwritten"
+    if target.is_dir():
+        return "cannot be written: it is a folder"
+    if not os.access(target if target.exists() else target.parent, os.W_OK):
+        return "cannot be written: permission denied"
+    return ""
+
+
+def read_graph_and_cluster(
+    graph_path: str, cluster_path: str, overrides: dict[str, object]
+) -> tuple[TaskGraph, Cluster]:
+    """Load both files, apply the cluster keys given on the command line, and see that they fit together."""
+    from topox_core.io.task_graph_file import check_fits, load_graph
+
+    cluster = load_cluster(read(cluster_path), cluster_path)
+    if overrides:
+        with errors_in_file("command line"):
+            cluster = cluster.changed(**overrides)
+    graph = load_graph(read(graph_path), graph_path)
+    with errors_in_file(graph_path):
+        check_fits(graph, cluster)
+    return graph, cluster
+
+
+# Endings of a task graph file, the longest first.
+_GRAPH_ENDINGS = (".taskgraph.json", ".taskgraph.csv", ".json", ".csv")
+
+
+def cluster_beside(path: str) -> str:
+    """Return the file for the cluster of a task graph that is written to ``path``; both can be written to.
+
+    Raises
+    ------
+    InputError
+        If ``path`` has another ending than a task graph's, or one of the two cannot be written.
+    """
+    bare = path.removesuffix(".gz")
+    ending = next((one for one in _GRAPH_ENDINGS if bare.endswith(one)), None)
+    if ending is None:
+        raise InputError("must end in .json or .csv, and may be followed by .gz", file=path)
+    beside = bare.removesuffix(ending) + ".cluster.json"
+    must_be_writable(path)
+    must_be_writable(beside)
+    return beside
+
+
+def write_graph(
+    path: str, graph: TaskGraph, cluster_path: str | None = None, cluster: Cluster | None = None
+) -> None:
+    """Write a task graph, as a table where the name says so, and the cluster for it."""
+    from topox_core.io.task_graph_file import dump_graph_csv, dump_graph_json
+
+    table_form = path.removesuffix(".gz").endswith(".csv")
+    write(path, dump_graph_csv(graph) if table_form else dump_graph_json(graph))
+    if cluster_path and cluster is not None:
+        write(cluster_path, dump_cluster(cluster))
+
+
+def _forget(partial: Path) -> None:
+    with suppress(OSError, ValueError):
+        partial.unlink(missing_ok=True)
+
+
+FIGURE = Option(
+    "--figure FILE",
+    str,
+    "draw the result: .html, or .png, .svg, .pdf where kaleido and a Chrome are installed",
+    over=("graph", "cluster"),
+)
+
+
+def check_figure(options: argparse.Namespace) -> None:
+    """Refuse a file that no figure can be written to before anything is computed for it.
+
+    Raises
+    ------
+    InputError
+        Where it is one.
+    """
+    if options.figure:
+        from topox_core.figures.files import check_figure_file
+
+        check_figure_file(options.figure)
+
+
+def write_figure(options: argparse.Namespace, subject: Any) -> None:
+    """Draw what was found, where a figure was asked for.
+
+    Raises
+    ------
+    InputError
+        If there is nothing to draw, or no Chrome that draws a picture.
+    """
+    if options.figure:
+        from topox_core.figures.drawing import figure_of
+        from topox_core.figures.files import figure_file
+
+        title = f"{options.command} {Path(options.graph).name.partition('.')[0]}"
+        write(options.figure, figure_file(figure_of(subject), options.figure, title))
+
+
+# -- what commands print --------------------------------------------------------------------------
+
+
+def table(*rows: tuple[str, ...]) -> str:
+    """Return rows as lines with their columns aligned; the last column is free to be long."""
+    columns = max(len(row) for row in rows)
+    widths = [
+        max((len(row[i]) for row in rows if i < len(row) - 1), default=0) for i in range(columns)
+    ]
+    return "\n".join(
+        "  ".join([*map(str.ljust, row[:-1], widths), row[-1]]).rstrip() for row in rows
+    )
+
+
+def note(*lines: str) -> None:
+    """Print lines on standard error."""
+    for line in lines:
+        print(line, file=sys.stderr, flush=True)
+
+
+def ended(stopped_by: str, wall_s: float, working_s: float | None = None) -> str:
+    """Return why a solve ended and after how long, in words; what did not count towards its limit is told apart."""
+    words = f"{ENDED[stopped_by]}, {figure(round(wall_s, 3), 's')}"
+    if working_s is not None and wall_s - working_s >= TOLD_APART_S:
+        loading = figure(round(wall_s - working_s, 3), "s")
+        words += f", of which {loading} to make the kernels ready"
+    return words
+
+
+def figure(value: float | None, unit: str = "") -> str:
+    """Return a number as people read it: up to six significant digits, a dash for none."""
+    if value is None:
+        return "-"
+    text = f"{value:,.0f}" if abs(value) >= 1e6 else f"{value:.6g}"
+    return f"{text} {unit}".rstrip()
+
+
+def cell(value: object) -> str:
+    """Return any value as a cell of a table."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return figure(value)
+    return "-" if value is None else str(value)
+
+
+def percent(fraction: float | None) -> str:
+    """Return a fraction as a percentage."""
+    return "-" if fraction is None else f"{fraction * 100:.3g} %"
+
+
+@contextmanager
+def ctrl_c_stops(
+    kept: str = "the best schedule so far is kept",
+) -> Iterator[Callable[[], bool]]:
+    """Yield a function that tells whether a stop was asked for; asking again ends the command at once.
+
+    Batch systems ask by SIGTERM, and kill a while later. ``kept`` says what becomes of the work.
+    """
+    asked = threading.Event()
+
+    def on_interrupt(_signal: int, _frame: FrameType | None) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+        note(f"stopping; {kept} (Ctrl-C again ends at once)")
+
+    asking = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(one, on_interrupt) for one in asking]
+    try:
+        yield asked.is_set
+    finally:
+        for one, handler in zip(asking, before, strict=True):
+            signal.signal(one, handler)

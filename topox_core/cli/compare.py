@@ -1,31 +1,62 @@
-"""``compare``: one task graph under every fabric and controller, side by side."""
+"""One task graph on several fabrics: ``compare`` side by side, ``verdict`` up to which delay, ``failures`` after one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from topox_core.cli.command import Answer, Arguments, command
-from topox_core.cli.fabric_options import FABRICS, fabric_options
-from topox_core.cli.files import FIGURE, check_figure, read_graph_and_cluster, write_figure
+from topox_core.cli.command import (
+    FIGURE,
+    Answer,
+    Arguments,
+    check_figure,
+    command,
+    ctrl_c_stops,
+    figure,
+    note,
+    percent,
+    read_graph_and_cluster,
+    table,
+    write_figure,
+)
 from topox_core.cli.library_options import KEEP, check_keep, keep
 from topox_core.cli.options import (
+    CLUSTER_KEYS,
+    FABRICS,
     FILES,
+    ITERATION,
     JSON,
+    LIMITS,
+    LOWERING,
     SOLVE,
     Group,
     Option,
     cluster_overrides,
+    fabric_options,
+    number,
     planner,
     settings,
+    wrong_option,
 )
-from topox_core.cli.printing import ctrl_c_stops, figure, note, percent, table
+from topox_core.errors import printable
 from topox_core.fabrics.registry import UNUSUAL, USUAL
 from topox_core.io.json import record_of
 
 if TYPE_CHECKING:
+    from topox_core.fabrics.failures import FailureOutcome
     from topox_core.fabrics.run import FabricRun
+    from topox_core.fabrics.verdict import Bracket, Verdict
+    from topox_core.topology.failures import Failure
+
+# What each kind of failure is followed by, and how many numbers that is.
+KINDS = {
+    "fibre": ("the circuit from server A to B", 2),
+    "port": ("server and port", 2),
+    "switch": ("switch", 1),
+    "server": ("server, and the one that takes its tasks over", 2),
+}
 
 
 @command(
@@ -137,3 +168,163 @@ def _row(name: str, run: FabricRun) -> tuple[str, ...]:
         f"{run.traffic.bandwidth_tax:.3g}",
         run.bound_by,
     )
+
+
+@command(
+    "verdict",
+    "say up to which delay changing circuits pays for a job",
+    "Say up to which reconfiguration delay changing circuits pays for a job, against the best fixed circuits found, "
+    "a fat-tree of the same cost and a full one, and from which delay on no plan can.",
+    *FILES,
+    Option(
+        "--effort list|search|prove",
+        str,
+        "a few plans by rules (default), as many as the bracket needs, or exact engines besides",
+        default="list",
+    ),
+    ITERATION,
+    JSON,
+    LOWERING,
+    LIMITS,
+    CLUSTER_KEYS,
+)
+def verdict(options: Arguments) -> Answer:
+    """Find the verdict; 1 where no rival can run the job."""
+    from topox_core.fabrics.verdict import verdict as verdict_of
+
+    asked = settings(options)
+    graph, cluster = read_graph_and_cluster(
+        options.graph, options.cluster, cluster_overrides(options)
+    )
+    with ctrl_c_stops() as stop:
+        found = verdict_of(graph, cluster, asked, options.effort, stop=stop, on_step=_note_step)
+    head = ("rival", "iteration", "pays up to", "cannot pay from", "cheaper up to", "laid by")
+    lines = (
+        found.sentence,
+        *([table(head, *map(_bracket_row, found.brackets))] if found.brackets else ()),
+        *(f"{name} cannot run: {why}" for name, why in found.refused.items()),
+    )
+    return Answer(found.as_record(), lines, 0 if found.brackets else 1)
+
+
+def _bracket_row(one: Bracket) -> tuple[str, ...]:
+    usd = one.cheaper_up_to_usd
+    return (
+        one.name,
+        figure(one.iteration_ms, "ms"),
+        "never" if one.pays_up_to_ms is None else figure(one.pays_up_to_ms, "ms"),
+        figure(one.cannot_pay_from_ms, "ms"),
+        "-" if usd is None else f"${usd:,.0f} per port" if usd >= 0 else "not even free",
+        one.laid_by or "-",
+    )
+
+
+def _note_step(found: Verdict) -> None:
+    ends = (
+        f"{one.name} {figure(one.pays_up_to_ms)} to {figure(one.cannot_pay_from_ms, 'ms')}"
+        for one in found.brackets
+    )
+    note("; ".join(ends))
+
+
+def failure_of(text: str) -> Failure:
+    """Return the failure that an option names.
+
+    Raises
+    ------
+    InputError
+        If it is written otherwise.
+    """
+    from topox_core.topology.failures import Failure
+
+    kind, _, where = text.partition(":")
+    numbers = (
+        [int(part) for part in where.split("-")]
+        if re.fullmatch(r"\d{1,9}(-\d{1,9})?", where)
+        else []
+    )
+    if kind not in KINDS or len(numbers) != KINDS[kind][1]:
+        expected = "; ".join(
+            f"{name}:{'-'.join('AB'[:count])} ({words})" for name, (words, count) in KINDS.items()
+        )
+        raise wrong_option("--fail", f"must be {expected} (got {printable(text)[:80]})")
+    makers: dict[str, Callable[..., Failure]] = {
+        "fibre": Failure.fibre,
+        "port": Failure.of_port,
+        "switch": Failure.of_switch,
+        "server": Failure.of_server,
+    }
+    return makers[kind](*numbers)
+
+
+@command(
+    "failures",
+    "take out a fibre, port, switch or server: forwarding, repair, a new plan",
+    "Say what an iteration takes after a failure: fixed circuits with traffic forwarded and repaired, planned circuits "
+    "planned again for the rest of this iteration and for the next ones.",
+    *FILES,
+    Option(
+        "--fail KIND:WHERE",
+        str,
+        "fibre:A-B, port:SERVER-PORT, switch:N or server:A-B (B takes over); may be repeated",
+        [],
+        dest="failures",
+        repeated=True,
+        needed="is needed: what fails",
+    ),
+    Option(
+        "--at-percent X",
+        number,
+        "when it fails, as a share of the planned iteration (default 0)",
+        0.0,
+    ),
+    *planner("list|auto|highs", "who plans (default list)"),
+    JSON,
+    FABRICS,
+    *SOLVE,
+)
+def failures(options: Arguments) -> Answer:
+    """Run fixed and planned circuits, then each failure on them; 1 if nothing goes on after one."""
+    from topox_core.fabrics.compare import compare
+    from topox_core.fabrics.failures import FixedCircuits, after_failure
+    from topox_core.fabrics.run import JobRequest
+
+    if not 0 <= options.at_percent < 100:
+        raise wrong_option(
+            "--at-percent", f"must be from 0 to below 100 (got {options.at_percent:g})"
+        )
+    taken_out = {text: failure_of(text) for text in options.failures}
+    asked = settings(options, engine="list")
+    graph, cluster = read_graph_and_cluster(
+        options.graph, options.cluster, cluster_overrides(options)
+    )
+    fabric = fabric_options(options, cluster)
+    found: dict[str, tuple[FailureOutcome, ...]] = {}
+    with ctrl_c_stops() as stop:
+        runs = compare(graph, cluster, asked, ("static", "scheduled"), fabric, stop)
+        if "scheduled" not in runs:
+            return Answer(status=1)
+        job = JobRequest(graph, cluster, asked, fabric, runs)
+        fixed = FixedCircuits.of(job)
+        for text, failure in taken_out.items():
+            if stop():
+                break
+            note(text)
+            found[text] = after_failure(job, fixed, failure, options.at_percent / 100)
+    record = {
+        text: [
+            record_of(one, "label fabric before_ms after_ms") | {"done": list(one.done)}
+            for one in outcomes
+        ]
+        for text, outcomes in found.items()
+    }
+    rows = (_failure_row(text, one) for text, outcomes in found.items() for one in outcomes)
+    lines = table(("failure", "goes on", "before", "after", "over", "how"), *rows)
+    goes_on = all(any(one.after_ms is not None for one in outcomes) for outcomes in found.values())
+    return Answer(record, [lines], 0 if goes_on and len(found) == len(taken_out) else 1)
+
+
+def _failure_row(text: str, one: FailureOutcome) -> tuple[str, ...]:
+    over = "-" if one.after_ms is None else f"{one.after_ms / one.before_ms - 1:+.1%}"
+    times = figure(one.before_ms, "ms"), "-" if one.after_ms is None else figure(one.after_ms, "ms")
+    return (text, one.label, *times, over, " ".join(one.done))

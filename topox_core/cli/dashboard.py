@@ -10,9 +10,8 @@ import sys
 import time
 from contextlib import closing, suppress
 
-from topox_core.cli.command import Arguments, command
+from topox_core.cli.command import Arguments, command, note
 from topox_core.cli.options import Option, positive, wrong_option
-from topox_core.cli.printing import note
 from topox_core.errors import InputError
 
 HERE, USUAL_PORT, LAST_PORT = "127.0.0.1", 8501, 65_535

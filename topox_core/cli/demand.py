@@ -1,18 +1,33 @@
-"""``demand``: one matrix of demands over parallel switches, beside its bound and two baselines."""
+"""``demand``: one matrix of demands over parallel switches; ``collective``: one collective, switched inside itself."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from topox_core.cli.command import Answer, Arguments, command
-from topox_core.cli.files import read, write
-from topox_core.cli.options import JSON, Option, number, positive
-from topox_core.cli.printing import ctrl_c_stops, figure, percent, table
+from topox_core.cli.command import (
+    Answer,
+    Arguments,
+    command,
+    ctrl_c_stops,
+    figure,
+    percent,
+    read,
+    table,
+    write,
+)
+from topox_core.cli.options import JSON, Option, number, positive, wrong_option
 
 if TYPE_CHECKING:
     from topox_core.demand.assignment import DemandPlan
 
 OURS, BASELINES = "best", ("peeled", "shared")
+COLUMNS = ("way", "step", "port", "start_ms", "end_ms", "share")
+WAYS = {
+    "together": "every step on all ports together",
+    "one_port": "every step on one port",
+    "split": "split unevenly, set-ups behind other ports' sending",
+}
 
 
 @command(
@@ -76,3 +91,88 @@ def _against(plan: DemandPlan, ours: DemandPlan) -> str:
     ratio = plan.makespan_ms / ours.makespan_ms if ours.makespan_ms else 1.0
     how = plan.method.partition(": ")[2]
     return f"{figure(plan.makespan_ms, 'ms')}, {ratio:.3g} times as long: {how}"
+
+
+@command(
+    "collective",
+    "switch inside one collective while other ports send",
+    "Time one collective alone when circuits change between its steps: all ports together, one port per step, "
+    "and messages split unevenly so that set-ups hide behind other ports; beside rings that never change.",
+    Option("--kind NAME", str, "all_reduce (default), all_to_all, ...", "all_reduce"),
+    Option(
+        "--algorithm NAME",
+        str,
+        "steps that are permutations (default: halving_doubling, pairwise, ...)",
+    ),
+    Option("--members N", positive, "default 8", 8),
+    Option("--ports N", positive, "of each member (default 2)", 2),
+    Option("--size-bytes X", number, "of the tensor (default 1e8)", 1e8),
+    Option("--port-gbps X", number, "of a port (default 100)", 100.0),
+    Option("--latency-us X", number, "of a message (default 0)", 0.0),
+    Option("--delay-ms X", number, "what a change of a circuit takes (default 1)", 1.0),
+    Option(
+        "--time-limit S",
+        number,
+        "seconds to prove the split (default 20; 0: search only)",
+        20.0,
+        dest="time_limit_s",
+    ),
+    Option(
+        "--output FILE",
+        str,
+        "write what each port sends when (.csv)",
+        over=(),
+        endings=(".csv",),
+    ),
+    JSON,
+    flags={"tensor_ms": "--size-bytes", "latency_ms": "--latency-us"},
+)
+def collective(options: Arguments) -> Answer:
+    """Time the ways to send it."""
+    from topox_core.fabrics.one_collective import PERMUTATIONS, OneCollective, sent_rows
+    from topox_core.fabrics.split_exact import shortest_split
+    from topox_core.io.tables import table_bytes
+    from topox_core.model.durations import transfer_ms
+
+    for name in ("size_bytes", "port_gbps"):
+        if not getattr(options, name) > 0:
+            flag = f"--{name.replace('_', '-')}"
+            raise wrong_option(flag, f"must be greater than 0 (got {getattr(options, name):g})")
+    one = OneCollective(
+        options.kind,
+        options.algorithm or PERMUTATIONS.get(options.kind, ""),
+        options.members,
+        options.ports,
+        transfer_ms(options.size_bytes, options.port_gbps),
+        options.latency_us / 1000,
+        options.delay_ms,
+    )
+    with ctrl_c_stops() as stop:
+        split = (
+            shortest_split(one, options.time_limit_s, stop)
+            if options.time_limit_s > 0
+            else one.split()
+        )
+    ways = {"together": one.together(), "one_port": one.one_port_a_step(), "split": split}
+    sent = ({"way": name, **row} for name, way in ways.items() for row in sent_rows(one, way))
+    write(options.output, lambda: table_bytes(COLUMNS, list(sent)))
+    bound_ms = split.proved_ms or one.bound_ms
+    shares = [
+        [float(share) / busy if busy else 0.0 for share in row]
+        for row, busy in zip(split.share_ms.tolist(), one.steps.busy.tolist(), strict=True)
+    ]
+    times = {f"{name}_ms": way.makespan_ms for name, way in ways.items()}
+    lines = table(
+        (
+            "collective",
+            f"{one.kind} by {one.algorithm}, {one.members} members, {one.ports} ports each",
+        ),
+        *((WAYS[name], figure(way.makespan_ms, "ms")) for name, way in ways.items()),
+        ("no split is shorter than", figure(bound_ms, "ms")),
+        (
+            "a ring on each port, no change",
+            "this kind has none" if one.rings_ms is None else figure(one.rings_ms, "ms"),
+        ),
+    )
+    more = {"rings_ms": one.rings_ms, "bound_ms": bound_ms, "shares": shares}
+    return Answer(asdict(one) | times | more, [lines])

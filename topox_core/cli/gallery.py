@@ -7,17 +7,15 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from topox_core.cli.command import Answer, Arguments, command
-from topox_core.cli.library_options import LIBRARY, opened
-from topox_core.cli.long_run import SCHEDULER, WORKERS, executor_of
+from topox_core.cli.command import Answer, Arguments, command, ctrl_c_stops, figure, note, table
+from topox_core.cli.library_options import LIBRARY, SCHEDULER, WORKERS, executor_of, opened
 from topox_core.cli.options import JSON, Option, key_and_value, wrong_option
-from topox_core.cli.printing import ctrl_c_stops, figure, note, table
 from topox_core.io.json import record_of
+from topox_core.papers.rows import COUNTED, Row, counts_of
 
 if TYPE_CHECKING:
     from topox_core.papers.card import Answer as CardAnswer
     from topox_core.papers.card import Card
-    from topox_core.papers.rows import Row
 
 
 @command(
@@ -80,10 +78,8 @@ def run(options: Arguments) -> Answer | int:
 
 def _run_all(options: Arguments) -> int:
     """Run every card; 1 if one is incomplete, or this version brought other rows before."""
-    from topox_core.papers.catalogue import CARDS
-    from topox_core.papers.every_card import CardStep, run_cards
+    from topox_core.papers.catalogue import CARDS, CardStep, run_cards
     from topox_core.papers.kept_answers import keep, to_record
-    from topox_core.papers.rows import COUNTED, counts_of
 
     began, steps, others = time.monotonic(), dict[str, CardStep](), list[str]()
     with ExitStack() as stack:

@@ -7,21 +7,32 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from topox_core.cli.command import Answer, Arguments, Commands, command
-from topox_core.cli.files import cluster_beside, read, write, write_graph
+from topox_core.cli.command import (
+    Answer,
+    Arguments,
+    Commands,
+    cluster_beside,
+    command,
+    figure,
+    percent,
+    read,
+    table,
+    write,
+    write_graph,
+)
 from topox_core.cli.options import JSON, Option, value_of, wrong_option
-from topox_core.cli.printing import figure, percent, table
+from topox_core.training.job import Job
+from topox_core.training.job_file import dump_job, load_job
+from topox_core.training.jobs import JOBS, job_of
+from topox_core.training.machine import MACHINES, Machine, figures, status_of, trust
 
 if TYPE_CHECKING:
     from topox_core.training.iteration import Iteration
-    from topox_core.training.job import Job
-    from topox_core.training.machine import Machine
     from topox_core.training.pieces import Piece
     from topox_core.training.validation import Agreement
 
 
 def _list(_: Arguments) -> Answer:
-    from topox_core.training.jobs import JOBS
 
     jobs = [{"name": one.name, "title": one.title} for one in JOBS.values()]
     return Answer({"jobs": jobs}, [table(*((one.name, one.title) for one in JOBS.values()))])
@@ -55,8 +66,6 @@ def _list(_: Arguments) -> Answer:
 def show(options: Arguments) -> Answer:
     """Return what an iteration of a job consists of."""
     from topox_core.training.iteration import iteration
-    from topox_core.training.job_file import dump_job
-    from topox_core.training.machine import status_of
     from topox_core.training.memory import memory
     from topox_core.training.pieces import pieces
 
@@ -102,9 +111,6 @@ def _job(options: Arguments) -> Job:
 
     Values are read as a file has them, words without quotes.
     """
-    from topox_core.training.job_file import load_job
-    from topox_core.training.jobs import JOBS, job_of
-
     name = options.job
     known = name in JOBS or not (Path(name).exists() or name.endswith((".json", ".gz")))
     job = job_of(name) if known else load_job(read(name), Path(name).name)
@@ -120,7 +126,6 @@ def _job(options: Arguments) -> Job:
 
 
 def _lines(one: Iteration, pieces: list[Piece], in_words: tuple[str, ...]) -> Iterator[str]:
-    from topox_core.training.machine import trust
 
     yield one.job.words
     yield table(
@@ -161,8 +166,6 @@ def _cells(piece: Piece, total_ms: float) -> tuple[str, ...]:
 )
 def machines(options: Arguments) -> Answer:
     """Return the machines, or one with its figures."""
-    from topox_core.training.machine import MACHINES, figures
-
     shown = [machine_of(options.name, "NAME")] if options.name else list(MACHINES.values())
     record = {
         "machines": [
@@ -186,8 +189,6 @@ def machine_of(name: str, option: str) -> Machine:
     InputError
         If there is none of that name; the option that names it is named.
     """
-    from topox_core.training.machine import MACHINES
-
     if name not in MACHINES:
         raise wrong_option(option, f"must be one of {', '.join(MACHINES)} (got {name[:60]})")
     return MACHINES[name]

@@ -8,17 +8,26 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from topox_core.cli.command import Answer, Arguments, Commands, command
-from topox_core.cli.files import read, write
+from topox_core.cli.command import (
+    Answer,
+    Arguments,
+    Commands,
+    cell,
+    command,
+    figure,
+    note,
+    percent,
+    read,
+    table,
+    write,
+)
 from topox_core.cli.options import JSON, Option, whole, wrong_option
-from topox_core.cli.printing import cell, figure, note, percent, table
 from topox_core.errors import InputError
-from topox_core.labs.draws import seed_of
-from topox_core.labs.texts_in import texts_in
+from topox_core.labs.generators.generator import seed_of
+from topox_core.labs.lab import texts_in
 
 if TYPE_CHECKING:
-    from topox_core.labs.folder import GradedFolder
-    from topox_core.labs.grade_tables import GradeTable, Roster
+    from topox_core.labs.folder import GradedFolder, GradeTable, Roster
     from topox_core.labs.lab import Lab
 
 LAB = Option("lab LAB", str, "a lab's id, or its file (.lab.json)")
@@ -32,7 +41,7 @@ CSV = Option("--csv FILE", str, "write the table", over=())
 @command("list", "all labs", "List the labs that ship.", JSON)
 def run_list(_: Arguments) -> Answer:
     """Return the labs."""
-    from topox_core.labs.ready_labs import ready_labs
+    from topox_core.labs.lab_file import ready_labs
 
     rows: list[dict[str, Any]] = [
         {
@@ -54,7 +63,7 @@ def run_list(_: Arguments) -> Answer:
 def run_show(options: Arguments) -> Answer:
     """Return the questions of a lab for a seed."""
     from topox_core.labs.keys import check_seed, filled, given_table, names_a_value, options_of
-    from topox_core.labs.ready_labs import lab_of
+    from topox_core.labs.lab_file import lab_of
 
     lab, seed = lab_of(options.lab), options.seed
     check_seed(seed)
@@ -135,7 +144,7 @@ def run_seed(options: Arguments) -> Answer:
 def run_key(options: Arguments) -> Answer:
     """Return the keys and the values of misconceptions."""
     from topox_core.labs.keys import key_of, mistakes_of
-    from topox_core.labs.ready_labs import lab_of
+    from topox_core.labs.lab_file import lab_of
 
     lab = lab_of(options.lab)
     words = texts_in(lab.language)
@@ -185,7 +194,7 @@ def _key_lines(lab: Lab, keyed: list[dict[str, Any]]) -> Iterator[str]:
 )
 def run_validate(options: Arguments) -> Answer:
     """Return what is wrong with a lab; 1 if a class would notice."""
-    from topox_core.labs.ready_labs import lab_of
+    from topox_core.labs.lab_file import lab_of
     from topox_core.labs.validation import SEEDS_TRIED, validate
 
     lab = lab_of(options.lab)
@@ -225,9 +234,8 @@ def run_validate(options: Arguments) -> Answer:
 def run_grade(options: Arguments) -> Answer:
     """Grade a folder; 1 if a file is doubtful or could not be graded."""
     from topox_core.labs.class_folder import secret_for
-    from topox_core.labs.folder import grade_folder, load_explanations
-    from topox_core.labs.grade_tables import FORMS, load_roster
-    from topox_core.labs.ready_labs import labs_in, ready_labs
+    from topox_core.labs.folder import FORMS, grade_folder, load_explanations, load_roster
+    from topox_core.labs.lab_file import labs_in, ready_labs
 
     if options.lms not in FORMS:
         raise wrong_option("--lms", f"must be one of {', '.join(FORMS)} (got {options.lms[:40]})")
@@ -238,9 +246,9 @@ def run_grade(options: Arguments) -> Answer:
     folder = Path(options.folder)
     roster = load_roster(read(options.roster), options.roster) if options.roster else None
     graded = grade_folder(folder, labs, points, secret_for(folder))
-    made = _grade_table(options, graded, labs, roster)
-    write(options.csv, made.content)
-    note(*made.notes)
+    content, notes = _grade_table(options, graded, labs, roster)
+    write(options.csv, content)
+    note(*notes)
     rows = (
         (
             one.student,
@@ -267,7 +275,7 @@ def run_grade(options: Arguments) -> Answer:
 def _grade_table(
     options: Arguments, graded: GradedFolder, labs: dict[str, Lab], roster: Roster | None
 ) -> GradeTable:
-    from topox_core.labs.grade_tables import canvas_table, moodle_table, plain_table
+    from topox_core.labs.folder import canvas_table, moodle_table, plain_table
 
     if options.lms == "plain":
         return plain_table(graded, labs)
@@ -297,7 +305,7 @@ def _grade_table(
 def run_stats(options: Arguments) -> Answer:
     """Return the statistics of a lab."""
     from topox_core.labs.folder import answers_in, latest_of_each
-    from topox_core.labs.ready_labs import lab_of
+    from topox_core.labs.lab_file import lab_of
     from topox_core.labs.statistics import lab_statistics, statistics_csv, statistics_html
 
     lab = lab_of(options.lab)
@@ -362,7 +370,7 @@ def run_board(options: Arguments) -> Answer:
 )
 def run_worksheet(options: Arguments) -> Answer:
     """Write the worksheets."""
-    from topox_core.labs.ready_labs import lab_of
+    from topox_core.labs.lab_file import lab_of
     from topox_core.labs.worksheet import worksheets
 
     html = worksheets(lab_of(options.lab), _seeds(options), options.with_key)
@@ -372,7 +380,7 @@ def run_worksheet(options: Arguments) -> Answer:
 
 def _seeds(options: Arguments) -> list[tuple[str, int]]:
     """Return names and seeds: of a list of students, of a list of seeds, else of one seed."""
-    from topox_core.labs.grade_tables import load_students
+    from topox_core.labs.folder import load_students
     from topox_core.labs.keys import check_seed
 
     if options.students is not None:

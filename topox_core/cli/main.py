@@ -1,4 +1,4 @@
-"""The command line: one subcommand a file, one clear line for every mistake.
+"""The command line: subcommands on one subject a file, one clear line for every mistake.
 
 Exit status: 0 success, 1 where the answer is no (infeasible, a check failed), 2 bad input or output
 that cannot be written.
@@ -17,46 +17,40 @@ from typing import NoReturn
 
 from topox_core import __version__
 from topox_core.cli import (
-    check,
-    collective,
     compare,
     dashboard,
     demand,
-    failures,
     gallery,
     iteration,
     lab,
     rails,
-    rcpsp,
     runs,
     schedule,
     schema,
     strategy,
     study,
     tdm,
-    tdm_jobs,
     topology,
     trace,
-    verdict,
     workload,
 )
-from topox_core.cli.files import why, write_what_waits
+from topox_core.cli.command import why, write_what_waits
 from topox_core.errors import InputError, one_line
 
 # In the order of --help; a new command is one name in the import and one line here.
 COMMANDS = (
     dashboard.run,
     schedule.run,
-    check.run,
+    schedule.check_result,
     compare.run,
-    verdict.run,
-    failures.run,
+    compare.verdict,
+    compare.failures,
     topology.run,
     demand.run,
-    collective.run,
+    demand.collective,
     strategy.run,
     tdm.run,
-    tdm_jobs.run,
+    tdm.draw,
     rails.COMMANDS,
     study.COMMANDS,
     runs.COMMANDS,
@@ -66,7 +60,7 @@ COMMANDS = (
     workload.run,
     trace.COMMANDS,
     schema.run,
-    rcpsp.run,
+    schedule.rcpsp,
 )
 SUCCESS, BAD_INPUT, INTERRUPTED = 0, 2, 130
 

@@ -1,21 +1,26 @@
-"""Options of commands, and those that several share: cluster keys, the model's switches, when to stop."""
+"""Options of commands, and those that several share: cluster keys, the model's switches, when to stop, fabrics."""
 
 from __future__ import annotations
 
 import argparse
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, NamedTuple, TypeVar
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, errors_at
+from topox_core.fabrics.options import FabricOptions
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering_choices import Lowering
 from topox_core.schedule.settings import AUTO, DEFAULT, Settings, lowering_and_free
 from topox_core.schema.fields import Field, fields_of
 
-# Fields of Settings and Lowering whose options have another name.
-_FLAGS = {"tick": "tick_ms", "time_limit_s": "time_limit"}
+# Fields whose options have another name.
+_FLAGS = {
+    "tick": "tick_ms",
+    "time_limit_s": "time_limit",
+    "regional_packet_ports": "packet_ports",
+}
 T = TypeVar("T")
 
 
@@ -240,13 +245,9 @@ def settings_as_options(
         raise InputError(error.problem, file="command line", item=error.item, field=field) from None
 
 
-@contextmanager
-def errors_of_option(name: str) -> Iterator[None]:
+def errors_of_option(name: str) -> AbstractContextManager[None]:
     """Name an option in the error of what it asks for."""
-    try:
-        yield
-    except InputError as error:
-        raise wrong_option(name, error.problem) from None
+    return errors_at("command line", field=name)
 
 
 def option_of(field: Field, flag: str, dest: str | None = None) -> Option:
@@ -334,3 +335,43 @@ def settings(options: argparse.Namespace, **usual: Any) -> Settings:
     lowering, free = lowering_and_free(fixed, model, others)
     changes = usual | given_of(options, fields_of(Settings).keys() - {"model"})
     return Settings.of(model, **{**changes, "lowering": lowering, "free": free})
+
+
+_SHAPE = ("oversubscription", "servers_per_rack", "equivalent_gbps")
+_FABRIC_FIELDS = tuple(name for name in fields_of(FabricOptions) if name != "layout")
+# How fabrics are built.
+FABRICS = Group(
+    "fabrics",
+    (
+        Option(
+            "--fat-tree",
+            ("same-cost", "full"),
+            "a fat-tree of the cost of the circuits (default), or of their full bandwidth d_S B",
+        ),
+        *(
+            option_of(fields_of(FabricOptions)[name], _FLAGS.get(name, name), dest=name)
+            for name in _FABRIC_FIELDS
+        ),
+    ),
+)
+
+
+def fabric_options(options: argparse.Namespace, cluster: Cluster) -> FabricOptions:
+    """Return the options of the fabrics; the fat-tree costs the same as the circuits unless another is described.
+
+    Raises
+    ------
+    InputError
+        If the fat-tree is described twice.
+    """
+    from topox_core.fabrics.compare import default_options
+
+    chosen = given_of(options, _FABRIC_FIELDS)
+    if options.fat_tree is not None and not chosen.keys().isdisjoint(_SHAPE):
+        raise wrong_option(
+            "--fat-tree",
+            "describes another fat-tree than the options of its racks or its NIC: leave it out",
+        )
+    if options.fat_tree != "full" and chosen.keys().isdisjoint(_SHAPE):
+        chosen["equivalent_gbps"] = default_options(cluster).equivalent_gbps
+    return FabricOptions(**chosen)

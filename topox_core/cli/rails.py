@@ -1,14 +1,41 @@
-"""``rails``: photonic rails; here the number of windows, the switches, the rules of thumb."""
+"""``rails``: photonic rails; here the number of windows, what a delay costs, the switches, rules of thumb, the bill."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
 
-from topox_core.cli import rails_cost, rails_delay, rails_simulate, rails_windows
-from topox_core.cli.command import Answer, Arguments, Commands, command
-from topox_core.cli.options import JSON, Option, number, whole
-from topox_core.cli.printing import figure, table
+from topox_core.cli import rails_simulate
+from topox_core.cli.command import (
+    Answer,
+    Arguments,
+    Commands,
+    command,
+    figure,
+    percent,
+    read,
+    table,
+)
+from topox_core.cli.options import (
+    JSON,
+    Group,
+    Option,
+    errors_of_option,
+    number,
+    whole,
+    wrong_option,
+)
+from topox_core.cli.rails_simulate import CHANGES, ON_FABRIC, executed, preset_of
+from topox_core.economics.comparison import Question, Running, Year, caveats_of, year_of
+from topox_core.economics.networks import NETWORKS, Bill, Counting, bills, saving, savings
+from topox_core.economics.parts import Catalogue
+from topox_core.errors import InputError, errors_in_file
 from topox_core.io.json import record_of
+from topox_core.rails.technologies import SCALE_UP, TECHNOLOGIES, gpus
+
+if TYPE_CHECKING:
+    from topox_core.rails.delay import DelayStudy, Source
 
 
 @command(
@@ -54,8 +81,6 @@ def count(options: Arguments) -> Answer:
 )
 def switches(_: Arguments) -> Answer:
     """Return the optical switches."""
-    from topox_core.rails.technologies import SCALE_UP, TECHNOLOGIES, gpus
-
     joined = {
         one.key: {name: gpus(one, size) for name, size in SCALE_UP.items()} for one in TECHNOLOGIES
     }
@@ -103,19 +128,271 @@ def advise(options: Arguments) -> Answer:
     return Answer(record, (advice.note, "", table(head, *rows)))
 
 
+@command(
+    "delay",
+    "iteration time at reconfiguration delays: of windows, a job, or an execution",
+    "Iteration time at reconfiguration delays, on demand and provisioned. Of a list of windows in series: on demand "
+    "every window pays all of the delay, provisioned what does not fit into the window. A job, or an execution "
+    "of any fabric carried by one photonic rail, is simulated.",
+    Option("--base-ms T", number, "iteration without switching (default: the file's)"),
+    Option("--window-ms A", number, "a window; may be repeated", repeated=True),
+    Option("--windows FILE", str, "a list of windows (.json, .csv) instead"),
+    Option("--measured", bool, "the authors' measured list instead"),
+    Option("--preset NAME", str, "a job instead (rails simulate --list shows them)"),
+    CHANGES,
+    Option("--execution GRAPH CLUSTER", str, "a task graph as a fabric runs it instead", nargs=2),
+    *ON_FABRIC,
+    Option(
+        "--delay-ms R",
+        number,
+        "reconfiguration delay; may be repeated",
+        required=True,
+        repeated=True,
+    ),
+    Option(
+        "--limit-percent X",
+        number,
+        "also find the slowest switch that keeps the overhead within X %%",
+    ),
+    JSON,
+    flags={"windows": "--window-ms", "delays_ms": "--delay-ms", "PRESET": "--preset"},
+)
+def delay(options: Arguments) -> Answer:
+    """Return iteration times at delays."""
+    from topox_core.rails.delay import slowest_switch, study
+
+    source, windows = _source(options)
+    result = study(source, options.delay_ms)
+    record: dict[str, Any] = {
+        "source": result.source,
+        "base_ms": result.base_ms,
+        "windows": windows,
+        **record_of(result.rows[0], "delay_ms on_demand_ms provisioned_ms"),
+        "rows": [asdict(row) for row in result.rows],
+    }
+    if options.limit_percent is not None:
+        record["slowest_switch_ms"] = {
+            name: slowest_switch(source, options.limit_percent, name == "provisioned")
+            for name in ("on_demand", "provisioned")
+        }
+    return Answer(record, _delay_lines(options, result, record))
+
+
+def _delay_lines(options: Arguments, result: DelayStudy, record: dict[str, Any]) -> Iterator[str]:
+    rows = (
+        (
+            figure(row.delay_ms, "ms"),
+            figure(row.on_demand_ms, "ms"),
+            percent(result.overhead(row.on_demand_ms) / 100),
+            figure(row.provisioned_ms, "ms"),
+            percent(result.overhead(row.provisioned_ms) / 100),
+        )
+        for row in result.rows
+    )
+    yield table(("delay", "on demand", "over", "provisioned", "over"), *rows)
+    for name, value in record.get("slowest_switch_ms", {}).items():
+        words = "any switch" if value is None else figure(value, "ms")
+        control = name.replace("_", " ")
+        yield f"slowest switch within {options.limit_percent:g} %, {control}: {words}"
+
+
+def _source(options: Arguments) -> tuple[Source, int | None]:
+    """Return the source of a delay study, and its number of listed windows (None: simulated)."""
+    from topox_core.rails.builder import build
+    from topox_core.rails.delay import execution_source, iteration_source
+    from topox_core.rails.iteration import Rail
+
+    sources = ("window_ms", "windows", "measured", "preset", "execution")
+    chosen = [f"--{name.replace('_', '-')}" for name in sources if getattr(options, name)]
+    if len(chosen) > 1:
+        raise wrong_option(chosen[1], f"cannot be given with {chosen[0]}")
+    if options.changes and not options.preset:
+        raise wrong_option("--set", "changes a preset: needs --preset")
+    if not options.preset and not options.execution:
+        return _listed(options)
+    if options.base_ms is not None:
+        raise wrong_option(
+            "--base-ms", f"cannot be given with {chosen[0]}, which has a length of its own"
+        )
+    if options.preset:
+        job = preset_of(options)
+        rail = Rail(nic_gbps=job.machine.nic_gbps)
+        return iteration_source(build(job, fold=True), rail), None
+    graph, execution = executed(options.execution, options)
+    with errors_in_file(options.execution[0]):
+        return replace(execution_source(execution), name=graph.name), None
+
+
+def _listed(options: Arguments) -> tuple[Source, int]:
+    """Return the windows as what a delay study asks, from options, a file or the authors' list, and their number."""
+    from topox_core.rails.delay import windows_source
+    from topox_core.rails.measured import WINDOWS, WINDOWS_ITERATION_MS
+    from topox_core.rails.window_file import load_windows
+
+    base, lengths = options.base_ms, options.window_ms or []
+    if options.windows:
+        listed = load_windows(read(options.windows), options.windows)
+        lanes = {(one.rank, one.rail) for one in listed.windows}
+        if len(lanes) > 1:
+            raise InputError(
+                f"holds windows of {len(lanes)} ranks and rails; a delay study needs those of one, in series",
+                file=options.windows,
+            )
+        lengths = [one.length_ms for one in listed.windows]
+        base = listed.iteration_ms if base is None else base
+    elif options.measured:
+        lengths = [one.length_ms for one in WINDOWS]
+        base = WINDOWS_ITERATION_MS if base is None else base
+    if base is None:
+        raise wrong_option("--base-ms", "is needed: how long the iteration lasts without switching")
+    return windows_source(base, lengths), len(lengths)
+
+
+@command(
+    "cost",
+    "price and power of six networks for a number of GPUs",
+    "Count and price a fat-tree, rail-optimised, rail-only and photonic rails, and TopoOpt with a patch panel or "
+    "optical switches, for a number of GPUs.",
+    Option("--gpus N", whole, "GPUs, in whole servers", required=True),
+    Option("--gpus-per-server N", whole, "GPUs of one server (default 8)", 8),
+    Option(
+        "--counting paper|whole-switches",
+        str,
+        "fractional radix as published (default), or switches bought whole",
+        "paper",
+    ),
+    Option(
+        "--prices SET", str, "price set: opus-v1 (default), mixnet, opus-v3-h200, opus-v3-gb200"
+    ),
+    Option("--parts FILE", str, "prices and watts of your own: .parts.json"),
+    Option("--nics", bool, "count NICs"),
+    Option("--fibre", bool, "count fibre"),
+    Option(
+        "--ocs-ports-per-gpu N",
+        whole,
+        "optical-switch ports per GPU of photonic rails (default 2)",
+        2,
+    ),
+    Option(
+        "--transceivers-per-gpu N",
+        whole,
+        "transceivers a GPU of the optical networks (default 1)",
+        1,
+    ),
+    Option("--joined-rails", bool, "with whole switches: a spine over the rails"),
+    Option(
+        "--radix N",
+        whole,
+        "ports of the optical switch, which say whether photonic rails can be built of it (default: 576, "
+        "the widest of those that switch within a second)",
+    ),
+    Group(
+        "a year (assumed figures)",
+        (
+            Option("--usd-per-kwh X", number, "price of electricity (default 0.10)", 0.10),
+            Option("--pue X", number, "building watts a watt in it (default 1.3)", 1.3),
+            Option("--years X", number, "written off over (default 4)", 4.0),
+        ),
+    ),
+    JSON,
+    flags={"ocs_transceivers_per_gpu": "--transceivers-per-gpu"},
+)
+def cost(options: Arguments) -> Answer:
+    """Price the networks."""
+    catalogue = _catalogue(options)
+    counting = Counting(
+        options.gpus_per_server,
+        options.counting,
+        options.nics,
+        options.fibre,
+        ocs_ports_per_gpu=options.ocs_ports_per_gpu,
+        ocs_transceivers_per_gpu=options.transceivers_per_gpu,
+        joined_rails=options.joined_rails,
+    )
+    running = Running(options.usd_per_kwh, options.pue, options.years)
+    question = Question(options.gpus, catalogue, counting)
+    priced = bills(options.gpus, catalogue, counting)
+    caveats = [one.text for one in caveats_of(question, *_switch(options.radix))]
+    years = {name: year_of(one, running) for name, one in priced.items()}
+    record = {
+        "gpus": question.gpus,
+        "gpus_per_server": counting.gpus_per_server,
+        "counting": counting.method,
+        "prices": catalogue.name,
+        "fabrics": {name: _bill(one, years[name]) for name, one in priced.items()},
+        "savings": savings(priced),
+        "findings": caveats,
+    }
+    mine = priced["photonic_rails"]
+    rows = (
+        (
+            NETWORKS[name],
+            f"${one.cost_usd:,.0f}",
+            f"{one.power_w / 1000:,.2f} kW",
+            f"${one.cost_usd / one.gpus:,.0f}",
+            f"${years[name].total_usd:,.0f}",
+            "" if one is mine else percent(round(saving(mine.cost_usd, one.cost_usd), 6)),
+            "" if one is mine else percent(round(saving(mine.power_w, one.power_w), 6)),
+        )
+        for name, one in priced.items()
+    )
+    head = ("network", "cost", "power", "a GPU", "a year", "photonic saves", "its power saves")
+    words = (
+        f"{question.gpus:,} GPUs, {counting.gpus_per_server} a server; {catalogue.name}; "
+        f"counted by {counting.method}"
+    )
+    return Answer(record, (table(head, *rows), words, *caveats))
+
+
+def _bill(one: Bill, year: Year) -> dict[str, Any]:
+    return {
+        "cost_usd": one.cost_usd,
+        "power_w": one.power_w,
+        "cost_per_gpu_usd": one.cost_usd / one.gpus,
+        "year_usd": year.total_usd,
+        "year_kwh": year.energy_kwh,
+        "parts": [record_of(line, "part count unit_usd cost_usd power_w") for line in one.lines],
+    }
+
+
+def _switch(radix: int | None) -> tuple[int, str]:
+    """Return ports and name of the optical switch; by default the widest that switches in a job."""
+    if radix is not None:
+        return radix, "the optical switch"
+    widest = max(
+        (one for one in TECHNOLOGIES if one.reconfiguration_ms <= 1000), key=lambda one: one.radix
+    )
+    return widest.radix, f"{widest.vendor}, the widest that switches within a second,"
+
+
+def _catalogue(options: Arguments) -> Catalogue:
+    from topox_core.economics.parts_file import load_parts
+    from topox_core.economics.price_sets import DEFAULT_SET, price_set
+
+    if options.parts is not None:
+        if options.prices is not None:
+            raise wrong_option(
+                "--parts",
+                "cannot be given with --prices: a parts file says itself which set it is based on",
+            )
+        return load_parts(read(options.parts), options.parts)
+    with errors_of_option("--prices"):
+        return price_set(options.prices or DEFAULT_SET)
+
+
 COMMANDS = Commands(
     "rails",
     "photonic rails: windows, reconfiguration delay, control plane, cost",
     "Photonic rails: what a job sends on a rail, the windows between, what switching in them costs.",
     (
         count,
-        rails_delay.run,
+        delay,
         switches,
         rails_simulate.simulate,
         rails_simulate.graph,
-        rails_windows.run,
+        rails_simulate.window_lengths,
         rails_simulate.rail_bytes,
         advise,
-        rails_cost.run,
+        cost,
     ),
 )

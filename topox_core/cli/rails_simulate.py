@@ -1,34 +1,51 @@
-"""``rails simulate``, ``rails graph``, ``rails bytes``: one iteration of a job, run, as a task graph, or its bytes."""
+"""One iteration of a job: ``rails simulate``, ``rails graph``, ``rails bytes``; and ``rails windows`` of any fabric."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from topox_core.cli.command import Answer, Arguments, command
-from topox_core.cli.files import cluster_beside, write, write_graph
+from topox_core.cli.command import (
+    Answer,
+    Arguments,
+    cluster_beside,
+    command,
+    figure,
+    note,
+    percent,
+    read,
+    read_graph_and_cluster,
+    table,
+    write,
+    write_graph,
+)
 from topox_core.cli.options import (
+    FABRICS,
     JSON,
     Group,
     Option,
     errors_of_option,
+    fabric_options,
     key_and_value,
     number,
     reader,
+    settings,
     value_of,
     whole,
     wrong_option,
     yes_or_no,
 )
-from topox_core.cli.printing import figure, note, percent, table
-from topox_core.cli.rails_windows import windows_file
-from topox_core.errors import printable, unknown
+from topox_core.errors import InputError, errors_in_file, printable, unknown
 from topox_core.io.json import record_of
+from topox_core.model.task_graph import TaskGraph
+from topox_core.rails.presets import KEYS, PRESETS, changed, degrees_in_words, preset
+from topox_core.rails.technologies import SPLIT_NOTE, fits, technology
+from topox_core.training.job import Job
 
 if TYPE_CHECKING:
+    from topox_core.model.execution import Execution
     from topox_core.rails.iteration import Rail, RailRun, Window
-    from topox_core.training.job import Job
 
 CHANGES = Option(
     "--set KEY=VALUE",
@@ -52,6 +69,17 @@ PRESET = (
 )
 SHOWN = 12
 CLASS_KEYS = "parallelism operation when calls size_bytes counted_bytes wire_bytes times"
+LENGTH_KEYS = "name count mean_ms min_ms max_ms mean_bytes"
+# The fabric of an execution, and how it is built.
+ON_FABRIC = (
+    Option(
+        "--fabric NAME",
+        str,
+        "ideal, fat_tree, static, reactive, provisioned or scheduled (default)",
+        "scheduled",
+    ),
+    FABRICS,
+)
 
 
 def preset_of(options: Arguments) -> Job:
@@ -62,8 +90,6 @@ def preset_of(options: Arguments) -> Job:
     InputError
         If there is none of that name, a key is unknown, or the values do not go together.
     """
-    from topox_core.rails.presets import KEYS, changed, preset
-
     with errors_of_option("PRESET"):
         base = preset(options.preset)
     changes: dict[str, Any] = {}
@@ -78,8 +104,6 @@ def preset_of(options: Arguments) -> Job:
 
 def _list(_: Arguments) -> Answer:
     """Return the presets."""
-    from topox_core.rails.presets import PRESETS, degrees_in_words
-
     rows = [(one.name, one.title, degrees_in_words(one), one.source) for one in PRESETS.values()]
     names = ("name", "title", "words", "source")
     return Answer(
@@ -91,7 +115,6 @@ def _list(_: Arguments) -> Answer:
 def _rail(options: Arguments, job: Job) -> tuple[Rail, int]:
     """Return the rail, and how many switches it takes (0 where none was named)."""
     from topox_core.rails.iteration import Rail
-    from topox_core.rails.technologies import fits, technology
 
     delay, switches = options.delay_ms, 0
     if options.switch is not None:
@@ -238,8 +261,6 @@ def _lines(
 
 
 def _rows(job: Job, run: RailRun, record: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    from topox_core.rails.presets import degrees_in_words
-    from topox_core.rails.technologies import SPLIT_NOTE
 
     control = "provisioned" if run.rail.provisioned else "on demand"
     switches, above = record.get("switches_per_rail", 1), percent(record["share_above_1_ms"])
@@ -341,3 +362,105 @@ def rail_bytes(options: Arguments) -> Answer:
         for one in of_stage
     )
     return Answer(record, [table((*head, "MiB a pass", "MiB sent in all"), *rows)])
+
+
+@command(
+    "windows",
+    "windows of a list, or of an execution on any fabric",
+    "Say how long windows are: of a list (one file), or of a task graph as a fabric runs it (GRAPH CLUSTER).",
+    Option("files FILE", str, "a list of windows, or a task graph and a cluster", nargs="+"),
+    *ON_FABRIC,
+    Option("--above-ms X", number, "threshold (default 1)", 1.0),
+    Option("--output FILE", str, "write them (.json or .csv)", over=("files",)),
+    JSON,
+)
+def window_lengths(options: Arguments) -> Answer:
+    """Return how long windows are."""
+    from topox_core.rails.window_lengths import by_class, lengths_ms, share_above
+
+    if len(options.files) > 2:
+        raise wrong_option(
+            "FILE",
+            f"must be a list of windows, or a task graph and a cluster (got {len(options.files)} files)",
+        )
+    name, iteration_ms, windows = _listed_or_executed(options)
+    if not windows:
+        raise InputError(
+            "has no window: one kind of traffic has the rail to itself", file=options.files[0]
+        )
+    write(options.output, lambda: windows_file(name, iteration_ms, windows, options.output))
+    lengths, classes = lengths_ms(windows), by_class(windows)
+    share, overlaps = share_above(windows, options.above_ms), int((lengths < 0).sum())
+    record = {
+        "name": name,
+        "iteration_ms": iteration_ms,
+        "windows": len(windows),
+        "above_ms": options.above_ms,
+        "share_above": share,
+        "overlaps": overlaps,
+        "median_ms": float(sorted(lengths)[len(lengths) // 2]),
+        "longest_ms": float(lengths.max()),
+        "classes": [record_of(one, LENGTH_KEYS) for one in classes],
+        "list": [asdict(one) for one in windows],
+    }
+    rows = (
+        (
+            one.name,
+            f"{one.count:,}",
+            figure(one.mean_ms, "ms"),
+            figure(one.min_ms, "ms"),
+            figure(one.max_ms, "ms"),
+        )
+        for one in classes
+    )
+    lines = (
+        table(
+            ("windows", f"{len(windows):,} in {figure(iteration_ms, 'ms')}"),
+            ("above", f"{percent(share)} are longer than {options.above_ms:g} ms"),
+            ("overlaps", f"{overlaps:,}"),
+            ("longest", figure(float(lengths.max()), "ms")),
+        ),
+        "",
+        table(("traffic after the window", "windows", "mean", "shortest", "longest"), *rows),
+    )
+    return Answer(record, lines)
+
+
+def _listed_or_executed(options: Arguments) -> tuple[str, float, tuple[Window, ...]]:
+    if len(options.files) == 1:
+        from topox_core.rails.window_file import load_windows
+
+        listed = load_windows(read(options.files[0]), options.files[0])
+        return listed.name, listed.iteration_ms, listed.windows
+    from topox_core.rails.windows import windows_of_execution
+
+    graph, execution = executed(options.files, options)
+    with errors_in_file(options.files[0]):
+        return graph.name, execution.makespan_ms, windows_of_execution(execution)
+
+
+def executed(files: Sequence[str], options: Arguments) -> tuple[TaskGraph, Execution]:
+    """Return a task graph and how the fabric of ``options`` runs it, as ``compare`` has it.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be used, there is no such fabric, or its options do not go together.
+    """
+    from topox_core.fabrics.compare import chosen, compare
+
+    with errors_of_option("--fabric"):
+        (name,) = chosen([options.fabric])
+    graph, cluster = read_graph_and_cluster(files[0], files[1], {})
+    by_rules = settings(Arguments(), engine="list")
+    runs = compare(graph, cluster, by_rules, (name,), fabric_options(options, cluster))
+    return graph, runs[name].execution
+
+
+def windows_file(name: str, iteration_ms: float, windows: tuple[Window, ...], path: str) -> bytes:
+    """Return windows as the file whose format the path's name says: .csv, else JSON."""
+    from topox_core.rails.window_file import dump_windows_csv, dump_windows_json
+
+    if path.removesuffix(".gz").endswith(".csv"):
+        return dump_windows_csv(windows)
+    return dump_windows_json(name, iteration_ms, windows)

@@ -1,4 +1,4 @@
-"""``schedule``: solve, check and print one training iteration."""
+"""``schedule``: solve, check and print one training iteration; ``check``: a result; ``rcpsp``: a PSPLIB file, solved."""
 
 from __future__ import annotations
 
@@ -6,30 +6,47 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from topox_core.cli.command import Answer, Arguments, command
-from topox_core.cli.files import (
+from topox_core.cli.command import (
     FIGURE,
+    Answer,
+    Arguments,
     check_figure,
+    command,
+    ctrl_c_stops,
+    ended,
+    figure,
+    note,
+    percent,
+    read,
     read_graph_and_cluster,
+    table,
     write,
     write_figure,
 )
 from topox_core.cli.library_options import KEEP, check_keep, keep
 from topox_core.cli.options import (
+    CLUSTER_KEYS,
     FILES,
     JSON,
+    LIMITS,
+    PRESET,
     SOLVE,
+    Group,
     Option,
     cluster_overrides,
     planner,
     settings,
 )
-from topox_core.cli.printing import ctrl_c_stops, ended, figure, note, percent, table
+from topox_core.io.json import record_of
+from topox_core.schedule.engines.waiting_workers import exact_engine, expect_request
 
 if TYPE_CHECKING:
     from topox_core.schedule.result import Result, TracePoint
 
 DETAILS = ("tasks", "transfers", "circuits")
+SHOWN_VIOLATIONS = 20
+# Of a PSPLIB file.
+ENGINES = ("auto", "list", "highs", "cpsat")
 
 
 @command(
@@ -57,7 +74,6 @@ def run(options: Arguments) -> int:
     from topox_core.check.checker import check
     from topox_core.fabrics.options import FabricOptions
     from topox_core.fabrics.scheduled import schedule
-    from topox_core.schedule.engines.waiting_workers import exact_engine, expect_request
     from topox_core.schedule.result_file import to_record
     from topox_core.warm_up import get_ready
 
@@ -150,3 +166,113 @@ def _rows(summary: dict[str, Any], result: Result) -> Iterator[tuple[str, ...]]:
     if "checked" in summary:
         words = ("no", "the checker found the violations below"), ("yes", "every constraint holds")
         yield "checked", *words[summary["checked"]]
+
+
+@command(
+    "check",
+    "check a schedule against every constraint",
+    "Check a schedule with code that the engines do not share, and list every violated "
+    "constraint by name and equation. Choices not given are those of the result.",
+    Option("graph GRAPH", str, "the task graph that was scheduled"),
+    Option("cluster CLUSTER", str, "the cluster that it was scheduled on"),
+    Option("schedule SCHEDULE", str, "the result: .schedule.json, also .gz"),
+    JSON,
+    Group("model, in place of the result's", PRESET),
+    CLUSTER_KEYS,
+)
+def check_result(options: Arguments) -> Answer:
+    """Check the schedule and say what is violated; 1 if a constraint is."""
+    from topox_core.check.checker import check
+    from topox_core.check.schedule_file import read_schedule
+
+    overrides = cluster_overrides(options)
+    graph, cluster = read_graph_and_cluster(options.graph, options.cluster, overrides)
+    record = read_schedule(read(options.schedule), options.schedule)
+    report = check(
+        graph,
+        cluster,
+        record,
+        file=options.schedule,
+        model=options.model,
+        circuits=options.circuits,
+        cluster_changes=overrides,
+    )
+    for key, value in (record["settings"].get("cluster") or {}).items():
+        # Keys of the cluster file that do not count, because the result was made with others.
+        if key not in overrides and getattr(cluster, key) != value:
+            note(
+                f"the result was made with {key} {value}, in place of the cluster file's {getattr(cluster, key)}"
+            )
+    constraints = [
+        record_of(one, "name equation ok checked violated")
+        | {"violations": [record_of(violation, "item message") for violation in one.violations]}
+        for one in report.constraints
+    ]
+    rows = (
+        (
+            "holds" if one.ok else "VIOLATED",
+            one.label,
+            one.name,
+            f"{one.checked:,} checked" + ("" if one.ok else f", {one.violated:,} violated"),
+        )
+        for one in report.constraints
+    )
+    return Answer(
+        {"ok": report.ok, "violated": report.violated, "constraints": constraints},
+        (
+            table(*rows, ("valid" if report.ok else "NOT VALID",)),
+            *(f"  {line}" for line in report.lines(SHOWN_VIOLATIONS)),
+        ),
+        0 if report.ok else 1,
+    )
+
+
+@command(
+    "rcpsp",
+    "solve a PSPLIB instance with the same engines",
+    "Solve a single-mode PSPLIB file (.sm); print makespan, bound, status.",
+    Option("file FILE.sm", str, "single-mode PSPLIB instance"),
+    Option("--engine", ENGINES, "default auto", "auto"),
+    JSON,
+    LIMITS,
+)
+def rcpsp(options: Arguments) -> Answer:
+    """Solve the instance; 1 without a schedule."""
+    from topox_core.schedule.psplib import read_psplib
+    from topox_core.schedule.solve import solve_problem
+    from topox_core.warm_up import get_ready
+
+    asked = settings(options)
+    expect_request([exact_engine(asked.engine)])
+    problem = read_psplib(read(options.file), options.file)
+    if asked.engine != "list":
+        get_ready()
+    with ctrl_c_stops() as stop:
+        result = solve_problem(problem, asked, stop, _note_periods)
+    makespan = None if result.makespan_ms is None else round(result.makespan_ms)
+    record = {
+        "file": options.file,
+        "jobs": problem.n,
+        "engine": options.engine,
+        "status": result.status,
+        "makespan": makespan,
+        "bound": round(result.bound_ms),
+        "gap": result.gap,
+        "bound_by": result.bound_by,
+        "stopped_by": result.stopped_by,
+        "wall_s": round(result.wall_s, 3),
+        "message": result.message,
+    }
+    lines = table(
+        ("makespan", figure(makespan, "periods"), result.status),
+        ("bound", figure(round(result.bound_ms), "periods"), result.bound_by),
+        ("gap", percent(result.gap), ended(result.stopped_by, round(result.wall_s, 3))),
+    )
+    return Answer(record, filter(None, (lines, result.message)), 1 if makespan is None else 0)
+
+
+def _note_periods(point: TracePoint) -> None:
+    makespan = "-" if point.incumbent_ms is None else f"{point.incumbent_ms:.0f}"
+    note(
+        f"{point.elapsed_s:7.1f} s  makespan {makespan}  bound {point.bound_ms:.0f}  ({point.source})"
+    )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 
-from topox_core.cli.command import Answer, Arguments, command
+from topox_core.cli.command import Answer, Arguments, command, table
 from topox_core.cli.options import JSON, Option, wrong_option
-from topox_core.cli.printing import table
 from topox_core.errors import unknown
 
 

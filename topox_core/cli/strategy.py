@@ -8,8 +8,18 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from topox_core.cli.command import Answer, Arguments, command
-from topox_core.cli.files import read, write
+from topox_core.cli.command import (
+    Answer,
+    Arguments,
+    command,
+    ctrl_c_stops,
+    figure,
+    note,
+    percent,
+    read,
+    table,
+    write,
+)
 from topox_core.cli.iteration import machine_of
 from topox_core.cli.options import (
     JSON,
@@ -21,7 +31,6 @@ from topox_core.cli.options import (
     whole,
     wrong_option,
 )
-from topox_core.cli.printing import ctrl_c_stops, figure, note, percent, table
 from topox_core.cli.strategy_fabric import (
     OPTIONS as ON_FABRIC,
 )
@@ -33,20 +42,27 @@ from topox_core.cli.strategy_fabric import (
 )
 from topox_core.errors import InputError, errors_in_file, printable
 from topox_core.io.json import record_of
+from topox_core.model.task_graph import TaskGraph
+from topox_core.strategy.models import MODELS, Model, named
+from topox_core.strategy.moves import Move, MoveProgress, SearchSettings
+from topox_core.strategy.operators import OperatorGraph
+from topox_core.strategy.strategy import (
+    Placement,
+    Strategy,
+    data_parallel,
+    dump_strategy,
+    load_strategy,
+)
 from topox_core.text.sentences import and_more
+from topox_core.training.job import Job
+from topox_core.training.job_file import dump_job, load_job
+from topox_core.training.machine import Machine, status_of
 
 if TYPE_CHECKING:
     from topox_core.model.layout import Layout
-    from topox_core.model.task_graph import TaskGraph
     from topox_core.strategy.alternation import Alternated
-    from topox_core.strategy.models import Model
-    from topox_core.strategy.moves import Move, MoveProgress, SearchSettings
-    from topox_core.strategy.operators import OperatorGraph
     from topox_core.strategy.plans import RankedPlan
     from topox_core.strategy.search import SearchResult
-    from topox_core.strategy.strategy import Placement, Strategy
-    from topox_core.training.job import Job
-    from topox_core.training.machine import Machine
 
 FAST_PROPOSALS = 1000
 SHOWN_PLANS = 5
@@ -55,8 +71,6 @@ SHOWN_MOVES = 5
 
 def _list(options: Arguments) -> Answer:
     """Return the models, or the one that is named."""
-    from topox_core.strategy.models import MODELS, named
-
     models = [named(options.model)] if options.model else list(MODELS.values())
     rows = ((one.name, f"{one.servers} servers", one.meaning) for one in models)
     record = {"models": [record_of(one, "name servers meaning") for one in models]}
@@ -131,8 +145,6 @@ def _list(options: Arguments) -> Answer:
 )
 def run(options: Arguments) -> Answer:
     """Search or enumerate, and write what was asked for."""
-    from topox_core.strategy.models import named
-
     model = named(options.model)
     method = options.method or ("plans" if model.shape and not options.fabric else "search")
     # A job file says itself for how many servers it is.
@@ -146,7 +158,6 @@ def run(options: Arguments) -> Answer:
 
 
 def _search(options: Arguments, model: Model) -> Answer:
-    from topox_core.strategy.moves import SearchSettings
 
     usual = PROPOSALS if options.fabric else FAST_PROPOSALS
     proposals = usual if options.proposals is None else options.proposals
@@ -187,8 +198,6 @@ def _search(options: Arguments, model: Model) -> Answer:
 
 def _fixed(options: Arguments, graph: OperatorGraph) -> tuple[Placement, ...]:
     """Return the operators of a strategy file, which stay as they are there."""
-    from topox_core.strategy.strategy import load_strategy
-
     if not options.fix:
         return ()
     pinned = load_strategy(read(options.fix), options.fix, graph)
@@ -209,7 +218,6 @@ def _operators(graph: OperatorGraph, strategy: Strategy) -> list[dict[str, Any]]
 def _write_strategy(options: Arguments, graph: OperatorGraph, strategy: Strategy) -> None:
     """Write the files that were asked for."""
     from topox_core.io.task_graph_file import dump_graph_json
-    from topox_core.strategy.strategy import dump_strategy
     from topox_core.strategy.task_graph import task_graph
 
     write(options.output, lambda: dump_strategy(strategy))
@@ -258,8 +266,6 @@ def _found(
 
 def _started(graph: OperatorGraph, start: Strategy, fixed: bool) -> str:
     """Return in words where a search began."""
-    from topox_core.strategy.strategy import data_parallel
-
     if fixed:
         return "with what is fixed"
     return "data parallel" if start == data_parallel(graph, start.servers) else "whole operators"
@@ -311,7 +317,6 @@ def _plans(options: Arguments, model: Model) -> Answer:
     from topox_core.io.task_graph_file import dump_graph_json
     from topox_core.strategy.plans import best_plans, timed
     from topox_core.training.graph import task_graph
-    from topox_core.training.job_file import dump_job
 
     if model.shape is None:
         raise wrong_option("--method", f"{model.name} is no language model: only those have plans")
@@ -358,7 +363,6 @@ def _plans(options: Arguments, model: Model) -> Answer:
 
 
 def _plan_lines(ranked: tuple[RankedPlan, ...], considered: int, too_large: int) -> Iterator[str]:
-    from topox_core.training.machine import status_of
 
     job = ranked[0].job
     gpus = f"{job.plan.gpus:,} {job.machine.title} ({status_of(job.machine)})"
@@ -384,8 +388,6 @@ def _machine(options: Arguments, machine: Machine) -> Machine:
 
 def _job(options: Arguments, model: Model) -> Job:
     """Return the job of the file; it must be of the model, and of as many servers as were asked for."""
-    from topox_core.training.job_file import load_job
-
     job = load_job(read(options.fix), options.fix)
     with errors_in_file(options.fix):
         known = machine_of(options.machine, "--machine") if options.machine else job.machine

@@ -6,19 +6,18 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from topox_core.cli.command import Arguments
-from topox_core.cli.files import write
+from topox_core.cli.command import Arguments, ctrl_c_stops, figure, note, table, write
 from topox_core.cli.options import Option, number, wrong_option
-from topox_core.cli.printing import ctrl_c_stops, figure, note, table
 from topox_core.fabrics.registry import FABRICS, USUAL
+from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.json import record_of
+from topox_core.strategy.moves import SearchSettings
+from topox_core.strategy.operators import OperatorGraph
+from topox_core.strategy.strategy import Placement
 
 if TYPE_CHECKING:
     from topox_core.strategy.co_optimisation import CoProgress
     from topox_core.strategy.fabric_table import StrategyTable
-    from topox_core.strategy.moves import SearchSettings
-    from topox_core.strategy.operators import OperatorGraph
-    from topox_core.strategy.strategy import Placement
 
 PROPOSALS = 100
 OPTIONS = (
@@ -71,7 +70,6 @@ def search_on_fabric(
 
     None if it was stopped before there was one.
     """
-    from topox_core.io.cluster_file import dump_cluster
     from topox_core.strategy.fabric_table import strategy_table, table_sentence
     from topox_core.strategy.on_fabrics import ModelOnCluster, cluster_of
 

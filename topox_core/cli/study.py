@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from topox_core.cli import study_buy, study_rivals
-from topox_core.cli.command import Answer, Arguments, Commands, command
-from topox_core.cli.files import write
-from topox_core.cli.library_options import LIBRARY
-from topox_core.cli.long_run import (
+from topox_core.cli.command import (
+    Answer,
+    Arguments,
+    Commands,
+    cell,
+    command,
+    note,
+    percent,
+    read,
+    table,
+    write,
+)
+from topox_core.cli.library_options import (
     CSV,
+    LIBRARY,
     NO_LIBRARY,
     SCHEDULER,
     WORKERS,
@@ -18,18 +29,35 @@ from topox_core.cli.long_run import (
     library_of,
     write_rows,
 )
-from topox_core.cli.options import JSON, Option, wrong_option
-from topox_core.cli.printing import cell, note, table
+from topox_core.cli.options import (
+    JSON,
+    Group,
+    Option,
+    key_and_value,
+    listed,
+    number,
+    positive,
+    settings_as_options,
+    value_of,
+    wrong_option,
+)
 from topox_core.errors import InputError, shown, unknown
 from topox_core.text.numbers import plural
 
 if TYPE_CHECKING:
+    from topox_core.claims.cells import Cell
     from topox_core.library.run_library import RunLibrary
     from topox_core.runs.executor import Executor
+    from topox_core.studies.buying import Question
+    from topox_core.studies.buying_run import Answer as BuyingAnswer
+    from topox_core.studies.keys import Value
     from topox_core.studies.study_run import StudyPlan, StudyResult, StudyRun
+    from topox_core.studies.subject import Resolved, Subject
 
 SHOWN_ROWS = 40
 FILE = Option("study STUDY", str, "a study file, or the name of a ready one (study ready)")
+# The files that name the job.
+_JOB = ("graph", "cluster")
 
 
 def _plan(options: Arguments, library: RunLibrary | None) -> StudyPlan:
@@ -76,7 +104,7 @@ def run(options: Arguments) -> Answer:
 
 def _answer(options: Arguments, result: StudyResult, everything: bool) -> Answer:
     """Return the table of a study, and write it; 1 if points are missing."""
-    from topox_core.studies.table import records
+    from topox_core.studies.slices import records
 
     rows = records(result, everything)
     write_rows(options.csv, rows)
@@ -215,10 +243,247 @@ def ready(options: Arguments) -> Answer:
     return Answer(lines=() if options.output else [text])
 
 
+@command(
+    "rivals",
+    "who is right: published claims against each other",
+    "Run six jobs on every network at delays from 10 ns to 1 s, two numbers and two speeds of ports, and say which "
+    "published claims hold (docs/who-is-right.md).",
+    Option("--jobs LIST", listed, "some of the jobs, such as dense,experts (default: all six)"),
+    WORKERS,
+    LIBRARY,
+    NO_LIBRARY,
+    Option("--csv FILE", str, "write every cell", over=()),
+    JSON,
+)
+def rivals(options: Arguments) -> Answer:
+    """Compute what is missing and say which claims hold; 1 if points are missing at the end."""
+    from topox_core.claims.cells import JOBS, cells_of, rivals_run
+    from topox_core.claims.claims import as_record, cell_rows
+    from topox_core.io.ranges import check_one_of
+
+    for name in options.jobs or ():
+        check_one_of(name, JOBS, file="command line", field="--jobs")
+    jobs = tuple(name for name in JOBS if not options.jobs or name in options.jobs)
+    with library_of(options, to_write=True) as library:
+        results = compute(options, lambda executor: rivals_run(library, executor, jobs))
+    note(*dict.fromkeys(line for result in results.values() for line in result.lost))
+    cells = cells_of(results)
+    complete = all(result.complete for result in results.values())
+    write_rows(options.csv, cell_rows(cells))
+    return Answer(as_record(cells, complete), _rivals_lines(cells, complete), 0 if complete else 1)
+
+
+def _rivals_lines(cells: Sequence[Cell], complete: bool) -> Iterator[str]:
+    from topox_core.claims.cells import JOBS
+    from topox_core.claims.claims import (
+        CLAIMS,
+        argument,
+        crossing_words,
+        measured_words,
+        tried,
+        verdict_words,
+    )
+
+    yield argument(cells, complete)
+    for claim in CLAIMS:
+        one = tried(claim, cells)
+        yield f"\n{claim.says}\n  {claim.source}{', from the abstract alone' * claim.abstract}"
+        yield f"  {verdict_words(one)} ({claim.counted})"
+        if measured := measured_words(one):
+            printed = f"; printed: {claim.published}" if claim.published else ""
+            yield f"  {claim.measured}: {measured}{printed}"
+    rows = ((JOBS[job], crossing_words(cells, job)) for job in JOBS)
+    yield "\nWhere changing circuits win"
+    yield table(("job", "ports and speed, up to a delay of"), *rows)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(positive(word) for word in listed(text))
+
+
+@command(
+    "buy",
+    "which optical switch to buy for a job",
+    "Run a job on seven kinds of optical switch and on networks without one: which is worth buying, how slow, how "
+    "dear and with how few ports it may be, and what the answer depends on (docs/buying.md).",
+    Option("--sample NAME", str, "the job: a sample"),
+    Option("--graph FILE", str, "the job: its task graph, with --cluster"),
+    Option("--cluster FILE", str, "and the cluster that it runs on"),
+    Option(
+        "--fixed KEY=VALUE",
+        key_and_value,
+        "what holds for every network, by the keys of a study file, such as cluster.port_gbps=100",
+        repeated=True,
+    ),
+    Group(
+        "what is compared",
+        (
+            Option(
+                "--ports LIST",
+                _numbers,
+                "ports per server, such as 2,4 (default: the cluster's)",
+            ),
+            Option("--offers FILE", str, "switches of your own: .offers.json"),
+            Option("--only LIST", listed, "some of the switches, such as mems,piezo"),
+            Option(
+                "--rivals LIST",
+                listed,
+                "networks without one: some of fixed,fat_tree,same_cost",
+            ),
+            Option(
+                "--by dollars|time|price",
+                str,
+                "what is to be least (default: dollars)",
+                "dollars",
+            ),
+        ),
+    ),
+    Group(
+        "assumed figures",
+        (
+            Option("--usd-per-gpu-hour X", number, "an hour of a GPU (default 2)", 2.0),
+            Option("--usd-per-kwh X", number, "price of electricity (default 0.10)", 0.10),
+            Option("--pue X", number, "building watts a watt in it (default 1.3)", 1.3),
+            Option("--years X", number, "the network is written off over (default 4)", 4.0),
+            Option("--gpus-per-server N", positive, "GPUs per server (default: the cluster's)"),
+        ),
+    ),
+    Group(
+        "running and writing",
+        (
+            WORKERS,
+            LIBRARY,
+            NO_LIBRARY,
+            Option("--csv FILE", str, "write the table of networks", over=_JOB),
+            Option("--save-study FILE", str, "write the networks as a study file", over=_JOB),
+            Option(
+                "--save-offers FILE", str, "write the switches as a file, to be changed", over=_JOB
+            ),
+            JSON,
+        ),
+    ),
+)
+def buy(options: Arguments) -> Answer:
+    """Answer what to buy; 1 if points are missing at the end."""
+    from topox_core.studies.buying import buying_study
+    from topox_core.studies.buying_run import buying_run
+    from topox_core.studies.buying_words import as_record, network_rows
+    from topox_core.studies.offers import dump_offers
+    from topox_core.studies.study import dump_study
+
+    question = _question(options)
+    write(options.save_study, lambda: dump_study(buying_study(question)))
+    write(options.save_offers, lambda: dump_offers(question.offers))
+    with library_of(options, to_write=True) as library:
+        answer = compute(options, lambda executor: buying_run(question, library, executor))
+    note(*answer.lost)
+    write_rows(options.csv, network_rows(answer))
+    whole = answer.complete and not answer.lost
+    return Answer(as_record(answer), _buying_lines(answer), 0 if whole else 1)
+
+
+def _question(options: Arguments) -> Question:
+    from topox_core.studies.buying import RIVALS, Assumptions, Question
+    from topox_core.studies.offers import OFFERS, load_offers, offer_of
+
+    offers = OFFERS
+    if options.offers:
+        offers = load_offers(read(options.offers), Path(options.offers).name)
+    if options.only:
+        offers = tuple(offer_of(offers, key) for key in dict.fromkeys(options.only))
+    resolved = _resolved(options)
+    fixed = _fixed(options, resolved.subject)
+    usual = Assumptions()
+    with settings_as_options(options, {"offers": "--only"}):
+        assumed = Assumptions(
+            usual.usd_per_gpu_hour.moved(options.usd_per_gpu_hour),
+            usual.usd_per_kwh.moved(options.usd_per_kwh),
+            usual.years.moved(options.years),
+            options.pue,
+            options.gpus_per_server,
+        )
+        return Question(
+            resolved,
+            offers,
+            options.ports or (),
+            options.rivals or tuple(RIVALS),
+            fixed,
+            assumed,
+            options.by,
+        )
+
+
+def _resolved(options: Arguments) -> Resolved:
+    from topox_core.studies.subject import resolve, subject_of
+
+    if (options.sample is None) == (options.graph is None):
+        raise wrong_option("--sample", "or --graph with --cluster must name the job")
+    if options.sample is not None:
+        return resolve(subject_of({"kind": "sample", "name": options.sample}))
+    if options.cluster is None:
+        raise wrong_option("--cluster", "is missing")
+    return resolve(
+        subject_of({"kind": "files", "graph": options.graph, "cluster": options.cluster})
+    )
+
+
+def _fixed(options: Arguments, subject: Subject) -> dict[str, Value]:
+    from topox_core.studies.axes import unknown_key
+
+    fixed: dict[str, Value] = {}
+    for name, text in options.fixed or ():
+        if name not in subject.keys:
+            raise wrong_option("--fixed", unknown_key(name, subject.keys, "key"))
+        try:
+            fixed[name] = subject.keys[name].value(value_of(text))
+        except InputError as error:
+            raise wrong_option("--fixed", f"{name} {error.problem}") from None
+    return fixed
+
+
+def _buying_lines(answer: BuyingAnswer) -> Iterator[str]:
+    from topox_core.studies.buying_words import (
+        caveats,
+        finding,
+        network_rows,
+        plain,
+        questions_turned,
+        swing_rows,
+        unfit_words,
+    )
+
+    head = (
+        "network",
+        "ports per server",
+        "iteration (ms)",
+        "price per port",
+        "network ($)",
+        "network (W)",
+    )
+    rows = (
+        (
+            *(cell(row[name]) for name in head),
+            cell(row["dollars per iteration"]),
+            percent(None if row["saves (%)"] is None else row["saves (%)"] / 100),
+            row["nothing beats it"],
+        )
+        for row in network_rows(answer)
+    )
+    yield from (plain(finding(answer)), "")
+    yield table((*head, "$ per iteration", "saves", "on the front"), *rows)
+    for asked, answered in questions_turned(answer):
+        yield f"\n{asked}\n  {plain(answered)}"
+    if swings := swing_rows(answer):
+        of_figures = ((row["figure"], row["to"], percent(row["saves (%)"] / 100)) for row in swings)
+        yield "\nWhat it depends on"
+        yield table(("figure", "to", "saves"), *of_figures)
+    yield from ("", *unfit_words(answer.question.unfits), *caveats(answer.question))
+
+
 COMMANDS = Commands(
     "study",
     "compute many what-ifs: every point kept, gone on with, on this machine or on a cluster",
     "A study file says what is varied (docs/studies.md). What is done is kept in the run library; a study "
     "that is started again computes only what is missing.",
-    (run, status, show, ready, study_buy.run, study_rivals.run),
+    (run, status, show, ready, buy, rivals),
 )

@@ -1,15 +1,28 @@
-"""``tdm``: jobs that share a fabric, taking turns on its circuits."""
+"""``tdm``: jobs that share a fabric, taking turns on its circuits; ``tdm-jobs``: the drafts' large set-up, drawn."""
 
 from __future__ import annotations
 
+import argparse
 import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from topox_core.cli.command import Answer, Arguments, command
-from topox_core.cli.files import read, write
+from topox_core.check.report import CheckReport
+from topox_core.cli.command import (
+    Answer,
+    Arguments,
+    command,
+    ctrl_c_stops,
+    ended,
+    figure,
+    note,
+    percent,
+    read,
+    table,
+    write,
+)
 from topox_core.cli.options import (
     JSON,
     Group,
@@ -20,12 +33,11 @@ from topox_core.cli.options import (
     whole,
     wrong_option,
 )
-from topox_core.cli.printing import ctrl_c_stops, ended, figure, note, percent, table
 from topox_core.io.json import record_of
+from topox_core.tdm.model.jobs import COLLECTIVES, Jobs, Reading
+from topox_core.tdm.model.jobs_file import dump_jobs, load_jobs, validated
 
 if TYPE_CHECKING:
-    from topox_core.check.report import CheckReport
-    from topox_core.tdm.model.jobs import Jobs
     from topox_core.tdm.model.round import Round, RoundTracePoint, TdmSettings
 
 PROGRESS_EVERY_S = 1.0
@@ -130,7 +142,6 @@ def run(options: Arguments) -> Answer:
 
 def _settings(options: Arguments) -> TdmSettings:
     from topox_core.tdm.algorithms.catalogue import ALGORITHMS
-    from topox_core.tdm.model.jobs import Reading
     from topox_core.tdm.model.round import TdmSettings
 
     if options.algorithm not in ALGORITHMS:
@@ -153,8 +164,6 @@ def _settings(options: Arguments) -> TdmSettings:
 
 def _jobs(options: Arguments) -> Jobs:
     """Read the file and put the network's options on top."""
-    from topox_core.tdm.model.jobs_file import load_jobs, validated
-
     jobs = load_jobs(read(options.jobs), options.jobs)
     changes = given_of(options, _NETWORK, "network_")
     return (
@@ -208,3 +217,78 @@ def _rows(answer: Round, non_tdm_s: float | None, report: CheckReport) -> Iterat
         mean = figure(answer.mean_round_s, "s")
         yield "mean round", f"{mean}; every pod group has its own barrier"
     yield "checked", "every rule holds" if report.ok else "; ".join(report.lines(3))
+
+
+_NUMBERS = (
+    Option("--jobs N", whole, "how many (default 256)"),
+    Option("--context N", whole, "tokens of one context (default 8192)"),
+    Option("--seed N", whole, "of everything drawn (default 0)"),
+    Option("--pod-groups N", whole, "default 32"),
+    Option("--pods-per-group N", whole, "default 8"),
+    Option("--ports-per-pod N", whole, "default 16"),
+    Option("--port-gbps X", number, "default 150"),
+    Option("--tor-gbps X", number, "into a pod (default: ports times their speed)"),
+    Option("--reconfiguration-ms X", number, "default 0.5"),
+    Option("--degree-min N", whole, "fewest parallel units of a job (default 2)"),
+    Option("--degree-max N", whole, "most parallel units of a job (default 16)"),
+    Option("--gpus-per-pod N", whole, "default 2048"),
+    Option("--gpu-tflops X", number, "peak of a GPU (default 26)"),
+    Option("--efficiency X", number, "share of the peak reached (default 0.4)"),
+)
+
+
+def _mix(text: str) -> tuple[float, ...]:
+    weights = tuple(number(part) for part in text.split(","))
+    if len(weights) != 3:
+        raise argparse.ArgumentTypeError(
+            f"must be three numbers separated by commas (got {text!r})"
+        )
+    return weights
+
+
+@command(
+    "tdm-jobs",
+    "write jobs for tdm: Llama 3 models drawn at random and deployed",
+    "Write the large set-up of the draft on time-division multiplexing: Llama 3 models, collectives and parallel "
+    "degrees drawn at random, placed so that traffic is even (section IV).",
+    *_NUMBERS,
+    Option("--literal-eq8", bool, "train a whole replica on one GPU, as eq. 8 is printed"),
+    Option("--mix PS,RING,A2A", _mix, "weights of the collectives (default 1,1,1)"),
+    Option(
+        "--output FILE",
+        str,
+        "the jobs: .jobs.json, may be .gz",
+        needed="must be given: the file to write",
+        over=(),
+    ),
+    JSON,
+)
+def draw(options: Arguments) -> Answer:
+    """Draw, deploy, write."""
+    from topox_core.tdm.mixes.deployment import SetUp, deploy
+
+    changes = given_of(options, (*(one.key for one in _NUMBERS), "mix"))
+    jobs = deploy(SetUp(**changes, literal_eq8=options.literal_eq8))
+    write(options.output, dump_jobs(jobs))
+    kinds = {kind: sum(job.collective == kind for job in jobs.jobs) for kind in COLLECTIVES}
+    network = jobs.network
+    record = {
+        "name": jobs.name,
+        "jobs": len(jobs),
+        "units": sum(job.units for job in jobs.jobs),
+        "collectives": kinds,
+        "pods": network.pod_groups * network.pods_per_group,
+        "digest": jobs.digest,
+        "output": options.output,
+    }
+    lines = table(
+        ("jobs", jobs.name),
+        ("collectives", ", ".join(f"{n:,} {kind}" for kind, n in kinds.items())),
+        (
+            "network",
+            f"{network.pod_groups:,} groups of {network.pods_per_group} pods, {network.ports_per_pod} ports of "
+            f"{figure(network.port_gbps, 'Gbit/s')}",
+        ),
+        ("written", options.output),
+    )
+    return Answer(record, [lines])

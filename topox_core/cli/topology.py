@@ -6,10 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from topox_core.cli.command import Answer, Arguments, command
-from topox_core.cli.files import read
+from topox_core.cli.command import Answer, Arguments, command, ctrl_c_stops, figure, read, table
 from topox_core.cli.options import JSON, Option, number, whole, wrong_option
-from topox_core.cli.printing import ctrl_c_stops, figure, table
 from topox_core.errors import InputError
 from topox_core.io.json import record_of
 from topox_core.text.sentences import and_more

@@ -9,8 +9,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from topox_core.cli.command import Answer, Arguments, Run
-from topox_core.cli.files import write
+from topox_core.cli.command import Answer, Arguments, Run, figure, note, percent, table, write
 from topox_core.cli.options import (
     Option,
     given_of,
@@ -21,12 +20,21 @@ from topox_core.cli.options import (
     wrong_option,
     yes_or_no,
 )
-from topox_core.cli.printing import figure, note, percent, table
 from topox_core.errors import InputError
+from topox_core.io.cluster_file import dump_cluster
+from topox_core.io.resource_limits import limited_reading
+from topox_core.traces.source import (
+    CHAKRA,
+    TEXT,
+    ImportSettings,
+    Refused,
+    Source,
+    format_of_all,
+    sources_of,
+)
 
 if TYPE_CHECKING:
     from topox_core.traces.importing import Imported
-    from topox_core.traces.source import ImportSettings, Source
 
 PATHS = Option(
     "paths PATH", str, "a file of a rank, or a folder of them (not those below it)", nargs="+"
@@ -112,8 +120,6 @@ def refusable(run: Callable[[Arguments], Answer]) -> Run:
     """Return a command on a recorded run: limited in memory and time, ended with 1 where a sound trace cannot carry it."""
 
     def refused_or_run(options: Arguments) -> Answer | int:
-        from topox_core.io.resource_limits import limited_reading
-        from topox_core.traces.source import Refused, sources_of
 
         files = sources_of([*options.paths, *options.host_traces])
         name = files[0].name if len(files) == 1 else "recorded run"
@@ -129,8 +135,6 @@ def refusable(run: Callable[[Arguments], Answer]) -> Run:
 
 def settings_of(options: Arguments) -> ImportSettings:
     """Return how a run is read, as the options say."""
-    from topox_core.traces.source import ImportSettings
-
     changes = given_of(options, (one.name for one in fields(ImportSettings)))
     with settings_as_options(options):
         return ImportSettings(**changes, parallelism=dict(options.labels))
@@ -143,8 +147,6 @@ def progress(words: str, share: float) -> None:
 
 def files_of(options: Arguments) -> tuple[str, tuple[Source, ...]]:
     """Return the format of the files that a command names, and those of it."""
-    from topox_core.traces.source import format_of_all, sources_of
-
     files = sources_of(options.paths)
     form = options.format or "auto"
     return format_of_all(files) if form == "auto" else (form, files)
@@ -158,7 +160,6 @@ def read_other(
     name: str,
 ) -> Imported:
     """Return what files of another format than the profiler's hold, as a task graph."""
-    from topox_core.traces.source import CHAKRA, TEXT
     from topox_core.traces.text_workload import import_text
 
     if form == CHAKRA:
@@ -177,7 +178,6 @@ def _read_chakra(
 ) -> Imported:
     from topox_core.traces.chakra_in import Machine, import_chakra
     from topox_core.traces.chakra_nodes import read_groups
-    from topox_core.traces.source import Source
 
     prefix = re.sub(r"(\.\d+)?\.et(\.gz)?$", "", files[0].name)
     path = options.groups or (f"{prefix}.json" if Path(f"{prefix}.json").is_file() else None)
@@ -189,7 +189,6 @@ def _read_chakra(
 
 def network(options: Arguments, files: tuple[Source, ...]) -> Answer:
     """Return the cluster of a network file, and write it where a file is named for it."""
-    from topox_core.io.cluster_file import dump_cluster
     from topox_core.traces.network import read_network
 
     if len(files) > 1:
@@ -198,8 +197,7 @@ def network(options: Arguments, files: tuple[Source, ...]) -> Answer:
     if options.part == "import" and target is None:
         raise wrong_option("--cluster", "must be given: a network becomes a cluster")
     with settings_as_options(options):
-        found = read_network(files[0], options.optical, options.ports or 2)
-    cluster = found.cluster
+        cluster, notes = read_network(files[0], options.optical, options.ports or 2)
     write(target, lambda: dump_cluster(cluster))
     lines = table(
         ("servers", f"{cluster.servers:,}", f"{cluster.devices_per_server:,} GPUs each"),
@@ -210,5 +208,5 @@ def network(options: Arguments, files: tuple[Source, ...]) -> Answer:
         ),
         ("latency", figure(cluster.latency_us, "us")),
     )
-    record = {"cluster": asdict(cluster), "notes": list(found.notes), "output": target}
-    return Answer(record, (lines, *(f"note: {line}" for line in found.notes)))
+    record = {"cluster": asdict(cluster), "notes": list(notes), "output": target}
+    return Answer(record, (lines, *(f"note: {line}" for line in notes)))

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from topox_core.cli.command import Answer, Arguments, command
-from topox_core.cli.files import cluster_beside, write_graph
+from topox_core.cli.command import Answer, Arguments, cluster_beside, command, table, write_graph
 from topox_core.cli.options import JSON, Option, key_and_value
-from topox_core.cli.printing import table
 from topox_core.errors import InputError
 from topox_core.io.json import record_of
 

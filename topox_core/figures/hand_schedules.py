@@ -27,9 +27,18 @@ from topox_core.figures.template import (
 )
 from topox_core.io.exports import TASK_COLUMNS, task_rows
 from topox_core.labs.generators.generator import GivenTable
-from topox_core.labs.hand_schedule import HandBar, hand_bars, lane_names, length_ms
-from topox_core.labs.instance_plans import GBPS, HandPlan, bound_of, hand_plans, planned
-from topox_core.labs.lesson import LESSON_SETTINGS
+from topox_core.labs.hand_schedule import (
+    GBPS,
+    HandBar,
+    HandPlan,
+    bound_of,
+    hand_bars,
+    hand_plans,
+    lane_names,
+    length_ms,
+    planned,
+)
+from topox_core.labs.lab import LESSON_SETTINGS
 from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import critical_path
 from topox_core.model.task_graph import Task, TaskGraph

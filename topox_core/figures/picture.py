@@ -10,8 +10,7 @@ import plotly.graph_objects as go
 
 from topox_core.figures.palette import Theme
 from topox_core.labs.generators.generator import GivenTable
-from topox_core.labs.lab import Lab, Screen
-from topox_core.labs.texts_in import Texts
+from topox_core.labs.lab import Lab, Screen, Texts
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from topox_core.figures.template import (
     spread_band,
 )
 from topox_core.studies.keys import (
+    MEASURES,
     Key,
     Value,
     axis_label,
@@ -33,8 +34,7 @@ from topox_core.studies.keys import (
     lower,
     value_words,
 )
-from topox_core.studies.measures import MEASURES
-from topox_core.studies.table import SeedLine, SeedPoint
+from topox_core.studies.slices import SeedLine, SeedPoint
 from topox_core.text.numbers import short
 
 # More values than this are drawn at their place on a number line, fewer at equal steps.

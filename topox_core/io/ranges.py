@@ -6,8 +6,6 @@ import math
 from collections.abc import Iterable
 from typing import TypeGuard
 
-import numpy as np
-
 from topox_core.errors import InputError, shown
 
 
@@ -101,17 +99,3 @@ def check_number(
     if not is_number(value, least, above=above):
         span = f"{'above' if above else 'of at least'} {least:g}"
         raise InputError(f"must be a number {span} (got {shown(value)})", file=file, field=field)
-
-
-def geometric(low: float, high: float, points: int) -> tuple[float, ...]:
-    """Return numbers from ``low`` (above 0) to ``high``, evenly spaced on a logarithmic scale, to 12 digits."""
-    return _rounded(np.geomspace(low, high, points)) if points > 1 else (float(low),)
-
-
-def evenly(low: float, high: float, points: int) -> tuple[float, ...]:
-    """Return numbers from ``low`` to ``high``, evenly spaced, to 12 digits."""
-    return _rounded(np.linspace(low, high, points)) if points > 1 else (float(low),)
-
-
-def _rounded(values: Iterable[float]) -> tuple[float, ...]:
-    return tuple(float(f"{value:.12g}") for value in values)

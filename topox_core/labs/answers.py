@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from typing import Annotated, Any, cast
 
 from topox_core.errors import InputError, shown
-from topox_core.labs.draws import SEEDS, seed_of
+from topox_core.labs.generators.generator import SEEDS, seed_of
 from topox_core.schema.fields import fields_of, setting
 
 UTC = timezone.utc  # noqa: UP017 (as written since Python 3.2)

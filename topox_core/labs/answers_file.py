@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from topox_core import __version__
-from topox_core.errors import InputError, printable, shown
+from topox_core.errors import InputError, errors_at, printable, shown
 from topox_core.io.json import FileFormat, read_object
 from topox_core.io.limits import ANSWERS
 from topox_core.io.ranges import is_whole
@@ -59,10 +59,8 @@ def taken_up(lab: Lab, answers: Answers, file: str) -> Answers:
         item = f"question {name[:20]}"
         if name not in known:
             raise InputError("is no question of this lab", file=file, item=item)
-        try:
+        with errors_at(file, item):
             given[name] = _read(lab, known[name], one, answers.seed)
-        except InputError as error:
-            raise InputError(error.problem, file=file, item=item, field=error.field) from None
     return replace(answers, given=given)
 
 

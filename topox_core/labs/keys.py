@@ -8,17 +8,27 @@ from pathlib import Path
 from typing import Any
 
 from topox_core.economics.parts_file import load_parts
-from topox_core.errors import InputError
+from topox_core.errors import InputError, errors_at
 from topox_core.io.cluster_file import load_cluster
 from topox_core.io.content import read
 from topox_core.io.task_graph_file import load_graph
 from topox_core.labs.calls import InstanceFiles, call_value
-from topox_core.labs.draws import SEEDS
 from topox_core.labs.generators.catalogue import generator
-from topox_core.labs.generators.generator import GivenTable, Matrix, Value
-from topox_core.labs.lab import CLASS, STUDENT, Call, Feedback, Lab, Question, Screen, Source
-from topox_core.labs.lesson import CLASS_SEED
-from topox_core.labs.texts_in import PLACE, Texts, texts_in
+from topox_core.labs.generators.generator import SEEDS, GivenTable, Matrix, Value
+from topox_core.labs.lab import (
+    CLASS,
+    CLASS_SEED,
+    PLACE,
+    STUDENT,
+    Call,
+    Feedback,
+    Lab,
+    Question,
+    Screen,
+    Source,
+    Texts,
+    texts_in,
+)
 from topox_core.rails.window_file import load_windows
 from topox_core.tdm.mixes.samples import load_job_sample
 from topox_core.tdm.model.jobs_file import load_jobs
@@ -79,15 +89,12 @@ def key_of(lab: Lab, question: Question, seed: int) -> Value:
         If it has none: a text, or a plan that was not proved best; the question is named.
     """
     screen, key = lab.screens[lab.screen_of(question.id)], question.key
-    try:
+    with errors_at(item=f"lab {lab.id}, question {question.id}"):
         if key is None:
             raise InputError("has no key: a person reads it")
         if isinstance(key, Call):
             return _called(key, lab, screen, seed)
         return _value(lab.instances[screen.instance], key, seed)
-    except InputError as error:
-        item = f"lab {lab.id}, question {question.id}"
-        raise InputError(error.problem, item=item, field=error.field) from None
 
 
 def _value(source: Source, name: str, seed: int) -> Value:

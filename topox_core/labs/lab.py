@@ -1,17 +1,21 @@
-"""A lab as its file has it: instances, screens, questions with keys, feedback and points (docs/labs.md)."""
+"""A lab as its file has it: instances, screens, questions with keys, feedback and points (docs/labs.md).
+
+And every sentence of tour and labs by key, in one file a language; English stands in for a key that is missing.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
 from topox_core.errors import InputError, unknown
-from topox_core.io.ranges import evenly
+from topox_core.schedule.settings import Settings
 from topox_core.schema.fields import setting
 
 FORMAT, VERSION = "topox-lab", 1
@@ -23,6 +27,12 @@ SHARES = (1.0, 0.7, 0.4)
 OFTEN = ("schedule", "grouping")
 DEFAULT_ATTEMPTS = 3
 CLASS, STUDENT = "class", "student"
+CLASS_SEED = 0
+# What every lab and the tour run with, so that a better search elsewhere changes no lesson and no key:
+# whole slots, planned circuits, one ring, fast rules.
+LESSON_SETTINGS = Settings.of(
+    clock="slots", iteration="first", switching="planned", tick="slot", engine="list"
+)
 FIGURES = (
     *("tasks", "hand_gantt", "gantt", "bound", "circuits", "topology_steps", "delay_curve"),
     *("two_lines", "windows", "cdf", "round", "all_rounds", "cost_bars", "tornado", "histogram"),
@@ -34,6 +44,11 @@ RELATIONS = ("value", "difference", "ratio", "saving")
 CHOSEN = ("choice", "multi", "order")
 TYPES = ("number", *CHOSEN, "matrix", "schedule", "grouping", "text")
 MAX_STEPS = 1_000
+TEXTS = Path(__file__).parent / "texts"
+BASE = "en"
+# A text of a lab file that names a key instead of holding the sentence.
+MARK = "@"
+PLACE = re.compile(r"\{([^{}]*)\}")
 
 
 def _text(most: int, least: int = 0) -> Any:
@@ -189,7 +204,8 @@ class Slider:
             raise InputError(problem, field="slider")
         if (steps := int((end - start) / step + 1e-9)) > MAX_STEPS:
             raise InputError(f"has more than {MAX_STEPS:,} steps", field="slider")
-        object.__setattr__(self, "values", evenly(start, start + steps * step, steps + 1))
+        values = tuple(float(f"{start + k * step:.12g}") for k in range(steps + 1))
+        object.__setattr__(self, "values", values)
 
 
 @dataclass(frozen=True)
@@ -316,3 +332,80 @@ def canonical(record: object) -> bytes:
     """Return a record as JSON with sorted keys and without spaces, in UTF-8: what digests are of."""
     text = json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return text.encode("utf-8", "surrogatepass")
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The texts of one language.
+
+    Attributes
+    ----------
+    language
+        Name of its file.
+    sections
+        As the file has them.
+    flat
+        Sentences by key with dots, such as ``lab.six-tasks.P1.text``.
+    """
+
+    language: str
+    sections: Mapping[str, Any]
+    flat: Mapping[str, str]
+
+    def say(self, key: str, /, **facts: object) -> str:
+        """Return a sentence with its places filled in.
+
+        Raises
+        ------
+        InputError
+            If no language has the key.
+        """
+        if key not in self.flat:
+            raise InputError(f"there is no text {key[:80]!r}", file=f"{self.language}.json")
+        return self.flat[key].format(**facts) if facts else self.flat[key]
+
+    def resolved(self, text: str) -> str:
+        """Return a text of a lab file: the sentence of the key that it names, or itself."""
+        return self.say(text.removeprefix(MARK)) if text.startswith(MARK) else text
+
+
+def languages(folder: Path = TEXTS) -> tuple[str, ...]:
+    """Return the languages that there is a file of, English first."""
+    names = sorted(path.stem for path in folder.glob("*.json"))
+    return (BASE, *(name for name in names if name != BASE))
+
+
+@lru_cache(maxsize=16)
+def texts_in(language: str, folder: Path = TEXTS) -> Texts:
+    """Return the texts of a language, English where it lacks a key.
+
+    Raises
+    ------
+    InputError
+        If there is no file of that language.
+    """
+    known = languages(folder)
+    if language not in known:
+        raise InputError(unknown(language, known, "language"), field="language")
+    own = _read(folder / f"{language}.json")
+    if language == BASE:
+        return Texts(language, own, _flat(own))
+    base = texts_in(BASE, TEXTS)
+    return Texts(language, {**base.sections, **own}, {**base.flat, **_flat(own)})
+
+
+def _read(path: Path) -> dict[str, Any]:
+    record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return record
+
+
+def _flat(sections: Mapping[str, Any], before: str = "") -> dict[str, str]:
+    flat: dict[str, str] = {}
+    for name, value in sections.items():
+        key = f"{before}{name}"
+        if isinstance(value, str):
+            flat[key] = value
+        else:
+            inner = dict(enumerate(value)) if isinstance(value, list) else value
+            flat |= _flat({str(at): one for at, one in inner.items()}, f"{key}.")
+    return flat

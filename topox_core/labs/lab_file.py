@@ -1,6 +1,7 @@
 """Labs from files: ``*.lab.json``, format ``topox-lab`` version 1 (docs/labs.md).
 
-Nothing in a lab file is code, and no text before a question may say its answer.
+Nothing in a lab file is code, and no text before a question may say its answer. Eight ship, ordinary
+lab files, in the order of a course; a lecturer brings more.
 """
 
 from __future__ import annotations
@@ -8,11 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from topox_core.errors import InputError, errors_in_file, printable, shown, unknown
+from topox_core.io.content import read
 from topox_core.io.json import FileFormat, named, read_object, without_header
 from topox_core.io.limits import LAB
 from topox_core.labs.calls import check_options
@@ -21,6 +24,8 @@ from topox_core.labs.lab import (
     CHOSEN,
     FORMAT,
     LETTER_OF,
+    MARK,
+    PLACE,
     VERSION,
     Call,
     Lab,
@@ -28,11 +33,19 @@ from topox_core.labs.lab import (
     Screen,
     Source,
     SourceFiles,
+    texts_in,
 )
-from topox_core.labs.texts_in import MARK, PLACE, texts_in
 from topox_core.schema.fields import fields_of
 from topox_core.schema.records import check_values, from_values
 
+READY = Path(__file__).parent / "ready"
+ENDING = ".lab.json"
+KEPT_LABS = 100
+# A new lab is a file in that folder and a name here.
+ORDER = (
+    *("six-tasks", "what-binds", "bandwidth-tax", "all-to-all"),
+    *("crossover", "windows", "time-division", "price-tag"),
+)
 _KEYS = tuple(name for name in fields_of(Lab) if name not in ("record", "folder"))
 _HEAD = ("id", "title", "minutes", "goals")
 _FORM = FileFormat(FORMAT, VERSION, _KEYS, LAB)
@@ -337,3 +350,55 @@ def _wrong_places(lab: Lab, screen: Screen, text: str, keys: Mapping[str, str]) 
             yield f"{{{name}}} would say the answer of question {asked}"
     if "{" in PLACE.sub("", text) or "}" in PLACE.sub("", text):
         yield "has a brace without its partner"
+
+
+# -- labs that ship, and others -------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1)
+def ready_labs() -> dict[str, Lab]:
+    """Return the labs that ship, by id."""
+    return {
+        name: load_lab((READY / f"{name}{ENDING}").read_bytes(), f"{name}{ENDING}")
+        for name in ORDER
+    }
+
+
+def lab_of(name: str) -> Lab:
+    """Return a lab by its id, or by the path of its file.
+
+    Raises
+    ------
+    InputError
+        If there is none, or the file cannot be used.
+    """
+    labs = ready_labs()
+    if name in labs:
+        return labs[name]
+    if not name.endswith(".json"):
+        problem = unknown(name, labs, "lab")
+        raise InputError(f"{problem}, or the path of a {ENDING} file", field="lab")
+    return load_lab(read(name), name, Path(name).parent)
+
+
+@lru_cache(maxsize=KEPT_LABS)
+def _loaded(data: bytes, file: str, folder: Path) -> Lab:
+    """Return a lab of a folder, the same as long as its file is: what is computed for it is kept with it."""
+    return load_lab(data, file, folder)
+
+
+def labs_in(folder: Path) -> dict[str, Lab]:
+    """Return the labs that ship and those of a folder, by id; a folder's lab wins.
+
+    Raises
+    ------
+    InputError
+        If a file of the folder cannot be used, or two have one id.
+    """
+    own: dict[str, Lab] = {}
+    for path in sorted(folder.glob(f"*{ENDING}")):
+        lab = _loaded(read(path), path.name, folder)
+        if lab.id in own:
+            raise InputError(f"has the id {lab.id!r} of another file", file=path.name, field="id")
+        own[lab.id] = lab
+    return {**ready_labs(), **own}

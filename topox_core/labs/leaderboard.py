@@ -23,8 +23,7 @@ from topox_core.io.json import FileFormat, read_object
 from topox_core.io.limits import ANSWERS
 from topox_core.io.tables import table_bytes
 from topox_core.labs.folder import files_in, load_each
-from topox_core.labs.hand_schedule import check_by_hand
-from topox_core.labs.instance_plans import planned
+from topox_core.labs.hand_schedule import check_by_hand, planned
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
 from topox_core.tdm.mixes.samples import load_job_sample
@@ -125,9 +124,9 @@ def shared_jobs() -> Jobs:
 def _hand_ms(starts_ms: Mapping[str, Any]) -> float:
     graph, cluster = hand_instance()
     verdict = check_by_hand(graph, cluster, starts_ms)
-    if not verdict.feasible:
+    if verdict.broken is not None:
         more = f" and {verdict.more} more" if verdict.more else ""
-        raise InputError(f"{verdict.line}{more}", field="starts_ms")
+        raise InputError(f"{verdict.broken}{more}", field="starts_ms")
     return verdict.makespan_ms
 
 

@@ -75,7 +75,7 @@ def mark(lab: Lab, question: Question, given: Any, seed: int) -> Marked:
     if question.type == "schedule":
         instance = _instance(lab, question, seed)
         verdict = check_by_hand(instance.graph(), instance.cluster(), given)
-        share = _of_schedule(question, verdict, truth) if verdict.feasible else 0.0
+        share = _of_schedule(question, verdict, truth) if verdict.broken is None else 0.0
     else:
         share = _share(lab, question, given, truth, seed)
     say = "" if share >= 1 else _said(lab, question, given, seed, verdict)
@@ -156,7 +156,7 @@ def _said(lab: Lab, question: Question, given: Any, seed: int, verdict: HandVerd
     for one in question.feedback:
         if one.option is not None and one.option == given:
             return one.say
-        if verdict is not None and not verdict.feasible and one.equation == verdict.equation:
+        if verdict is not None and verdict.broken and one.equation == verdict.broken.equation:
             return one.say
     for feedback, value in mistakes_of(lab, question, seed):
         if _equals(question, given, value, verdict):
@@ -169,7 +169,7 @@ def _equals(question: Question, given: Any, value: Value, verdict: HandVerdict |
         case "number":
             return isinstance(value, int | float) and _is_near(question, given, float(value))
         case "schedule":
-            return verdict is not None and verdict.feasible and verdict.makespan_ms == value
+            return verdict is not None and verdict.broken is None and verdict.makespan_ms == value
         case "grouping":
             return "".join(given[name] for name in NAMES) == value
         case "multi":

@@ -10,11 +10,9 @@ from typing import Any, Literal
 
 from topox_core.errors import InputError, shown, unknown
 from topox_core.labs.keys import option_texts, written
-from topox_core.labs.lab import Lab, Question
-from topox_core.labs.lesson import CLASS_SEED
+from topox_core.labs.lab import CLASS_SEED, Lab, Question, Texts, texts_in
 from topox_core.labs.marking import read_answer
 from topox_core.labs.statistics import QuestionStatistics, question_statistics
-from topox_core.labs.texts_in import Texts, texts_in
 
 MAX_VOTES = 500
 _ONE = re.compile(r"([^\s;x×*]+)(?:\s*[x×*]\s*([0-9]{1,4}))?(?:[;\s]+|,(?:\s+|$)|$)")

@@ -16,11 +16,9 @@ from topox_core.errors import InputError
 from topox_core.io.tables import table_bytes
 from topox_core.labs.answers import Answers
 from topox_core.labs.keys import depends_on_student, filled, key_of, option_texts
-from topox_core.labs.lab import Lab, Question
-from topox_core.labs.lesson import CLASS_SEED
+from topox_core.labs.lab import CLASS_SEED, Lab, Question, Texts, texts_in
 from topox_core.labs.marking import Marked, mark, read_answer
-from topox_core.labs.paper import on_paper
-from topox_core.labs.texts_in import Texts, texts_in
+from topox_core.labs.worksheet import on_paper
 from topox_core.text.numbers import NBSP, short
 
 BINS = 12

@@ -11,8 +11,7 @@ from typing import Any
 
 from topox_core.errors import InputError, shown
 from topox_core.labs.answers import Answers, Attempt, Explained, Given, Locked, Prediction
-from topox_core.labs.draws import seed_of
-from topox_core.labs.generators.generator import GivenTable, Value
+from topox_core.labs.generators.generator import GivenTable, Value, seed_of
 from topox_core.labs.hand_schedule import HandVerdict
 from topox_core.labs.keys import (
     check_seed,
@@ -21,9 +20,8 @@ from topox_core.labs.keys import (
     key_of,
     option_texts,
 )
-from topox_core.labs.lab import Lab, Option, Question, Screen
+from topox_core.labs.lab import Lab, Option, Question, Screen, Texts, texts_in
 from topox_core.labs.marking import Marked, mark, read_answer
-from topox_core.labs.texts_in import Texts, texts_in
 
 MAX_NAME = 40
 _LETTERS = frozenset("._@- ")

@@ -16,8 +16,7 @@ import numpy as np
 from topox_core.fabrics.compare import compare
 from topox_core.fabrics.scheduled import schedule
 from topox_core.labs.generators.catalogue import generator
-from topox_core.labs.lesson import CLASS_SEED, LESSON_SETTINGS
-from topox_core.labs.texts_in import texts_in
+from topox_core.labs.lab import CLASS_SEED, LESSON_SETTINGS, texts_in
 from topox_core.model.execution import Execution
 from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import simulate

@@ -10,9 +10,8 @@ from topox_core.errors import InputError
 from topox_core.labs.generators.catalogue import generator
 from topox_core.labs.generators.generator import Value
 from topox_core.labs.keys import filled, instance_of, key_of, mistakes_of, options_of
-from topox_core.labs.lab import Lab, Question
+from topox_core.labs.lab import PLACE, Lab, Question, texts_in
 from topox_core.labs.lab_file import texts_of
-from topox_core.labs.texts_in import PLACE, texts_in
 
 SEEDS_TRIED = range(51)
 SLOW_S, TOO_SLOW_S = 2.0, 20.0

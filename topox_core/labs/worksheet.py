@@ -1,6 +1,7 @@
 """A lab on paper: predictions on page 1, worked answers on page 2, the seed at the foot, keys on pages of their own.
 
-One HTML file without a script, for A4 and Letter.
+One HTML file without a script, for A4 and Letter. Pages for any printer come from the templates in
+``paper/``: all that is filled in is escaped.
 """
 
 from __future__ import annotations
@@ -8,9 +9,12 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from topox_core.labs.generators.board import Board
 from topox_core.labs.generators.fan_out import FanOut
@@ -31,9 +35,7 @@ from topox_core.labs.keys import (
     option_texts,
     written,
 )
-from topox_core.labs.lab import Lab, Question, Screen
-from topox_core.labs.paper import on_paper
-from topox_core.labs.texts_in import Texts, texts_in
+from topox_core.labs.lab import Lab, Question, Screen, Texts, texts_in
 from topox_core.model.task_graph import TaskGraph
 
 # Axes to draw on reach so far for every seed, so that they tell nothing.
@@ -206,3 +208,20 @@ def _asked(lab: Lab, screen: Screen, question: Question, seed: int, words: Texts
         "empty": [(row, *[""] * len(matrix.columns)) for row in matrix.rows] if matrix else [],
         "names": [row[0] for row in table.rows] if table else [],
     }
+
+
+@cache
+def _templates() -> Environment:
+    return Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "paper"),
+        undefined=StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+
+
+def on_paper(template: str, **facts: Any) -> str:
+    """Return a template of ``paper/`` with what it names filled in."""
+    return _templates().get_template(template).render(facts)

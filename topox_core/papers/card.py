@@ -6,17 +6,19 @@ What a card says stands in ``cards/NAME.toml``; what it computes in the module o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
+from operator import attrgetter
+from queue import Empty, SimpleQueue
 from statistics import fmean
 from typing import Any, NamedTuple, Protocol, cast
 
 from topox_core.errors import InputError, errors_in_file
-from topox_core.papers.calls import CANCELLED, Call, answers, computed_by
 from topox_core.papers.rows import Kind, Row, Verdict, judged, judged_over, stated
+from topox_core.runs.cells import CellsRun
 from topox_core.runs.run import FunctionRun, RunProgress
 from topox_core.runs.stopping import Stop
 
@@ -24,7 +26,8 @@ Value = str | int | float
 Settings = Mapping[str, Value]
 OnRow = Callable[[Row], None]
 
-UNFINISHED = "Not all points were computed."
+POLL_S = 0.1
+CANCELLED, UNFINISHED = "cancelled", "Not all points were computed."
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,66 @@ class CardRun:
     def row(self, series: str, item: str) -> Row:
         """Return one row by series and item."""
         return next(row for row in self.of(series) if row.item == item)
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a card: a key to know its answer by, an importable function and its picklable arguments."""
+
+    key: Any
+    function: Callable[..., Any] = field(compare=False)
+    arguments: tuple[Any, ...] = field(compare=False)
+
+    def make(self) -> Any:
+        """Make it, in a worker."""
+        return self.function(*self.arguments)
+
+
+def answers(
+    calls: Sequence[Call], stop: Stop, lost: list[str], executor: Executor | int | None = None
+) -> Iterator[tuple[Any, Any]]:
+    """Yield (key, answer) of each call as soon as it is there; put the longest calls first.
+
+    Parameters
+    ----------
+    stop
+        Asked ten times a second; True ends the workers at once.
+    lost
+        Gets a line for every reason why answers are missing.
+    executor
+        As of :meth:`Card.run`.
+
+    Raises
+    ------
+    InputError
+        If a call raises one.
+    """
+    came: SimpleQueue[list[tuple[Call, Any]]] = SimpleQueue()
+    run = CellsRun(calls, attrgetter("key"), Call.make, None, executor, came.put)
+    try:
+        while run.running or not came.empty():
+            if stop():
+                lost.append(CANCELLED)
+                return
+            try:
+                batch = came.get(timeout=POLL_S)
+            except Empty:
+                batch = []
+            for call, answer in batch:
+                yield call.key, answer
+            _raise_bad_input(run)
+        _raise_bad_input(run)
+        result = run.result()
+        lost += [f"{call.key}: {error}" for call, error in result.failures.items()]
+        lost += [result.stopped] if result.stopped else []
+    finally:
+        run.close()
+
+
+def _raise_bad_input(run: CellsRun[Call, Any, Any]) -> None:
+    for error in run.result().failures.values():
+        if isinstance(error, InputError):
+            raise error
 
 
 class Measure(Protocol):
@@ -320,7 +383,9 @@ class Card:
                 for key, choice in known.items()
             }
 
-    def play(self, settings: Settings, stop: Stop, on_row: OnRow) -> Answer:
+    def play(
+        self, settings: Settings, stop: Stop, on_row: OnRow, executor: Executor | int | None
+    ) -> Answer:
         """Compute rows, each told as soon as it is there; use :meth:`run`."""
         module = import_module(f"topox_core.papers.cards.{self.name.replace('-', '_')}")
         measure = cast("Measure", module)
@@ -330,7 +395,7 @@ class Card:
             calls: list[Call] = module.calls(run)
             known: dict[Any, Any] = {}
             told: set[tuple[str, str]] = set()
-            for key, answer in answers(calls, stop, lost):
+            for key, answer in answers(calls, stop, lost, executor):
                 known[key] = answer
                 run = replace(run, answers=known)
                 run = replace(run, rows=tuple(measure.rows(run)))
@@ -383,10 +448,9 @@ class Card:
         InputError
             As :meth:`settings`.
         """
-        with computed_by(executor):
-            play = self.play(
-                self.settings(settings), stop, lambda row: on_row(self.classified(row))
-            )
+        play = self.play(
+            self.settings(settings), stop, lambda row: on_row(self.classified(row)), executor
+        )
         return replace(play, rows=tuple(map(self.classified, play.rows)))
 
     def start(

@@ -1,15 +1,30 @@
-"""All cards by name, in the order of the gallery."""
+"""All cards by name, in the order of the gallery; what they claim; several of them one after the other.
+
+A claim reads its number from the answer of its card with every switch in its first position: of a
+run here, or the one that comes with the release. Several cards run in a process of their own: every
+row as it comes, every answer as it is there.
+"""
 
 from __future__ import annotations
 
+import time
 import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from topox_core.errors import InputError, shown, unknown
-from topox_core.papers.card import Card
+from topox_core.papers.card import Answer, Card, Claim
+from topox_core.papers.kept_answers import shipped_answers
+from topox_core.papers.rows import VERDICTS, Kind, Row, apart_words
+from topox_core.runs.run import RunProgress
+from topox_core.runs.stopping import Stop
 
 HERE = Path(__file__).parent
 GALLERY: dict[str, Any] = tomllib.loads((HERE / "gallery.toml").read_text(encoding="utf-8"))
@@ -35,6 +50,7 @@ def _card(name: str) -> Card:
 
 
 CARDS: dict[str, Card] = {name: _card(name) for name in GALLERY["cards"]}
+CLAIMS: tuple[Claim, ...] = tuple(claim for card in CARDS.values() for claim in card.claims)
 
 
 def card_named(name: str) -> Card:
@@ -50,3 +66,97 @@ def card_named(name: str) -> Card:
             f"{shown(name)} is an {unknown(name, CARDS, 'card')}", file="gallery", field="card"
         )
     return CARDS[name]
+
+
+def kind_of(claim: Claim) -> Kind:
+    """Return what a claim is tried with: the kind of the rows that it reads."""
+    return CARDS[claim.card].kind(claim.reading.series)[0]
+
+
+def complete_answers(answers: Mapping[str, Answer | None]) -> dict[str, Answer]:
+    """Return a complete answer by card: one of ``answers``, else the one that comes with the release."""
+    own = {name: one for name, one in answers.items() if one is not None and one.complete}
+    return {name: one.answer for name, one in shipped_answers().items()} | own
+
+
+def answer_words(answers: Mapping[str, Answer]) -> str:
+    """Return in three sentences how many claims hold, as HTML; ``answers`` has a complete one for each card.
+
+    Only claims that a simulation tries are counted.
+    """
+    tried = [claim for claim in CLAIMS if claim.comparable and kind_of(claim) == "simulated"]
+    verdicts = [claim.verdict(answers[claim.card]) for claim in tried]
+    apart = apart_words(Counter(kind_of(claim) for claim in CLAIMS))
+    rebuilt = sum(not claim.comparable for claim in CLAIMS)
+    largest, answer = CLAIMS[0], answers[CLAIMS[0].card]
+    assert largest.other is not None
+    count = {word: verdicts.count(word) for word in VERDICTS}
+    return (
+        f"Of {len(tried)} published claims that a simulation tries <b>{count['match']} hold</b> within 10\u00a0%, "
+        f"{count['trend']} roughly, and <b>{count['differs']} do not</b>. Not counted: {apart}, "
+        f"{rebuilt} from abstracts alone. TOPO\u2011X’s speed-up of {largest.printed:.2f}× is "
+        f"<b>{largest.reading.value(answer):.2f}×</b> with the all-reduce counted on both networks."
+    )
+
+
+@dataclass(frozen=True)
+class CardStep:
+    """A row of a card, or its answer with how long it took; or in words why it has none."""
+
+    card: str
+    row: Row | None = None
+    answer: Answer | None = None
+    wall_s: float = 0.0
+    failed: str = ""
+
+
+OnStep = Callable[[CardStep], None]
+
+
+def run_cards(
+    names: Sequence[str], stop: Stop, on_step: OnStep, executor: Executor | None = None
+) -> None:
+    """Run cards with every switch in its first position, the quickest first, until ``stop()``.
+
+    Parameters
+    ----------
+    executor
+        As of :meth:`~topox_core.papers.card.Card.run`.
+    """
+    for card in by_time(CARDS[name] for name in names):
+        if stop():
+            return
+        began = time.monotonic()
+        try:
+            rows = partial(_pass_on, card.name, on_step)
+            answer = card.run(None, stop, rows, executor)
+        except InputError as error:
+            on_step(CardStep(card.name, failed=str(error)))
+            continue
+        on_step(CardStep(card.name, answer=answer, wall_s=time.monotonic() - began))
+
+
+def _pass_on(name: str, on_step: OnStep, row: Row) -> None:
+    on_step(CardStep(name, row))
+
+
+def by_time(cards: Iterable[Card]) -> list[Card]:
+    """Return cards by how long they take, the quickest first."""
+    return sorted(cards, key=lambda card: card.takes_s)
+
+
+def measured(names: Sequence[str], steps: Sequence[CardStep], elapsed_s: float) -> RunProgress:
+    """Return how far a run of cards is, by how long each is known to take."""
+    done = {step.card for step in steps if step.answer is not None or step.failed}
+    whole = sum(CARDS[name].takes_s for name in names)
+    behind = sum(CARDS[name].takes_s for name in names if name in done)
+    rows = [step for step in steps if step.row is not None]
+    now = next((step.card for step in reversed(rows) if step.card not in done), "")
+    if now:
+        card = CARDS[now]
+        share = sum(step.card == now for step in rows) / max(1, card.row_count)
+        behind += card.takes_s * min(1.0, share)
+    share = behind / whole if whole else 1.0
+    left_s = elapsed_s / share * (1 - share) if share > 0.02 else whole
+    words = CARDS[now].title if now else ""
+    return RunProgress(elapsed_s, share, len(done), len(names), "cards", words, left_s)

@@ -195,12 +195,6 @@ def same_rows(some: Sequence[Row], others: Sequence[Row]) -> bool:
     )
 
 
-def geometric_mean(values: Iterable[float]) -> float:
-    """Return the geometric mean of positive numbers."""
-    known = list(values)
-    return math.exp(sum(map(math.log, known)) / len(known))
-
-
 def counts_of(rows: Iterable[Row]) -> dict[str, int]:
     """Return how many rows count as what, in the order of :data:`COUNTED`."""
     counts = dict.fromkeys(COUNTED, 0)

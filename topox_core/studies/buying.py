@@ -12,8 +12,7 @@ from topox_core.errors import InputError
 from topox_core.fabrics.bills import fabric_bill
 from topox_core.io.ranges import check_one_of, is_number, is_whole
 from topox_core.model.cluster import MAX_PORTS, Cluster
-from topox_core.studies.axes import Axis
-from topox_core.studies.design import Design
+from topox_core.studies.axes import Axis, Design
 from topox_core.studies.fabric_point import fabric_case
 from topox_core.studies.keys import LABEL, Value
 from topox_core.studies.offers import LEVELS, OFFERS, Estimate, SwitchProduct

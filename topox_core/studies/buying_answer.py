@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from topox_core.economics.comparison import Swing
 from topox_core.economics.price_sets import SET_BY_SPEED
 from topox_core.fabrics.compare import EQUAL, ties
-from topox_core.studies.axes import Axis
+from topox_core.studies.axes import Axis, Design
 from topox_core.studies.buying import (
     DELAY,
     MEASURES,
@@ -23,7 +23,6 @@ from topox_core.studies.buying import (
     Row,
     buying_study,
 )
-from topox_core.studies.design import Design
 from topox_core.studies.fabric_point import priced_at
 from topox_core.studies.offers import offer_of
 from topox_core.studies.pareto import front_of
@@ -288,7 +287,7 @@ def uncertain_figures(question: Question, offer: Choice, rival: Choice) -> tuple
         Uncertain("Price of a switch port", PRICE, one.port_usd.low, one.port_usd.high, "$"),
         Uncertain("Power of a switch port", POWER, one.port_w.low, one.port_w.high, "W"),
     ]
-    catalogue = priced_at(str(question.fixed.get("prices", SET_BY_SPEED)), question.fixed)
+    catalogue = priced_at(question.fixed, SET_BY_SPEED)
     parts = dict([*_PARTS.items(), _RIVAL_PARTS[rival.key]])
     for part, words in parts.items():
         usd = catalogue.part(part).price_usd

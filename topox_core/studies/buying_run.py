@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
-from collections.abc import Callable, Generator, MutableMapping, Sequence
+from collections.abc import Callable, Generator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 
 from topox_core.economics.comparison import Swing
@@ -34,9 +34,8 @@ from topox_core.studies.buying_answer import (
     verdict,
 )
 from topox_core.studies.offers import offer_of
-from topox_core.studies.point_rows import PointRow
 from topox_core.studies.study import Study
-from topox_core.studies.study_run import Step, StepsResult, StudyPlan, StudyResult, steps_run
+from topox_core.studies.study_run import PointRow, Step, StudyPlan, StudyResult, steps_run
 
 NETWORKS, SLOWEST, FEWEST, HANGS_ON = (
     "the networks",
@@ -102,13 +101,13 @@ def buying_run(
     """Start to answer a question; the arguments are those of :class:`~topox_core.studies.study_run.StudyRun`."""
     told = [Answer(question)]
 
-    def read(there: StepsResult) -> Answer:
+    def read(results: Mapping[str, StudyResult], lost: tuple[str, ...], complete: bool) -> Answer:
         answer = told[-1]
-        networks = there.results.get(NETWORKS)
+        networks = results.get(NETWORKS)
         if answer.verdict is None and networks is not None:  # they are under way
             rows = with_slower_plans(_rows(question.choices, networks, there=True))
             answer = replace(answer, rows=rows, verdict=verdict(question, rows))
-        return replace(answer, lost=there.lost, complete=there.complete)
+        return replace(answer, lost=lost, complete=complete)
 
     return steps_run(_rounds(question, told.append), read, library, executor, known)
 

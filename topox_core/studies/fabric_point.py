@@ -35,11 +35,11 @@ from topox_core.schedule.result import gap
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings, lowering_and_free
 from topox_core.studies.keys import FABRIC_FIELDS, SEED, Value
-from topox_core.studies.subject import Resolved
-from topox_core.studies.values import (
+from topox_core.studies.subject import (
     DEFAULT_FABRIC,
     FAT_TREE_SHAPE,
     SETTINGS,
+    Resolved,
     Values,
 )
 from topox_core.workloads.catalogue import generate
@@ -94,7 +94,7 @@ def fabric_case(resolved: Resolved, values: Values) -> FabricCase:
     graph, base = graph_at(resolved, values)
     cluster = _cluster_at(base, values)
     check_fits(graph, cluster)
-    prices = _catalogue(values)
+    prices = priced_at(values, SET_BY_SPEED)
     return FabricCase(
         str(values.get("fabric", DEFAULT_FABRIC)),
         JobRequest(graph, cluster, _settings(values), _options(cluster, prices, values)),
@@ -231,18 +231,14 @@ def _options(cluster: Cluster, prices: Catalogue, values: Values) -> FabricOptio
     return replace(options, equivalent_gbps=same_cost_nic_gbps(cluster, prices))
 
 
-def _catalogue(values: Values) -> Catalogue:
-    return priced_at(str(values.get("prices", SET_BY_SPEED)), values)
-
-
-def priced_at(name: str, values: Values) -> Catalogue:
-    """Return a price set with the figures that a point sets."""
+def priced_at(values: Values, usual: str) -> Catalogue:
+    """Return the price set of a point, or the usual one, with the figures that the point sets."""
     figures: dict[str, dict[str, Value]] = {}
     for key, value in values.items():
         if key.startswith("prices."):
             _, part, field = key.split(".")
             figures.setdefault(part, {})[field] = value
-    catalogue = price_set(name)
+    catalogue = price_set(str(values.get("prices", usual)))
     return catalogue.changed(figures) if figures else catalogue
 
 

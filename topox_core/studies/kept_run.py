@@ -23,11 +23,9 @@ from topox_core.schedule.result import Result
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
 from topox_core.studies.fabric_point import FabricCase, fabric_case, measures_of_run
-from topox_core.studies.keys import FABRIC_FIELDS, SEED, Value
-from topox_core.studies.measures import FABRIC
+from topox_core.studies.keys import FABRIC, FABRIC_FIELDS, SEED, Value
 from topox_core.studies.point import StudyJob, host_name
-from topox_core.studies.subject import Resolved
-from topox_core.studies.values import FAT_TREE_SHAPE, SETTINGS
+from topox_core.studies.subject import FAT_TREE_SHAPE, SETTINGS, Resolved
 
 SCHEDULE = "schedule"
 NOT_AGAIN = "It depends on a choice that no study can name, so that it cannot be computed again."
@@ -205,7 +203,6 @@ def _record(
         content = zlib.compress(text.encode())
         status, stopped_by, wall_s = result.status, result.stopped_by, result.wall_s
         message = message or result.message
-    own = StudyJob(kept.resolved).values
     return RunRecord(
         key=key,
         version=code_version(),
@@ -213,7 +210,7 @@ def _record(
         subject=kept.resolved.title,
         graph=graph.digest,
         cluster=kept.cluster.digest,
-        settings={**own.all(dict(values), asdict(kept.cluster)), **values},
+        settings={**StudyJob(kept.resolved).all(values, asdict(kept.cluster)), **values},
         status=status,
         stopped_by=stopped_by,
         measures=measures,

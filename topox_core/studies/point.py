@@ -17,6 +17,7 @@ from topox_core.economics.price_sets import DEFAULT_SET
 from topox_core.errors import InputError
 from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.run import FabricRun
+from topox_core.io.json import digest_of
 from topox_core.library.record import FAILED, RunRecord
 from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import Simulation
@@ -33,10 +34,18 @@ from topox_core.studies.fabric_point import (
     priced_at,
     run_of_point,
 )
-from topox_core.studies.keys import LABEL, SEED, Value
-from topox_core.studies.measures import BILL, FABRIC, RAIL, ROUND
-from topox_core.studies.subject import AGAINST, MINE, Kept, Resolved, resolve, subject_of
-from topox_core.studies.values import GPUS, PointValues, Values
+from topox_core.studies.keys import BILL, FABRIC, LABEL, RAIL, ROUND, SEED, Value
+from topox_core.studies.subject import (
+    AGAINST,
+    GPUS,
+    MINE,
+    Kept,
+    Resolved,
+    Values,
+    own_values,
+    resolve,
+    subject_of,
+)
 from topox_core.tdm.algorithms.catalogue import BASELINE
 from topox_core.tdm.mixes.deployment import SetUp, deploy
 from topox_core.tdm.model.jobs import Reading
@@ -117,7 +126,7 @@ def bill_outcome(resolved: Resolved, values: Values, _stop: Stop) -> Outcome:
     mine, against = subject.get("network", MINE), subject.get("against", AGAINST)
     known = {one.name for one in fields(Counting)}
     counting = Counting(**{name: value for name, value in given.items() if name in known})  # type: ignore[arg-type]
-    prices = priced_at(str(values.get("prices", DEFAULT_SET)), values)
+    prices = priced_at(values, DEFAULT_SET)
     question = Question(int(given.get("gpus", GPUS)), prices, counting)
     bill = question.bill(mine)
     return Outcome(
@@ -162,17 +171,41 @@ class StudyJob:
     seconds_per_point: float | None = None
 
     @cached_property
-    def values(self) -> PointValues:
-        """What holds at points of the subject."""
-        return PointValues(self.resolved)
+    def own(self) -> dict[str, Value]:
+        """What holds where a study says nothing, by key."""
+        return own_values(self.resolved)
 
     def cell(self, values: Values) -> Cell:
-        """Return the call of a point."""
-        return tuple(self.values.set(values).items())
+        """Return the call of a point: what differs from the subject's own values, without labels.
+
+        Where a parameter of a generator is set, its cluster is another one: what is said of the
+        cluster then counts even if the subject's own had it. So does what is said of the lowering,
+        whose meaning depends on the model.
+        """
+        subject = self.resolved.subject
+        prefix = f"{subject.kind}."
+        changed = subject.workload is not None and any(
+            name.startswith(prefix) and self.own.get(name) != value
+            for name, value in values.items()
+        )
+        kept = []
+        for name in sorted(values):
+            always = name.startswith("lowering.") or (changed and name.startswith("cluster."))
+            if name != LABEL and (always or self.own.get(name) != values[name]):
+                kept.append((name, values[name]))
+        return tuple(kept)
 
     def key(self, cell: Cell) -> str:
-        """Return the key of a call in the library."""
-        return self.values.key(dict(cell))
+        """Return the key of a call in the library: SHA-256 of the subject's digest and of what is set."""
+        return digest_of([self.resolved.subject.runs, self.resolved.digest, dict(cell)])
+
+    def all(self, values: Values, cluster: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return everything that holds at a point, the subject first, as the library keeps it."""
+        held: dict[str, Any] = {**self.own, **dict(self.cell(values))}
+        if cluster is not None:
+            held |= {f"cluster.{k}": v for k, v in cluster.items() if k != "name"}
+            held.pop("cluster.degree", None)
+        return {"subject": self.resolved.subject.as_record(), **held}
 
 
 def run_cell(job: StudyJob, cell: Cell) -> RunRecord:
@@ -195,7 +228,7 @@ def run_cell(job: StudyJob, cell: Cell) -> RunRecord:
         subject=resolved.title,
         graph=outcome.graph or resolved.digest,
         cluster=outcome.cluster,
-        settings=job.values.all(values, outcome.held or None),
+        settings=job.all(values, outcome.held or None),
         status=outcome.status,
         stopped_by=outcome.stopped_by,
         measures=outcome.measures,

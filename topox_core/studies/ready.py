@@ -18,10 +18,9 @@ from topox_core.io.content import read
 from topox_core.library.run_library import RunLibrary
 from topox_core.rails import delay as rail_delay
 from topox_core.studies.keys import RAIL_CONTROLS, SEED
-from topox_core.studies.study import FORMAT, VERSION, Study
-from topox_core.studies.study_file import load_study, study_of
+from topox_core.studies.study import FORMAT, VERSION, Study, load_study, study_of
 from topox_core.studies.study_run import kept_by
-from topox_core.studies.values import GPUS
+from topox_core.studies.subject import GPUS
 from topox_core.tdm.algorithms.catalogue import DEFAULT_ALGORITHMS
 from topox_core.tdm.mixes.deployment import JOBS
 

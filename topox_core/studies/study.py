@@ -1,23 +1,28 @@
-"""A study: what it is about, what varies and is fixed, which points, what is reported, and its limits."""
+"""A study: what it is about, what varies and is fixed, which points, what is reported, its limits; from and to files.
+
+Files are ``*.study.json``, format ``topox-study`` version 1 (docs/studies.md).
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any
 
-from topox_core.errors import InputError, shown
-from topox_core.io.json import digest_of
-from topox_core.schema.fields import setting
-from topox_core.studies.axes import Axis
-from topox_core.studies.design import MAX_POINTS, Design, Point
-from topox_core.studies.keys import Key, Value
-from topox_core.studies.measures import USUAL
-from topox_core.studies.subject import Subject
+from topox_core.errors import InputError, errors_at, errors_in_file, printable, shown
+from topox_core.io.json import FileFormat, digest_of, read_object
+from topox_core.io.limits import STUDY
+from topox_core.io.ranges import check_text
+from topox_core.schema.fields import setting, wrong_values
+from topox_core.studies.axes import MAX_POINTS, Axis, Design, Point, axis_of, design_of, unknown_key
+from topox_core.studies.keys import USUAL, Key, Value, chosen_measures
+from topox_core.studies.subject import Kept, Subject, subject_of
 
 FORMAT, VERSION = "topox-study", 1
-MAX_AXES = 32
+MAX_AXES, MAX_NAME = 32, 120
 
 
 @dataclass(frozen=True)
@@ -40,9 +45,8 @@ class Budget:
 
     def as_record(self) -> dict[str, Any]:
         """Return it as the file has it, without what is not limited."""
-        given = {"points": self.points if self.points != MAX_POINTS else None}
-        given |= {"seconds": self.seconds, "seconds_per_point": self.seconds_per_point}  # type: ignore[dict-item]
-        return {name: value for name, value in given.items() if value is not None}
+        given = ((one, getattr(self, one.name)) for one in fields(self))
+        return {one.name: value for one, value in given if value != one.default}
 
 
 @dataclass(frozen=True)
@@ -127,3 +131,92 @@ def as_record(study: Study) -> dict[str, Any]:
     if budget := study.budget.as_record():
         record["budget"] = budget
     return record
+
+
+_KEYS = ("name", "subject", "fixed", "axes", "design", "measures", "budget")
+_FORM = FileFormat(FORMAT, VERSION, _KEYS, STUDY)
+
+
+def load_study(
+    data: bytes, file: str, folder: Path | None = None, kept: Kept = lambda _: None
+) -> Study:
+    """Read a study.
+
+    Parameters
+    ----------
+    folder, kept
+        Where the files that it names are looked for, as in :func:`~topox_core.studies.subject.resolve`.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be used; one line names file, axis and field.
+    """
+    file = printable(file, 200) if file else "study"
+    return study_of(study_record(data, file), file, folder, kept)
+
+
+def study_record(data: bytes, file: str) -> dict[str, Any]:
+    """Return the record of a study file as it is, its values unread.
+
+    Raises
+    ------
+    InputError
+        If it is no file of this format.
+    """
+    return read_object(data, file, _FORM)
+
+
+def study_of(
+    record: Mapping[str, Any], file: str, folder: Path | None = None, kept: Kept = lambda _: None
+) -> Study:
+    """Return the study of a record that was read; arguments and errors as :func:`load_study`."""
+    with errors_in_file(file):
+        if "subject" not in record:
+            raise InputError("is missing", field="subject")
+        name = record.get("name", "")
+        check_text(name, MAX_NAME, field="name")
+        subject = subject_of(record["subject"], folder, kept)
+        entries = record.get("axes", [])
+        if not isinstance(entries, list):
+            raise InputError(f"must be a list in brackets (got {shown(entries)})", field="axes")
+        if len(entries) > MAX_AXES:
+            raise InputError(f"has {len(entries)} axes (limit {MAX_AXES})", field="axes")
+        keys = subject.keys
+        axes = tuple(
+            axis_of(entry, number, keys, subject.digest) for number, entry in enumerate(entries, 1)
+        )
+        measures = record.get("measures", list(USUAL[subject.runs]))
+        return Study(
+            name or subject.kind.capitalize(),
+            subject,
+            axes,
+            _fixed(record.get("fixed", {}), keys),
+            design_of(record.get("design", {"kind": "grid"}), axes),
+            chosen_measures(measures, subject.runs),
+            _budget(record.get("budget", {})),
+        )
+
+
+def dump_study(study: Study) -> bytes:
+    """Write a study; reading it back gives an equal one."""
+    text = json.dumps(as_record(study), indent=1, ensure_ascii=False, allow_nan=False)
+    return (text + "\n").encode()
+
+
+def _fixed(given: object, keys: Mapping[str, Key]) -> dict[str, Value]:
+    if not isinstance(given, dict):
+        raise InputError(f"must be an object in braces (got {shown(given)})", field="fixed")
+    fixed = {}
+    for name, value in given.items():
+        if name not in keys:
+            raise InputError(unknown_key(name, keys, "key"), field="fixed")
+        with errors_at(field=f"fixed.{name}"):
+            fixed[name] = keys[name].value(value)
+    return fixed
+
+
+def _budget(given: Any) -> Budget:
+    for key, problem in wrong_values(Budget, given):
+        raise InputError(problem, field=f"budget.{key}" if key else "budget")
+    return Budget(**given)

@@ -1,28 +1,43 @@
-"""A study in the background: what the library lacks is computed, and every point is kept the moment it is done."""
+"""A study in the background: what the library lacks is computed, and every point is kept the moment it is done.
+
+Plans of harder points serve easier ones: a plan for a longer delay, slower or fewer ports can be carried out
+with a shorter delay, faster or more ports in the same time at most (:mod:`topox_core.fabrics.passed_plans`),
+so that planned times never grow where the network becomes better.
+"""
 
 from __future__ import annotations
 
 import concurrent.futures
+from collections import defaultdict
 from collections.abc import Callable, Generator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from topox_core.library.record import RunRecord
+from topox_core.library.record import FAILED, RunRecord
 from topox_core.library.run_library import RunLibrary
 from topox_core.runs.batch import Shared
 from topox_core.runs.cells import CellsRun
 from topox_core.runs.identity import code_version
 from topox_core.runs.in_turn import RunsInTurn, Turn
 from topox_core.runs.run import RunProgress
+from topox_core.schedule.result import gap
+from topox_core.studies.axes import Point
 from topox_core.studies.keys import Value
 from topox_core.studies.point import Cell, StudyJob, run_cell
-from topox_core.studies.point_rows import PointRow, chains, with_harder_plans
 from topox_core.studies.study import Study, as_record
-from topox_core.studies.subject import Kept, Resolved, resolve
+from topox_core.studies.subject import DEFAULT_FABRIC, Kept, Resolved, resolve
 
 RUNNING, COMPLETE, STOPPED = "running", "complete", "stopped"
 ResultT = TypeVar("ResultT")
+PLANNED = "scheduled"
+# The axes of a better network, and whether more of each is easier.
+EASIER = {"cluster.reconfiguration_ms": False, "cluster.port_gbps": True, "cluster.degree": True}
+DELAY = "cluster.reconfiguration_ms"
+# Where one of these is set, plans may keep to slots or pay no delay.
+OWN_RULES = ("settings.model", "settings.circuits", "settings.clock")
+SERVED = "A plan made for a longer delay, or for slower or fewer ports, is shorter than this point's own."
+OF_THE_PLAN = ("iteration_ms", "changes", "dark_share", "bandwidth_tax", "windows", "window_ms")
 
 
 @dataclass(frozen=True)
@@ -300,28 +315,9 @@ class Step:
     listed: bool = True
 
 
-@dataclass(frozen=True)
-class StepsResult:
-    """What came of studies one after another.
-
-    Attributes
-    ----------
-    results
-        By the words of its step, the study under way last; of steps with the same words the last.
-    lost
-        In words, why points are missing though nobody asked.
-    complete
-        Whether nothing is still to come.
-    """
-
-    results: Mapping[str, StudyResult]
-    lost: tuple[str, ...]
-    complete: bool
-
-
 def steps_run(
     steps: Generator[Step, StudyResult, None],
-    read: Callable[[StepsResult], ResultT],
+    read: Callable[[Mapping[str, StudyResult], tuple[str, ...], bool], ResultT],
     library: RunLibrary | None = None,
     executor: concurrent.futures.Executor | int | None = None,
     known: MutableMapping[str, PointRow] | None = None,
@@ -334,7 +330,9 @@ def steps_run(
     steps
         Yields them, and is sent the result of each.
     read
-        Makes the result of the run of what is there.
+        ``read(results, lost, complete) -> result``: what there is, given the results by the words of their
+        step (the study under way last; of steps with the same words the last), in words why points are
+        missing though nobody asked, and whether nothing is still to come.
     library, executor, known
         As of :class:`StudyRun`.
     total
@@ -361,6 +359,116 @@ def steps_run(
 
     def read_all(turn: Turn | None, complete: bool) -> ResultT:
         now: dict[str, Any] = {} if turn is None else {turn.words: turn.run.result()}
-        return read(StepsResult({**results, **now}, tuple(lost), complete))
+        return read({**results, **now}, tuple(lost), complete)
 
     return RunsInTurn(turns(), read_all, total=total)
+
+
+# -- rows, and the plans of harder points ---------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PointRow:
+    """One point of a study and what came of it.
+
+    Attributes
+    ----------
+    number
+        Of the point in the design, from 0.
+    point
+        The axes' values; None where an axis is at its base.
+    run
+        Its number in the library; None where there is no library, or nothing came yet.
+    measures
+        None while the point is still to come.
+    status, message
+        Of the run; ``failed`` with its reason where it could not be computed.
+    version
+        Which code computed it.
+    wall_s
+        How long it took; equal points are computed once.
+    """
+
+    number: int
+    point: Point
+    run: int | None = None
+    measures: Mapping[str, float | None] | None = None
+    status: str = ""
+    message: str = ""
+    version: str = ""
+    wall_s: float = 0.0
+
+    @property
+    def done(self) -> bool:
+        """Whether it was computed, or was found not to be possible."""
+        return self.measures is not None
+
+    @property
+    def failed(self) -> bool:
+        """Whether it could not be computed."""
+        return self.status == FAILED
+
+
+# An axis, and its points as (how easy, number).
+Chain = tuple[str, tuple[tuple[float, int], ...]]
+
+
+def chains(study: Study) -> tuple[Chain, ...]:
+    """Return the planned points that differ in one axis of :data:`EASIER` alone, axis by axis, the hardest first."""
+    groups: defaultdict[tuple[str, object], list[tuple[float, int]]] = defaultdict(list)
+    for axis, more in EASIER.items():
+        for number, point in enumerate(study.points):
+            values = study.values(point)
+            planned = values.get("fabric", DEFAULT_FABRIC) == PLANNED
+            if axis in values and planned and values.keys().isdisjoint(OWN_RULES):
+                rest = frozenset(one for one in values.items() if one[0] != axis)
+                ease = float(values[axis]) if more else -float(values[axis])
+                groups[axis, rest].append((ease, number))
+    return tuple(
+        (axis, tuple(sorted(points))) for (axis, _), points in groups.items() if len(points) > 1
+    )
+
+
+def with_harder_plans(rows: Sequence[PointRow], known: Sequence[Chain]) -> tuple[PointRow, ...]:
+    """Return the rows of a study, those with the plan of a harder point that takes less time than their own; ``known``: its chains."""
+    found = list(rows)
+    for axis, chain in known:
+        best: PointRow | None = None
+        best_ease = 0.0
+        for ease, number in chain:
+            row = found[number]
+            if not _ms(row):
+                continue
+            # Fixed circuits share their links, which may become worse where they are faster.
+            serves = best is not None and (axis == DELAY or _of(best, "changes") > 0)
+            if best is not None and serves and _ms(best) < _ms(row) * (1 - 1e-9):
+                dark = ease / best_ease if axis == DELAY else 1.0
+                found[number] = row = _served(row, best, dark)
+            best, best_ease = row, ease
+    return tuple(found)
+
+
+def _of(row: PointRow, name: str) -> float:
+    return 0.0 if row.measures is None else row.measures.get(name) or 0.0
+
+
+def _ms(row: PointRow) -> float:
+    return _of(row, "iteration_ms")
+
+
+def _served(row: PointRow, plan: PointRow, dark: float) -> PointRow:
+    """Return a point with the plan of a harder one, whose ports are dark for a share ``dark`` of what they were there."""
+    assert row.measures is not None
+    assert plan.measures is not None
+    longer = _ms(row) / _ms(plan)
+    measures = {**row.measures, **{name: plan.measures.get(name) for name in OF_THE_PLAN}}
+    bound_ms = min(_of(row, "bound_ms"), _ms(plan))
+    left = gap(_ms(plan), bound_ms)
+    measures |= {"bound_ms": bound_ms, "gap": left}
+    measures["dark_share"] = _of(plan, "dark_share") * dark
+    for name, factor in (("iterations_per_dollar", longer), ("joules_per_iteration", 1 / longer)):
+        own = row.measures.get(name)
+        measures[name] = None if own is None else own * factor
+    status = "feasible" if left else "optimal"
+    # Whoever opens the point sees the run whose time stands there.
+    return replace(row, run=plan.run, measures=measures, status=status, message=SERVED)

@@ -1,16 +1,19 @@
-"""What a study is about: named in its file, found and read before anything is computed."""
+"""What a study is about: named in its file, found and read before anything is computed; what holds where it says nothing."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from topox_core.economics.networks import NETWORKS
-from topox_core.errors import InputError, printable, shown, unknown
+from topox_core.economics.comparison import Running
+from topox_core.economics.networks import NETWORKS, Counting
+from topox_core.economics.price_sets import DEFAULT_SET, SET_BY_SPEED
+from topox_core.errors import InputError, errors_at, printable, shown, unknown
+from topox_core.fabrics.options import FabricOptions
 from topox_core.io.cluster_file import dump_cluster, load_cluster
 from topox_core.io.content import read
 from topox_core.io.json import digest_of
@@ -20,16 +23,26 @@ from topox_core.io.task_graph_file import check_fits, dump_graph_json, load_grap
 from topox_core.library.run_library import KeptInput
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
-from topox_core.rails.presets import preset
+from topox_core.rails.presets import preset, settings_of
+from topox_core.schedule.settings import AUTO, Settings
 from topox_core.studies.keys import (
+    BILL,
+    FABRIC,
+    FABRIC_FIELDS,
     GRAPH_KEYS,
     NETWORK_KEYS,
+    RAIL,
     RAIL_KEYS,
     ROUND_KEYS,
+    SEED,
     Key,
+    Value,
     by_name,
     parameter_key,
 )
+from topox_core.tdm.mixes.deployment import SetUp
+from topox_core.tdm.model.jobs import Reading
+from topox_core.tdm.model.round import TdmSettings
 from topox_core.traces.importing import import_kineto
 from topox_core.traces.source import KINETO, ImportSettings, Source, format_of_all, sources_of
 from topox_core.training.job import Job
@@ -57,6 +70,24 @@ MINE, AGAINST = "photonic_rails", "rail_optimized"
 
 # Returns the content of a file by its digest, None if it is not kept.
 Kept = Callable[[str], "bytes | None"]
+Values = Mapping[str, Value]
+DEFAULT_FABRIC = "scheduled"
+GPUS = 1_024
+# The settings of a solve that have keys of their own name.
+SETTINGS = (
+    *(
+        "model",
+        "circuits",
+        "clock",
+        "iteration",
+        "switching",
+        "share_circuits",
+        "exclusive_devices",
+    ),
+    *("any_port", "time_limit_s", "gap", "threads"),
+)
+# Whoever sets one of them describes a fat-tree that does not cost the same.
+FAT_TREE_SHAPE = ("oversubscription", "servers_per_rack")
 
 
 @dataclass(frozen=True)
@@ -208,13 +239,13 @@ def _job_values(values: dict[str, Any], folder: Path | None, kept: Kept) -> dict
 def _check_names(subject: Subject) -> None:
     values = subject.values
     if subject.kind == "sample":
-        with _field("subject.name"):
+        with errors_at(field="subject.name"):
             named_sample(SAMPLES, values["name"])
     elif subject.kind == "workload":
-        with _field("subject.generator"):
+        with errors_at(field="subject.generator"):
             workload_of(values["generator"])
     elif subject.kind == "rails":
-        with _field("subject.preset"):
+        with errors_at(field="subject.preset"):
             preset(values["preset"])
     elif subject.kind == "network":
         for key in ("network", "against"):
@@ -227,23 +258,8 @@ def _check_names(subject: Subject) -> None:
             place = f"subject.parameters.{printable(str(key))}"
             if key not in known:
                 raise InputError(unknown(key, known, "parameter"), field=place)
-            with _field(place):
+            with errors_at(field=place):
                 known[key].value(value, workload.name)
-
-
-class _field:
-    """Name the field of bad input that knows only its own place."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __enter__(self) -> None:
-        """Begin."""
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        """Pass on an error with the field in place of its own."""
-        if isinstance(error, InputError):
-            raise InputError(error.problem, field=self.name) from None
 
 
 def resolve(subject: Subject, folder: Path | None = None, kept: Kept = lambda _: None) -> Resolved:
@@ -315,16 +331,11 @@ def _from_files(subject: Subject, folder: Path | None, kept: Kept) -> Resolved:
         name = str(subject.values[part])
         content = _content(part, name, digests.get(part), folder, kept)
         files.append(KeptInput(sha256(content), part, Path(name).name, content))
-    return _of_files(subject.values, (files[0], files[1]))
-
-
-def _of_files(values: Mapping[str, Any], files: tuple[KeptInput, KeptInput]) -> Resolved:
     graph = load_graph(files[0].content, files[0].name)
     cluster = load_cluster(files[1].content, files[1].name)
     check_fits(graph, cluster, files[0].name)
-    digests = {"graph": files[0].digest, "cluster": files[1].digest}
-    names = {part: values.get(part, one.name) for part, one in zip(digests, files, strict=True)}
-    return _of_graph(Subject("files", {**names, "digests": digests}), graph, cluster, files)
+    found = {**subject.values, "digests": {one.kind: one.digest for one in files}}
+    return _of_graph(Subject("files", found), graph, cluster, tuple(files))
 
 
 def _recorded(subject: Subject, folder: Path | None) -> Resolved:
@@ -359,14 +370,7 @@ def _recorded(subject: Subject, folder: Path | None) -> Resolved:
     title = path.name.partition(".")[0] or "recorded run"
     with limited_reading(str(path), sum(Path(one.name).stat().st_size for one in files)):
         made = import_kineto(files, settings, name=title)
-    kept = (
-        ("graph", f"{title}.taskgraph.json", dump_graph_json(made.graph)),
-        ("cluster", f"{title}.cluster.json", dump_cluster(made.cluster)),
-    )
-    graph, cluster = (
-        KeptInput(sha256(content), kind, file, content) for kind, file, content in kept
-    )
-    return _of_files({}, (graph, cluster))
+    return resolved_of(None, made.graph, made.cluster)
 
 
 def _digest_of_sources(sources: Iterable[Source]) -> str:
@@ -399,3 +403,66 @@ def _content(part: str, name: str, digest: object, folder: Path | None, kept: Ke
 def sha256(content: bytes) -> str:
     """Return the digest of a file's bytes."""
     return hashlib.sha256(content).hexdigest()
+
+
+def own_values(resolved: Resolved) -> dict[str, Value]:
+    """Return what holds where a study says nothing, by key."""
+    runs = resolved.subject.runs
+    if runs == FABRIC:
+        return _usual_of_graph(resolved)
+    if runs == RAIL:
+        assert resolved.job is not None
+        return _usual_of_rails(resolved.job)
+    if runs == BILL:
+        counting = {f"network.{k}": v for k, v in asdict(Counting()).items() if v is not None}
+        return {"network.gpus": GPUS, **counting, "prices": DEFAULT_SET}
+    set_up = {f"tdm.{k}": v for k, v in asdict(SetUp()).items() if isinstance(v, int | float)}
+    del set_up["tdm.seed"], set_up["tdm.literal_eq8"]
+    reading = {f"tdm.{k}": v for k, v in Reading().as_record().items()}
+    return {**set_up, **reading, "tdm.algorithm": TdmSettings.algorithm, SEED: 0}
+
+
+def _usual_of_graph(resolved: Resolved) -> dict[str, Value]:
+    assert resolved.cluster is not None
+    cluster = {f"cluster.{k}": v for k, v in asdict(resolved.cluster).items() if k != "name"}
+    preset, options = Settings.of(), FabricOptions()
+    workload = resolved.subject.workload
+    parameters: dict[str, Value] = {}
+    if workload is not None:
+        own = resolved.subject.parameters
+        parameters = {
+            f"{resolved.subject.kind}.{one.key}": one.value(own.get(one.key, one.default), "")
+            for one in workload.parameters
+        }
+    return {
+        **cluster,
+        **parameters,
+        "fabric": DEFAULT_FABRIC,
+        "fabric.fat_tree": "cost",
+        **{f"fabric.{k}": getattr(options, k) for k in FABRIC_FIELDS},
+        "settings.effort": "first",
+        **{f"settings.{name}": getattr(preset, name) for name in SETTINGS},
+        "lowering.rings": AUTO,
+        "lowering.all_reduce_on_network": True,
+        **dict.fromkeys(_algorithm_keys(resolved.subject.keys), AUTO),
+        "prices": SET_BY_SPEED,
+        **{f"running.{k}": v for k, v in asdict(Running()).items()},
+        SEED: 0,
+    }
+
+
+def _algorithm_keys(keys: Mapping[str, Key]) -> list[str]:
+    return [n for n in keys if n.startswith("lowering.") and keys[n].kind == "choice"]
+
+
+def _usual_of_rails(job: Job) -> dict[str, Value]:
+    keys = {f"rails.{key}": value for key, value in settings_of(job).items()}
+    del keys["rails.reduce"], keys["rails.iteration_ms"]
+    return {
+        "rails.reconfiguration_ms": 0.0,
+        "rails.control": "provisioned",
+        "rails.link_up_ms": 0.0,
+        "rails.latency_us": 0.0,
+        **keys,
+        SEED: 0,
+    }

@@ -12,8 +12,8 @@ import numpy as np
 
 from topox_core.io.limits import MAX_RUN_DEPENDENCIES, check_count
 from topox_core.traces.communication import parallelism_of
-from topox_core.traces.entries import launch_us
 from topox_core.traces.matching import Call, Clocks
+from topox_core.traces.recording import launch_us
 from topox_core.traces.run_graph import Node, RunGraph
 from topox_core.traces.steps import StepOfRank
 from topox_core.traces.waits import SAME, Waits

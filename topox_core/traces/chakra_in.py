@@ -14,14 +14,16 @@ from topox_core.io.ranges import is_number
 from topox_core.model.waiting_order import order_of
 from topox_core.schema.fields import setting
 from topox_core.schema.records import check_fields
-from topox_core.traces.chakra_nodes import ChakraNode, ChakraRank, read_chakra
-from topox_core.traces.chakra_wire import (
+from topox_core.traces.chakra_nodes import (
     COLLECTIVE,
     COMPUTE,
     MEMORY_LOAD,
     MEMORY_STORE,
     RECEIVE,
     SEND,
+    ChakraNode,
+    ChakraRank,
+    read_chakra,
 )
 from topox_core.traces.checks import PASSED, WARNED, Check
 from topox_core.traces.importing import Imported, made_import

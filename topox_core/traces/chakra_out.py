@@ -16,10 +16,10 @@ from topox_core.model.durations import bytes_per_ms
 from topox_core.model.task_graph import COLLECTIVE_KINDS, COMPUTE_KINDS, Task, TaskGraph
 from topox_core.model.waiting_order import earliest, order_of
 from topox_core.traces.chakra_in import DEPENDENCY_BYTES, EXACT_NS, KINDS
-from topox_core.traces.chakra_nodes import ORDER_ONLY
-from topox_core.traces.chakra_wire import (
+from topox_core.traces.chakra_nodes import (
     COLLECTIVE,
     COMPUTE,
+    ORDER_ONLY,
     RECEIVE,
     SEND,
     global_metadata,

@@ -13,7 +13,6 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
 from topox_core.traces.assembly import short_list
 from topox_core.traces.checks import Check, busy_share, checks_of, host_ms
-from topox_core.traces.coarsening import coarsened
 from topox_core.traces.matching import between_hosts_us
 from topox_core.traces.recorded_run import RecordedRun, RunStep, read_run, spans, step_of
 from topox_core.traces.run_graph import (
@@ -27,7 +26,7 @@ from topox_core.traces.run_graph import (
 )
 from topox_core.traces.source import ImportSettings, Progress, Refused, Source
 from topox_core.traces.tasks import (
-    Placement,
+    coarsened,
     fitting_cluster,
     keep_inside_servers,
     task_graph,
@@ -185,7 +184,7 @@ def import_run(run: RecordedRun, settings: ImportSettings, name: str = "recorded
         if settings.uneven == "one" or not uneven(node.splits_bytes):
             node.splits_bytes = None
     _assume_sizes(graph, settings.assume_gbps)
-    inside = keep_inside_servers(graph, Placement(settings.gpus_per_server))
+    inside = keep_inside_servers(graph, settings.gpus_per_server)
     _check_sizes(graph, step)
     checks = checks_of(step, graph)
     whole = graph
@@ -193,7 +192,7 @@ def import_run(run: RecordedRun, settings: ImportSettings, name: str = "recorded
         whole = for_all(
             graph, settings.world or run.world, run.ranks[min(run.ranks)].recording.file
         )
-        keep_inside_servers(whole, Placement(settings.gpus_per_server))
+        keep_inside_servers(whole, settings.gpus_per_server)
     found = made_import(graph, whole, settings, name, checks, _facts(run, step, settings), whole)
     warnings = found.report["warnings"]
     warnings[:0] = [*run.warnings, *step.warnings]
@@ -273,9 +272,7 @@ def made_import(
     calls = graph.calls if calls is None else calls
     speed = at_speed(settings.nic_gbps)
     fewer, theta_ms = coarsened(whole, settings.max_tasks)
-    tasks, notes = task_graph(
-        fewer, name, Placement(settings.gpus_per_server), settings.parallelism
-    )
+    tasks, notes = task_graph(fewer, name, settings.gpus_per_server, settings.parallelism)
     at_speed_ms = replay_ms(fewer, speed)
     report = {
         "format": "topox-import",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from topox_core.errors import InputError, errors_in_file, printable, shown, wrong_setting
 from topox_core.io.limits import NETWORK
@@ -17,16 +16,10 @@ _KINDS = ("ring", "fullyconnected", "switch")
 BANDWIDTH_BYTES = 1 << 30
 
 
-@dataclass(frozen=True)
-class NetworkCluster:
-    """A cluster and what the file says beyond it, a sentence each."""
-
-    cluster: Cluster
-    notes: tuple[str, ...]
-
-
-def read_network(source: Source, optical: int | None = None, ports: int = 2) -> NetworkCluster:
-    """Return the cluster that a network file describes.
+def read_network(
+    source: Source, optical: int | None = None, ports: int = 2
+) -> tuple[Cluster, tuple[str, ...]]:
+    """Return the cluster that a network file describes, and what the file says beyond it, a sentence each.
 
     The optical dimension becomes the switches: as many servers as it has members, each with the GPUs
     of the dimensions before it. ``bandwidth`` is in 2^30 bytes per second, ``latency`` in ns of a hop,
@@ -89,7 +82,7 @@ def read_network(source: Source, optical: int | None = None, ports: int = 2) -> 
             devices_per_server=math.prod(counts[:at]),
             name=f"{counts[at]} servers, {ports} OCS, in place of a {kinds[at]}",
         )
-    return NetworkCluster(cluster, tuple(notes))
+    return cluster, tuple(notes)
 
 
 def _plain(kind: str) -> str:

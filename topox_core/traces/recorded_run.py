@@ -12,10 +12,9 @@ from topox_core.io.limits import MAX_RANKS, RECORDING
 from topox_core.text.sentences import and_more
 from topox_core.traces.assembly import Assembled, assemble
 from topox_core.traces.communication import Meta, meta_of
-from topox_core.traces.entries import entries_of, waits_by_order
 from topox_core.traces.kineto import read_kineto
 from topox_core.traces.matching import Clocks, Matched, align, match
-from topox_core.traces.recording import Recording
+from topox_core.traces.recording import Recording, entries_of, waits_by_order
 from topox_core.traces.source import (
     ImportSettings,
     Progress,

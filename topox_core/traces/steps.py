@@ -12,9 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from topox_core.errors import InputError
-from topox_core.traces.entries import Entry, launch_us
 from topox_core.traces.kineto import ends_early
-from topox_core.traces.recording import Floats, Ints, Recording, Scope, Step, Work
+from topox_core.traces.recording import Entry, Floats, Ints, Recording, Scope, Step, Work, launch_us
 
 # The step of a file that names none.
 WHOLE_FILE = -1

@@ -1,46 +1,139 @@
-"""A run's graph as a plain task graph, and the cluster that fits it."""
+"""A run's graph as a plain task graph, with fewer tasks where there are too many, and the cluster that fits it.
+
+Fewer: successive calls with little work between them become one. Bundling k calls of a chain changes the
+iteration by at most k times the longest segment that was allowed between two of them.
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster, one_port_a_switch
 from topox_core.model.task_graph import COLLECTIVE_KINDS, Task, TaskGraph
-from topox_core.traces.run_graph import Node, RunGraph, label_of
+from topox_core.traces.run_graph import LinkedNodes, Node, RunGraph, label_of
+from topox_core.traces.source import Refused
 
 # An exchange is uneven if its largest pair exceeds the mean by this factor.
 UNEVEN = 1.05
+# Segments between calls that become one last at most this share of the iteration.
+MAX_SHARE = 0.01
 
 
-@dataclass(frozen=True)
-class Placement:
-    """Where ranks are: ``gpus_per_server`` neighbouring ranks share a server."""
+def coarsened(graph: RunGraph, most: int) -> tuple[RunGraph, float]:
+    """Return a graph of at most ``most`` tasks, and the longest segment (ms) that was let go between two calls.
 
-    gpus_per_server: int = 1
+    That is 0 if none was.
 
-    def server(self, rank: int) -> int:
-        """Return the server of a rank."""
-        return rank // self.gpus_per_server
+    Raises
+    ------
+    Refused
+        If bundles over segments of 1 % of the iteration leave more.
+    """
+    if len(graph.nodes) <= most:
+        return graph, 0.0
+    fewer = graph
+    for theta in _thetas(MAX_SHARE * graph.recorded_ms):
+        fewer = _bundled(graph, theta)
+        if len(fewer.nodes) <= most:
+            return fewer, theta
+    raise Refused(
+        f"{len(fewer.nodes):,} tasks even with bundles of 1 % of the iteration: give --ranks or --max-tasks"
+    )
 
-    def device(self, rank: int) -> int:
-        """Return the device of a rank on its server."""
-        return rank % self.gpus_per_server
 
-    def servers(self, ranks: Sequence[int]) -> tuple[int, ...]:
-        """Return the servers of some ranks in order of first appearance."""
-        return tuple(dict.fromkeys(map(self.server, ranks)))
+def _thetas(most_ms: float) -> Iterator[float]:
+    scale = 0.01
+    while scale <= most_ms:
+        for factor in (1, 2, 5):
+            if factor * scale <= most_ms:
+                yield factor * scale
+        scale *= 10
+    yield most_ms
 
 
-def keep_inside_servers(graph: RunGraph, placement: Placement) -> int:
+def _bundled(graph: RunGraph, theta_ms: float) -> RunGraph:
+    links = LinkedNodes(graph.nodes)
+    on_stream: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for at, node in enumerate(links.nodes):
+        if node.is_call and node.kind != "barrier" and node.splits_bytes is None:
+            on_stream[node.stream, node.kind].append(at)
+    for calls in on_stream.values():
+        for c, d in itertools.pairwise(calls):
+            pairs = _between(links, c, d, theta_ms)
+            if pairs is not None:
+                _merge(links, c, d, pairs)
+    return replace(graph, nodes=links.left())
+
+
+def _posts(links: LinkedNodes, call: int) -> dict[int, int]:
+    """Return, by rank, the last segment that a call waits for."""
+    found: dict[int, int] = {}
+    for at in links.waits[call]:
+        if not links.nodes[at].is_call:
+            rank = links.nodes[at].ranks[0]
+            found[rank] = max(at, found.get(rank, -1))
+    return found
+
+
+def _between(links: LinkedNodes, c: int, d: int, theta_ms: float) -> list[tuple[int, int]] | None:
+    """Return the pairs (segment before, segment between) of two calls that may be bundled; None if not."""
+    waits, waiters = links.waits, links.waiters
+    if c not in waits[d]:
+        return None
+    first, second = _posts(links, c), _posts(links, d)
+    if not first or first.keys() != second.keys():
+        return None
+    pairs = []
+    for rank, m in second.items():
+        before = first[rank]
+        if m == before:
+            continue
+        lasts = links.nodes[m].duration_ms
+        if not waits[m] <= {before, c} or before not in waits[m] or lasts > theta_ms:
+            return None
+        pairs.append((before, m))
+    inside = {m for _, m in pairs}
+    for one in waiters[c]:
+        if one != d and one not in inside and d not in waits[one]:
+            return None
+    # Nothing that c waits for may wait for a segment in between.
+    if any(waiters[m] & waits[c] for m in inside):
+        return None
+    return pairs
+
+
+def _merge(links: LinkedNodes, c: int, d: int, pairs: list[tuple[int, int]]) -> None:
+    """Let the second call stand for both, and join the segments that nothing parts any more."""
+    one, both = links.nodes[c], links.nodes[d]
+    both.size_bytes = (one.size_bytes or 0.0) + (both.size_bytes or 0.0)
+    both.duration_ms += one.duration_ms
+    for later in links.waiters[c] - {d}:
+        links.cut(c, later)
+    links.take_out(c)
+    for before, m in pairs:
+        links.cut(before, d)
+        if links.waiters[before] == {m}:
+            links.nodes[m].duration_ms += links.nodes[before].duration_ms
+            links.nodes[m].kernels_ms += links.nodes[before].kernels_ms
+            links.take_out(before)
+
+
+def _servers(ranks: Sequence[int], gpus_per_server: int) -> tuple[int, ...]:
+    """Return the servers of some ranks in order of first appearance; neighbouring ranks share one."""
+    return tuple(dict.fromkeys(rank // gpus_per_server for rank in ranks))
+
+
+def keep_inside_servers(graph: RunGraph, gpus_per_server: int) -> int:
     """Let calls of one server last as long as they were recorded, whatever the network; return how many."""
     count = 0
     for node in graph.nodes:
-        if node.is_call and len(placement.servers(node.ranks)) == 1:
+        if node.is_call and len(_servers(node.ranks, gpus_per_server)) == 1:
             node.server_ms = max(0.0, node.end_ms - node.at_ms)
             count += 1
     return count
@@ -55,7 +148,7 @@ def uneven(splits: Sequence[Sequence[float]] | None) -> bool:
 
 
 def task_graph(
-    graph: RunGraph, name: str, placement: Placement, labels: Mapping[str, str]
+    graph: RunGraph, name: str, gpus_per_server: int, labels: Mapping[str, str]
 ) -> tuple[TaskGraph, list[str]]:
     """Return a run's graph as a task graph, and what to know about it, a sentence each.
 
@@ -69,7 +162,7 @@ def task_graph(
     InputError
         If it is larger than a task graph may be.
     """
-    maker = _Maker(graph, placement, labels)
+    maker = _Maker(graph, gpus_per_server, labels)
     for node in graph.nodes:
         if node.is_call:
             maker.call(node)
@@ -79,8 +172,8 @@ def task_graph(
 
 
 class _Maker:
-    def __init__(self, graph: RunGraph, placement: Placement, labels: Mapping[str, str]) -> None:
-        self._nodes, self._placement, self._labels = graph.nodes, placement, labels
+    def __init__(self, graph: RunGraph, gpus: int, labels: Mapping[str, str]) -> None:
+        self._nodes, self._gpus, self._labels = graph.nodes, gpus, labels
         self.tasks: list[Task] = []
         self.notes: dict[str, None] = {}
 
@@ -92,15 +185,15 @@ class _Maker:
                 node.id,
                 node.kind,
                 self._waits(node),
-                server=self._placement.server(rank),
-                device=self._placement.device(rank) + node.lane * self._placement.gpus_per_server,
+                server=rank // self._gpus,
+                device=rank % self._gpus + node.lane * self._gpus,
                 duration_ms=node.duration_ms,
             )
         )
 
     def call(self, node: Node) -> None:
         """Take a call: one task, or several and a barrier that has its id."""
-        servers = self._placement.servers(node.ranks)
+        servers = _servers(node.ranks, self._gpus)
         size = node.size_bytes or 0.0
         if len(servers) == 1:
             self._inside(node)
@@ -151,8 +244,8 @@ class _Maker:
             self.notes[
                 "roots of broadcasts are not recorded: the first rank of the group is taken"
             ] = None
-            return self._placement.server(node.ranks[0])
-        return self._placement.server(node.root)
+            return node.ranks[0] // self._gpus
+        return node.root // self._gpus
 
     def _transfer(self, node: Node, name: str, pair: tuple[int, int], size: float) -> None:
         self.tasks.append(
@@ -178,12 +271,13 @@ class _Maker:
     def _with_root(self, node: Node, size: float) -> dict[tuple[int, int], float]:
         root = self._root(node)
         sizes: dict[tuple[int, int], float] = defaultdict(float)
-        for server in map(self._placement.server, node.ranks):
+        for rank in node.ranks:
+            server = rank // self._gpus
             sizes[(server, root) if node.kind == "gather" else (root, server)] += size
         return sizes
 
     def _exchanged(self, node: Node) -> dict[tuple[int, int], float]:
-        servers = [self._placement.server(rank) for rank in node.ranks]
+        servers = [rank // self._gpus for rank in node.ranks]
         sizes: dict[tuple[int, int], float] = defaultdict(float)
         for server, row in zip(servers, node.splits_bytes or (), strict=True):
             for other, size in zip(servers, row, strict=True):
@@ -200,8 +294,8 @@ class _Maker:
                     names[-1],
                     "forward",
                     self._waits(node),
-                    server=self._placement.server(rank),
-                    device=self._placement.device(rank) + self._placement.gpus_per_server,
+                    server=rank // self._gpus,
+                    device=rank % self._gpus + self._gpus,
                     duration_ms=node.server_ms,
                 )
             )

@@ -16,8 +16,7 @@ from functools import partial
 import numpy as np
 
 from topox_core.traces.communication import RECEIVE, SEND
-from topox_core.traces.entries import launch_us, launching, waits_told
-from topox_core.traces.recording import ExactWait, Floats, Scope
+from topox_core.traces.recording import ExactWait, Floats, Scope, launch_us, launching, waits_told
 from topox_core.traces.steps import StepOfRank
 
 # In us: what counts as the same moment, how late a stalled activity begins, how soon a second stream

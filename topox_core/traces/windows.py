@@ -1,4 +1,4 @@
-"""The windows of a recorded run: idle time of the network between one kind of traffic and the next.
+"""The windows of a recorded run, or of one of our traces: idle time of the network between two kinds of traffic.
 
 A communication begins when the last of its ranks is there: its kernel's time before is waiting. Gaps
 between kernels of one rank would count that waiting as traffic, and skew between ranks as windows.
@@ -8,14 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
+import numpy as np
+
+from topox_core.errors import InputError
+from topox_core.io.limits import check_count
+from topox_core.io.perfetto import FORMAT
+from topox_core.io.ranges import is_number, is_whole
 from topox_core.rails.iteration import Window
-from topox_core.rails.windows import windows_of_calls
+from topox_core.rails.windows import windows_of_calls, windows_of_transfers
+from topox_core.traces.event_stream import Event, EventStream
 from topox_core.traces.recorded_run import RunStep
 from topox_core.traces.run_graph import label_of
+from topox_core.traces.source import Source
 
 # Windows of several ranks whose begins and ends differ by less are one.
 SAME_MS = 1e-6
+# Of one of our traces.
+MAX_SERVERS = 100_000
+MAX_TRANSFERS = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -85,3 +97,76 @@ def _once(windows: tuple[Window, ...]) -> tuple[Window, ...]:
             found[key] = one
     ordered = sorted(found.values(), key=lambda one: (one.begin_ms, one.rank))
     return tuple(replace(one, begin_ms=max(0.0, one.begin_ms)) for one in ordered)
+
+
+def windows_of_trace(source: Source) -> tuple[tuple[Window, ...], float]:
+    """Return the windows of one of our traces, and how long its iteration takes (ms).
+
+    Raises
+    ------
+    InputError
+        If the file is none of ours, or a value in it is wrong.
+    """
+    stream = EventStream(source, lambda _category, _name: True)
+    rows: dict[tuple[object, ...], tuple[Any, ...]] = {}
+    for events in stream:
+        for event in events:
+            row = _row(event, source.name)
+            if row is not None:
+                rows.setdefault((str(event.get("name")), *row[:4]), row)
+        check_count(len(rows), MAX_TRANSFERS, "transfers a trace may have", source.name)
+    other = stream.header.get("otherData")
+    if not isinstance(other, dict) or other.get("format") != FORMAT:
+        raise InputError(
+            "is no trace of ours (otherData has no format topox-trace)", file=source.name
+        )
+    if not rows:
+        raise InputError("has no transfer", file=source.name)
+    columns = list(zip(*rows.values(), strict=True))
+    ends = np.array(columns[5], np.float64)
+    makespan = other.get("makespan_ms")
+    lasts_ms = makespan if is_number(makespan, 0.0, 1e15) else ends.max()
+    windows = windows_of_transfers(
+        np.array(columns[0], np.int64),
+        np.array(columns[1], np.int64),
+        np.array(columns[2:4], np.int32),
+        np.array(columns[4], np.float64),
+        ends,
+        np.array(columns[6], np.float64),
+        columns[7],
+        columns[8],
+    )
+    return windows, float(lasts_ms)
+
+
+def _row(event: Event, file: str) -> tuple[Any, ...] | None:
+    """Return task, rail, source, destination, start, end, bytes, label and kind of a transfer's slice."""
+    args = event.get("args")
+    carries = event.get("ph") == "X" and event.get("cat") != "reconfiguring"
+    if not (carries and isinstance(args, dict) and "destination" in args):
+        return None
+    if event.get("pid") != args.get("source"):
+        return None  # the same on its switch
+    item = f"transfer {str(event.get('name', ''))[:60]!r}"
+    numbers = []
+    for key, most in (
+        ("task", 1e9),
+        ("switch", 1e5),
+        ("source", MAX_SERVERS),
+        ("destination", MAX_SERVERS),
+    ):
+        value = args.get(key, 0 if key == "switch" else None)
+        if not is_whole(value, 0, most - 1):
+            raise InputError("must be a whole number from 0", file=file, item=item, field=key)
+        numbers.append(value)
+    times = []
+    for key in ("start_ms", "end_ms", "size_bytes"):
+        value = args.get(key)
+        if value is None and key == "size_bytes":
+            value = 0.0
+        if not is_number(value, 0.0, 1e18):
+            raise InputError("must be a number from 0", file=file, item=item, field=key)
+        times.append(float(value))
+    kind = str(args.get("kind") or "transfer")[:80]
+    label = str(args.get("parallelism") or kind)[:80]
+    return (*numbers, *times, label, kind)

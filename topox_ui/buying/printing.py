@@ -12,7 +12,7 @@ from topox_core.figures.palette import Theme
 from topox_core.studies.buying import buying_study
 from topox_core.studies.buying_run import Answer
 from topox_core.studies.buying_words import as_record, network_rows, offer_rows, swing_rows
-from topox_core.studies.study_file import dump_study
+from topox_core.studies.study import dump_study
 from topox_core.text.numbers import short
 from topox_ui.buying.state import chosen_offers
 from topox_ui.shell.downloads import csv_of, download_menu, graph_kept_here, link_menu, stem

@@ -8,7 +8,7 @@ import streamlit as st
 
 from topox_core.studies.buying import Question
 from topox_core.studies.buying_run import Answer, buying_run
-from topox_core.studies.point_rows import PointRow
+from topox_core.studies.study_run import PointRow
 from topox_ui.answers.run_library import writable_library
 from topox_ui.buying.question import key_of
 from topox_ui.runs.owner import Kept, RunKind, run_owner

@@ -7,16 +7,27 @@ from collections.abc import Callable, Mapping, Sequence
 
 import streamlit as st
 
-from topox_core.claims.cells import JOBS, Cell, cells_of, file_of
-from topox_core.claims.claims import CLAIMS, Tried, argument, tried
-from topox_core.claims.report import (
+from topox_core.claims.cells import (
+    JOBS,
+    Cell,
+    Results,
+    cells_of,
+    file_of,
+    known_results,
+    rivals_run,
+    shipped_results,
+)
+from topox_core.claims.claims import (
+    CLAIMS,
+    Tried,
+    argument,
     as_record,
     cell_rows,
     crossing_words,
     measured_words,
+    tried,
     verdict_words,
 )
-from topox_core.claims.rivals_run import Results, known_results, rivals_run, shipped_results
 from topox_core.fabrics.compare import EQUAL
 from topox_core.figures.maps import sides_legend, sides_map
 from topox_core.figures.palette import Theme

@@ -15,8 +15,7 @@ import streamlit as st
 from topox_core.errors import InputError
 from topox_core.labs.answers import Answers
 from topox_core.labs.answers_file import AnswersFile, is_signed
-from topox_core.labs.lab import Lab
-from topox_core.labs.texts_in import texts_in
+from topox_core.labs.lab import Lab, texts_in
 from topox_ui.classroom.access import is_student
 from topox_ui.classroom.profile import class_profile
 from topox_ui.classroom.session_limit import Semaphore

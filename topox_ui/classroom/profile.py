@@ -11,7 +11,7 @@ from pathlib import Path
 from topox_core.errors import InputError
 from topox_core.labs.class_folder import ClassFolder
 from topox_core.labs.lab import Lab
-from topox_core.labs.ready_labs import labs_in, ready_labs
+from topox_core.labs.lab_file import labs_in, ready_labs
 from topox_core.labs.student import check_name
 
 COURSE, FOLDER, WORD, SHOWN_AT = (

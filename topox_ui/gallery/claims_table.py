@@ -5,8 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from topox_core.papers.card import Answer, Claim
-from topox_core.papers.catalogue import CARDS
-from topox_core.papers.claims import CLAIMS, answer_words, complete_answers, kind_of
+from topox_core.papers.catalogue import CARDS, CLAIMS, answer_words, complete_answers, kind_of
 from topox_core.papers.rows import KINDS, VERDICTS, Verdict
 from topox_ui.gallery.card import answer_of, shipped
 from topox_ui.gallery.wall import opened

@@ -11,10 +11,9 @@ import streamlit as st
 
 from topox_core.figures.jobs_study import GainPoint, gain_map, gains
 from topox_core.figures.palette import Theme
-from topox_core.studies.point_rows import PointRow
 from topox_core.studies.ready import rounds_record
-from topox_core.studies.study_file import study_of
-from topox_core.studies.study_run import StudyPlan, StudyResult, StudyRun
+from topox_core.studies.study import study_of
+from topox_core.studies.study_run import PointRow, StudyPlan, StudyResult, StudyRun
 from topox_core.studies.subject import resolve
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS, BASELINE, DEFAULT_ALGORITHMS
 from topox_core.tdm.mixes.deployment import CONTEXTS, JOBS

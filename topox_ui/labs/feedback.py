@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from topox_core.check.report import equation_words
+from topox_core.check.report import Violation, equation_words
 from topox_core.labs.answers import Answers
 from topox_core.labs.generators.generator import Value
 from topox_core.labs.keys import filled, matrix_of, option_texts, written
@@ -81,8 +81,8 @@ def _reply(lab: Lab, answers: Answers, question: Question, reply: AttemptReply) 
         status(f"{as_html(words)} {_takes(reply)}", "" if best else "bad")
     if reply.say and not given.given_up:
         st.html(f'<p class="note">{as_html(reply.say)}</p>')
-    if reply.verdict is not None and not reply.verdict.feasible:
-        _checker(reply)
+    if reply.verdict is not None and reply.verdict.broken is not None:
+        _checker(reply.verdict.broken, reply.verdict.more)
     if reply.key is not None and question.type != "grouping":
         _truth(lab, question, reply.key, answers.seed)
 
@@ -90,18 +90,16 @@ def _reply(lab: Lab, answers: Answers, question: Question, reply: AttemptReply) 
 def _takes(reply: AttemptReply) -> str:
     """Return how long a feasible schedule by hand is; nothing of any other answer."""
     verdict = reply.verdict
-    if verdict is None or not verdict.feasible:
+    if verdict is None or verdict.broken is not None:
         return ""
     return say_html("takes", ms=f"{verdict.makespan_ms:g}")
 
 
-def _checker(reply: AttemptReply) -> None:
-    verdict = reply.verdict
-    assert verdict is not None
-    rule = say(f"rule.{verdict.constraint}")
-    said = say_html("checker", rule=rule, equation=equation_words(verdict.equation))
-    more = f", {plural_of('more_broken', verdict.more)}" if verdict.more else ""
-    where = say_html("broken_by", where=verdict.where)
+def _checker(broken: Violation, besides: int) -> None:
+    rule = say(f"rule.{broken.constraint}")
+    said = say_html("checker", rule=rule, equation=equation_words(broken.equation))
+    more = f", {plural_of('more_broken', besides)}" if besides else ""
+    where = say_html("broken_by", where=f"{broken.item}: {broken.message}")
     st.html(f'<p class="quiet">{said} {where}{more}.</p>')
 
 

@@ -8,12 +8,10 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.labs.answers_file import load_answers, taken_up, together
-from topox_core.labs.draws import SEEDS, seed_of
-from topox_core.labs.lab import Lab
-from topox_core.labs.lab_file import load_lab
-from topox_core.labs.ready_labs import ready_labs
+from topox_core.labs.generators.generator import SEEDS, seed_of
+from topox_core.labs.lab import Lab, languages
+from topox_core.labs.lab_file import load_lab, ready_labs
 from topox_core.labs.student import begin, check_name, closed
-from topox_core.labs.texts_in import languages
 from topox_ui.classroom.access import shows
 from topox_ui.classroom.answering import begun_here, brought_along
 from topox_ui.classroom.profile import class_profile

@@ -16,7 +16,7 @@ from topox_core.labs.answers import Answers
 from topox_core.labs.answers_file import dump_answers
 from topox_core.labs.generators.generator import GivenTable
 from topox_core.labs.grading import score
-from topox_core.labs.instance_plans import drawn_or_read
+from topox_core.labs.hand_schedule import drawn_or_read
 from topox_core.labs.keys import instance_of
 from topox_core.labs.lab import Lab, Question, Slider
 from topox_core.labs.student import (

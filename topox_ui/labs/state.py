@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from topox_core.labs.draws import SEEDS
-from topox_core.labs.texts_in import BASE
+from topox_core.labs.generators.generator import SEEDS
+from topox_core.labs.lab import BASE
 from topox_ui.state.page_state import Count, NotNegative, PageState
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from html import escape as html_escape
 
-from topox_core.labs.lab import Lab
-from topox_core.labs.texts_in import BASE, Texts, languages, texts_in
+from topox_core.labs.lab import BASE, Lab, Texts, languages, texts_in
 from topox_core.text.foreign import escape_untrusted
 from topox_ui.labs.state import LabsState
 

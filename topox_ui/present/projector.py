@@ -21,10 +21,8 @@ from topox_core.labs.keys import (
     matrix_of,
     options_of,
 )
-from topox_core.labs.lab import Lab, Question, Screen
-from topox_core.labs.lesson import CLASS_SEED
+from topox_core.labs.lab import CLASS_SEED, Lab, Question, Screen, texts_in
 from topox_core.labs.presentation import START, Slide, key_words, planned_until
-from topox_core.labs.texts_in import texts_in
 from topox_ui.classroom.profile import class_profile
 from topox_ui.present.state import chosen_slide, go, leave, say, title_of
 from topox_ui.present.tally import answers_menu, count_of, spread, tally

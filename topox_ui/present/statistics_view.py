@@ -10,8 +10,7 @@ from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
 from topox_core.labs.folder import Unreadable, answers_in
 from topox_core.labs.keys import key_of
-from topox_core.labs.lab import Lab
-from topox_core.labs.lesson import CLASS_SEED
+from topox_core.labs.lab import CLASS_SEED, Lab, texts_in
 from topox_core.labs.presentation import key_words
 from topox_core.labs.statistics import (
     QuestionStatistics,
@@ -20,7 +19,6 @@ from topox_core.labs.statistics import (
     statistics_html,
     statistics_rows,
 )
-from topox_core.labs.texts_in import texts_in
 from topox_ui.classroom.profile import class_profile, labs_offered
 from topox_ui.present.answers import MAX_FILES, answers_to, handed
 from topox_ui.present.state import PresentState, say, see_switch, source, title_of

@@ -13,8 +13,7 @@ from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
 from topox_core.figures.predictions import numbers_as_dots, numbers_histogram, options_chosen
 from topox_core.labs.keys import option_texts
-from topox_core.labs.lab import Lab, Question
-from topox_core.labs.lesson import CLASS_SEED
+from topox_core.labs.lab import CLASS_SEED, Lab, Question, texts_in
 from topox_core.labs.presentation import COUNTED, MAX_VOTES, read_called_out
 from topox_core.labs.statistics import (
     EXPLAIN_BELOW,
@@ -23,7 +22,6 @@ from topox_core.labs.statistics import (
     bin_words,
     share_words,
 )
-from topox_core.labs.texts_in import texts_in
 from topox_core.text.numbers import short
 from topox_ui.classroom.profile import class_profile
 from topox_ui.present.answers import (

@@ -15,7 +15,7 @@ from topox_core.traces.recorded_run import RecordedRun, RunStep, run_of, step_of
 from topox_core.traces.run_graph import RunGraph, StepTime, at_speed, free, replay_ms
 from topox_core.traces.source import ImportSettings
 from topox_core.traces.steps import WHOLE_FILE, chosen_step
-from topox_core.traces.tasks import Placement, fitting_cluster, keep_inside_servers
+from topox_core.traces.tasks import fitting_cluster, keep_inside_servers
 from topox_core.traces.windows import RecordedWindows, windows_of_step
 from topox_ui.recorded.reading import LABELS, Opened
 from topox_ui.recorded.state import RecordedState
@@ -169,7 +169,7 @@ def _steps(opened: Opened, symmetry: bool, gpus_per_server: int) -> tuple[StepTi
             graph = step_of(run, ImportSettings(), number).assembled.graph
         except InputError:  # of this step alone; where it is chosen its line is shown
             continue
-        keep_inside_servers(graph, Placement(gpus_per_server))
+        keep_inside_servers(graph, gpus_per_server)
         rows.append(StepTime(number, graph.recorded_ms, replay_ms(graph, free)))
     return tuple(rows)
 

@@ -20,7 +20,7 @@ from streamlit.runtime.scriptrunner_utils.script_requests import (
 )
 
 from topox_core.figures.palette import Theme, theme_of
-from topox_core.labs.texts_in import texts_in
+from topox_core.labs.lab import texts_in
 from topox_core.preparation import Preparation
 from topox_core.text.foreign import escape_untrusted
 from topox_core.warm_up import warm_up, warm_up_fabrics, warm_up_jobs

@@ -10,8 +10,8 @@ import streamlit as st
 from topox_core.economics.networks import NETWORKS
 from topox_core.errors import InputError
 from topox_core.rails.presets import PRESETS
-from topox_core.studies.design import KIND_WORDS
-from topox_core.studies.measures import MEASURES, of_runs
+from topox_core.studies.axes import KIND_WORDS
+from topox_core.studies.keys import MEASURES, of_runs
 from topox_core.studies.study import MAX_AXES, Study
 from topox_core.studies.subject import resolved_of, subject_of
 from topox_core.workloads.catalogue import WORKLOADS

@@ -8,11 +8,18 @@ from dataclasses import dataclass
 import streamlit as st
 
 from topox_core.fabrics.registry import FABRICS
-from topox_core.studies.keys import LABEL, SEED, Key, Value, axis_label, axis_words
-from topox_core.studies.measures import MEASURES, of_runs
-from topox_core.studies.slices import FABRIC_KEY, Slice, place
+from topox_core.studies.keys import (
+    LABEL,
+    MEASURES,
+    SEED,
+    Key,
+    Value,
+    axis_label,
+    axis_words,
+    of_runs,
+)
+from topox_core.studies.slices import FABRIC_KEY, Slice, axis_values, place
 from topox_core.studies.study_run import StudyResult
-from topox_core.studies.table import axis_values
 from topox_ui.state.widgets import menu, sidebar_part, slide
 from topox_ui.studies.state import StudiesState
 

@@ -11,11 +11,10 @@ import streamlit as st
 from topox_core.figures.palette import Theme
 from topox_core.figures.study_axes import measure_of_study
 from topox_core.figures.study_points import Upright, drawn_rows, inside, parallel_axes
-from topox_core.studies.keys import axis_label, axis_words, measure_words
-from topox_core.studies.measures import MEASURES
-from topox_core.studies.point_rows import PointRow
-from topox_core.studies.study_file import dump_study
-from topox_core.studies.table import measure_of, records
+from topox_core.studies.keys import MEASURES, axis_label, axis_words, measure_words
+from topox_core.studies.slices import measure_of, records
+from topox_core.studies.study import dump_study
+from topox_core.studies.study_run import PointRow
 from topox_core.text.numbers import count, plural
 from topox_ui.shell.charts import Content, chart, frame
 from topox_ui.shell.downloads import Figures, File, csv_of, stem, take_away

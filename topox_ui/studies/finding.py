@@ -5,12 +5,16 @@ from __future__ import annotations
 from topox_core.fabrics.compare import EQUAL, ties
 from topox_core.fabrics.registry import FABRICS
 from topox_core.studies.axes import Axis
-from topox_core.studies.keys import axis_label, axis_words, lower, measure_words, named_value
-from topox_core.studies.measures import MEASURES
-from topox_core.studies.point_rows import PointRow
-from topox_core.studies.slices import FABRIC_KEY, wins
-from topox_core.studies.study_run import StudyResult
-from topox_core.studies.table import best, measure_of
+from topox_core.studies.keys import (
+    MEASURES,
+    axis_label,
+    axis_words,
+    lower,
+    measure_words,
+    named_value,
+)
+from topox_core.studies.slices import FABRIC_KEY, best, measure_of, wins
+from topox_core.studies.study_run import PointRow, StudyResult
 from topox_core.text.numbers import count, percent, plural, seconds
 from topox_core.text.sentences import and_more, capitalised
 from topox_ui.shell.page import escape

@@ -5,9 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.studies.design import KIND_WORDS
+from topox_core.studies.axes import KIND_WORDS
 from topox_core.studies.ready import READY, Ready
-from topox_core.studies.study_file import study_record
+from topox_core.studies.study import study_record
 from topox_core.text.numbers import count, plural
 from topox_core.text.sentences import is_or_are
 from topox_ui.answers.keeping import named_subject

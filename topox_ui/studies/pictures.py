@@ -13,10 +13,20 @@ from topox_core.figures.maps import HeatMap, heat_legend, heat_map
 from topox_core.figures.palette import Theme
 from topox_core.figures.study_axes import MAX_LINES, measure_of_study, seed_lines, study_axis
 from topox_core.figures.study_points import Cloud, drawn_points, pareto_front
-from topox_core.studies.keys import SEED, axis_label, lower
-from topox_core.studies.measures import MEASURES
-from topox_core.studies.slices import FABRIC_KEY, Cell, Slice, cells, chosen_rows, cloud, place
-from topox_core.studies.table import SeedLine, best, measure_of, seed_lines_of
+from topox_core.studies.keys import MEASURES, SEED, axis_label, lower
+from topox_core.studies.slices import (
+    FABRIC_KEY,
+    Cell,
+    SeedLine,
+    Slice,
+    best,
+    cells,
+    chosen_rows,
+    cloud,
+    measure_of,
+    place,
+    seed_lines_of,
+)
 from topox_core.text.numbers import count, plural
 from topox_core.text.sentences import capitalised
 from topox_ui.shell.charts import Content, chart, legend_line

@@ -13,7 +13,7 @@ from topox_core.errors import InputError
 from topox_core.library.run_library import RunLibrary
 from topox_core.runs.identity import code_version
 from topox_core.runs.run import FunctionRun
-from topox_core.studies.study_file import study_of
+from topox_core.studies.study import study_of
 from topox_core.studies.study_run import (
     StudyPlan,
     StudyResult,

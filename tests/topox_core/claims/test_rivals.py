@@ -10,16 +10,28 @@ import pytest
 
 from benchmarks.document_parts import part_of
 from benchmarks.who_is_right_page import job_part
-from topox_core.claims.cells import JOBS, Cell, cells_of, study_of_job
-from topox_core.claims.claims import CLAIMS, argument, crossings, tried
-from topox_core.claims.report import verdict_words
-from topox_core.claims.rivals_run import known_results, rivals_run, shipped_results
+from topox_core.claims.cells import (
+    JOBS,
+    Cell,
+    cells_of,
+    known_results,
+    rivals_run,
+    shipped_results,
+    study_of_job,
+)
+from topox_core.claims.claims import CLAIMS, argument, crossings, tried, verdict_words
 from topox_core.cli.main import main
 from topox_core.library.run_library import RunLibrary
 from topox_core.runs.run import finish
 from topox_core.studies.point import run_cell
-from topox_core.studies.point_rows import PointRow, chains, with_harder_plans
-from topox_core.studies.study_run import StudyResult, StudyRun, plan_of
+from topox_core.studies.study_run import (
+    PointRow,
+    StudyResult,
+    StudyRun,
+    chains,
+    plan_of,
+    with_harder_plans,
+)
 
 
 def cell(delay_ms: float = 1.0, unchanged: tuple[str, ...] = (), **times: float) -> Cell:

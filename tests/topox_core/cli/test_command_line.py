@@ -19,8 +19,8 @@ from tests.conftest import long_after
 from tests.real_inputs import ROOT
 from tests.topox_core.cli.conftest import parser
 from topox_core.cli import compare
+from topox_core.cli.command import ctrl_c_stops
 from topox_core.cli.options import settings
-from topox_core.cli.printing import ctrl_c_stops
 from topox_core.io.cluster_file import load_cluster
 from topox_core.io.task_graph_file import load_graph
 from topox_core.model.lowering_choices import Lowering

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from topox_core.cli.failures import failure_of
+from topox_core.cli.compare import failure_of
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import compare, default_options
 from topox_core.fabrics.failures import FixedCircuits, after_failure

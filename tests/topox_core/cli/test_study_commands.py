@@ -20,7 +20,7 @@ from topox_core.studies.buying_run import buying_run
 from topox_core.studies.buying_words import as_record
 from topox_core.studies.offers import OFFERS, load_offers, offer_of
 from topox_core.studies.ready import READY
-from topox_core.studies.study_file import load_study
+from topox_core.studies.study import load_study
 from topox_core.studies.subject import Subject, resolve
 
 SMALL: dict[str, Any] = {

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import chain, pairwise, product
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.patience import wait_until
@@ -28,7 +29,6 @@ from topox_core.fabrics.sweep import (
     winner,
     with_degree,
 )
-from topox_core.io.ranges import geometric
 from topox_core.model.cluster import Cluster
 from topox_core.runs.run import finish
 from topox_core.schedule.settings import Settings
@@ -43,7 +43,9 @@ CHAIN = graph(
 )
 THREE = cluster(3)
 AXES = Axes((0.0, 1.0, 30.0), (50.0, 100.0))
-FINE = Axes((0.0, *geometric(0.001, 100.0, 16)), (25.0, 50.0, 100.0, 200.0, 400.0, 800.0))
+FINE = Axes(
+    (0.0, *np.geomspace(0.001, 100.0, 16).tolist()), (25.0, 50.0, 100.0, 200.0, 400.0, 800.0)
+)
 CIRCUITS = ("static", "reactive", "provisioned")
 
 

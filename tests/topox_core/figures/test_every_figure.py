@@ -68,10 +68,9 @@ from topox_core.figures.instance_pictures import pictures_of
 from topox_core.figures.palette import DARK_THEME, LIGHT, VERMILION, Theme
 from topox_core.figures.picture import Asking
 from topox_core.labs.generators.catalogue import generator
-from topox_core.labs.instance_plans import drawn_or_read
-from topox_core.labs.lab import Lab
-from topox_core.labs.ready_labs import ready_labs
-from topox_core.labs.texts_in import texts_in
+from topox_core.labs.hand_schedule import drawn_or_read
+from topox_core.labs.lab import Lab, texts_in
+from topox_core.labs.lab_file import ready_labs
 from topox_core.model import measures
 from topox_core.model.critical_path import critical_path
 from topox_core.model.execution import Execution
@@ -85,7 +84,7 @@ from topox_core.strategy.models import MODELS
 from topox_core.strategy.on_fabrics import Outcome
 from topox_core.strategy.plans import RankedPlan, best_plans
 from topox_core.strategy.strategy import data_parallel
-from topox_core.studies.table import seed_lines_of
+from topox_core.studies.slices import seed_lines_of
 from topox_core.tdm.model import bottleneck, rounds
 from topox_core.tdm.model.round import RoundTracePoint
 from topox_core.topology import ring_circuits

@@ -17,7 +17,7 @@ from topox_core.figures.study_points import (
     inside,
 )
 from topox_core.studies.pareto import front_of
-from topox_core.studies.table import seed_lines_of
+from topox_core.studies.slices import seed_lines_of
 from topox_core.text.numbers import delay_label, short, time
 
 MS = MeasureWords("iteration time", time)

@@ -14,16 +14,22 @@ from tests.labs_answered import EXPLANATION, LABS, answered, at, changed, right,
 from topox_core.errors import InputError
 from topox_core.labs.answers import Answers, Locked
 from topox_core.labs.answers_file import dump_answers, is_signed, load_answers, taken_up
-from topox_core.labs.draws import seed_of
-from topox_core.labs.folder import grade_folder, load_explanations
+from topox_core.labs.folder import (
+    canvas_table,
+    grade_folder,
+    load_explanations,
+    load_roster,
+    moodle_table,
+    plain_table,
+)
 from topox_core.labs.generators.catalogue import generator
-from topox_core.labs.grade_tables import canvas_table, load_roster, moodle_table, plain_table
+from topox_core.labs.generators.generator import seed_of
 from topox_core.labs.grading import grade, score
 from topox_core.labs.hand_schedule import check_by_hand
 from topox_core.labs.keys import key_of
 from topox_core.labs.lab import Lab
+from topox_core.labs.lab_file import READY
 from topox_core.labs.marking import mark, read_answer
-from topox_core.labs.ready_labs import READY
 from topox_core.labs.student import (
     attempt,
     begin,
@@ -142,16 +148,17 @@ def test_each_mistake_in_a_schedule_names_its_equation_first(change, equation, s
     lab = LABS["six-tasks"]
     starts = {task: at for task, at in (STARTS | change).items() if at is not None}
     _, reply = attempt(lab, answered(lab, 1, 1), "W1", starts, at(2))
-    assert reply.verdict.equation == equation and f"(eq. {equation})" in reply.verdict.line
+    broken = reply.verdict.broken
+    assert broken.equation == equation and f"(eq. {equation})" in str(broken)
     assert said in reply.say and reply.points == 0
 
 
 def test_a_delay_that_was_ignored_is_told_as_one() -> None:
     one = generator("board").make(1)
     graph, cluster = one.graph(), one.cluster(delay_ms=2.0)
-    verdict = check_by_hand(graph, cluster, STARTS)
-    assert verdict.equation == "physical" and "set-up" in verdict.line
-    assert check_by_hand(graph, cluster, STARTS | {"y": 5, "c": 9}).feasible
+    broken = check_by_hand(graph, cluster, STARTS).broken
+    assert broken.equation == "physical" and "set-up" in str(broken)
+    assert check_by_hand(graph, cluster, STARTS | {"y": 5, "c": 9}).broken is None
 
 
 def test_a_shorter_schedule_never_gets_fewer_points_and_a_later_attempt_never_more() -> None:
@@ -317,7 +324,7 @@ def test_one_bad_file_never_touches_another_student_s_row(tmp_path) -> None:
     assert problems["link"] == "is a link, which is not followed"
     assert "unknown lab" in problems["other"] and "newer" in problems["newer"]
     assert all("\n" not in one for one in problems.values())
-    rows = rows_of(plain_table(graded, LABS).content)
+    rows = rows_of(plain_table(graded, LABS)[0])
     assert [row["total"] for row in rows[:2]] == ["16", "16"] and len(rows) == 9
     assert rows[-1]["remarks"].startswith("unreadable: other.answers.json")
 
@@ -359,8 +366,8 @@ def test_names_with_commas_quotes_and_formulas_stay_cells(tmp_path) -> None:
         answers = replace(solved(lab, "s"), student=name, seed=seed_of("NET-401", name))
         hand_in(tmp_path, lab, name, answers, name=str(number))
     graded = grade_folder(tmp_path, LABS)
-    for table in (plain_table(graded, LABS), moodle_table(graded, lab)):
-        cells = [next(iter(row.values())) for row in rows_of(table.content)]
+    for table, _ in (plain_table(graded, LABS), moodle_table(graded, lab)):
+        cells = [next(iter(row.values())) for row in rows_of(table)]
         assert {cell.removeprefix("'") for cell in cells} == set(NAMES)
         assert all(cell[0] not in "=@" for cell in cells)
         assert "'-2+3" in cells and "O'Hara, Ann" in cells
@@ -374,8 +381,8 @@ def test_moodle_gets_grade_and_feedback_side_by_side(tmp_path) -> None:
     roster = load_roster(
         b"ID number,Email address,Phone\r\nS1,Ann@Uni.example,1\r\ns2,bob@uni.example,2\r\n", "r"
     )
-    table = moodle_table(grade_folder(tmp_path, LABS), lab, roster)
-    rows = rows_of(table.content)
+    table, notes = moodle_table(grade_folder(tmp_path, LABS), lab, roster)
+    rows = rows_of(table)
     assert [*rows[0]] == [
         "ID number",
         "Email address",
@@ -388,7 +395,7 @@ def test_moodle_gets_grade_and_feedback_side_by_side(tmp_path) -> None:
         ["s9", "", "16"],
     ]
     assert "W1: 0/2 All computing plus all sending" in [*rows[1].values()][3]
-    assert table.notes == ("s9 is not in the roster",)
+    assert notes == ("s9 is not in the roster",)
 
 
 CANVAS = (
@@ -403,15 +410,17 @@ def test_canvas_gets_one_column_and_keeps_the_students_of_its_own(tmp_path) -> N
     lab = LABS["crossover"]
     for student in ("ada", "zoe"):
         hand_in(tmp_path, lab, student)
-    table = canvas_table(grade_folder(tmp_path, LABS), lab, load_roster(CANVAS.encode(), "r"))
-    rows = rows_of(table.content)
+    table, notes = canvas_table(
+        grade_folder(tmp_path, LABS), lab, load_roster(CANVAS.encode(), "r")
+    )
+    rows = rows_of(table)
     column = "TOPO-X: The reconfiguration delay"
     assert [*rows[0]] == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", column]
     assert [row[column] for row in rows] == ["20", "16", ""]
     copied = (line.rsplit(",", 2)[0] for line in CANVAS.splitlines()[1:])  # without the other marks
-    for line, before in zip(table.content.decode().splitlines()[1:], copied, strict=True):
+    for line, before in zip(table.decode().splitlines()[1:], copied, strict=True):
         assert line.rpartition(",")[0] == before
-    assert [note.split()[0] for note in table.notes] == ["column", "zoe"]
+    assert [note.split()[0] for note in notes] == ["column", "zoe"]
     with pytest.raises(InputError, match="export the course's gradebook"):
         canvas_table(grade_folder(tmp_path, LABS), lab, load_roster(b"Name\r\nx\r\n", "r"))
 

@@ -13,7 +13,7 @@ from tests.topox_core.labs.test_answers import hand_in, rows_of
 from tests.topox_core.labs.test_labs import BYTES
 from topox_core.cli.main import main
 from topox_core.errors import InputError
-from topox_core.labs.draws import seed_of
+from topox_core.labs.generators.generator import seed_of
 from topox_core.labs.keys import instance_of, key_of
 from topox_core.labs.lab_file import load_lab
 from topox_core.labs.presentation import (

@@ -15,8 +15,8 @@ from topox_core.labs.class_folder import (
     read_secret,
     secret_for,
 )
-from topox_core.labs.draws import seed_of
 from topox_core.labs.folder import ENDING, grade_folder
+from topox_core.labs.generators.generator import seed_of
 from topox_core.labs.student import begin, lock
 
 LAB = LABS["six-tasks"]

@@ -3,7 +3,13 @@
 import pytest
 
 from topox_core.errors import InputError
-from topox_core.labs.draws import KEPT_SEEDS, MAX_ATTEMPTS, Draws, first_that, seed_of
+from topox_core.labs.generators.generator import (
+    KEPT_SEEDS,
+    MAX_ATTEMPTS,
+    Draws,
+    first_that,
+    seed_of,
+)
 
 
 def test_draws_are_those_that_any_language_makes() -> None:

@@ -8,6 +8,7 @@ import pytest
 from topox_core.cli.main import main
 from topox_core.errors import InputError
 from topox_core.fabrics.scheduled import schedule
+from topox_core.labs.lab import LESSON_SETTINGS
 from topox_core.labs.leaderboard import (
     BOARDS,
     Entry,
@@ -16,7 +17,6 @@ from topox_core.labs.leaderboard import (
     ranked,
     shared_jobs,
 )
-from topox_core.labs.lesson import LESSON_SETTINGS
 from topox_core.tdm.model.round import TdmSettings
 from topox_core.tdm.solve import solve
 

@@ -11,10 +11,8 @@ from benchmarks.document_parts import part_of, stale, written
 from tests.real_inputs import ROOT
 from tests.topox_core.papers.answers import answer_of, run
 from topox_core.economics.price_sets import PRICE_SETS
-from topox_core.papers.calls import CANCELLED
-from topox_core.papers.card import UNFINISHED, Answer, Card, Choice
-from topox_core.papers.catalogue import CARDS, PAPERS, card_named
-from topox_core.papers.claims import answer_words, complete_answers
+from topox_core.papers.card import CANCELLED, UNFINISHED, Answer, Card, Choice
+from topox_core.papers.catalogue import CARDS, PAPERS, answer_words, card_named, complete_answers
 from topox_core.papers.kept_answers import shipped_answers
 from topox_core.papers.rows import same_rows
 from topox_core.papers.table_iii_runs import TABLE

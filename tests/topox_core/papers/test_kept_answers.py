@@ -9,8 +9,7 @@ import pytest
 from tests.topox_core.papers.answers import answer_of
 from topox_core.cli.main import main
 from topox_core.library.run_library import RunLibrary
-from topox_core.papers.catalogue import CARDS
-from topox_core.papers.every_card import CardStep, measured, run_cards
+from topox_core.papers.catalogue import CARDS, CardStep, measured, run_cards
 from topox_core.papers.kept_answers import keep, kept
 
 QUICK = ("topoopt-cost", "opus-cost", "tdm-traffic")

@@ -25,18 +25,17 @@ from topox_core.model.layout import Layout
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task
 from topox_core.model.transfer_graph import TRANSFER
-from topox_core.papers.booked_links import (
-    INTRA_SERVER_BYTES_PER_MS,
-    LATENCY_MS,
-    booked_iteration_ms,
-    intra_server_ms,
-)
-from topox_core.papers.calls import Call, answers, computed_by
-from topox_core.papers.card import Answer, Card, CardRun, Choice
+from topox_core.papers.card import Answer, Call, Card, CardRun, Choice, answers
 from topox_core.papers.cards import topoopt_reconfiguration_latency as reconfiguration, topox_table3
 from topox_core.papers.cards.topoopt_shared import MIX, drawn_jobs
-from topox_core.papers.catalogue import CARDS, card_named
-from topox_core.papers.claims import CLAIMS, answer_words, complete_answers, kind_of
+from topox_core.papers.catalogue import (
+    CARDS,
+    CLAIMS,
+    answer_words,
+    card_named,
+    complete_answers,
+    kind_of,
+)
 from topox_core.papers.rows import (
     KINDS,
     Row,
@@ -45,14 +44,23 @@ from topox_core.papers.rows import (
     counted_verdicts,
     directed,
     drawn,
-    geometric_mean,
     judged,
     judged_over,
     printed,
     stated,
     unprinted,
 )
-from topox_core.papers.table_iii_runs import TABLE, Known, lowered, ours, topoopt_ms
+from topox_core.papers.table_iii_runs import (
+    INTRA_SERVER_BYTES_PER_MS,
+    LATENCY_MS,
+    TABLE,
+    Known,
+    booked_iteration_ms,
+    intra_server_ms,
+    lowered,
+    ours,
+    topoopt_ms,
+)
 from topox_core.papers.topoopt_jobs import (
     iteration_ms,
     network,
@@ -379,7 +387,7 @@ def row(ours_: float, theirs: float | None = None, item: str = "1") -> Row:
 class Count(Card):
     """A card of three rows; the switch scales ours."""
 
-    def play(self, settings, stop, on_row) -> Answer:
+    def play(self, settings, stop, on_row, executor) -> Answer:
         rows = [row(float(settings["factor"]) * i, float(i), str(i)) for i in (1, 2, 3)]
         for one in rows:
             on_row(one)
@@ -479,7 +487,6 @@ def test_the_count_is_that_of_judged_rows():
         "counts with the other column",
     ]
     assert replace(rows[3], kind="identity").verdict_words == "– not printed"
-    assert geometric_mean([1, 4, 2]) == pytest.approx(2)
     assert (row(3, theirs=2).deviation, row(3).deviation) == (0.5, None)
 
 
@@ -504,10 +511,9 @@ def test_a_wrong_switch_or_card_is_one_line_before_anything_starts(given, words)
 def test_a_dead_worker_costs_only_its_own_call_and_bad_input_comes_back_as_bad_input():
     lost: list[str] = []
     deadly, fine = Call("dies", os._exit, (3,)), Call("lives", math.sqrt, (4,))
-    with computed_by(1):
-        assert dict(answers([deadly, fine], never, lost)) == {"lives": 2}
-        with pytest.raises(InputError, match="must look like tcp://"):
-            list(answers([Call("bad", executor_for, ("nowhere",))], never, []))
+    assert dict(answers([deadly, fine], never, lost, 1)) == {"lives": 2}
+    with pytest.raises(InputError, match="must look like tcp://"):
+        list(answers([Call("bad", executor_for, ("nowhere",))], never, [], 1))
     (line_,) = lost
     assert line_.startswith("dies: the worker process ended")
 
@@ -521,8 +527,9 @@ def test_whoever_runs_a_card_says_who_computes_its_calls():
             return super().submit(fn, *args, **kwargs)
 
     class Roots(Card):
-        def play(self, settings, stop, on_row):
-            roots = dict(answers([Call(i, math.sqrt, (i * i,)) for i in (1, 2, 3)], stop, []))
+        def play(self, settings, stop, on_row, executor):
+            calls = [Call(i, math.sqrt, (i * i,)) for i in (1, 2, 3)]
+            roots = dict(answers(calls, stop, [], executor))
             return Answer(self.name, settings, tuple(row(roots[i]) for i in (1, 2, 3)), "")
 
     card = Roots("roots", "Roots", "nowhere", "three roots", {"line": "Line"}, 3)

@@ -30,7 +30,7 @@ from topox_core.studies.buying_answer import (
 from topox_core.studies.buying_run import Answer, Turned, base_lead, buying_run
 from topox_core.studies.buying_words import finding, network_rows, questions_turned
 from topox_core.studies.offers import OFFERS, Estimate, offer_of, with_edit
-from topox_core.studies.point_rows import PointRow
+from topox_core.studies.study_run import PointRow
 from topox_core.studies.subject import Resolved, Subject, resolve
 
 

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.topox_core.studies.test_study_run import run
-from topox_core.studies.point_rows import SERVED, PointRow, chains, with_harder_plans
-from topox_core.studies.study import Study
-from topox_core.studies.study_file import study_of
+from topox_core.studies.study import Study, study_of
+from topox_core.studies.study_run import SERVED, PointRow, chains, with_harder_plans
 
 DELAYS, SPEEDS, PORTS = (0.0, 1.0, 10.0), (50.0, 100.0), (1, 2)
 AXES = [

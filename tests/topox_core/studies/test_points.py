@@ -26,8 +26,7 @@ from topox_core.schedule.settings import FREE, Settings
 from topox_core.studies.kept_run import Kept, record_of_fabric_run, record_of_solve
 from topox_core.studies.point import StudyJob, fabric_run_of, point_of, run_cell
 from topox_core.studies.ready import READY, rounds_record
-from topox_core.studies.study import Study
-from topox_core.studies.study_file import dump_study, load_study, study_of
+from topox_core.studies.study import Study, dump_study, load_study, study_of
 from topox_core.studies.subject import Subject, resolve, resolved_of, sha256
 from topox_core.tdm.algorithms.catalogue import BASELINE
 from topox_core.tdm.mixes.deployment import SetUp, deploy

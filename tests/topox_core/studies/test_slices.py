@@ -4,10 +4,9 @@ import pytest
 
 from topox_core.fabrics.compare import EQUAL
 from topox_core.library.record import FAILED
-from topox_core.studies.point_rows import PointRow
 from topox_core.studies.slices import Slice, Wins, cells, cloud, wins
-from topox_core.studies.study_file import study_of
-from topox_core.studies.study_run import StudyResult
+from topox_core.studies.study import study_of
+from topox_core.studies.study_run import PointRow, StudyResult
 
 STUDY = study_of(
     {

@@ -12,8 +12,8 @@ from topox_core.errors import InputError
 from topox_core.fabrics.registry import FABRICS
 from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.task_graph_file import dump_graph_json
-from topox_core.studies.design import latin_hypercube
-from topox_core.studies.study_file import dump_study, load_study, study_of
+from topox_core.studies.axes import latin_hypercube
+from topox_core.studies.study import dump_study, load_study, study_of
 from topox_core.studies.subject import resolve, sha256
 from topox_core.training.job_file import dump_job
 from topox_core.training.jobs import JOBS

@@ -8,10 +8,8 @@ import pytest
 
 from topox_core.library.run_library import RunLibrary
 from topox_core.runs.run import finish
-from topox_core.studies.point_rows import PointRow
-from topox_core.studies.study import Study
-from topox_core.studies.study_file import study_of
-from topox_core.studies.study_run import StudyResult, StudyRun, known_rows, plan_of
+from topox_core.studies.study import Study, study_of
+from topox_core.studies.study_run import PointRow, StudyResult, StudyRun, known_rows, plan_of
 
 RACE: dict[str, Any] = {
     "name": "Race",

@@ -17,16 +17,17 @@ from topox_core.io.task_graph_file import dump_graph_json, load_graph
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.task_graph import Task
 from topox_core.traces.chakra_in import Machine, import_chakra
-from topox_core.traces.chakra_nodes import groups_of_text, read_chakra
-from topox_core.traces.chakra_out import Exported, export_chakra
-from topox_core.traces.chakra_wire import (
+from topox_core.traces.chakra_nodes import (
     COLLECTIVE,
     COMPUTE,
     RECEIVE,
     SEND,
     global_metadata,
+    groups_of_text,
     node_bytes,
+    read_chakra,
 )
+from topox_core.traces.chakra_out import Exported, export_chakra
 from topox_core.traces.importing import Imported
 from topox_core.traces.run_graph import at_speed, replay_ms
 from topox_core.traces.source import ImportSettings, Refused, Source

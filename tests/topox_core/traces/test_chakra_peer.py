@@ -9,8 +9,8 @@ from tests.topox_core.traces.chakra_peer import Halted, Peer
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.task_graph import Task
 from topox_core.traces.chakra_in import import_chakra
+from topox_core.traces.chakra_nodes import COLLECTIVE, global_metadata, node_bytes
 from topox_core.traces.chakra_out import export_chakra
-from topox_core.traces.chakra_wire import COLLECTIVE, global_metadata, node_bytes
 from topox_core.traces.network import read_network
 from topox_core.traces.source import ImportSettings, Source
 from topox_core.workloads.samples import load_sample
@@ -135,6 +135,6 @@ def test_the_order_of_collectives_binds_nobody_who_reads_the_files_back() -> Non
 def test_a_network_files_units(kind: str, us: float) -> None:
     """2^30 bytes a second are one of bandwidth; through a switch a message takes two hops."""
     text = f"topology: [ {kind} ]\nnpus_count: [ 8 ]\nbandwidth: [ 50 ]\nlatency: [ 500 ]\n"
-    cluster = read_network(Source.of_bytes("net.yml", text.encode()), ports=1).cluster
+    cluster, _ = read_network(Source.of_bytes("net.yml", text.encode()), ports=1)
     assert cluster.port_gbps == pytest.approx(429.4967296)
     assert cluster.latency_us == pytest.approx(us)

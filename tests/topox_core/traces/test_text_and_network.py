@@ -88,14 +88,14 @@ latency: [ 500, 700 ]
 
 
 def test_a_network_is_a_cluster() -> None:
-    cluster = read_network(Source.of_bytes("net.yml", NETWORK)).cluster
+    cluster, _ = read_network(Source.of_bytes("net.yml", NETWORK))
     assert (cluster.servers, cluster.devices_per_server, cluster.latency_us) == (4, 8, 0.7)
     gbps = 8 * 2**30 / 1e9  # of one of bandwidth
     assert (cluster.ports_per_server, cluster.port_gbps) == (2, 25 * gbps)
-    inner = read_network(Source.of_bytes("net.yml", NETWORK), 1, 8).cluster
+    inner, _ = read_network(Source.of_bytes("net.yml", NETWORK), 1, 8)
     assert (inner.servers, inner.port_gbps) == (8, 56.25 * gbps)
     listed = b"topology:\n - Switch\nnpus_count:\n - 16\nbandwidth:\n - 50\nlatency:\n - 0\n"
-    assert read_network(Source.of_bytes("net.yml", listed)).cluster.servers == 16
+    assert read_network(Source.of_bytes("net.yml", listed))[0].servers == 16
 
 
 @pytest.mark.parametrize(

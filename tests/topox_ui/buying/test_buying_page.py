@@ -12,7 +12,7 @@ from tests.topox_ui.conftest import address, buttons, press, the_error, words
 from topox_core.cli.main import main
 from topox_core.runs.executor import LocalExecutor
 from topox_core.studies.offers import OFFERS, load_offers
-from topox_core.studies.study_file import load_study
+from topox_core.studies.study import load_study
 from topox_ui.buying import offers_table
 from topox_ui.buying.state import BuyingState
 from topox_ui.state import notices

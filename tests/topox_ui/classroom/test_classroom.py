@@ -10,8 +10,8 @@ from topox_core.errors import InputError
 from topox_core.io.limits import MB
 from topox_core.labs.answers_file import dump_answers, load_answers
 from topox_core.labs.class_folder import KEY_FILE, ClassFolder
+from topox_core.labs.lab import texts_in
 from topox_core.labs.student import begin, lock
-from topox_core.labs.texts_in import texts_in
 from topox_ui.classroom import access, answering, profile, serve
 from topox_ui.classroom.profile import ClassProfile, profile_of
 from topox_ui.classroom.session_limit import (

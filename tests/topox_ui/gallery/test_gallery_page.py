@@ -21,8 +21,7 @@ from tests.topox_ui.conftest import (
     words,
 )
 from topox_core.papers.card import Answer, Card, Choice
-from topox_core.papers.catalogue import CARDS
-from topox_core.papers.claims import CLAIMS
+from topox_core.papers.catalogue import CARDS, CLAIMS
 from topox_core.papers.kept_answers import shipped_answers
 from topox_core.papers.rows import Row, counts_of
 from topox_core.runs.stopping import never
@@ -71,7 +70,7 @@ def toy(monkeypatch):
     """The gallery with one card, which waits at a gate after its first row."""
     gate = threading.Event()
 
-    def play(settings, stop, on_row) -> Answer:
+    def play(settings, stop, on_row, _executor) -> Answer:
         on_row(ROWS[0])
         while not gate.is_set() and not stop():
             time.sleep(0.01)
@@ -190,7 +189,7 @@ def test_a_run_of_all_cards_takes_the_place_of_the_release_s_answers(visit, monk
         name: replace(one, answer=replace(one.answer, rows=()))
         for name, one in shipped_answers().items()
     }
-    for module in ("topox_core.papers.claims", "topox_ui.gallery.last_runs"):
+    for module in ("topox_core.papers.catalogue", "topox_ui.gallery.last_runs"):
         monkeypatch.setattr(f"{module}.shipped_answers", lambda: changed)
     at = press(visit(GALLERY), "run_every_card")
     wait_until(lambda: "cancel_every_card" not in buttons(at), at.run)

@@ -11,7 +11,7 @@ from tests.labs_answered import LABS as READY, answered, right
 from tests.topox_ui.conftest import Visit, address, bring, buttons, press, words
 from tests.topox_ui.shell.test_foreign_text import elements
 from topox_core.labs.answers_file import dump_answers, load_answers
-from topox_core.labs.draws import seed_of
+from topox_core.labs.generators.generator import seed_of
 from topox_core.labs.grading import grade, score
 from topox_core.labs.keys import key_of
 from topox_core.labs.lab import Lab

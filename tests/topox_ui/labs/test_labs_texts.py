@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from tests.real_inputs import ROOT
-from topox_core.labs.texts_in import BASE, texts_in
+from topox_core.labs.lab import BASE, texts_in
 
 PAGE = sorted((ROOT / "topox_ui/labs").glob("*.py"))
 FIGURES = [

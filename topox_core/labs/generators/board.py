@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from topox_core.io.task_graph_rules import validated
-from topox_core.labs.draws import Draws
-from topox_core.labs.generators.generator import Generator, TaskInstance, send
+from topox_core.labs.generators.generator import Draws, Generator, TaskInstance, send
 from topox_core.model.task_graph import TaskGraph
 from topox_core.workloads.parameter import compute_task
 

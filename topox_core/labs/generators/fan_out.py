@@ -11,8 +11,7 @@ from itertools import permutations
 from math import ceil
 
 from topox_core.io.task_graph_rules import validated
-from topox_core.labs.draws import Draws
-from topox_core.labs.generators.generator import Generator, TaskInstance, send
+from topox_core.labs.generators.generator import Draws, Generator, TaskInstance, send
 from topox_core.model.task_graph import TaskGraph
 from topox_core.workloads.parameter import compute_task
 

@@ -15,14 +15,14 @@ from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
 from topox_core.fabrics.compare import compare, same_time
 from topox_core.fabrics.options import FabricOptions
 from topox_core.io.task_graph_rules import validated
-from topox_core.labs.draws import Draws
 from topox_core.labs.generators.generator import (
+    Draws,
     Generator,
     GivenTable,
     Instance,
     small_cluster,
 )
-from topox_core.labs.lesson import LESSON_SETTINGS
+from topox_core.labs.lab import LESSON_SETTINGS
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.topology.routing import coin_sequences

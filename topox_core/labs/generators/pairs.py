@@ -12,8 +12,8 @@ from itertools import combinations
 import networkx
 
 from topox_core.io.task_graph_rules import validated
-from topox_core.labs.draws import Draws
 from topox_core.labs.generators.generator import (
+    Draws,
     Generator,
     GivenTable,
     Instance,

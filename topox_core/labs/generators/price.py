@@ -8,8 +8,7 @@ from functools import cached_property
 from topox_core.economics.comparison import HOURS_PER_YEAR, Question, Running, tornado
 from topox_core.economics.networks import Bill, Counting
 from topox_core.economics.price_sets import PRICE_SETS
-from topox_core.labs.draws import Draws
-from topox_core.labs.generators.generator import Generator, GivenTable, Instance
+from topox_core.labs.generators.generator import Draws, Generator, GivenTable, Instance
 from topox_core.rails.technologies import TECHNOLOGIES
 
 GPUS_PER_SERVER = 8

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from topox_core.labs.draws import Draws
-from topox_core.labs.generators.generator import Generator, GivenTable, Instance
+from topox_core.labs.generators.generator import Draws, Generator, GivenTable, Instance
 from topox_core.rails.delay import on_demand_ms, provisioned_ms, slowest_switch, windows_source
 from topox_core.rails.technologies import TECHNOLOGIES
 from topox_core.rails.windows import windows_by_stage

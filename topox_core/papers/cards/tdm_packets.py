@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from topox_core.papers.card import CardRun, Settings, Words
 from topox_core.papers.rows import Row, directed, stated, unprinted
 from topox_core.tdm.mixes.deployment import SetUp, deploy
-from topox_core.tdm.model.jobs import Job, Jobs
-from topox_core.tdm.model.jobs import Reading as DraftReading
+from topox_core.tdm.model.jobs import Job, Jobs, Reading
 from topox_core.tdm.model.stage_table import StageTable
 from topox_core.tdm.model.traffic import between_pods_gbit
 
@@ -22,7 +21,7 @@ JOBS = (64, 256, 512)
 
 def flows_of(job: Job, ring: Sequence[int], each: int) -> list[tuple[int, int, float]]:
     """Return the flows of a job's push as (from pod, to pod, Gbit), ``each`` for a pair of units."""
-    demand = between_pods_gbit(job, DraftReading(), ring)
+    demand = between_pods_gbit(job, Reading(), ring)
     flows = []
     for a, b in np.argwhere(demand > 0).tolist():
         units = job.units_per_pod

@@ -9,7 +9,7 @@ from statistics import fmean, pstdev
 from topox_core.papers.card import CardRun, Settings, Words
 from topox_core.papers.rows import LEVEL, Row, directed, unprinted
 from topox_core.tdm.mixes.deployment import CONTEXTS, JOBS, SetUp, deploy
-from topox_core.tdm.model.jobs import Reading as DraftReading
+from topox_core.tdm.model.jobs import Reading
 from topox_core.tdm.model.round import TdmSettings
 from topox_core.tdm.solve import solve
 
@@ -19,11 +19,11 @@ ALGORITHMS = {
     "best-grouping": "best grouping, same rings",
     "all-train": "best grouping with a phase in which all train",
 }
-READINGS: Mapping[str, tuple[str, DraftReading]] = {
-    "built": ("as built (docs/tdm.md)", DraftReading()),
-    "eq3": ("equation 3 as printed", DraftReading(eq3_literal=True)),
-    "ring": ("2 (N − 1) / N on each arc", DraftReading(physical_ring=True)),
-    "inside": ("changes inside the communication", DraftReading(delay_inside=True)),
+READINGS: Mapping[str, tuple[str, Reading]] = {
+    "built": ("as built (docs/tdm.md)", Reading()),
+    "eq3": ("equation 3 as printed", Reading(eq3_literal=True)),
+    "ring": ("2 (N − 1) / N on each arc", Reading(physical_ring=True)),
+    "inside": ("changes inside the communication", Reading(delay_inside=True)),
 }
 
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from topox_core.papers.card import CardRun, Settings, Words
 from topox_core.papers.rows import Row, directed, stated, unprinted
 from topox_core.tdm.mixes.deployment import MODELS, Model
-from topox_core.tdm.model.jobs import Collective, Job
-from topox_core.tdm.model.jobs import Reading as DraftReading
+from topox_core.tdm.model.jobs import Collective, Job, Reading
 from topox_core.tdm.model.traffic import between_pods_gbit
 
 PODS = 8
@@ -18,7 +17,7 @@ def sent_gbit(model: Model, collective: Collective, settings: Settings) -> float
     """Return what a job sends between pods in one iteration; a parameter server pushes and pulls."""
     pushed = between_pods_gbit(
         _job(model, collective, settings),
-        DraftReading(physical_ring=bool(settings["ring"])),
+        Reading(physical_ring=bool(settings["ring"])),
         tuple(range(PODS)),
     ).sum()
     return float(pushed) * (2 if collective == "parameter_server" else 1)
@@ -63,9 +62,7 @@ def rows(run: CardRun) -> Iterator[Row]:
         pairs = {
             one: int(
                 (
-                    between_pods_gbit(
-                        _job(model, one, run.settings), DraftReading(), tuple(range(PODS))
-                    )
+                    between_pods_gbit(_job(model, one, run.settings), Reading(), tuple(range(PODS)))
                     > 0
                 ).sum()
             )

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from topox_core.fabrics.options import FabricOptions
 from topox_core.model.cluster import Cluster
-from topox_core.papers.calls import Call
-from topox_core.papers.card import CardRun, Settings, Words
+from topox_core.papers.card import Call, CardRun, Settings, Words
 from topox_core.papers.rows import (
     NOT_PRINTED,
     Row,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from topox_core.papers.calls import Call
-from topox_core.papers.card import CardRun, Words
+from topox_core.papers.card import Call, CardRun, Words
 from topox_core.papers.rows import NOT_PRINTED, Row, counted_verdicts, drawn, judged
 from topox_core.papers.topoopt_jobs import BATCHES, DEGREES, SERVERS, bandwidth_taxes
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from statistics import geometric_mean
 
-from topox_core.papers.calls import Call
-from topox_core.papers.card import CardRun, Words
+from topox_core.papers.card import Call, CardRun, Words
 from topox_core.papers.rows import (
     LEVEL,
     TREND,
     Row,
     Verdict,
     counted_verdicts,
-    geometric_mean,
     judged,
 )
 from topox_core.papers.topoopt_jobs import iteration_ms, network, rival_fabrics

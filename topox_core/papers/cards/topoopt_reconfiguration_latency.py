@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from topox_core.fabrics.compare import EQUAL
 from topox_core.fabrics.options import FabricOptions
-from topox_core.papers.calls import Call
-from topox_core.papers.card import CardRun, Settings, Words
+from topox_core.papers.card import Call, CardRun, Settings, Words
 from topox_core.papers.rows import NOT_PRINTED, Row, counted_verdicts, drawn, judged
 from topox_core.papers.topoopt_jobs import iteration_ms, network
 

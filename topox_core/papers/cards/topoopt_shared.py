@@ -9,8 +9,7 @@ from statistics import fmean, pstdev
 import numpy as np
 
 from topox_core.fabrics.options import FabricOptions
-from topox_core.papers.calls import Call
-from topox_core.papers.card import CardRun, Settings, Words
+from topox_core.papers.card import Call, CardRun, Settings, Words
 from topox_core.papers.rows import LEVEL, MATCH, Row, counted_verdicts, judged_over, stated
 from topox_core.papers.topoopt_jobs import iteration_ms, network, shared_iterations_ms
 

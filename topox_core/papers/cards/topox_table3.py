@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from statistics import fmean
+from statistics import fmean, geometric_mean
 
 from topox_core.fabrics.compare import EQUAL
 from topox_core.io.json import record_of
-from topox_core.papers.calls import Call
-from topox_core.papers.card import CardRun, Words
+from topox_core.papers.card import Call, CardRun, Words
 from topox_core.papers.rows import (
     TREND,
     Row,
     Verdict,
     counted_verdicts,
-    geometric_mean,
     judged,
 )
 from topox_core.papers.table_iii_runs import (
