@@ -76,7 +76,7 @@ def test_a_click_near_a_corner_of_a_sample_card_leads_to_its_schedule(
 
 @pytest.mark.long
 def test_arrow_keys_move_a_slot_and_play_goes_on_by_itself(tab: Tab) -> None:
-    tab.open("/Circuits?sample=moe&slot=24")
+    tab.open("/Schedule?view=circuits&sample=moe&slot=24")
     for stroke, slot in (("ArrowRight", 25), ("ArrowRight", 26), ("ArrowLeft", 25)):
         tab.push("slot", stroke)
         expect(tab.headline).to_contain_text(f"At {slot}.5 ms")

@@ -1,4 +1,4 @@
-"""What to buy on paper: A4 across, without menus and buttons, black on white, tables in full."""
+"""Which switch, on paper: A4 across, without menus and buttons, black on white, tables in full."""
 
 from __future__ import annotations
 

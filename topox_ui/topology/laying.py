@@ -1,4 +1,4 @@
-"""What the Topology page lays: its choices, the circuits that TopologyFinder finds for them, the hops on them."""
+"""What Fixed circuits lays: its choices, the circuits that TopologyFinder finds for them, the hops on them."""
 
 from __future__ import annotations
 

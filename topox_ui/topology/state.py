@@ -1,4 +1,4 @@
-"""What can be chosen on the Topology page beside the what-ifs; its algorithm is the one of the Compare page."""
+"""What can be chosen on the view Fixed circuits beside the what-ifs; its algorithm is the one of Compare."""
 
 from typing import Annotated, Literal
 

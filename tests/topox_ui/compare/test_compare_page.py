@@ -17,6 +17,7 @@ from tests.topox_ui.conftest import (
     press,
     spoken,
     the_error,
+    turn_to,
     unbroken,
     words,
 )
@@ -39,7 +40,7 @@ from topox_ui.answers.case import Case
 from topox_ui.answers.contest import Contest
 from topox_ui.answers.known_maps import sweep_of
 
-COMPARE = "pages/3_Compare.py"
+COMPARE = "Compare"
 
 
 LISTED = Settings.of(engine="list", free=FREE)
@@ -56,7 +57,7 @@ def test_the_times_of_the_core_and_a_winner_that_schedule_shows_as_well(visit):
     assert times(at) == [spoken(run.iteration_ms) for run in runs.values()]
     best = spoken(runs["scheduled"].iteration_ms)
     assert f"Planned circuits are fastest: {best}," in words(at)
-    unbroken(at.switch_page(SCHEDULE).run())
+    turn_to(at, SCHEDULE)
     assert metric(at, "Iteration time") == best
 
 
@@ -182,7 +183,7 @@ def test_a_plan_of_the_map_that_is_better_is_what_every_page_shows(visit, monkey
     )
     at = visit(COMPARE, sample="race", fabrics="static,scheduled")
     assert times(at)[-1] == spoken(shorter_ms)
-    unbroken(at.switch_page(SCHEDULE).run())
+    turn_to(at, SCHEDULE)
     assert metric(at, "Iteration time") == spoken(shorter_ms)
 
 

@@ -20,7 +20,7 @@ from topox_core.economics.parts_file import dump_parts
 from topox_core.economics.price_sets import PRICE_SETS
 from topox_core.fabrics.verdict import Bracket, Verdict
 
-COST, COMPARE = "pages/8_Cost.py", "pages/3_Compare.py"
+COST, COMPARE = "Cost", "Compare"
 
 
 def totals(at) -> list[str]:

@@ -1,4 +1,4 @@
-"""Topology: the record of TopologyFinder step by step."""
+"""Fixed circuits: the record of TopologyFinder step by step."""
 
 import json
 from dataclasses import replace
@@ -24,7 +24,7 @@ from topox_core.schedule.settings import FREE, Settings
 from topox_core.topology.finder import find_layout, traffic_of
 from topox_core.workloads.samples import load_sample
 
-TOPOLOGY = "pages/4_Topology.py"
+TOPOLOGY = "Fixed circuits"
 
 
 @pytest.mark.long
