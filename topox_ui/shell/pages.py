@@ -139,6 +139,16 @@ PAGES = (
         compiled=True,
     ),
     Page(
+        COMPARE,
+        "One collective",
+        "topology.view.draw_collective",
+        ("topology.state.CollectiveState",),
+        "collective",
+        needs_graph=True,
+        reads=("topology.state.TopologyState",),
+        compiled=True,
+    ),
+    Page(
         COST,
         "Cost",
         "cost.view.draw",

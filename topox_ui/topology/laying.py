@@ -52,18 +52,23 @@ def degree_of(case: Case) -> int:
     return case.cluster.ports_per_server if chosen is None else chosen
 
 
+def degree_slider(case: Case) -> None:
+    """Draw the choice of the degree."""
+    slide(
+        "Degree",
+        TopologyState,
+        "degree",
+        DEGREES,
+        value=degree_of(case),
+        help="Circuits out of and into each server. The other pages use the cluster's ports per server, "
+        f"{case.cluster.ports_per_server}.",
+    )
+
+
 def controls(case: Case) -> None:
     """Draw the sidebar's choices."""
     with sidebar_part("What if"):
-        slide(
-            "Degree",
-            TopologyState,
-            "degree",
-            DEGREES,
-            value=degree_of(case),
-            help="Circuits out of and into each server. The other pages use the cluster's ports per server, "
-            f"{case.cluster.ports_per_server}.",
-        )
+        degree_slider(case)
         pick(
             "Circuits laid by",
             TopologyState,

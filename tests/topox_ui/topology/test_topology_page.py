@@ -102,7 +102,7 @@ def test_circuits_by_bytes_or_graph_are_those_of_compare(visit, by):
 
 def test_every_way_stands_beside_the_others(visit):
     """Two ports of 360 Gbit/s: 360 MB take 8 ms on one."""
-    at = visit(TOPOLOGY, sample="fsdp", port_gbps="360", tensor_mb="360", switch_ms="0.8")
+    at = visit("One collective", sample="fsdp", port_gbps="360", tensor_mb="360", switch_ms="0.8")
     assert not at.error
     one = OneCollective("all_to_all", "pairwise", 8, 2, 8.0, 0.0, 0.8)
     assert metric(at, "All ports together") == spoken(one.together().makespan_ms)
