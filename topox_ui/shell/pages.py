@@ -156,7 +156,16 @@ PAGES = (
         label="Network",
         prefix="cost.",
         group=YOUR_JOB,
-        reads=(CONTEST,),
+    ),
+    Page(
+        COST,
+        "Per iteration",
+        "cost.view.draw_per_iteration",
+        (),
+        "iteration",
+        needs_graph=True,
+        reads=(PRICES, "cost.state.CostState", CONTEST),
+        compiled=True,
     ),
     Page(
         COST,
