@@ -1,5 +1,6 @@
 undef $/; $_ = <STDIN>;
-s~    at = visit\(COST, sample="race"\)\n    assert chart\(at, "worth"\)~    at = visit(PER_ITERATION, sample="race")\n    assert "Most iterations per dollar" in words(at)\n    assert chart(at, "worth")~;
-s~    at = visit\(COST, sample="blackboard"\)\n    assert \(\n        "Without a delay~    at = visit(PER_ITERATION, sample="blackboard")\n    assert (\n        "Without a delay~;
-s~COST, COMPARE = "Cost", "Compare"~COST, PER_ITERATION, COMPARE = "Cost", "Per iteration", "Compare"~;
+s~computed\(visit\(COMPARE, sample="race", fabrics="static,provisioned"\)\)~computed(visit(MAP, sample="race", fabrics="static,provisioned"))~;
+s~    at = visit\(COMPARE, sample="race", fabrics="static,provisioned"\)\n    assert not \{"cancel_map"~    at = visit(MAP, sample="race", fabrics="static,provisioned")\n    assert not {"cancel_map"~;
+s~press\(visit\(COMPARE, sample="moe", fabrics="reactive,provisioned"\), "cancel_map"\)~press(visit(MAP, sample="moe", fabrics="reactive,provisioned"), "cancel_map")~;
+s~COMPARE = "Compare"~COMPARE, MAP = "Compare", "Where which wins"~;
 print;

@@ -13,7 +13,7 @@ from topox_ui.compare.failures import failures
 from topox_ui.compare.first_screen import compare_headline, main_figures
 from topox_ui.compare.gating import changing_gating
 from topox_ui.compare.lanes import lanes
-from topox_ui.compare.map import crossover
+from topox_ui.compare.map import KICKER, where_which_wins
 from topox_ui.shell.charts import show_error, show_input_errors
 from topox_ui.shell.downloads import graph_kept_here, link_menu
 from topox_ui.shell.page import size_switch
@@ -33,15 +33,21 @@ def draw(theme: Theme, opened: Loaded) -> None:
     verdict_line(case)
     for line in failed:  # why some fabrics cannot run here; the others are compared
         show_error(line)
-    left, place_of_map = st.columns([1.25, 1], gap="medium")
-    with left:
-        main_figures(contest, runs, theme)
-    place_of_cut = st.container()
+    main_figures(contest, runs, theme)
     lanes(contest, runs, theme)
     changing_gating(case, theme)
     failures(case, contest, runs, theme)
     with st.container(horizontal=True, key="take_away"):
         link_menu(graph_kept_here())
         keep_contest_button(opened, case, contest, runs)
-    with place_of_map:  # last: what it starts in the background holds nothing up
-        crossover(case, contest, place_of_cut, theme)
+
+
+def draw_map(theme: Theme, opened: Loaded) -> None:
+    """Draw the view Where which wins."""
+    controls(opened)
+    size_switch()
+    with show_input_errors(f"{KICKER} · {opened.title}"):
+        case = case_of(opened, scenario())
+        contest = contest_of(case)
+    where_which_wins(opened, case, contest, theme)
+    link_menu(graph_kept_here())

@@ -130,6 +130,16 @@ PAGES = (
     ),
     Page(
         COMPARE,
+        "Where which wins",
+        "compare.view.draw_map",
+        (CONTEST, "compare.state.MapState"),
+        "map",
+        needs_graph=True,
+        reads=(PRICES,),
+        compiled=True,
+    ),
+    Page(
+        COMPARE,
         "Fixed circuits",
         "topology.view.draw",
         ("topology.state.TopologyState",),

@@ -33,6 +33,7 @@ OF_PAGE = {
     "Schedule": {"from_ms": "1", "race_s": "30"} | PRICES,
     "Circuits": {"slot": "1"},
     "Compare": {"lanes_from_ms": "1", "gated": "yes"} | CONTEST | PRICES,
+    "Where which wins": {"across": "degree"} | CONTEST | PRICES,
     "Fixed circuits": {"degree": "2"} | CONTEST | PRICES,
     "One collective": {"degree": "2", "members": "16"},
     "Plans": {"strategy.seed": "7", "strategy.budget": "300"},
