@@ -1,4 +1,4 @@
-"""Schedule: one iteration on optical circuits, with its bound, its check and its Gantt chart."""
+"""Schedule: one iteration on optical circuits, with its bound, its check and its Gantt chart; how it was found and proved."""
 
 from functools import partial
 
@@ -7,14 +7,20 @@ import streamlit as st
 from topox_core.figures.palette import Theme
 from topox_core.figures.gantt import gantt
 from topox_core.figures.lanes import overview, port_use
-from topox_ui.answers.case import case_of
+from topox_core.schedule.result import Result
+from topox_ui.answers.case import Case, case_of
 from topox_ui.answers.keeping import keep_every, keep_solve_button
 from topox_ui.answers.linked import link_with_result, take_linked
 from topox_ui.answers.solving import best, drawn, settled, token
 from topox_ui.answers.verdicts import verdict_line
 from topox_ui.schedule.certificate import certificate
 from topox_ui.schedule.delays import delay_panel
-from topox_ui.schedule.headline import more_choices, schedule_headline, schedule_kpis
+from topox_ui.schedule.headline import (
+    more_choices,
+    proof_headline,
+    schedule_headline,
+    schedule_kpis,
+)
 from topox_ui.schedule.proving import proof_panel, search_panel
 from topox_ui.schedule.race import race_section
 from topox_ui.schedule.timeline import timeline
@@ -25,22 +31,28 @@ from topox_ui.state.loading import Loaded, cluster_words, scenario
 from topox_ui.state.what_ifs import what_ifs
 
 
-def draw(theme: Theme, opened: Loaded) -> None:
-    """Draw the view Timeline."""
+def _answer(opened: Loaded) -> tuple[Case, Result] | None:
+    """Draw the what-ifs; return the case and its best result, or say that there is none."""
     what_ifs(opened)
-    top = st.container()
-    with top, show_input_errors(f"Schedule · {opened.title}"):
+    with st.container(), show_input_errors(f"Schedule · {opened.title}"):
         case = case_of(opened, scenario())
         take_linked(case)
         result = best(case, at_once=True)
-    if result.execution is None:
-        with top:
-            headline(
-                f"Schedule · {cluster_words(case.cluster)}",
-                "There is <b>no schedule</b> for this setting.",
-            )
-        certificate(case, result, token(case, result))
+    if result.execution is not None:
+        return case, result
+    headline(
+        f"Schedule · {cluster_words(case.cluster)}", "There is <b>no schedule</b> for this setting."
+    )
+    certificate(case, result, token(case, result))
+    return None
+
+
+def draw(theme: Theme, opened: Loaded) -> None:
+    """Draw the view Timeline."""
+    answer = _answer(opened)
+    if answer is None:
         return
+    case, result = answer
 
     key = token(case, result)
     parts = drawn(key, result)
@@ -57,10 +69,8 @@ def draw(theme: Theme, opened: Loaded) -> None:
     main, rail = st.columns([2.55, 1], gap="medium")
     with main:
         timeline(key, parts, theme)
-        race_section(case, theme)
     with rail:
         certificate(case, result, key, parts.path)
-        search_panel(result, theme)
         delay_panel(case, result, theme)
         execution, whole = parts.execution, (0.0, result.execution.makespan_ms)
         result_files(
@@ -78,5 +88,28 @@ def draw(theme: Theme, opened: Loaded) -> None:
             partial(link_with_result, stem(opened.title), case, result),
             partial(keep_solve_button, opened, case, result),
         )
+    if settled(case):
+        keep_every(opened, case, result)
+
+
+def draw_proof(theme: Theme, opened: Loaded) -> None:
+    """Draw the view Proof."""
+    answer = _answer(opened)
+    if answer is None:
+        return
+    case, result = answer
+    key = token(case, result)
+    head, side = st.columns([2.55, 1], gap="medium")
+    with head:
+        proof_headline(opened, case, result)
+        search_panel(result, theme)
+    with side:
+        proof_panel(case, result, theme)
+    size_switch()
+    main, rail = st.columns([2.55, 1], gap="medium")
+    with main:
+        race_section(case, theme)
+    with rail:
+        certificate(case, result, key, drawn(key, result).path)
     if settled(case):
         keep_every(opened, case, result)

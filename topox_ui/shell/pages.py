@@ -118,6 +118,14 @@ PAGES = (
         needs_graph=True,
     ),
     Page(
+        SCHEDULE,
+        "Proof",
+        "schedule.view.draw_proof",
+        ("schedule.state.RaceState",),
+        "proof",
+        needs_graph=True,
+    ),
+    Page(
         COMPARE,
         "Compare",
         "compare.view.draw",

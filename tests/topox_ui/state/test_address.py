@@ -30,7 +30,8 @@ JOB = {"sample": "blackboard", "port_gbps": "40", "large": "yes"}
 PRICES, CONTEST = {"cost.prices": "mixnet"}, {"fabrics": "static,scheduled", "variant": "released"}
 OF_PAGE = {
     "Home": PRICES,
-    "Schedule": {"from_ms": "1", "race_s": "30"} | PRICES,
+    "Schedule": {"from_ms": "1"} | PRICES,
+    "Proof": {"race_s": "30"},
     "Circuits": {"slot": "1"},
     "Compare": {"lanes_from_ms": "1", "gated": "yes"} | CONTEST | PRICES,
     "Where which wins": {"across": "degree"} | CONTEST | PRICES,
@@ -135,7 +136,7 @@ def is_own(at) -> bool:
 
 
 def test_an_address_of_another_job_asks_and_keeping_the_own_one_costs_no_choice(own):
-    other = {"sample": "patience", "port_gbps": "400", "race_s": "30"}
+    other = {"sample": "patience", "port_gbps": "400", "from_ms": "1"}
     for keep in (lambda: press(own, "keep_own"), lambda: follow(own, COMPARE)):
         follow(own, SCHEDULE, **other)
         asked = "This address is of Patience (sample). You have blackboard open."
