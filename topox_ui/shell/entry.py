@@ -7,7 +7,7 @@ from pathlib import Path
 import streamlit as st
 
 from topox_ui.shell.page import frame
-from topox_ui.shell.pages import loaded_from, page_of
+from topox_ui.shell.pages import imported, page_of
 from topox_ui.state.loading import loaded
 from topox_ui.state.store import VIEW_KEY
 
@@ -20,7 +20,7 @@ def draw_entry(title: str) -> None:
     """Draw the view of an entry that the address names, the first where it names none."""
     page = page_of(title).at(st.query_params.get(VIEW_KEY, ""))
     theme = frame(page)
-    loaded_from(page.draw)(theme, *([loaded()] if page.needs_graph else []))
+    imported(page.draw)(theme, *([loaded()] if page.needs_graph else []))
 
 
 def lead_on(title: str) -> None:

@@ -307,7 +307,7 @@ def page_of(title: str) -> Page:
     return next(page for page in PAGES if page.title == title)
 
 
-def loaded_from(name: str) -> Any:
+def imported(name: str) -> Any:
     """Return what a ``module.name`` within ``topox_ui`` stands for."""
     module, _, inside = name.rpartition(".")
     return getattr(import_module(f"topox_ui.{module}"), inside)
@@ -319,4 +319,4 @@ def models(keys: Iterable[str] | None = None) -> Iterator[type[PageState]]:
         for name in page.states:
             named = keys is None or any(key.startswith(page.prefix) for key in keys)
             if named or not page.prefix or name.rpartition(".")[2] in states():
-                yield loaded_from(name)
+                yield imported(name)
