@@ -11,8 +11,7 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import BrowserContext, ConsoleMessage, Locator, Page, Response, expect
 
-from topox_ui.shell.pages import Page as View
-from topox_ui.shell.pages import page_of
+from topox_ui.shell.pages import Page as View, page_of
 
 # Nothing here is a claim about speed: a busy machine may take its time, a page that hangs may not
 # take for ever.
@@ -198,7 +197,9 @@ class Tab:
 
     def _follow(self, link: Locator, page: View) -> Tab:
         link.click()
-        self.page.wait_for_function("name => document.title.startsWith(name)", arg=f"{page.title} ·")
+        self.page.wait_for_function(
+            "name => document.title.startsWith(name)", arg=f"{page.title} ·"
+        )
         return self.still()
 
     def view_link(self, page: View) -> Locator:

@@ -2,10 +2,8 @@
 
 from dataclasses import replace
 
-import streamlit as st
-
-from topox_core.figures.palette import Theme
 from topox_core.figures.circuits import changes, matrix, ports_over_time
+from topox_core.figures.palette import Theme
 from topox_core.model.measures import SlotState, slot_state
 from topox_core.schedule.circuits.standing import standing
 from topox_ui.answers.case import case_of

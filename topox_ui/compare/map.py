@@ -1,4 +1,4 @@
-"""The view Where which wins, the crossover map: computed beside the page in worker processes, watched, cancelled, kept cell by cell."""
+"""The view Where which wins, the crossover map: computed beside the page in worker processes, cancelled, kept cell by cell."""
 
 from __future__ import annotations
 
@@ -89,7 +89,10 @@ def where_which_wins(opened: Loaded, case: Case, contest: Contest, theme: Theme)
         "fastest (a full fat-tree apart), its lead over the next in %; box: your setting; a click moves it",
     )
     by = pick("Across", MapState, "across", ACROSS, label_visibility="collapsed")
-    with top, show_input_errors(f"{KICKER} · {opened.title}", "This map <b>cannot be drawn</b>.", None):
+    with (
+        top,
+        show_input_errors(f"{KICKER} · {opened.title}", "This map <b>cannot be drawn</b>.", None),
+    ):
         sweep = sweep_of(case, contest, by)
     owner = run_owner()
     complete = is_complete(sweep, map_calls())

@@ -33,7 +33,10 @@ def draw(theme: Theme) -> None:
             "Nothing to share yet: bring <b>a jobs file</b> on the left, or take a sample or the paper’s set-up.",
         )
         page_link(
-            "Sharing", "Look at a sample", icon=":material/arrow_forward:", **{"jobs.source": "sample"}
+            "Sharing",
+            "Look at a sample",
+            icon=":material/arrow_forward:",
+            **{"jobs.source": "sample"},
         )
         return
     jobs, title = opened

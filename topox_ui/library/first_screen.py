@@ -55,7 +55,9 @@ def _one(now: Listed) -> str:
 
 def nothing_yet() -> None:
     """Say what a kept run is good for and where the first one comes from."""
-    headline("Kept runs", "<b>No run is kept yet.</b> Keep one on Schedule or Compare, or run a study.")
+    headline(
+        "Kept runs", "<b>No run is kept yet.</b> Keep one on Schedule or Compare, or run a study."
+    )
     write_html(
         '<ul class="claim"><li>On Schedule and Compare, under the figures, "Keep this run" puts what you see into the library.'
         "</li><li>A study keeps each of its points the moment it is done.</li>"

@@ -1,6 +1,5 @@
 """Kept runs: what is kept of runs, found again, opened, and set side by side."""
 
-import streamlit as st
 
 from topox_core.figures.palette import Theme
 from topox_core.library.comparison import compare_runs

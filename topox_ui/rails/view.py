@@ -1,6 +1,5 @@
 """Photonic rails: what a job sends on a rail, the windows between, and what switching in them costs."""
 
-import streamlit as st
 
 from topox_core.figures.palette import Theme
 from topox_ui.rails.controls import controls

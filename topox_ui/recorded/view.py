@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from topox_core.figures.palette import Theme
 from topox_core.errors import InputError
+from topox_core.figures.palette import Theme
 from topox_ui.recorded.files import KICKER, files_of_run, nothing_yet
 from topox_ui.recorded.first_screen import controls, first_screen, speed_section, steps_section
 from topox_ui.recorded.found import found_of
@@ -36,7 +36,9 @@ def draw(theme: Theme) -> None:
     try:
         found = found_of(now)
     except InputError as error:
-        headline(KICKER, "These files <b>do not make one run</b>. Bring the ranks of one recording.")
+        headline(
+            KICKER, "These files <b>do not make one run</b>. Bring the ranks of one recording."
+        )
         show_error(error)
         watched(READING, "Reading")
         files_of_run(now)

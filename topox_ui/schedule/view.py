@@ -4,9 +4,9 @@ from functools import partial
 
 import streamlit as st
 
-from topox_core.figures.palette import Theme
 from topox_core.figures.gantt import gantt
 from topox_core.figures.lanes import overview, port_use
+from topox_core.figures.palette import Theme
 from topox_core.schedule.result import Result
 from topox_ui.answers.case import Case, case_of
 from topox_ui.answers.keeping import keep_every, keep_solve_button

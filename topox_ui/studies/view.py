@@ -1,9 +1,8 @@
 """Studies: many what-ifs at once, built, run, watched and drawn."""
 
-import streamlit as st
 
-from topox_core.figures.palette import Theme
 from topox_core.errors import InputError
+from topox_core.figures.palette import Theme
 from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.page import size_switch
 from topox_ui.studies.first_screen import first_screen, nothing_chosen, wrong_study

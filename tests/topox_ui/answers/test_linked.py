@@ -5,7 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from tests.topox_ui.conftest import SCHEDULE, address, bring, metric, the_error, turn_to, unbroken, words
+from tests.topox_ui.conftest import (
+    SCHEDULE,
+    address,
+    bring,
+    metric,
+    the_error,
+    turn_to,
+    words,
+)
 from topox_core.errors import InputError
 from topox_core.fabrics.scheduled import schedule
 from topox_core.io.task_graph_file import dump_graph_json

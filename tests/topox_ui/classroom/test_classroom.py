@@ -5,7 +5,7 @@ from starlette.exceptions import HTTPException
 from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 
 from tests.labs_answered import LABS, at, solved
-from tests.topox_ui.conftest import unbroken, words
+from tests.topox_ui.conftest import turn_to, unbroken, words
 from topox_core.errors import InputError
 from topox_core.io.limits import MB
 from topox_core.labs.answers_file import dump_answers, load_answers

@@ -48,7 +48,9 @@ def test_a_timer_is_heard_only_on_the_page_it_belongs_to(known: str) -> None:
         assert answer.rerun_data.fragment_id_queue == ["follow theme"]
 
 
-@pytest.mark.parametrize(("clicked", "timer"), [("view=circuits", ""), ("a=1", "a=1&view=circuits")])
+@pytest.mark.parametrize(
+    ("clicked", "timer"), [("view=circuits", ""), ("a=1", "a=1&view=circuits")]
+)
 def test_a_timer_does_not_undo_a_click_on_a_view_whose_page_has_the_same_script(
     clicked: str, timer: str
 ) -> None:
@@ -61,7 +63,10 @@ def test_a_timer_does_not_undo_a_click_on_a_view_whose_page_has_the_same_script(
         assert answer.rerun_data.fragment_id_queue == []
     waiting = requests(click)
     waiting.on_scriptrunner_ready()
-    for query in (clicked, f"{clicked}&b=1"):  # a choice that was made since is none of another view
+    for query in (
+        clicked,
+        f"{clicked}&b=1",
+    ):  # a choice that was made since is none of another view
         assert waiting.request_rerun(replace(late, query_string=query))
         assert waiting.on_scriptrunner_ready().rerun_data.fragment_id_queue == ["follow theme"]
         waiting = requests(click)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.real_inputs import ROOT
-from tests.topox_ui.conftest import SCHEDULE, address, follow, turn_to, unbroken, words
+from tests.topox_ui.conftest import SCHEDULE, address, follow, turn_to, unbroken
 from topox_ui.shell.entry import imported
 from topox_ui.shell.pages import PAGES, page_of
 
