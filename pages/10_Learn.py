@@ -1,8 +1,5 @@
-"""Learn: six screens for somebody who knows no optics, each with one slider and a live line."""
+"""Learn: a tour, labs, a glossary."""
 
-from topox_ui.learn.tour import tour
-from topox_ui.shell.page import frame, size_switch
+from topox_ui.shell.entry import draw_entry
 
-theme = frame("Learn")
-size_switch()
-tour(theme)
+draw_entry("Learn")

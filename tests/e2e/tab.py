@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import BrowserContext, ConsoleMessage, Locator, Page, Response, expect
 
+from topox_ui.shell.pages import Page as View, page_of
+
 # Nothing here is a claim about speed: a busy machine may take its time, a page that hangs may not
 # take for ever.
 PATIENCE_MS = 180_000
@@ -185,14 +187,28 @@ class Tab:
         """Give a file to one of the two uploaders."""
         self.page.locator(f".st-key-{key} input[type=file]").set_input_files(file)
 
-    def go_to(self, page_name: str) -> Tab:
-        """Follow a link of the sidebar; its group is opened first where it is folded."""
-        self.menu_link(page_name).click()
-        self.page.wait_for_function("name => document.title.startsWith(name)", arg=page_name)
+    def go_to(self, title: str) -> Tab:
+        """Follow the link of the row of views to a page, or that of the sidebar to its entry first."""
+        page = page_of(title)
+        entry = page.views[0]
+        if page is entry or not self.view_link(page).count():
+            self._follow(self.menu_link(entry.title), entry)
+        return self if page is entry else self._follow(self.view_link(page), page)
+
+    def _follow(self, link: Locator, page: View) -> Tab:
+        link.click()
+        self.page.wait_for_function(
+            "name => document.title.startsWith(name)", arg=f"{page.title} ·"
+        )
         return self.still()
 
+    def view_link(self, page: View) -> Locator:
+        """Return the link to a page in the row of views."""
+        label = re.escape(page.label or page.title)
+        return self.page.locator(".st-key-views a", has_text=re.compile(f"^{label}$"))
+
     def menu_link(self, page_name: str) -> Locator:
-        """Return a link of the sidebar, its group open."""
+        """Return the link of the sidebar to an entry, its group open."""
         menu = self.page.locator(".st-key-menu")
         named = self.page.locator("a", has_text=re.compile(f"^{re.escape(page_name)}$"))
         expect(menu.locator("a").first).to_be_attached()

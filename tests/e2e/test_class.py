@@ -86,7 +86,7 @@ def test_a_lock_is_kept_and_counted_and_seen_by_nobody_else(chromium: Browser, h
     ada = student(chromium, students, "ada")
     predict(ada, 17)
     seed = seed_of(COURSE, "ada")
-    expect(ada.page).to_have_url(f"{students}/Labs?lab.id=windows&lab.seed={seed}")
+    expect(ada.page).to_have_url(f"{students}/Learn?view=labs&lab.id=windows&lab.seed={seed}")
     file = folder / "windows" / f"{seed:08d}.answers.json"
     wait_until(file.exists)
     kept = load_answers(file.read_bytes(), file.name)
@@ -114,9 +114,9 @@ def test_a_lock_is_kept_and_counted_and_seen_by_nobody_else(chromium: Browser, h
         expect(eve.headline).to_have_text("This page is not part of the class.")
 
     screen = Tab(chromium.new_context(viewport={"width": 1280, "height": 720}), lecturer)
-    screen.open("/Present?present.lab=windows")
+    screen.open("/Learn?view=present&present.lab=windows")
     expect(screen.page.locator(".word")).to_have_text(WORD)
-    screen.open("/Present?present.lab=windows&present.q=P1&present.show=tally")
+    screen.open("/Learn?view=present&present.lab=windows&present.q=P1&present.show=tally")
     expect(screen.page.locator(".advice")).to_contain_text("1 answer")
     for tab in (ada, eve, screen):
         assert tab.complaints == []
@@ -164,7 +164,7 @@ def test_one_hostile_student_among_thirty_costs_nobody_an_answer_or_their_place(
     assert [kept[one.student] for one in honest] == honest
     assert {one.student for one in folder.apart()} >= {names[0], "made-up-0", "made-up-3"}
     screen = Tab(chromium.new_context(), lecturer)
-    screen.open("/Present?present.lab=windows&present.q=P1&present.show=tally")
+    screen.open("/Learn?view=present&present.lab=windows&present.q=P1&present.show=tally")
     expect(screen.page.locator(".advice")).to_contain_text("30 answers")
     for tab in (guesser, eve, ada, screen):
         assert tab.complaints == []

@@ -34,7 +34,7 @@ ON_PAPER = """() => {
 
 
 def test_an_exact_solve_is_cancelled_and_its_best_round_kept(tab: Tab) -> None:
-    tab.open("/Jobs?jobs.source=graphs&jobs.algorithm=milp")
+    tab.open("/Sharing?jobs.source=graphs&jobs.algorithm=milp")
     tab.button("Cancel").click()
     expect(tab.button("Search again")).to_be_visible()
     expect(tab.kpi("Exact model")).to_have_text(re.compile(r"\d"))
@@ -126,7 +126,7 @@ def test_a_price_that_is_typed_in_moves_every_number_and_can_be_taken_back(
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_what_to_buy_prints_whole(new_tab: NewTab, theme: str) -> None:
     tab = new_tab(color_scheme=theme)
-    tab.open(address("What to buy", "sample=blackboard"))
+    tab.open(address("Which switch", "sample=blackboard"))
     expect(tab.page.get_by_text("What this rests on")).to_be_visible(timeout=1000 * PATIENCE_S)
     printed = tab.page.pdf(prefer_css_page_size=True)
     assert len(re.findall(rb"/Type\s*/Page[^s]", printed)) <= 5

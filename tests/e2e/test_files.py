@@ -83,7 +83,7 @@ def test_files_of_a_run_become_a_finding_and_then_a_schedule(tab: Tab) -> None:
 
 
 def test_a_bad_recording_costs_a_line_and_a_reload_keeps_the_run(tab: Tab, tmp_path: Path) -> None:
-    tab.open("/Recorded")
+    tab.open("/Trace")
     bring(tab, *RECORDED[:2])
     expect(tab.headline).to_contain_text("the network accounts for")
     bad = tmp_path / "rank7.json"

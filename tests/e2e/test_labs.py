@@ -22,14 +22,14 @@ SIX, TAX = LABS["six-tasks"], LABS["bandwidth-tax"]
 
 
 def open_lab(tab: Tab, lab: Lab, seed: int, screen: int = 1) -> Tab:
-    return tab.open(f"/Labs?lab.id={lab.id}&lab.seed={seed}&lab.q={screen}")
+    return tab.open(f"/Learn?view=labs&lab.id={lab.id}&lab.seed={seed}&lab.q={screen}")
 
 
 def go_on_from(tab: Tab, lab: Lab, seed: int, screens: int, folder: Path) -> None:
     """Go on from a file in which the first screens are answered."""
     file = folder / f"{lab.id}.answers.json"
     file.write_bytes(dump_answers(answered(lab, seed, screens), {}))
-    tab.as_new().open("/Labs")  # else the lab of the way before may still be open
+    tab.as_new().open("/Learn?view=labs")  # else the lab of the way before may still be open
     tab.upload("lab_file_answers", file)
     expect(tab.page.locator(".lab-strip")).to_be_visible()
     tab.still()
@@ -77,7 +77,7 @@ def starts(tab: Tab, name: str, times: dict[str, float]) -> None:
 def test_a_lab_from_its_card_to_its_file_by_keyboard_alone(tab: Tab, tmp_path: Path) -> None:
     course, student = "NET-401", "keyboard"
     seed = seed_of(course, student)
-    tab.open("/Labs")
+    tab.open("/Learn?view=labs")
     for name, text in (("course", course), ("student", student)):
         write(tab, tab.page.locator(f".st-key-lab_who_{name} input"), text)
     press(tab, "lab_open_six-tasks")

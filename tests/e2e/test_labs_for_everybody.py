@@ -143,7 +143,7 @@ def longer(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Itera
         tab.context.close()
 
 
-PAGES = ["/Labs", *(f"/Labs?lab.id={name}&lab.seed=1" for name in LABS)]
+PAGES = ["/Learn?view=labs", *(f"/Learn?view=labs&lab.id={name}&lab.seed=1" for name in LABS)]
 PAGES += [f"/Learn?learn.step={step}" for step in range(1, len(SCREENS) + 1)]
 
 

@@ -38,7 +38,7 @@ FAINT = """() => {
 
 
 def address(lab: str, place: str = "start", show: str = "ask") -> str:
-    return f"/Present?present.lab={lab}&present.q={place}&present.show={show}"
+    return f"/Learn?view=present&present.lab={lab}&present.q={place}&present.show={show}"
 
 
 def slide_in(url: str) -> tuple[str, str]:
@@ -96,7 +96,7 @@ def test_the_way_through_a_question_by_keys_with_the_answers_of_a_class(
         assert tab.page.evaluate(FAINT) == [], shown
         assert "Lovelace" not in tab.page.locator("body").inner_text()
 
-    on = "/Present?present.lab=six-tasks&present.q="
+    on = "/Learn?view=present&present.lab=six-tasks&present.q="
     pressed("t", f"{on}P2")
     pressed("ArrowRight", f"{on}P2&present.show=tally")
     assert "✓" not in tab.page.locator("body").inner_text()

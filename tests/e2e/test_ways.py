@@ -1,6 +1,7 @@
 """From page to page and from session to session: nothing that was chosen or brought is lost, whatever the way."""
 
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,8 @@ pytestmark = pytest.mark.browser
 ID = "sessionStorage.getItem('topox-tab')"
 ADDRESSES = "www.example.org http://example.org/x me@example.org"
 LINK = "/Schedule?sample=blackboard&port_gbps=400&reconfiguration_ms=0.5&traffic=ring&cost.gpus=512&strategy.budget=300"
-SHARING = ("Schedule", "Circuits", "Compare", "Topology")
-PAGES = (*SHARING, *SHARING, "Cost", "Strategy", "Published results")
+SHARING = ("Schedule", "Circuits", "Compare", "Fixed circuits")
+PAGES = (*SHARING, *SHARING, "Cost", "Plans", "Papers")
 PUSHED = ("port_gbps", "reconfiguration_ms", "switches")
 # What follows a choice: ports the switches, a degree the ports, bandwidths of the same cost and what is in view all of them.
 FOLLOWING = {
@@ -280,3 +281,31 @@ def test_the_link_of_a_page_shows_the_same_page_to_somebody_else(
         mine.page.reload,
     )
     assert "sample=race" in theirs.page.url
+
+
+def test_views_stand_in_the_address_and_back_leads_through_them(tab: Tab) -> None:
+    tab.open("/Schedule?sample=blackboard&port_gbps=400").go_to("Circuits")
+    expect(tab.page).to_have_url(re.compile("/Schedule[?].*view=circuits"))
+    assert shown(tab)["port_gbps"] == "400G"
+    tab.push("port_gbps")
+    expect(tab.page).to_have_url(re.compile("view=circuits.*port_gbps=800"))
+    tab.still().go_to("Schedule")
+    expect(tab.page).not_to_have_url(re.compile("view="))
+    for move, title in ((tab.page.go_back, "Circuits"), (tab.page.go_forward, "Schedule")):
+        move()
+        expect(tab.page).to_have_title(re.compile(f"^{title} ·"))
+        expect(tab.still().slider("port_gbps")).to_have_attribute("aria-valuetext", "800G")
+    tab.go_to("Circuits").page.reload()
+    expect(tab.still().page).to_have_title(re.compile("^Circuits ·"))
+    assert shown(tab)["port_gbps"] == "800G"
+
+
+def test_an_old_address_leads_on_with_all_it_says_and_back_does_not_come_to_it(tab: Tab) -> None:
+    tab.open("/Learn").page.goto(f"{tab.base}/Circuits?sample=blackboard&port_gbps=400")
+    expect(tab.page).to_have_title(re.compile("^Circuits ·"))
+    expect(tab.page).to_have_url(
+        f"{tab.base}/Schedule?sample=blackboard&port_gbps=400&view=circuits"
+    )
+    assert shown(tab)["port_gbps"] == "400G"
+    tab.page.go_back()
+    expect(tab.page).to_have_title(re.compile("^Learn ·"))

@@ -1,11 +1,10 @@
 """What a walk over the whole workbench opens: every page, and of pages with several faces each of them."""
 
-from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from topox_ui.jobs.state import SECTIONS as OF_JOBS
 from topox_ui.rails.state import SECTIONS as OF_RAILS
-from topox_ui.shell.pages import PAGES
+from topox_ui.shell.pages import PAGES, page_of
 
 # A job for the pages that need one: what it shows is rich where that is quick, and its map is small.
 SAMPLE = {"Schedule": "moe", "Circuits": "moe", "Compare": "blackboard"}
@@ -21,13 +20,13 @@ FACES = {
         "sample=race&lanes=scheduled",
         "sample=moe&fabrics=static&gated=yes&gating_iterations=2",
     ),
-    "Topology": ("sample=race&layout_by=graph",),
-    "Strategy": ("strategy.model=llama3-8b&strategy.servers=4", "strategy.network=fabric"),
-    "A recorded run": ("recorded.example=yes",),
-    "Jobs": tuple(f"jobs.see={name}" for name in OF_JOBS),
+    "Fixed circuits": ("sample=race&layout_by=graph",),
+    "Plans": ("strategy.model=llama3-8b&strategy.servers=4", "strategy.network=fabric"),
+    "Your trace": ("recorded.example=yes",),
+    "Sharing": tuple(f"jobs.see={name}" for name in OF_JOBS),
     "Rails": tuple(f"rails.see={name}" for name in OF_RAILS),
     "Studies": (f"study.of={quote(STUDY)}", f"study.see=table&study.of={quote(STUDY)}"),
-    "Published results": ("gallery.card=measured",),
+    "Papers": ("gallery.card=measured",),
     "Learn": tuple(f"learn.step={step}" for step in range(2, 7)),
     "Labs": (
         "lab.id=six-tasks&lab.seed=1&lab.q=1",
@@ -42,13 +41,12 @@ FACES = {
 
 def address(title: str, choice: str = "") -> str:
     """Return the address of a page of the registry, with what a link chooses on it."""
-    page = next(page for page in PAGES if page.title == title)
-    number_and_name = Path(page.path).stem
-    path = "" if page.path == "app.py" else number_and_name.split("_", 1)[1]
+    page = page_of(title)
     if page.needs_graph and "sample=" not in choice:
         own = f"sample={SAMPLE.get(title, 'blackboard')}"
         choice = f"{own}&{choice}" if choice else own
-    return f"/{path}" + (f"?{choice}" if choice else "")
+    query = "&".join(filter(None, (urlencode(page.query), choice)))
+    return f"/{page.address}" + (f"?{query}" if query else "")
 
 
 def every_face() -> list[tuple[str, str]]:

@@ -15,9 +15,11 @@ from streamlit.testing.v1 import AppTest
 from tests.real_inputs import ROOT
 from topox_core.text.numbers import time
 from topox_ui.runs.limits import server_limits
+from topox_ui.shell.pages import page_of
 from topox_ui.shell.terms import ASK, explanations
+from topox_ui.state.store import VIEW_KEY
 
-SCHEDULE, CIRCUITS = "pages/1_Schedule.py", "pages/2_Circuits.py"
+SCHEDULE, CIRCUITS = "Schedule", "Circuits"
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -62,17 +64,28 @@ Visit = Callable[..., AppTest]
 
 @pytest.fixture
 def visit(monkeypatch: pytest.MonkeyPatch) -> Visit:
-    """Open a page cold, with query parameters; whatever they say, no page breaks."""
+    """Open a page cold, by its title, with query parameters; whatever they say, no page breaks."""
     monkeypatch.chdir(ROOT)
 
-    def opened(page: str = "app.py", **query: str) -> AppTest:
-        at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=180)
-        at.query_params.update(query)
-        if page != "app.py":
-            at.switch_page(page)
-        return unbroken(at.run())
+    def opened(title: str = "Home", **query: str) -> AppTest:
+        return follow(AppTest.from_file(str(ROOT / "app.py"), default_timeout=180), title, **query)
 
     return opened
+
+
+def follow(at: AppTest, title: str, **query: str) -> AppTest:
+    """Open a page in the same session at an address, as a menu link or the browser's Back does."""
+    at.query_params.clear()
+    at.query_params.update(query)
+    return turn_to(at, title)
+
+
+def turn_to(at: AppTest, title: str) -> AppTest:
+    """Open another page with all that the address says of choices."""
+    page = page_of(title)
+    at.query_params.pop(VIEW_KEY, None)
+    at.query_params.update(page.query)
+    return unbroken(at.switch_page(page.path).run())
 
 
 def unbroken(at: AppTest) -> AppTest:
@@ -207,8 +220,9 @@ def table(at: AppTest, column: str) -> Any:
 
 
 def address(at: AppTest) -> dict[str, str]:
-    """Return the query parameters (AppTest keeps those it was given as lists, those the app wrote as text)."""
+    """Return the choices that the address says (AppTest keeps those it was given as lists, those the app wrote as text)."""
     return {
         key: value if isinstance(value, str) else value[-1]
         for key, value in dict(at.query_params).items()
+        if key != VIEW_KEY
     }

@@ -97,9 +97,7 @@ def keep_contest_button(opened: Loaded, case: Case, contest: Contest, runs: Runs
 
 def _button(words: str, *given: object) -> None:
     on = keeps_runs()
-    where = (
-        "In the run library: the page Runs lists it, opens it again and compares it with others."
-    )
+    where = "In the run library: Kept runs (Studies) lists it, opens it again and compares it with others."
     button(
         words,
         "keep_run",

@@ -1,1 +1,1 @@
-"""What to buy: switches on offer, the answer, break-even points, and what it depends on."""
+"""Which switch: switches on offer, the answer, break-even points, and what it depends on."""

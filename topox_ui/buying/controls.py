@@ -1,4 +1,4 @@
-"""The sidebar of What to buy: what is to be least, which networks, and what is assumed."""
+"""The sidebar of Which switch: what is to be least, which networks, and what is assumed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first screen of What to buy: the answer in a sentence, and every network by price and time."""
+"""The first screen of Which switch: the answer in a sentence, and every network by price and time."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def buying_headline(answer: Answer) -> None:
     question = answer.question
     cluster = question.cluster
     kicker = (
-        f"What to buy · {escape(question.resolved.title)} · {plural(cluster.servers, 'server')}, "
+        f"Which switch · {escape(question.resolved.title)} · {plural(cluster.servers, 'server')}, "
         f"{plural(question.gpus, 'GPU')}, {cluster.port_gbps:g}G ports"
     )
     words = finding(answer)

@@ -1,4 +1,4 @@
-"""What to buy on paper: A4 across, without menus and buttons, black on white, tables in full."""
+"""Which switch, on paper: A4 across, without menus and buttons, black on white, tables in full."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def print_style(theme: Theme) -> None:
   [data-testid="stHeader"], [data-testid="stSidebar"], [data-testid="stExpandSidebarButton"], [data-testid="stStatusWidget"],
   [data-testid="stToolbar"], .stButton, .stDownloadButton, [data-testid="stPopover"], [data-testid="stExpander"],
   [data-testid="stProgress"], [data-testid="stFileUploader"], [data-testid="stElementToolbar"], .st-key-buying_switches,
-  .st-key-buying_files, .ask, .by-itself, iframe {{ display: none !important; }}
+  .st-key-buying_files, .st-key-views, .ask, .by-itself, iframe {{ display: none !important; }}
   .stApp *:not(svg):not(svg *) {{ color: #000 !important; }}
   [data-testid="stMainBlockContainer"] {{ padding: 0 !important; max-width: none !important; }}
   [data-testid="stPlotlyChart"] {{ break-inside: avoid; {turned} }}

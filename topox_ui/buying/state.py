@@ -1,4 +1,4 @@
-"""What can be chosen on the page What to buy, and the switches that are compared."""
+"""What can be chosen on the view Which switch, and the switches that are compared."""
 
 from __future__ import annotations
 

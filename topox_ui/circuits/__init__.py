@@ -1,1 +1,1 @@
-"""The parts of the page Circuits."""
+"""The parts of the view Circuits."""

@@ -1,4 +1,4 @@
-"""The Circuits page's parts: the slot slider, who talks to whom, every out-port, cross-connects, changes."""
+"""The parts of Circuits: the slot slider, who talks to whom, every out-port, cross-connects, changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be chosen on the Circuits page beside the what-ifs."""
+"""What can be chosen on the view Circuits beside the what-ifs."""
 
 from topox_ui.state.page_state import Index, PageState
 

@@ -1,1 +1,1 @@
-"""Who is right: the claims of published networks against each other, on six jobs."""
+"""Claims against each other: the claims of published networks against each other, on six jobs."""

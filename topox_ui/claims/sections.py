@@ -85,7 +85,7 @@ def results(draw: Callable[[Results], None]) -> None:
         )
 
 
-KICKER = "Who is right · six jobs, ten networks, delays from 10 ns to 1 s"
+KICKER = "Claims against each other · six jobs, ten networks, delays from 10 ns to 1 s"
 NOT_YET = (
     "Is it worth <b>changing circuits inside an iteration</b>? Papers contradict each other; run their networks on the "
     "same six jobs and see."

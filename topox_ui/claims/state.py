@@ -1,4 +1,4 @@
-"""What can be chosen on the page Who is right."""
+"""What can be chosen on the view Claims against each other."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     os.environ.update(environment)
     print(
         f"Class {environment[COURSE]}: students open {environment[SHOWN_AT]} and type the word "
-        f"{environment[WORD]}.\nYou open http://127.0.0.1:{ServerLimits.of(environment).port}/Present on this machine. "
+        f"{environment[WORD]}.\nYou open http://127.0.0.1:{ServerLimits.of(environment).port}/Learn?view=present on this machine. "
         f"Answers are kept in {environment[FOLDER]}.",
         flush=True,
     )

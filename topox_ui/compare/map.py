@@ -1,13 +1,12 @@
-"""The crossover map: computed beside the page in worker processes, watched, cancelled, kept cell by cell."""
+"""The view Where which wins, the crossover map: computed beside the page in worker processes, cancelled, kept cell by cell."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Any
 
-from streamlit.delta_generator import DeltaGenerator
+import streamlit as st
 
-from topox_core.errors import InputError
 from topox_core.fabrics.comparison_words import FULL, YARDSTICK
 from topox_core.fabrics.map_run import (
     MapPicture,
@@ -28,15 +27,16 @@ from topox_core.text.numbers import plural
 from topox_ui.answers.case import Case
 from topox_ui.answers.contest import Contest
 from topox_ui.answers.known_maps import map_calls, sweep_of
-from topox_ui.compare.state import CompareState
+from topox_ui.compare.state import MapState
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import watched
 from topox_ui.runs.slots import shared_workers
-from topox_ui.shell.charts import chart, legend_line, show_error, table_under
-from topox_ui.shell.page import button, chart_title, escape, quiet
-from topox_ui.state.loading import choose_what_if, loaded, scenario
+from topox_ui.shell.charts import chart, legend_line, show_input_errors, table_under
+from topox_ui.shell.page import button, chart_title, escape, headline, quiet
+from topox_ui.state.loading import Loaded, choose_what_if, cluster_words, loaded, scenario
 from topox_ui.state.widgets import menu, pick
 
+KICKER = "Where which wins"
 ACROSS = {"port_gbps": "Port speed", "degree": "Ports per server"}
 # Nobody asks for a map, so it takes no place from a proof: all sessions' maps are computed by the
 # shared workers, which give way to everything else.
@@ -68,40 +68,40 @@ def known_picture(sweep: Sweep, contest: Contest) -> MapPicture:
     return MapPicture(sweep.axes, points, between, contest.labels)
 
 
-def crossover(case: Case, contest: Contest, place_of_cut: DeltaGenerator, theme: Theme) -> None:
-    """Draw the map, and the cut in a place of its own, and compute what is missing of the map beside the page.
-
-    To be called last: the rest of the page is drawn before worker processes start.
-    """
+def where_which_wins(opened: Loaded, case: Case, contest: Contest, theme: Theme) -> None:
+    """Draw the finding, the map and its cut, and compute what is missing of the map beside the page."""
+    kicker = f"{KICKER} · {escape(opened.title)} · {cluster_words(case.cluster)}"
     if case.settings.circuits == "per-slot":
-        chart_title(
-            "Who wins where",
-            "Circuits drawn each slot pay no delay. Keep them to their end on the page Schedule to see the map.",
-            beside=True,
+        headline(
+            kicker,
+            "Circuits drawn each slot pay <b>no delay</b>. Keep them to their end on the page Schedule to see the map.",
         )
         return
     if len([name for name in contest.fabrics if name not in (YARDSTICK, FULL)]) < 2:
-        chart_title(
-            "Who wins where",
-            "Choose at least two fabrics that can be built, a full fat-tree apart.",
-            beside=True,
+        headline(
+            kicker,
+            "Choose at least <b>two fabrics</b> that can be built, a full fat-tree apart.",
         )
         return
+    top = st.container()
     chart_title(
         "Who wins where",
         "fastest (a full fat-tree apart), its lead over the next in %; box: your setting; a click moves it",
     )
-    by = pick("Across", CompareState, "across", ACROSS, label_visibility="collapsed")
-    try:
+    by = pick("Across", MapState, "across", ACROSS, label_visibility="collapsed")
+    with (
+        top,
+        show_input_errors(f"{KICKER} · {opened.title}", "This map <b>cannot be drawn</b>.", None),
+    ):
         sweep = sweep_of(case, contest, by)
-    except InputError as error:
-        show_error(error)
-        return
     owner = run_owner()
     complete = is_complete(sweep, map_calls())
     ended = sweep.digest in owner.results(MAP)  # cancelled, or calls were lost: on request only
     if AUTOMATIC and not (complete or ended) and owner.run(MAP, sweep.digest) is None:
         _start(sweep)
+    picture = known_picture(sweep, contest)
+    with top:
+        headline(kicker, _finding(picture, complete))
     live = partial(_live, case, contest, sweep, theme)
     if watched(MAP, "Computing the map", live, sweep.digest):
         return
@@ -114,11 +114,20 @@ def crossover(case: Case, contest: Contest, place_of_cut: DeltaGenerator, theme:
             sweep,
             help="A coarse grid first, then finer where the winner changes; beside this page, plans by list scheduling.",
         )
-    picture = known_picture(sweep, contest)
     if picture.points:
-        _drawn(case, sweep, picture, theme, live=False)
-        with place_of_cut:
+        left, right = st.columns([1.25, 1], gap="medium")
+        with left:
+            _drawn(case, sweep, picture, theme, live=False)
+        with right:
             cut_through(case, sweep, picture, theme)
+
+
+def _finding(picture: MapPicture, complete: bool) -> str:
+    """Return who wins how many points, in a sentence."""
+    if not picture.points:
+        return "The map is <b>not computed yet</b>: it comes point by point, beside this page."
+    so_far = "" if complete else ", so far"
+    return f"Points won{so_far}, of {len(picture.points)}: <b>{escape(points_won(picture))}</b>."
 
 
 def _live(case: Case, contest: Contest, sweep: Sweep, theme: Theme, _run: object) -> None:
@@ -178,7 +187,7 @@ def _choice(picture: MapPicture, here: tuple[float, float]) -> None:
         words = {"": "Choose a point of the map"} | words
     menu(
         "Point of the map",
-        CompareState,
+        MapState,
         "map_point",
         words,
         value=str(here) if here in names else "",
@@ -191,7 +200,7 @@ def _go_to(value: float, delay_ms: float) -> None:
     """Set the sliders to a point of the map."""
     opened = loaded()
     changes: dict[str, Any] = {"port_gbps": value}
-    if CompareState.now().across == "degree" and opened is not None:
+    if MapState.now().across == "degree" and opened is not None:
         changes = {"ports_per_server": int(value)}
         now = scenario().cluster(opened.cluster)
         if now.ports_per_server == now.switches:

@@ -9,13 +9,20 @@ from topox_core.fabrics.registry import FABRICS
 from topox_ui.state.page_state import Index, NotNegative, PageState, like, one_of
 
 
+class MapState(PageState):
+    """What the map spans beside the delay."""
+
+    of_graph = True
+
+    across: Literal["port_gbps", "degree"] = "port_gbps"
+
+
 class CompareState(PageState):
-    """What the map spans, which lanes are in view, and what fails."""
+    """Which lanes are in view, and what fails."""
 
     of_graph = True
     resets: ClassVar = {"lanes": ("lanes_server", "lanes_from_ms", "lanes_to_ms")}
 
-    across: Literal["port_gbps", "degree"] = "port_gbps"
     lanes: Annotated[str, one_of(("all", *FABRICS))] = "all"
     lanes_server: Index = 0
     lanes_from_ms: NotNegative | None = None

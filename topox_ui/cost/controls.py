@@ -54,12 +54,7 @@ def controls() -> None:
             help="published: parts of switches, as in the Opus paper. whole: whole switches, no more tiers than "
             "needed.",
         )
-        sets = {name: SHORT_SETS.get(name, one.name) for name, one in PRICE_SETS.items()}
-        own = OWN_PRICES.get()
-        if own is not None:
-            whole = len(own.name) <= LETTERS
-            sets[FILE] = own.name if whole else f"{own.name[: LETTERS - 1].rstrip()}…"
-        menu("Prices", Prices, "prices", sets)
+        _prices()
         menu("Compared with", CostState, "against", RIVALS)
         with st.expander("What is counted", key="cost_counted", type="compact"):
             _counted(now)
@@ -74,6 +69,23 @@ def controls() -> None:
                 width="stretch",
                 help="Back to what the page begins with.",
             )
+
+
+def price_controls() -> None:
+    """Draw the sidebar of Per iteration: at whose prices, and what a year is reckoned with."""
+    with sidebar_part("Prices"):
+        _prices()
+        with st.expander("A year", key="cost_year", type="compact"):
+            _year()
+
+
+def _prices() -> None:
+    sets = {name: SHORT_SETS.get(name, one.name) for name, one in PRICE_SETS.items()}
+    own = OWN_PRICES.get()
+    if own is not None:
+        whole = len(own.name) <= LETTERS
+        sets[FILE] = own.name if whole else f"{own.name[: LETTERS - 1].rstrip()}…"
+    menu("Prices", Prices, "prices", sets)
 
 
 def _counted(now: CostState) -> None:

@@ -1,4 +1,4 @@
-"""The Cost page's second half: by cluster size, by year, the bill of materials, and iterations for a dollar."""
+"""The second half of Cost: by cluster size, by year, the bill of materials; and the view Per iteration."""
 
 from __future__ import annotations
 
@@ -15,26 +15,27 @@ from topox_core.economics.comparison import (
 )
 from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill
 from topox_core.fabrics.bills import fabric_bill
+from topox_core.fabrics.compare import same_time
 from topox_core.fabrics.registry import ENTRIES
 from topox_core.figures.cost import SHORT_PARTS, by_size, worth, yearly
 from topox_core.figures.palette import Theme
 from topox_core.text.numbers import count, energy, money, plural, power, short, time
+from topox_core.text.sentences import enumeration
 from topox_ui.answers.case import case_of
 from topox_ui.answers.contest import contest_of
 from topox_ui.answers.running import run_all
+from topox_ui.answers.verdicts import verdict_line
 from topox_ui.cost.controls import LARGEST
+from topox_ui.cost.headline import worth_of_a_port
 from topox_ui.cost.state import CostState, radix
 from topox_ui.shell.charts import chart, frame, show_input_errors
-from topox_ui.shell.links import page_link
-from topox_ui.shell.page import chart_title, escape, quiet
-from topox_ui.shell.preparing import wait_for_kernels
-from topox_ui.state.loading import cluster_words, loaded, scenario
+from topox_ui.shell.page import chart_title, escape, headline, quiet
+from topox_ui.state.loading import Loaded, cluster_words, scenario
 from topox_ui.state.prices import cluster_catalogue
 from topox_ui.state.session import Lasting
 from topox_ui.state.widgets import menu
 
 MAX_TASKS = 2_500  # a larger graph waits for a button
-SAMPLE = "moe"
 # The large graph whose prices the reader asked for.
 _ASKED_FOR = Lasting[str]("priced_for")
 
@@ -179,49 +180,36 @@ def bill_rows(one: Bill) -> list[dict[str, object]]:
     ]
 
 
-def for_a_dollar(theme: Theme) -> None:
-    """Draw iterations for a dollar of network, for what is loaded; say what to do where nothing is."""
-    opened = loaded()
-    if opened is None:
-        chart_title("Iterations for a dollar", "of network, on every fabric")
-        quiet(
-            "All prices on this page stand without a job. With one, this says how many of its iterations a dollar of network "
-            "buys on each fabric of the Compare page."
-        )
-        with st.container(horizontal=True, vertical_alignment="center"):
-            page_link(
-                "Cost",
-                "Show it for the sample Mixture of experts",
-                icon=":material/arrow_forward:",
-                sample=SAMPLE,
-            )
-            page_link("Home", "Choose a job")
-        return
-    wait_for_kernels()
-    chart_title(
-        "Iterations for a dollar",
-        f"{escape(opened.title)}: the fabrics of the Compare page, dollars of network by the hour",
-    )
+def for_a_dollar(opened: Loaded, theme: Theme) -> None:
+    """Draw the view Per iteration: iterations for a dollar of network on every fabric, for the job that is loaded."""
+    kicker = f"Cost per iteration · {escape(opened.title)} · {cluster_words(opened.cluster)}"
     if len(opened.graph.tasks) > MAX_TASKS and _ASKED_FOR.get() != opened.graph.digest:
+        headline(kicker, "This job is <b>large</b>: its fabrics run when you ask for them.")
         st.button(
             f"Run the fabrics on {plural(len(opened.graph.tasks), 'task')}",
             key="price_fabrics",
             on_click=lambda: _ASKED_FOR.set(opened.graph.digest),
         )
         return
-    with show_input_errors():
+    with show_input_errors(f"Cost per iteration · {opened.title}"):
         case = case_of(opened, scenario())
         contest = contest_of(case)
         runs, failed = run_all(case, contest)
         prices, running = cluster_catalogue(), CostState.now().running
         priced = {name: fabric_bill(name, case.cluster, prices, contest.options) for name in runs}
         bought = {name: one for name, one in priced.items() if one is not None}
-    for line in failed:
-        quiet(f"{escape(line)}")
     rows = [
         (name, contest.labels[name], per_dollar(runs[name].iteration_ms, year_of(one, running)))
         for name, one in bought.items()
     ]
+    headline(kicker, _most(rows))
+    verdict_line(case)
+    worth_of_a_port(case)
+    for line in failed:
+        quiet(f"{escape(line)}")
+    chart_title(
+        "Iterations for a dollar", "of network by the hour, on the fabrics of the Compare page"
+    )
     left, right = st.columns([1, 1.25], gap="medium")
     with left:
         chart(
@@ -251,3 +239,12 @@ def for_a_dollar(theme: Theme) -> None:
             "transceivers a link, as TopoOpt counts. Fixed circuits are built on a patch panel, those that change on optical "
             "switches."
         )
+
+
+def _most(rows: list[tuple[str, str, float]]) -> str:
+    """Return who gives the most iterations for a dollar, in a sentence."""
+    most = max((value for _, _, value in rows), default=0.0)
+    if not most:
+        return "<b>No fabric that was chosen can be bought.</b> Choose others on Compare."
+    best = [f"<b>{escape(label)}</b>" for _, label, value in rows if same_time(value, most)]
+    return f"Most iterations per dollar of network: {enumeration(best)}, <b>{short(most)}</b>."

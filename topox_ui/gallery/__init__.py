@@ -1,1 +1,1 @@
-"""The parts of the page Published results."""
+"""The parts of the page Papers."""

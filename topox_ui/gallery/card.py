@@ -156,7 +156,7 @@ def kicker(card: Card) -> str:
     source = escape(card.source)
     if address:
         source = f'<a href="{address}">{source}</a>'
-    return f"Published results · {source}"
+    return f"Papers · {source}"
 
 
 def finding(card: Card, answer: Answer | None) -> str:

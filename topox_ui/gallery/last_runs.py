@@ -34,7 +34,7 @@ Names = tuple[str, ...]
 def last_runs() -> dict[str, KeptAnswer]:
     """Return the last complete answer of each card by name, by this version and with every switch in its first position."""
     known = dict(shipped_answers())
-    with suppress(InputError):  # the page Runs says what is wrong with the library
+    with suppress(InputError):  # the view Kept runs says what is wrong with the library
         library = existing_library()
         known |= {} if library is None else kept(library, CARDS.values())
     return known

@@ -45,7 +45,7 @@ def measured_card(theme: Theme) -> None:
     tested, calibrated = own or table, agreement(fitted.rows)
     of_test = agreement(tested.rows)
     headline(
-        "Published results · measured iterations",
+        "Papers · measured iterations",
         f"Predicted iterations are off by <b>{_percent(of_test.mean)}</b> on average on "
         f"{of_test.rows} rows of {escape(tested.name)}, which nothing was fitted to, and by "
         f"{_percent(calibrated.mean)} on {calibrated.rows} that two numbers were fitted to.",

@@ -1,4 +1,4 @@
-"""What can be chosen on the Gallery page: a card and the positions of its switches."""
+"""What can be chosen on the page Papers: a card and the positions of its switches."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def _drawn(theme: Theme) -> None:
     known = dict(last_runs.last_runs())
     totals = counts_of(row for one in known.values() for row in one.answer.rows)
     headline(
-        f"Published results · {plural(len(CARDS), 'table or figure', 'tables and figures')} of {len(PAPERS)} sources",
+        f"Papers · {plural(len(CARDS), 'table or figure', 'tables and figures')} of {len(PAPERS)} sources",
         _finding(known, totals),
     )
     if any(totals.values()):

@@ -31,7 +31,7 @@ QUESTIONS = (
     ("How fast can my job get, and is that proved?", "Schedule"),
     ("Does switching pay, and against which network?", "Compare"),
     ("What does it cost, and what does it save?", "Cost"),
-    ("Do the published speed-ups hold?", "Published results"),
+    ("Do the published speed-ups hold?", "Papers"),
 )
 
 

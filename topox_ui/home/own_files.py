@@ -51,7 +51,7 @@ def own_files() -> None:
     if is_opened():
         page_link("Schedule", "Open its schedule", icon=":material/arrow_forward:")
     page_link(
-        "A recorded run",
+        "Your trace",
         "A recorded run: files of PyTorch's profiler, one per rank",
         icon=":material/arrow_forward:",
     )

@@ -1,1 +1,1 @@
-"""The parts of the page Jobs."""
+"""The parts of the page Sharing."""

@@ -1,4 +1,4 @@
-"""The Jobs page's sidebar: where the jobs come from, what if the network were another, who shares it and how it is read."""
+"""The sidebar of Sharing: where the jobs come from, what if the network were another, who shares it and how it is read."""
 
 from __future__ import annotations
 

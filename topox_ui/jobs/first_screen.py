@@ -1,4 +1,4 @@
-"""The Jobs page's first screen: the finding, KPIs, rounds on one clock, the certificate, the search while it runs."""
+"""The first screen of Sharing: the finding, KPIs, rounds on one clock, the certificate, the search while it runs."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def kicker(jobs: Jobs, title: str) -> str:
     ]
     pods = plural(network.pod_groups * network.pods_per_group, "pod")
     return (
-        f"Jobs · {escape(title)} · {pods} in {plural(network.pod_groups, 'pod group')}, {network.ports_per_pod} ports of "
+        f"Sharing · {escape(title)} · {pods} in {plural(network.pod_groups, 'pod group')}, {network.ports_per_pod} ports of "
         f"{network.port_gbps:g}G · {', '.join(kinds)}"
     )
 

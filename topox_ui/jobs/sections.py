@@ -1,4 +1,4 @@
-"""The Jobs page below its first screen: one section at a time, so that only what is looked at is computed."""
+"""Sharing below its first screen: one section at a time, so that only what is looked at is computed."""
 
 from __future__ import annotations
 

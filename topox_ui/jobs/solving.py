@@ -1,4 +1,4 @@
-"""Rounds for the Jobs page: the paper's answer at once, the better ones beside the page, all kept by digest and settings."""
+"""Rounds for the page Sharing: the paper's answer at once, the better ones beside the page, all kept by digest and settings."""
 
 from __future__ import annotations
 

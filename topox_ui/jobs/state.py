@@ -1,4 +1,4 @@
-"""What can be chosen on the Jobs page."""
+"""What can be chosen on the page Sharing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Jobs page below its first screen: links, rings, bottlenecks, how the search went, rates of the jobs, files."""
+"""Sharing below its first screen: links, rings, bottlenecks, how the search went, rates of the jobs, files."""
 
 from __future__ import annotations
 

@@ -47,15 +47,15 @@ def look_on(lab: Lab, answers: Answers, at: int) -> None:
     found = _page_of(instance_of(lab, screen, answers.seed))
     if found is not None and shows(found[0]):
         title, query = found
-        # What was chosen on that page before would make it another question.
-        own = f"{title.lower()}."
         page = page_of(title)
-        others = {k: text for k, text in link_query(page.carried).items() if not k.startswith(own)}
+        # What was chosen on that page before would make it another question.
+        carried = link_query(page.carried).items()
+        others = {k: text for k, text in carried if not k.startswith(page.prefix)}
         st.page_link(
             page.path,
             label=say(f"look_on.{title}"),
             icon=":material/open_in_new:",
-            query_params=others | {f"{own}{name}": text for name, text in query.items()},
+            query_params=others | {page.prefix + name: text for name, text in query.items()},
         )
 
 
@@ -65,7 +65,7 @@ def _page_of(instance: Any) -> tuple[str, dict[str, str]] | None:
         limit = str(instance.limit_percent)
         return "Rails", {"source": MEASURED, "delay_ms": f"{DELAY_MS:g}", "limit": limit}
     if isinstance(instance, FourJobs):
-        return "Jobs", {"source": "sample", "sample": FORTY_JOBS, "algorithm": "hill-climbing"}
+        return "Sharing", {"source": "sample", "sample": FORTY_JOBS, "algorithm": "hill-climbing"}
     if isinstance(instance, Price):
         asked = instance.question()
         return "Cost", {

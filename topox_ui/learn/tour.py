@@ -40,7 +40,6 @@ from topox_ui.learn.state import LearnState
 from topox_ui.shell.charts import chart, legend_line, task_table
 from topox_ui.shell.links import sample_link
 from topox_ui.shell.page import button, chart_title, headline, page_link, quiet, write_html
-from topox_ui.shell.pages import PAGES
 from topox_ui.shell.preparing import prepared, wait_for_kernels
 from topox_ui.state.widgets import slide
 
@@ -275,8 +274,7 @@ def _go(step: int) -> None:
 
 def _ways_on() -> None:
     """Lead from the last screen to the first lab, to a sample, to the reader's own job."""
-    if any(page.title == "Labs" for page in PAGES):
-        page_link("Labs", "Try the first lab", **{"lab.id": "six-tasks", "lab.seed": "1"})
+    page_link("Labs", "Try the first lab", **{"lab.id": "six-tasks", "lab.seed": "1"})
     with st.container(key="see", width="content"):
         sample_link(SAMPLE, "**Open a sample**")
     page_link("Home", "Bring your own job", way="files")

@@ -1,1 +1,1 @@
-"""The page Runs: what is kept of runs, found again, opened, and set side by side."""
+"""The view Kept runs: what is kept of runs, found again, opened, and set side by side."""

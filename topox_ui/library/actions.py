@@ -101,7 +101,7 @@ PAGE_OF_KIND = {
     "schedule": "Schedule",
     "fabric": "Compare",
     "rail": "Rails",
-    "round": "Jobs",
+    "round": "Sharing",
     "bill": "Cost",
 }
 # What was deleted last in this session, whole, until something else is deleted.

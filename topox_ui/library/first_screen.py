@@ -1,4 +1,4 @@
-"""The first lines of the page Runs: the finding, or what to do where no run is kept."""
+"""The first lines of the view Kept runs: the finding, or what to do where no run is kept."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from topox_ui.shell.page import escape, headline, quiet, write_html
 
 def headline_of(library: RunLibrary, now: Listed, compared: RunComparison | None) -> None:
     """Write how many runs there are and what the chosen ones say."""
-    kicker = f"Runs · {count(now.total)} kept on this machine"
+    kicker = f"Kept runs · {count(now.total)} kept on this machine"
     if now.matching != now.total:
         kicker += f" · {count(now.matching)} match"
     if now.chosen:
@@ -55,7 +55,9 @@ def _one(now: Listed) -> str:
 
 def nothing_yet() -> None:
     """Say what a kept run is good for and where the first one comes from."""
-    headline("Runs", "<b>No run is kept yet.</b> Keep one on Schedule or Compare, or run a study.")
+    headline(
+        "Kept runs", "<b>No run is kept yet.</b> Keep one on Schedule or Compare, or run a study."
+    )
     write_html(
         '<ul class="claim"><li>On Schedule and Compare, under the figures, "Keep this run" puts what you see into the library.'
         "</li><li>A study keeps each of its points the moment it is done.</li>"
@@ -73,7 +75,7 @@ def nothing_yet() -> None:
 
 def switched_off() -> None:
     """Say that this server keeps no runs, and who can change that."""
-    headline("Runs", f"<b>{OFF[:-1]}</b>, so there is nothing to list.")
+    headline("Kept runs", f"<b>{OFF[:-1]}</b>, so there is nothing to list.")
     quiet(HOW_ON)
     quiet("A link or a download keeps what a page shows: both are under its figures.")
 

@@ -1,4 +1,4 @@
-"""What can be chosen on the page Runs."""
+"""What can be chosen on the view Kept runs."""
 
 from __future__ import annotations
 

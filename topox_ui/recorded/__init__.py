@@ -1,1 +1,1 @@
-"""The parts of the page A recorded run."""
+"""The parts of the page Your trace."""

@@ -22,7 +22,7 @@ from topox_ui.shell.charts import show_error
 from topox_ui.shell.page import button, chart_title, headline, quiet, write_html
 from topox_ui.state.session import Passing
 
-KICKER = "A recorded run"
+KICKER = "Your trace"
 # More ranks than these are told in words alone.
 MAX_CELLS = 64
 # What was taken out of the box already: it hands over all its files at every change.

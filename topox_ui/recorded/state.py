@@ -1,4 +1,4 @@
-"""What can be chosen on the page A recorded run."""
+"""What can be chosen on the page Your trace."""
 
 from __future__ import annotations
 

@@ -53,6 +53,12 @@ def schedule_headline(loaded: Loaded, case: Case, result: Result, now: Measures)
     headline(kicker, f"{first} {second}")
 
 
+def proof_headline(loaded: Loaded, case: Case, result: Result) -> None:
+    """Write how sure the time is."""
+    kicker = f"Proof · {escape(loaded.title)} · {cluster_words(case.cluster)}"
+    headline(kicker, emphasised(finding(result)))
+
+
 # Of which setting the files' own values were shown, so that they are known.
 _OWN_SHOWN = Passing[str]("own_shown")
 # Who the values without what-ifs belong to.

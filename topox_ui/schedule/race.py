@@ -29,7 +29,7 @@ from topox_ui.answers.solving import PROOF, keep
 from topox_ui.runs.limits import server_limits
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import BEFORE, run_note, run_panel
-from topox_ui.schedule.state import ScheduleState
+from topox_ui.schedule.state import RaceState
 from topox_ui.shell.charts import chart
 from topox_ui.shell.page import button, escape, quiet, warmed, when_opened
 from topox_ui.state.session import Passing
@@ -172,7 +172,7 @@ _OPEN = Passing[bool]("race_box")
 def race_section(case: Case, theme: Theme) -> None:
     """Draw the race of this setting behind an expander: the way to start it, its way so far, or its outcome."""
     owner = run_owner()
-    current = Race(case, ScheduleState.now().race_s)
+    current = Race(case, RaceState.now().race_s)
     running = owner.run(RACE) is not None
     if running:  # also where one comes back to the page, and the reader has not closed it since
         _OPEN.get_or(lambda: True)
@@ -214,7 +214,7 @@ def _offer(current: Race, ran: set[str], running: bool) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         slide(
             "Time limit of each engine",
-            ScheduleState,
+            RaceState,
             "race_s",
             [one for one in LIMITS_S if one <= server_limits().longest_s],
             words=lambda v: f"{short(v)} s",

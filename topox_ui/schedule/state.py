@@ -1,4 +1,4 @@
-"""What can be chosen on the Schedule page beside the what-ifs."""
+"""What can be chosen on the views Timeline and Proof of Schedule beside the what-ifs."""
 
 from typing import Annotated
 
@@ -9,13 +9,20 @@ from topox_ui.state.page_state import Index, NotNegative, PageState
 
 
 class ScheduleState(PageState):
-    """The time window and the servers in view, and how long each engine of the race has."""
+    """The time window and the servers in view."""
 
     of_graph = True
 
     from_ms: NotNegative | None = None
     to_ms: NotNegative | None = None
     first_server: Index | None = None
+
+
+class RaceState(PageState):
+    """How long each engine of the race has."""
+
+    of_graph = True
+
     race_s: Annotated[float, Field(ge=0.5, le=300)] = 5.0
 
     def check(self) -> None:

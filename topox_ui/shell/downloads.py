@@ -36,7 +36,7 @@ from topox_ui.shell.charts import Content
 from topox_ui.shell.page import button, when_opened
 from topox_ui.state.loading import Loaded, adopt, scenario
 from topox_ui.state.notices import notify, notify_errors
-from topox_ui.state.store import link_query
+from topox_ui.state.store import link_query, view_query
 
 # What a menu calls a file, the end of its name, and what builds it.
 File = tuple[str, str, Callable[[], bytes]]
@@ -224,7 +224,7 @@ def link_menu(
         if kept_here:
             st.caption(kept_here)
         else:
-            query, base = link_query(), (st.context.url or "").split("?")[0]
+            query, base = view_query() | link_query(), (st.context.url or "").split("?")[0]
             st.caption(
                 f"Opens this page as it is: the job, its what-ifs and what counts here.{more}"
             )
@@ -258,6 +258,6 @@ def _adopt_generated(build: Callable[[], tuple[TaskGraph, Cluster]], where: str)
     adopt(Loaded(tasks, cluster, tasks.name))
     notify(
         "info",
-        f"{tasks.name} is loaded: {plural(len(tasks.tasks), 'task')}{where}. Schedule, Circuits, Compare and "
-        "Topology show it.",
+        f"{tasks.name} is loaded: {plural(len(tasks.tasks), 'task')}{where}. Schedule and "
+        "Compare show it.",
     )

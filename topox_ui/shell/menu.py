@@ -1,4 +1,4 @@
-"""The menu: what is loaded, then the pages by group, the group of the page in view open."""
+"""The menu: what is loaded, then the entries by group, the group of the page in view open; and the row of an entry's views."""
 
 from __future__ import annotations
 
@@ -10,30 +10,46 @@ from topox_core.workloads.catalogue import WORKLOADS
 from topox_core.workloads.samples import SAMPLES
 from topox_ui.classroom.access import is_student, shows
 from topox_ui.shell.links import page_link
-from topox_ui.shell.pages import Page, groups
+from topox_ui.shell.pages import PAGES, Page, groups
 from topox_ui.state.loading import Loaded, loaded, opened_by_itself, scenario
 from topox_ui.state.scenario import Scenario
+from topox_ui.state.store import PLACE
 
 
 def menu(page: Page) -> None:
     """Draw the menu of a page into the sidebar."""
+    here = page.views[0]
     st.html('<p class="brand">TOPO-X <b>Workbench</b></p>')
     student = is_student()
     if not student:
         job_box()
     with st.container(key="menu"):
-        for heading, pages in groups().items():
-            pages = [one for one in pages if shows(one.title)]
-            if student or len(pages) == 1 or not heading:
-                _links(pages, page)
+        for heading, entries in groups().items():
+            entries = [one for one in entries if shows(one.title)]
+            if student or len(entries) == 1 or not heading:
+                _links(entries, here)
             else:
-                with st.expander(heading, expanded=page.group in ("", heading)):
-                    _links(pages, page)
+                with st.expander(heading, expanded=here.group in ("", heading)):
+                    _links(entries, here)
 
 
-def _links(pages: list[Page], here: Page) -> None:
-    for page in pages:
-        page_link(page.title, f"**{page.title}**" if page is here else page.title)
+def _links(entries: list[Page], here: Page) -> None:
+    for one in entries:
+        page_link(one.title, f"**{one.title}**" if one is here else one.title)
+
+
+def row_of_views() -> None:
+    """Draw the views of the entry in view side by side: the one in view as a word, the others as links."""
+    script, word = PLACE.get() or ("", "")
+    views = [one for one in PAGES if one.path == script and one.listed and shows(one.title)]
+    if len(views) > 1:
+        with st.container(horizontal=True, key="views"):
+            for one in views:
+                label = one.label or one.title
+                if one.view == word:
+                    st.html(f'<p class="here" aria-current="page">{label}</p>', width="content")
+                else:
+                    page_link(one.title, label)
 
 
 def job_box() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -18,28 +18,29 @@ from streamlit.runtime.scriptrunner_utils.script_requests import (
     ScriptRequests,
     ScriptRequestType,
 )
+from streamlit.util import calc_hash
 
 from topox_core.figures.palette import Theme, theme_of
 from topox_core.labs.lab import texts_in
 from topox_core.preparation import Preparation
 from topox_core.text.foreign import escape_untrusted
 from topox_core.warm_up import warm_up, warm_up_fabrics, warm_up_jobs
-from topox_ui.classroom.access import BEGINNING, Entry, entry, join, places
+from topox_ui.classroom.access import BEGINNING, OPEN_TO_STUDENTS, Entry, entry, join, places
 from topox_ui.runs.uploads import limit_uploads
 from topox_ui.shell.links import go_to, leave_where_asked, page_link
-from topox_ui.shell.menu import job_name, menu, source_name
-from topox_ui.shell.pages import PAGES, models, page_of
+from topox_ui.shell.menu import job_name, menu, row_of_views, source_name
+from topox_ui.shell.pages import PAGES, Page, models, page_of
 from topox_ui.shell.preparing import preparation, prepared, progress, wait_for_kernels
 from topox_ui.shell.style import css
 from topox_ui.shell.terms import ASK, explain_terms, with_terms
 from topox_ui.state.address import ASKED, follow_address, keep_address, restore
 from topox_ui.state.generating import GENERATE
-from topox_ui.state.loading import AWAITED, Loaded, loaded, open_first, opened_by_itself
+from topox_ui.state.loading import AWAITED, loaded, open_first, opened_by_itself
 from topox_ui.state.notices import notify_errors, show_notice
 from topox_ui.state.page_state import PageState
 from topox_ui.state.rejoin import keep_tab
 from topox_ui.state.session import Passing
-from topox_ui.state.store import ADDRESS_DUE
+from topox_ui.state.store import ADDRESS_DUE, VIEW_KEY
 from topox_ui.state.widgets import control, switch
 
 STEPS = 200
@@ -104,13 +105,12 @@ def admit(title: str) -> None:
         _ask_for_the_word()
     elif outcome is Entry.FULL:
         _say("full", most=places().most)
-    elif title == BEGINNING and any(page.title == "Labs" for page in PAGES):
+    elif title == BEGINNING:
         go_to("Labs")
     else:
         _say("closed")
-        for page in PAGES:
-            if page.title in ("Learn", "Labs", "Glossary"):
-                st.page_link(page.path, label=page.title)
+        for open_one in map(page_of, OPEN_TO_STUDENTS):
+            st.page_link(open_one.path, label=open_one.title, query_params=open_one.query)
     st.stop()
 
 
@@ -147,15 +147,24 @@ class _Requests(ScriptRequests):
 
     def _request_rerun_locked(self, new_data: RerunData) -> bool:
         """Record a request; a timer's, sent by a browser that does not know of the new page yet, is none."""
-        asked_for = self._rerun_data.page_script_hash
-        left = asked_for not in ("", new_data.page_script_hash)
+        asked_for, here = self._rerun_data, new_data.page_script_hash
+        left = asked_for.page_script_hash not in ("", here) or (
+            asked_for.page_script_hash == here and _view(asked_for) != _view(new_data)
+        )
         if new_data.is_auto_rerun and left and self._state != ScriptRequestType.STOP:
             return True
         return super()._request_rerun_locked(new_data)
 
 
+def _view(data: RerunData) -> str:
+    """Return the word of the view that a request asks for: all views of an entry have its script."""
+    word = parse_qs(data.query_string).get(VIEW_KEY, [""])[-1]
+    scripts = {calc_hash(page.address) for page in PAGES if page.view == word}
+    return word if data.page_script_hash in scripts else ""
+
+
 def keep_page_changes() -> None:
-    """Let no timer undo a change of page.
+    """Let no timer undo a change of page, or of view.
 
     A fragment with ``run_every`` asks for its page again from the browser. While a server is busy,
     such a request could come after a click on a link: Streamlit 1.67 puts the two together under
@@ -180,14 +189,13 @@ class Display(PageState):
     large: bool = False
 
 
-def frame(title: str) -> Theme:
-    """Begin a page and return how its figures are drawn; call it first, once.
+def frame(page: Page) -> Theme:
+    """Begin a page and return how its figures are drawn.
 
     A page that is about a task graph opens a sample where none is loaded.
     """
-    page = page_of(title)
     st.set_page_config(
-        page_title=f"{title} · TOPO-X Workbench",
+        page_title=f"{page.title} · TOPO-X Workbench",
         page_icon="🔀",
         layout="wide",
         initial_sidebar_state="auto",
@@ -199,8 +207,8 @@ def frame(title: str) -> Theme:
         st.stop()
     limit_uploads()
     warmed()
-    admit(title)
-    restore(title, page.carried, models)
+    admit(page.title)
+    restore((page.path, page.view), page.carried, models)
     leave_where_asked()
     if page.needs_graph and loaded() is None and not AWAITED.there:
         open_first()
@@ -218,20 +226,13 @@ def frame(title: str) -> Theme:
     if AWAITED.there:
         _generating()
     if page.needs_graph and loaded() is None:  # the server takes not even the sample
-        headline(title, "<b>No job is loaded.</b> Choose one on the page Home.")
+        headline(page.title, "<b>No job is loaded.</b> Choose one on the page Home.")
         page_link("Home", "Choose a job")
         st.stop()
     if page.compiled and not prepared():
-        headline(title, "This page <b>waits</b>: its kernels are being compiled.")
+        headline(page.title, "This page <b>waits</b>: its kernels are being compiled.")
         wait_for_kernels()
     return theme
-
-
-def graph_frame(title: str) -> tuple[Theme, Loaded]:
-    """Begin a page that is about a task graph; return how its figures are drawn, and what is loaded."""
-    theme, opened = frame(title), loaded()
-    assert opened is not None
-    return theme, opened
 
 
 def _generating() -> None:
@@ -299,6 +300,7 @@ def headline(kicker: str, finding: str) -> None:
     st.html(
         f'<p class="kicker">{with_terms(kicker)} {ASK}</p><h1 class="headline">{with_terms(finding)}</h1>'
     )
+    row_of_views()
     show_notice()
     _ask_first()
     if opened_by_itself():

@@ -1,43 +1,57 @@
-"""The registry of pages: a new page is one entry here, and one file in ``pages/``."""
+"""The registry of pages: the entries of the menu, and the views that each of them holds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 from topox_ui.state.page_state import PageState
-from topox_ui.state.store import states
+from topox_ui.state.store import VIEW_KEY, states
 
 
 @dataclass(frozen=True)
 class Page:
-    """One page of the workbench.
+    """One view of an entry of the menu; an entry with one view is a page by itself.
 
     Attributes
     ----------
-    path, title
-        Its script, and its name in the menu.
+    path
+        The script of its entry: the views of an entry have the same.
+    title
+        Its name in links and in the browser's tab; of the first view the name of the entry.
+    draw
+        What draws it, as ``module.function`` within ``topox_ui``, given how figures are drawn and, if
+        it needs one, the loaded job.
     states
-        The models of what can be chosen on it, as ``module.Class`` within ``topox_ui``; imported
-        when a link names them, so that no page waits for another one's imports.
-    reads
-        The models of other pages that count on it too.
+        The models of what can be chosen on it, as ``module.Class`` within ``topox_ui``; imported, like
+        ``draw``, when they are needed, so that no page waits for another one's imports.
+    view
+        The word of its address; the first view has none.
+    label
+        Its name in the row of views, where that is not its title.
     prefix
         What its keys begin with in a link.
     needs_graph
         Whether it is about the task graph that is loaded.
     group
-        Under which heading of the menu it stands.
+        Under which heading of the menu its entry stands.
     listed
-        Whether the menu has it; else another page leads to it.
+        Whether the row of views has it; else another view leads to it.
+    reads
+        The models of other pages that count on it too.
     compiled
         Whether it shows nothing without compiled kernels.
     """
 
     path: str
     title: str
+    draw: str
     states: tuple[str, ...]
+    view: str = ""
+    label: str = ""
     prefix: str = ""
     needs_graph: bool = False
     group: str = ""
@@ -51,148 +65,239 @@ class Page:
         names = dict.fromkeys((*EVERYWHERE, *self.states, *self.reads))
         return tuple(name.rpartition(".")[2] for name in names)
 
+    @property
+    def query(self) -> dict[str, str]:
+        """Return what its address says of the view."""
+        return {VIEW_KEY: self.view} if self.view else {}
+
+    @property
+    def views(self) -> list[Page]:
+        """Return the views of its entry, the first one first."""
+        return [page for page in PAGES if page.path == self.path]
+
+    def at(self, word: str) -> Page:
+        """Return the view of its entry that a word of the address names, the first where it names none."""
+        views = self.views
+        return next((page for page in views if page.view == word), views[0])
+
+    @property
+    def address(self) -> str:
+        """Return the path of its address."""
+        return Path(self.path).stem.partition("_")[2]
+
 
 EVERYWHERE = ("state.scenario.Scenario", "shell.page.Display")
 CONTEST, PRICES = "answers.state.ContestState", "state.prices.Prices"
-YOUR_JOB, JOBS_RAILS_COST = "Your job", "Jobs, rails, cost"
-RESULTS, LEARN = "Studies and results", "Learning"
+YOUR_JOB, MORE, EVIDENCE, LEARNING = "Your job", "More questions", "Evidence", "Learning"
+SCHEDULE, COMPARE, COST = "pages/1_Schedule.py", "pages/2_Compare.py", "pages/3_Cost.py"
+PAPERS, STUDIES, LEARN = "pages/8_Papers.py", "pages/9_Studies.py", "pages/10_Learn.py"
 PAGES = (
     Page(
         "app.py",
         "Home",
+        "home.view.draw",
         (*EVERYWHERE, "home.state.HomeState"),
         reads=(PRICES,),
     ),
     Page(
-        "pages/1_Schedule.py",
+        SCHEDULE,
         "Schedule",
+        "schedule.view.draw",
         ("schedule.state.ScheduleState",),
-        "",
-        True,
-        YOUR_JOB,
+        label="Timeline",
+        needs_graph=True,
+        group=YOUR_JOB,
         reads=(PRICES,),
     ),
-    Page("pages/2_Circuits.py", "Circuits", ("circuits.state.CircuitsState",), "", True, YOUR_JOB),
     Page(
-        "pages/3_Compare.py",
+        SCHEDULE,
+        "Circuits",
+        "circuits.view.draw",
+        ("circuits.state.CircuitsState",),
+        "circuits",
+        needs_graph=True,
+    ),
+    Page(
+        SCHEDULE,
+        "Proof",
+        "schedule.view.draw_proof",
+        ("schedule.state.RaceState",),
+        "proof",
+        needs_graph=True,
+    ),
+    Page(
+        COMPARE,
         "Compare",
+        "compare.view.draw",
         (CONTEST, "compare.state.CompareState", "compare.state.GatingState"),
-        "",
-        True,
-        YOUR_JOB,
+        label="All fabrics",
+        needs_graph=True,
+        group=YOUR_JOB,
         reads=(PRICES,),
         compiled=True,
     ),
     Page(
-        "pages/4_Topology.py",
-        "Topology",
+        COMPARE,
+        "Where which wins",
+        "compare.view.draw_map",
+        (CONTEST, "compare.state.MapState"),
+        "map",
+        needs_graph=True,
+        reads=(PRICES,),
+        compiled=True,
+    ),
+    Page(
+        COMPARE,
+        "Fixed circuits",
+        "topology.view.draw",
         ("topology.state.TopologyState",),
-        "",
-        True,
-        YOUR_JOB,
+        "fixed",
+        needs_graph=True,
         reads=(CONTEST, PRICES),
         compiled=True,
     ),
     Page(
-        "pages/5_Strategy.py",
-        "Strategy",
-        ("strategy.state.StrategyState",),
-        "strategy.",
-        group=YOUR_JOB,
-    ),
-    Page(
-        "pages/12_Recorded.py",
-        "A recorded run",
-        ("recorded.state.RecordedState",),
-        "recorded.",
-        group=YOUR_JOB,
-    ),
-    Page(
-        "pages/6_Jobs.py",
-        "Jobs",
-        ("jobs.state.JobsState",),
-        "jobs.",
-        group=JOBS_RAILS_COST,
+        COMPARE,
+        "One collective",
+        "topology.view.draw_collective",
+        ("topology.state.CollectiveState",),
+        "collective",
+        needs_graph=True,
+        reads=("topology.state.TopologyState",),
         compiled=True,
     ),
     Page(
-        "pages/7_Rails.py",
-        "Rails",
-        ("rails.state.RailsState",),
-        "rails.",
-        group=JOBS_RAILS_COST,
-        reads=(CONTEST, PRICES),
-    ),
-    Page(
-        "pages/8_Cost.py",
+        COST,
         "Cost",
+        "cost.view.draw",
         (PRICES, "cost.state.CostState"),
-        "cost.",
-        group=JOBS_RAILS_COST,
-        reads=(CONTEST,),
+        label="Network",
+        prefix="cost.",
+        group=YOUR_JOB,
     ),
     Page(
-        "pages/15_Buying.py",
-        "What to buy",
+        COST,
+        "Per iteration",
+        "cost.view.draw_per_iteration",
+        (),
+        "iteration",
+        needs_graph=True,
+        reads=(PRICES, "cost.state.CostState", CONTEST),
+        compiled=True,
+    ),
+    Page(
+        COST,
+        "Which switch",
+        "buying.view.draw",
         ("buying.state.BuyingState",),
-        "buy.",
-        True,
-        JOBS_RAILS_COST,
+        "switch",
+        prefix="buy.",
+        needs_graph=True,
         reads=(PRICES,),
     ),
     Page(
-        "pages/18_Who_is_right.py",
-        "Who is right?",
-        ("claims.state.ArgumentState",),
-        "argument.",
-        group=RESULTS,
+        "pages/4_Trace.py",
+        "Your trace",
+        "recorded.view.draw",
+        ("recorded.state.RecordedState",),
+        prefix="recorded.",
+        group=YOUR_JOB,
     ),
     Page(
-        "pages/13_Studies.py",
-        "Studies",
-        ("studies.state.StudiesState",),
-        "study.",
-        group=RESULTS,
+        "pages/5_Rails.py",
+        "Rails",
+        "rails.view.draw",
+        ("rails.state.RailsState",),
+        prefix="rails.",
+        group=MORE,
+        reads=(CONTEST, PRICES),
     ),
     Page(
-        "pages/14_Runs.py",
-        "Runs",
-        ("library.state.RunsState", "answers.keeping.KeepState"),
-        "runs.",
-        group=RESULTS,
+        "pages/6_Sharing.py",
+        "Sharing",
+        "jobs.view.draw",
+        ("jobs.state.JobsState",),
+        prefix="jobs.",
+        group=MORE,
+        compiled=True,
     ),
     Page(
-        "pages/9_Gallery.py",
-        "Published results",
+        "pages/7_Plans.py",
+        "Plans",
+        "strategy.view.draw",
+        ("strategy.state.StrategyState",),
+        prefix="strategy.",
+        group=MORE,
+    ),
+    Page(
+        PAPERS,
+        "Papers",
+        "gallery.view.draw",
         ("gallery.state.GalleryState",),
-        "gallery.",
-        group=RESULTS,
+        label="Tables and figures",
+        prefix="gallery.",
+        group=EVIDENCE,
     ),
-    Page("pages/10_Learn.py", "Learn", ("learn.state.LearnState",), "learn.", group=LEARN),
-    Page("pages/16_Labs.py", "Labs", ("labs.state.LabsState",), "lab.", group=LEARN),
     Page(
-        "pages/11_Glossary.py",
+        PAPERS,
+        "Claims against each other",
+        "claims.view.draw",
+        ("claims.state.ArgumentState",),
+        "claims",
+        prefix="argument.",
+    ),
+    Page(
+        STUDIES,
+        "Studies",
+        "studies.view.draw",
+        ("studies.state.StudiesState",),
+        label="Ready and own studies",
+        prefix="study.",
+        group=EVIDENCE,
+    ),
+    Page(
+        STUDIES,
+        "Kept runs",
+        "library.view.draw",
+        ("library.state.RunsState", "answers.keeping.KeepState"),
+        "kept",
+        prefix="runs.",
+    ),
+    Page(
+        LEARN,
+        "Learn",
+        "learn.view.draw_tour",
+        ("learn.state.LearnState",),
+        label="Tour",
+        prefix="learn.",
+        group=LEARNING,
+    ),
+    Page(LEARN, "Labs", "labs.view.draw", ("labs.state.LabsState",), "labs", prefix="lab."),
+    Page(
+        LEARN,
         "Glossary",
+        "learn.view.draw_glossary",
         ("learn.state.GlossaryState",),
-        "glossary.",
-        group=LEARN,
+        "glossary",
+        prefix="glossary.",
     ),
     Page(
-        "pages/17_Present.py",
+        LEARN,
         "Present",
+        "present.view.draw",
         ("present.state.PresentState",),
-        "present.",
-        group=LEARN,
+        "present",
+        prefix="present.",
         listed=False,
     ),
 )
 
 
 def groups() -> dict[str, list[Page]]:
-    """Return the pages by their heading in the menu, in its order; Home has none."""
+    """Return the first views of the entries by their heading in the menu, in its order; Home has none."""
     grouped: dict[str, list[Page]] = {}
     for page in PAGES:
-        if page.listed:
+        if not page.view:
             grouped.setdefault(page.group, []).append(page)
     return grouped
 
@@ -202,11 +307,16 @@ def page_of(title: str) -> Page:
     return next(page for page in PAGES if page.title == title)
 
 
+def imported(name: str) -> Any:
+    """Return what a ``module.name`` within ``topox_ui`` stands for."""
+    module, _, inside = name.rpartition(".")
+    return getattr(import_module(f"topox_ui.{module}"), inside)
+
+
 def models(keys: Iterable[str] | None = None) -> Iterator[type[PageState]]:
     """Yield the models that keys of a link may belong to, and those in use; without keys those of all pages."""
     for page in PAGES:
         for name in page.states:
-            module, model = name.rsplit(".", 1)
             named = keys is None or any(key.startswith(page.prefix) for key in keys)
-            if named or not page.prefix or model in states():
-                yield getattr(import_module(f"topox_ui.{module}"), model)
+            if named or not page.prefix or name.rpartition(".")[2] in states():
+                yield imported(name)

@@ -69,11 +69,19 @@
     const term = termAt(event.target);
     if (term) { if (kept && term === owner) close(); else open(term, true); }
     else if (owner && !box.contains(event.target)) close();
-    // The glossary opens as from the menu, which keeps the session; elsewhere the link does.
+    // The glossary opens as from the menu, which keeps the session and its choices; elsewhere the link does.
     const ask = event.target instanceof Element ? event.target.closest("a.ask") : null;
     const plain = !(event.ctrlKey || event.metaKey || event.shiftKey);
-    const link = ask && plain && document.querySelector('[data-testid="stSidebar"] a[href*="Glossary"]');
-    if (link) { event.preventDefault(); link.click(); }
+    const learn = ask && plain && document.querySelector('[data-testid="stSidebar"] a[href^="Learn"]');
+    if (learn) {
+      event.preventDefault();
+      const address = new URL(learn.href);
+      const ofTour = [...address.searchParams.keys()].filter((key) => key.startsWith("learn."));
+      for (const key of ofTour) address.searchParams.delete(key);
+      address.searchParams.set("view", "glossary");
+      history.pushState({}, "", address);
+      window.dispatchEvent(new PopStateEvent("popstate"));
+    }
   });
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && owner) { close(); event.stopPropagation(); }

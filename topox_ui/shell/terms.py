@@ -17,7 +17,7 @@ _STOP = re.compile(r"[.,;:!?)]+(?![\w/])")
 _NOT_WITHIN = re.compile(r"<(/?)(a|button|code|style)\b", re.IGNORECASE)
 _SCRIPT = Path(__file__).with_name("terms.js")
 # Where the glossary lies, beside what a page is called.
-ASK = '<a class="ask" href="Glossary" aria-label="Glossary">?</a>'
+ASK = '<a class="ask" href="Learn?view=glossary" aria-label="Glossary">?</a>'
 
 
 @lru_cache(maxsize=4096)

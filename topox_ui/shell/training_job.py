@@ -24,7 +24,7 @@ def use_job(key: str, job: Job) -> None:
         "arrow_forward",
         _open,
         job,
-        help="Load this job: Schedule, Circuits, Compare, Topology, Strategy and Rails then show the same iteration.",
+        help="Load this job: Schedule, Compare, Plans and Rails then show the same iteration.",
     )
 
 
@@ -36,8 +36,8 @@ def _open(job: Job) -> None:
     if now is not None and now is not before:
         notify(
             "info",
-            f"{now.graph.name} is loaded: {plural(len(now.graph.tasks), 'task')}. Schedule, Circuits, Compare, Topology, "
-            "Strategy and Rails show it.",
+            f"{now.graph.name} is loaded: {plural(len(now.graph.tasks), 'task')}. Schedule, Compare, Plans "
+            "and Rails show it.",
         )
 
 
@@ -55,7 +55,7 @@ def job_links() -> None:
         )
         if job.shape.name in MODELS:
             page_link(
-                "Strategy",
+                "Plans",
                 "Other plans of this model",
                 icon=":material/arrow_forward:",
                 **_as_strategy(job),
@@ -63,7 +63,7 @@ def job_links() -> None:
 
 
 def _as_strategy(job: Job) -> dict[str, str]:
-    """Return the Strategy page's choices under which a job is one of the plans."""
+    """Return the choices of the page Plans under which a job is one of the plans."""
     machine, known = job.machine, MACHINES.get(job.machine.name, MACHINES["h100"])
     own = {
         "gpus": (machine.gpus_per_server, known.gpus_per_server),

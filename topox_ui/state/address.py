@@ -14,13 +14,21 @@ from topox_ui.state.notices import has_error, notify, notify_errors
 from topox_ui.state.page_state import PageState, agreeing
 from topox_ui.state.scenario import SOURCE, Scenario
 from topox_ui.state.session import Lasting, Passing
-from topox_ui.state.store import ADDRESS_DUE, CARRIED, link_query, state_of, states
+from topox_ui.state.store import (
+    ADDRESS_DUE,
+    CARRIED,
+    PLACE,
+    VIEW_KEY,
+    link_query,
+    state_of,
+    states,
+    view_query,
+)
 
 MAX_NAMED = 5
 ADDRESS = Lasting[dict[str, str]]("address")
 # The link that this session began with.
 CAME_BY = Passing[dict[str, str]]("came_by")
-_PAGE = Passing[str]("page")
 # What an address would open in place of the reader's own job: they are asked first.
 ASKED = Passing[Scenario]("asked")
 _AGREED = Passing[bool]("agreed")
@@ -28,7 +36,7 @@ _AGREED = Passing[bool]("agreed")
 Models = Callable[[Iterable[str]], Iterable[type[PageState]]]
 
 
-def restore(page: str, carried: Collection[str], models: Models) -> None:
+def restore(place: tuple[str, str], carried: Collection[str], models: Models) -> None:
     """Bring choices and address in step when a page begins.
 
     A cold link and the browser's Back win over what was there, a choice that was just made wins over
@@ -39,15 +47,24 @@ def restore(page: str, carried: Collection[str], models: Models) -> None:
 
     Parameters
     ----------
+    place
+        The script of the page, and the word of its view: no choice, but part of which page it is.
     carried
         The names of the models whose choices the address of the page carries.
     """
+    before = PLACE.get()
+    PLACE.set(place)
+    script, view = place
     query = st.query_params.to_dict()
+    if query.get(VIEW_KEY) == view:
+        del query[VIEW_KEY]
     CAME_BY.get_or(lambda: query)
     CARRIED.set(carried)
     _take_generated()
     agreed = _AGREED.pop()
-    moved = _PAGE.get() != page
+    moved = before != place
+    within = before is not None and before[0] == script
+    linked = within and (moved or query != (ADDRESS.get() or {}))
     outdated = moved and query in [link_query(of=menu) for menu in MENUS.get_or(list)]
     if ADDRESS_DUE.pop() or outdated:
         _write()
@@ -63,9 +80,10 @@ def restore(page: str, carried: Collection[str], models: Models) -> None:
                 _write()
         except NotYet:  # the link is read again when its graph is there
             AWAITED.set(None)
+    if linked:  # the browser has the address of a link from script to script only
+        st.query_params.from_dict(st.query_params.to_dict())
     menus = [] if moved else MENUS.get_or(list)
     MENUS.set([*menus, dict(states())][-20:])
-    _PAGE.set(page)
 
 
 def follow_address() -> None:
@@ -108,8 +126,9 @@ def _write() -> None:
     ASKED.pop()
     query = link_query()
     ADDRESS.set(query)
-    if st.query_params.to_dict() != query:
-        st.query_params.from_dict(query)
+    said = view_query() | query
+    if st.query_params.to_dict() != said:
+        st.query_params.from_dict(said)
 
 
 def read(query: dict[str, str], models: Iterable[type[PageState]]) -> bool:

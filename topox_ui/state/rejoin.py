@@ -9,7 +9,7 @@ import streamlit as st
 from topox_ui.runs.owner import all_tabs, connection
 from topox_ui.state.address import ADDRESS, CAME_BY
 from topox_ui.state.session import Passing, lasting, put_back
-from topox_ui.state.store import ADDRESS_DUE
+from topox_ui.state.store import ADDRESS_DUE, view_query
 
 # A reloaded page may be here before the server has noticed that the old one is gone: on a busy
 # machine seconds before, and whoever is refused has lost their files (one reload in some hundreds with 5 s
@@ -67,6 +67,6 @@ def rejoin(held: dict[str, object]) -> None:
     came_by = CAME_BY.get()
     if came_by and came_by != ADDRESS.get():
         ADDRESS.pop()
-        st.query_params.from_dict(came_by)
+        st.query_params.from_dict(view_query() | came_by)
     else:
         ADDRESS_DUE.set(True)

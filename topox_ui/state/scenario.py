@@ -1,4 +1,4 @@
-"""What is scheduled and under which what-ifs: one frozen model that Schedule, Circuits, Compare and Topology share."""
+"""What is scheduled and under which what-ifs: one frozen model that the views of Schedule and Compare share."""
 
 from __future__ import annotations
 

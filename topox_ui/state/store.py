@@ -15,6 +15,9 @@ _STATES = Lasting["dict[str, PageState]"]("page_states")
 ADDRESS_DUE = Passing[bool]("address_due")
 # The names of the models whose choices the address of the page in view carries.
 CARRIED = Passing[Collection[str]]("carried")
+# The page in view: the script of its entry, and the word of its view, which the first one has not.
+PLACE = Passing[tuple[str, str]]("place")
+VIEW_KEY = "view"
 
 
 def states() -> dict[str, PageState]:
@@ -58,3 +61,9 @@ def link_query(
         if name in names
         for key, text in state.to_query().items()
     }
+
+
+def view_query() -> dict[str, str]:
+    """Return what the address says of the view in view."""
+    _, word = PLACE.get() or ("", "")
+    return {VIEW_KEY: word} if word else {}

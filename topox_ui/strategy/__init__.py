@@ -1,1 +1,1 @@
-"""The parts of the page Strategy."""
+"""The parts of the page Plans."""

@@ -1,4 +1,4 @@
-"""The Strategy page's sidebar, and the strategy file a reader brings."""
+"""The sidebar of Plans, and the strategy file a reader brings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the Strategy page says of a strategy however it was found: its operators, their costs, its files."""
+"""What the page Plans says of a strategy however it was found: its operators, their costs, its files."""
 
 from __future__ import annotations
 
@@ -150,5 +150,5 @@ def take_strategy_away(
     offer_task_graph(
         "use_graph",
         lambda: (tasks(), cluster),
-        "Load it: Schedule, Circuits, Compare and Topology then show this iteration.",
+        "Load it: Schedule and Compare then show this iteration.",
     )

@@ -1,4 +1,4 @@
-"""The Strategy page, judged on a fabric: the strategy found for it, and strategies beside fabrics."""
+"""The page Plans, judged on a fabric: the strategy found for it, and strategies beside fabrics."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def fabric_view(search: FabricSearch, theme: Theme) -> None:
         search = replace(search, fabric=table.fabrics[-1])
     cluster = model.cluster
     kicker = (
-        f"Strategy · {model.graph.name} · {plural(cluster.servers, 'server')}, "
+        f"Plans · {model.graph.name} · {plural(cluster.servers, 'server')}, "
         f"{cluster.ports_per_server} × {cluster.port_gbps:g}G, {FABRICS[search.fabric]}, "
         f"delay {delay_label(cluster.reconfiguration_ms)}"
     )

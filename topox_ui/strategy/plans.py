@@ -86,7 +86,7 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
     shape = model.shape
     assert shape is not None
     gpus = plural(servers * machine.gpus_per_server, "GPU")
-    kicker = f"Strategy · {model.name} · {gpus} ({machine.title}), {machine.memory_gb:g} GB each"
+    kicker = f"Plans · {model.name} · {gpus} ({machine.title}), {machine.memory_gb:g} GB each"
     try:
         plans = _ranked(f"{model.name}|{machine}", shape, machine, servers, batch)
     except InputError as error:

@@ -1,4 +1,4 @@
-"""The Strategy page: how to split a model over servers, searched operator by operator."""
+"""The page Plans: how to split a model over servers, searched operator by operator."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def search_view(model: Model, request: Request, theme: Theme) -> None:
     """Draw the search: not begun, running, or its answer."""
     answer = run_owner().results(SEARCH).get(request.key)
     kicker = (
-        f"Strategy · {model.name} · {plural(request.servers, 'server')}, {request.ports} × {request.port_gbps:g}G, "
+        f"Plans · {model.name} · {plural(request.servers, 'server')}, {request.ports} × {request.port_gbps:g}G, "
         + ("one switch" if request.network == "switch" else "circuits fixed before the job")
     )
     if answer is None:

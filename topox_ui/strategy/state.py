@@ -1,4 +1,4 @@
-"""What can be chosen on the Strategy page."""
+"""What can be chosen on the page Plans."""
 
 from __future__ import annotations
 

@@ -38,17 +38,17 @@ from topox_ui.studies.choosing import View
 from topox_ui.studies.finding import point_words
 from topox_ui.studies.state import StudiesState
 
-MAX_OPENED = 4  # runs that the page Runs sets side by side
+MAX_OPENED = 4  # runs that the view Kept runs sets side by side
 DENSE = 6  # columns from which a narrow window has no room for numbers
 
 
 def _clicked(facts: Any) -> None:
-    """Open the runs of a mark, the first of what it says of itself, on the page Runs."""
+    """Open the runs of a mark, the first of what it says of itself, on the view Kept runs."""
     runs = facts[0] if isinstance(facts, list | tuple) and facts else None
     several = runs if isinstance(runs, list | tuple) else [runs]
     found = [str(int(run)) for run in several if isinstance(run, int | float)]
     if found:
-        leave_for("Runs", **{"runs.chosen": ",".join(found[:MAX_OPENED])})
+        leave_for("Kept runs", **{"runs.chosen": ",".join(found[:MAX_OPENED])})
 
 
 def map_picture(view: View) -> HeatMap:

@@ -1,1 +1,1 @@
-"""The parts of the page Topology."""
+"""The parts of the view Fixed circuits."""

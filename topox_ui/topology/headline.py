@@ -1,4 +1,4 @@
-"""The Topology page's finding: what an iteration takes on these circuits, its busiest link, how far data travels."""
+"""The finding of Fixed circuits: what an iteration takes on these circuits, its busiest link, how far data travels."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def topology_headline(loaded: Loaded, case: Case, laid: LaidTopology) -> None:
     result, busiest = laid.result, laid.busiest
     traffic = escape(loaded.title) if of_job else "one all-reduce"
     headline(
-        f"Topology · {traffic} · {cluster_words(case.cluster)}, TopologyFinder as {result.variant}",
+        f"Fixed circuits · {traffic} · {cluster_words(case.cluster)}, TopologyFinder as {result.variant}",
         _finding(laid, iteration_ms, planned_ms),
     )
     longest = result.longest_route

@@ -20,27 +20,29 @@ from topox_core.text.numbers import delay_label, percent, plural, short, size, t
 from topox_ui.answers.case import Case
 from topox_ui.runs.shared import once
 from topox_ui.shell.charts import chart, kpis, show_input_errors
-from topox_ui.shell.page import chart_title, escape, quiet
+from topox_ui.shell.page import headline, quiet
 from topox_ui.state.widgets import menu, pick, slide
 from topox_ui.topology.laying import degree_of
-from topox_ui.topology.state import COLLECTIVES, TopologyState
+from topox_ui.topology.state import COLLECTIVES, CollectiveState
 
 MEMBERS = (2, 4, 8, 16, 32, 64)
 MEGABYTES = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 MAX_PORTS, MAX_COLOURS = 16, 8
+KICKER = "One collective"
+NOT_SO = "This collective <b>does not run</b> like that. Change it, or the ports on the left."
 WAYS = {"together": "all ports together", "one_port": "one port per step", "split": "uneven split"}
 
 
 def inside_one_collective(case: Case, theme: Theme) -> None:
-    """Draw the section: choices, the times of all ways in numbers, and the ports of the one that is chosen."""
-    chart_title("Inside one collective", "circuits change between its steps while other ports send")
+    """Draw the finding, the choices, the times of all ways in numbers, and the ports of the one that is chosen."""
+    top = st.container()
     first, second, third, fourth = st.columns(4)
     kinds = {k: kind_words(k) for k in COLLECTIVES}
-    menu("Collective", TopologyState, "collective", kinds, at=first)
-    slide("Members", TopologyState, "members", MEMBERS, at=second)
+    menu("Collective", CollectiveState, "collective", kinds, at=first)
+    slide("Members", CollectiveState, "members", MEMBERS, at=second)
     slide(
         "Tensor",
-        TopologyState,
+        CollectiveState,
         "tensor_mb",
         MEGABYTES,
         words=lambda megabytes: size(1e6 * megabytes),
@@ -48,7 +50,7 @@ def inside_one_collective(case: Case, theme: Theme) -> None:
     )
     slide(
         "Delay",
-        TopologyState,
+        CollectiveState,
         "switch_ms",
         DELAYS_MS,
         value=_delay_ms(case),
@@ -56,16 +58,18 @@ def inside_one_collective(case: Case, theme: Theme) -> None:
         at=fourth,
         help="Of a change of a circuit; the cluster's own unless it is 0.",
     )
-    with show_input_errors(reset=None):
+    with top, show_input_errors(KICKER, NOT_SO, None):
         one = _collective(case)
     ways = {
         "together": one.together(),
         "one_port": one.one_port_a_step(),
         "split": once("uneven split", repr(one), one.split),
     }
+    with top:
+        _finding(one, ways)
     _times(one, ways)
-    pick("Ports", TopologyState, "collective_way", WAYS, label_visibility="collapsed")
-    chosen = TopologyState.now().collective_way
+    pick("Ports", CollectiveState, "collective_way", WAYS, label_visibility="collapsed")
+    chosen = CollectiveState.now().collective_way
     way = ways[chosen]
     chart(
         steps_on_ports(one, way, theme),
@@ -86,7 +90,7 @@ def inside_one_collective(case: Case, theme: Theme) -> None:
 
 def _collective(case: Case) -> OneCollective:
     """Return the collective of the page's state on the cluster's ports."""
-    now, cluster = TopologyState.now(), case.cluster
+    now, cluster = CollectiveState.now(), case.cluster
     return OneCollective(
         now.collective,
         PERMUTATIONS[now.collective],
@@ -100,15 +104,14 @@ def _collective(case: Case) -> OneCollective:
 
 def _delay_ms(case: Case) -> float:
     """Return the chosen delay; the cluster's own, or one that shows what switching costs."""
-    chosen = TopologyState.now().switch_ms
+    chosen = CollectiveState.now().switch_ms
     return chosen if chosen is not None else case.cluster.reconfiguration_ms or 1.0
 
 
-def _times(one: OneCollective, ways: dict[str, StepsOnPorts]) -> None:
-    """Write who wins, then the time of every way."""
+def _finding(one: OneCollective, ways: dict[str, StepsOnPorts]) -> None:
+    """Write who wins."""
     split_ms, rings_ms = ways["split"].makespan_ms, one.rings_ms
     other_ms = min(ways["together"].makespan_ms, ways["one_port"].makespan_ms)
-    at = f"{plural(one.ports, 'port')} each, {delay_label(one.delay_ms)} delay"
     if rings_ms is not None and rings_ms <= split_ms * (1 + 1e-9):
         words = f"Rings on all ports change no circuit and win: <b>{time(rings_ms)}</b>."
     elif split_ms < other_ms and not same_time(split_ms, other_ms):
@@ -116,7 +119,16 @@ def _times(one: OneCollective, ways: dict[str, StepsOnPorts]) -> None:
         words = f"Uneven parts hide set-ups: <b>{time(split_ms)}</b>, {less} % less than the better simple way."
     else:
         words = f"An uneven split gains nothing here, or less than {percent(EQUAL)}: <b>{time(other_ms)}</b>."
-    st.html(f'<p class="quiet">{words} {escape(at)}.</p>')
+    headline(
+        f"{KICKER} · {kind_words(one.kind)} of {plural(one.members, 'server')}, {plural(one.ports, 'port')} each, "
+        f"{delay_label(one.delay_ms)} delay",
+        words,
+    )
+
+
+def _times(one: OneCollective, ways: dict[str, StepsOnPorts]) -> None:
+    """Write the time of every way."""
+    split_ms, rings_ms = ways["split"].makespan_ms, one.rings_ms
     kpis(
         ("All ports together", time(ways["together"].makespan_ms), "every port changes at once"),
         ("One port per step", time(ways["one_port"].makespan_ms), "the others are set up"),

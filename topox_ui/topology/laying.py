@@ -1,4 +1,4 @@
-"""What the Topology page lays: its choices, the circuits that TopologyFinder finds for them, the hops on them."""
+"""What Fixed circuits lays: its choices, the circuits that TopologyFinder finds for them, the hops on them."""
 
 from __future__ import annotations
 
@@ -51,18 +51,23 @@ def degree_of(case: Case) -> int:
     return case.cluster.ports_per_server if chosen is None else chosen
 
 
+def degree_slider(case: Case) -> None:
+    """Draw the choice of the degree."""
+    slide(
+        "Degree",
+        TopologyState,
+        "degree",
+        DEGREES,
+        value=degree_of(case),
+        help="Circuits out of and into each server. The other pages use the cluster's ports per server, "
+        f"{case.cluster.ports_per_server}.",
+    )
+
+
 def controls(case: Case) -> None:
     """Draw the sidebar's choices."""
     with sidebar_part("What if"):
-        slide(
-            "Degree",
-            TopologyState,
-            "degree",
-            DEGREES,
-            value=degree_of(case),
-            help="Circuits out of and into each server. The other pages use the cluster's ports per server, "
-            f"{case.cluster.ports_per_server}.",
-        )
+        degree_slider(case)
         pick(
             "Circuits laid by",
             TopologyState,

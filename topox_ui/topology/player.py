@@ -1,4 +1,4 @@
-"""The Topology page: TopologyFinder step by step, on a circle of servers."""
+"""Fixed circuits: TopologyFinder step by step, on a circle of servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Topology page where the bytes or the task graph lay the circuits: what an iteration takes, and every circuit."""
+"""Fixed circuits where the bytes or the task graph lay the circuits: what an iteration takes, and every circuit."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def searched_topology(
     by, best = TopologyState.now().layout_by, answer.best
     words = "the task graph" if by == "graph" else "the bytes between servers"
     headline(
-        f"Topology · {escape(loaded.title)} · {cluster_words(case.cluster)}, circuits by {words}",
+        f"Fixed circuits · {escape(loaded.title)} · {cluster_words(case.cluster)}, circuits by {words}",
         f"Fixed circuits laid by {words} take <b>{time(best.time_ms)}</b>{_against(best.time_ms, topoopt_ms)}.",
     )
     ports = best.layout.servers * degree_of(case)

@@ -1,4 +1,4 @@
-"""What can be chosen on the Topology page beside the what-ifs; its algorithm is the one of the Compare page."""
+"""What can be chosen on the views Fixed circuits and One collective beside the what-ifs; the algorithm is the one of Compare."""
 
 from typing import Annotated, Literal
 
@@ -11,7 +11,7 @@ COLLECTIVES = ("all_to_all", "all_reduce", "all_gather", "reduce_scatter")
 
 
 class TopologyState(PageState):
-    """The degree, who lays circuits and for whose traffic, the step in view, two servers with drawn routes, one collective."""
+    """The degree, who lays circuits and for whose traffic, the step in view, two servers with drawn routes."""
 
     of_graph = True
 
@@ -21,6 +21,13 @@ class TopologyState(PageState):
     step: Index | None = None
     route_from: Index | None = None
     route_to: Index | None = None
+
+
+class CollectiveState(PageState):
+    """One collective: its kind and size, the delay of a change, and how its ports share the work."""
+
+    of_graph = True
+
     collective: Literal["all_to_all", "all_reduce", "all_gather", "reduce_scatter"] = "all_to_all"
     members: Annotated[int, Field(ge=2, le=64)] = 8
     tensor_mb: Annotated[float, Field(gt=0, le=1e6)] = 100.0

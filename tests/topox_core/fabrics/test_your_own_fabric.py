@@ -19,22 +19,22 @@ JOB = [str(ROOT / "sample_data" / f"race.{what}.json") for what in ("taskgraph",
 # Every page with the fabric chosen in the address, and the texts and tables of Compare.
 VISIT = """
 import json, sys
-from pathlib import Path
 from streamlit.testing.v1 import AppTest
 import topox_ui.answers.verdicts, topox_ui.buying.running, topox_ui.compare.map
+from topox_ui.shell.pages import PAGES
 
 # Work in the background would outlive the pages.
 for one in (topox_ui.answers.verdicts, topox_ui.buying.running, topox_ui.compare.map):
     one.AUTOMATIC = False
 seen, errors = "", {}
-for page in sorted(Path("pages").glob("*.py")):
+for page in PAGES[1:]:
     at = AppTest.from_file("app.py", default_timeout=300)
-    at.query_params.update({"sample": "race", "fabrics": sys.argv[1], "effort": "first"})
-    at.switch_page(str(page))
+    at.query_params.update(page.query | {"sample": "race", "fabrics": sys.argv[1], "effort": "first"})
+    at.switch_page(page.path)
     at.run()
     if at.exception:
-        errors[page.name] = [one.value for one in at.exception]
-    if "Compare" in page.name:
+        errors[page.title] = [one.value for one in at.exception]
+    if page.title == "Compare":
         seen = " ".join(one.value for one in (*at.markdown, *at.caption))
         seen += " ".join(one.value.to_csv() for one in at.dataframe)
 print(json.dumps({"seen": seen, "errors": errors}))

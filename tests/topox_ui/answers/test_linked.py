@@ -5,7 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from tests.topox_ui.conftest import SCHEDULE, address, bring, metric, the_error, unbroken, words
+from tests.topox_ui.conftest import (
+    SCHEDULE,
+    address,
+    bring,
+    metric,
+    the_error,
+    turn_to,
+    words,
+)
 from topox_core.errors import InputError
 from topox_core.fabrics.scheduled import schedule
 from topox_core.io.task_graph_file import dump_graph_json
@@ -42,7 +50,7 @@ def test_a_file_shows_its_number_without_a_solve_and_one_that_is_wrong_costs_a_l
     # On Home it brings its choices as well, and whoever brings it has said that it may open its job.
     at = bring(visit(way="files"), "up_graph", "mine.json", dump_graph_json(proved[0].graph))
     bring(at, linked.UPLOAD, "patience.link.json", good)
-    unbroken(at.switch_page(SCHEDULE).run())
+    turn_to(at, SCHEDULE)
     assert not at.error and address(at).items() >= LINK.items()
     assert metric(at, "Iteration time") == "14 ms" and "Proved optimal" in words(at)
     assert "this page has checked the schedule" in words(at)

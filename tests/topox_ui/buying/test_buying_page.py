@@ -1,4 +1,4 @@
-"""What to buy: the command's numbers on a page, the switches edited, a link, what is empty and what is wrong."""
+"""Which switch: the command's numbers on a page, the switches edited, a link, what is empty and what is wrong."""
 
 import json
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from topox_ui.buying import offers_table
 from topox_ui.buying.state import BuyingState
 from topox_ui.state import notices
 
-PAGE = "pages/15_Buying.py"
+PAGE = "Which switch"
 SMALL = {"sample": "blackboard", "buy.left_out": "plzt,sip,mems,lc,robotic"}
 
 

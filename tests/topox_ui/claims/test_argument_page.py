@@ -11,7 +11,7 @@ from topox_core.library.run_library import RunLibrary
 from topox_core.studies.point import run_cell
 from topox_core.studies.study_run import plan_of
 
-PAGE = "pages/18_Who_is_right.py"
+PAGE = "Claims against each other"
 
 
 def some_points() -> None:

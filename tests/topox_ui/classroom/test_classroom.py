@@ -5,7 +5,7 @@ from starlette.exceptions import HTTPException
 from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 
 from tests.labs_answered import LABS, at, solved
-from tests.topox_ui.conftest import unbroken, words
+from tests.topox_ui.conftest import turn_to, unbroken, words
 from topox_core.errors import InputError
 from topox_core.io.limits import MB
 from topox_core.labs.answers_file import dump_answers, load_answers
@@ -27,7 +27,7 @@ from topox_ui.runs.limits import ServerLimits
 from topox_ui.shell import page
 
 LAB = LABS["six-tasks"]
-LEARN, GLOSSARY, PRESENT = "pages/10_Learn.py", "pages/11_Glossary.py", "pages/17_Present.py"
+LEARN, GLOSSARY, PRESENT = "Learn", "Glossary", "Present"
 WORD = "abcdef"
 
 
@@ -75,16 +75,16 @@ def test_only_learn_labs_and_glossary_are_open_to_students(visit, student) -> No
     assert "words of the field" in words(page)
     links = {one.proto.label.strip("*") for one in page.sidebar.get("page_link")}
     assert {"Learn"} <= links <= set(access.OPEN_TO_STUDENTS)
-    for path in ("pages/1_Schedule.py", PRESENT):
+    for title in ("Schedule", PRESENT):
         page.query_params["sample"] = "moe"
-        assert "not part of the class" in words(unbroken(page.switch_page(path).run()))
+        assert "not part of the class" in words(turn_to(page, title))
         assert not page.get("plotly_chart") and WORD not in words(page)
 
 
 def test_a_link_loads_nothing_before_its_page_is_open(visit, student, monkeypatch) -> None:
     for loads in ("load", "open_source"):
         monkeypatch.setattr(f"topox_ui.state.address.{loads}", None)
-    joined(visit("pages/1_Schedule.py", sample="moe"))
+    joined(visit("Schedule", sample="moe"))
 
 
 def test_the_61st_waits_until_somebody_leaves_or_sleeps() -> None:

@@ -17,6 +17,7 @@ from tests.topox_ui.conftest import (
     press,
     spoken,
     the_error,
+    turn_to,
     unbroken,
     words,
 )
@@ -39,7 +40,7 @@ from topox_ui.answers.case import Case
 from topox_ui.answers.contest import Contest
 from topox_ui.answers.known_maps import sweep_of
 
-COMPARE = "pages/3_Compare.py"
+COMPARE, MAP = "Compare", "Where which wins"
 
 
 LISTED = Settings.of(engine="list", free=FREE)
@@ -56,7 +57,7 @@ def test_the_times_of_the_core_and_a_winner_that_schedule_shows_as_well(visit):
     assert times(at) == [spoken(run.iteration_ms) for run in runs.values()]
     best = spoken(runs["scheduled"].iteration_ms)
     assert f"Planned circuits are fastest: {best}," in words(at)
-    unbroken(at.switch_page(SCHEDULE).run())
+    turn_to(at, SCHEDULE)
     assert metric(at, "Iteration time") == best
 
 
@@ -105,7 +106,7 @@ def computed(at):
 def test_the_map_is_computed_beside_the_page_without_being_asked_for_and_for_all_sessions(
     visit, map_beside
 ):
-    at = computed(visit(COMPARE, sample="race", fabrics="static,provisioned"))
+    at = computed(visit(MAP, sample="race", fabrics="static,provisioned"))
     assert not at.error and not at.warning and "compute_map" not in buttons(at)
     # Who has no pointer chooses a point from a list, and the sliders go there as after a click.
     point = control(at, "map_point")
@@ -114,12 +115,12 @@ def test_the_map_is_computed_beside_the_page_without_being_asked_for_and_for_all
     unbroken(point.select(next(one for one in places if one.startswith("800G, 50 ms: "))).run())
     moved = (control(at, "port_gbps").value, control(at, "reconfiguration_ms").value)
     assert moved == (800.0, 50.0)
-    at = visit(COMPARE, sample="race", fabrics="static,provisioned")
+    at = visit(MAP, sample="race", fabrics="static,provisioned")
     assert not {"cancel_map", "compute_map"} & buttons(at) and chart(at, "map")
 
 
 def test_a_map_that_is_cancelled_keeps_its_points_and_goes_on_only_when_asked(visit, map_beside):
-    at = press(visit(COMPARE, sample="moe", fabrics="reactive,provisioned"), "cancel_map")
+    at = press(visit(MAP, sample="moe", fabrics="reactive,provisioned"), "cancel_map")
     assert "kept" in at.warning[0].value
     assert "cancel_map" not in buttons(at.run())
     assert "cancel_map" in buttons(press(at, "compute_map"))
@@ -182,7 +183,7 @@ def test_a_plan_of_the_map_that_is_better_is_what_every_page_shows(visit, monkey
     )
     at = visit(COMPARE, sample="race", fabrics="static,scheduled")
     assert times(at)[-1] == spoken(shorter_ms)
-    unbroken(at.switch_page(SCHEDULE).run())
+    turn_to(at, SCHEDULE)
     assert metric(at, "Iteration time") == spoken(shorter_ms)
 
 

@@ -20,7 +20,7 @@ from topox_core.economics.parts_file import dump_parts
 from topox_core.economics.price_sets import PRICE_SETS
 from topox_core.fabrics.verdict import Bracket, Verdict
 
-COST, COMPARE = "pages/8_Cost.py", "pages/3_Compare.py"
+COST, PER_ITERATION, COMPARE = "Cost", "Per iteration", "Compare"
 
 
 def totals(at) -> list[str]:
@@ -98,7 +98,8 @@ def test_a_parts_file_replaces_the_prices_and_a_bad_one_is_one_line_and_changes_
 
 
 def test_with_a_graph_it_says_what_a_dollar_buys_and_compare_takes_the_prices(visit):
-    at = visit(COST, sample="race")
+    at = visit(PER_ITERATION, sample="race")
+    assert "Most iterations per dollar" in words(at)
     assert chart(at, "worth")["data"] and "not for sale" in list(table(at, "Built as")["Built as"])
     at = visit(COMPARE, sample="race")
     assert "MixNet Table 4" in words(at) and "Same cost" in words(at)
@@ -113,7 +114,7 @@ def test_the_price_up_to_which_a_port_is_worth_it_stands_below_the_verdict(visit
     monkeypatch.setattr(
         "topox_ui.cost.headline.known_verdict", lambda _case: Verdict("list", brackets)
     )
-    at = visit(COST, sample="blackboard")
+    at = visit(PER_ITERATION, sample="blackboard")
     assert (
         "Without a delay, by the purchase price of the network alone, switching is the cheaper iteration "
         "up to $612 per port against the best fixed circuits found "
@@ -123,7 +124,7 @@ def test_the_price_up_to_which_a_port_is_worth_it_stands_below_the_verdict(visit
         {"ocs_port": {"price_usd": 600.0}, "nic": {"price_usd": 90.0}}
     )
     monkeypatch.setattr("topox_ui.cost.headline.cluster_catalogue", lambda: mine)
-    at = visit(COST, sample="blackboard")
+    at = visit(PER_ITERATION, sample="blackboard")
     assert "counted at $600 (assumed); assumed besides: 400G NIC $90." in words(at)
     monkeypatch.setattr("topox_ui.cost.headline.known_verdict", lambda _case: None)
-    assert "by the purchase price" not in words(visit(COST, sample="blackboard"))
+    assert "by the purchase price" not in words(visit(PER_ITERATION, sample="blackboard"))

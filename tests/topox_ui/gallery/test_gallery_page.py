@@ -27,7 +27,7 @@ from topox_core.papers.rows import Row, counts_of
 from topox_core.runs.stopping import never
 from topox_core.training.measurements import CALIBRATION_FILE
 
-GALLERY = "pages/9_Gallery.py"
+GALLERY = "Papers"
 TOY = {"gallery.card": "toy"}
 FACTOR = Choice("factor", "Factor", "Scales ours.", ((1, "one"), (2, "two")), 1)
 

@@ -1,4 +1,4 @@
-"""Jobs: samples, the draft's set-up, task graphs and own files; rounds side by side, the search, its bound, the study, links."""
+"""Sharing: samples, the draft's set-up, task graphs and own files; rounds side by side, the search, its bound, the study, links."""
 
 import threading
 import time
@@ -19,6 +19,7 @@ from tests.topox_ui.conftest import (
     metric,
     press,
     the_error,
+    turn_to,
     unbroken,
     ways_on,
     words,
@@ -35,7 +36,7 @@ from topox_ui.jobs.loading import changed
 from topox_ui.jobs.state import JobsState
 from topox_ui.runs.slots import SolverPlaces, solver_places
 
-JOBS = "pages/6_Jobs.py"
+JOBS = "Sharing"
 NO_TURNS, DRAFT = "No time division", "Hill climbing"
 
 
@@ -107,8 +108,8 @@ def test_faster_ports_shorten_the_round_reset_brings_the_file_s_back_and_no_visi
     at = page()
     slow = seconds(at)
     assert seconds(choose(at, jobs_port_gbps=200.0)) < slow
-    at.switch_page("app.py").run()
-    at.switch_page(JOBS).run()
+    turn_to(at, "Home")
+    turn_to(at, JOBS)
     assert control(at, "jobs_port_gbps").value == 200.0 and seconds(at) < slow
     assert seconds(press(at, "jobs_reset_sidebar")) == slow
 

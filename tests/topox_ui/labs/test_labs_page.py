@@ -8,7 +8,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests.conftest import long_after
 from tests.labs_answered import LABS as READY, answered, right
-from tests.topox_ui.conftest import Visit, address, bring, buttons, press, words
+from tests.topox_ui.conftest import Visit, address, bring, buttons, press, turn_to, words
 from tests.topox_ui.shell.test_foreign_text import elements
 from topox_core.labs.answers_file import dump_answers, load_answers
 from topox_core.labs.generators.generator import seed_of
@@ -17,9 +17,8 @@ from topox_core.labs.keys import key_of
 from topox_core.labs.lab import Lab
 from topox_core.labs.student import revealed_at
 from topox_ui.labs import kept
-from topox_ui.shell.pages import page_of
 
-LABS = "pages/16_Labs.py"
+LABS = "Labs"
 SIX = READY["six-tasks"]
 SCREENS = [(lab.id, k) for lab in READY.values() for k in range(1, len(lab.screens) + 1)]
 SCREENS.sort(key=("six-tasks", 4).__ne__)
@@ -255,7 +254,7 @@ def test_after_its_reveal_an_instance_opens_on_the_schedule_page(visit) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("name", "page"), [("windows", "Rails"), ("time-division", "Jobs"), ("price-tag", "Cost")]
+    ("name", "page"), [("windows", "Rails"), ("time-division", "Sharing"), ("price-tag", "Cost")]
 )
 def test_after_its_last_key_a_lab_leads_to_the_page_that_goes_on(
     visit, name: str, page: str
@@ -269,7 +268,7 @@ def test_after_its_last_key_a_lab_leads_to_the_page_that_goes_on(
     assert links(before) == [], "its page would say what is still asked"
     (link,) = links(at_screen(visit, lab, last, seed, done=last))
     query = dict(parse_qsl(link.query_string))
-    there = visit(page_of(page).path, **query)
+    there = visit(page, **query)
     assert not there.warning and not there.error
     if name == "price-tag":
         saving = float(key_of(lab, lab.question("P1"), seed))
@@ -292,7 +291,7 @@ def test_a_lecturer_s_file_is_a_lab_like_the_others(visit) -> None:
     field(at, "text_input", "P1").set_value("12").run()
     press(press(at, "lab_lock"), "lab_next")
     assert len(at.get("plotly_chart")) == 1 and "You said 12 ms" in words(at)
-    at.switch_page("pages/10_Learn.py").run()
-    at.switch_page(LABS).run()
+    turn_to(at, "Learn")
+    turn_to(at, LABS)
     assert address(at)["lab.id"] == "my-own"
     assert not at.error, "a loaded lab is there until the tab is left"

@@ -7,7 +7,7 @@ from tests.topox_ui.conftest import address, control, press, words
 from topox_core.labs.tour import screen
 from topox_core.text.glossary import entry_of, glossary
 
-LEARN, GLOSSARY = "pages/10_Learn.py", "pages/11_Glossary.py"
+LEARN, GLOSSARY = "Learn", "Glossary"
 
 
 def test_a_link_opens_a_screen_with_its_slider_and_the_line_follows(visit) -> None:

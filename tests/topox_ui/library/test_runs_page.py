@@ -1,4 +1,4 @@
-"""Runs: what is kept on Schedule and Compare is listed, set side by side, opened as it was, deleted and put back."""
+"""Kept runs: what is kept on Schedule and Compare is listed, set side by side, opened as it was, deleted and put back."""
 
 import json
 import os
@@ -19,6 +19,7 @@ from tests.topox_ui.conftest import (
     press,
     table,
     the_error,
+    turn_to,
     unbroken,
     ways_on,
     words,
@@ -31,7 +32,7 @@ from topox_core.workloads.samples import load_sample
 from topox_ui.library.executions import execution_of
 from topox_ui.library.finding import finding
 
-COMPARE, RUNS = "pages/3_Compare.py", "pages/14_Runs.py"
+COMPARE, RUNS = "Compare", "Kept runs"
 
 
 def library() -> RunLibrary:
@@ -139,11 +140,11 @@ def test_a_kept_proof_opens_with_its_result_and_not_with_another(keep, page) -> 
 @pytest.mark.long
 def test_own_files_are_opened_from_the_library_with_their_what_ifs(visit, page) -> None:
     graph, cluster = load_sample("race")
-    at = visit("app.py", way="files")
+    at = visit("Home", way="files")
     mine = dump_graph_json(replace(graph, name="mine"))
     bring(at, "up_graph", "mine.taskgraph.json", mine)
     bring(at, "up_cluster", "mine.cluster.json", dump_cluster(cluster))
-    unbroken(at.switch_page(SCHEDULE).run())
+    turn_to(at, SCHEDULE)
     press(choose(at, port_gbps=100.0), "keep_run")
     record = library().get(1).record
     assert record.link == "port_gbps=100"
@@ -186,7 +187,7 @@ def test_every_solve_is_kept_where_the_reader_wants_that(visit) -> None:
     at = choose(visit(RUNS), keep_every_solve=True)
     assert "keep" not in " ".join(address(at))
     at.query_params["sample"] = "race"
-    unbroken(at.switch_page(SCHEDULE).run())
+    turn_to(at, SCHEDULE)
     assert library().count() == 1
     choose(at, reconfiguration_ms=5.0).run()
     assert library().count() == 2

@@ -14,7 +14,7 @@ from topox_core.labs.presentation import slides
 from topox_core.labs.statistics import lab_statistics, statistics_csv
 from topox_core.labs.student import begin, lock
 
-PRESENT = "pages/17_Present.py"
+PRESENT = "Present"
 LAB = LABS["six-tasks"]
 
 

@@ -8,6 +8,7 @@ from tests.topox_ui.conftest import (
     metric,
     press,
     the_error,
+    turn_to,
     unbroken,
     words,
 )
@@ -17,7 +18,7 @@ from topox_core.rails.presets import PRESETS
 from topox_core.text.numbers import percent
 from topox_ui.rails.state import RailsState
 
-RAILS = "pages/7_Rails.py"
+RAILS = "Rails"
 JOB = PRESETS["llama3-8b-perlmutter"]
 
 
@@ -72,8 +73,8 @@ def test_a_link_restores_every_choice_for_all_pages_and_names_what_it_cannot_rea
     link = {"delay_ms": "50", "link_up_ms": "100", "control": "on_demand", "limit": "1"}
     at = page(**link, see="control", colour="red")
     assert "colour=red" in at.warning[0].value
-    at.switch_page("app.py").run()
-    unbroken(at.switch_page(RAILS).run())
+    turn_to(at, "Home")
+    turn_to(at, RAILS)
     assert "A 50 ms switch with a link start-up of 100 ms" in words(at)
     assert address(at) == {f"rails.{key}": value for key, value in link.items()} | {
         "rails.see": "control"
@@ -137,5 +138,5 @@ def test_the_iteration_is_what_the_other_pages_show(page):
     at = press(page(), "use_rail")
     loaded = at.session_state["loaded"]
     assert loaded.cluster.servers == JOB.servers and loaded.cluster.reconfiguration_ms == 25
-    at.switch_page("pages/1_Schedule.py").run()
+    turn_to(at, "Schedule")
     assert not at.exception and not at.error

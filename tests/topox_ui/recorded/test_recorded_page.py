@@ -1,4 +1,4 @@
-"""A recorded run: files in, the finding, the same step at any speed, labels, checks, and the ways on."""
+"""Your trace: files in, the finding, the same step at any speed, labels, checks, and the ways on."""
 
 import gzip
 import json
@@ -27,6 +27,7 @@ from tests.topox_ui.conftest import (
     metric,
     spoken,
     the_error,
+    turn_to,
     unbroken,
     words,
 )
@@ -40,7 +41,7 @@ from topox_core.traces.run_graph import at_speed, replay_ms
 from topox_ui.recorded.files import SCRIPT
 from topox_ui.recorded.reading import EXAMPLE, read_files, read_within_limits
 
-PAGE = "pages/12_Recorded.py"
+PAGE = "Your trace"
 EXAMPLE_FILES = {
     EXAMPLE.format(rank): (SAMPLE_FOLDER / EXAMPLE.format(rank)).read_bytes() for rank in range(4)
 }
@@ -101,8 +102,8 @@ def test_several_files_at_once_are_one_run_and_a_bad_one_costs_a_line(page):
     before = metric(at, "Recorded step")
     at = bring(at, {"also.json": b"[1, 2", "run_rank1.json": FOUR_RANKS["run_rank1.json"]})
     assert "twice: 1" in words(at) and len(at.error) == 2
-    at.switch_page("app.py").run()
-    unbroken(at.switch_page(PAGE).run())
+    turn_to(at, "Home")
+    turn_to(at, PAGE)
     assert metric(at, "Recorded step") == before, "kept for the session"
     assert "Bring a recording of your own job" in words(press(at, "Read another run"))
 

@@ -51,10 +51,10 @@ def test_a_link_gets_no_more_time_and_no_more_tasks_than_the_server_gives(
     owner_sets, visit
 ) -> None:
     owner_sets(LONGEST_S="10", MOST_TASKS="100")
-    at = visit("pages/1_Schedule.py", sample="blackboard", time_limit_s="1e9", race_s="300")
+    at = visit("Schedule", sample="blackboard", time_limit_s="1e9", race_s="300")
     assert at.warning[0].value.startswith("Ignored in the link: time_limit_s=1e9")
     assert not {"time_limit_s", "race_s"} & address(at).keys()
-    at = visit("app.py", workload="moe", **{"set.layers": "40"})
+    at = visit("Home", workload="moe", **{"set.layers": "40"})
     assert "more than 100 tasks" in the_error(at)
     assert Scenario().settings().time_limit_s == 10.0
     with pytest.raises(InputError, match="at most 10"):

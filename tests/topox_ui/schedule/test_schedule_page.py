@@ -13,6 +13,7 @@ from tests.topox_ui.conftest import (
     metric,
     press,
     the_error,
+    turn_to,
     unbroken,
     words,
 )
@@ -101,8 +102,8 @@ def test_a_proof_replaces_the_list_schedule_on_every_page(visit):
     press(at, "prove")
     wait_until(lambda: "Proved optimal" in words(at), at.run)
     assert metric(at, "Iteration time") == "14 ms"
-    at.switch_page(CIRCUITS).run()
-    at.switch_page(SCHEDULE).run()
+    turn_to(at, CIRCUITS)
+    turn_to(at, SCHEDULE)
     assert "Proved optimal" in words(at)
 
 

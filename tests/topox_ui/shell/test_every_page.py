@@ -14,7 +14,7 @@ from topox_ui.state.loading import FIRST_SAMPLE
 NAMES = [page.title for page in PAGES]
 OF_A_JOB = [page for page in PAGES if page.needs_graph]
 # What a page shows only when it has been given something.
-GIVEN = {"A recorded run": {"recorded.example": "yes"}}
+GIVEN = {"Your trace": {"recorded.example": "yes"}}
 # What these show stands in a table beside them.
 TABLE_BESIDE = {"overview", "worth", "tour_switch", "placements"}
 
@@ -38,7 +38,7 @@ def test_every_page_opens_on_a_sample_and_its_charts_have_words_and_tables(
     known = Asked()
     monkeypatch.setattr("topox_ui.state.store._STATES.get_or", lambda _make: known)
     link = {"sample": "blackboard", **GIVEN.get(page.title, {})}
-    at = visit(page.path, **link, **{f"{page.prefix}nonsense": "1"})
+    at = visit(page.title, **link, **{f"{page.prefix}nonsense": "1"})
     assert [one.value for one in at.warning] == [f"Ignored in the link: {page.prefix}nonsense=1"]
     # What is drawn of work in the background gives way to what came of it.
     wait_until(lambda: not any(one.label == "Cancel" for one in at.button), at.run)
@@ -57,7 +57,7 @@ def test_every_page_opens_on_a_sample_and_its_charts_have_words_and_tables(
 @pytest.mark.parametrize("page", OF_A_JOB, ids=[page.title for page in OF_A_JOB])
 def test_a_page_without_a_job_opens_a_sample_and_says_so(visit, monkeypatch, page):
     monkeypatch.setattr("topox_ui.state.loading.FIRST_SAMPLE", "blackboard")
-    at = visit(page.path)
+    at = visit(page.title)
     assert not at.error and "This is a sample: no job was chosen." in words(at)
     assert address(at) == {}, "a reload begins here before it finds own files again"
 

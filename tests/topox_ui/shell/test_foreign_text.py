@@ -10,12 +10,12 @@ import pytest
 from msgspec import structs
 
 from tests.real_inputs import ROOT
-from tests.topox_ui.conftest import bring
+from tests.topox_ui.conftest import bring, turn_to
 from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.task_graph_json import dump_graph_json
 from topox_core.text.foreign import JOINER, escape_untrusted
 from topox_core.workloads.samples import load_sample
-from topox_ui.shell.pages import PAGES
+from topox_ui.shell.pages import PAGES, page_of
 from topox_ui.shell.terms import ASK, explanations
 
 EVIL = "evil.example"
@@ -148,12 +148,12 @@ def test_no_page_draws_a_name_of_a_file_as_more_than_text_or_shows_it_to_another
     """Results are shared between sessions whose files say the same; names are each session's own."""
     at = with_job(visit(way="files"), *named(HOSTILE, ids=HOSTILE.replace(" ", "")))
     for page in PAGES[1:]:
-        at.switch_page(page.path).run()
+        turn_to(at, page.title)
         assert not at.exception and not live(at), page.title
     for name, other in (("first-plan", "second-plan"), ("second-plan", "first-plan")):
         at = with_job(visit(way="files"), *named(name))
-        for page in (*PAGES[1:5], PAGES[7]):
-            at.switch_page(page.path).run()
+        for page in (*PAGES[1:5], page_of("Sharing")):
+            turn_to(at, page.title)
             assert not {other, EVIL} & set(re.findall(rf"{other}|{EVIL}", seen(at))), page.title
 
 
@@ -161,7 +161,7 @@ def test_no_page_draws_a_name_of_a_file_as_more_than_text_or_shows_it_to_another
 @pytest.mark.long
 def test_no_page_draws_what_a_link_says_as_markdown_or_html(visit, page):
     own = {f"{page.prefix}{key}": HOSTILE for key in ("source", "model", "stage", "ring")}
-    at = visit(page.path, **{"sample": HOSTILE, "set.servers": HOSTILE, HOSTILE: HOSTILE, **own})
+    at = visit(page.title, **{"sample": HOSTILE, "set.servers": HOSTILE, HOSTILE: HOSTILE, **own})
     assert not live(at)
 
 

@@ -39,12 +39,12 @@ def test_a_small_graph_of_your_own_is_scheduled_without_the_compiler(visit):
 
 @pytest.mark.parametrize("page", NEEDS, ids=[page.title for page in NEEDS])
 def test_what_needs_kernels_says_so_and_waits(visit, page):
-    at = visit(page.path, sample="blackboard")
+    at = visit(page.title, sample="blackboard")
     assert "kernels are being compiled" in words(at) and not charts(at)
 
 
 def test_the_tour_can_be_read_meanwhile(visit):
-    at = visit("pages/10_Learn.py")
+    at = visit("Learn")
     assert "the page shows it as soon as they are there" in words(at) and "Six screens" in words(at)
     assert not charts(at) and not at.error
 

@@ -4,11 +4,11 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from tests.topox_ui.conftest import address, press, spoken, the_error, words
+from tests.topox_ui.conftest import address, press, spoken, the_error, turn_to, words
 from topox_core.rails.presets import PRESETS
 from topox_core.training.iteration import iteration
 
-RAILS, STRATEGY, HOME = "pages/7_Rails.py", "pages/5_Strategy.py", "app.py"
+RAILS, STRATEGY, HOME = "Rails", "Plans", "Home"
 
 
 def test_what_a_link_to_a_page_asks_for_wins_over_what_was_chosen_there_before(visit):
@@ -22,7 +22,7 @@ def test_what_a_link_to_a_page_asks_for_wins_over_what_was_chosen_there_before(v
 def test_a_preset_of_rails_is_the_job_of_all_pages(visit):
     at = press(visit(RAILS, **{"rails.source": "mixtral-8x7b"}), "use_job")
     assert not at.error and address(at)["workload"] == "mixtral-8x7b"
-    at.switch_page(HOME).run()
+    turn_to(at, HOME)
     assert spoken(iteration(PRESETS["mixtral-8x7b"]).total_ms) in words(at)
 
 

@@ -13,12 +13,12 @@ NEEDED = {
     "Schedule": "makespan bound gap status binds port-load critical-path port delay dark change engine checker rounding slot",
     "Circuits": "circuit port change switch-size",
     "Compare": "static-graph reactive provisioned scheduled fat-tree equal-cost forwarding tax crossover dark",
-    "Topology": "degree ring stride mutable matching topologyfinder forwarding tax all-reduce static",
-    "Strategy": "dp fsdp pp tp ep microbatch",
-    "Jobs": "tdm round hill-climbing pod all-reduce all-to-all",
+    "Fixed circuits": "degree ring stride mutable matching topologyfinder forwarding tax all-reduce static",
+    "Plans": "dp fsdp pp tp ep microbatch",
+    "Sharing": "tdm round hill-climbing pod all-reduce all-to-all",
     "Rails": "rail window cdf delay provisioned reactive fsdp pp microbatch 1f1b gather-scatter",
     "Cost": "transceiver patch-panel ocs fat-tree rail tornado switch-size",
-    "Published results": "tax all-to-all topologyfinder fat-tree all-reduce",
+    "Papers": "tax all-to-all topologyfinder fat-tree all-reduce",
 }
 
 
@@ -39,7 +39,7 @@ def test_a_page_explains_the_words_it_needs_most(visit, page: str) -> None:
     # fastest on a third.
     sample = {"Schedule": "fsdp", "Compare": "llama3-8b"}.get(page, "moe")
     query = {"sample": sample} if page_of(page).needs_graph else {}
-    sent = explained(visit(page_of(page).path, **query))
+    sent = explained(visit(page, **query))
     missing = [
         name
         for name in NEEDED[page].split()

@@ -12,70 +12,73 @@ from tests.topox_ui.conftest import (
     buttons,
     choose,
     control,
+    follow,
     press,
+    turn_to,
     unbroken,
     words,
 )
 from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.papers.catalogue import CARDS
 from topox_core.workloads.samples import load_sample
+from topox_ui.shell.pages import page_of
 
-JOBS, STRATEGY, TOPOLOGY = "pages/6_Jobs.py", "pages/5_Strategy.py", "pages/4_Topology.py"
-COMPARE, COST = "pages/3_Compare.py", "pages/8_Cost.py"
+SHARING, PLANS, FIXED = "Sharing", "Plans", "Fixed circuits"
+COMPARE = "Compare"
 JOB = {"sample": "blackboard", "port_gbps": "40", "large": "yes"}
 # What counts on each page beside the job, in a session that has chosen something on every page.
 PRICES, CONTEST = {"cost.prices": "mixnet"}, {"fabrics": "static,scheduled", "variant": "released"}
 OF_PAGE = {
     "Home": PRICES,
-    "Schedule": {"from_ms": "1", "race_s": "30"} | PRICES,
+    "Schedule": {"from_ms": "1"} | PRICES,
+    "Proof": {"race_s": "30"},
     "Circuits": {"slot": "1"},
     "Compare": {"lanes_from_ms": "1", "gated": "yes"} | CONTEST | PRICES,
-    "Topology": {"degree": "2"} | CONTEST | PRICES,
-    "Strategy": {"strategy.seed": "7", "strategy.budget": "300"},
-    "A recorded run": {"recorded.example": "yes", "recorded.delay_ms": "5"},
-    "Jobs": {"jobs.source": "generator", "jobs.seed": "5"},
+    "Where which wins": {"across": "degree"} | CONTEST | PRICES,
+    "Fixed circuits": {"degree": "2"} | CONTEST | PRICES,
+    "One collective": {"degree": "2", "members": "16"},
+    "Plans": {"strategy.seed": "7", "strategy.budget": "300"},
+    "Your trace": {"recorded.example": "yes", "recorded.delay_ms": "5"},
+    "Sharing": {"jobs.source": "generator", "jobs.seed": "5"},
     "Rails": {"rails.source": "toy", "rails.delay_ms": "50"} | CONTEST | PRICES,
-    "Cost": {"cost.pue": "2"} | CONTEST | PRICES,
-    "What to buy": {"buy.by": "time"} | PRICES,
-    "Who is right?": {"argument.network": "4x400"},
+    "Cost": {"cost.pue": "2"} | PRICES,
+    "Per iteration": {"cost.pue": "2"} | CONTEST | PRICES,
+    "Which switch": {"buy.by": "time"} | PRICES,
+    "Claims against each other": {"argument.network": "4x400"},
     "Studies": {},
-    "Runs": {"runs.kind": "schedule"},
-    "Published results": {"gallery.card": next(iter(CARDS))},
+    "Kept runs": {"runs.kind": "schedule"},
+    "Papers": {"gallery.card": next(iter(CARDS))},
     "Learn": {"learn.short": "yes", "learn.step": "3"},
     "Labs": {"lab.id": "windows", "lab.seed": "5"},
     "Glossary": {},
 }
 
 
-def follow(at, page: str, **query: str):
-    """Open a page in the same session at an address, as a menu link or the browser's Back does."""
-    at.switch_page(page)
-    at.query_params.clear()
-    for key, text in query.items():
-        at.query_params[key] = text
-    return unbroken(at.run())
-
-
 def test_back_undoes_a_choice_even_to_an_address_that_says_nothing(visit):
-    at = choose(visit(STRATEGY), strategy_budget=300)
+    at = choose(visit(PLANS), strategy_budget=300)
     assert address(at) == {"strategy.budget": "300"}
-    follow(at, STRATEGY)
+    follow(at, PLANS)
     assert control(at, "strategy_budget").value == 1_000 and address(at) == {}
-    follow(at, STRATEGY, **{"strategy.budget": "300"})
+    follow(at, PLANS, **{"strategy.budget": "300"})
     assert control(at, "strategy_budget").value == 300
-    at = visit("app.py", sample="blackboard")
-    assert follow(at, "app.py").session_state["loaded"].title == "blackboard", "kept"
+    at = visit("Home", sample="blackboard")
+    assert follow(at, "Home").session_state["loaded"].title == "blackboard", "kept"
 
 
 def test_a_menu_link_drawn_before_the_last_choice_does_not_undo_it(visit):
-    at = visit(TOPOLOGY, sample="blackboard")
+    at = visit(FIXED, sample="blackboard")
     drawn = {"variant": "released", **address(at)}
-    follow(at, TOPOLOGY, **drawn)
+    follow(at, FIXED, **drawn)
     choose(at, degree=2)
     choose(at, variant="published")
     follow(at, COMPARE, **drawn)
     assert address(at) == {"sample": "blackboard"}
-    assert control(follow(at, TOPOLOGY, sample="blackboard", degree="2"), "degree").value == 2
+    assert control(follow(at, FIXED, sample="blackboard", degree="2"), "degree").value == 2
+
+
+def said_by(link) -> dict[str, str]:
+    """What the address of a link says."""
+    return {key: text for key, (text,) in parse_qs(link.proto.query_string).items()}
 
 
 def test_a_link_carries_the_job_and_what_counts_on_its_page_and_says_where_it_opens(
@@ -86,9 +89,16 @@ def test_a_link_carries_the_job_and_what_counts_on_its_page_and_says_where_it_op
     assert [one.value for one in at.warning] == []
     of_page = {title: JOB | own for title, own in OF_PAGE.items()}
     for one in at.sidebar.get("page_link"):
-        given = {key: text for key, (text,) in parse_qs(one.proto.query_string).items()}
         title = one.proto.label.strip("*")
-        assert given == of_page.get(title, of_page["Home"]), title
+        assert said_by(one) == of_page.get(title, of_page["Home"]), title
+    for title in ("Schedule", "Compare", "Cost", "Papers", "Studies", "Learn"):
+        views = {one.label or one.title: one for one in page_of(title).views}
+        row = [one for one in turn_to(at, title).main.get("page_link") if one.proto.label in views]
+        assert row
+        for one in row:
+            view = views[one.proto.label]
+            assert said_by(one) == of_page[view.title] | view.query, view.title
+    turn_to(at, SCHEDULE)
     for host, only_here in (("127.0.0.1:8501", True), ("topox.example.org", False)):
         monkeypatch.setattr(type(st.context), "url", f"http://{host}/Schedule?a=b")
         base, _, query = unbroken(at.run()).code[0].value.partition("?")
@@ -99,13 +109,13 @@ def test_a_link_carries_the_job_and_what_counts_on_its_page_and_says_where_it_op
 
 
 def test_choices_of_other_pages_stay_until_their_graph_is_replaced(visit):
-    at = visit(TOPOLOGY, sample="blackboard", degree="2", **{"strategy.budget": "300"})
+    at = visit(FIXED, sample="blackboard", degree="2", **{"strategy.budget": "300"})
     known = at.session_state["page_states"]
     assert address(follow(at, SCHEDULE, sample="blackboard")) == {"sample": "blackboard"}
     assert (known["TopologyState"].degree, known["StrategyState"].budget) == (2, 300)
     follow(at, SCHEDULE, sample="patience")
     assert (known["TopologyState"].degree, known["StrategyState"].budget) == (None, 300)
-    follow(at, JOBS, sample="patience")
+    follow(at, SHARING, sample="patience")
     for source in ("graphs", "sample"):
         choose(at, jobs_source=source)
         assert address(at).get("jobs.source", "sample") == source
@@ -126,7 +136,7 @@ def is_own(at) -> bool:
 
 
 def test_an_address_of_another_job_asks_and_keeping_the_own_one_costs_no_choice(own):
-    other = {"sample": "patience", "port_gbps": "400", "race_s": "30"}
+    other = {"sample": "patience", "port_gbps": "400", "from_ms": "1"}
     for keep in (lambda: press(own, "keep_own"), lambda: follow(own, COMPARE)):
         follow(own, SCHEDULE, **other)
         asked = "This address is of Patience (sample). You have blackboard open."
@@ -151,5 +161,5 @@ def test_whoever_says_yes_or_clicks_on_a_sample_has_it_and_samples_do_not_ask(ow
 
 
 def test_a_card_of_a_sample_is_an_answer_and_is_not_asked_about(own):
-    press(choose(follow(own, "app.py"), way="samples"), "open_patience")
+    press(choose(follow(own, "Home"), way="samples"), "open_patience")
     assert own.session_state["loaded"].title == "patience" and "open_other" not in buttons(own)

@@ -1,4 +1,4 @@
-"""Strategy: a search beside the page, plans of a transformer, files in and out, and the graph for the other pages."""
+"""Plans: a search beside the page, plans of a transformer, files in and out, and the graph for the other pages."""
 
 from dataclasses import replace
 
@@ -15,6 +15,7 @@ from tests.topox_ui.conftest import (
     spoken,
     table,
     the_error,
+    turn_to,
     unbroken,
     words,
 )
@@ -32,7 +33,7 @@ from topox_core.training.graph import task_graph
 from topox_core.training.machine import MACHINES
 from topox_core.training.shape import SHAPES
 
-STRATEGY = "pages/5_Strategy.py"
+STRATEGY = "Plans"
 
 
 @pytest.fixture
@@ -75,8 +76,8 @@ def test_a_search_ends_with_what_the_core_finds_and_its_answer_is_kept(page):
     shown = table(at, "first server").set_index("operator")["partitions"].to_dict()
     assert shown == {p.operator: p.partitions for p in found.strategy.placements}
     assert not has_answer(choose(at, strategy_budget=300))
-    at.switch_page("app.py").run()
-    unbroken(at.switch_page(STRATEGY).run())
+    turn_to(at, "Home")
+    turn_to(at, STRATEGY)
     assert control(at, "strategy_model").value == "bert-16"
     assert has_answer(choose(at, strategy_budget=100))
 
@@ -109,8 +110,8 @@ def test_a_good_strategy_file_leaves_nothing_to_choose(page):
     assert not searched(at).error
     assert any(m.delta == "nothing left to choose" for m in at.metric)
     # On another page the box is empty, as after a reload; the file is kept until it is left out.
-    at.switch_page("pages/10_Learn.py").run()
-    at.switch_page(STRATEGY).run()
+    turn_to(at, "Learn")
+    turn_to(at, STRATEGY)
     assert at.session_state["strategy_file"][1] == "mine.strategy.json"
     assert "strategy_file" not in press(at, "drop_strategy").session_state
 
@@ -119,7 +120,7 @@ def test_a_good_strategy_file_leaves_nothing_to_choose(page):
 def test_the_graph_of_a_strategy_is_what_the_other_pages_show(page):
     at = press(searched(page()), "use_graph")
     assert "is loaded" in at.info[0].value
-    unbroken(at.switch_page("pages/3_Compare.py").run())
+    turn_to(at, "Compare")
     assert not at.error and len(at.dataframe[0].value) == 8
 
 

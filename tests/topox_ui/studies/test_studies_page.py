@@ -24,7 +24,7 @@ from topox_core.studies.study_run import PointRow, StudyResult, StudyRun, plan_o
 from topox_ui.studies.finding import finding, point_words
 from topox_ui.studies.planning import text_of
 
-STUDIES, RUNS, COMPARE = "pages/13_Studies.py", "pages/14_Runs.py", "pages/3_Compare.py"
+STUDIES, RUNS, COMPARE = "Studies", "Kept runs", "Compare"
 RECORD = {
     "format": "topox-study",
     "version": 1,

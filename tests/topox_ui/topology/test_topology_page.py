@@ -1,4 +1,4 @@
-"""Topology: the record of TopologyFinder step by step."""
+"""Fixed circuits: the record of TopologyFinder step by step."""
 
 import json
 from dataclasses import replace
@@ -24,7 +24,7 @@ from topox_core.schedule.settings import FREE, Settings
 from topox_core.topology.finder import find_layout, traffic_of
 from topox_core.workloads.samples import load_sample
 
-TOPOLOGY = "pages/4_Topology.py"
+TOPOLOGY = "Fixed circuits"
 
 
 @pytest.mark.long
@@ -102,7 +102,7 @@ def test_circuits_by_bytes_or_graph_are_those_of_compare(visit, by):
 
 def test_every_way_stands_beside_the_others(visit):
     """Two ports of 360 Gbit/s: 360 MB take 8 ms on one."""
-    at = visit(TOPOLOGY, sample="fsdp", port_gbps="360", tensor_mb="360", switch_ms="0.8")
+    at = visit("One collective", sample="fsdp", port_gbps="360", tensor_mb="360", switch_ms="0.8")
     assert not at.error
     one = OneCollective("all_to_all", "pairwise", 8, 2, 8.0, 0.0, 0.8)
     assert metric(at, "All ports together") == spoken(one.together().makespan_ms)
