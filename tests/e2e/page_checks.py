@@ -79,6 +79,17 @@ CUT = """() => {
   for (const element of main.querySelectorAll('[data-testid="stMetric"] *, .headline, button p, a p'))
     if (element.scrollWidth > element.clientWidth + 1 && getComputedStyle(element).overflowX !== 'visible')
       wrong.push(`cut: ${name(element)}`);
+  // A key figure may take several lines; a word of it may not.
+  for (const metric of main.querySelectorAll('[data-testid="stMetric"]')) {
+    const texts = document.createTreeWalker(metric, NodeFilter.SHOW_TEXT);
+    for (let text = texts.nextNode(); text; text = texts.nextNode())
+      for (const word of text.data.matchAll(/\\S+/g)) {
+        const range = document.createRange();
+        range.setStart(text, word.index);
+        range.setEnd(text, word.index + word[0].length);
+        if (new Set([...range.getClientRects()].map(box => Math.round(box.top))).size > 1) wrong.push(`broken within: ${word[0]}`);
+      }
+  }
   for (const chart of main.querySelectorAll('.js-plotly-plot')) {
     const whole = chart.getBoundingClientRect();
     const texts = [...chart.querySelectorAll('text')]

@@ -12,7 +12,7 @@ from tests.e2e.page_checks import (
     menu_out_and_in,
     what_stays,
 )
-from tests.e2e.tab import Tab
+from tests.e2e.tab import LAPTOP, Tab
 from tests.e2e.views import SAMPLE, address, every_face
 from topox_ui.shell.pages import PAGES
 
@@ -67,6 +67,27 @@ def test_no_face_of_a_page_is_cut_in_a_narrow_window_nor_axe_finds_anything_seri
         tab.still()
     at_rest(tab.in_window(1366, "dark"))
     assert what_stays(tab, findings) == []
+
+
+def test_the_menu_of_a_narrow_window_folds_after_a_click_and_zoom_breaks_no_word(tab: Tab) -> None:
+    tab.in_window(390).open("/?sample=blackboard")
+    tab.page.get_by_test_id("stExpandSidebarButton").click()
+    tab.go_to("Schedule")
+    expect(tab.page.get_by_test_id("stSidebar")).to_have_attribute("aria-expanded", "false")
+    assert cut(tab) == []
+    # A laptop's window at 150 %.
+    assert cut(tab.in_window(911).open("/Schedule?sample=moe")) == []
+
+
+def test_a_page_is_as_wide_as_the_paper_that_it_is_printed_on(tab: Tab) -> None:
+    tab.open("/Schedule?sample=race")
+    tab.page.emulate_media(media="print")
+    try:
+        box = tab.page.get_by_test_id("stMainBlockContainer").bounding_box()
+        assert box and box["width"] > 0.95 * LAPTOP["width"]
+        expect(tab.page.get_by_test_id("stSidebar")).to_be_hidden()
+    finally:
+        tab.page.emulate_media(media="screen")
 
 
 @pytest.mark.long

@@ -56,6 +56,24 @@ def test_the_downloaded_result_is_the_schedule_on_the_page_and_passes_the_checke
     assert check(*files, write(tmp_path, "early.schedule.json", record)).returncode == 1
 
 
+def test_a_figure_is_saved_as_picture_table_and_plotly_figure_without_a_browser_on_the_server(
+    tab: Tab, tmp_path: Path
+) -> None:
+    tab.open("/Compare?sample=blackboard")
+    tab.unfold("table_iterations")
+    box = tab.page.locator(".st-key-table_iterations")
+
+    def save(form: str) -> Path:
+        return saved(tab.page, tmp_path, box.get_by_role("button", name=form, exact=True).click)
+
+    png, svg, table, figure = map(save, ("PNG", "SVG", "CSV", "JSON"))
+    assert png.name == "iterations.png" and png.read_bytes().startswith(b"\x89PNG")
+    assert int.from_bytes(png.read_bytes()[16:20]) > 1_500, "three dots a pixel"
+    assert "<svg" in svg.read_text() and "Planned circuits" in svg.read_text()
+    assert "Planned circuits" in table.read_text()
+    assert json.loads(figure.read_text())["data"]
+
+
 RECORDED = [ROOT / "sample_data" / f"recorded-run_rank{rank}.json.gz" for rank in range(4)]
 
 

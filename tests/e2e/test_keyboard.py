@@ -49,6 +49,36 @@ def skip_menu(tab: Tab) -> None:
     assert tab.page.evaluate("document.activeElement.id") == "stMain"
 
 
+def test_the_terms_of_a_page_are_one_stop_and_arrows_lead_from_one_to_the_next(tab: Tab) -> None:
+    tab.open("/Schedule?sample=race")
+    skip_menu(tab)
+    on_term, stops = "document.activeElement.matches('button.term')", 0
+    for _ in range(MAX_STOPS):
+        tab.page.keyboard.press("Tab")
+        stops += tab.page.evaluate(on_term)
+        if tab.button("Prove it").evaluate_all(HAVE_FOCUS)[0]:
+            break
+    assert stops == 1
+    which = "document.activeElement.getAttribute('aria-describedby')"
+    go_on_to(tab, tab.page.locator("button.term"), "Shift+Tab")
+    first = tab.page.evaluate(which)
+    tab.page.keyboard.press("ArrowRight")
+    assert tab.page.evaluate(on_term) and tab.page.evaluate(which) != first
+    tab.page.keyboard.press("ArrowLeft")
+    assert tab.page.evaluate(which) == first
+
+
+def test_a_menu_link_that_has_the_focus_is_told_from_the_page_in_view(tab: Tab) -> None:
+    tab.open("/Schedule?sample=race")
+    here, other = tab.menu_link("Schedule"), tab.menu_link("Compare")
+    looks = "one => [getComputedStyle(one).backgroundColor, getComputedStyle(one).outlineStyle]"
+    chosen = here.evaluate(looks)
+    tab.page.keyboard.press("Tab")
+    other.focus()
+    focused = other.evaluate(looks)
+    assert focused[1] == "solid" != chosen[1] and focused[0] != chosen[0]
+
+
 def test_the_keyboard_leads_from_home_to_a_proved_schedule(tab: Tab) -> None:
     tab.open()
     skip_menu(tab)

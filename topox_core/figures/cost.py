@@ -80,8 +80,8 @@ SHORT_PARTS = {
     "packet_port": "packet ports",
     "fibre_m": "fibre",
 }
-PLOT_PX = 220.0
-ROOM_PX, MIN_PX = 15.0, 10.0  # a part as high as this has its number, as large as it may be
+PLOT_PX = 196.0  # of the highest bar: the axis goes on above it
+ROOM_PX, MIN_PX = 15.0, 12.0  # a part as high as this has its number, as large as it may be
 
 
 def part_colour(part: str, theme: Theme) -> str:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from topox_core.figures.palette import VERMILION, Theme, blend, faded, readable_on
 from topox_core.figures.template import (
     ARC_POINTS,
+    LEGEND_BELOW,
     Look,
     arc_points,
     axis,
@@ -206,25 +207,20 @@ def ring_drawing(
             (30 if pods <= 12 else 20) * theme.scale, theme.panel, line=line(theme.muted, 1.2)
         ),
     )
+    key = 20 * theme.scale * len({one.name for one in layers if one.showlegend})
     return frame(
         [*layers, pod_marks],
         theme,
-        400 * theme.scale,
+        400 * theme.scale + key,
         showlegend=True,
-        margin=margins(4, 4, 4, 4),
+        margin=margins(4, 4, 4, 4 + key),
         legend={
-            "orientation": "v",
-            "x": 1.0,
-            "xanchor": "right",
-            "y": 1,
-            "yanchor": "top",
+            **LEGEND_BELOW,
+            "orientation": "v",  # one ring a line, whatever the width
             "itemwidth": 30,
-            "itemclick": False,
-            "itemdoubleclick": False,
             "font": {"size": 11 * theme.scale, "color": theme.ink},
-            "bgcolor": "rgba(0,0,0,0)",
         },
-        xaxis=axis(theme, visible=False, range=[-1.2, 2.35]),
+        xaxis=axis(theme, visible=False, range=[-1.2, 1.2]),
         yaxis=axis(theme, visible=False, range=[-1.2, 1.2], scaleanchor="x"),
     )
 

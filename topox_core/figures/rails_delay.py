@@ -15,6 +15,7 @@ from topox_core.figures.palette import VERMILION, Theme, blend, parallelism_word
 from topox_core.figures.rails_windows import TOO_SHORT, parallelism_markers
 from topox_core.figures.template import (
     DOTS,
+    LEGEND_BELOW,
     Look,
     axis,
     band,
@@ -140,12 +141,15 @@ def overhead_curves(
         bgcolor=theme.page,
         borderpad=0,
     )
+    measured = any(one.measured for one in curves)
+    above, below, plot = 34 * theme.scale, 42, 186 * theme.scale
+    key = 22 * theme.scale if measured else 0  # the legend, under the axis and its title
     decades = range(round(math.log10(MIN_MS)), math.ceil(math.log10(most)))
     values = [*(10.0**d for d in decades), most]
     return frame(
         layers,
         theme,
-        262 * theme.scale,
+        above + plot + below + key,
         [
             limit_note,
             *labels,
@@ -155,17 +159,13 @@ def overhead_curves(
             upright(_place(now_ms), line(VERMILION, 2)),
             level(100 * limit, line(theme.ink, 1.2, DOTS)),
         ],
-        showlegend=any(one.measured for one in curves),
+        showlegend=measured,
         legend={
-            "orientation": "v",
-            "x": 0.01,
-            "xanchor": "left",
-            "y": 0.98,
-            "yanchor": "top",
-            "bgcolor": theme.page,
+            **LEGEND_BELOW,
+            "y": -below / plot,
             "font": {"size": 11 * theme.scale, "color": theme.muted},
         },
-        margin=margins(46 * theme.scale, 14, 34 * theme.scale, 42),
+        margin=margins(46 * theme.scale, 14, above, below + key),
         xaxis=axis(
             theme,
             grid=True,

@@ -214,7 +214,7 @@ def put_run(connection: sqlite3.Connection, record: RunRecord) -> tuple[int, boo
     """Write a run unless it is there, and return its number and whether anything was written.
 
     What is there stays, but for what it lacks: a run that failed or was cancelled gives way to one
-    that did not; a missing name is filled in, and so is the result of the very same outcome.
+    that did not; a missing name or link is filled in, and so is the result of the very same outcome.
     """
     row = encode(record)
     cursor = connection.execute(_INSERT, row)
@@ -232,8 +232,9 @@ def put_run(connection: sqlite3.Connection, record: RunRecord) -> tuple[int, boo
         connection.execute("DELETE FROM results WHERE run = ?", (run,))
         _put_result(connection, run, record.result)
         return run, True
-    if row["name"] and not there["name"]:
-        connection.execute("UPDATE runs SET name = ? WHERE id = ?", (row["name"], run))
+    for column in ("name", "link"):
+        if row[column] and not there[column]:
+            connection.execute(f"UPDATE runs SET {column} = ? WHERE id = ?", (row[column], run))
     same = all(row[column] == there[column] for column in ("status", "stopped_by", "measures"))
     if same and there["result_bytes"] is None and record.result is not None:
         size = row["result_bytes"]
@@ -323,6 +324,8 @@ class RunFilter:
         A part of the name or the subject; A to Z as a to z.
     without
         Kinds that are left out.
+    kept_only
+        Whether points that only a study computed are left out.
     shortest_ms, longest_ms
         The iteration time, both ends included; runs without one are left out.
     settings
@@ -337,6 +340,7 @@ class RunFilter:
     study: int | None = None
     text: str = ""
     without: tuple[str, ...] = ()
+    kept_only: bool = False
     shortest_ms: float | None = None
     longest_ms: float | None = None
     settings: Mapping[str, Value] = field(default_factory=dict)
@@ -360,6 +364,9 @@ def condition(which: RunFilter) -> tuple[str, list[object]]:
     equal = [("status", which.status), ("kind", which.kind), ("version", which.version)]
     terms += [(f"{column} = ?", (wanted,)) for column, wanted in equal if wanted]
     terms += [("kind <> ?", (kind,)) for kind in which.without]
+    if which.kept_only:
+        # A point has neither; what a page or a command keeps has the one or the other, a solve is kept by hand.
+        terms.append(("(name <> '' OR link <> '' OR kind = 'schedule')", ()))
     if which.study is not None:
         terms.append(("id IN (SELECT run FROM study_points WHERE study = ?)", (which.study,)))
     if which.text:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,8 @@ from topox_core.model.execution import Circuits, Execution
 from topox_core.model.transfer_graph import COMPUTE, FloatArray, IntArray
 
 EPS_MS = 1e-6
+# Some of the rows of arrays: by a mask, or all of them.
+Rows = NDArray[np.bool_] | slice
 
 
 @dataclass(frozen=True)
@@ -214,16 +217,22 @@ def ports_busy(circuits: Circuits, chosen: NDArray[np.intp], inwards: bool = Fal
     return len(np.unique((in_port if inwards else out_port)(circuits)[chosen]))
 
 
-def ports_carrying_a_slot(execution: Execution) -> NDArray[np.int64]:
-    """Return how many out-ports carry data at the moment of each slot, as :func:`slot_state` counts them."""
+def ports_carrying_a_slot(execution: Execution, of: Rows = slice(None)) -> NDArray[np.int64]:
+    """Return how many out-ports carry data at the moment of each slot, as :func:`slot_state` counts them.
+
+    Parameters
+    ----------
+    of
+        The circuits that count.
+    """
     circuits, n, edge = execution.circuits, slots(execution), 1e-6 * execution.cluster.slot_ms
-    shown = moments(execution)
-    first = np.searchsorted(shown, circuits.start_ms - edge)
-    last = np.searchsorted(shown, circuits.end_ms - edge) - 1
+    shown, start_ms = moments(execution), circuits.start_ms[of]
+    first = np.searchsorted(shown, start_ms - edge)
+    last = np.searchsorted(shown, circuits.end_ms[of] - edge) - 1
     # Of a port a slot counts once: each circuit counts from behind those before it. Ports stand one
     # behind the other on one axis, so that one running maximum serves all.
-    port = np.unique(out_port(circuits), return_inverse=True)[1].astype(np.int64)
-    order = np.lexsort((circuits.start_ms, port))
+    port = np.unique(out_port(circuits)[of], return_inverse=True)[1].astype(np.int64)
+    order = np.lexsort((start_ms, port))
     own = port[order] * (n + 1)
     first, last = own + first[order], own + np.minimum(last[order], n - 1)
     before = np.concatenate(([-1], np.maximum.accumulate(last)[:-1]))
@@ -236,8 +245,20 @@ def ports_carrying_a_slot(execution: Execution) -> NDArray[np.int64]:
 
 
 def busiest_slot(execution: Execution) -> int:
-    """Return the slot in which most out-ports carry data; of several the one in which most circuits are set up."""
-    busy, changes = ports_carrying_a_slot(execution), changes_a_slot(execution)
+    """Return the slot in which most out-ports carry traffic of the kind that changes most circuits.
+
+    Of several the one in which most circuits are set up; without any change all traffic counts.
+    """
+    circuits, graph = execution.circuits, execution.graph
+    kinds = [graph.parallelism[n] or graph.task_kind[n] for n in circuits.node.tolist()]
+    changed = Counter(
+        kind for kind, new in zip(kinds, circuits.changed.tolist(), strict=True) if new
+    )
+    of: Rows = slice(None)
+    if changed:
+        most = max(sorted(changed), key=changed.__getitem__)
+        of = np.array([kind == most for kind in kinds])
+    busy, changes = ports_carrying_a_slot(execution, of), changes_a_slot(execution)
     return int(np.lexsort((-changes, -busy))[0])
 
 

@@ -23,6 +23,7 @@ from topox_core.errors import InputError, shown, unknown
 from topox_core.papers.card import Answer, Card, Claim
 from topox_core.papers.kept_answers import shipped_answers
 from topox_core.papers.rows import VERDICTS, Kind, Row, apart_words
+from topox_core.runs.pace import slowness
 from topox_core.runs.run import RunProgress
 from topox_core.runs.stopping import Stop
 
@@ -157,6 +158,6 @@ def measured(names: Sequence[str], steps: Sequence[CardStep], elapsed_s: float) 
         share = sum(step.card == now for step in rows) / max(1, card.row_count)
         behind += card.takes_s * min(1.0, share)
     share = behind / whole if whole else 1.0
-    left_s = elapsed_s / share * (1 - share) if share > 0.02 else whole
+    left_s = elapsed_s / share * (1 - share) if share > 0.02 else whole * slowness()
     words = CARDS[now].title if now else ""
     return RunProgress(elapsed_s, share, len(done), len(names), "cards", words, left_s)

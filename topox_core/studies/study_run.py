@@ -160,10 +160,11 @@ def known_rows(
         return {}
     version = None if any_version else code_version()
     known = library.known(list(plan.keys.values()), version)
-    return {key: _row_of(one.record, one.id) for key, one in known.items()}
+    return {key: row_of(one.record, one.id) for key, one in known.items()}
 
 
-def _row_of(record: RunRecord, run: int | None) -> PointRow:
+def row_of(record: RunRecord, run: int | None = None) -> PointRow:
+    """Return what a point's table says of a run; ``run`` is its number in a library."""
     return PointRow(
         0,
         (),
@@ -271,14 +272,14 @@ class StudyRun:
     def _take(self, results: Sequence[tuple[Cell, RunRecord]]) -> None:
         """Keep what came; called in the run's thread."""
         records = [record for _, record in results]
-        self._known |= {record.key: _row_of(record, None) for record in records}
+        self._known |= {record.key: row_of(record) for record in records}
         # A point that took too long may have more time in the next run.
         kept = [
             record for record in records if record.stopped_by != "time_limit" or record.measures
         ]
         if self._library is not None and kept:
             runs = dict(zip((record.key for record in kept), self._library.add(kept), strict=True))
-            self._known |= {record.key: _row_of(record, runs[record.key]) for record in kept}
+            self._known |= {record.key: row_of(record, runs[record.key]) for record in kept}
             self._link(runs)
         self._shared.update({record.key: self._known[record.key] for record in records})
 

@@ -166,4 +166,5 @@ def run_link() -> str:
     if now.source == "upload":
         what_ifs = now.model_copy(update={"source": "sample", "name": ""})
         query |= {k: text for k, text in what_ifs.to_query().items() if k != "sample"}
-    return urlencode(query)
+    # Never empty: by its link a run that a person kept is told from a study's point.
+    return urlencode(query or {"large": "no"})

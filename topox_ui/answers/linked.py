@@ -91,9 +91,10 @@ def open_with_result(linked: Linked) -> None:
     _OPENED.set(linked)
 
 
-def is_opened() -> bool:
-    """Return whether a file was opened whose result waits for the page Schedule."""
-    return _OPENED.there
+def opened_file() -> str | None:
+    """Return the name of a file whose result waits for the page Schedule; None where none does."""
+    linked = _OPENED.get()
+    return None if linked is None else linked.file
 
 
 def _take(data: bytes, file: str) -> None:

@@ -1,5 +1,7 @@
 """Which fabrics compete and how they are built: chosen on the Compare page, and counted with on others."""
 
+from __future__ import annotations
+
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -24,3 +26,7 @@ class ContestState(PageState):
     oversubscription: Ratio = 4.0
     servers_per_rack: Count | None = None
     variant: Literal["published", "released"] = "published"
+
+    def without_what_ifs(self) -> ContestState:
+        """Return which fabrics compete, each built as the page begins with it."""
+        return ContestState(fabrics=self.fabrics)

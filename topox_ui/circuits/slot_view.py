@@ -120,7 +120,7 @@ def _slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: 
 
 
 def slot_in_view(execution: Execution, now: CircuitsState) -> int:
-    """Return the slot that was chosen; without a choice the busiest one."""
+    """Return the slot that was chosen; without a choice the busiest one of what changes circuits."""
     slot = busiest_slot(execution) if now.slot is None else now.slot
     return min(slot, slots(execution) - 1)
 
@@ -182,7 +182,10 @@ def _headline(
     elif carrying == every:
         carry = f"<b>all {plural(every, 'out-port')}</b> carry data"
     rest = f"; {enumeration(others)}" if others and CircuitsState.now().slot is not None else ""
-    busiest = ", the busiest moment" if CircuitsState.now().slot is None else ""
+    busiest = ""
+    if CircuitsState.now().slot is None:
+        of = " of what changes circuits" if parts.measures.circuits_changed else ""
+        busiest = f", the busiest moment{of}"
     life = parts.measures.mean_life_ms
     lives = (
         f"; a circuit lasts <b>{time(life)}</b> on average"

@@ -31,10 +31,12 @@ from topox_core.claims.claims import (
 from topox_core.fabrics.compare import EQUAL
 from topox_core.figures.maps import sides_legend, sides_map
 from topox_core.figures.palette import Theme
+from topox_core.runs.pace import slowness
 from topox_core.studies.study_run import StudyResult
-from topox_core.text.numbers import percent
+from topox_core.text.numbers import about_seconds, percent
 from topox_ui.answers.run_library import existing_library, writable_library
 from topox_ui.claims.state import NETWORKS, ArgumentState
+from topox_ui.runs.limits import CORES
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import watched
 from topox_ui.runs.slots import shared_workers
@@ -43,6 +45,7 @@ from topox_ui.shell.downloads import csv_of, download_menu, link_menu
 from topox_ui.shell.page import button, chart_title, escape, headline, quiet, write_html
 
 KEY = "who is right"
+WORK_S = 600.0  # of one core, for all points, where pace.py's additions were timed
 ARGUE = RunKind(
     "argue",
     most_slots=0,
@@ -81,7 +84,8 @@ def results(draw: Callable[[Results], None]) -> None:
             "argue",
             "play_arrow",
             _start,
-            help="About five minutes on two cores, beside this page; every point is kept as soon as it is there.",
+            help=f"About {about_seconds(WORK_S * slowness() * missing / total / CORES)} on this machine, beside this page; "
+            "every point is kept as soon as it is there.",
         )
 
 

@@ -80,13 +80,20 @@ def join(word: str) -> str:
     """Take a join word; return empty if it is right, else which text says why not: ``wrong`` or ``slow``."""
     profile = class_profile()
     assert profile is not None  # nobody is asked for a word where there is no class
+    refused = check_word(word, profile.word)
+    if not refused:
+        _JOINED.set(True)
+    return refused
+
+
+def check_word(typed: str, word: str) -> str:
+    """Return empty if a word is the right one, else which text says why not: ``wrong``, or ``slow`` after too many."""
     whose = str(st.context.ip_address), _session()
     if wrong_words().too_many(*whose):
         return "slow"
-    if not hmac.compare_digest(word.strip().casefold().encode(), profile.word.encode()):
+    if not hmac.compare_digest(typed.strip().casefold().encode(), word.casefold().encode()):
         wrong_words().note(*whose)
         return "wrong"
-    _JOINED.set(True)
     return ""
 
 

@@ -27,7 +27,7 @@ from topox_ui.answers.contest import Contest
 from topox_ui.answers.running import Runs
 from topox_ui.compare.state import CompareState
 from topox_ui.runs.shared import once
-from topox_ui.shell.charts import chart, legend_line, table_under, task_table
+from topox_ui.shell.charts import chart, legend_line, task_table
 from topox_ui.shell.page import chart_title, escape
 from topox_ui.state.address import keep_address
 from topox_ui.state.widgets import control, menu
@@ -213,11 +213,9 @@ def _one(contest: Contest, name: str, run: FabricRun, theme: Theme) -> None:
         figure,
         "lanes_gantt",
         f"Gantt chart of {contest.labels[name]} from {short(window[0])} to {short(window[1])} ms: {len(shown)} bars.",
-    )
-    if note := window_words(window, len(shown)):
-        st.caption(note)
-    table_under(
-        "lanes_gantt", lambda: task_table(execution, run.path, window), "Tasks in this window"
+        lambda: task_table(execution, run.path, window),
+        "Tasks in this window",
+        before_table=window_words(window, len(shown)),
     )
 
 

@@ -31,7 +31,7 @@ from topox_ui.compare.state import MapState
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import watched
 from topox_ui.runs.slots import shared_workers
-from topox_ui.shell.charts import chart, legend_line, show_input_errors, table_under
+from topox_ui.shell.charts import chart, legend_line, show_input_errors
 from topox_ui.shell.page import button, chart_title, escape, headline, quiet
 from topox_ui.state.loading import Loaded, choose_what_if, cluster_words, loaded, scenario
 from topox_ui.state.widgets import menu, pick
@@ -143,13 +143,15 @@ def _drawn(case: Case, sweep: Sweep, picture: MapPicture, theme: Theme, live: bo
         winner_map(picture, here, theme),
         "map_live" if live else "map",
         f"Winner by delay and {ACROSS[sweep.axes.by].lower()}. Points won: {points_won(picture)}. The table has every point.",
+        None if live else lambda: map_rows(picture),
+        "Every point",
         on_click=None if live else lambda facts: _go_to(float(facts[0]), float(facts[1])),
+        files=not live,
     )
     if words := setting_words(picture, here):
         quiet(escape(words))
     if not live:
         _choice(picture, here)
-        table_under("map", lambda: map_rows(picture), "Every point")
 
 
 def cut_through(case: Case, sweep: Sweep, picture: MapPicture, theme: Theme) -> None:

@@ -217,6 +217,7 @@ def for_a_dollar(opened: Loaded, theme: Theme) -> None:
             "worth",
             "Iterations for a dollar of network: "
             + "; ".join(f"{label} {short(value)}" for _, label, value in rows),
+            lambda: [{"fabric": label, "iterations per dollar": value} for _, label, value in rows],
         )
     with right:
         frame(

@@ -14,14 +14,16 @@ from topox_core.papers.card import Answer, Card, Settings, Value
 from topox_core.papers.catalogue import CARDS, PAPERS
 from topox_core.papers.kept_answers import shipped_answers
 from topox_core.papers.rows import APART, VERDICTS, Row, counted_verdicts, same_rows
+from topox_core.runs.pace import slowness
 from topox_core.text.foreign import escape_untrusted
-from topox_core.text.numbers import seconds, short
+from topox_core.text.numbers import about_seconds, short
 from topox_ui.gallery.last_runs import last_runs, took
 from topox_ui.gallery.measured import TITLE as MEASURED_TITLE
 from topox_ui.gallery.state import MEASURED, GalleryState, turn
 from topox_ui.runs.owner import Kept, RunKind, run_owner
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import Content, chart, frame, kpis
+from topox_ui.shell.downloads import link_menu
 from topox_ui.shell.page import button, chart_title, escape, quiet, write_html
 from topox_ui.state.widgets import menu
 
@@ -131,7 +133,7 @@ def run_controls(card: Card, settings: Settings, answer: Answer | None) -> None:
         run_panel(CARD, CARDS[name].title)
         return
     last = last_runs().get(card.name)
-    takes_s = card.takes_s if last is None else last.wall_s
+    takes_s = card.takes_s * slowness() if last is None else last.wall_s
     not_here = answer is None or shipped(card, answer)
     button(
         "Run it here" if not_here else "Run it again",
@@ -141,7 +143,7 @@ def run_controls(card: Card, settings: Settings, answer: Answer | None) -> None:
         card,
         settings,
         primary=answer is None,
-        help=f"About {seconds(takes_s)} on this machine. The same version gives the same rows.",
+        help=f"About {about_seconds(takes_s)} on this machine. The same version gives the same rows.",
     )
     if answer is not None and not_here:
         quiet("Computed for this release.")
@@ -192,12 +194,18 @@ def draw_answer(card: Card, answer: Answer, theme: Theme) -> None:
         )
     rows = answer.of(series)
     chart_title(escape(card.series[series]), counted_verdicts(rows), beside=True)
-    chart(paired(rows, theme, card.logarithmic), f"gallery_{card.name}", _alt(card, series, rows))
+    chart(
+        paired(rows, theme, card.logarithmic),
+        f"gallery_{card.name}",
+        _alt(card, series, rows),
+        lambda: table(rows),
+    )
     reasons(rows)
     frame(table(rows), column_config={"why": st.column_config.TextColumn(width="large")})
     if answer.remarks:
         chart_title("Why the results differ")
         write_html("".join(f'<p class="note">{escape(line)}</p>' for line in answer.remarks))
+    link_menu()
 
 
 def reasons(rows: tuple[Row, ...]) -> None:

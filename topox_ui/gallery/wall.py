@@ -11,13 +11,15 @@ from topox_core.figures.palette import Theme
 from topox_core.figures.papers import thumbnail
 from topox_core.papers.card import Card
 from topox_core.papers.catalogue import CARDS, PAPERS
-from topox_core.papers.kept_answers import KeptAnswer
+from topox_core.papers.kept_answers import KeptAnswer, shipped_answers
 from topox_core.papers.rows import FALLS_BACK, VERDICTS, apart_words, counts_of
-from topox_core.text.numbers import plural, seconds
+from topox_core.runs.pace import slowness
+from topox_core.text.numbers import about_seconds, plural, seconds
 from topox_ui.gallery import last_runs
 from topox_ui.gallery.last_runs import EVERY
 from topox_ui.gallery.state import ALL, DIFFERS, MEASURED, GalleryState
 from topox_ui.runs.panel import watched
+from topox_ui.shell.downloads import link_menu
 from topox_ui.shell.page import button, escape, headline, quiet, write_html
 from topox_ui.state.widgets import pick
 
@@ -38,6 +40,7 @@ def wall(theme: Theme) -> None:
     _sidebar()
     if not watched(EVERY, "Running cards", lambda _run: _drawn(theme)):
         _drawn(theme)
+    link_menu()
 
 
 def opened(card: str) -> None:
@@ -47,10 +50,12 @@ def opened(card: str) -> None:
 
 def _drawn(theme: Theme) -> None:
     known = dict(last_runs.last_runs())
-    totals = counts_of(row for one in known.values() for row in one.answer.rows)
+    # Of all cards, whatever was run here: runs of the same version give the same rows.
+    release = [one for name, one in shipped_answers().items() if name in CARDS]
+    totals = counts_of(row for one in release for row in one.answer.rows)
     headline(
         f"Papers · {plural(len(CARDS), 'table or figure', 'tables and figures')} of {len(PAPERS)} sources",
-        _finding(known, totals),
+        _finding(totals),
     )
     if any(totals.values()):
         write_html(_bar(totals))
@@ -89,7 +94,7 @@ def _drawn(theme: Theme) -> None:
     )
 
 
-def _finding(known: Mapping[str, KeptAnswer], totals: Mapping[str, int]) -> str:
+def _finding(totals: Mapping[str, int]) -> str:
     judged = sum(totals[name] for name in JUDGED)
     if not judged:
         return "Every number that these sources print is set beside one of here, with a verdict where ours is simulated."
@@ -102,8 +107,7 @@ def _finding(known: Mapping[str, KeptAnswer], totals: Mapping[str, int]) -> str:
         words += f". No simulation, and not counted: {apart}"
     if others:
         words += f". For {plural(others, 'more row', 'more rows')} the papers print nothing"
-    left = len(CARDS) - len(known)
-    return words + (f" ({left} of {len(CARDS)} cards not run yet)." if left else ".")
+    return f"{words}."
 
 
 def _bar(totals: Mapping[str, int]) -> str:
@@ -165,7 +169,8 @@ def _sidebar() -> None:
                 f"None yet: answers were computed for this release on {datetime.fromtimestamp(made):%d %b %Y}."
             )
         whole = sum(
-            known[name].wall_s if name in known else card.takes_s for name, card in CARDS.items()
+            known[name].wall_s if name in known else card.takes_s * slowness()
+            for name, card in CARDS.items()
         )
         button(
             "Run all again" if len(here) == len(CARDS) else "Run all",
@@ -173,5 +178,6 @@ def _sidebar() -> None:
             "replay",
             last_runs.start,
             tuple(CARDS),
-            help=f"About {seconds(whole)}, in a process of its own, the quickest cards first. The same version gives the same rows.",
+            help=f"About {about_seconds(whole)} on this machine, in a process of its own, the quickest cards first. "
+            "The same version gives the same rows.",
         )

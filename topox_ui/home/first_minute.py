@@ -63,9 +63,8 @@ def introduction(theme: Theme) -> None:
         with st.container(key="tour", width="stretch"):
             page_link(
                 "Learn",
-                "**60-second tour**",
+                "**Take the tour: six screens**",
                 icon=":material/play_arrow:",
-                **{"learn.short": "yes"},
             )
 
 

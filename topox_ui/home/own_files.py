@@ -7,11 +7,11 @@ from functools import partial
 import streamlit as st
 
 from topox_core.text.foreign import escape_untrusted
-from topox_ui.answers.linked import is_opened, open_linked
+from topox_ui.answers.linked import open_linked, opened_file
 from topox_ui.shell.links import page_link
 from topox_ui.shell.menu import job_name
 from topox_ui.shell.page import escape, file_box, quiet
-from topox_ui.state.loading import Loaded, cluster_words, go_back, loaded, previous
+from topox_ui.state.loading import Loaded, cluster_words, go_back, loaded, previous, scenario
 from topox_ui.state.notices import show_line
 from topox_ui.state.uploads import (
     Box,
@@ -26,6 +26,7 @@ BOXES: dict[Box, str] = {
     "graph": "**Task graph**: JSON, CSV or FlexNet .fbuf, each also gzipped; or a **training job**: .job.json",
     "cluster": "**Cluster**: a .cluster.json file",
 }
+NEXT = {"Schedule": "See its schedule", "Compare": "Does switching pay?"}
 # Of a cluster: its field, the label, the least value and the step.
 ASSUMED = (
     ("servers", "Servers", 1, 1),
@@ -48,7 +49,8 @@ def own_files() -> None:
         _assumed(now)
     _back()
     open_linked("**Link with result**: a .link.json file from the page Schedule")
-    if is_opened():
+    if (file := opened_file()) is not None:
+        show_line(("success", f"{file} is read. Schedule checks its schedule and shows it."))
         page_link("Schedule", "Open its schedule", icon=":material/arrow_forward:")
     page_link(
         "Your trace",
@@ -62,8 +64,13 @@ def own_files() -> None:
 
 
 def _line(box: Box) -> None:
-    """Write what became of the last file in a box."""
-    show_line(line_of(box))
+    """Write what became of the last file in a box, and where to go on with what it loaded."""
+    line = line_of(box)
+    show_line(line)
+    if line is not None and line[0] == "success" and scenario().source != "none":
+        with st.container(horizontal=True, key=f"next_{box}"):
+            for title, words in NEXT.items():
+                page_link(title, words, icon=":material/arrow_forward:")
     bigger = suggested() if box == "graph" else None
     if bigger is not None:
         now = loaded()

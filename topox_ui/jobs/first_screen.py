@@ -44,6 +44,10 @@ from topox_ui.shell.charts import Content, chart, checker_card, facts, kpis, sho
 from topox_ui.shell.page import button, chart_title, escape, headline, quiet
 
 WORTH_A_CHART_S = 3.0
+WHAT_IT_IS = (
+    "Time division: jobs are put into groups that use the circuits one after the other. While one group sends, the others "
+    "compute; a round is over when every job has trained."
+)
 UNREADABLE = 0.0005  # three digits cannot tell a round from a bound this close
 
 
@@ -105,6 +109,7 @@ def first_lines(rounds: Rounds, title: str) -> None:
     """Write headline and KPIs."""
     together, paper, best = rounds.together, rounds.paper, rounds.best
     headline(kicker(best.jobs, title), finding(rounds))
+    quiet(WHAT_IT_IS)
     mean = f", mean {lasting(best.mean_round_s)}" if len(best.cycles) > 1 else ""
     row = [
         ("No time division", "none", "ports too few for all at once")
@@ -382,6 +387,7 @@ def _live(rounds: Rounds, theme: Theme, run: FunctionRun[Round, RoundTracePoint]
         climb([*points, replace(points[-1], elapsed_s=spent_s)], levels, theme, by_step=False),
         "jobs_live",
         f"Search as it runs: best {lasting(best_s)}, bound {lasting(max(p.bound_s for p in points))}.",
+        files=False,
     )
 
 

@@ -57,7 +57,9 @@ class JobsState(PageState):
     resets: ClassVar = {"source": OF_SOURCE, "sample": OF_SOURCE}
 
     source: Annotated[str, one_of(SOURCES)] = "sample"
-    sample: Annotated[str, one_of(JOB_SAMPLES)] = "mix-32-pods"
+    sample: Annotated[str, one_of(JOB_SAMPLES)] = (
+        "overlap"  # two jobs, so that who has never seen any sees what taking turns is
+    )
     jobs: Annotated[int, Field(ge=1, le=4_096)] = 256
     context: Annotated[int, Field(ge=1, le=1 << 24)] = 8192
     seed: Index = 0

@@ -199,6 +199,7 @@ def _drawn(there: pd.DataFrame, now: JobsState, across: str, theme: Theme, live:
         f"Mean reduction of the round. {means}. The table has the spread.",
         None if live else lambda: table(there),
         "Every point",
+        files=not live,
     )
     if not live:
         _map(now, across, theme)

@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import streamlit as st
 
+from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
+from topox_core.fabrics.options import FabricOptions
 from topox_core.library.comparison import RunComparison
 from topox_core.library.location import default_path
+from topox_core.library.record import RunRecord
 from topox_core.library.run_library import RunLibrary
+from topox_core.studies.kept_run import Kept, record_of_solve
 from topox_core.studies.keys import measure_words
+from topox_core.studies.subject import Subject, resolved_of
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import count, plural, size
+from topox_core.workloads.samples import load_sample
+from topox_ui.answers.case import Case
+from topox_ui.answers.first import shipped_answer
 from topox_ui.answers.run_library import HOW_ON, OFF
 from topox_ui.library.actions import undo_button
 from topox_ui.library.finding import finding
-from topox_ui.library.listing import Listed, keep_switch
+from topox_ui.library.listing import Listed, keep_switch, row_of_example
+from topox_ui.shell.charts import frame
 from topox_ui.shell.links import page_link
-from topox_ui.shell.page import escape, headline, quiet, write_html
+from topox_ui.shell.page import chart_title, escape, headline, quiet, write_html
+from topox_ui.state.scenario import Scenario
+
+EXAMPLE = "race"  # the sample whose schedule shows what a kept run is
 
 
 def headline_of(library: RunLibrary, now: Listed, compared: RunComparison | None) -> None:
@@ -55,22 +67,41 @@ def _one(now: Listed) -> str:
 
 def nothing_yet() -> None:
     """Say what a kept run is good for and where the first one comes from."""
-    headline(
-        "Kept runs", "<b>No run is kept yet.</b> Keep one on Schedule or Compare, or run a study."
+    headline("Kept runs", "<b>No run is kept yet.</b> Keep one on Schedule or Compare.")
+    chart_title(
+        "An example: one kept run", "as this page lists it; a click on a row opens it again"
     )
+    frame([row_of_example(example())])
     write_html(
         '<ul class="claim"><li>On Schedule and Compare, under the figures, "Keep this run" puts what you see into the library.'
-        "</li><li>A study keeps each of its points the moment it is done.</li>"
-        "<li>Here kept runs are found again, opened in the very state they were kept in, and set side by side.</li></ul>"
+        "</li><li>Here kept runs are found again, opened in the very state they were kept in, and set side by side.</li>"
+        "<li>The points of a study stay with their study.</li></ul>"
     )
     with st.container(horizontal=True, vertical_alignment="center"):
+        page_link("Schedule", "Open the example", icon=":material/open_in_new:", sample=EXAMPLE)
         page_link("Schedule", "Go to Schedule", icon=":material/arrow_forward:")
         page_link("Compare", "Go to Compare", icon=":material/arrow_forward:")
+        page_link("Studies", "Go to Studies", icon=":material/arrow_forward:")
     undo_button()
     with st.sidebar:
         st.divider()
         keep_switch()
     where_it_lies()
+
+
+@st.cache_resource(show_spinner=False)
+def example() -> RunRecord:
+    """Return the shipped schedule of a sample as the run that "Keep this run" would make of it."""
+    graph, cluster = load_sample(EXAMPLE)
+    now = Scenario(source="sample", name=EXAMPLE)
+    case = Case(graph, now.cluster(cluster), now.settings())
+    result = shipped_answer(case)
+    assert result is not None, "tools/make_answers.py ships one of every sample"
+    subject = resolved_of(Subject("sample", {"name": EXAMPLE}), graph, cluster)
+    prices = PRICE_SETS[SET_BY_SPEED]
+    options = FabricOptions()
+    kept = Kept(subject, case.cluster, case.settings, options, prices, SET_BY_SPEED)
+    return record_of_solve(result, kept)
 
 
 def switched_off() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -73,13 +73,22 @@ def asked() -> RunFilter:
         version=code_version() if now.mine else "",
         study=now.study,
         text=now.text,
-        without=every_run().without,
+        without=_of_page().without,
+        kept_only=_of_page().kept_only,
     )
 
 
 def every_run() -> RunFilter:
-    """Return what the page can list: answers of cards are left out unless they are asked for."""
-    return RunFilter(kind=CARD) if RunsState.now().kind == CARD else RUNS_ONLY
+    """Return what the page can show: what it lists, and points of studies where some are chosen."""
+    return replace(_of_page(), kept_only=False) if RunsState.now().chosen else _of_page()
+
+
+def _of_page() -> RunFilter:
+    """Return what the page lists: answers of cards and points of studies are left out unless they are asked for."""
+    now = RunsState.now()
+    if now.kind == CARD:
+        return RunFilter(kind=CARD)
+    return replace(RUNS_ONLY, kept_only=now.study is None)
 
 
 def listed(library: RunLibrary) -> Listed:
@@ -96,7 +105,7 @@ def listed(library: RunLibrary) -> Listed:
     if len(chosen) < len(now.chosen):
         RunsState.choose(chosen=tuple(one.id for one in chosen) or None)
         keep_address()
-    return Listed(runs, chosen, library.count(every_run()), library.count(which))
+    return Listed(runs, chosen, library.count(_of_page()), library.count(which))
 
 
 def _found(library: RunLibrary, run: int) -> StoredRun | None:
@@ -116,7 +125,7 @@ def controls(library: RunLibrary) -> None:
         menu("Kind", RunsState, "kind", KINDS)
         studies = {one.id: one.name or f"study {one.id}" for one in library.studies()[:100]}
         if studies or RunsState.now().study is not None:
-            options: dict[Any, str] = {None: "any study, or none"}
+            options: dict[Any, str] = {None: "kept runs, no points of studies"}
             now = RunsState.now().study
             if now is not None:
                 options[now] = f"study {now}"
@@ -226,6 +235,12 @@ def run_words(one: StoredRun) -> str:
         *(shown[k] for k in ("Fabric", "Delay", "Iteration", "When")),
     )
     return f"{one.id}: {', '.join(str(words) for words in said if words)}"
+
+
+def row_of_example(record: RunRecord) -> dict[str, object]:
+    """Return a run that is not in the library as a row of the list."""
+    shown = _row(StoredRun(0, record, has_result=True), "", several_versions=False)
+    return {name: value for name, value in shown.items() if name not in ("Choose", " ", "Run")}
 
 
 def _row(one: StoredRun, letter: str, several_versions: bool) -> dict[str, object]:

@@ -20,7 +20,7 @@ from topox_ui.library.executions import RunDrawn, drawn_run
 from topox_ui.library.finding import differing, equal_words, name_words, setting_rows
 from topox_ui.library.listing import LETTERS
 from topox_ui.library.state import RunsState
-from topox_ui.shell.charts import chart, frame, legend_line
+from topox_ui.shell.charts import Table, chart, frame, legend_line
 from topox_ui.shell.page import chart_title, escape, quiet, write_html
 from topox_ui.state.widgets import switch
 
@@ -69,12 +69,19 @@ def _clocks(drawn: Drawn, refused: Sequence[str], theme: Theme) -> None:
             f"clock_{letter}",
             f"Run {letter} over {time(one.makespan_ms)}, on a clock of {time(longest)}: "
             f"{plural(one.lanes.servers, 'server')}, devices compute {percent(one.device_busy)} of the time.",
+            _whole(letter, one),
         )
         if one.note:
             quiet(f"{letter}: {escape(one.note)}.")
     colours = sorted({int(v) for one in drawn.values() for v in np.unique(one.image)})
     words = category_words(sorted({use for one in drawn.values() for use in one.traffic}))
     legend_line([(CATEGORY_COLOURS[k], words[k]) for k in colours if k in words], theme)
+
+
+def _whole(letter: str, one: RunDrawn) -> Table:
+    return lambda: [
+        {"Run": letter, "Iteration (ms)": one.makespan_ms, "Devices compute": one.device_busy}
+    ]
 
 
 def _windows(drawn: Drawn, theme: Theme) -> None:

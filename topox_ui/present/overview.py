@@ -8,6 +8,7 @@ from topox_core.figures.palette import Theme
 from topox_core.labs.lab import Lab
 from topox_core.text.sentences import and_more
 from topox_ui.classroom.profile import class_profile, labs_offered
+from topox_ui.present.door import only_lecturers
 from topox_ui.present.leaderboards import leaderboards
 from topox_ui.present.state import PresentState, begin, say, see_switch, title_of
 from topox_ui.present.statistics_view import statistics_view
@@ -20,6 +21,7 @@ MAX_LISTED = 12  # ids of which something is kept apart; the folders have all
 def overview(theme: Theme) -> None:
     """Draw the part that is in view."""
     size_switch()
+    only_lecturers()
     see = PresentState.now().see
     if see == "statistics":
         statistics_view(theme)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import streamlit as st
 
@@ -17,7 +18,7 @@ from topox_ui.recorded.found import RecordedStep
 from topox_ui.recorded.reading import Opened
 from topox_ui.recorded.state import RecordedState
 from topox_ui.shell.charts import chart, kpis
-from topox_ui.shell.page import chart_title, escape, headline, quiet, title_row
+from topox_ui.shell.page import button, chart_title, escape, headline, quiet, title_row
 from topox_ui.state.widgets import menu, number, sidebar_part, slide, switch
 
 STANDS_FOR_ALL = (
@@ -28,6 +29,7 @@ ONE_RANK = (
     "Only one rank was read: what it waited for others counts as transfer. Bring the other ranks, or let this one "
     "stand for all."
 )
+TIMES = {"half": 0.5, "the same": 1.0, "twice": 2.0, "four times": 4.0}
 WHEN = "Right where all ranks do the same, as with data or sharded data parallelism. Not for pipelines, whose stages differ."
 
 
@@ -85,6 +87,29 @@ def first_screen(found: RecordedStep, now: Opened) -> None:
     if len(now.recordings) == 1 and found.run.world > 1:
         quiet(escape(f"{STANDS_FOR_ALL if found.settings.symmetry else ONE_RANK} {WHEN}"))
     _kpis(found, speed)
+    _other_speeds(found, speed)
+
+
+def _other_speeds(found: RecordedStep, speed: float) -> None:
+    """Say at which speed the step was recorded, and offer that speed, its half and its multiples at a click."""
+    recorded = found.recorded_gbps
+    if recorded is None:
+        return
+    with st.container(horizontal=True, vertical_alignment="center", key="recorded_speeds"):
+        st.html(
+            f'<p class="quiet">Recorded at about <b>{speed_words(recorded)}</b> per server: at that speed the replay takes as '
+            "long as the recording. The same step at</p>",
+            width="content",
+        )
+        for words, factor in TIMES.items():
+            gbps = recorded * factor
+            button(
+                f"{words}: {gbps:,g}G",
+                f"recorded_{factor:g}_times",
+                "speed",
+                partial(RecordedState.choose, nic_gbps=gbps),
+                primary=gbps == speed,
+            )
 
 
 def _kpis(found: RecordedStep, speed: float) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 import streamlit as st
 
@@ -19,6 +21,8 @@ from topox_core.traces.tasks import fitting_cluster, keep_inside_servers
 from topox_core.traces.windows import RecordedWindows, windows_of_step
 from topox_ui.recorded.reading import LABELS, Opened
 from topox_ui.recorded.state import RecordedState
+
+HALVINGS = 10  # of the stretch between two usual speeds: three digits
 
 
 @dataclass(frozen=True)
@@ -103,6 +107,22 @@ class RecordedStep:
         """Return how long the step lasts at a network speed; only where there is a task graph."""
         assert self.imported is not None
         return replay_ms(self.imported.run, at_speed(gbps))
+
+    @cached_property
+    def recorded_gbps(self) -> float | None:
+        """The network speed of the recording: at it the replay takes as long. None where no usual speed does."""
+        if self.imported is None:
+            return None
+        for (slow, slow_ms), (fast, fast_ms) in pairwise(sorted(self.curve())):
+            if slow_ms >= self.recorded_ms >= fast_ms:
+                for _ in range(HALVINGS):
+                    middle = math.sqrt(slow * fast)
+                    if self.at_ms(middle) > self.recorded_ms:
+                        slow = middle
+                    else:
+                        fast = middle
+                return float(f"{fast:.3g}")
+        return None
 
     def curve(self) -> tuple[tuple[float, float], ...]:
         """Return the replayed time over the network's speed, (Gbit/s, ms)."""

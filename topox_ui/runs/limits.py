@@ -66,6 +66,9 @@ class ServerLimits:
     run_library
         Whether runs are kept in one library for everybody who uses this server
         (``TOPOX_RUN_LIBRARY``, ``yes`` or ``no``); by default where only this machine reaches it.
+    lecturer_word
+        What opens the page Present, with the keys of labs, where others reach the server
+        (``TOPOX_LECTURER_WORD``); without one it stays closed there.
     """
 
     address: Annotated[
@@ -86,6 +89,9 @@ class ServerLimits:
     shared_mb: Annotated[int, setting(ge=10, le=1_000_000)] = 400
     rejoin_s: Annotated[float, setting(ge=0, le=3_600)] = 60.0
     run_library: Annotated[str, setting(description="yes or no", choices=("", "yes", "no"))] = ""
+    lecturer_word: Annotated[
+        str, setting(description="a word", max_length=60, without=WITHOUT_SPACES)
+    ] = ""
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> ServerLimits:
@@ -106,6 +112,11 @@ class ServerLimits:
         """
         named = tuple(name for name in self.hosts.split(",") if name)
         return named or (LOOPBACK if only_this_machine(self.address) else ())
+
+    @property
+    def shared(self) -> bool:
+        """Whether others reach this server: itself, or through a proxy that it is named for."""
+        return bool(self.hosts) or not only_this_machine(self.address)
 
     @property
     def keeps_runs(self) -> bool:

@@ -144,6 +144,7 @@ def _live(key: str, theme: Theme, proof: Proof) -> None:
         search(story, proof.elapsed_s, theme, LIVE_HEIGHT),
         "search_live",
         f"Best schedule {time(now.incumbent_ms or 0.0)}, bound {time(now.bound_ms)}, so far.",
+        files=False,
     )
     if proof.trouble:
         st.warning(escape_untrusted(proof.trouble, "markdown"))

@@ -263,4 +263,5 @@ def _live(key: str, theme: Theme, run: FunctionRun[int, EngineStart]) -> None:
             race(contestants, step.race.limit_s, theme),
             "race_live",
             "Schedules and bounds of the engines so far.",
+            files=False,
         )

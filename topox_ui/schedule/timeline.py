@@ -18,8 +18,8 @@ from topox_core.text.sentences import and_more
 from topox_ui.answers.solving import Drawn
 from topox_ui.runs.shared import once
 from topox_ui.schedule.state import ScheduleState
-from topox_ui.shell.charts import chart, clicked_facts, table_under, task_table
-from topox_ui.shell.page import PLAIN, chart_title, escape, title_row
+from topox_ui.shell.charts import chart, clicked_facts, task_table
+from topox_ui.shell.page import chart_title, escape, title_row
 from topox_ui.state.address import keep_address
 from topox_ui.state.widgets import control, menu
 
@@ -66,21 +66,17 @@ def timeline(token: str, parts: Drawn, theme: Theme) -> None:
             charts.whole,
             "overview",
             f"The whole iteration of {short(execution.makespan_ms)} ms, server by server; the window is framed.",
+            files=False,  # among the page's own downloads, with the slider's window
         )
-        st.plotly_chart(
+        chart(
             charts.gantt,
-            theme=None,
-            config=PLAIN,
-            key="gantt",
-            on_select="rerun",
-            selection_mode="points",
-            alt=f"Gantt chart of servers {lanes.first} to {lanes.last} from {short(window[0])} to {short(window[1])} ms: "
+            "gantt",
+            f"Gantt chart of servers {lanes.first} to {lanes.last} from {short(window[0])} to {short(window[1])} ms: "
             f"{charts.bars} bars. The table below has the same tasks.",
-        )
-        if note := window_words(window, charts.bars):
-            st.caption(note)
-        table_under(
-            "gantt", lambda: task_table(execution, parts.path, window), "Tasks in this window"
+            lambda: task_table(execution, parts.path, window),
+            "Tasks in this window",
+            on_click=lambda _facts: None,  # the title says which, when the timeline is drawn next
+            before_table=window_words(window, charts.bars),
         )
         chart_title("Out-ports in use", "colour: what they carry; hatched: dark", beside=True)
         chart(

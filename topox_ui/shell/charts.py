@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,7 +15,7 @@ import streamlit as st
 
 from topox_core.check.report import CheckReport
 from topox_core.errors import InputError
-from topox_core.figures.palette import Theme
+from topox_core.figures.palette import Theme, theme_of
 from topox_core.io.exports import TASK_COLUMNS, task_rows
 from topox_core.io.tables import harmless_on_screen
 from topox_core.model.critical_path import CriticalPath
@@ -22,12 +23,21 @@ from topox_core.model.execution import Execution
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.glossary import label_help
 from topox_core.text.numbers import plural
-from topox_ui.shell.page import PLAIN, escape, headline, when_opened
+from topox_ui.shell.downloads import Content, csv_of
+from topox_ui.shell.page import PLAIN, Display, escape, headline, when_opened
 from topox_ui.state.loading import reset_what_ifs
 
-# A table: its rows, or its columns by name.
-Content = pd.DataFrame | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 Table = Callable[[], Content]
+# The camera of plotly is there, unseen: what saves a figure as a picture (pictures.js) presses it.
+CAMERA = {**PLAIN, "displayModeBar": True, "modeBarButtons": [["toImage"]]}
+PICTURES = ("png", "svg")
+MANY = 1_000  # from here on the numbers of a column are written with separators
+
+
+def theme_now() -> Theme:
+    """Return how figures of this page are drawn: in the viewer's theme, larger on a projector."""
+    theme = theme_of(st.context.theme.type or "light")
+    return replace(theme, scale=1.2 if Display.now().large else 1.0)
 
 
 def show_error(error: object) -> None:
@@ -68,20 +78,58 @@ def chart(
     table: Table | None = None,
     table_name: str = "Table",
     on_click: Callable[[Any], object] | None = None,
+    before_table: str = "",
+    files: bool = True,
 ) -> None:
-    """Draw a figure and, when it is opened, the table of what it shows.
+    """Draw a figure and, when it is opened, the table of what it shows, both as files.
 
     Parameters
     ----------
     on_click
         Is given what the mark that was clicked says of itself (its customdata).
+    before_table
+        A line between the two.
+    files
+        Whether it can be taken away from here: not what is drawn again while something runs.
     """
     options: dict[str, Any] = {}
     if on_click is not None:
         options = {"on_select": partial(_clicked, key, on_click), "selection_mode": "points"}
-    st.plotly_chart(figure, theme=None, config=PLAIN, key=key, alt=alt, **options)
-    if table is not None:
-        table_under(key, table, table_name)
+    st.plotly_chart(figure, theme=None, config=CAMERA, key=key, alt=alt, **options)
+    if before_table:
+        st.caption(before_table)
+    if files:
+        name = f"{table_name} · download" if table else "Download"
+        when_opened(
+            name, f"table_{key}", lambda: _files_and_table(figure, key, table), compact=True
+        )
+
+
+def _files_and_table(figure: go.Figure, key: str, table: Table | None) -> None:
+    content = None if table is None else table()
+    name = key.replace("_", "-")
+    files = {"JSON": ("application/json", lambda: figure.to_json().encode())}
+    if content is not None:
+        files = {"CSV": ("text/csv", lambda: csv_of(content)), **files}
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        buttons = "".join(
+            f'<button type="button" class="save" data-picture="{key}" data-form="{form}" data-name="{name}">'
+            f"{form.upper()}</button>"
+            for form in PICTURES
+        )
+        st.html(f'<p class="quiet">{buttons}</p>', width="content")
+        for form, (media_type, build) in files.items():
+            st.download_button(
+                form,
+                data=build,
+                file_name=f"{name}.{form.lower()}",
+                mime=media_type,
+                on_click="ignore",
+                key=f"get_{form.lower()}_{key}",
+                type="tertiary",
+            )
+    if content is not None:
+        frame(content)
 
 
 def clicked_facts(key: str) -> Any:
@@ -131,7 +179,7 @@ def frame(
         hide_index=True,
         placeholder="",
         height="content" if len(table) <= 16 else 420,
-        column_config=_explained(table.columns, column_config or {}),
+        column_config=_explained(table, column_config or {}),
         **options,
     )
 
@@ -154,15 +202,30 @@ def editor(content: Content, **options: Any) -> None:
 
 
 def _explained(
-    names: Iterable[Any], configured: Mapping[str, Mapping[str, Any]]
+    table: pd.DataFrame, configured: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Mapping[str, Any]]:
-    """Return how columns are drawn, each whose name has a term with what the glossary says of it."""
+    """Return how columns are drawn: large numbers with separators, each name that is a term with what the glossary says."""
     columns = dict(configured)
-    for name in map(str, names):
-        own: Any = columns.get(name) or st.column_config.Column()
+    for place, name in enumerate(map(str, table.columns)):
+        own: Any = columns.get(name)
+        if own is None and (form := _separated(table.iloc[:, place])):
+            own = st.column_config.NumberColumn(format=form)
+        own = own or st.column_config.Column()
         if not own.get("help") and (words := label_help(name)):
-            columns[name] = {**own, "help": words}
+            own = {**own, "help": words}
+        if own != st.column_config.Column():
+            columns[name] = own
     return columns
+
+
+def _separated(column: pd.Series) -> str:
+    """Return how a column of numbers some of which are large is written; empty for any other."""
+    kinds = pd.api.types
+    if not kinds.is_numeric_dtype(column) or kinds.is_bool_dtype(column):
+        return ""
+    if not (column.abs() >= MANY).any():
+        return ""
+    return "%,d" if kinds.is_integer_dtype(column) else "%,.2f"
 
 
 def without_formulas(table: pd.DataFrame) -> pd.DataFrame:

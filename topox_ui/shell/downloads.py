@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 import pandas as pd
@@ -32,12 +33,13 @@ from topox_core.schedule.result import Result
 from topox_core.schedule.result_file import to_record
 from topox_core.text.numbers import plural
 from topox_ui.runs.limits import only_this_machine, server_limits
-from topox_ui.shell.charts import Content
 from topox_ui.shell.page import button, when_opened
 from topox_ui.state.loading import Loaded, adopt, scenario
 from topox_ui.state.notices import notify, notify_errors
 from topox_ui.state.store import link_query, view_query
 
+# A table: its rows, or its columns by name.
+Content = pd.DataFrame | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 # What a menu calls a file, the end of its name, and what builds it.
 File = tuple[str, str, Callable[[], bytes]]
 # By name, what draws a figure for a theme: on the page in that of the page, in files in that of print.

@@ -171,8 +171,22 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
 [data-testid="stPlotlyChart"], .stElementContainer:has(> [data-testid="stFullScreenFrame"]) {{ max-width: round(down, 100%, 1px); }}
 [data-testid="stMetric"] {{ border-left: 3px solid {theme.line}; padding: 0 0 0 .75rem; }}
 [data-testid="stMetricLabel"] p {{ font-size: .82rem; }}
-[data-testid="stMetric"] .stMarkdownEllipsis, [data-testid="stMetric"] .stMarkdownEllipsis * {{ white-space: normal;
-  overflow: visible; }}
+/* A key figure breaks between words, never within one: where five do not fit a row, there are more rows. */
+[data-testid="stMetric"] .stMarkdownEllipsis, [data-testid="stMetric"] .stMarkdownEllipsis *, [data-testid="stMetric"] p {{
+  white-space: normal; overflow: visible; overflow-wrap: normal; word-break: normal; }}
+[data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] > [data-testid="stVerticalBlock"] > * > [data-testid="stMetric"]) {{
+  flex-wrap: wrap; row-gap: .7rem; }}
+[data-testid="stHorizontalBlock"] > [data-testid="stColumn"]:has(> [data-testid="stVerticalBlock"] > * > [data-testid="stMetric"]) {{
+  min-width: 8.4rem !important; flex: 1 1 8.4rem !important; }}
+/* The camera of a figure is pressed by its buttons; pictures for print show it. */
+.modebar-container {{ visibility: hidden; }} .st-key-picture .modebar-container {{ visibility: visible; }}
+.save {{ font: inherit; font-size: .87rem; color: {theme.ink}; background: none; border: 0;
+  padding: .2rem .5rem; min-height: 24px; margin: 0; cursor: pointer; }}
+.save:hover {{ color: {theme.primary}; }}
+.save:focus-visible {{ outline: 2px solid {theme.primary}; border-radius: 3px; }}
+/* The page in view has a tint, a link with the focus a ring. */
+section[data-testid="stSidebar"] a:focus-visible {{ outline: 2px solid {theme.primary} !important; outline-offset: -2px; }}
+section[data-testid="stSidebar"] a:focus-visible:not([aria-current="page"]) {{ background: none; }}
 [data-testid="stMetricValue"] {{ line-height: 1.35; padding-bottom: 0; }}
 [data-testid="stMetricDelta"] {{ background: none !important; padding: 0 !important; font-size: .8rem; }}
 [data-testid="stMetricDelta"] > div {{ font-size: .8rem; }}
@@ -252,12 +266,15 @@ button[kind^="primary"]:not(:disabled), button[kind^="primary"]:not(:disabled) *
   [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] [data-testid="stPlotlyChart"]) > [data-testid="stColumn"] {{
     min-width: 100%; }}
 }}
-@media (max-width: 640px) {{ .chips > span {{ white-space: normal; }} }}
-@media (max-width: 640px) {{
-  /* Five key figures: three, then two. */
-  [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] [data-testid="stMetric"]) {{ flex-wrap: wrap; gap: .7rem .5rem; }}
-  [data-testid="stHorizontalBlock"] > [data-testid="stColumn"]:has([data-testid="stMetric"]) {{
-    min-width: 29% !important; flex: 1 1 29% !important; }}
-  [data-testid="stMetricValue"] {{ font-size: 1.15rem; }}
+@media (max-width: 640px) {{ .chips > span {{ white-space: normal; }} [data-testid="stMetricValue"] {{ font-size: 1.15rem; }} }}
+@media print {{
+  /* The page alone, as wide as the paper. */
+  html, body, .stApp, [data-testid="stAppViewContainer"], [data-testid="stMain"], [data-testid="stMainBlockContainer"] {{
+    display: block !important; position: static !important; width: auto !important; height: auto !important;
+    max-width: none !important; overflow: visible !important; }}
+  [data-testid="stMainBlockContainer"] {{ padding: 0 !important; }}
+  [data-testid="stHeader"], [data-testid="stSidebar"], [data-testid="stExpandSidebarButton"], [data-testid="stToolbar"],
+  [data-testid="stStatusWidget"] {{ display: none !important; }}
+  [data-testid="stPlotlyChart"] {{ break-inside: avoid; }}
 }}
 </style>"""

@@ -1,6 +1,7 @@
 // Shows the glossary's text beside a term: while the pointer or the focus is on it, or until Escape
 // where Enter, a click or a tap asked for it. It listens to the document, so that it is set up once
 // and holds for whatever a rerun of the page draws anew. The box lies in the browser's top layer.
+// All terms of a page are one stop of the Tab key, from which the arrow keys lead to the others.
 (() => {
   if (window.topoxTerms) return;
   window.topoxTerms = true;
@@ -83,8 +84,20 @@
       window.dispatchEvent(new PopStateEvent("popstate"));
     }
   });
+  const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && owner) { close(); event.stopPropagation(); }
+    const here = termAt(document.activeElement), step = here && STEPS[event.key];
+    if (event.key !== "Tab" && !step) return;
+    const terms = [...document.querySelectorAll("button.term")].filter((one) => one.offsetParent);
+    if (step) {
+      event.preventDefault();
+      terms[(terms.indexOf(here) + step + terms.length) % terms.length].focus();
+      return;
+    }
+    // Whoever came by arrows goes on from there; else the first term behind the page's kicker is the stop.
+    const stop = here ?? terms.find((one) => one.closest('[data-testid="stMain"]') && !one.closest(".kicker"));
+    for (const one of terms) one.tabIndex = one === stop ? 0 : -1;
   }, true);
   document.addEventListener("scroll", () => { if (owner) place(); }, true);
   window.addEventListener("resize", () => { if (owner) place(); });

@@ -15,7 +15,7 @@ _TAG = re.compile(r"(<[^>]*>)")
 _STOP = re.compile(r"[.,;:!?)]+(?![\w/])")
 # What is written inside these is not searched: a link, a button or code has a use of its own.
 _NOT_WITHIN = re.compile(r"<(/?)(a|button|code|style)\b", re.IGNORECASE)
-_SCRIPT = Path(__file__).with_name("terms.js")
+_SCRIPTS = [Path(__file__).with_name(f"{name}.js") for name in ("terms", "pictures", "menu")]
 # Where the glossary lies, beside what a page is called.
 ASK = '<a class="ask" href="Learn?view=glossary" aria-label="Glossary">?</a>'
 
@@ -58,13 +58,13 @@ def _marked(text: str, seen: set[str]) -> str:
 
 
 def explain_terms() -> None:
-    """Put the texts of all entries on the page, unseen, and the script that shows one beside its term; once a page."""
+    """Put the texts of all entries on the page, unseen, and the scripts that listen to the whole page; once a page."""
     st.html(explanations(), unsafe_allow_javascript=True)
 
 
 @lru_cache(maxsize=1)
 def explanations() -> str:
-    """Return the texts, each under the id that its terms name, and the script."""
+    """Return the texts, each under the id that its terms name, and the scripts."""
     texts = "".join(f'<span id="term-{one.id}">{escape(one.text)}</span>' for one in glossary())
-    script = _SCRIPT.read_text(encoding="utf-8")
-    return f'<div class="terms" hidden>{texts}</div><script>{script}</script>'
+    scripts = "".join(f"<script>{one.read_text(encoding='utf-8')}</script>" for one in _SCRIPTS)
+    return f'<div class="terms" hidden>{texts}</div>{scripts}'

@@ -22,7 +22,7 @@ from topox_ui.state.notices import NOTICE, notify, notify_errors
 from topox_ui.state.page_state import PageState
 from topox_ui.state.scenario import Scenario
 from topox_ui.state.session import Lasting, Passing
-from topox_ui.state.store import ADDRESS_DUE, put, states
+from topox_ui.state.store import ADDRESS_DUE, CARRIED, put, states
 
 # What a page shows that is opened without a job: on it circuits change a thousand times.
 FIRST_SAMPLE = "moe"
@@ -76,9 +76,15 @@ def choose_what_if(**changes: Any) -> None:
             put(scenario().with_what_if(now.cluster, **changes))
 
 
+def has_what_ifs() -> bool:
+    """Return whether what the page in view counts with differs from the files and from how fabrics are built first."""
+    carried = CARRIED.get_or(tuple)
+    return any(one != one.without_what_ifs() for name, one in states().items() if name in carried)
+
+
 def reset_what_ifs() -> None:
-    """Go back to the values of the files."""
-    put(scenario().without_what_ifs())
+    """Go back to the values of the files, and build every fabric as pages begin with it."""
+    put(*(one.without_what_ifs() for one in states().values()))
 
 
 def load(scenario: Scenario) -> bool:

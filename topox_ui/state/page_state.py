@@ -126,6 +126,10 @@ class PageState(BaseModel):
         """Return what differs from the defaults, by field."""
         return {name: value for name, value in self if value != self.default(name)}
 
+    def without_what_ifs(self) -> Self:
+        """Return the choices with those left out that say what would be if the network were another."""
+        return self
+
     def local(self) -> Collection[str]:
         """Return the fields that no link carries now, such as those of a file on this machine."""
         return ()

@@ -15,7 +15,7 @@ from topox_core.model.task_graph import TaskGraph
 from topox_core.schedule.settings import Settings
 from topox_core.text.numbers import delay_label, short
 from topox_ui.runs.limits import server_limits
-from topox_ui.state.loading import Loaded, reset_what_ifs, scenario
+from topox_ui.state.loading import Loaded, has_what_ifs, reset_what_ifs, scenario
 from topox_ui.state.scenario import AUTO, RINGS_AUTO, Scenario
 from topox_ui.state.widgets import menu, pick, sidebar_part, slide, switch
 
@@ -165,7 +165,7 @@ def group_sizes(graph: TaskGraph) -> dict[str, set[int]]:
 
 def reset_button() -> None:
     """Offer to go back to the values of the files, where something differs from them."""
-    if scenario().has_what_ifs:
+    if has_what_ifs():
         st.button(
             "Reset what-ifs",
             on_click=reset_what_ifs,

@@ -112,6 +112,7 @@ def _answer(search: FabricSearch, table: StrategyTable, theme: Theme) -> None:
             strategies_on_fabrics(table, theme),
             "strategies_on_fabrics",
             "Iteration time by fabric, of data parallel and of the strategy found for the fabric.",
+            lambda: _beside(table),
         )
         chart_title("The best strategy", "beside data parallelism; what differs comes first")
         frame(operators_table(search.model.graph, best, table.start.strategy))
@@ -121,6 +122,7 @@ def _answer(search: FabricSearch, table: StrategyTable, theme: Theme) -> None:
             placements(best, theme),
             "placements",
             f"Servers of each of {len(best.placements)} operators. The table has the same.",
+            lambda: operators_table(search.model.graph, best, table.start.strategy),
         )
     quiet(
         "The walk is led by estimates: each proposal goes through the fast simulator, a lower bound and a few quick "

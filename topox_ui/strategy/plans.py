@@ -142,6 +142,7 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
         "plans",
         "Iteration time of the fastest plans: "
         + "; ".join(f"{plan_word(one)} {short(one.total_ms)} ms" for one in plans.ranked[:SHOWN]),
+        lambda: _table(plans.ranked[:SHOWN]),
     )
     chart_title(
         "The plans that fit",

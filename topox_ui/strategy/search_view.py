@@ -188,6 +188,7 @@ def _live(theme: Theme, run: FunctionRun[Answer, MoveProgress]) -> None:
             ),
             "walk_live",
             f"Iteration time after {done} strategies.",
+            files=False,
         )
 
 
@@ -220,6 +221,7 @@ def _answer(request: Request, answer: Answer, theme: Theme) -> None:
             placements(answer.strategy, theme),
             "placements",
             f"Servers of each of {len(request.graph.operators)} operators. The table has the same.",
+            lambda: operators_table(request.graph, answer.strategy, answer.start),
         )
 
 

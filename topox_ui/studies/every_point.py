@@ -45,6 +45,7 @@ def parallel_section(view: View, theme: Theme) -> None:
         parallel_axes(uprights, ranges, theme),
         "study_parallel",
         f"{plural(len(drawn), 'point')} as lines through {', '.join(one.title for one in uprights)}.",
+        lambda: {one.title: one.values for one in uprights},
     )
     left, right = st.columns([1, 1.6], gap="medium")
     with left:

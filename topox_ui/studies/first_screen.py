@@ -6,14 +6,16 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.studies.axes import KIND_WORDS
+from topox_core.studies.point import run_cell
 from topox_core.studies.ready import READY, Ready
 from topox_core.studies.study import study_record
+from topox_core.studies.study_run import StudyResult, plan_of, row_of
 from topox_core.text.numbers import count, plural
 from topox_core.text.sentences import is_or_are
 from topox_ui.answers.keeping import named_subject
 from topox_ui.answers.run_library import HOW_ON, existing_library, keeps_runs
 from topox_ui.runs.panel import watched
-from topox_ui.shell.charts import show_error
+from topox_ui.shell.charts import show_error, theme_now
 from topox_ui.shell.page import (
     button,
     chart_title,
@@ -25,7 +27,9 @@ from topox_ui.shell.page import (
 )
 from topox_ui.state.loading import loaded
 from topox_ui.state.notices import notify_errors
+from topox_ui.studies.choosing import view_of
 from topox_ui.studies.finding import axis_chip, finding, time_words
+from topox_ui.studies.pictures import tornado_section
 from topox_ui.studies.planning import (
     POINTS,
     PROBE,
@@ -38,14 +42,18 @@ from topox_ui.studies.planning import (
 from topox_ui.studies.state import StudiesState
 
 CARDS_A_ROW = 3
+EXAMPLE = "cost-tornado"
 
 
 def nothing_chosen() -> None:
-    """Offer ready studies, those of the library, and a file."""
-    headline(
-        "Studies",
-        "<b>Many what-ifs at once:</b> choose a study to begin with, and change what varies.",
+    """Show a ready study with its picture, and offer it and the others, those of the library, and a file."""
+    shown = READY[EXAMPLE]
+    result = example()
+    headline(f"Studies · {shown.title}, a ready study", finding(result))
+    quiet(
+        "A study is many what-ifs at once. Choose one below and change what varies; its points are computed beside the page."
     )
+    tornado_section(view_of(result), theme_now())
     names = list(READY)
     for begin in range(0, len(names), CARDS_A_ROW):
         for column, name in zip(
@@ -60,6 +68,14 @@ def nothing_chosen() -> None:
     _kept()
     if not keeps_runs():
         quiet(f"Points stay in this session. {HOW_ON}")
+
+
+@st.cache_resource(show_spinner="Computing a ready study")
+def example() -> StudyResult:
+    """Return the ready study that the page begins with: its points are bills, a few milliseconds each."""
+    plan = plan_of(READY[EXAMPLE].study())
+    rows = {key: row_of(run_cell(plan.job, cell)) for cell, key in plan.keys.items()}
+    return StudyResult(plan.study, plan.rows(rows))
 
 
 def open_box() -> None:

@@ -100,6 +100,7 @@ def map_section(view: View, theme: Theme, live: bool = False) -> None:
         None if live else lambda: _map_table(view, of),
         "Every cell",
         on_click=None if live else _clicked,
+        files=not live,
     )
     better, worse = _sides(of)
     legend_line(heat_legend(picture, theme, better, worse), theme)
@@ -221,6 +222,7 @@ def front_section(view: View, theme: Theme, live: bool = False) -> None:
         ],
         "The front",
         on_click=None if live else _clicked,
+        files=not live,
     )
     drawn, lines = len(drawn_points(picture)), []
     if drawn < len(picture.x):
@@ -281,6 +283,7 @@ def tornado_section(view: View, theme: Theme, live: bool = False) -> None:
         ),
         None if live else lambda: table,
         "In numbers",
+        files=not live,
     )
 
 

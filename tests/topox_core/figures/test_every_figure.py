@@ -631,6 +631,10 @@ def test_every_figure_is_small_says_what_it_counts_and_draws_the_numbers_of_its_
     if figure.data[0].type != "parcoords":  # whose axes are its dimensions
         bare = "".join(way for way, every in axes.items() if not all(map(is_named, every)))
         assert bare == NAMED_ABOVE.get(name, "")
+    legend = figure.layout.legend
+    at_top = legend.yref == "container" or (legend.yanchor == "bottom" and legend.y >= 1)
+    outside = at_top or (legend.yanchor == "top" and legend.y <= 0)
+    assert outside or not figure.layout.showlegend, "the legend lies on the chart"
     found = np.array([*drawn(figure)])
     missing = [one for one in table if not np.isclose(found, one, rtol=2e-3, atol=1e-6).any()]
     assert len(table) > 0 and missing == []

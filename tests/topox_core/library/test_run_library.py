@@ -285,6 +285,18 @@ def test_a_run_may_be_a_point_of_two_studies_and_two_points_one_run(library: Run
     assert [one.kept for one in library.studies()] == [2, 2]
 
 
+def test_points_of_studies_are_told_from_what_a_person_kept(library: RunLibrary) -> None:
+    ids = library.add(
+        [record("a"), record("b", link="sample=race"), record("c", kind="schedule"), record("d")]
+    )
+    library.rename(ids[3], "mine")
+    kept = RunFilter(kept_only=True)
+    assert {one.id for one in library.runs(kept)} == set(ids[1:])
+    # Kept from a page as well, a point has the page's link.
+    assert library.add([record("a", link="sample=race")]) == ids[:1]
+    assert library.count(kept) == 4
+
+
 # inputs, subjects
 
 

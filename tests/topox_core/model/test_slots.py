@@ -36,5 +36,20 @@ def test_a_port_counts_once_at_every_moment_in_which_it_carries_whatever_lies_on
         states = [slot_state(run, slot) for slot in range(slots(run))]
         busy = [ports_busy(moved, state.carrying) for state in states]
         assert ports_carrying_a_slot(run).tolist() == busy
-        assert busy[busiest_slot(run)] == max(busy) > 0
+        unchanged = replace(run, circuits=replace(moved, changed=np.zeros(6, bool)))
+        assert busy[busiest_slot(unchanged)] == max(busy) > 0
     assert ports_busy(circuits, np.array([4, 5]), inwards=True) == 1
+
+
+def test_the_busiest_slot_is_that_of_the_traffic_that_changes_most_circuits(pipeline):
+    """An all-reduce fills every port with circuits that stay: at its height both switches look alike."""
+    circuits, changes = pipeline.circuits, np.array([False] * 5 + [True])
+    start_ms = np.where(changes, 7.2, 0.2)
+    moved = replace(
+        circuits, setup_ms=start_ms, start_ms=start_ms, end_ms=start_ms + 0.5, changed=changes
+    )
+    kinds = ["dp"] * len(pipeline.graph)
+    kinds[circuits.node[5]] = "ep"
+    run = replace(pipeline, circuits=moved, graph=replace(pipeline.graph, parallelism=tuple(kinds)))
+    busy = ports_carrying_a_slot(run)
+    assert busiest_slot(run) == 7 and busy[0] > busy[7] == 1

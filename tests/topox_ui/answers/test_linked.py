@@ -50,6 +50,7 @@ def test_a_file_shows_its_number_without_a_solve_and_one_that_is_wrong_costs_a_l
     # On Home it brings its choices as well, and whoever brings it has said that it may open its job.
     at = bring(visit(way="files"), "up_graph", "mine.json", dump_graph_json(proved[0].graph))
     bring(at, linked.UPLOAD, "patience.link.json", good)
+    assert "patience.link.json is read." in at.success[-1].value
     turn_to(at, SCHEDULE)
     assert not at.error and address(at).items() >= LINK.items()
     assert metric(at, "Iteration time") == "14 ms" and "Proved optimal" in words(at)

@@ -51,6 +51,15 @@ def times(at) -> list[str]:
     return [one.replace("\u00a0", " ") for one in at.dataframe[0].value["Iteration time"]]
 
 
+def test_resetting_what_ifs_builds_the_fat_tree_as_before_and_keeps_which_fabrics_compete(visit):
+    chosen = {"fabrics": "static,fat_tree", "fat_tree": "racks", "oversubscription": "2"}
+    at = visit(COMPARE, sample="blackboard", **chosen)
+    (reset,) = [one for one in at.button if one.label == "Reset what-ifs"]
+    unbroken(reset.click().run())
+    assert address(at) == {"sample": "blackboard", "fabrics": "static,fat_tree"}
+    assert not [one for one in at.button if one.label == "Reset what-ifs"]
+
+
 def test_the_times_of_the_core_and_a_winner_that_schedule_shows_as_well(visit):
     runs = compare(*load_sample("moe"), LISTED)
     at = visit(COMPARE, sample="moe")

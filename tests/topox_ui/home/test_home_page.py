@@ -14,6 +14,7 @@ from tests.topox_ui.conftest import (
     spoken,
     the_error,
     unbroken,
+    ways_on,
     words,
 )
 from topox_core.fabrics.scheduled import schedule
@@ -101,6 +102,7 @@ def test_an_uploaded_graph_gets_a_cluster_that_fits_and_a_bad_one_is_a_line(visi
     ):
         at = bring(visit(way="files"), "up_graph", name, content)
         assert not at.error and not at.query_params
+        assert {"See its schedule", "Does switching pay?"} <= set(ways_on(at))
         assert loaded(at).graph.digest == graph.digest and loaded(at).cluster.servers == 8
     broken = b'{"format": "topox-taskgraph", "version": 1, "tasks": ['
     assert "broken.json" in the_error(bring(at, "up_graph", "broken.json", broken))

@@ -58,6 +58,12 @@ def page(visit):
     return opened
 
 
+def test_the_page_begins_with_two_jobs_and_says_what_sharing_is(visit):
+    text = words(settled(visit(JOBS)))
+    assert "all 2 jobs in 40 s instead of 60 s" in text
+    assert "groups that use the circuits one after the other" in text
+
+
 @pytest.mark.long
 def test_a_large_mix_from_the_finding_to_the_ports_of_one_pod(page):
     at = page("mix-32-pods", algorithm="best")

@@ -104,7 +104,7 @@ def test_a_screen_draws_at_its_time_and_after_it(visit, name: str, screen: int) 
         assert f"screen {screen} of {len(lab.screens)}" in words(at)
         charts = at.get("plotly_chart")
         assert all(one.proto.alt and len(one.proto.spec) <= MAX_BYTES for one in charts)
-        tables = [box for box in at.get("expander") if box.proto.label == "Table"]
+        tables = [box for box in at.get("expander") if box.proto.label == "Table · download"]
         assert len(tables) == len(charts)
         assert charts or lab.screens[screen - 1].stage != "reveal"
 

@@ -63,7 +63,10 @@ def page(visit):
 def test_who_only_looks_begins_no_library_and_one_that_is_none_is_a_line_and_stays(page) -> None:
     at, path = page(), Path(os.environ["TOPOX_LIBRARY"])
     assert "No run is kept yet." in words(at) and not path.exists()
-    assert {"Go to Schedule", "Go to Compare"} <= set(ways_on(at))
+    # It explains itself with one kept run: the sample's schedule that ships with the release.
+    (example,) = table(at, "Outcome").to_dict("records")
+    assert (example["Subject"], example["Fabric"]) == ("race", "Planned circuits")
+    assert {"Open the example", "Go to Schedule", "Go to Compare"} <= set(ways_on(at))
     path.write_bytes(b"somebody else's notes" * 100)
     assert "is no run library" in the_error(page())
     assert path.read_bytes().startswith(b"somebody else's notes")
@@ -111,6 +114,16 @@ def test_two_runs_side_by_side_say_what_one_setting_does(keep, page) -> None:
     at = page(chosen="1,77")
     assert address(at)["runs.chosen"] == "1"
     assert address(choose(at, runs_chosen=[1, 2]))["runs.chosen"] == "1,2"
+
+
+def test_points_of_a_study_stay_with_it_and_are_listed_where_it_is_asked_for(keep, page) -> None:
+    keep(sample="blackboard")
+    ours, point = library(), replace(library().get(1).record, key="a" * 64, kind="fabric", link="")
+    study = ours.add_study("b" * 64, "Delay", {}, 1, "1")
+    ours.link_points(study, {0: ours.add([point])[0]})
+    assert "1 run to open again" in words(page())
+    assert "1 kept on this machine" in words(page(study=str(study)))
+    assert "Runs · 1 kept on this machine · 1 chosen" in words(page(chosen="2"))
 
 
 def test_a_run_is_named_deleted_and_put_back_even_from_the_empty_page(keep, page) -> None:

@@ -153,3 +153,22 @@ def test_a_leaderboard_ranks_what_the_checker_finds(visit, downloads) -> None:
     ranks, refused = (one.value for one in page.dataframe)
     assert list(ranks["alias"]) == ["b", "'=cmd"] and list(ranks["time (ms)"]) == ["56", "58"]
     assert "eq." in refused["checked"][0]
+
+
+def test_on_a_server_that_others_reach_the_keys_are_behind_the_lecturer_s_word(
+    visit, owner_sets
+) -> None:
+    slide = {"present.lab": "six-tasks", "present.q": "P2", "present.show": "reveal"}
+    key = "Right for the class instance: y"
+    owner_sets(HOSTS="topox.example.org")
+    page = visit(PRESENT, **slide)
+    assert "TOPOX_LECTURER_WORD" in words(page) and key not in words(page) and not page.text_input
+    owner_sets(LECTURER_WORD="chalk")
+    page = visit(PRESENT, **slide)
+    for typed, refused in (("board", ["That is not the word."]), (" Chalk ", [])):
+        page.text_input(key="lecturer_word").set_value(typed)
+        unbroken(page.button[0].click().run())
+        assert [one.value for one in page.error] == refused
+        assert (key in words(page)) == (not refused)
+    owner_sets(HOSTS="")
+    assert key in words(visit(PRESENT, **slide))

@@ -82,6 +82,17 @@ def test_the_empty_page_says_what_to_record_and_how(page):
     assert re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0] == SCRIPT
 
 
+def test_the_recorded_speed_is_said_and_its_half_and_multiples_are_a_click_away(page):
+    at = page(example="yes")
+    # The made-up run was recorded at 100 Gbit/s.
+    assert "Recorded at about 100 Gbit/s per server" in words(at)
+    recorded = metric(at, "Recorded step")
+    for label, gbps in (("half", 50), ("the same", 100), ("twice", 200), ("four times", 400)):
+        press(at, f"{label}: {gbps}G")
+        assert (metric(at, f"At {gbps} Gbit/s") == recorded) == (gbps == 100)
+        assert address(at).get("recorded.nic_gbps", "400") == str(gbps)
+
+
 def test_the_slider_replays_at_once_and_at_the_recorded_speed_gives_the_recorded_time(page):
     at = choose(page(example="yes"), recorded_nic_gbps=100.0)
     # The made-up run was recorded at 100 Gbit/s, and its replay is exact.

@@ -47,6 +47,16 @@ def test_runs_are_kept_by_default_only_where_nobody_else_reaches_the_server(
     assert limits.keeps_runs is kept
 
 
+@pytest.mark.parametrize(
+    ("address", "hosts", "shared"),
+    [("127.0.0.1", "", False), ("0.0.0.0", "", True), ("127.0.0.1", "topox.example.org", True)],
+)
+def test_a_server_is_shared_where_another_machine_reaches_it_itself_or_through_a_proxy(
+    address: str, hosts: str, shared: bool
+) -> None:
+    assert ServerLimits.of({"TOPOX_ADDRESS": address, "TOPOX_HOSTS": hosts}).shared is shared
+
+
 def test_a_link_gets_no_more_time_and_no_more_tasks_than_the_server_gives(
     owner_sets, visit
 ) -> None:

@@ -8,6 +8,7 @@ from topox_core.fabrics.scheduled import schedule
 from topox_core.model.execution import Execution
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.workloads.samples import load_sample
+from topox_ui.shell.charts import PICTURES
 from topox_ui.shell.pages import PAGES, groups
 from topox_ui.state.loading import FIRST_SAMPLE
 
@@ -15,8 +16,8 @@ NAMES = [page.title for page in PAGES]
 OF_A_JOB = [page for page in PAGES if page.needs_graph]
 # What a page shows only when it has been given something.
 GIVEN = {"Your trace": {"recorded.example": "yes"}}
-# What these show stands in a table beside them.
-TABLE_BESIDE = {"overview", "worth", "tour_switch", "placements"}
+# What these show stands in a table and in files beside them.
+TABLE_BESIDE = {"overview", "tour_switch"}
 
 
 class Asked(dict):
@@ -52,6 +53,11 @@ def test_every_page_opens_on_a_sample_and_its_charts_have_words_and_tables(
     for key in tables:
         at.session_state[f"table_{key}"] = True
     assert len(unbroken(at.run()).dataframe) == before + len(tables)
+    # As files each of them: pictures by the browser, numbers and figure from here.
+    html = "".join(one.proto.body for one in at.get("html"))
+    assert all(html.count(f'data-picture="{key}"') == len(PICTURES) for key in tables)
+    files = [one.proto.label for one in at.get("download_button")]
+    assert [files.count(form) for form in ("CSV", "JSON")] == [len(tables)] * 2
 
 
 @pytest.mark.parametrize("page", OF_A_JOB, ids=[page.title for page in OF_A_JOB])

@@ -7,7 +7,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests.real_inputs import ROOT
 from topox_core.io.tables import harmless
-from topox_ui.shell.charts import without_formulas
+from topox_ui.shell.charts import _explained, without_formulas
 
 FORMULA = "=HYPERLINK(1)"
 
@@ -49,6 +49,22 @@ def test_a_table_that_is_coloured_or_edited_holds_no_formula_either():
     for table in shown:
         assert (table.columns[0], table.iloc[0, 0]) == (harmless(FORMULA),) * 2
     assert "color: red" in at.dataframe[3].proto.arrow_data.styler.styles
+
+
+def test_large_numbers_of_a_table_have_separators_and_small_ones_keep_their_digits():
+    columns = {
+        "cost ($)": [1836258.7071, 3.0, None],
+        "bytes": [2_000_000, 5, 0],
+        "share": [0.1234, 0.5, None],
+        "right": [True, False, True],
+        "task": ["a", "b", "c"],
+    }
+    drawn = _explained(pd.DataFrame(columns), {})
+    forms = {name: one.get("type_config", {}).get("format") for name, one in drawn.items()}
+    assert {name: form for name, form in forms.items() if form} == {
+        "cost ($)": "%,.2f",
+        "bytes": "%,d",
+    }
 
 
 def test_every_table_of_a_page_is_drawn_by_the_functions_that_keep_formulas_out():

@@ -63,8 +63,10 @@ def page(visit, monkeypatch):
     return opened
 
 
-def test_without_a_study_the_page_offers_ready_ones_and_begins_no_library(page) -> None:
-    text = words(page(None))
+def test_without_a_study_the_page_shows_one_offers_ready_ones_and_begins_no_library(page) -> None:
+    at = page(None)
+    text = words(at)
+    assert "goes from" in text and chart(at, "tornado")["data"]
     assert all(one.title in text and one.question in text for one in READY.values())
     assert not Path(os.environ["TOPOX_LIBRARY"]).exists()
 

@@ -41,12 +41,15 @@ def topoopt_reason(one: Known, verdict: Verdict) -> str:
     )
 
 
+USES = {"on": "uses", "off": "does not use"}
+
+
 def topox_reason(one: Known, mode: str, verdict: Verdict) -> str:
     """Return why the reported time in a mode is where it is."""
     theirs, side = one.printed.topox_ms, one.off if mode == "off" else one.on
     if one.out_of_reach(mode):
         return (
-            f"The printed {theirs:g} ms cannot be had with the all-reduce {mode} the network: the bound is "
+            f"The printed {theirs:g} ms is impossible if the all-reduce {USES[mode]} this network: the bound is "
             f"{side.bound_ms:.4g} ms ({side.bound_by})."
         )
     plan = f"the plan {'on slots ' if side.on_slots else ''}takes {side.scheduled_ms:.4g} ms"
@@ -138,7 +141,7 @@ def words(run: CardRun) -> Words:
     on = max(known, key=lambda one: one.speed_up("on"))
     left = "no speed-up remains"
     if on.speed_up("on") > 1 + EQUAL:
-        left = f"{on.speed_up('on'):.2f}× remains (row {on.printed.number})"
+        left = f"at most {on.speed_up('on'):.2f}× remains (row {on.printed.number})"
     columns = {
         "Mean speed-up, as printed": [
             one.printed.topoopt_ms / one.printed.topox_ms for one in known
@@ -148,9 +151,9 @@ def words(run: CardRun) -> Words:
         "Most the bound allows, on both": [one.most for one in known],
     }
     return Words(
-        f"Up to {off.speed_up('off'):.2f}× (row {off.printed.number}), but only while the all-reduce is on TopoOpt's "
-        f"network and off TOPO-X's; with it on both, {left}. TopoOpt's column comes out within 25 % on {near} of "
-        f"{len(known)} rows.",
+        f"The printed speed-up (ours: up to {off.speed_up('off'):.2f}×, row {off.printed.number}) compares unlike things: "
+        f"TopoOpt carries the all-reduce, TOPO-X does not. Counted on both, {left}. TopoOpt's column comes out within 25 % "
+        f"on {near} of {len(known)} rows.",
         tuple(_remarks(known, run)),
         tuple(
             (
@@ -188,14 +191,14 @@ def _remarks(known: Sequence[Known], run: CardRun) -> Iterator[str]:
 
 
 def _out_of_reach(below: Sequence[Known]) -> str:
-    """Say why the printed speed-up cannot be had with the all-reduce on the network."""
+    """Say why the printed speed-up is impossible if the all-reduce uses this network."""
     worst = max(below, key=lambda one: one.printed.topoopt_ms / one.printed.topox_ms)
     printed, bound = worst.printed, worst.on.bound_ms
     numbers = ", ".join(str(one.printed.number) for one in below)
     return (
         f"With the all-reduce on the network the printed times of rows {numbers} lie below the bound. On row "
         f"{printed.number} it is {bound:.4g} ms ({worst.on.bound_by}), so TOPO-X's {printed.topox_ms:g} ms and the printed "
-        f"{printed.topoopt_ms / printed.topox_ms:.2f}× (all-reduce off TOPO-X's network, on TopoOpt's) cannot be had: at "
+        f"{printed.topoopt_ms / printed.topox_ms:.2f}× (all-reduce off TOPO-X's network, on TopoOpt's) are impossible: at "
         f"most {printed.topoopt_ms / bound:.2f}× against the printed TopoOpt time, {worst.most:.2f}× against our own "
         "static fabric."
     )
