@@ -323,7 +323,7 @@ def test_phases_follow_each_other_as_early_as_possible_and_switches_carry_no_mor
     for j in range(len(graph)):
         before = graph.pred_idx[graph.pred_ptr[j] : graph.pred_ptr[j + 1]]
         assert (end_ms[before] <= start_ms[j] + 1e-9).all()
-    begin_ms, node = start_ms - 0.5 * orders.changed, by_phases.node
+    begin_ms, node = start_ms - 0.5 * orders.changed, by_phases.booked_ports.node
     for before in (orders.before_out, orders.before_in):
         follows = np.flatnonzero(before >= 0)
         assert (end_ms[before[follows]] <= begin_ms[follows] + 1e-9).all()
