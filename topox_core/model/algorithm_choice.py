@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from topox_core.errors import InputError, shown
@@ -22,7 +23,6 @@ from topox_core.io.ranges import check_whole
 from topox_core.model.collective_steps import (
     ALGORITHMS,
     PARAMETERS,
-    Message,
     Shape,
     StepList,
     divisor_near_root,
@@ -226,11 +226,10 @@ def step_pattern(
 ) -> Pattern:
     """Return the transfers of an algorithm: on rings of these strides, or in its parts.
 
-    Each ring and each part has its own dependencies.
+    Each ring and each part has its own dependencies; an uneven part waits for all parts of what its
+    message waits for.
     """
     steps = _steps(kind, choice, members, root)
-    if choice.shares:
-        return _uneven_pattern(choice, steps)
     if on_rings(kind, choice.name):
         # Parallel circuits carry parallel rings of one stride.
         again = [strides[:k].count(stride) for k, stride in enumerate(strides)]
@@ -240,54 +239,24 @@ def step_pattern(
         ]
     else:
         copies = [(steps, f"/p{k}" if choice.parts > 1 else "") for k in range(choice.parts)]
-    rows: list[tuple[str, Message]] = []
+    rows: list[tuple[str, int, int, float]] = []
     after: list[tuple[int, ...]] = []
-    waited: set[int] = set()
     for one, tail in copies:
-        first = len(rows)
-        for q, message in one.messages:
-            ends = f"{message.source}-{message.destination}"
-            rows.append((f"/{choice.name}/s{q}/{ends}{tail}", message))
-        for waits in one.dependencies():
-            after.append(tuple(first + i for i in waits))
-            waited.update(after[-1])
-    return Pattern(
-        suffix=tuple(suffix for suffix, _ in rows),
-        source=tuple(message.source for _, message in rows),
-        destination=tuple(message.destination for _, message in rows),
-        numerator=1,
-        denominator=steps.blocks * len(copies),
-        after=tuple(after),
-        last=tuple(i for i in range(len(rows)) if i not in waited),
-        blocks=tuple(len(message.blocks) for _, message in rows),
-    )
-
-
-def _uneven_pattern(choice: Choice, steps: StepList) -> Pattern:
-    """Return the transfers of messages in uneven parts: a part waits for all parts of what its message waits for."""
-    rows: list[tuple[str, Message, float]] = []
-    own: list[range] = []
-    after: list[tuple[int, ...]] = []
-    waited: set[int] = set()
-    for (q, message), waits in zip(steps.messages, steps.dependencies(), strict=True):
-        parts, first = choice.shares[q], len(rows)
-        for k, part in enumerate(parts):
+        own: list[range] = []
+        for (q, message), waits in zip(one.messages, one.dependencies(), strict=True):
+            parts, first = choice.shares[q] if choice.shares else (1,), len(rows)
             suffix = f"/{choice.name}/s{q}/{message.source}-{message.destination}"
-            share = len(message.blocks) * part / sum(parts)
-            rows.append((suffix + (f"/p{k}" if len(parts) > 1 else ""), message, share))
-            after.append(tuple(i for earlier in waits for i in own[earlier]))
-            waited.update(after[-1])
-        own.append(range(first, len(rows)))
-    return Pattern(
-        suffix=tuple(suffix for suffix, _, _ in rows),
-        source=tuple(message.source for _, message, _ in rows),
-        destination=tuple(message.destination for _, message, _ in rows),
-        numerator=1,
-        denominator=steps.blocks,
-        after=tuple(after),
-        last=tuple(i for i in range(len(rows)) if i not in waited),
-        blocks=tuple(share for _, _, share in rows),
-    )
+            for k, part in enumerate(parts):
+                number = f"/p{k}" if len(parts) > 1 else tail
+                share = len(message.blocks) * part / sum(parts)
+                rows.append((suffix + number, message.source, message.destination, share))
+            after += [tuple(i for earlier in waits for i in own[earlier])] * len(parts)
+            own.append(range(first, len(rows)))
+    waited = set(chain.from_iterable(after))
+    last = tuple(i for i in range(len(rows)) if i not in waited)
+    names, source, destination, blocks = zip(*rows, strict=True)
+    denominator = steps.blocks * len(copies)
+    return Pattern(names, source, destination, 1, denominator, tuple(after), last, blocks)
 
 
 def _on_stride(steps: StepList, members: int, stride: int) -> StepList:

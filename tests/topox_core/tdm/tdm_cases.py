@@ -1,12 +1,18 @@
 """Jobs on an optical fabric for tests: the four-pod case with known answers, the drafts' set-up made small, and random ones."""
 
+import math
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import permutations
 
 from topox_core.tdm.mixes.deployment import SetUp, deploy
 from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork
 from topox_core.tdm.model.jobs_file import validated
+from topox_core.tdm.model.round import DRAFT, RoundForm
+from topox_core.tdm.model.rounds import round_of
+from topox_core.tdm.model.stage_table import StageTable
+from topox_core.tdm.model.traffic import TooFewPortsError
 
 # The four-pod case without reconfiguration time: hill climbing, the optimum, and the stage of all
 # jobs under each.
@@ -30,6 +36,14 @@ def golden(reconfiguration_ms: float = 0.0) -> Jobs:
     ]
     jobs.append(Job("ps", "parameter_server", 0, (0, 1, 1, 1), 678.4, 33.3982, server_pod=0))
     return validated("four pods", network, jobs, "golden")
+
+
+def round_s_of(table: StageTable, group: Sequence[int], form: RoundForm = DRAFT) -> float:
+    """The length of the round of a grouping, infinite where ports are too few."""
+    try:
+        return round_of(table, group, form).round_s
+    except TooFewPortsError:
+        return math.inf
 
 
 def laps(job: Job) -> list[tuple[int, ...]]:

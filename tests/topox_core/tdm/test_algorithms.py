@@ -18,6 +18,7 @@ from tests.topox_core.tdm.tdm_cases import (
     GOLDEN_STAGE_S,
     golden,
     random_jobs,
+    round_s_of,
     small,
 )
 from topox_core.errors import InputError
@@ -39,7 +40,7 @@ from topox_core.tdm.model.round import (
     RoundTracePoint,
     TdmSettings,
 )
-from topox_core.tdm.model.rounds import iterations_per_s, round_s_of
+from topox_core.tdm.model.rounds import iterations_per_s
 from topox_core.tdm.model.stage_table import StageTable
 from topox_core.tdm.model.traffic import (
     allocated,

@@ -16,6 +16,7 @@ from tests.topox_core.tdm.tdm_cases import (
     golden,
     laps,
     random_jobs,
+    round_s_of,
     small,
 )
 from topox_core.errors import InputError
@@ -29,7 +30,7 @@ from topox_core.tdm.mixes.deployment import SetUp, deploy
 from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading
 from topox_core.tdm.model.jobs_file import validated
 from topox_core.tdm.model.round import DRAFT, Round, RoundForm, RoundTracePoint, TdmSettings
-from topox_core.tdm.model.rounds import round_of, round_s_of
+from topox_core.tdm.model.rounds import round_of
 from topox_core.tdm.model.stage_table import StageTable
 from topox_core.tdm.solve import solve
 from topox_core.warm_up import warm_up_jobs

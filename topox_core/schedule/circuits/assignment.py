@@ -70,22 +70,15 @@ def _shared_runs(
 ) -> tuple[Int, Int, NDArray[np.intp], NDArray[np.intp]]:
     """Merge overlapping transfers of a pair into runs: (first, end) of each run, run of each transfer, an example."""
     order = np.lexsort((first, pair))
-    run_of = np.empty(len(pair), np.intp)
-    runs: list[list[int]] = []
-    example: list[int] = []
-    previous, reach = -1, -1
-    for i in order.tolist():
-        if pair[i] != previous or first[i] >= reach:
-            runs.append([int(first[i]), int(end[i])])
-            example.append(i)
-            reach = int(end[i])
-        else:
-            reach = max(reach, int(end[i]))
-            runs[-1][1] = reach
-        previous = int(pair[i])
-        run_of[i] = len(runs) - 1
-    bounds = np.array(runs, np.int64).reshape(-1, 2)
-    return bounds[:, 0].copy(), bounds[:, 1].copy(), run_of, np.array(example, np.intp)
+    # Shift every pair onto its own stretch of a line, so that one running maximum serves all of them.
+    line = pair[order] * (int(end.max(initial=0)) + 1)
+    reach = np.maximum.accumulate(end[order] + line)
+    opens = np.ones(len(order), np.bool_)
+    opens[1:] = (first[order] + line)[1:] >= reach[:-1]
+    example = order[opens]
+    run_of = np.empty(len(order), np.intp)
+    run_of[order] = np.cumsum(opens) - 1
+    return first[example], np.maximum.reduceat(end[order], np.flatnonzero(opens)), run_of, example
 
 
 def _cut(

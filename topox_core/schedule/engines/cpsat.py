@@ -20,7 +20,6 @@ from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.search.large_neighbourhood import (
     LargeNeighbourhoods,
     SubSolve,
-    SubSolver,
     Undecided,
 )
 from topox_core.schedule.source import ENGINES, PROPAGATION, TraceSource
@@ -63,8 +62,8 @@ def solve_cpsat(
     if known.makespan - known.bound <= CLOSE * known.makespan:
         _whole(known, known.elapsed_s + WHOLE_SHARE * known.left_s, stop, news)
     if not known.close_enough and not stop() and known.left_s > 0:
-        solver = SubSolver(_sub_solve(limits), NEIGHBOURHOODS, FREE_TASKS)
-        LargeNeighbourhoods(known, solver).run(stop, news)
+        search = LargeNeighbourhoods(known, _sub_solve(limits), NEIGHBOURHOODS, FREE_TASKS)
+        search.run(stop, news)
     return known.answer("cancelled" if stop() else "time_limit")
 
 

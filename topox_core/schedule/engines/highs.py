@@ -23,7 +23,6 @@ from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.search.large_neighbourhood import (
     LargeNeighbourhoods,
     SubSolve,
-    SubSolver,
     Undecided,
 )
 from topox_core.schedule.source import ENGINES, PROPAGATION, TraceSource
@@ -63,8 +62,8 @@ def solve_highs(
     if known.close_enough or stop():
         return known.answer("cancelled" if stop() else ended)
     if not _fits(known):
-        solver = SubSolver(_sub_solve(limits), NEIGHBOURHOODS, FREE_TASKS)
-        LargeNeighbourhoods(known, solver).run(stop, news)
+        search = LargeNeighbourhoods(known, _sub_solve(limits), NEIGHBOURHOODS, FREE_TASKS)
+        search.run(stop, news)
         return known.answer("cancelled" if stop() else ended)
     step = step_of(problem, clocks(problem))
     reaching_s = known.elapsed_s + REACH_SHARE * known.left_s

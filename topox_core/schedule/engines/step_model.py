@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.model.csr import pointer_of, ranges, row_of_entry, row_pointer
-from topox_core.schedule.bounds.windows import Windows
+from topox_core.schedule.bounds.windows import Windows, step_of
 from topox_core.schedule.engines.mip import Mip
 from topox_core.schedule.problem import Int, Problem
 
@@ -56,9 +56,7 @@ class StepModel:
     @cached_property
     def clock(self) -> Int:
         """Ticks per step of each task's clock; the makespan keeps slots if every last task does."""
-        last = self.windows.clock[self._terminals]
-        step = int(last.min()) if len(last) else 1
-        return np.append(self.windows.clock, step)
+        return np.append(self.windows.clock, step_of(self.problem, self.windows.clock))
 
     @cached_property
     def lowest(self) -> Int:
@@ -187,10 +185,9 @@ class StepModel:
     ) -> Rows:
         """Sum of value * [task active at tick] <= upper; active is z[t] - z[t - p]."""
         clock = self.clock[task]
-        weight = np.broadcast_to(np.asarray(value, np.float64), row.shape)
-        begun = self._literals(row, task, tick // clock, weight, len(upper))
+        begun = self._literals(row, task, tick // clock, value, len(upper))
         ended = self._literals(
-            row, task, (tick - self.problem.duration[task]) // clock, -weight, len(upper)
+            row, task, (tick - self.problem.duration[task]) // clock, -value, len(upper)
         )
         return _joined([begun, ended], upper)
 

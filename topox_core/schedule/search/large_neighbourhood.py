@@ -171,21 +171,22 @@ Undecided = Literal["none", "undecided", "too large"]
 SubSolve = Callable[[Problem, Windows, int, float, Stop], "Int | Undecided"]
 
 
-@dataclass(frozen=True)
-class SubSolver:
-    """What finds any schedule of a neighbourhood, its name, and how many tasks are free in the first one (the number adapts)."""
-
-    solve: SubSolve
-    source: TraceSource
-    free_tasks: int
-
-
 class LargeNeighbourhoods:
-    """A search that looks for schedules one step shorter than the best known, in windows whose size adapts."""
+    """A search that looks for schedules one step shorter than the best known, in windows whose size adapts.
 
-    def __init__(self, known: BestKnown, solver: SubSolver) -> None:
-        self._problem, self._known, self._solver = known.problem, known, solver
-        self._wanted = float(solver.free_tasks)
+    Parameters
+    ----------
+    solve, source
+        What finds any schedule of a neighbourhood, and its name.
+    free_tasks
+        How many tasks are free in the first one; the number adapts.
+    """
+
+    def __init__(
+        self, known: BestKnown, solve: SubSolve, source: TraceSource, free_tasks: int
+    ) -> None:
+        self._problem, self._known, self._solve, self._source = known.problem, known, solve, source
+        self._wanted = float(free_tasks)
         self._generator = Generator.of(known.problem, max(1, known.bound))
         self._clock = clocks(known.problem)
         self._step = step_of(known.problem, self._clock)
@@ -200,7 +201,7 @@ class LargeNeighbourhoods:
             if found is not None:
                 end = int((found + self._problem.duration).max())
                 better, _ = self._generator.improved(found, end, known.bound)
-                known.offer(better, self._solver.source)
+                known.offer(better, self._source)
 
     def _tried(self, stop: Stop) -> Int | None:
         """Solve one neighbourhood; adapt the size to how it ended."""
@@ -229,7 +230,7 @@ class LargeNeighbourhoods:
             given = consistent(chosen.problem, chosen.windows)
         if given is None:
             return "none"
-        return self._solver.solve(chosen.problem, given, chosen.horizon, seconds, stop)
+        return self._solve(chosen.problem, given, chosen.horizon, seconds, stop)
 
     def _resize(self, factor: float) -> None:
         self._wanted = min(MAX, max(FEWEST, self._wanted * factor))

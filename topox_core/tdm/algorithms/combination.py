@@ -17,7 +17,7 @@ from topox_core.tdm.algorithms.splits import (
 )
 from topox_core.tdm.kernels.grouping import Points
 from topox_core.tdm.model.round import SAME, RoundForm
-from topox_core.tdm.model.rounds import round_s_of
+from topox_core.tdm.model.rounds import round_of
 from topox_core.tdm.search import Search
 
 # Bundles drawn anew at most, and in a row without gain.
@@ -94,7 +94,7 @@ class Combination:
         """
         search, table = self.search, self.search.table
         random = np.random.default_rng(search.settings.seed)
-        best, kept, vain = round_s_of(table, group, form), list(group), 0
+        best, kept, vain = round_of(table, group, form).round_s, list(group), 0
         for _ in range(MAX_DRAWS):
             waits_for = self._longest_bundled(kept, vain)
             if waits_for is None or vain == MAX_IN_VAIN or search.stop():
@@ -105,7 +105,7 @@ class Combination:
             self.replace(waits_for, subsets_of(table, waits_for, bundles))
             _, chosen = self.best(form.all_train)
             drawn = self.group(chosen) if chosen else kept
-            length = round_s_of(table, drawn, form)
+            length = round_of(table, drawn, form).round_s
             vain += 1
             if length < best * (1 - SAME):
                 best, kept, vain = length, drawn, 0

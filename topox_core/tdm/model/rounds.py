@@ -235,25 +235,6 @@ def _one_topology(
     return np.maximum(pair_s, tor_s), links
 
 
-def round_s_of(table: StageTable, group: Sequence[int], form: RoundForm = DRAFT) -> float:
-    """Return only the length of the round of :func:`round_of` over links that follow the stages, in seconds.
-
-    Infinite where ports are too few.
-    """
-    seconds = np.array(
-        [
-            [table.communication_s(g, part) for part in _parts(table, g, group, form.groups)]
-            for g in range(len(table.members))
-        ]
-    )
-    if np.isinf(seconds).any():
-        return float("inf")
-    if not table.jobs.network.reconfiguration_ms:
-        no_links = np.zeros((0, form.groups, 0, 0), np.int32)
-        return max(one.round_s for one in cycles_of(table, group, form, seconds, no_links))
-    return round_of(table, group, form).round_s
-
-
 def iterations_per_round(jobs: Jobs) -> Floats:
     """Return the training iterations of each job in a round: 1 with a parameter server, 2 otherwise."""
     return np.array([1.0 if job.collective == "parameter_server" else 2.0 for job in jobs.jobs])
