@@ -1,6 +1,5 @@
 """Kept runs: what is kept of runs, found again, opened, and set side by side."""
 
-
 from topox_core.figures.palette import Theme
 from topox_core.library.comparison import compare_runs
 from topox_ui.answers.run_library import existing_library, keeps_runs

@@ -1,6 +1,5 @@
 """Photonic rails: what a job sends on a rail, the windows between, and what switching in them costs."""
 
-
 from topox_core.figures.palette import Theme
 from topox_ui.rails.controls import controls
 from topox_ui.rails.first_screen import (

@@ -1,6 +1,5 @@
 """Plans: how to split a model over servers, searched operator by operator, or ranked plan by plan."""
 
-
 from topox_core.figures.palette import Theme
 from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.page import size_switch

@@ -1,6 +1,5 @@
 """Studies: many what-ifs at once, built, run, watched and drawn."""
 
-
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
 from topox_ui.shell.charts import show_input_errors
