@@ -23,8 +23,6 @@ from topox_core.cli.command import (
 )
 from topox_core.cli.options import JSON, Option, whole, wrong_option
 from topox_core.errors import InputError
-from topox_core.labs.generators.generator import seed_of
-from topox_core.labs.lab import texts_in
 
 if TYPE_CHECKING:
     from topox_core.labs.folder import GradedFolder, GradeTable, Roster
@@ -41,6 +39,7 @@ CSV = Option("--csv FILE", str, "write the table", over=())
 @command("list", "all labs", "List the labs that ship.", JSON)
 def run_list(_: Arguments) -> Answer:
     """Return the labs."""
+    from topox_core.labs.lab import texts_in
     from topox_core.labs.lab_file import ready_labs
 
     rows: list[dict[str, Any]] = [
@@ -63,6 +62,7 @@ def run_list(_: Arguments) -> Answer:
 def run_show(options: Arguments) -> Answer:
     """Return the questions of a lab for a seed."""
     from topox_core.labs.keys import check_seed, filled, given_table, names_a_value, options_of
+    from topox_core.labs.lab import texts_in
     from topox_core.labs.lab_file import lab_of
 
     lab, seed = lab_of(options.lab), options.seed
@@ -123,6 +123,7 @@ def _screen_lines(screens: list[dict[str, Any]]) -> Iterator[str]:
 )
 def run_seed(options: Arguments) -> Answer:
     """Return the seed of a student."""
+    from topox_core.labs.generators.generator import seed_of
     from topox_core.labs.student import check_name
 
     check_name(options.course, "course")
@@ -144,6 +145,7 @@ def run_seed(options: Arguments) -> Answer:
 def run_key(options: Arguments) -> Answer:
     """Return the keys and the values of misconceptions."""
     from topox_core.labs.keys import key_of, mistakes_of
+    from topox_core.labs.lab import texts_in
     from topox_core.labs.lab_file import lab_of
 
     lab = lab_of(options.lab)
@@ -305,6 +307,7 @@ def _grade_table(
 def run_stats(options: Arguments) -> Answer:
     """Return the statistics of a lab."""
     from topox_core.labs.folder import answers_in, latest_of_each
+    from topox_core.labs.lab import texts_in
     from topox_core.labs.lab_file import lab_of
     from topox_core.labs.statistics import lab_statistics, statistics_csv, statistics_html
 
@@ -381,6 +384,7 @@ def run_worksheet(options: Arguments) -> Answer:
 def _seeds(options: Arguments) -> list[tuple[str, int]]:
     """Return names and seeds: of a list of students, of a list of seeds, else of one seed."""
     from topox_core.labs.folder import load_students
+    from topox_core.labs.generators.generator import seed_of
     from topox_core.labs.keys import check_seed
 
     if options.students is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from topox_core.cli.command import (
     Answer,
@@ -30,10 +30,12 @@ from topox_core.cli.library_options import (
 from topox_core.cli.options import JSON, Option, positive
 from topox_core.errors import InputError
 from topox_core.io.json import record_of
-from topox_core.library.comparison import ComparedValue, compare_runs, compared, flat
-from topox_core.library.rows import StoredRun
-from topox_core.library.run_library import RunLibrary, StoredStudy
 from topox_core.text.numbers import plural
+
+if TYPE_CHECKING:
+    from topox_core.library.comparison import ComparedValue
+    from topox_core.library.rows import StoredRun
+    from topox_core.library.run_library import RunLibrary, StoredStudy
 
 _NAMES = {"graph": ".taskgraph.json", "cluster": ".cluster.json"}
 _ASIDE = 3  # settings of a list that are shown, of those in which its runs differ
@@ -113,6 +115,7 @@ def _list_lines(
 
 
 def _rows(runs: list[StoredRun]) -> Iterator[tuple[str, ...]]:
+    from topox_core.library.comparison import compared, flat
     from topox_core.runs.identity import code_version
 
     settings = compared([flat(one.record.settings) for one in runs])
@@ -185,6 +188,7 @@ def _write_inputs(library: RunLibrary, one: StoredRun, folder: Path) -> None:
 
 
 def _run_lines(record: Mapping[str, Any]) -> Iterator[str]:
+    from topox_core.library.comparison import flat
 
     words = {"started": _date(record["started"]), "wall_s": figure(record["wall_s"], "s")}
     own = {
@@ -208,6 +212,8 @@ def _run_lines(record: Mapping[str, Any]) -> Iterator[str]:
 )
 def compare(options: Arguments) -> Answer:
     """Return in what runs differ."""
+    from topox_core.library.comparison import compare_runs
+
     with opened(options) as library:
         runs = compare_runs([library.get(run) for run in run_numbers(options.runs)])
     settings, outcome = runs.different_settings, runs.different_outcome
