@@ -140,10 +140,10 @@ PAGES = (
         COMPARE,
         "Where which wins",
         "compare.view.draw_map",
-        (CONTEST, "compare.state.MapState"),
+        ("compare.state.MapState",),
         "map",
         needs_graph=True,
-        reads=(PRICES,),
+        reads=(CONTEST, PRICES),
         compiled=True,
     ),
     Page(
