@@ -164,7 +164,7 @@ def test_a_lock_holds_over_back_reload_other_pages_and_in_a_second_tab(
     tab.still()
     tab.button("Lock my prediction").click()
     expect(entry(tab, "P1")).to_be_disabled()
-    assert entry(tab, "P1").input_value() == "4.5"
+    expect(entry(tab, "P1")).to_have_value("4.5")
     tab.button("Next").click()
     expect(tab.kicker).to_contain_text("screen 3 of 9")
     tab.button("Back").click()
@@ -180,7 +180,7 @@ def test_a_lock_holds_over_back_reload_other_pages_and_in_a_second_tab(
     expect(entry(second, "P1")).to_be_disabled()
     other = open_lab(new_tab(), LABS["crossover"], 7_002, 2)
     expect(entry(other, "P1")).to_be_enabled()
-    assert entry(other, "P1").input_value() == ""
+    expect(entry(other, "P1")).to_have_value("")
 
 
 def handed_in(tab: Tab, folder: Path, question: str, points: int) -> object:

@@ -125,7 +125,7 @@ def _weights(job: Job, units: list[Unit], gathering: int) -> list[ByteClass]:
 def _exchanges(job: Job, layers: int) -> list[ByteClass]:
     """Return the exchanges of context (gathered forward, reduced backward) and of experts."""
     classes = []
-    shape, microbatches = job.shape, job.plan.microbatches
+    microbatches = job.plan.microbatches
     forwards = microbatches * (2 if job.schedule.recompute == "full" else 1)
     if job.plan.context > 1:
         size = layers * 2.0 * HALF * job.tokens * job.plan.context * job.key_width
@@ -135,7 +135,7 @@ def _exchanges(job: Job, layers: int) -> list[ByteClass]:
         ):
             classes.append(_class("cp", kind, when, layers, size, job.plan.context, times))
     if job.plan.expert > 1:
-        size = 2 * layers * HALF * job.tokens * shape.top_k * shape.hidden / job.plan.tensor
+        size = 2 * layers * HALF * job.expert_rows * job.shape.hidden / job.plan.tensor
         when, times = "forward and backward passes", forwards + microbatches
         classes.append(_class("ep", "all_to_all", when, 2 * layers, size, job.plan.expert, times))
     return classes

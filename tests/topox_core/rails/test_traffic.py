@@ -53,7 +53,9 @@ def jobs(draw: st.DrawFn) -> Job:
     interleaved = schedule == "interleaved"
     experts = [one for one in (1, 2, 4) if data % one == 0 and (one == 1 or model[0] == "m")]
     return changed(
-        PRESETS[model].changed(shape__tied=draw(st.booleans())),
+        PRESETS[model].changed(
+            shape__tied=draw(st.booleans()), plan__capacity=draw(st.sampled_from([1.0, 1.25]))
+        ),
         {
             "gpus": 8 * context * pipeline * data,
             "pipeline": pipeline,
