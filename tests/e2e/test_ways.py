@@ -304,7 +304,7 @@ def test_an_old_address_leads_on_with_all_it_says_and_back_does_not_come_to_it(t
     tab.open("/Learn").page.goto(f"{tab.base}/Circuits?sample=blackboard&port_gbps=400")
     expect(tab.page).to_have_title(re.compile("^Circuits ·"))
     expect(tab.page).to_have_url(
-        f"{tab.base}/Schedule?sample=blackboard&port_gbps=400&view=circuits"
+        f"{tab.base}/Schedule?view=circuits&sample=blackboard&port_gbps=400"
     )
     assert shown(tab)["port_gbps"] == "400G"
     tab.page.go_back()
