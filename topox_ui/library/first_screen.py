@@ -22,6 +22,7 @@ from topox_ui.answers.run_library import HOW_ON, OFF
 from topox_ui.library.actions import undo_button
 from topox_ui.library.finding import finding
 from topox_ui.library.listing import Listed, keep_switch, row_of_example
+from topox_ui.library.state import RunsState
 from topox_ui.shell.charts import frame
 from topox_ui.shell.links import page_link
 from topox_ui.shell.page import chart_title, escape, headline, quiet, write_html
@@ -32,8 +33,11 @@ EXAMPLE = "race"  # the sample whose schedule shows what a kept run is
 
 def headline_of(library: RunLibrary, now: Listed, compared: RunComparison | None) -> None:
     """Write how many runs there are and what the chosen ones say."""
+    of_study = RunsState.now().study is not None
     kicker = f"Kept runs · {count(now.total)} kept on this machine"
-    if now.matching != now.total:
+    if of_study:
+        kicker = f"Kept runs · {plural(now.matching, 'point')} of a study"
+    elif now.matching != now.total:
         kicker += f" · {count(now.matching)} match"
     if now.chosen:
         kicker += f" · {count(len(now.chosen))} chosen"

@@ -66,29 +66,28 @@ class Listed:
 def asked() -> RunFilter:
     """Return which runs the page lists."""
     now = RunsState.now()
-    return RunFilter(
+    return replace(
+        _listable(points=now.study is not None),
         subject=now.subject,
         status=now.status,
         kind=now.kind,
         version=code_version() if now.mine else "",
         study=now.study,
         text=now.text,
-        without=_of_page().without,
-        kept_only=_of_page().kept_only,
     )
 
 
 def every_run() -> RunFilter:
-    """Return what the page can show: what it lists, and points of studies where some are chosen."""
-    return replace(_of_page(), kept_only=False) if RunsState.now().chosen else _of_page()
-
-
-def _of_page() -> RunFilter:
-    """Return what the page lists: answers of cards and points of studies are left out unless they are asked for."""
+    """Return what the page can show with its choices: points of studies where a study, or one of its points, is chosen."""
     now = RunsState.now()
-    if now.kind == CARD:
+    return _listable(points=bool(now.chosen) or now.study is not None)
+
+
+def _listable(points: bool) -> RunFilter:
+    """Return what the page lists: answers of cards are left out unless they are asked for."""
+    if RunsState.now().kind == CARD:
         return RunFilter(kind=CARD)
-    return replace(RUNS_ONLY, kept_only=now.study is None)
+    return replace(RUNS_ONLY, kept_only=not points)
 
 
 def listed(library: RunLibrary) -> Listed:
@@ -105,7 +104,7 @@ def listed(library: RunLibrary) -> Listed:
     if len(chosen) < len(now.chosen):
         RunsState.choose(chosen=tuple(one.id for one in chosen) or None)
         keep_address()
-    return Listed(runs, chosen, library.count(_of_page()), library.count(which))
+    return Listed(runs, chosen, library.count(_listable(points=False)), library.count(which))
 
 
 def _found(library: RunLibrary, run: int) -> StoredRun | None:

@@ -49,9 +49,10 @@ def nothing_chosen() -> None:
     """Show a ready study with its picture, and offer it and the others, those of the library, and a file."""
     shown = READY[EXAMPLE]
     result = example()
-    headline(f"Studies · {shown.title}, a ready study", finding(result))
+    headline(f"Studies · {escape(shown.title)}, a ready study", finding(result))
     quiet(
-        "A study is many what-ifs at once. Choose one below and change what varies; its points are computed beside the page."
+        "<b>Many what-ifs at once</b> are a study. Choose one below and change what varies; its points are computed beside "
+        "the page."
     )
     tornado_section(view_of(result), theme_now())
     names = list(READY)
