@@ -73,7 +73,7 @@ def test_the_menu_of_a_narrow_window_folds_after_a_click_and_zoom_breaks_no_word
     tab.in_window(390).open("/?sample=blackboard")
     tab.page.get_by_test_id("stExpandSidebarButton").click()
     tab.go_to("Schedule")
-    expect(tab.page.get_by_test_id("stSidebar")).to_have_attribute("aria-expanded", "false")
+    expect(tab.page.get_by_test_id("stSidebar")).to_have_attribute("data-collapsed", "true")
     assert cut(tab) == []
     # A laptop's window at 150 %.
     assert cut(tab.in_window(911).open("/Schedule?sample=moe")) == []

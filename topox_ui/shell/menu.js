@@ -7,7 +7,7 @@
     const link = event.target instanceof Element && event.target.closest('[data-testid="stSidebar"] a[href]');
     if (!link || window.innerWidth >= NARROW) return;
     setTimeout(() => {
-      document.querySelector('[data-testid="stSidebar"][aria-expanded="true"] [data-testid="stSidebarCollapseButton"] button')?.click();
+      document.querySelector('[data-testid="stSidebar"][data-collapsed="false"] [data-testid="stSidebarCollapseButton"] button')?.click();
     });
   });
 })();
