@@ -35,8 +35,9 @@ def planner_of(problem: Problem, continuous: bool = False) -> Planner:
     return Planner.of(problem, best_bound(problem, 0).ticks, continuous, dark_slots=0)
 
 
-def first_plan(planner: Planner) -> SchedulePlan:
-    start = serial_schedule(planner.problem)
+def first_plan(planner: Planner, idle: int = 0) -> SchedulePlan:
+    """A plan to start from; ``idle`` slots pass before anything in it starts."""
+    start = serial_schedule(planner.problem) + idle
     source = TraceSource("rules", "serial schedule")
     return planner.with_circuits(start, makespan(planner.problem, start), source, improve=False)
 
@@ -49,12 +50,16 @@ GIVEN = FIRST.makespan
 
 
 def racing(
-    engine: str, command: tuple[str, ...], time_limit_s: float = 600.0, threads: int = 2
+    engine: str,
+    command: tuple[str, ...],
+    time_limit_s: float = 600.0,
+    threads: int = 2,
+    plan: SchedulePlan = FIRST,
 ) -> Portfolio:
     """A race in which every exact engine is played by this child."""
     limits = Limits(time_limit_s, bound=PLANNER.bound, threads=threads)
     played = partial(SolverProcess, command=command)
-    return Portfolio(PLANNER, FIRST, engine, limits, start_process=played)
+    return Portfolio(PLANNER, plan, engine, limits, start_process=played)
 
 
 def raced(race: Portfolio, until: Callable[[], object] = lambda: False) -> Portfolio:
@@ -137,9 +142,10 @@ def test_a_claim_that_no_bound_supports_is_not_believed_and_a_child_that_hangs_i
 
 def test_a_bound_that_a_schedule_found_elsewhere_refutes_is_taken_back():
     # Below the schedule the child was given, above what there is.
-    told = saying(READY, progress(GIVEN - 1), then=SLEEP)
-    race = raced(racing("auto", told, time_limit_s=0.6))
-    assert race.plan.makespan < GIVEN - 1
+    idle = first_plan(PLANNER, 100)
+    told = saying(READY, progress(idle.makespan - 1), then=SLEEP)
+    race = raced(racing("auto", told, time_limit_s=0.6, plan=idle))
+    assert race.plan.makespan < idle.makespan - 1
     assert race.bound <= race.plan.makespan
     assert race.stopped_by != "proof"
 

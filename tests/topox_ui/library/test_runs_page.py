@@ -122,8 +122,8 @@ def test_points_of_a_study_stay_with_it_and_are_listed_where_it_is_asked_for(kee
     study = ours.add_study("b" * 64, "Delay", {}, 1, "1")
     ours.link_points(study, {0: ours.add([point])[0]})
     assert "1 run to open again" in words(page())
-    assert "Runs · 1 point of a study" in words(page(study=str(study)))
-    assert "Runs · 1 kept on this machine · 1 chosen" in words(page(chosen="2"))
+    assert "Kept runs · 1 point of a study" in words(page(study=str(study)))
+    assert "Kept runs · 1 kept on this machine · 1 chosen" in words(page(chosen="2"))
 
 
 def test_a_run_is_named_deleted_and_put_back_even_from_the_empty_page(keep, page) -> None:
