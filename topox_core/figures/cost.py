@@ -446,7 +446,7 @@ def worth(rows: Sequence[tuple[str, str, float]], theme: Theme) -> go.Figure:
         xaxis=axis(
             theme,
             grid=True,
-            range=[0, 1.2 * max([1e-9, *(value for _, _, value in rows)])],
+            range=[0, 1.45 * max([1e-9, *(value for _, _, value in rows)])],
             nticks=5,
             tickformat="~s",
         ),
