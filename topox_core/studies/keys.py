@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from topox_core.economics.comparison import Running
-from topox_core.economics.networks import Counting
+from topox_core.economics.networks import LINE_NAMES, Counting
 from topox_core.economics.parts import MAX_USD, MAX_W, PARTS
 from topox_core.economics.price_sets import PRICE_SETS
 from topox_core.errors import InputError, shown
@@ -27,7 +27,7 @@ from topox_core.tdm.algorithms.catalogue import ALGORITHMS as TDM_ALGORITHMS
 from topox_core.tdm.mixes.deployment import SetUp
 from topox_core.tdm.model.jobs import Reading
 from topox_core.text.numbers import count, delay_label, money, percent, plural, power, short, time
-from topox_core.text.sentences import words_of
+from topox_core.text.sentences import capitalised, words_of
 from topox_core.training.job import MAX_GPUS
 from topox_core.training.machine import Machine
 from topox_core.training.plan import Plan
@@ -173,7 +173,7 @@ _COMMON = (
 _PRICES = (
     _choice("prices", "Price set", PRICE_SETS),
     *(
-        Key(f"prices.{part}.{field}", f"{words_of(part)}, {word}", unit, most=most)
+        Key(f"prices.{part}.{field}", f"{capitalised(LINE_NAMES[part])}, {word}", unit, most=most)
         for part in PARTS
         for field, word, unit, most in (
             ("price_usd", "price", "$", MAX_USD),

@@ -23,7 +23,7 @@ AUTOMATIC = True
 BUY = RunKind(
     "buy",
     most_slots=0,
-    cancel_help="Stops at once; the networks that are there are kept.",
+    cancel_help="Stops at once; the networks computed so far are kept.",
     cancelled="Stopped. The networks that were computed are kept; computing goes on from there.",
 )
 MAX_POINTS = 5_000

@@ -49,7 +49,7 @@ WORK_S = 600.0  # of one core, for all points, where pace.py's additions were ti
 ARGUE = RunKind(
     "argue",
     most_slots=0,
-    cancel_help="Stops at once; the cells that are there are kept.",
+    cancel_help="Stops at once; the cells computed so far are kept.",
     cancelled="Stopped. The cells that were computed are kept; computing goes on from there.",
 )
 

@@ -24,7 +24,7 @@ EVERY = RunKind(
     "every_card",
     most_kept=1,
     most_slots=0,
-    cancel_help="Stops within a second or two; the cards that are there are kept.",
+    cancel_help="Stops within a second or two; the cards run so far are kept.",
     cancelled="Stopped. The cards that are there are kept.",
 )
 Names = tuple[str, ...]

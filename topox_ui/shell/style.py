@@ -58,6 +58,7 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
   background: {theme.panel}; border: 1px solid {theme.line}; }}
 .st-key-views :is(a, .here) {{ margin: 0 !important; padding: .2rem .7rem; min-height: 0; border-radius: 6px; background: none; }}
 .st-key-views :is(a p, .here) {{ font-size: .88rem; line-height: 1.45; font-weight: 400; color: {theme.ink}; white-space: normal; }}
+[data-testid="stMain"] a[aria-current="page"] {{ background: none; font-weight: inherit; }}
 .st-key-views a:hover {{ background: {theme.grid}; }} .st-key-views a:focus-visible {{ outline: 2px solid {theme.primary}; }}
 .st-key-views .here {{ font-weight: 650; background: {theme.page}; box-shadow: inset 0 -2px {theme.primary}; }}
 .verdict {{ font-size: .95rem; line-height: 1.45; margin: 0; padding: .3rem 0 .3rem .7rem; border-left: 3px solid {theme.primary}; }}

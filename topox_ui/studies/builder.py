@@ -41,7 +41,7 @@ def builder(now: Asked) -> None:
     """Draw everything that makes the study."""
     study, record = now.plan.study, record_now()
     quiet(
-        "Each change is checked at once. Points that are there are kept: a study that is widened computes only what is new."
+        "Each change is checked at once. Computed points are kept: a study that is widened computes only what is new."
     )
     left, right = st.columns(2, gap="medium")
     with left:

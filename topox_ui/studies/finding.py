@@ -61,7 +61,7 @@ def _best(result: StudyResult) -> str:
     )
     row = best(result, name)
     if row is None:
-        return f"{plural(result.done, 'point')} are there, none of them with a value."
+        return f"{plural(result.done, 'point')} are computed, none of them with a value."
     values = [v for one in result.rows if (v := measure_of(one, name)) is not None]
     first = measure_of(row, name)
     assert first is not None

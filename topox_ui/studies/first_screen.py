@@ -139,7 +139,7 @@ def _panel(now: Asked) -> None:
         return
     done = now.different - now.missing
     if not now.missing:
-        write_html(f'<p class="seal good">✓ {plural(now.different, "point")} are there</p>')
+        write_html(f'<p class="seal good">✓ {plural(now.different, "point")} are computed</p>')
         if now.result.failed:
             failed = now.result.failed
             quiet(
@@ -148,7 +148,7 @@ def _panel(now: Asked) -> None:
         quiet(_where())
         return
     words = (
-        f"<b>{count(done)} of {plural(now.different, 'point')}</b> are there"
+        f"<b>{count(done)} of {plural(now.different, 'point')}</b> are computed"
         if done
         else (f"<b>{plural(now.different, 'point')}</b> to compute")
     )

@@ -96,7 +96,7 @@ def map_section(view: View, theme: Theme, live: bool = False) -> None:
     chart(
         heat_map(picture, theme),
         f"{key}{'_live' if live else ''}",
-        f"{title} by {x} and {y}: {len(known):,} of {every:,} cells are there{span}.",
+        f"{title} by {x} and {y}: {len(known):,} of {every:,} cells are computed{span}.",
         None if live else lambda: _map_table(view, of),
         "Every cell",
         on_click=None if live else _clicked,

@@ -75,9 +75,9 @@ def test_without_a_study_the_page_shows_one_offers_ready_ones_and_begins_no_libr
 def test_a_study_is_computed_beside_the_page_and_every_point_kept_and_only_once(page) -> None:
     computed(RECORD | {"axes": [{**RECORD["axes"][0], "values": [0, 1]}, *RECORD["axes"][1:]]})
     at = page()
-    assert "8 of 12 points are there" in words(at) and "So far " in words(at)
+    assert "8 of 12 points are computed" in words(at) and "So far " in words(at)
     press(at, "start_study")
-    wait_until(lambda: "✓ 12 points are there" in words(at), at.run)
+    wait_until(lambda: "✓ 12 points are computed" in words(at), at.run)
     assert not at.error and library().count() == 12
 
 
@@ -179,7 +179,7 @@ def test_the_expected_time_is_measured_beside_the_page(visit) -> None:
 def test_without_a_library_points_stay_in_the_session(page, owner_sets) -> None:
     owner_sets(RUN_LIBRARY="no")
     at = press(page(), "start_study")
-    wait_until(lambda: "✓ 12 points are there" in words(at), at.run)
+    wait_until(lambda: "✓ 12 points are computed" in words(at), at.run)
     assert "this server keeps no runs" in words(at)
     assert not Path(os.environ["TOPOX_LIBRARY"]).exists()
 
