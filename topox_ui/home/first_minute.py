@@ -11,6 +11,7 @@ import streamlit as st
 from topox_core.figures.palette import Theme
 from topox_ui.shell.links import page_link
 from topox_ui.shell.page import chart_title, write_html
+from topox_ui.shell.pages import page_of
 
 FIVE_WORDS = {
     "Iteration": "one training step of the job",
@@ -27,12 +28,7 @@ CIRCUITS_ALT = (
     "An optical circuit switch: mirrors join server 0 to server 2, server 1 to server 0 and server 2 to server 1; "
     "the mirror of server 3 is turning, and its port is dark."
 )
-QUESTIONS = (
-    ("How fast can my job get, and is that proved?", "Schedule"),
-    ("Does switching pay, and against which network?", "Compare"),
-    ("What does it cost, and what does it save?", "Cost"),
-    ("Do the published speed-ups hold?", "Papers"),
-)
+WAYS_IN = ("Schedule", "Compare", "Cost", "Papers")
 
 
 def introduction(theme: Theme) -> None:
@@ -81,7 +77,7 @@ def _picture(name: str, theme: Theme, alt: str, line: str, note: str) -> None:
 def questions() -> None:
     """Draw the four questions, each with the page that answers it."""
     chart_title("Which question brings you here?")
-    for column, (question, title) in zip(st.columns(len(QUESTIONS)), QUESTIONS, strict=True):
-        with column.container(key=f"question_{title.split()[0]}"):
-            st.html(f'<p class="question">{question}</p>')
+    for column, title in zip(st.columns(len(WAYS_IN)), WAYS_IN, strict=True):
+        with column.container(key=f"question_{title}"):
+            st.html(f'<p class="question">{page_of(title).question}</p>')
             page_link(title, f"{title} →")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from topox_ui.shell.links import page_link
 from topox_ui.shell.page import frame
 from topox_ui.shell.pages import imported, page_of
 from topox_ui.state.loading import loaded
@@ -21,6 +22,8 @@ def draw_entry(title: str) -> None:
     page = page_of(title).at(st.query_params.get(VIEW_KEY, ""))
     theme = frame(page)
     imported(page.draw)(theme, *([loaded()] if page.needs_graph else []))
+    if page.then:
+        page_link(page.then, page_of(page.then).question, icon=":material/arrow_forward:")
 
 
 def lead_on(title: str) -> None:

@@ -44,6 +44,8 @@ class Page:
         The models of other pages that count on it too.
     compiled
         Whether it shows nothing without compiled kernels.
+    question, then
+        What it answers, and the title of the page whose question comes next.
     """
 
     path: str
@@ -58,6 +60,8 @@ class Page:
     listed: bool = True
     reads: tuple[str, ...] = ()
     compiled: bool = False
+    question: str = ""
+    then: str = ""
 
     @property
     def carried(self) -> tuple[str, ...]:
@@ -108,6 +112,8 @@ PAGES = (
         needs_graph=True,
         group=YOUR_JOB,
         reads=(PRICES,),
+        question="How fast can my job get, and is that proved?",
+        then="Compare",
     ),
     Page(
         SCHEDULE,
@@ -116,6 +122,8 @@ PAGES = (
         ("circuits.state.CircuitsState",),
         "circuits",
         needs_graph=True,
+        question="Which circuits does the schedule need, and when?",
+        then="Proof",
     ),
     Page(
         SCHEDULE,
@@ -124,6 +132,8 @@ PAGES = (
         ("schedule.state.RaceState",),
         "proof",
         needs_graph=True,
+        question="How was this schedule found, and what is proved?",
+        then="Compare",
     ),
     Page(
         COMPARE,
@@ -135,6 +145,8 @@ PAGES = (
         group=YOUR_JOB,
         reads=(PRICES,),
         compiled=True,
+        question="Does switching pay, and against which network?",
+        then="Where which wins",
     ),
     Page(
         COMPARE,
@@ -145,6 +157,8 @@ PAGES = (
         needs_graph=True,
         reads=(CONTEST, PRICES),
         compiled=True,
+        question="At which delay and port speed does which network win?",
+        then="Cost",
     ),
     Page(
         COMPARE,
@@ -155,6 +169,8 @@ PAGES = (
         needs_graph=True,
         reads=(CONTEST, PRICES),
         compiled=True,
+        question="How good can circuits be that never change?",
+        then="Where which wins",
     ),
     Page(
         COMPARE,
@@ -165,6 +181,8 @@ PAGES = (
         needs_graph=True,
         reads=("topology.state.TopologyState",),
         compiled=True,
+        question="Does it pay to switch inside one collective?",
+        then="Compare",
     ),
     Page(
         COST,
@@ -174,6 +192,8 @@ PAGES = (
         label="Network",
         prefix="cost.",
         group=YOUR_JOB,
+        question="What does it cost, and what does it save?",
+        then="Per iteration",
     ),
     Page(
         COST,
@@ -184,6 +204,8 @@ PAGES = (
         needs_graph=True,
         reads=(PRICES, "cost.state.CostState", CONTEST),
         compiled=True,
+        question="What does an iteration cost on each network?",
+        then="Which switch",
     ),
     Page(
         COST,
@@ -194,6 +216,8 @@ PAGES = (
         prefix="buy.",
         needs_graph=True,
         reads=(PRICES,),
+        question="Which optical switch is worth its price?",
+        then="Studies",
     ),
     Page(
         "pages/4_Trace.py",
@@ -202,6 +226,8 @@ PAGES = (
         ("recorded.state.RecordedState",),
         prefix="recorded.",
         group=YOUR_JOB,
+        question="What would a faster network save in a recorded run?",
+        then="Compare",
     ),
     Page(
         "pages/5_Rails.py",
@@ -211,6 +237,8 @@ PAGES = (
         prefix="rails.",
         group=MORE,
         reads=(CONTEST, PRICES),
+        question="How slow may a switch inside the job be?",
+        then="Which switch",
     ),
     Page(
         "pages/6_Sharing.py",
@@ -220,6 +248,8 @@ PAGES = (
         prefix="jobs.",
         group=MORE,
         compiled=True,
+        question="What do several jobs gain that take turns?",
+        then="Plans",
     ),
     Page(
         "pages/7_Plans.py",
@@ -228,6 +258,8 @@ PAGES = (
         ("strategy.state.StrategyState",),
         prefix="strategy.",
         group=MORE,
+        question="How should a model be split over servers?",
+        then="Schedule",
     ),
     Page(
         PAPERS,
@@ -237,6 +269,8 @@ PAGES = (
         label="Tables and figures",
         prefix="gallery.",
         group=EVIDENCE,
+        question="Do the published speed-ups hold?",
+        then="Claims against each other",
     ),
     Page(
         PAPERS,
@@ -245,6 +279,8 @@ PAGES = (
         ("claims.state.ArgumentState",),
         "claims",
         prefix="argument.",
+        question="Which claims hold on the same jobs?",
+        then="Studies",
     ),
     Page(
         STUDIES,
@@ -254,6 +290,7 @@ PAGES = (
         label="Ready and own studies",
         prefix="study.",
         group=EVIDENCE,
+        question="Does it hold over many what-ifs?",
     ),
     Page(
         STUDIES,

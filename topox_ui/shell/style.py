@@ -275,7 +275,7 @@ button[kind^="primary"]:not(:disabled), button[kind^="primary"]:not(:disabled) *
     max-width: none !important; overflow: visible !important; }}
   [data-testid="stMainBlockContainer"] {{ padding: 0 !important; }}
   [data-testid="stHeader"], [data-testid="stSidebar"], [data-testid="stExpandSidebarButton"], [data-testid="stToolbar"],
-  [data-testid="stStatusWidget"] {{ display: none !important; }}
+  [data-testid="stStatusWidget"], .modebar-container {{ display: none !important; }}
   [data-testid="stPlotlyChart"] {{ break-inside: avoid; }}
 }}
 </style>"""

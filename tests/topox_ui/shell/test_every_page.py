@@ -3,13 +3,13 @@
 import pytest
 
 from tests.patience import wait_until
-from tests.topox_ui.conftest import SCHEDULE, address, charts, unbroken, words
+from tests.topox_ui.conftest import SCHEDULE, address, charts, unbroken, ways_on, words
 from topox_core.fabrics.scheduled import schedule
 from topox_core.model.execution import Execution
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.workloads.samples import load_sample
 from topox_ui.shell.charts import PICTURES
-from topox_ui.shell.pages import PAGES, groups
+from topox_ui.shell.pages import PAGES, groups, page_of
 from topox_ui.state.loading import FIRST_SAMPLE
 
 NAMES = [page.title for page in PAGES]
@@ -46,6 +46,7 @@ def test_every_page_opens_on_a_sample_and_its_charts_have_words_and_tables(
     assert sum('<h1 class="headline">' in one.proto.body for one in at.get("html")) == 1
     assert not at.error and address(at) == link
     assert "This is a sample" not in words(at)
+    assert not page.then or ways_on(at)[-1] == page_of(page.then).question
     assert known.asked - {"KeepState"} <= {*page.carried}, "counts here and is in no link"
     drawn, before = charts(at), len(at.dataframe)
     assert all(len(one.alt) > 30 for one in drawn.values())
