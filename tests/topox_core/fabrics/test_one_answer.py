@@ -9,7 +9,7 @@ from itertools import product
 
 import pytest
 
-from tests.conftest import long_after
+from tests.conftest import long_after, some
 from tests.topox_core.small_graphs import cluster, random_graph
 from topox_core.fabrics import scheduled
 from topox_core.fabrics.compare import EQUAL, compare, run_with_best_lowering
@@ -26,7 +26,7 @@ from topox_core.text.numbers import time
 from topox_core.workloads.samples import SAMPLES, load_sample
 
 LISTED = Settings.of(engine="list", free=FREE)
-DELAYS_MS = (0.0, 0.01, 0.3, 1.0, 4.0, 20.0, 300.0)
+DELAYS_MS = (0.0, 1.0, 20.0, 0.01, 0.3, 4.0, 300.0)
 SPEEDS = (0.5, 1.0, 2.0)
 NEAR = 1 + 1e-9
 
@@ -96,7 +96,7 @@ def test_result_comparison_and_verdict_say_the_same(name, speed):
     graph, of = case_of(name, speed)
     known = verdict(graph, of, LISTED)
     ideal_ms, packets_ms = set(), set()
-    for delay_ms in DELAYS_MS:
+    for delay_ms in some(DELAYS_MS, quick=3):
         at = of.changed(reconfiguration_ms=delay_ms)
         runs = compare(graph, at, LISTED)
         job = JobRequest(graph, at, LISTED)
