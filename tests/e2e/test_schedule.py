@@ -141,7 +141,6 @@ def test_a_race_draws_every_engine_and_its_finding_agrees_with_the_headline(tab:
     tab.open("/Schedule?sample=race&race_s=5&clock=slots")
     listed = tab.kpi("Iteration time").inner_text()
     tab.go_to("Proof")
-    tab.unfold("race_box")
     tab.button("Start the race").click()
     expect(tab.page.locator(".st-key-race_live .main-svg").first).to_be_visible()
     expect(tab.page.locator(".st-key-race_chart .main-svg").first).to_be_visible()

@@ -27,7 +27,7 @@ from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import BEFORE, run_note, run_panel
 from topox_ui.schedule.certificate import seal_line
 from topox_ui.schedule.race import RACE
-from topox_ui.shell.charts import chart, table_under
+from topox_ui.shell.charts import chart, frame
 from topox_ui.shell.page import chart_title, escape, quiet, write_html
 from topox_ui.state.loading import loaded, scenario
 from topox_ui.state.notices import notify_errors
@@ -104,7 +104,7 @@ def search_panel(result: Result, theme: Theme) -> None:
             "Every step",
         )
     else:
-        table_under("search", lambda: event_table(events), "Every step")
+        frame(event_table(events))
 
 
 def _worth_a_chart(events: tuple[Event, ...], result: Result) -> bool:

@@ -31,8 +31,7 @@ from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import BEFORE, run_note, run_panel
 from topox_ui.schedule.state import RaceState
 from topox_ui.shell.charts import chart
-from topox_ui.shell.page import button, escape, quiet, warmed, when_opened
-from topox_ui.state.session import Passing
+from topox_ui.shell.page import button, chart_title, escape, quiet, warmed
 from topox_ui.state.widgets import slide
 
 RACE = RunKind(
@@ -165,28 +164,14 @@ WHAT = (
 )
 
 MARKS = "Solid: the best schedule so far. Dotted: the bound. The mark is where an engine ended, filled if by a proof."
-# Whether the box stands open: its own key.
-_OPEN = Passing[bool]("race_box")
 
 
 def race_section(case: Case, theme: Theme) -> None:
-    """Draw the race of this setting behind an expander: the way to start it, its way so far, or its outcome."""
+    """Draw the race of this setting: what it is or who won, the way to start it, its way so far, or its outcome."""
     owner = run_owner()
     current = Race(case, RaceState.now().race_s)
-    running = owner.run(RACE) is not None
-    if running:  # also where one comes back to the page, and the reader has not closed it since
-        _OPEN.get_or(lambda: True)
-    if not when_opened(
-        "Race of the engines",
-        "race_box",
-        lambda: _race(current, current.contestants(owner.results(RACE)), running, theme),
-        icon="flag",
-    ):
-        run_note(RACE)
-
-
-def _race(current: Race, ended: list[Contestant], running: bool, theme: Theme) -> None:
-    """Draw what the race is or who won, the way to start it, and its chart."""
+    ended, running = current.contestants(owner.results(RACE)), owner.run(RACE) is not None
+    chart_title("Race of the engines")
     st.html(
         f'<p class="card">{escape(race_finding(ended))}</p>'
         if len(ended) > 1
