@@ -183,7 +183,7 @@ def test_a_run_of_all_cards_takes_the_place_of_the_release_s_answers(visit, monk
     quick = ("topoopt-cost", "opus-cost", "tdm-traffic")
     for name in set(CARDS) - {*quick}:
         monkeypatch.delitem(CARDS, name)
-    monkeypatch.setattr("topox_ui.gallery.claims_table.claims_table", lambda: None)
+    monkeypatch.setattr("topox_ui.gallery.view.claims_table", lambda: None)
     changed = {
         name: replace(one, answer=replace(one.answer, rows=()))
         for name, one in shipped_answers().items()
