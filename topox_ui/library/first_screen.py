@@ -73,7 +73,8 @@ def nothing_yet() -> None:
     """Say what a kept run is good for and where the first one comes from."""
     headline("Runs", "<b>No run is kept yet.</b> Keep one on Schedule or Compare.")
     chart_title(
-        "An example: one kept run", "as this page lists it; one that is chosen opens again in its state"
+        "An example: one kept run",
+        "as this page lists it; one that is chosen opens again in its state",
     )
     frame([row_of_example(example())])
     write_html(
