@@ -43,7 +43,7 @@ def row_of_views() -> None:
     script, word = PLACE.get() or ("", "")
     views = [one for one in PAGES if one.path == script and one.listed and shows(one.title)]
     if len(views) > 1:
-        with st.container(horizontal=True, key="views"):
+        with st.container(horizontal=True, vertical_alignment="center", key="views"):
             for one in views:
                 label = one.label or one.title
                 if one.view == word:
