@@ -29,7 +29,7 @@ from topox_core.figures.template import (
     sideways_bars,
     upright,
 )
-from topox_core.text.numbers import NBSP, amount_words, energy, money, short, unit_of
+from topox_core.text.numbers import NBSP, amount_words, energy, large, money, short, unit_of
 
 # Two greys and one accent, as optics are what the page is about; parts counted only on request have
 # patterns.
@@ -435,7 +435,7 @@ def worth(rows: Sequence[tuple[str, str, float]], theme: Theme) -> go.Figure:
                     "line": line(theme.line, 0.5),
                 },
                 textangle=0,
-                **outside([short(value) for _, _, value in rows], theme, 12),
+                **outside([large(value) for _, _, value in rows], theme, 12),
                 customdata=[[label, f"{value:.6g}"] for _, label, value in rows],
                 hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]} iterations for a dollar<extra></extra>",
             )
@@ -446,7 +446,8 @@ def worth(rows: Sequence[tuple[str, str, float]], theme: Theme) -> go.Figure:
         xaxis=axis(
             theme,
             grid=True,
-            range=[0, 1.45 * max([1e-9, *(value for _, _, value in rows)])],
+            # Room for a label on a phone.
+            range=[0, 1.36 * max([1e-9, *(value for _, _, value in rows)])],
             nticks=5,
             tickformat="~s",
         ),

@@ -114,9 +114,14 @@ _WATTS = ((1e6, "MW"), (1e3, "kW"))
 _KWH = ((1e6, "GWh"), (1e3, "MWh"))
 
 
+def large(value: float) -> str:
+    """Return a number that may be large: 8.93 M, 455 k, 37.5."""
+    return _in_units(value, _USD, "")
+
+
 def money(usd: float) -> str:
     """Return dollars: $1.29 M, $455 k, $37.5."""
-    return "$" + _in_units(usd, _USD, "")
+    return "$" + large(usd)
 
 
 def power(watts: float) -> str:

@@ -19,7 +19,7 @@ from topox_core.fabrics.compare import same_time
 from topox_core.fabrics.registry import ENTRIES
 from topox_core.figures.cost import SHORT_PARTS, by_size, worth, yearly
 from topox_core.figures.palette import Theme
-from topox_core.text.numbers import count, energy, money, plural, power, short, time
+from topox_core.text.numbers import count, energy, large, money, plural, power, time
 from topox_core.text.sentences import enumeration
 from topox_ui.answers.case import case_of
 from topox_ui.answers.contest import contest_of
@@ -216,7 +216,7 @@ def for_a_dollar(opened: Loaded, theme: Theme) -> None:
             worth(rows, theme),
             "worth",
             "Iterations for a dollar of network: "
-            + "; ".join(f"{label} {short(value)}" for _, label, value in rows),
+            + "; ".join(f"{label} {large(value)}" for _, label, value in rows),
             lambda: [{"fabric": label, "iterations per dollar": value} for _, label, value in rows],
         )
     with right:
@@ -248,4 +248,4 @@ def _most(rows: list[tuple[str, str, float]]) -> str:
     if not most:
         return "<b>No fabric that was chosen can be bought.</b> Choose others on Compare."
     best = [f"<b>{escape(label)}</b>" for _, label, value in rows if same_time(value, most)]
-    return f"Most iterations per dollar of network: {enumeration(best)}, <b>{short(most)}</b>."
+    return f"Most iterations per dollar of network: {enumeration(best)}, <b>{large(most)}</b>."
