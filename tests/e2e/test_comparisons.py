@@ -71,7 +71,8 @@ def test_every_figure_of_the_page_downloads(tab: Tab, tmp_path: Path) -> None:
     tab.page.keyboard.press("Escape")
     # The page saves each of its figures without a network, and so does the menu beside it.
     tab.unfold("pictures")
-    camera = tab.page.locator(".st-key-picture .modebar-btn")
+    expect(tab.page.locator(".st-key-picture .main-svg").first).to_be_visible()
+    camera = tab.still().page.locator(".st-key-picture .modebar-btn")
     assert saved(tab.page, tmp_path, camera.click).read_bytes()[:4] == b"\x89PNG"
     alone = tab.page.context.new_page()
     alone.goto(page.as_uri())
