@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,7 +14,7 @@ import streamlit as st
 
 from topox_core.check.report import CheckReport
 from topox_core.errors import InputError
-from topox_core.figures.palette import Theme, theme_of
+from topox_core.figures.palette import Theme
 from topox_core.io.exports import TASK_COLUMNS, task_rows
 from topox_core.io.tables import harmless_on_screen
 from topox_core.model.critical_path import CriticalPath
@@ -24,20 +23,14 @@ from topox_core.text.foreign import escape_untrusted
 from topox_core.text.glossary import label_help
 from topox_core.text.numbers import plural
 from topox_ui.shell.downloads import Content, csv_of
-from topox_ui.shell.page import PLAIN, Display, escape, headline, when_opened
+from topox_ui.shell.page import escape, headline, when_opened
 from topox_ui.state.loading import reset_what_ifs
 
 Table = Callable[[], Content]
 # The camera of plotly is there, unseen: what saves a figure as a picture (pictures.js) presses it.
-CAMERA = {**PLAIN, "displayModeBar": True, "modeBarButtons": [["toImage"]]}
+CAMERA = {"responsive": True, "displayModeBar": True, "modeBarButtons": [["toImage"]]}
 PICTURES = ("png", "svg")
 MANY = 1_000  # from here on the numbers of a column are written with separators
-
-
-def theme_now() -> Theme:
-    """Return how figures of this page are drawn: in the viewer's theme, larger on a projector."""
-    theme = theme_of(st.context.theme.type or "light")
-    return replace(theme, scale=1.2 if Display.now().large else 1.0)
 
 
 def show_error(error: object) -> None:

@@ -176,7 +176,6 @@ def keep_page_changes() -> None:
     script_runner.ScriptRequests = _Requests  # type: ignore[misc]
 
 
-PLAIN = {"displayModeBar": False, "responsive": True}
 # Every tab asks so often; forty tabs that ask every other second keep a fifth of a core busy.
 REDRAWN_S = 10
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from topox_core.errors import InputError
+from topox_core.figures.palette import Theme
 from topox_core.studies.axes import KIND_WORDS
 from topox_core.studies.point import run_cell
 from topox_core.studies.ready import READY, Ready
@@ -15,7 +16,7 @@ from topox_core.text.sentences import is_or_are
 from topox_ui.answers.keeping import named_subject
 from topox_ui.answers.run_library import HOW_ON, existing_library, keeps_runs
 from topox_ui.runs.panel import watched
-from topox_ui.shell.charts import show_error, theme_now
+from topox_ui.shell.charts import show_error
 from topox_ui.shell.page import (
     button,
     chart_title,
@@ -45,7 +46,7 @@ CARDS_A_ROW = 3
 EXAMPLE = "cost-tornado"
 
 
-def nothing_chosen() -> None:
+def nothing_chosen(theme: Theme) -> None:
     """Show a ready study with its picture, and offer it and the others, those of the library, and a file."""
     shown = READY[EXAMPLE]
     result = example()
@@ -54,7 +55,7 @@ def nothing_chosen() -> None:
         "<b>Many what-ifs at once</b> are a study. Choose one below and change what varies; its points are computed beside "
         "the page."
     )
-    tornado_section(view_of(result), theme_now())
+    tornado_section(view_of(result), theme)
     names = list(READY)
     for begin in range(0, len(names), CARDS_A_ROW):
         for column, name in zip(

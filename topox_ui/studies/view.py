@@ -14,7 +14,7 @@ def draw(theme: Theme) -> None:
     """Draw the view Ready and own studies."""
     if not StudiesState.now().of:
         with show_input_errors("Studies", "The run library <b>cannot be read</b>.", reset=None):
-            nothing_chosen()
+            nothing_chosen(theme)
         size_switch()
         return
     try:
