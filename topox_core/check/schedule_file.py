@@ -197,20 +197,6 @@ def read_schedule(data: bytes, file: str = "") -> dict[str, Any]:
     return record
 
 
-def read_record(data: bytes, file: str = "") -> dict[str, Any]:
-    """Return the record of a result file whose every value has its type.
-
-    Raises
-    ------
-    InputError
-        If the file is none; names the item and the field.
-    """
-    rows = RowsAsRead(file)
-    record = rows.put_into(read_object(data, file, _FORM, {key: rows.take(key) for key in LISTS}))
-    columns_of(record, file)
-    return record
-
-
 def read_linked(data: bytes, file: str = "") -> tuple[dict[str, str], str, dict[str, Any]]:
     """Return the link, the digest of the task graph and the record of a link with its result, gzipped or not.
 
