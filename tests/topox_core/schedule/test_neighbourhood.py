@@ -21,10 +21,14 @@ from topox_core.schedule.circuits.held_ports import (
     with_set_ups,
 )
 from topox_core.schedule.engines import highs
-from topox_core.schedule.engines.disjunctions import Disjunctions, neighbourhoods_fit
+from topox_core.schedule.engines.disjunctions import (
+    Disjunctions,
+    kept_apart,
+    neighbourhoods_fit,
+    sides_in_turn,
+)
 from topox_core.schedule.engines.engine import Limits, Progress
 from topox_core.schedule.engines.highs import solve_highs
-from topox_core.schedule.engines.port_turns import kept_apart, sides_in_turn
 from topox_core.schedule.engines.step_model import StepModel
 from topox_core.schedule.feasibility import violation
 from topox_core.schedule.generation.list_scheduler import Generator, serial_schedule
