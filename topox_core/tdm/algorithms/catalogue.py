@@ -19,8 +19,7 @@ from topox_core.tdm.algorithms.decomposition import (
     one_barrier,
     three_groups,
 )
-from topox_core.tdm.algorithms.hill_climbing import hill_climb, start_of
-from topox_core.tdm.algorithms.restarts import annealing, multi_start
+from topox_core.tdm.algorithms.hill_climbing import annealing, hill_climb, multi_start, start_of
 from topox_core.tdm.algorithms.ring_search import load_aware_rings, with_better_rings
 from topox_core.tdm.exact.milp import UNPROVED, prove, too_large
 from topox_core.tdm.model.jobs import Jobs
