@@ -1,7 +1,7 @@
 """Exact searches pod group by pod group: no job crosses pod groups, which meet only at their barrier.
 
 With Algorithm 3's rings the best round is found, not approached: of each pod group all splits are
-worked out, and :mod:`topox_core.tdm.algorithms.caps` finds the best combination. Large pod groups have their
+worked out, and :mod:`topox_core.tdm.algorithms.combination` finds the best combination. Large pod groups have their
 smallest jobs bundled first.
 """
 
