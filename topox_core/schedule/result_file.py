@@ -11,8 +11,11 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Execution
 from topox_core.model.layout import Layout
 from topox_core.model.transfer_graph import TRANSFER
-from topox_core.schedule.circuits.shared_rates import parts_of_transfers, total_rows
-from topox_core.schedule.circuits.standing import places_of_circuits
+from topox_core.schedule.circuits.standing import (
+    parts_of_transfers,
+    places_of_circuits,
+    total_rows,
+)
 from topox_core.schedule.replay import first_ms
 from topox_core.schedule.result import Result
 
