@@ -15,10 +15,13 @@ import numpy as np
 from topox_core.model.cluster import Cluster
 from topox_core.model.durations import durations_ms
 from topox_core.model.transfer_graph import FloatArray, TransferGraph
-from topox_core.schedule.bounds.ancestor_bounds import ancestor_bound
+from topox_core.schedule.bounds.ancestor_bounds import (
+    ancestor_bound,
+    near_of,
+    set_up_heads_and_tails,
+)
 from topox_core.schedule.bounds.best_bound import best_bound
 from topox_core.schedule.bounds.circuit_bound import chain_heads_and_tails, circuit_bound
-from topox_core.schedule.bounds.set_up_bounds import near_of, set_up_heads_and_tails
 from topox_core.schedule.bounds.unrounded import Bound
 from topox_core.schedule.bounds.windows import clocks, coarsened
 from topox_core.schedule.problem import Int, Problem

@@ -13,9 +13,12 @@ from topox_core.model.lowering import lower
 from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import TransferGraph
 from topox_core.runs.stopping import Stop, never
-from topox_core.schedule.bounds.ancestor_bounds import ancestor_bound
+from topox_core.schedule.bounds.ancestor_bounds import (
+    ancestor_bound,
+    near_of,
+    set_up_heads_and_tails,
+)
 from topox_core.schedule.bounds.best_bound import Bound, best_bound
-from topox_core.schedule.bounds.set_up_bounds import near_of, set_up_heads_and_tails
 from topox_core.schedule.bounds.windows import clocks
 from topox_core.schedule.circuits.assignment import changed_rows, per_slot
 from topox_core.schedule.circuits.held_ports import Solution, booking_of

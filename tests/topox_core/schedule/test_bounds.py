@@ -14,12 +14,15 @@ from tests.topox_core.schedule.problem_builder import Fabric, brute_force, build
 from tests.topox_core.schedule.set_up_brute_force import optimum, random_case
 from tests.topox_core.small_graphs import cluster, graph, list_schedule, transfer
 from topox_core.model.lowering import lower
-from topox_core.schedule.bounds.ancestor_bounds import ancestor_bound, ancestor_heads_and_tails
+from topox_core.schedule.bounds.ancestor_bounds import (
+    ancestor_bound,
+    ancestor_heads_and_tails,
+    set_up_heads_and_tails,
+)
 from topox_core.schedule.bounds.best_bound import best_bound
 from topox_core.schedule.bounds.circuit_bound import circuit_bound
 from topox_core.schedule.bounds.propagation import Propagator, raised_bound
 from topox_core.schedule.bounds.root_bounds import raise_bounds
-from topox_core.schedule.bounds.set_up_bounds import set_up_heads_and_tails
 from topox_core.schedule.bounds.windows import clocks, critical_path, windows
 from topox_core.schedule.circuits.held_ports import with_set_ups
 from topox_core.schedule.engines.best_known import initially_known

@@ -5,14 +5,18 @@ from __future__ import annotations
 import time
 
 from topox_core.runs.stopping import Stop
-from topox_core.schedule.bounds.ancestor_bounds import ancestor_bound, ancestor_heads_and_tails
+from topox_core.schedule.bounds.ancestor_bounds import (
+    ancestor_bound,
+    ancestor_heads_and_tails,
+    near_of,
+    set_up_heads_and_tails,
+)
 from topox_core.schedule.bounds.propagation import (
     SHAVED_TASKS,
     SMALL_TASKS,
     Propagator,
     raised_bound,
 )
-from topox_core.schedule.bounds.set_up_bounds import near_of, set_up_heads_and_tails
 from topox_core.schedule.bounds.windows import Windows, clocks, step_of, windows
 from topox_core.schedule.engines.best_known import BestKnown
 from topox_core.schedule.problem import Int

@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.schedule.bounds.set_up_bounds import sides_of
+from topox_core.schedule.bounds.ancestor_bounds import sides_of
 from topox_core.schedule.bounds.windows import Windows
 from topox_core.schedule.circuits.held_ports import Solution
 from topox_core.schedule.problem import Int32, Problem
