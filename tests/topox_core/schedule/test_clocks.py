@@ -25,8 +25,12 @@ from topox_core.schedule.bounds.windows import coarsened
 from topox_core.schedule.circuits.held_ports import with_set_ups
 from topox_core.schedule.continuous import ContinuousPlans, plan_on_continuous_time
 from topox_core.schedule.engines.engine import Limits
-from topox_core.schedule.fine_clock import continuous_bound, exact_ticks_per_ms, fine_problem
-from topox_core.schedule.fine_clock_solve import FineClockSolve
+from topox_core.schedule.fine_clock import (
+    FineClockSolve,
+    continuous_bound,
+    exact_ticks_per_ms,
+    fine_problem,
+)
 from topox_core.schedule.planner import prepare
 from topox_core.schedule.replay import replay
 from topox_core.schedule.settings import Settings
