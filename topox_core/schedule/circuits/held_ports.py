@@ -12,11 +12,11 @@ import numpy as np
 
 from topox_core.schedule.circuits.assignment import (
     Booking,
+    PortNumbers,
     changed_rows,
     ports_of_booking,
     slots_between,
 )
-from topox_core.schedule.circuits.port_numbers import PortNumbers
 from topox_core.schedule.feasibility import violation
 from topox_core.schedule.problem import Int, Int32, Problem
 
