@@ -51,7 +51,6 @@ MAY_USE = {
         "claims",
     },
     "warm_up": GROUND | {"schedule", "fabrics", "strategy", "tdm", "training"},
-    "preparation": GROUND | {"warm_up"},
     "topology": GROUND,
     "demand": GROUND | {"schedule"},
     "fabrics": GROUND | {"schedule", "topology", "economics", "demand"},
