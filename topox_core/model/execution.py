@@ -13,28 +13,39 @@ from topox_core.model.transfer_graph import FloatArray, IntArray, TransferGraph
 
 
 @dataclass(frozen=True)
-class Circuits:
+class PortsHeld:
+    """The switch and the ports that carry each transfer, ports numbered within (server, switch) from 0."""
+
+    node: IntArray
+    switch: IntArray
+    source_port: IntArray
+    destination_port: IntArray
+
+
+@dataclass(frozen=True)
+class BookedPorts(PortsHeld):
+    """Ports that are held, and whether one of the two changed its circuit for the transfer."""
+
+    changed: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Circuits(BookedPorts):
     """Circuit intervals as arrays, ordered by start, then switch, source and port.
 
     A circuit is dark from ``setup_ms`` to ``start_ms`` (equal where the ports already held it or
-    nothing is charged), carries until ``end_ms``. ``node`` is the transfer it carries. Ports are
-    numbered within (server, switch) from 0; they matter only with several ports a server and
-    switch. ``changed`` is true where one of the two ports held another circuit before. Where the
-    iteration repeats, a port begins with its last circuit, and what its first one takes to be set up
-    may begin in the iteration before, at a time below 0; else the first circuit of a port stands
-    before the iteration begins and is no change.
+    nothing is charged), carries until ``end_ms``. ``node`` is the transfer it carries. Ports matter
+    only with several of a server on a switch. ``changed`` is true where one of the two ports held
+    another circuit before. Where the iteration repeats, a port begins with its last circuit, and what
+    its first one takes to be set up may begin in the iteration before, at a time below 0; else the
+    first circuit of a port stands before the iteration begins and is no change.
     """
 
-    switch: IntArray
     source: IntArray
     destination: IntArray
-    source_port: IntArray
-    destination_port: IntArray
     setup_ms: FloatArray
     start_ms: FloatArray
     end_ms: FloatArray
-    node: IntArray
-    changed: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.switch)
@@ -57,7 +68,7 @@ class Circuits:
     def none() -> Circuits:
         """Return no circuits at all."""
         i, f = np.zeros(0, np.int32), np.zeros(0)
-        return Circuits(i, i, i, i, i, f, f, f, i, np.zeros(0, np.bool_))
+        return Circuits(i, i, i, i, np.zeros(0, np.bool_), i, i, f, f, f)
 
     @staticmethod
     def at(
@@ -83,23 +94,6 @@ class Circuits:
             node=node[rows],
             changed=ports.changed[rows],
         )
-
-
-@dataclass(frozen=True)
-class BookedPorts:
-    """The switch and the ports that carry each transfer, and whether one of the ports changed its circuit."""
-
-    node: IntArray
-    switch: IntArray
-    source_port: IntArray
-    destination_port: IntArray
-    changed: NDArray[np.bool_]
-
-    @staticmethod
-    def none() -> BookedPorts:
-        """Return no ports at all."""
-        none = np.zeros(0, np.int32)
-        return BookedPorts(none, none, none, none, np.zeros(0, np.bool_))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from topox_core.model.cluster import Cluster
 from topox_core.model.durations import durations_ms
-from topox_core.model.execution import BookedPorts, Circuits, Execution
+from topox_core.model.execution import BookedPorts, Circuits, Execution, PortsHeld
 from topox_core.model.passes import topological_order
 from topox_core.model.transfer_graph import TRANSFER, FloatArray, TransferGraph
 from topox_core.schedule.circuits.assignment import PortNumbers
@@ -86,26 +86,16 @@ def replay(prepared: Prepared, plan: SchedulePlan, cluster: Cluster) -> Replay:
         Whose durations and delay count. Its slot may be another than the one that was planned on.
     """
     graph, problem = prepared.graph, prepared.reduction.problem
-    if graph is None or problem.network is None:
+    if graph is None or plan.booking is None:
         raise ValueError("only a plan with circuits can be replayed")
-    booking = plan.booking
-    ports = BookedPorts.none()
-    if booking is not None:
-        ports = BookedPorts(
-            booking.node,
-            booking.switch,
-            booking.source_port,
-            booking.destination_port,
-            np.zeros(len(booking.node), np.bool_),
-        )
     generator = prepared.planner.ports
     dark, limit = (generator.ports.dark, generator.ports.limit) if generator is not None else (0, 0)
     first = plan.start // problem.ticks_per_slot
     end = first + problem.duration // problem.ticks_per_slot
-    places = Places(problem.network.switches, limit, dark, first, end)
+    places = Places(problem.switch_network.switches, limit, dark, first, end)
     length_ms, repeats = durations_ms(graph, cluster), prepared.settings.repeats
     order = Sequence(problem.order, plan.start, problem.device, length_ms, 0.0, repeats)
-    carried_out = _carried_out(graph, cluster, order, ports, places, plan.source)
+    carried_out = _carried_out(graph, cluster, order, plan.booking, places, plan.source)
     return replace(carried_out, planned_slot_ms=problem.tick_ms * problem.ticks_per_slot)
 
 
@@ -169,14 +159,7 @@ def _in_the_same_order(
     on_slots: bool = False,
     rounded: bool = False,
 ) -> Replay:
-    graph, circuits = execution.graph, execution.circuits
-    ports = BookedPorts(
-        circuits.node,
-        circuits.switch,
-        circuits.source_port,
-        circuits.destination_port,
-        circuits.changed,
-    )
+    graph = execution.graph
     device = np.full(len(graph), -1, np.int32)
     if exclusive_devices:
         device = devices_of(graph)[0]
@@ -185,7 +168,7 @@ def _in_the_same_order(
     length_ms = execution.end_ms - execution.start_ms if rounded else durations_ms(graph, cluster)
     slot_ms = cluster.slot_ms if on_slots else 0.0
     order = Sequence(topological, execution.start_ms, device, length_ms, slot_ms, repeats)
-    return _carried_out(graph, cluster, order, ports, places, ELSEWHERE)
+    return _carried_out(graph, cluster, order, execution.circuits, places, ELSEWHERE)
 
 
 def _places_of(execution: Execution, cluster: Cluster) -> Places:
@@ -219,7 +202,7 @@ def _carried_out(
     graph: TransferGraph,
     cluster: Cluster,
     order: Sequence,
-    ports: BookedPorts,
+    ports: PortsHeld,
     places: Places,
     source: TraceSource,
 ) -> Replay:
@@ -247,12 +230,13 @@ def _carried_out(
         order.slot_ms,
         on_grid,
     )
-    booked = replace(ports, changed=orders.changed[ports.node])
+    held = ports.node, ports.switch, ports.source_port, ports.destination_port
+    booked = BookedPorts(*held, orders.changed[ports.node])
     return Replay(graph, cluster, start_ms, length_ms, booked, source)
 
 
 def _port_numbers(
-    graph: TransferGraph, cluster: Cluster, ports: BookedPorts
+    graph: TransferGraph, cluster: Cluster, ports: PortsHeld
 ) -> tuple[Int32, Int32]:
     """Return numbers of the ports in use: out-ports and in-ports apart, unless a half-duplex port is both."""
     ends = graph.source[ports.node], graph.destination[ports.node]

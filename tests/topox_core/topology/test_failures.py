@@ -256,7 +256,7 @@ def on_switches(*rows: tuple[int, int, int, float, float, int]) -> Circuits:
     """Circuits (switch, source, destination, start, end, node), never dark."""
     switch, source, destination, start, end, node = map(np.array, zip(*rows, strict=True))
     port, dark = np.zeros(len(rows), np.int32), np.zeros(len(rows), np.bool_)
-    return Circuits(switch, source, destination, port, port, start, start, end, node, dark)
+    return Circuits(node, switch, port, port, dark, source, destination, start, start, end)
 
 
 # -- the graph that remains -------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.model.csr import Whole, grouped
-from topox_core.model.execution import Circuits
+from topox_core.model.execution import Circuits, PortsHeld
 from topox_core.schedule.kernels.colouring import colour_slots
 from topox_core.schedule.problem import Int, Int32, Problem, SwitchNetwork
 
@@ -88,13 +88,9 @@ class PortNumbers:
 
 
 @dataclass(frozen=True)
-class Booking:
+class Booking(PortsHeld):
     """Transfers on switches and ports, in slots; one row a transfer (several where it moves)."""
 
-    node: Int32
-    switch: Int32
-    source_port: Int32
-    destination_port: Int32
     first_slot: Int
     end_slot: Int
 
