@@ -241,8 +241,7 @@ def _port_numbers(
     """Return numbers of the ports in use: out-ports and in-ports apart, unless a half-duplex port is both."""
     ends = graph.source[ports.node], graph.destination[ports.node]
     shape = cluster.switches, cluster.ports_per_server
-    carried = ports.switch, ports.source_port, ports.destination_port
-    known = PortNumbers.of(ends, carried, shape, cluster.duplex == "half")
+    known = PortNumbers.of(ends, ports, shape, cluster.duplex == "half")
     number = np.unique(np.concatenate([known.out_port, known.in_port]), return_inverse=True)[1]
     out_port, in_port = number.astype(np.int32).reshape(2, -1)
     return out_port, in_port

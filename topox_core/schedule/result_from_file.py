@@ -182,7 +182,7 @@ def _circuits(rows: Rows, cluster: Cluster, place: Mapping[str, int], repeats: b
     ports = np.concatenate([circuits.source_port, circuits.destination_port])
     numbers = PortNumbers.of(
         (circuits.source, circuits.destination),
-        (circuits.switch, circuits.source_port, circuits.destination_port),
+        circuits,
         (cluster.switches, int(ports.max(initial=0)) + 1),
         cluster.duplex == "half",
     )

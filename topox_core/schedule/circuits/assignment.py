@@ -27,7 +27,7 @@ class PortNumbers:
     @staticmethod
     def of(
         ends: tuple[Whole, Whole],
-        carried: tuple[Whole, Whole, Whole],
+        held: PortsHeld,
         shape: tuple[int, int],
         half_duplex: bool,
     ) -> PortNumbers:
@@ -37,17 +37,15 @@ class PortNumbers:
         ----------
         ends
             Source and destination of each transfer.
-        carried
-            Its switch, and the ports there of its source and its destination, numbered within
-            (server, switch).
+        held
+            Its switch and its ports there.
         shape
             Switches, and ports of a server on each (or more).
         """
         switches, k = shape
-        switch, *ports = carried
         out_port, in_port = (
-            (server.astype(np.int64) * switches + switch) * k + port
-            for server, port in zip(ends, ports, strict=True)
+            (server.astype(np.int64) * switches + held.switch) * k + port
+            for server, port in zip(ends, (held.source_port, held.destination_port), strict=True)
         )
         if not half_duplex:
             in_port = in_port + int(max(out_port.max(initial=-1), in_port.max(initial=-1))) + 1
@@ -189,8 +187,7 @@ def ports_of_booking(booking: Booking, network: SwitchNetwork) -> PortNumbers:
     """Return the ports of each row of a booking as numbers."""
     ends = network.source[booking.node], network.destination[booking.node]
     shape = network.switches, network.ports_on_switch
-    carried = booking.switch, booking.source_port, booking.destination_port
-    return PortNumbers.of(ends, carried, shape, network.half_duplex)
+    return PortNumbers.of(ends, booking, shape, network.half_duplex)
 
 
 def to_circuits(problem: Problem, booking: Booking, reconfiguration_ms: float) -> Circuits:
