@@ -26,11 +26,11 @@ from topox_core.schedule.folding.fold import FOLD_ABOVE, Folding, fold
 from topox_core.schedule.generation.list_scheduler import (
     RULES,
     Generator,
-    Listed,
+    PortGenerator,
+    SchedulePlan,
     candidates,
     ranked,
 )
-from topox_core.schedule.generation.port_scheduler import PortGenerator, SchedulePlan
 from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.reduction import Reduction, reduce
 from topox_core.schedule.settings import Settings
@@ -117,7 +117,7 @@ class Planner:
                 booked = self.ports.improved(booked, self.bound)
             return replace(booked, reduced_start=start, reduced_makespan=makespan)
         if self.problem.network is None:
-            return SchedulePlan(start, makespan, None, 0, source, start, makespan)
+            return SchedulePlan.without_circuits(start, makespan, source)
         booking = per_slot(self.problem, start)
         changes = int(changed_rows(booking, self.problem.network).sum())
         return SchedulePlan(start, makespan, booking, changes, source, start, makespan)
@@ -253,7 +253,7 @@ class Planner:
             for plan in self.folded.planner.plans(stop):
                 yield self.unfolded(plan)
 
-    def _listed(self, folded: SchedulePlan | None) -> Iterator[Listed]:
+    def _listed(self, folded: SchedulePlan | None) -> Iterator[SchedulePlan]:
         """Yield schedules by rules; beside a folded plan, of a large problem as many as a moment allows."""
         yield from islice(candidates(self.generator, self.bound), self._rules_beside(folded))
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from topox_core.schedule.generation.list_scheduler import Listed, candidates
+from topox_core.schedule.generation.list_scheduler import candidates
 from topox_core.schedule.planner import Planner, SchedulePlan
 from topox_core.schedule.search.local_search import LocalSearch
 
@@ -134,7 +134,7 @@ class SuccessiveHalving:
         self._at = 0
         self.runners = []
         self._met: set[bytes] = set()
-        self._coming: Iterator[Listed] | None = candidates(
+        self._coming: Iterator[SchedulePlan] | None = candidates(
             self.planner.generator, self.planner.bound
         )
 
@@ -154,15 +154,9 @@ class SuccessiveHalving:
             self._coming = None
         elif listed.start.tobytes() not in self._met:
             self._met.add(listed.start.tobytes())
-            self._enter(self._search_from(self._planned(listed)))
-
-    def _planned(self, listed: Listed) -> SchedulePlan:
-        """Return a plan to search from; circuits are looked for only where they decide the start times."""
-        if self.planner.ports is None:
-            return SchedulePlan(
-                listed.start, listed.makespan, None, 0, listed.source, listed.start, listed.makespan
-            )
-        return self.planner.with_circuits(listed.start, listed.makespan, listed.source)
+            if self.planner.ports is not None:  # circuits decide the start times
+                listed = self.planner.with_circuits(listed.start, listed.makespan, listed.source)
+            self._enter(self._search_from(listed))
 
     def _run(self, runner: Candidate, at_most: int) -> None:
         runner.left -= self._try(runner, min(at_most, runner.left))
