@@ -30,7 +30,7 @@ from topox_core.tdm.mixes.samples import load_job_sample
 from topox_core.tdm.model.jobs import Jobs
 from topox_core.tdm.model.round import TdmSettings
 from topox_core.tdm.model.rounds import round_of
-from topox_core.tdm.model.stage_table import StageTable
+from topox_core.tdm.model.traffic import StageTable
 from topox_core.tdm.solve import solve
 from topox_core.workloads.catalogue import generate
 

@@ -25,7 +25,7 @@ from topox_core.model.task_graph import TaskGraph
 from topox_core.tdm.model.jobs import Reading
 from topox_core.tdm.model.round import TdmSettings
 from topox_core.tdm.model.rounds import round_of
-from topox_core.tdm.model.stage_table import StageTable
+from topox_core.tdm.model.traffic import StageTable
 from topox_core.tdm.solve import solve
 
 board, fan_out, four_jobs, pairs, patience, price, turns, windows = (

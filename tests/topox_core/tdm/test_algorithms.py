@@ -41,8 +41,8 @@ from topox_core.tdm.model.round import (
     TdmSettings,
 )
 from topox_core.tdm.model.rounds import iterations_per_s
-from topox_core.tdm.model.stage_table import StageTable
 from topox_core.tdm.model.traffic import (
+    StageTable,
     allocated,
     between_pods_gbit,
     from_lowest,

@@ -26,7 +26,7 @@ from topox_core.tdm.model.round import (
     TdmSettings,
 )
 from topox_core.tdm.model.rounds import round_of
-from topox_core.tdm.model.stage_table import StageTable
+from topox_core.tdm.model.traffic import StageTable
 from topox_core.tdm.solve import solve
 
 ROOT = Path(__file__).resolve().parents[3]

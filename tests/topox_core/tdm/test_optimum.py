@@ -31,7 +31,7 @@ from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading
 from topox_core.tdm.model.jobs_file import validated
 from topox_core.tdm.model.round import DRAFT, Round, RoundForm, RoundTracePoint, TdmSettings
 from topox_core.tdm.model.rounds import round_of
-from topox_core.tdm.model.stage_table import StageTable
+from topox_core.tdm.model.traffic import StageTable
 from topox_core.tdm.solve import solve
 from topox_core.warm_up import warm_up_jobs
 

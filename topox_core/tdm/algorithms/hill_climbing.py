@@ -25,11 +25,9 @@ from topox_core.tdm.kernels.grouping import (
 )
 from topox_core.tdm.model.round import PULL, PUSH, Round
 from topox_core.tdm.model.rounds import after_push_s, round_of
-from topox_core.tdm.model.stage_table import StageTable
-from topox_core.tdm.model.traffic import TooFewPortsError, load_of
+from topox_core.tdm.model.traffic import Floats, StageTable, TooFewPortsError, load_of
 from topox_core.tdm.search import Search, shortest
 
-Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 # Two sums of the same times in another order are no improvement.
 TIE = 1e-12
