@@ -16,11 +16,12 @@ from topox_core.tdm.algorithms.decomposition import (
     ALL_TRAIN,
     barrier_per_pod_group,
     combined,
+    load_aware_rings,
     one_barrier,
     three_groups,
+    with_better_rings,
 )
 from topox_core.tdm.algorithms.hill_climbing import annealing, hill_climb, multi_start, start_of
-from topox_core.tdm.algorithms.ring_search import load_aware_rings, with_better_rings
 from topox_core.tdm.exact.milp import UNPROVED, prove, too_large
 from topox_core.tdm.model.jobs import Jobs
 from topox_core.tdm.model.round import DRAFT, Round, RoundForm
