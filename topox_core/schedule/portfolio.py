@@ -23,8 +23,7 @@ from topox_core.schedule.engines.solver_process import SolverProcess
 from topox_core.schedule.planner import Planner, SchedulePlan, keeping_reduced
 from topox_core.schedule.problem import Problem
 from topox_core.schedule.result import TracePoint
-from topox_core.schedule.search.local_search import Pace
-from topox_core.schedule.search.successive_halving import SuccessiveHalving
+from topox_core.schedule.search.local_search import Pace, SuccessiveHalving
 from topox_core.schedule.source import ENGINES, HEADS_AND_TAILS, LOADS, TraceSource
 
 OVERTIME_S = 0.15  # what an engine may need to come to an end; then it is ended

@@ -24,9 +24,8 @@ from topox_core.schedule.planner import Planner, SchedulePlan, prepare
 from topox_core.schedule.problem import Problem
 from topox_core.schedule.report import to_result
 from topox_core.schedule.result_file import to_record
-from topox_core.schedule.search import successive_halving as halving
-from topox_core.schedule.search.local_search import LocalSearch
-from topox_core.schedule.search.successive_halving import SuccessiveHalving
+from topox_core.schedule.search import local_search as halving
+from topox_core.schedule.search.local_search import LocalSearch, SuccessiveHalving
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.source import TraceSource
 
