@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from topox_core.model.csr import grouped, pointer_of, row_of_entry
+from topox_core.model.csr import grouped, pointer_of
 from topox_core.schedule.bounds.best_bound import Bound, load_bounds
 from topox_core.schedule.kernels.ancestors import Uses, ancestor_heads
 from topox_core.schedule.kernels.lags import Sides, lag_heads
@@ -20,21 +20,16 @@ NEAR, NEAR_TASKS = 1_000, 2_000
 def uses_of(problem: Problem) -> Uses:
     """Return the uses; transfers that may share a circuit are left out, which only weakens what follows."""
     p = problem
-    owner = row_of_entry(p.demand_ptr)
-    lone = (p.pair < 0)[owner] & (p.duration[owner] > 0)
-    held = np.flatnonzero((p.device >= 0) & (p.duration > 0)).astype(np.int32)
-    task = np.concatenate([owner[lone], held])
-    resource = np.concatenate([p.demand_resource[lone], p.device[held] + len(p.capacity)]).astype(
-        np.int32
-    )
-    work = np.concatenate(
-        [p.duration[owner[lone]] * p.demand_amount[lone], p.duration[held]]
-    ).astype(np.int64)
+    task, resource, amount = p.uses
+    lone = (p.pair[task] < 0) & (p.duration[task] > 0)
+    task, resource = task[lone], resource[lone]
+    work = p.duration[task] * amount[lone]
     pair = np.full(len(task), -1, np.int32)
     pairs = 0
     if p.network is not None:
         # The row of all switches together holds no ports of its own.
-        on_port = np.flatnonzero(p.server_ports[p.demand_resource[lone]])
+        holds_ports = np.append(p.server_ports, np.zeros(p.devices, np.bool_))
+        on_port = np.flatnonzero(holds_ports[resource])
         carried = task[on_port]
         code = (
             p.network.source[carried].astype(np.int64) * p.network.servers
@@ -43,8 +38,7 @@ def uses_of(problem: Problem) -> Uses:
         unique, number = np.unique(code, return_inverse=True)
         pair[on_port], pairs = number.astype(np.int32), len(unique)
     order = np.lexsort((resource, task))
-    capacity = np.concatenate([p.capacity, np.ones(p.devices)]).astype(np.int64)
-    return Uses(pointer_of(task, p.n), resource[order], work[order], pair[order], pairs, capacity)
+    return Uses(pointer_of(task, p.n), resource[order], work[order], pair[order], pairs, p.rooms)
 
 
 def ancestor_heads_and_tails(

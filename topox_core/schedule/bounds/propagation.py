@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from topox_core.model.csr import pointer_of, row_of_entry
+from topox_core.model.csr import pointer_of
 from topox_core.runs.stopping import AfterSeconds, Stop, any_of, never
 from topox_core.schedule.bounds.windows import Windows, windows, within
 from topox_core.schedule.kernels.propagation import (
@@ -47,22 +47,19 @@ class Propagator:
     def _constraints(self) -> Constraints:
         """The constraints on a clock of single ticks."""
         p = self.problem
-        owner = row_of_entry(p.demand_ptr)
+        task, resource, demand = p.uses
         lone = (p.pair < 0) | (np.bincount(p.pair[p.pair >= 0], minlength=1)[p.pair] == 1)
-        counts = lone[owner] & (p.duration[owner] > 0)
-        held = np.flatnonzero((p.device >= 0) & (p.duration > 0))
-        ports = len(p.capacity)
-        task = np.concatenate((owner[counts], held))
-        resource = np.concatenate((p.demand_resource[counts], p.device[held] + ports))
-        demand = np.concatenate((p.demand_amount[counts], np.ones(len(held)))).astype(np.int64)
+        counts = lone[task] & (p.duration[task] > 0)
+        task, resource, demand = task[counts], resource[counts], demand[counts]
         by_resource = np.lexsort((task, resource))
-        unit = np.where(np.arange(ports + p.devices) < ports, p.ticks_per_slot, 1)
+        rows, ports = len(p.rooms), len(p.capacity)
+        unit = np.where(np.arange(rows) < ports, p.ticks_per_slot, 1)
         return Constraints(
             Precedence(p.order, p.pred_ptr, p.pred_idx, p.duration, np.ones_like(p.duration)),
-            pointer_of(resource, ports + p.devices),
+            pointer_of(resource, rows),
             task[by_resource].astype(np.int32),
             demand[by_resource],
-            np.concatenate((p.capacity, np.ones(p.devices))).astype(np.int64),
+            p.rooms,
             unit.astype(np.int64),
             pointer_of(task, p.n),
             resource[np.lexsort((resource, task))].astype(np.int32),

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from topox_core.errors import InputError
-from topox_core.model.csr import grouped, pointer_of, row_of_entry, row_pointer
+from topox_core.model.csr import grouped, pointer_of, row_pointer
 from topox_core.model.passes import heads, tails
 from topox_core.schedule.circuits.assignment import Booking
 from topox_core.schedule.circuits.held_ports import slots_to_wait
@@ -104,6 +104,7 @@ class Generator:
         tail = tails(order, p.succ_ptr, p.succ_idx, p.duration)
         device_ptr = pointer_of(p.device[p.device >= 0], p.devices)
         pairs = int(p.pair.max(initial=-1)) + 1
+        task, row, _ = p.uses  # devices behind the ports
         plain = pairs == 0 and bool((p.demand_amount == 1).all())
         tasks = Tasks(
             p.pred_ptr,
@@ -123,7 +124,7 @@ class Generator:
             pairs,
             plain,
             plain and p.ticks_per_slot == 1,
-            _rows(p),
+            Rows(*grouped(task, row, p.n), p.rooms.astype(np.int32)),
         )
         return Generator(
             p, order, head, tail, tasks, turned(tasks), 2 * (bound // p.ticks_per_slot) + 64
@@ -197,16 +198,6 @@ class Generator:
             "EST": self.head,
         }[name]
         return ranked(key, latest)
-
-
-def _rows(problem: Problem) -> Rows:
-    """Return the rows that tasks hold, devices behind the ports."""
-    p, ports = problem, len(problem.capacity)
-    works = p.device >= 0
-    owner = np.concatenate((row_of_entry(p.demand_ptr), np.flatnonzero(works)))
-    row = np.concatenate((p.demand_resource, p.device[works] + ports))
-    ptr, held = grouped(owner.astype(np.int32), row.astype(np.int32), p.n)
-    return Rows(ptr, held, np.concatenate((p.capacity, np.ones(p.devices))).astype(np.int32))
 
 
 def ranked(key: Int, tie: Int | None = None) -> Int32:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from topox_core.model.csr import grouped, row_of_entry
+from topox_core.model.csr import grouped
 from topox_core.schedule.generation.list_scheduler import candidates
 from topox_core.schedule.kernels import improve as number
 from topox_core.schedule.kernels.continuous import Before, Ports, nothing_before
@@ -39,13 +39,8 @@ PATIENCE, PATIENCE_A_TASK, PATIENCE_LARGE = 6_000, 2, 1_000_000
 
 def neighbours(problem: Problem) -> Neighbours:
     """Return who shares a resource, a device or a pair of servers."""
-    uses = row_of_entry(problem.demand_ptr).astype(np.int32)
-    held = np.flatnonzero(problem.device >= 0).astype(np.int32)
-    total = len(problem.capacity) + problem.devices
-    owner = np.concatenate(
-        [problem.demand_resource, problem.device[held] + len(problem.capacity)]
-    ).astype(np.int32)
-    resource_ptr, resource_task = grouped(owner, np.concatenate([uses, held]), total)
+    task, row, _ = problem.uses
+    resource_ptr, resource_task = grouped(row, task.astype(np.int32), len(problem.rooms))
     if problem.network is None:
         return Neighbours(resource_ptr, resource_task, np.zeros(1, np.int32), np.zeros(0, np.int32))
     carried = np.flatnonzero(problem.on_grid & (problem.duration > 0)).astype(np.int32)
