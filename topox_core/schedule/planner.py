@@ -20,8 +20,12 @@ from topox_core.schedule.bounds.ancestor_bounds import (
 )
 from topox_core.schedule.bounds.best_bound import Bound, best_bound
 from topox_core.schedule.bounds.windows import clocks
-from topox_core.schedule.circuits.assignment import changed_rows, per_slot
-from topox_core.schedule.circuits.held_ports import Solution, booking_of
+from topox_core.schedule.circuits.held_ports import (
+    Solution,
+    booking_of,
+    changed_rows,
+    per_slot,
+)
 from topox_core.schedule.folding.fold import FOLD_ABOVE, Folding, fold
 from topox_core.schedule.generation.list_scheduler import (
     RULES,

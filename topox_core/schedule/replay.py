@@ -14,7 +14,7 @@ from topox_core.model.durations import durations_ms
 from topox_core.model.execution import BookedPorts, Circuits, Execution, PortsHeld
 from topox_core.model.passes import topological_order
 from topox_core.model.transfer_graph import TRANSFER, FloatArray, TransferGraph
-from topox_core.schedule.circuits.assignment import PortNumbers
+from topox_core.schedule.circuits.held_ports import PortNumbers
 from topox_core.schedule.kernels.known_order import (
     Holders,
     Places,

@@ -19,7 +19,7 @@ from topox_core.model.lowering import lower
 from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import BARRIER, FloatArray, IntArray, TransferGraph
-from topox_core.schedule.circuits.assignment import PortNumbers
+from topox_core.schedule.circuits.held_ports import PortNumbers
 from topox_core.schedule.engines.engine import StoppedBy
 from topox_core.schedule.result import ClassBound, Result, TracePoint
 from topox_core.schedule.settings import ENGINES, Settings

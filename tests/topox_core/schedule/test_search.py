@@ -16,7 +16,7 @@ from tests.topox_core.schedule.problem_builder import (
 from tests.topox_core.small_graphs import cluster, random_graph
 from topox_core.check.checker import check
 from topox_core.schedule.bounds.best_bound import best_bound
-from topox_core.schedule.circuits.assignment import changed_rows
+from topox_core.schedule.circuits.held_ports import changed_rows
 from topox_core.schedule.feasibility import violation
 from topox_core.schedule.generation.list_scheduler import RULES, Generator
 from topox_core.schedule.kernels.slots import book, first_free, nothing_held

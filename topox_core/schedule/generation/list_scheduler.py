@@ -14,8 +14,7 @@ import numpy as np
 from topox_core.errors import InputError
 from topox_core.model.csr import grouped, pointer_of, row_pointer
 from topox_core.model.passes import heads, tails
-from topox_core.schedule.circuits.assignment import Booking
-from topox_core.schedule.circuits.held_ports import slots_to_wait
+from topox_core.schedule.circuits.held_ports import Booking, slots_to_wait
 from topox_core.schedule.feasibility import impossible
 from topox_core.schedule.kernels.continuous import (
     Before,
