@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from topox_core.check.intervals import Float, Int
-from topox_core.check.paths_file import PathsOfTransfers
-from topox_core.check.rows import Rows, is_finite, refuse_unknown
+from topox_core.check.rows import PathsOfTransfers, Rows, is_finite, refuse_unknown
 from topox_core.errors import InputError, printable, shown
 from topox_core.io.json import EntryCount, FileFormat, Take, check_header, read_object
 from topox_core.io.limits import MAX_DEPENDENCIES, SCHEDULE, check_count
