@@ -33,7 +33,7 @@ from topox_core.model.transfer_graph import TRANSFER, FloatArray, IntArray, Tran
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.bounds.circuit_bound import circuit_bound
 from topox_core.schedule.kernels.known_order import Holders, Orders, around
-from topox_core.schedule.repetition import starts_in_order
+from topox_core.schedule.replay import starts_in_order
 from topox_core.text.numbers import short
 
 # Iterations on demand in a row until they come back to one that was there: 2,000 random graphs took

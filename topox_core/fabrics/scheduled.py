@@ -42,8 +42,7 @@ from topox_core.schedule.circuits.held_ports import Booking, changed_rows
 from topox_core.schedule.planner import Prepared, SchedulePlan, prepare
 from topox_core.schedule.problem import Int
 from topox_core.schedule.proof import Proof
-from topox_core.schedule.repetition import starts_in_order
-from topox_core.schedule.replay import Replay, first_ms, replay
+from topox_core.schedule.replay import Replay, first_ms, replay, starts_in_order
 from topox_core.schedule.result import Result
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import OnPoint, solve
