@@ -9,9 +9,9 @@ import math
 
 from topox_core.errors import InputError
 from topox_core.runs.stopping import Stop, never
-from topox_core.schedule.bounds.propagation import Propagator
-from topox_core.schedule.bounds.root_bounds import (
+from topox_core.schedule.bounds.propagation import (
     PROPAGATION_BY,
+    Propagator,
     narrow_windows,
     raise_bounds,
     raise_bounds_with_set_ups,
