@@ -36,8 +36,7 @@ from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.stopping import Stop, never
-from topox_core.schedule.bounds.circuit_bound import circuit_bound
-from topox_core.schedule.bounds.unrounded import Bound
+from topox_core.schedule.bounds.unrounded import Bound, circuit_bound
 from topox_core.schedule.circuits.held_ports import Booking, changed_rows
 from topox_core.schedule.planner import Prepared, SchedulePlan, prepare
 from topox_core.schedule.problem import Int

@@ -20,8 +20,8 @@ from topox_core.schedule.bounds.ancestor_bounds import (
     set_up_heads_and_tails,
 )
 from topox_core.schedule.bounds.best_bound import best_bound
-from topox_core.schedule.bounds.circuit_bound import circuit_bound
 from topox_core.schedule.bounds.propagation import Propagator, raise_bounds, raised_bound
+from topox_core.schedule.bounds.unrounded import circuit_bound
 from topox_core.schedule.bounds.windows import clocks, critical_path, windows
 from topox_core.schedule.circuits.held_ports import with_set_ups
 from topox_core.schedule.engines.best_known import initially_known

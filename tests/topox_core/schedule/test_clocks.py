@@ -20,7 +20,7 @@ from topox_core.model.durations import durations_ms
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.stopping import never
-from topox_core.schedule.bounds.circuit_bound import circuit_bound
+from topox_core.schedule.bounds.unrounded import circuit_bound
 from topox_core.schedule.bounds.windows import coarsened
 from topox_core.schedule.circuits.held_ports import with_set_ups
 from topox_core.schedule.continuous import ContinuousPlans, plan_on_continuous_time
