@@ -24,7 +24,7 @@ from topox_core.fabrics.packet import ideal_bound
 from topox_core.fabrics.run import FabricRequest
 from topox_core.model.cluster import Cluster, one_port_a_switch
 from topox_core.model.durations import bytes_per_ms
-from topox_core.model.layout import Layout
+from topox_core.model.execution import Layout
 from topox_core.model.lowering import lower
 from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import TaskGraph

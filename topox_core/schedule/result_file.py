@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from topox_core.model.cluster import Cluster
-from topox_core.model.execution import Execution
-from topox_core.model.layout import Layout
+from topox_core.model.execution import Execution, Layout
 from topox_core.model.transfer_graph import TRANSFER
 from topox_core.schedule.circuits.standing import (
     parts_of_transfers,

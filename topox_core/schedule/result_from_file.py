@@ -13,8 +13,7 @@ import numpy as np
 from topox_core.errors import InputError, shown
 from topox_core.io.ranges import check_one_of
 from topox_core.model.cluster import Cluster
-from topox_core.model.execution import Circuits, Execution, PathRates
-from topox_core.model.layout import Layout
+from topox_core.model.execution import Circuits, Execution, Layout, PathRates
 from topox_core.model.lowering import lower
 from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import TaskGraph

@@ -22,8 +22,7 @@ from tests.topox_core.topology.test_topology import demand, demands
 from topox_core.check.checker import check
 from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
-from topox_core.model.execution import Circuits, Execution
-from topox_core.model.layout import Layout
+from topox_core.model.execution import Circuits, Execution, Layout
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task
 from topox_core.schedule.result_file import to_record
