@@ -27,9 +27,14 @@ from topox_core.fabrics.kernels.circuit_requests import (
 )
 from topox_core.fabrics.run import FabricRequest, FabricRun
 from topox_core.model.cluster import Cluster
-from topox_core.model.durations import durations_ms
 from topox_core.model.execution import BookedPorts, Circuits, Execution
-from topox_core.model.transfer_graph import TRANSFER, FloatArray, IntArray, TransferGraph
+from topox_core.model.transfer_graph import (
+    TRANSFER,
+    FloatArray,
+    IntArray,
+    TransferGraph,
+    durations_ms,
+)
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.bounds.unrounded import circuit_bound
 from topox_core.schedule.kernels.known_order import Holders, Orders, around

@@ -15,8 +15,7 @@ import numpy as np
 
 from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
-from topox_core.model.durations import durations_ms
-from topox_core.model.transfer_graph import FloatArray, TransferGraph
+from topox_core.model.transfer_graph import FloatArray, TransferGraph, durations_ms
 from topox_core.schedule.bounds.ancestor_bounds import (
     ancestor_bound,
     near_of,

@@ -17,10 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.model.cluster import Cluster
-from topox_core.model.durations import durations_ms
 from topox_core.model.execution import BookedPorts, Circuits, Execution, PortsHeld
 from topox_core.model.passes import topological_order
-from topox_core.model.transfer_graph import TRANSFER, FloatArray, IntArray, TransferGraph
+from topox_core.model.transfer_graph import (
+    TRANSFER,
+    FloatArray,
+    IntArray,
+    TransferGraph,
+    durations_ms,
+)
 from topox_core.schedule.circuits.held_ports import PortNumbers
 from topox_core.schedule.kernels.known_order import (
     AROUND,

@@ -16,9 +16,9 @@ from tests.topox_core.schedule.set_up_brute_force import optimum, random_case
 from tests.topox_core.small_graphs import GBIT_MS, cluster, graph, random_graph
 from topox_core.fabrics.scheduled import schedule
 from topox_core.model.cluster import Cluster
-from topox_core.model.durations import durations_ms
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import TaskGraph
+from topox_core.model.transfer_graph import durations_ms
 from topox_core.runs.stopping import never
 from topox_core.schedule.bounds.unrounded import circuit_bound
 from topox_core.schedule.bounds.windows import coarsened

@@ -10,16 +10,19 @@ import numpy as np
 from topox_core.model.algorithm_choice import DEFAULT, on_rings
 from topox_core.model.cluster import Cluster
 from topox_core.model.csr import grouped, row_pointer
-from topox_core.model.durations import (
+from topox_core.model.facts import longest_chain
+from topox_core.model.lowering import lower
+from topox_core.model.task_graph import COLLECTIVE_KINDS, TaskGraph
+from topox_core.model.transfer_graph import (
+    TRANSFER,
+    FloatArray,
+    IntArray,
+    TransferGraph,
     durations_ms,
     latency_ms,
     shortest_ms,
     transfer_ms,
 )
-from topox_core.model.facts import longest_chain
-from topox_core.model.lowering import lower
-from topox_core.model.task_graph import COLLECTIVE_KINDS, TaskGraph
-from topox_core.model.transfer_graph import TRANSFER, FloatArray, IntArray, TransferGraph
 from topox_core.schedule.bounds.unrounded import (
     Bound,
     Loads,

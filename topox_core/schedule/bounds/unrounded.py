@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from topox_core.model.cluster import Cluster
 from topox_core.model.csr import grouped, row_of_entry
-from topox_core.model.durations import durations_ms
 from topox_core.model.passes import heads, tails, topological_order
 from topox_core.model.transfer_graph import (
     COMPUTE,
@@ -22,6 +21,7 @@ from topox_core.model.transfer_graph import (
     FloatArray,
     IntArray,
     TransferGraph,
+    durations_ms,
 )
 from topox_core.schedule.kernels.chains import Ends, Times, chain_heads, latest_side
 from topox_core.schedule.kernels.loads import largest_load

@@ -13,9 +13,8 @@ import numpy as np
 from topox_core.compiled import at_once
 from topox_core.model.cluster import Cluster
 from topox_core.model.csr import entries_of, grouped
-from topox_core.model.durations import latency_ms, work_bytes
 from topox_core.model.execution import Circuits, Execution, Layout, PathRates
-from topox_core.model.transfer_graph import TRANSFER, IntArray
+from topox_core.model.transfer_graph import TRANSFER, IntArray, latency_ms, work_bytes
 from topox_core.schedule.kernels.colouring import colour_slots
 
 # Circuits that are coloured without the compiler where nothing is compiled: so many take 6 ms, and compiling 9 s.
