@@ -98,7 +98,6 @@ TDM_MAY_USE = {
     "search": {"bounds", "model"},
     "exact": {"model", "search"},
     "algorithms": {"exact", "kernels", "model", "search"},
-    "solve": {"algorithms", "model", "search"},
 }
 # Of the app: what its pages stand on.
 UI_SHARED = {"answers", "classroom", "runs", "shell", "state"}

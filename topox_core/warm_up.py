@@ -111,11 +111,10 @@ def load_kernels() -> None:
 
 def warm_up_jobs() -> float:
     """Share a small fabric among a few jobs by every method that is compiled, and bound it; return the seconds it took."""
-    from topox_core.tdm.algorithms.catalogue import ALGORITHMS
+    from topox_core.tdm.algorithms.catalogue import ALGORITHMS, solve
     from topox_core.tdm.bounds.round_bounds import bounded
     from topox_core.tdm.mixes.deployment import SetUp, deploy
     from topox_core.tdm.model.round import TdmSettings
-    from topox_core.tdm.solve import solve
 
     began = time.perf_counter()
     jobs = deploy(SetUp(jobs=8, pod_groups=2, pods_per_group=4, ports_per_pod=8, degree_max=6))

@@ -26,6 +26,7 @@ from topox_core.runs.stopping import never
 from topox_core.tdm.algorithms.catalogue import (
     greedy,
     non_tdm,
+    solve,
     split_by_traffic,
     static_topology,
 )
@@ -50,7 +51,6 @@ from topox_core.tdm.model.traffic import (
     ports_used,
 )
 from topox_core.tdm.search import Search, floor_of
-from topox_core.tdm.solve import solve
 
 # -- traffic ----------------------------------------------------------------------------------------------
 
