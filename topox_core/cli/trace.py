@@ -345,7 +345,7 @@ def _executed(options: Arguments) -> tuple[Execution, Any, bool]:
     """Return the execution of a result file once the checker has found it sound."""
     from topox_core.check.checker import check
     from topox_core.check.schedule_file import read_schedule
-    from topox_core.schedule.result_from_file import from_record, settings_of_record
+    from topox_core.schedule.result_file import from_record, settings_of_record
 
     record = read_schedule(read(options.schedule), options.schedule)
     made_with = (record.get("settings") or {}).get("cluster") or {}
