@@ -122,19 +122,13 @@ class Planner:
             return replace(booked, reduced_start=start, reduced_makespan=makespan)
         if self.problem.network is None:
             return SchedulePlan.without_circuits(start, makespan, source)
-        booking = per_slot(self.problem, start)
-        changes = int(changed_rows(booking, self.problem.network).sum())
-        return SchedulePlan(start, makespan, booking, changes, source, start, makespan)
+        return SchedulePlan.on_circuits(self.problem, start, per_slot(self.problem, start), source)
 
     def with_ports(self, solution: Solution, source: TraceSource) -> SchedulePlan:
         """Return the plan of a solution that comes with its ports, which hold it exactly."""
-        network = self.problem.switch_network
-        start = solution.start
-        makespan = int((start + self.problem.duration).max(initial=0))
-        booking = booking_of(self.problem, solution)
-        changes = int(changed_rows(booking, network).sum())
-        plan = SchedulePlan(start, makespan, booking, changes, source, start, makespan)
-        return self.ports.held_back(plan) if self.ports is not None and network.repeats else plan
+        booking, repeats = booking_of(self.problem, solution), self.problem.switch_network.repeats
+        plan = SchedulePlan.on_circuits(self.problem, solution.start, booking, source)
+        return self.ports.held_back(plan) if self.ports is not None and repeats else plan
 
     @cached_property
     def folded(self) -> FoldedProblem | None:

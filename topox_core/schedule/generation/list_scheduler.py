@@ -14,7 +14,7 @@ import numpy as np
 from topox_core.errors import InputError
 from topox_core.model.csr import grouped, pointer_of, row_pointer
 from topox_core.model.passes import heads, tails
-from topox_core.schedule.circuits.held_ports import Booking, slots_to_wait
+from topox_core.schedule.circuits.held_ports import Booking, changed_rows, slots_to_wait
 from topox_core.schedule.feasibility import impossible
 from topox_core.schedule.kernels.continuous import (
     Before,
@@ -66,6 +66,15 @@ class SchedulePlan:
     def without_circuits(start: Int, makespan: int, source: TraceSource) -> SchedulePlan:
         """Return a schedule of the reduced problem, for which no circuits were looked for."""
         return SchedulePlan(start, makespan, None, 0, source, start, makespan)
+
+    @staticmethod
+    def on_circuits(
+        problem: Problem, start: Int, booking: Booking, source: TraceSource
+    ) -> SchedulePlan:
+        """Return a schedule on the circuits that a booking gives it."""
+        makespan = int((start + problem.duration).max(initial=0))
+        changes = int(changed_rows(booking, problem.switch_network).sum())
+        return SchedulePlan(start, makespan, booking, changes, source, start, makespan)
 
     @property
     def cost(self) -> tuple[int, int]:
