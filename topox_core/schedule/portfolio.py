@@ -371,10 +371,10 @@ class Portfolio:
         self._answer, name = answer, self._team.engine
         source = answer.bound_source or ENGINES[name]
         self._raise(answer.bound, source, answer.bound_by, self._counts_set_ups)
-        makespan = answer.makespan(self.planner.problem)
-        if answer.start is not None and makespan is not None:
-            self._offer(self._planned(Solution(answer.start, answer.ports), ENGINES[name]))
-            moved = self.planner.ports is not None and self.plan.makespan > makespan
+        if answer.start is not None:
+            plan = self._planned(Solution(answer.start, answer.ports), ENGINES[name])
+            self._offer(plan)
+            moved = self.planner.ports is not None and self.plan.makespan > plan.reduced_makespan
             if moved and self._thread is None and not self._cancelled.is_set():
                 self._search()
 

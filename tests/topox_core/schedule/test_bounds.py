@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given as drawn, strategies as st
 
 from tests.conftest import long_after, some
-from tests.topox_core.schedule.problem_builder import Fabric, brute_force, build, random_problem
+from tests.topox_core.schedule.problem_builder import (
+    Fabric,
+    brute_force,
+    build,
+    makespan,
+    random_problem,
+)
 from tests.topox_core.schedule.set_up_brute_force import optimum, random_case
 from tests.topox_core.small_graphs import cluster, graph, list_schedule, transfer
 from topox_core.model.lowering import lower
@@ -209,7 +215,7 @@ def test_windows_keep_every_start_of_an_optimal_schedule_and_narrow_from_rule_to
     for seed in range(4):
         problem = random_problem(seed, fabric, 12, ticks_per_slot, density=0.08)
         found = solve_printed(problem, Limits(time_limit_s=60))
-        optimum = found.makespan(problem)
+        optimum = makespan(problem, found.start)
         for horizon in (optimum, optimum + 2):
             given, propagator = windows(problem, horizon), Propagator(problem)
             rules = [
