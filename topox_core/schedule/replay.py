@@ -253,9 +253,7 @@ def _carried_out(
     return Replay(graph, cluster, start_ms, length_ms, booked, source)
 
 
-def _port_numbers(
-    graph: TransferGraph, cluster: Cluster, ports: PortsHeld
-) -> tuple[Int32, Int32]:
+def _port_numbers(graph: TransferGraph, cluster: Cluster, ports: PortsHeld) -> tuple[Int32, Int32]:
     """Return numbers of the ports in use: out-ports and in-ports apart, unless a half-duplex port is both."""
     ends = graph.source[ports.node], graph.destination[ports.node]
     shape = cluster.switches, cluster.ports_per_server
