@@ -26,9 +26,8 @@ from benchmarks.side_by_side.set_up_peer import straight_set_ups
 from benchmarks.side_by_side.warm_command import load_code
 from topox_core.api import load_cluster, load_graph
 from topox_core.model.cluster import Cluster
-from topox_core.model.durations import durations_ms
 from topox_core.model.lowering import lower
-from topox_core.model.transfer_graph import TransferGraph
+from topox_core.model.transfer_graph import TransferGraph, durations_ms
 from topox_core.schedule.circuits.held_ports import with_set_ups
 from topox_core.schedule.engines.waiting_workers import LOADED, expect_request, wait_until_loaded
 from topox_core.schedule.fine_clock import exact_ticks_per_ms, fine_problem

@@ -20,11 +20,10 @@ from topox_core.runs.executor import LocalExecutor
 from topox_core.studies.ready import rounds_record
 from topox_core.studies.study import study_of
 from topox_core.studies.study_run import StudyRun, plan_of
-from topox_core.tdm.algorithms.catalogue import BASELINE, DEFAULT_ALGORITHMS
+from topox_core.tdm.algorithms.catalogue import BASELINE, DEFAULT_ALGORITHMS, solve
 from topox_core.tdm.mixes.deployment import CONTEXTS, JOBS, SetUp, deploy
 from topox_core.tdm.model.jobs import Jobs
 from topox_core.tdm.model.round import Round, TdmSettings
-from topox_core.tdm.solve import solve
 
 SMALL = SetUp(pod_groups=1, pods_per_group=4, ports_per_pod=8, degree_max=8, reconfiguration_ms=0.0)
 LARGE = DEFAULT_ALGORITHMS

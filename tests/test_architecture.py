@@ -51,7 +51,6 @@ MAY_USE = {
         "claims",
     },
     "warm_up": GROUND | {"schedule", "fabrics", "strategy", "tdm", "training"},
-    "preparation": GROUND | {"warm_up"},
     "topology": GROUND,
     "demand": GROUND | {"schedule"},
     "fabrics": GROUND | {"schedule", "topology", "economics", "demand"},
@@ -99,7 +98,6 @@ TDM_MAY_USE = {
     "search": {"bounds", "model"},
     "exact": {"model", "search"},
     "algorithms": {"exact", "kernels", "model", "search"},
-    "solve": {"algorithms", "model", "search"},
 }
 # Of the app: what its pages stand on.
 UI_SHARED = {"answers", "classroom", "runs", "shell", "state"}

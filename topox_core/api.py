@@ -358,10 +358,10 @@ def share_fabric(
         If the file cannot be used, there is no such algorithm, or ports are too few.
     """
     from topox_core.io.content import read
+    from topox_core.tdm.algorithms.catalogue import solve
     from topox_core.tdm.bounds.round_bounds import bounded
     from topox_core.tdm.model.jobs_file import load_jobs
     from topox_core.tdm.model.round import TdmSettings
-    from topox_core.tdm.solve import solve
 
     if isinstance(jobs, str | Path):
         jobs = load_jobs(read(jobs), Path(jobs).name)

@@ -1,16 +1,19 @@
 """Compile the scheduling kernels before anybody waits for them: ``python -m topox_core.warm_up``.
 
 The machine code is cached on disk, so that only the first call on a machine takes long; a later one
-loads it. The app has a process compile all of them beside its first visitor, the tests want them
-before, side by side (with the arguments ``fabrics`` and ``jobs``).
+loads it. The app has a process compile all of them beside its first visitor, which tells how far it
+is; the tests want them before, side by side (with the arguments ``fabrics`` and ``jobs``).
 """
 
 from __future__ import annotations
 
 import math
 import os
+import subprocess
 import sys
+import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -31,6 +34,13 @@ from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import solve
 
 SERVERS = 3
+# How many kernels a machine without any compiles: `python -m topox_core.warm_up all | wc -l`.
+KERNELS = 244
+# How long they take on two shared cores (benchmarks/first_minute.py), which is what is said before
+# any is compiled, and counts like so many of this machine's until there are more.
+USUAL_S, USUAL_COUNTS = 156.0, 30
+# Tells each kernel that it has compiled in a line.
+COMMAND = (sys.executable, "-m", "topox_core.warm_up", "all")
 
 
 def warm_up() -> float:
@@ -101,11 +111,10 @@ def load_kernels() -> None:
 
 def warm_up_jobs() -> float:
     """Share a small fabric among a few jobs by every method that is compiled, and bound it; return the seconds it took."""
-    from topox_core.tdm.algorithms.catalogue import ALGORITHMS
+    from topox_core.tdm.algorithms.catalogue import ALGORITHMS, solve
     from topox_core.tdm.bounds.round_bounds import bounded
     from topox_core.tdm.mixes.deployment import SetUp, deploy
     from topox_core.tdm.model.round import TdmSettings
-    from topox_core.tdm.solve import solve
 
     began = time.perf_counter()
     jobs = deploy(SetUp(jobs=8, pod_groups=2, pods_per_group=4, ports_per_pod=8, degree_max=6))
@@ -169,6 +178,62 @@ def _search(graph: TaskGraph, cluster: Cluster) -> None:
         )
         LocalSearch(prepared.planner, prepared.planner.best_plan()).go_on(3)
         prepared.planner.with_ancestor_tails()
+
+
+class Preparation:
+    """Compiles all kernels in a process of its own where this machine has not got them yet.
+
+    Where they cannot be kept, nothing is prepared: who needs one compiles it.
+
+    Parameters
+    ----------
+    command
+        What compiles them, and writes a line for each.
+    """
+
+    def __init__(self, command: Sequence[str] = COMMAND) -> None:
+        self._command = command
+        self._began, self._compiled, self._over = time.monotonic(), 0, threading.Event()
+        folder = Path(numba.config.CACHE_DIR)  # type: ignore[attr-defined]
+        if is_ready() or not os.access(folder, os.W_OK):
+            self._over.set()
+            return
+        threading.Thread(target=self._compile, name="preparation", daemon=True).start()
+
+    @property
+    def ready(self) -> bool:
+        """Whether nothing is being compiled, and nobody need wait."""
+        return self._over.is_set()
+
+    def wait(self) -> None:
+        """Wait until it is ready."""
+        self._over.wait()
+
+    @property
+    def words(self) -> str:
+        """How far it is, and about how long it will take."""
+        done, spent_s = self._compiled, time.monotonic() - self._began
+        each_s = (spent_s + USUAL_S * USUAL_COUNTS / KERNELS) / (done + USUAL_COUNTS)
+        left_s = each_s * (KERNELS - done)
+        about = f"{max(5, 5 * round(left_s / 5))} s" if left_s < 90 else f"{round(left_s / 60)} min"
+        return f"{min(done, KERNELS)} of {KERNELS}, about {about}"
+
+    def _compile(self) -> None:
+        """Count the lines of the process that compiles; one that fails leaves the rest to whoever needs it."""
+        package = str(Path(__file__).resolve().parents[1])
+        environment = {**os.environ, "PYTHONPATH": package}
+        try:
+            with subprocess.Popen(
+                self._command,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            ) as child:
+                for _ in child.stdout or ():
+                    self._compiled += 1
+        finally:
+            self._over.set()
 
 
 # What the command compiles; without a name the scheduler's kernels, with ``all`` one part after the

@@ -40,14 +40,14 @@ def build(tasks: list[tuple], circuits: list[tuple], cluster: Cluster) -> Execut
     whole = np.array([columns[0], columns[1], columns[2]], np.int32)
     zero = np.zeros(len(circuits), np.int32)
     laid = Circuits(
+        np.array([at[name] for name in columns[6]], np.int32),
         whole[0],
+        zero,
+        zero,
+        np.array(columns[7], bool),
         whole[1],
         whole[2],
-        zero,
-        zero,
         *(np.array(columns[i], float) for i in (3, 4, 5)),
-        np.array([at[name] for name in columns[6]], np.int32),
-        np.array(columns[7], bool),
     )
     return Execution(
         graph,

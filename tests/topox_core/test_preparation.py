@@ -8,13 +8,13 @@ import pytest
 from tests.conftest import long_after
 from tests.patience import wait_until
 from tests.topox_core.small_graphs import cluster, random_graph
-from topox_core import compiled, preparation
+from topox_core import compiled, warm_up
 from topox_core.fabrics.schedule_workers import ScheduleWorkers
 from topox_core.fabrics.scheduled import schedule
-from topox_core.preparation import KERNELS, Preparation
 from topox_core.schedule.kernels.colouring import colour_slots
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import FREE, Settings
+from topox_core.warm_up import KERNELS, Preparation
 from topox_core.workloads.samples import SAMPLES, load_sample
 
 LISTED = Settings.of(engine="list", free=FREE)
@@ -26,14 +26,14 @@ def compiling(script: str) -> Preparation:
 
 def test_nothing_is_compiled_where_everything_is_or_cannot_be_kept(monkeypatch):
     assert compiling("raise SystemExit").ready, "the tests begin with all kernels compiled"
-    monkeypatch.setattr(preparation, "is_ready", lambda: False)
-    monkeypatch.setattr(preparation.os, "access", lambda *_: False)
+    monkeypatch.setattr(warm_up, "is_ready", lambda: False)
+    monkeypatch.setattr(warm_up.os, "access", lambda *_: False)
     assert compiling("raise SystemExit").ready
 
 
 @pytest.mark.parametrize("end", ["", "raise SystemExit(1)"])
 def test_each_line_is_a_kernel_and_who_waits_goes_on_however_the_compiler_ends(monkeypatch, end):
-    monkeypatch.setattr(preparation, "is_ready", lambda: False)
+    monkeypatch.setattr(warm_up, "is_ready", lambda: False)
     one = compiling(f"print('push\\npop', flush=True); input(); {end}")
     # Its standard input is empty, so that it ends with the third statement at the latest.
     wait_until(lambda: one.words.startswith(f"2 of {KERNELS}, about "))

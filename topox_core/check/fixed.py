@@ -15,10 +15,10 @@ from topox_core.check.network import (
     server_ports,
     switch_capacity,
 )
-from topox_core.check.paths_file import PathsOfTransfers, Rates
 from topox_core.check.plan import CheckedPlan
 from topox_core.check.ports import BookedPorts, port_bookings
 from topox_core.check.report import ConstraintFinding, ms
+from topox_core.check.rows import PathsOfTransfers, Rates
 
 # Rates and bytes are sums and quotients of floats.
 SHARE = 1e-6

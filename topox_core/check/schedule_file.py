@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from topox_core.check.intervals import Float, Int
-from topox_core.check.paths_file import PathsOfTransfers
-from topox_core.check.rows import Rows, is_finite, refuse_unknown
+from topox_core.check.rows import PathsOfTransfers, Rows, is_finite, refuse_unknown
 from topox_core.errors import InputError, printable, shown
 from topox_core.io.json import EntryCount, FileFormat, Take, check_header, read_object
 from topox_core.io.limits import MAX_DEPENDENCIES, SCHEDULE, check_count
@@ -190,20 +189,6 @@ def read_schedule(data: bytes, file: str = "") -> dict[str, Any]:
     ------
     InputError
         If the file is no such record; names the item and the field.
-    """
-    rows = RowsAsRead(file)
-    record = rows.put_into(read_object(data, file, _FORM, {key: rows.take(key) for key in LISTS}))
-    columns_of(record, file)
-    return record
-
-
-def read_record(data: bytes, file: str = "") -> dict[str, Any]:
-    """Return the record of a result file whose every value has its type.
-
-    Raises
-    ------
-    InputError
-        If the file is none; names the item and the field.
     """
     rows = RowsAsRead(file)
     record = rows.put_into(read_object(data, file, _FORM, {key: rows.take(key) for key in LISTS}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from topox_core.check.algorithms import steps_of
 from topox_core.check.intervals import Float, Int, Openings
 from topox_core.check.plan import BARRIER_CODE, COLLECTIVE_CODE, COMPUTE_CODE, CheckedPlan
 from topox_core.check.report import ConstraintFinding, ms
@@ -153,21 +154,14 @@ def _collective_times(plan: CheckedPlan) -> tuple[Float, Float]:
 
 
 def _pass_on(ready: Float, done: Float, later: Int, earlier: Int) -> None:
-    """Carry ends along chains of collectives, each edge once, in topological order."""
-    waiting: dict[int, int] = {}
-    after: dict[int, list[int]] = {}
+    """Carry ends along chains of collectives, each after all that it waits for."""
+    waits: dict[int, list[int]] = {j: [] for j in earlier.tolist()}
     for k, j in zip(later.tolist(), earlier.tolist(), strict=True):
-        waiting[k] = waiting.get(k, 0) + 1
-        after.setdefault(j, []).append(k)
-    free = [j for j in after if j not in waiting]
-    while free:
-        j = free.pop()
-        for k in after.get(j, ()):
-            ready[k] = max(ready[k], done[j])
-            done[k] = max(done[k], ready[k])
-            waiting[k] -= 1
-            if not waiting[k]:
-                free.append(k)
+        waits.setdefault(k, []).append(j)
+    step = steps_of(waits)
+    for k in sorted(step, key=step.__getitem__):
+        ready[k] = done[waits[k]].max(initial=ready[k])
+        done[k] = max(done[k], ready[k])
 
 
 def _transfers_after_collective_is_ready(

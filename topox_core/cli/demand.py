@@ -132,7 +132,7 @@ def collective(options: Arguments) -> Answer:
     from topox_core.fabrics.one_collective import PERMUTATIONS, OneCollective, sent_rows
     from topox_core.fabrics.split_exact import shortest_split
     from topox_core.io.tables import table_bytes
-    from topox_core.model.durations import transfer_ms
+    from topox_core.model.transfer_graph import transfer_ms
 
     for name in ("size_bytes", "port_gbps"):
         if not getattr(options, name) > 0:

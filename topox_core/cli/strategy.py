@@ -59,7 +59,7 @@ from topox_core.training.job_file import dump_job, load_job
 from topox_core.training.machine import Machine, status_of
 
 if TYPE_CHECKING:
-    from topox_core.model.layout import Layout
+    from topox_core.model.execution import Layout
     from topox_core.strategy.alternation import Alternated
     from topox_core.strategy.plans import RankedPlan
     from topox_core.strategy.search import SearchResult

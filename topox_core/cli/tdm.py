@@ -111,11 +111,10 @@ def _list(_: Arguments) -> Answer:
 def run(options: Arguments) -> Answer:
     """Solve; 1 if ports are too few for any round, or the checker disagrees."""
     from topox_core.check.round import check_round
-    from topox_core.tdm.algorithms.catalogue import BASELINE
+    from topox_core.tdm.algorithms.catalogue import BASELINE, solve
     from topox_core.tdm.bounds.round_bounds import bounded
     from topox_core.tdm.model.round_file import to_record
     from topox_core.tdm.model.traffic import TooFewPortsError
-    from topox_core.tdm.solve import solve
 
     settings = _settings(options)
     jobs = _jobs(options)

@@ -14,7 +14,7 @@ from topox_core.text.sentences import and_more
 
 if TYPE_CHECKING:
     from topox_core.fabrics.run import FabricRequest
-    from topox_core.model.layout import Layout
+    from topox_core.model.execution import Layout
     from topox_core.topology.result import LayoutResult
 
 SHOWN_LINKS = 16

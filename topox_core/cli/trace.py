@@ -344,10 +344,10 @@ def perfetto(options: Arguments) -> Answer:
 def _executed(options: Arguments) -> tuple[Execution, Any, bool]:
     """Return the execution of a result file once the checker has found it sound."""
     from topox_core.check.checker import check
-    from topox_core.check.schedule_file import read_record
-    from topox_core.schedule.result_from_file import from_record, settings_of_record
+    from topox_core.check.schedule_file import read_schedule
+    from topox_core.schedule.result_file import from_record, settings_of_record
 
-    record = read_record(read(options.schedule), options.schedule)
+    record = read_schedule(read(options.schedule), options.schedule)
     made_with = (record.get("settings") or {}).get("cluster") or {}
     graph, cluster = read_graph_and_cluster(options.graph, options.cluster, made_with)
     if record.get("makespan_ms") is None:

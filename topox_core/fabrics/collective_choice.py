@@ -28,12 +28,11 @@ from topox_core.model.algorithm_choice import (
 )
 from topox_core.model.cluster import Cluster
 from topox_core.model.collective_steps import ALGORITHMS, divisor_near_root
-from topox_core.model.durations import transfer_ms
 from topox_core.model.lowering import lower
 from topox_core.model.lowering_choices import Lowering
 from topox_core.model.rings import distinct_rings
 from topox_core.model.task_graph import COLLECTIVE_KINDS, Task, TaskGraph
-from topox_core.model.transfer_graph import TransferGraph
+from topox_core.model.transfer_graph import TransferGraph, transfer_ms
 from topox_core.runs.stopping import never
 from topox_core.schedule.settings import Settings
 

@@ -14,8 +14,7 @@ from topox_core.errors import InputError
 from topox_core.fabrics.compare import run_one, run_with_best_lowering
 from topox_core.fabrics.links import static_layout
 from topox_core.fabrics.run import FabricRequest, FabricRun, JobRequest
-from topox_core.model.execution import Execution
-from topox_core.model.layout import Layout
+from topox_core.model.execution import Execution, Layout
 from topox_core.model.lowering import lower
 from topox_core.model.lowering_choices import Lowering
 from topox_core.model.transfer_graph import TransferGraph

@@ -18,10 +18,8 @@ from topox_core.fabrics.packet import ideal_bound
 from topox_core.fabrics.run import FabricRequest, FabricRun, JobRequest, LoweringChoice
 from topox_core.fabrics.static import run_static, run_static_graph, with_rates
 from topox_core.model.cluster import Cluster
-from topox_core.model.durations import bytes_per_ms
-from topox_core.model.execution import Circuits, Execution, PathRates
-from topox_core.model.layout import Layout
-from topox_core.model.transfer_graph import TransferGraph
+from topox_core.model.execution import Circuits, Execution, Layout, PathRates
+from topox_core.model.transfer_graph import TransferGraph, bytes_per_ms
 from topox_core.runs.latest import Latest
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.result import MET, ClassBound, FixedCircuits, Result

@@ -20,8 +20,15 @@ from topox_core.fabrics.kernels.state import ENDED, NOW, State, TaskTables, fres
 from topox_core.fabrics.kernels.whole import resume, unsent
 from topox_core.model.cluster import Cluster
 from topox_core.model.csr import flattened, pointer_of, row_pointer
-from topox_core.model.durations import latency_ms, work_bytes
-from topox_core.model.transfer_graph import COMPUTE, TRANSFER, FloatArray, IntArray, TransferGraph
+from topox_core.model.transfer_graph import (
+    COMPUTE,
+    TRANSFER,
+    FloatArray,
+    IntArray,
+    TransferGraph,
+    latency_ms,
+    work_bytes,
+)
 from topox_core.runs.stopping import Stop
 
 BATCHES_BETWEEN_STOPS = 100

@@ -15,10 +15,17 @@ from numpy.typing import NDArray
 
 from topox_core.fabrics.options import GIVEN, FabricOptions
 from topox_core.model.cluster import Cluster
-from topox_core.model.durations import durations_ms, work_bytes
 from topox_core.model.passes import heads, topological_order
 from topox_core.model.task_graph import COLLECTIVE_KINDS
-from topox_core.model.transfer_graph import BARRIER, TRANSFER, FloatArray, IntArray, TransferGraph
+from topox_core.model.transfer_graph import (
+    BARRIER,
+    TRANSFER,
+    FloatArray,
+    IntArray,
+    TransferGraph,
+    durations_ms,
+    work_bytes,
+)
 
 EXPERTS = "ep"
 _MICROBATCH = re.compile(r"^m\d+$")

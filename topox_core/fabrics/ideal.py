@@ -21,10 +21,9 @@ from topox_core.fabrics.options import GIVEN
 from topox_core.fabrics.packet import ideal_bound, non_blocking
 from topox_core.fabrics.registry import ENTRIES, fabric
 from topox_core.fabrics.run import FabricRequest, FabricRun
-from topox_core.model.durations import bytes_per_ms, shortest_ms
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.passes import tails, topological_order
-from topox_core.model.transfer_graph import TRANSFER, FloatArray
+from topox_core.model.transfer_graph import TRANSFER, FloatArray, bytes_per_ms, shortest_ms
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.replay import replayed
 

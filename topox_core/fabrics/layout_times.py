@@ -17,11 +17,9 @@ from topox_core.fabrics.kernels.whole import run_until
 from topox_core.fabrics.links import half_duplex, shared_fairly, static_layout, wired
 from topox_core.fabrics.run import FabricRequest
 from topox_core.model.cluster import Cluster
-from topox_core.model.durations import bytes_per_ms
-from topox_core.model.execution import Circuits, Execution
-from topox_core.model.layout import Layout
+from topox_core.model.execution import Circuits, Execution, Layout
 from topox_core.model.passes import heads, tails, topological_order
-from topox_core.model.transfer_graph import FloatArray, IntArray, TransferGraph
+from topox_core.model.transfer_graph import FloatArray, IntArray, TransferGraph, bytes_per_ms
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.settings import FREE
 from topox_core.text.choices import chosen_words

@@ -16,10 +16,14 @@ from topox_core.fabrics.kernels.state import TaskTables
 from topox_core.fabrics.run import FabricRequest, FabricRun, Traffic
 from topox_core.model.cluster import Cluster
 from topox_core.model.csr import entries_of, grouped
-from topox_core.model.durations import bytes_per_ms, latency_ms
-from topox_core.model.execution import Circuits, Execution
-from topox_core.model.layout import Layout
-from topox_core.model.transfer_graph import FloatArray, IntArray, TransferGraph
+from topox_core.model.execution import Circuits, Execution, Layout
+from topox_core.model.transfer_graph import (
+    FloatArray,
+    IntArray,
+    TransferGraph,
+    bytes_per_ms,
+    latency_ms,
+)
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.bounds.unrounded import Bound, Loads, device_loads, lower_bound
 from topox_core.topology.finder import find_layout

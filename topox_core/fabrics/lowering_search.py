@@ -23,9 +23,8 @@ from topox_core.model.lowering import lower, transfers_of
 from topox_core.model.lowering_choices import Lowering
 from topox_core.model.rings import RING_KINDS, distinct_rings
 from topox_core.model.transfer_graph import TransferGraph
-from topox_core.schedule.bounds.circuit_bound import circuit_bound
 from topox_core.schedule.bounds.open_bound import Way, open_bound
-from topox_core.schedule.bounds.unrounded import Bound
+from topox_core.schedule.bounds.unrounded import Bound, circuit_bound
 from topox_core.schedule.result import MET, FixedCircuits, Result
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.source import LOADS

@@ -11,7 +11,7 @@ from topox_core.schema.fields import plain_setting, setting
 from topox_core.schema.records import check_fields
 
 if TYPE_CHECKING:
-    from topox_core.model.layout import Layout
+    from topox_core.model.execution import Layout
 else:
     # Commands read the words of options before they load anything that computes.
     Layout = Any

@@ -17,8 +17,7 @@ from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest, FabricRun
 from topox_core.model.cluster import Cluster
 from topox_core.model.csr import row_pointer
-from topox_core.model.durations import bytes_per_ms
-from topox_core.model.transfer_graph import TRANSFER
+from topox_core.model.transfer_graph import TRANSFER, bytes_per_ms
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.bounds.unrounded import Bound
 

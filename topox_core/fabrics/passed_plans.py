@@ -17,9 +17,8 @@ from topox_core.model.execution import Circuits, Execution
 from topox_core.model.lowering_choices import Lowering
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.runs.latest import Latest
-from topox_core.schedule.bounds.circuit_bound import circuit_bound
 from topox_core.schedule.bounds.open_bound import open_bound
-from topox_core.schedule.bounds.unrounded import Bound
+from topox_core.schedule.bounds.unrounded import Bound, circuit_bound
 from topox_core.schedule.replay import replayed_on_circuits
 from topox_core.schedule.result import MET, ClassBound, Result, TracePoint
 from topox_core.schedule.source import LOADS, TraceSource

@@ -19,8 +19,7 @@ from topox_core.fabrics.links import LinkRoutes, traffic_over, wired
 from topox_core.fabrics.packet import ideal_bound
 from topox_core.fabrics.run import FabricRequest, FabricRun, Traffic
 from topox_core.fabrics.static import laid_by
-from topox_core.model.execution import Circuits, Execution
-from topox_core.model.layout import Layout
+from topox_core.model.execution import Circuits, Execution, Layout
 from topox_core.model.transfer_graph import FloatArray, IntArray, TransferGraph
 from topox_core.runs.stopping import Stop
 from topox_core.topology.greedy import Circuits as Matrix

@@ -24,9 +24,15 @@ from topox_core.fabrics.reevaluated import Iteration, typical_run
 from topox_core.fabrics.run import FabricRequest, FabricRun, Traffic
 from topox_core.model.cluster import Cluster
 from topox_core.model.csr import flattened
-from topox_core.model.durations import bytes_per_ms, work_bytes
 from topox_core.model.execution import Circuits, Execution
-from topox_core.model.transfer_graph import TRANSFER, FloatArray, IntArray, TransferGraph
+from topox_core.model.transfer_graph import (
+    TRANSFER,
+    FloatArray,
+    IntArray,
+    TransferGraph,
+    bytes_per_ms,
+    work_bytes,
+)
 from topox_core.runs.stopping import Stop
 from topox_core.topology.greedy import Circuits as Matrix
 

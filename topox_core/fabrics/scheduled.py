@@ -36,14 +36,12 @@ from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.stopping import Stop, never
-from topox_core.schedule.bounds.circuit_bound import circuit_bound
-from topox_core.schedule.bounds.unrounded import Bound
-from topox_core.schedule.circuits.assignment import Booking, changed_rows
+from topox_core.schedule.bounds.unrounded import Bound, circuit_bound
+from topox_core.schedule.circuits.held_ports import Booking
 from topox_core.schedule.planner import Prepared, SchedulePlan, prepare
 from topox_core.schedule.problem import Int
 from topox_core.schedule.proof import Proof
-from topox_core.schedule.repetition import starts_in_order
-from topox_core.schedule.replay import Replay, first_ms, replay
+from topox_core.schedule.replay import Replay, first_ms, replay, starts_in_order
 from topox_core.schedule.result import Result
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import OnPoint, solve
@@ -368,7 +366,6 @@ def _start_ticks(prepared: Prepared, profile: Profile) -> Int:
 def _on_the_same_ports(prepared: Prepared, profile: Profile, source: TraceSource) -> SchedulePlan:
     """Return an iteration on slots, on the ports that its profile books."""
     problem, start = prepared.reduction.problem, _start_ticks(prepared, profile)
-    makespan = int((start + problem.duration).max(initial=0))
     booked = profile.booked_ports
     first = start[booked.node] // problem.ticks_per_slot
     booking = Booking(
@@ -379,8 +376,7 @@ def _on_the_same_ports(prepared: Prepared, profile: Profile, source: TraceSource
         first,
         first + problem.duration[booked.node] // problem.ticks_per_slot,
     )
-    changes = int(changed_rows(booking, problem.switch_network).sum())
-    return SchedulePlan(start, makespan, booking, changes, source, start, makespan)
+    return SchedulePlan.on_circuits(problem, start, booking, source)
 
 
 def _best_bound(request: FabricRequest, result: Result) -> tuple[float, str]:

@@ -10,8 +10,7 @@ from topox_core.fabrics.fluid import Pairs, Simulation
 from topox_core.fabrics.layout_search import LayoutAnswer, layout_by_graph, layout_by_matrix
 from topox_core.fabrics.links import run_on_links, static_layout, wired
 from topox_core.fabrics.run import FabricRequest, FabricRun, LoweringChoice
-from topox_core.model.execution import Execution, PathRates
-from topox_core.model.layout import Layout
+from topox_core.model.execution import Execution, Layout, PathRates
 from topox_core.model.transfer_graph import FloatArray, IntArray, TransferGraph
 from topox_core.runs.latest import Latest
 from topox_core.runs.stopping import Stop

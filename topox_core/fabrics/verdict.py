@@ -32,7 +32,7 @@ from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import TransferGraph
 from topox_core.runs.stopping import Stop, never
-from topox_core.schedule.bounds.circuit_bound import circuit_bound
+from topox_core.schedule.bounds.unrounded import circuit_bound
 from topox_core.schedule.fine_clock import continuous_bound
 from topox_core.schedule.replay import replayed_on_circuits
 from topox_core.schedule.settings import FREE, Settings

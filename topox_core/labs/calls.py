@@ -23,10 +23,9 @@ from topox_core.model.task_graph import TaskGraph
 from topox_core.rails.delay import slowest_switch, study, windows_source
 from topox_core.rails.windows import windows_by_stage
 from topox_core.schema.fields import fields_of, problems, setting
-from topox_core.tdm.algorithms.catalogue import ALGORITHMS
+from topox_core.tdm.algorithms.catalogue import ALGORITHMS, solve
 from topox_core.tdm.model.jobs import Jobs, PodNetwork
 from topox_core.tdm.model.round import TdmSettings
-from topox_core.tdm.solve import solve
 from topox_core.topology.finder import VARIANTS, find_layout, traffic_of
 from topox_core.training.schedule import ORDERS
 

@@ -24,9 +24,9 @@ from topox_core.labs.generators.patience import Patience
 from topox_core.labs.keys import files_of, instance_of
 from topox_core.labs.lab import LESSON_SETTINGS, Lab, Screen
 from topox_core.model.cluster import Cluster
-from topox_core.model.durations import bytes_per_ms
 from topox_core.model.execution import Execution
 from topox_core.model.task_graph import Task, TaskGraph
+from topox_core.model.transfer_graph import bytes_per_ms
 
 LATEST_MS = 1e6
 # What is told first where several are broken: times before circuits, as a person would mend them.

@@ -1,40 +1,51 @@
-"""What every fabric returns: when each task ran, and which circuits carried the transfers."""
+"""What every fabric returns: when each task ran, and which circuits carried the transfers, changing or laid before."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.model.cluster import Cluster
-from topox_core.model.layout import Layout
 from topox_core.model.transfer_graph import FloatArray, IntArray, TransferGraph
 
 
 @dataclass(frozen=True)
-class Circuits:
+class PortsHeld:
+    """The switch and the ports that carry each transfer, ports numbered within (server, switch) from 0."""
+
+    node: IntArray
+    switch: IntArray
+    source_port: IntArray
+    destination_port: IntArray
+
+
+@dataclass(frozen=True)
+class BookedPorts(PortsHeld):
+    """Ports that are held, and whether one of the two changed its circuit for the transfer."""
+
+    changed: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Circuits(BookedPorts):
     """Circuit intervals as arrays, ordered by start, then switch, source and port.
 
     A circuit is dark from ``setup_ms`` to ``start_ms`` (equal where the ports already held it or
-    nothing is charged), carries until ``end_ms``. ``node`` is the transfer it carries. Ports are
-    numbered within (server, switch) from 0; they matter only with several ports a server and
-    switch. ``changed`` is true where one of the two ports held another circuit before. Where the
-    iteration repeats, a port begins with its last circuit, and what its first one takes to be set up
-    may begin in the iteration before, at a time below 0; else the first circuit of a port stands
-    before the iteration begins and is no change.
+    nothing is charged), carries until ``end_ms``. ``node`` is the transfer it carries. Ports matter
+    only with several of a server on a switch. ``changed`` is true where one of the two ports held
+    another circuit before. Where the iteration repeats, a port begins with its last circuit, and what
+    its first one takes to be set up may begin in the iteration before, at a time below 0; else the
+    first circuit of a port stands before the iteration begins and is no change.
     """
 
-    switch: IntArray
     source: IntArray
     destination: IntArray
-    source_port: IntArray
-    destination_port: IntArray
     setup_ms: FloatArray
     start_ms: FloatArray
     end_ms: FloatArray
-    node: IntArray
-    changed: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.switch)
@@ -57,7 +68,7 @@ class Circuits:
     def none() -> Circuits:
         """Return no circuits at all."""
         i, f = np.zeros(0, np.int32), np.zeros(0)
-        return Circuits(i, i, i, i, i, f, f, f, i, np.zeros(0, np.bool_))
+        return Circuits(i, i, i, i, np.zeros(0, np.bool_), i, i, f, f, f)
 
     @staticmethod
     def at(
@@ -86,20 +97,40 @@ class Circuits:
 
 
 @dataclass(frozen=True)
-class BookedPorts:
-    """The switch and the ports that carry each transfer, and whether one of the ports changed its circuit."""
+class Layout:
+    """Circuits fixed before the job.
 
-    node: IntArray
-    switch: IntArray
-    source_port: IntArray
-    destination_port: IntArray
-    changed: NDArray[np.bool_]
+    Attributes
+    ----------
+    circuits
+        Matrix servers x servers: parallel circuits from source (row) to destination (column); they
+        add up.
+    routes
+        For (source, destination) the servers a transfer passes, both ends included, one or more
+        equal-share paths: ``routes[(a, b)] == ((a, c, b),)``. A pair that never talks may be
+        absent.
+    name
+        How it was made, in words.
+    """
 
-    @staticmethod
-    def none() -> BookedPorts:
-        """Return no ports at all."""
-        none = np.zeros(0, np.int32)
-        return BookedPorts(none, none, none, none, np.zeros(0, np.bool_))
+    circuits: NDArray[np.int32]
+    routes: dict[tuple[int, int], tuple[tuple[int, ...], ...]]
+    name: str = ""
+
+    @property
+    def servers(self) -> int:
+        """Number of servers."""
+        return len(self.circuits)
+
+    @cached_property
+    def links(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Return (source, destination, circuits) of every link, by source, then destination."""
+        source, destination = np.nonzero(self.circuits)
+        return (
+            source.astype(np.int32),
+            destination.astype(np.int32),
+            self.circuits[source, destination].astype(np.int32),
+        )
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from topox_core.model.cluster import Cluster
-from topox_core.model.durations import durations_ms
 from topox_core.model.lowering import lower
 from topox_core.model.lowering_choices import Lowering
 from topox_core.model.passes import heads, topological_order
 from topox_core.model.task_graph import KINDS, PARALLELISMS, TaskGraph
-from topox_core.model.transfer_graph import BARRIER, COMPUTE, TRANSFER, FloatArray, TransferGraph
+from topox_core.model.transfer_graph import (
+    BARRIER,
+    COMPUTE,
+    TRANSFER,
+    FloatArray,
+    TransferGraph,
+    durations_ms,
+)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from topox_core.io.ranges import check_number, check_whole
-from topox_core.model.durations import transfer_ms
+from topox_core.model.transfer_graph import transfer_ms
 from topox_core.rails.byte_classes import ByteClass, byte_classes
 from topox_core.training.job import Job
 

@@ -12,8 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from topox_core.errors import wrong_setting
-from topox_core.model.durations import transfer_ms
-from topox_core.model.transfer_graph import FloatArray
+from topox_core.model.transfer_graph import FloatArray, transfer_ms
 from topox_core.rails.iteration import (
     ALL_GATHER,
     ALL_REDUCE,

@@ -13,21 +13,28 @@ from topox_core.model.lowering import lower
 from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import TransferGraph
 from topox_core.runs.stopping import Stop, never
-from topox_core.schedule.bounds.ancestor_bounds import ancestor_bound
+from topox_core.schedule.bounds.ancestor_bounds import (
+    ancestor_bound,
+    near_of,
+    set_up_heads_and_tails,
+)
 from topox_core.schedule.bounds.best_bound import Bound, best_bound
-from topox_core.schedule.bounds.set_up_bounds import near_of, set_up_heads_and_tails
 from topox_core.schedule.bounds.windows import clocks
-from topox_core.schedule.circuits.assignment import changed_rows, per_slot
-from topox_core.schedule.circuits.held_ports import Solution, booking_of
+from topox_core.schedule.circuits.held_ports import (
+    Solution,
+    booking_of,
+    changed_rows,
+    per_slot,
+)
 from topox_core.schedule.folding.fold import FOLD_ABOVE, Folding, fold
 from topox_core.schedule.generation.list_scheduler import (
     RULES,
     Generator,
-    Listed,
+    PortGenerator,
+    SchedulePlan,
     candidates,
     ranked,
 )
-from topox_core.schedule.generation.port_scheduler import PortGenerator, SchedulePlan
 from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.reduction import Reduction, reduce
 from topox_core.schedule.settings import Settings
@@ -114,20 +121,14 @@ class Planner:
                 booked = self.ports.improved(booked, self.bound)
             return replace(booked, reduced_start=start, reduced_makespan=makespan)
         if self.problem.network is None:
-            return SchedulePlan(start, makespan, None, 0, source, start, makespan)
-        booking = per_slot(self.problem, start)
-        changes = int(changed_rows(booking, self.problem.network).sum())
-        return SchedulePlan(start, makespan, booking, changes, source, start, makespan)
+            return SchedulePlan.without_circuits(start, makespan, source)
+        return SchedulePlan.on_circuits(self.problem, start, per_slot(self.problem, start), source)
 
     def with_ports(self, solution: Solution, source: TraceSource) -> SchedulePlan:
         """Return the plan of a solution that comes with its ports, which hold it exactly."""
-        network = self.problem.switch_network
-        start = solution.start
-        makespan = int((start + self.problem.duration).max(initial=0))
-        booking = booking_of(self.problem, solution)
-        changes = int(changed_rows(booking, network).sum())
-        plan = SchedulePlan(start, makespan, booking, changes, source, start, makespan)
-        return self.ports.held_back(plan) if self.ports is not None and network.repeats else plan
+        booking, repeats = booking_of(self.problem, solution), self.problem.switch_network.repeats
+        plan = SchedulePlan.on_circuits(self.problem, solution.start, booking, source)
+        return self.ports.held_back(plan) if self.ports is not None and repeats else plan
 
     @cached_property
     def folded(self) -> FoldedProblem | None:
@@ -250,7 +251,7 @@ class Planner:
             for plan in self.folded.planner.plans(stop):
                 yield self.unfolded(plan)
 
-    def _listed(self, folded: SchedulePlan | None) -> Iterator[Listed]:
+    def _listed(self, folded: SchedulePlan | None) -> Iterator[SchedulePlan]:
         """Yield schedules by rules; beside a folded plan, of a large problem as many as a moment allows."""
         yield from islice(candidates(self.generator, self.bound), self._rules_beside(folded))
 

@@ -23,8 +23,7 @@ from topox_core.schedule.engines.solver_process import SolverProcess
 from topox_core.schedule.planner import Planner, SchedulePlan, keeping_reduced
 from topox_core.schedule.problem import Problem
 from topox_core.schedule.result import TracePoint
-from topox_core.schedule.search.local_search import Pace
-from topox_core.schedule.search.successive_halving import SuccessiveHalving
+from topox_core.schedule.search.local_search import Pace, SuccessiveHalving
 from topox_core.schedule.source import ENGINES, HEADS_AND_TAILS, LOADS, TraceSource
 
 OVERTIME_S = 0.15  # what an engine may need to come to an end; then it is ended
@@ -372,10 +371,10 @@ class Portfolio:
         self._answer, name = answer, self._team.engine
         source = answer.bound_source or ENGINES[name]
         self._raise(answer.bound, source, answer.bound_by, self._counts_set_ups)
-        makespan = answer.makespan(self.planner.problem)
-        if answer.start is not None and makespan is not None:
-            self._offer(self._planned(Solution(answer.start, answer.ports), ENGINES[name]))
-            moved = self.planner.ports is not None and self.plan.makespan > makespan
+        if answer.start is not None:
+            plan = self._planned(Solution(answer.start, answer.ports), ENGINES[name])
+            self._offer(plan)
+            moved = self.planner.ports is not None and self.plan.makespan > plan.reduced_makespan
             if moved and self._thread is None and not self._cancelled.is_set():
                 self._search()
 

@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from topox_core.model.csr import row_of_entry
 from topox_core.model.passes import topological_order
 
 Int = NDArray[np.int64]
@@ -118,6 +119,23 @@ class Problem:
     def order(self) -> Int32:
         """The tasks, each after its predecessors; tasks on a cycle are missing."""
         return topological_order(self.pred_ptr, self.succ_ptr, self.succ_idx)
+
+    @cached_property
+    def uses(self) -> tuple[Int, Int32, Int]:
+        """What tasks hold while they run, as (task, row, how much): resources, and devices in the rows behind them."""
+        held = np.flatnonzero(self.device >= 0)
+        return (
+            np.concatenate((row_of_entry(self.demand_ptr), held)),
+            np.concatenate((self.demand_resource, self.device[held] + len(self.capacity))).astype(
+                np.int32
+            ),
+            np.concatenate((self.demand_amount, np.ones(len(held)))).astype(np.int64),
+        )
+
+    @property
+    def rooms(self) -> Int:
+        """How much there is of each row of :attr:`uses`."""
+        return np.concatenate((self.capacity, np.ones(self.devices))).astype(np.int64)
 
     @property
     def switch_network(self) -> SwitchNetwork:

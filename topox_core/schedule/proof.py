@@ -15,8 +15,7 @@ from topox_core.schedule.bounds.unrounded import Bound
 from topox_core.schedule.continuous import ContinuousPlans
 from topox_core.schedule.engines.engine import Limits, StoppedBy
 from topox_core.schedule.engines.waiting_workers import expect_request, wait_until_loaded
-from topox_core.schedule.fine_clock import continuous_bound
-from topox_core.schedule.fine_clock_solve import ENGINE, FineClockSolve
+from topox_core.schedule.fine_clock import ENGINE, FineClockSolve, continuous_bound
 from topox_core.schedule.planner import (
     FoldedProblem,
     Prepared,

@@ -11,8 +11,13 @@ from numpy.typing import NDArray
 from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
 from topox_core.model.csr import grouped
-from topox_core.model.durations import durations_ms
-from topox_core.model.transfer_graph import COMPUTE, TRANSFER, FloatArray, TransferGraph
+from topox_core.model.transfer_graph import (
+    COMPUTE,
+    TRANSFER,
+    FloatArray,
+    TransferGraph,
+    durations_ms,
+)
 from topox_core.schedule.bounds.best_bound import Bound, best_bound
 from topox_core.schedule.problem import Int, Int32, Problem, SwitchNetwork
 from topox_core.schedule.settings import Settings

@@ -8,7 +8,7 @@ import numpy as np
 
 from topox_core.model.execution import Circuits, Execution
 from topox_core.schedule.bounds.best_bound import best_bound
-from topox_core.schedule.circuits.assignment import to_circuits
+from topox_core.schedule.circuits.held_ports import to_circuits
 from topox_core.schedule.continuous import ContinuousPlans
 from topox_core.schedule.engines.engine import StoppedBy
 from topox_core.schedule.planner import Prepared, SchedulePlan

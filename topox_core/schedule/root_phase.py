@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from topox_core.runs.cores import give_way
 from topox_core.runs.stopping import AfterSeconds, Stop
-from topox_core.schedule.bounds.root_bounds import raise_bounds
+from topox_core.schedule.bounds.propagation import raise_bounds
 from topox_core.schedule.engines.best_known import initially_known
 from topox_core.schedule.engines.disjunctions import LEARNING_TASKS
 from topox_core.schedule.engines.engine import Limits

@@ -26,11 +26,10 @@ from topox_core.schedule.planner import (
 from topox_core.schedule.problem import Problem
 from topox_core.schedule.proof import Proof
 from topox_core.schedule.reduction import ports_on_switch
-from topox_core.schedule.replay import Replay
 from topox_core.schedule.report import infeasible, to_continuous_result, to_result
 from topox_core.schedule.result import Result, TracePoint
 from topox_core.schedule.settings import Settings
-from topox_core.schedule.source import LOADS
+from topox_core.schedule.source import LOADS, TraceSource
 
 
 def stricter(settings: Settings, cluster: Cluster) -> tuple[Settings, ...]:
@@ -90,6 +89,10 @@ def length_ms(prepared: Prepared, plan: SchedulePlan) -> float:
     return prepared.reduction.problem.ms(plan.makespan)
 
 
+def _bound_ms(prepared: Prepared) -> float:
+    return prepared.reduction.problem.ms(prepared.reduction.bound.ticks)
+
+
 OnPoint = Callable[[TracePoint], None]
 # The part of an engine's time limit after which no plan of a stricter reading is begun: on a large
 # graph such plans, one core at a time, would leave no time for search and bounds.
@@ -138,12 +141,7 @@ def prove(
 ) -> Proof:
     """Return a solve that runs in the background; arguments and errors as :func:`solve`."""
     began = working_s()
-    prepared = prepare(graph, cluster, settings)
-    if not settings.on_slots:
-        plans, trace = _best_replay(prepared, began, never, None, candidates)
-        return _continuous_proof(plans, working_s() - began, trace)
-    prepared, plan, trace = _best_candidate(prepared, began, never, None, candidates)
-    return Proof(prepared, plan, working_s() - began, trace)
+    return Proof(*_planned(prepare(graph, cluster, settings), began, never, None, candidates))
 
 
 def solve_problem(
@@ -176,72 +174,64 @@ def _solve(
     on_point: OnPoint | None,
     candidates: Candidates | None,
 ) -> Result:
-    if prepared.graph is not None and not prepared.settings.on_slots:
-        return _solve_continuously(prepared, began, stop, on_point, candidates)
-    prepared, plan, trace = _best_candidate(prepared, began, stop, on_point, candidates)
-    spent_s = working_s() - began
-    if prepared.settings.engine != "list" and not stop():
-        return Proof(prepared, plan, spent_s, trace, blocks=True).finish(stop, on_point)
+    settings = prepared.settings
+    found = _planned(prepared, began, stop, on_point, candidates)
+    prepared, plan, spent_s, trace, plans = found
+    known = plans is not None and settings.switching == "provisioned"
+    listed = settings.engine == "list" or known
+    if not (listed or stop() or (plans is not None and plans.solved)):
+        return Proof(*found, blocks=True).finish(stop, on_point)
+    stopped_by: StoppedBy = "heuristic" if listed else "cancelled"
+    if plans is not None:
+        return to_continuous_result(plans, stopped_by, tuple(trace), spent_s)
     bound = prepared.reduction.bound
-    stopped_by: StoppedBy = "heuristic" if prepared.settings.engine == "list" else "cancelled"
     if plan.makespan <= bound.ticks:
         stopped_by = "proof"
     return to_result(prepared, plan, bound.ticks, bound.text, stopped_by, tuple(trace), spent_s)
 
 
-def _solve_continuously(
+def _planned(
     prepared: Prepared,
     began: float,
     stop: Stop,
     on_point: OnPoint | None,
     candidates: Candidates | None,
-) -> Result:
-    plans, trace = _best_replay(prepared, began, stop, on_point, candidates)
-    spent_s = working_s() - began
-    listed = prepared.settings.engine == "list" or prepared.settings.switching == "provisioned"
-    if listed or plans.solved or stop():
-        stopped_by: StoppedBy = "heuristic" if listed else "cancelled"
-        return to_continuous_result(plans, stopped_by, tuple(trace), spent_s)
-    return _continuous_proof(plans, spent_s, trace, blocks=True).finish(stop, on_point)
+) -> tuple[Prepared, SchedulePlan, float, list[TracePoint], ContinuousPlans | None]:
+    """Return what a :class:`Proof` begins with: the best plan by rules and candidates within the time limit.
 
-
-def _continuous_proof(
-    plans: ContinuousPlans, spent_s: float, trace: list[TracePoint], blocks: bool = False
-) -> Proof:
-    """Return a search on the slots whose plans were the best once replayed."""
-    assert plans.planned_on is not None
-    assert plans.plan_to_improve is not None
-    settings = plans.prepared.settings
-    if settings.switching == "provisioned":
-        settings = replace(settings, time_limit_s=0.0)  # its order is known: nothing to search for
-    prepared = replace(plans.planned_on, settings=settings)
-    return Proof(prepared, plans.plan_to_improve, spent_s, trace, plans, blocks=blocks)
-
-
-def _best_replay(
-    prepared: Prepared,
-    began: float,
-    stop: Stop,
-    on_point: OnPoint | None,
-    candidates: Candidates | None,
-) -> tuple[ContinuousPlans, list[TracePoint]]:
-    """Return the iterations by rules and candidates within the time limit, and the trace to the best."""
-    plans, trace = ContinuousPlans.of(prepared), list[TracePoint]()
-
-    def record(best: Replay) -> None:
-        point = TracePoint(
-            working_s() - began, best.makespan_ms, plans.bound.ms, best.source, LOADS
-        )
-        if not trace or point.incumbent_ms != trace[-1].incumbent_ms:
-            trace.append(point)
-            if on_point is not None:
-                on_point(point)
-
-    plans.on_better = record
+    With the problem that it is one of, the seconds that it took, the trace to it and, on continuous
+    time, all plans, of which it is the one whose replay is the best. The best plan of every stricter
+    reading of the model is a candidate; where that is the best, its tick may be finer than that of
+    ``prepared``.
+    """
+    trace: list[TracePoint] = []
     ended, late = _limits(prepared.settings, began, stop)
+
+    def note(incumbent_ms: float, bound_ms: float, source: TraceSource) -> None:
+        if not trace or incumbent_ms != trace[-1].incumbent_ms:
+            trace.append(TracePoint(working_s() - began, incumbent_ms, bound_ms, source, LOADS))
+            if on_point is not None:
+                on_point(trace[-1])
+
+    def record(of: Prepared, plan: SchedulePlan) -> None:
+        note(length_ms(of, plan), _bound_ms(of), plan.source)
+
+    if prepared.graph is None or prepared.settings.on_slots:
+        best = _best_of_own(prepared, candidates, ended, partial(record, prepared))
+        of, best = _never_behind_stricter(prepared, best, candidates, late, {})
+        record(of, best)
+        return of, best, working_s() - began, trace, None
+    plans = ContinuousPlans.of(prepared)
+    plans.on_better = lambda best: note(best.makespan_ms, plans.bound.ms, best.source)
     _plan_never_behind_stricter(plans, candidates, ended, late)
     plans.on_better = None
-    return plans, trace
+    assert plans.planned_on is not None
+    assert plans.plan_to_improve is not None
+    settings = prepared.settings
+    if settings.switching == "provisioned":
+        settings = replace(settings, time_limit_s=0.0)  # its order is known: nothing to search for
+    of = replace(plans.planned_on, settings=settings)
+    return of, plans.plan_to_improve, working_s() - began, trace, plans
 
 
 def _limits(settings: Settings, began: float, stop: Stop) -> tuple[Stop, Stop]:
@@ -274,35 +264,6 @@ def _plan_never_behind_stricter(
             plans.take_replay(strict.best)
         if strict.slotted is not None:
             plans.take(*carried_over(strict.slotted, strict.prepared, prepared))
-
-
-def _best_candidate(
-    prepared: Prepared,
-    began: float,
-    stop: Stop,
-    on_point: OnPoint | None,
-    candidates: Candidates | None,
-) -> tuple[Prepared, SchedulePlan, list[TracePoint]]:
-    """Return the best plan by rules and candidates within the time limit, the problem that it is one of, and the trace to it.
-
-    The best plan of every stricter reading of the model is a candidate; where that is the best, its
-    tick may be finer than that of ``prepared``.
-    """
-    trace: list[TracePoint] = []
-
-    def record(of: Prepared, plan: SchedulePlan) -> None:
-        bound_ms = of.reduction.problem.ms(of.reduction.bound.ticks)
-        point = TracePoint(working_s() - began, length_ms(of, plan), bound_ms, plan.source, LOADS)
-        if not trace or point.incumbent_ms != trace[-1].incumbent_ms:
-            trace.append(point)
-            if on_point is not None:
-                on_point(point)
-
-    ended, late = _limits(prepared.settings, began, stop)
-    best = _best_of_own(prepared, candidates, ended, partial(record, prepared))
-    of, best = _never_behind_stricter(prepared, best, candidates, late, {})
-    record(of, best)
-    return of, best, trace
 
 
 def _best_of_own(
@@ -342,8 +303,7 @@ def _never_behind_stricter(
                 if late():
                     continue
                 strict = prepare(graph, cluster, settings)
-                bound_ms = strict.reduction.problem.ms(strict.reduction.bound.ticks)
-                if bound_ms >= length_ms(prepared, best):
+                if _bound_ms(strict) >= length_ms(prepared, best):
                     continue  # no plan of it is shorter
                 plan = _best_of_own(strict, candidates, late)
                 known[settings] = _never_behind_stricter(strict, plan, candidates, late, known)

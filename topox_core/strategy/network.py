@@ -10,8 +10,8 @@ import numpy as np
 
 from topox_core.errors import InputError, shown
 from topox_core.io.ranges import check_whole, is_number
-from topox_core.model.durations import transfer_ms
-from topox_core.model.layout import Layout
+from topox_core.model.execution import Layout
+from topox_core.model.transfer_graph import transfer_ms
 from topox_core.strategy.kernel import Routes
 from topox_core.strategy.strategy import check_servers
 

@@ -16,7 +16,7 @@ from topox_core.fabrics.scheduled import quick_ms
 from topox_core.model.cluster import Cluster, one_port_a_switch
 from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.stopping import Stop, never
-from topox_core.schedule.bounds.circuit_bound import circuit_bound
+from topox_core.schedule.bounds.unrounded import circuit_bound
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.strategy.evaluator import FastEvaluator
 from topox_core.strategy.network import non_blocking

@@ -418,7 +418,7 @@ def own_values(resolved: Resolved) -> dict[str, Value]:
         return {"network.gpus": GPUS, **counting, "prices": DEFAULT_SET}
     set_up = {f"tdm.{k}": v for k, v in asdict(SetUp()).items() if isinstance(v, int | float)}
     del set_up["tdm.seed"], set_up["tdm.literal_eq8"]
-    reading = {f"tdm.{k}": v for k, v in Reading().as_record().items()}
+    reading = {f"tdm.{k}": v for k, v in asdict(Reading()).items()}
     return {**set_up, **reading, "tdm.algorithm": TdmSettings.algorithm, SEED: 0}
 
 

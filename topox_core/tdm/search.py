@@ -23,8 +23,7 @@ from topox_core.tdm.model.round import (
     with_bound,
 )
 from topox_core.tdm.model.rounds import after_push_s, round_of
-from topox_core.tdm.model.stage_table import Rings, StageTable
-from topox_core.tdm.model.traffic import between_pods_gbit
+from topox_core.tdm.model.traffic import Rings, StageTable, between_pods_gbit
 
 ANY_ROUND = RoundBound(holds_for="any grouping, any rings", any_rings=True)
 

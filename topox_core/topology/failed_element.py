@@ -9,7 +9,7 @@ import numpy as np
 
 from topox_core.errors import InputError
 from topox_core.io.ranges import check_one_of
-from topox_core.model.layout import Layout
+from topox_core.model.execution import Layout
 from topox_core.topology.finder import find_layout
 from topox_core.topology.result import LayoutResult, LayoutStep
 from topox_core.topology.ring_circuits import Routes

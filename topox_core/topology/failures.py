@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.errors import InputError
-from topox_core.model.layout import Layout
+from topox_core.model.execution import Layout
 from topox_core.topology.failed_element import (
     FAILURES,
     Failure,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from topox_core.errors import InputError
 from topox_core.io.ranges import check_one_of, check_whole
 from topox_core.model.cluster import MAX_PORTS
-from topox_core.model.layout import Layout
+from topox_core.model.execution import Layout
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.topology.released import find_released
 from topox_core.topology.result import LayoutResult, LayoutStep, ring_strides

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 
-from topox_core.model.layout import Layout
+from topox_core.model.execution import Layout
 from topox_core.model.rings import distinct_rings
 from topox_core.topology.result import LayoutResult, LayoutStep
 from topox_core.topology.ring_circuits import (

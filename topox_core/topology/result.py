@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from topox_core.errors import InputError
-from topox_core.model.layout import Layout
+from topox_core.model.execution import Layout
 from topox_core.topology.routing import Hops, RoutedNetwork
 from topox_core.topology.traffic import Group
 from topox_core.topology.wiring import SwitchWiring

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.model.layout import Layout
+from topox_core.model.execution import Layout
 from topox_core.model.transfer_graph import IntArray
 
 

@@ -12,8 +12,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from topox_core.model.durations import bytes_per_ms
 from topox_core.model.task_graph import COLLECTIVE_KINDS, COMPUTE_KINDS, Task, TaskGraph
+from topox_core.model.transfer_graph import bytes_per_ms
 from topox_core.model.waiting_order import earliest, order_of
 from topox_core.traces.chakra_in import DEPENDENCY_BYTES, EXACT_NS, KINDS
 from topox_core.traces.chakra_nodes import (

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from operator import add
 
 from topox_core.errors import InputError
-from topox_core.model.durations import transfer_ms
+from topox_core.model.transfer_graph import transfer_ms
 from topox_core.model.waiting_order import earliest
 
 

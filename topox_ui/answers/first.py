@@ -24,8 +24,7 @@ from topox_core.runs.cores import NICENESS, keep_to_one_core
 from topox_core.runs.executor import WorkerDied
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.result import Result, TracePoint
-from topox_core.schedule.result_file import to_record
-from topox_core.schedule.result_from_file import from_record
+from topox_core.schedule.result_file import from_record, to_record
 from topox_core.schedule.source import Family, TraceSource
 from topox_core.warm_up import load_kernels
 from topox_ui.answers.case import Case, listing

@@ -15,8 +15,7 @@ from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
 from topox_core.schedule.result import Result
-from topox_core.schedule.result_file import to_record
-from topox_core.schedule.result_from_file import from_record
+from topox_core.schedule.result_file import from_record, to_record
 from topox_core.text.numbers import time
 from topox_ui.answers.case import Case
 from topox_ui.answers.first import first_answer

@@ -153,16 +153,16 @@ def _as_one_port(execution: Execution) -> Circuits:
     moves = moves[np.argsort(execution.start_ms[moves], kind="stable")]
     zero, start = np.zeros(len(moves), np.int32), execution.start_ms[moves]
     return Circuits(
+        moves,
         zero,
+        zero,
+        zero,
+        np.zeros(len(moves), np.bool_),
         graph.source[moves],
         graph.destination[moves],
-        zero,
-        zero,
         start,
         start,
         execution.end_ms[moves],
-        moves,
-        np.zeros(len(moves), np.bool_),
     )
 
 

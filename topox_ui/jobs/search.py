@@ -13,12 +13,11 @@ from topox_core.figures.jobs import lasting
 from topox_core.runs.executor import WorkerDied, call_in_worker
 from topox_core.runs.run import FunctionRun, RunProgress
 from topox_core.runs.stopping import Stop
-from topox_core.tdm.algorithms.catalogue import ALGORITHMS, SMALL_COLUMNS
+from topox_core.tdm.algorithms.catalogue import ALGORITHMS, SMALL_COLUMNS, solve
 from topox_core.tdm.bounds.round_bounds import bounded
 from topox_core.tdm.exact.milp import too_large
 from topox_core.tdm.model.jobs import Jobs, Reading
 from topox_core.tdm.model.round import OnRoundTrace, Round, RoundTracePoint, TdmSettings
-from topox_core.tdm.solve import solve
 from topox_ui.runs.limits import server_limits
 from topox_ui.runs.owner import RunKind, call_or_refuse, run_owner
 from topox_ui.runs.slots import SolverPlaces
@@ -164,7 +163,7 @@ def _needs_highs(jobs: Jobs, settings: TdmSettings) -> bool:
 def solve_in_worker(
     jobs: Jobs, settings: TdmSettings, stop: Stop, on_point: Callable[[RoundTracePoint], None]
 ) -> Round:
-    """Return what :func:`topox_core.tdm.solve.solve` does, worked out in a worker process.
+    """Return what :func:`topox_core.tdm.algorithms.catalogue.solve` does, worked out in a worker process.
 
     For a worker that does not stop when it is asked to, or that dies, hill climbing answers, with
     a message.

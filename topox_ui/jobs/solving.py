@@ -10,9 +10,9 @@ import streamlit as st
 from topox_core.check.report import CheckReport
 from topox_core.check.round import check_round
 from topox_core.errors import InputError
+from topox_core.tdm.algorithms.catalogue import solve
 from topox_core.tdm.model.round import Round
 from topox_core.tdm.model.traffic import TooFewPortsError
-from topox_core.tdm.solve import solve
 from topox_ui.jobs.search import Case, round_and_bound
 from topox_ui.runs.shared import once
 

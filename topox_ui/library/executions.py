@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from topox_core.check.schedule_file import read_record
+from topox_core.check.schedule_file import read_schedule
 from topox_core.errors import InputError
 from topox_core.figures.lanes import Lanes, bars_of, lanes_of, overview_image
 from topox_core.figures.palette import traffic
@@ -21,7 +21,7 @@ from topox_core.rails.window_lengths import lengths_ms
 from topox_core.rails.windows import windows_of_execution
 from topox_core.runs.identity import code_version
 from topox_core.schedule.circuits.standing import crossed
-from topox_core.schedule.result_from_file import from_record, settings_of_record
+from topox_core.schedule.result_file import from_record, settings_of_record
 from topox_core.studies.point import fabric_run_of
 from topox_core.studies.subject import resolve, subject_of
 from topox_core.text.numbers import time
@@ -102,7 +102,7 @@ def execution_of(library: RunLibrary, one: StoredRun) -> tuple[Execution, str]:
 def result_record(library: RunLibrary, one: StoredRun) -> dict[str, Any] | None:
     """Return the result file of a run; None where only its numbers are kept; raises InputError."""
     content = library.result(one.id) if one.has_result else None
-    return None if content is None else dict(read_record(content, f"run {one.id}"))
+    return None if content is None else dict(read_schedule(content, f"run {one.id}"))
 
 
 def _from_file(library: RunLibrary, one: StoredRun, record: dict[str, Any]) -> Execution:

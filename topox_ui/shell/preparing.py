@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from topox_core.preparation import Preparation
+from topox_core.warm_up import Preparation
 
 POLL_S = 1.0
 

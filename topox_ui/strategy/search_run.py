@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from topox_core.model.layout import Layout
+from topox_core.model.execution import Layout
 from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.run import FunctionRun, RunProgress
 from topox_core.runs.stopping import Stop

@@ -14,7 +14,7 @@ from topox_core.fabrics.one_collective import (
 from topox_core.figures.palette import Theme
 from topox_core.figures.topology import steps_on_ports
 from topox_core.model.cluster import DELAYS_MS
-from topox_core.model.durations import transfer_ms
+from topox_core.model.transfer_graph import transfer_ms
 from topox_core.text.choices import kind_words
 from topox_core.text.numbers import delay_label, percent, plural, short, size, time
 from topox_ui.answers.case import Case

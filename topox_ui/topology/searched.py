@@ -14,7 +14,7 @@ from topox_core.fabrics.run import FabricRequest
 from topox_core.fabrics.static import graph_layout
 from topox_core.figures.palette import Theme
 from topox_core.figures.topology import hops
-from topox_core.model.layout import Layout
+from topox_core.model.execution import Layout
 from topox_core.model.lowering import lower
 from topox_core.text.numbers import count, percent, plural, time
 from topox_core.topology.routing import RoutedNetwork

@@ -13,8 +13,14 @@ import numpy as np
 from topox_core.errors import InputError
 from topox_core.fabrics.fluid import Pairs
 from topox_core.model.cluster import Cluster
-from topox_core.model.durations import bytes_per_ms, latency_ms, work_bytes
-from topox_core.model.transfer_graph import COMPUTE, FloatArray, TransferGraph
+from topox_core.model.transfer_graph import (
+    COMPUTE,
+    FloatArray,
+    TransferGraph,
+    bytes_per_ms,
+    latency_ms,
+    work_bytes,
+)
 from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.engines import mip
 from topox_core.topology.greedy import Circuits as Matrix

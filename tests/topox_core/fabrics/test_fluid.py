@@ -11,10 +11,9 @@ from tests.conftest import examples
 from tests.topox_core.small_graphs import cluster, compute, graph
 from topox_core.fabrics.fluid import FluidNetwork, Pairs, simulate
 from topox_core.model.cluster import Cluster
-from topox_core.model.durations import latency_ms, work_bytes
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task
-from topox_core.model.transfer_graph import COMPUTE, TransferGraph
+from topox_core.model.transfer_graph import COMPUTE, TransferGraph, latency_ms, work_bytes
 
 NEVER = bool
 SERVERS = 5

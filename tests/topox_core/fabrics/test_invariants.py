@@ -24,10 +24,10 @@ from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.run import FabricRequest, JobRequest
 from topox_core.fabrics.scheduled import Controllers
 from topox_core.model.cluster import Cluster
-from topox_core.model.durations import work_bytes
 from topox_core.model.lowering import lower
 from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import TaskGraph
+from topox_core.model.transfer_graph import work_bytes
 from topox_core.runs.stopping import never
 from topox_core.schedule.planner import prepare
 from topox_core.schedule.replay import replay

@@ -30,7 +30,7 @@ from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.reevaluated import mean_ms, reevaluated, reevaluated_in_turn
 from topox_core.fabrics.run import FabricRequest
 from topox_core.fabrics.static import laid_by
-from topox_core.model.layout import Layout
+from topox_core.model.execution import Layout
 from topox_core.model.lowering import lower
 from topox_core.runs.stopping import never
 from topox_core.schedule.settings import Settings

@@ -17,7 +17,7 @@ from topox_core.fabrics.one_collective import OneCollective
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest
 from topox_core.model.cluster import Cluster
-from topox_core.model.layout import Layout
+from topox_core.model.execution import Layout
 from topox_core.model.lowering import lower
 from topox_core.model.lowering_choices import Lowering
 from topox_core.schedule.settings import Settings

@@ -22,11 +22,11 @@ from topox_core.labs.hand_schedule import check_by_hand, hand_plans
 from topox_core.labs.lab import LESSON_SETTINGS
 from topox_core.labs.tour import FABRICS
 from topox_core.model.task_graph import TaskGraph
+from topox_core.tdm.algorithms.catalogue import solve
 from topox_core.tdm.model.jobs import Reading
 from topox_core.tdm.model.round import TdmSettings
 from topox_core.tdm.model.rounds import round_of
-from topox_core.tdm.model.stage_table import StageTable
-from topox_core.tdm.solve import solve
+from topox_core.tdm.model.traffic import StageTable
 
 board, fan_out, four_jobs, pairs, patience, price, turns, windows = (
     generator(name).make

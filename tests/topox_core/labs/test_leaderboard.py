@@ -17,8 +17,8 @@ from topox_core.labs.leaderboard import (
     ranked,
     shared_jobs,
 )
+from topox_core.tdm.algorithms.catalogue import solve
 from topox_core.tdm.model.round import TdmSettings
-from topox_core.tdm.solve import solve
 
 HAND, SHARED = BOARDS["six-tasks"], BOARDS["time-division"]
 

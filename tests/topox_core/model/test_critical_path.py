@@ -42,7 +42,7 @@ def execution(
     node = np.array([lowered.ids.index(row[0]) for row in rows], np.int32)
     setup, start, end = np.array([row[1:] for row in rows], np.float64).reshape(-1, 3).T
     zero, ends = np.zeros(len(rows), np.int32), (lowered.source[node], lowered.destination[node])
-    circuits = Circuits(zero, *ends, zero, zero, setup, start, end, node, setup < start)
+    circuits = Circuits(node, zero, zero, zero, setup < start, *ends, setup, start, end)
     begin, done = np.array([times[name] for name in lowered.ids]).T
     return Execution(lowered, cluster(4), begin, done, circuits)
 

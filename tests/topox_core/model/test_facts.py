@@ -9,11 +9,11 @@ from hypothesis import given, strategies as st
 
 from tests.conftest import examples
 from topox_core.model.cluster import Cluster
-from topox_core.model.durations import durations_ms, latency_ms, work_bytes
 from topox_core.model.facts import facts
 from topox_core.model.lowering import lower
 from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import Task, TaskGraph
+from topox_core.model.transfer_graph import durations_ms, latency_ms, work_bytes
 from topox_core.workloads.catalogue import generate
 from topox_core.workloads.samples import load_sample
 

@@ -10,16 +10,24 @@ import pytest
 from hypothesis import given as drawn, strategies as st
 
 from tests.conftest import long_after, some
-from tests.topox_core.schedule.problem_builder import Fabric, brute_force, build, random_problem
+from tests.topox_core.schedule.problem_builder import (
+    Fabric,
+    brute_force,
+    build,
+    makespan,
+    random_problem,
+)
 from tests.topox_core.schedule.set_up_brute_force import optimum, random_case
 from tests.topox_core.small_graphs import cluster, graph, list_schedule, transfer
 from topox_core.model.lowering import lower
-from topox_core.schedule.bounds.ancestor_bounds import ancestor_bound, ancestor_heads_and_tails
+from topox_core.schedule.bounds.ancestor_bounds import (
+    ancestor_bound,
+    ancestor_heads_and_tails,
+    set_up_heads_and_tails,
+)
 from topox_core.schedule.bounds.best_bound import best_bound
-from topox_core.schedule.bounds.circuit_bound import circuit_bound
-from topox_core.schedule.bounds.propagation import Propagator, raised_bound
-from topox_core.schedule.bounds.root_bounds import raise_bounds
-from topox_core.schedule.bounds.set_up_bounds import set_up_heads_and_tails
+from topox_core.schedule.bounds.propagation import Propagator, raise_bounds, raised_bound
+from topox_core.schedule.bounds.unrounded import circuit_bound
 from topox_core.schedule.bounds.windows import clocks, critical_path, windows
 from topox_core.schedule.circuits.held_ports import with_set_ups
 from topox_core.schedule.engines.best_known import initially_known
@@ -207,7 +215,7 @@ def test_windows_keep_every_start_of_an_optimal_schedule_and_narrow_from_rule_to
     for seed in range(4):
         problem = random_problem(seed, fabric, 12, ticks_per_slot, density=0.08)
         found = solve_printed(problem, Limits(time_limit_s=60))
-        optimum = found.makespan(problem)
+        optimum = makespan(problem, found.start)
         for horizon in (optimum, optimum + 2):
             given, propagator = windows(problem, horizon), Propagator(problem)
             rules = [

@@ -10,11 +10,10 @@ import pytest
 import topox_core
 from tests.conftest import some
 from tests.topox_core.small_graphs import cluster, compute, graph, random_graph, transfer
-from topox_core.model.durations import durations_ms
 from topox_core.model.lowering import lower
 from topox_core.model.lowering_choices import Lowering
-from topox_core.model.transfer_graph import TRANSFER
-from topox_core.schedule.bounds.circuit_bound import circuit_bound
+from topox_core.model.transfer_graph import TRANSFER, durations_ms
+from topox_core.schedule.bounds.unrounded import circuit_bound
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import solve
 

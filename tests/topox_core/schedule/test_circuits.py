@@ -10,7 +10,7 @@ from tests.conftest import examples, some
 from tests.topox_core.schedule.problem_builder import Fabric, build
 from tests.topox_core.small_graphs import cluster, graph, list_schedule, random_graph, transfer
 from topox_core.check.checker import check
-from topox_core.schedule.circuits.assignment import changed_rows, per_slot
+from topox_core.schedule.circuits.held_ports import changed_rows, per_slot
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
 

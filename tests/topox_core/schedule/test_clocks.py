@@ -16,17 +16,21 @@ from tests.topox_core.schedule.set_up_brute_force import optimum, random_case
 from tests.topox_core.small_graphs import GBIT_MS, cluster, graph, random_graph
 from topox_core.fabrics.scheduled import schedule
 from topox_core.model.cluster import Cluster
-from topox_core.model.durations import durations_ms
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import TaskGraph
+from topox_core.model.transfer_graph import durations_ms
 from topox_core.runs.stopping import never
-from topox_core.schedule.bounds.circuit_bound import circuit_bound
+from topox_core.schedule.bounds.unrounded import circuit_bound
 from topox_core.schedule.bounds.windows import coarsened
 from topox_core.schedule.circuits.held_ports import with_set_ups
 from topox_core.schedule.continuous import ContinuousPlans, plan_on_continuous_time
 from topox_core.schedule.engines.engine import Limits
-from topox_core.schedule.fine_clock import continuous_bound, exact_ticks_per_ms, fine_problem
-from topox_core.schedule.fine_clock_solve import FineClockSolve
+from topox_core.schedule.fine_clock import (
+    FineClockSolve,
+    continuous_bound,
+    exact_ticks_per_ms,
+    fine_problem,
+)
 from topox_core.schedule.planner import prepare
 from topox_core.schedule.replay import replay
 from topox_core.schedule.settings import Settings

@@ -21,10 +21,14 @@ from topox_core.schedule.circuits.held_ports import (
     with_set_ups,
 )
 from topox_core.schedule.engines import highs
-from topox_core.schedule.engines.disjunctions import Disjunctions, neighbourhoods_fit
+from topox_core.schedule.engines.disjunctions import (
+    Disjunctions,
+    kept_apart,
+    neighbourhoods_fit,
+    sides_in_turn,
+)
 from topox_core.schedule.engines.engine import Limits, Progress
 from topox_core.schedule.engines.highs import solve_highs
-from topox_core.schedule.engines.port_turns import kept_apart, sides_in_turn
 from topox_core.schedule.engines.step_model import StepModel
 from topox_core.schedule.feasibility import violation
 from topox_core.schedule.generation.list_scheduler import Generator, serial_schedule
@@ -132,7 +136,7 @@ def test_a_model_too_large_for_one_search_is_left_to_neighbourhoods(monkeypatch,
     answer = solve_highs(BUSY, limits, on_progress=heard, stop=lambda: bool(found))
     assert set(found) == {"HiGHS neighbourhoods"}
     assert violation(BUSY, answer.start) is None
-    assert answer.bound <= answer.makespan(BUSY) < makespan(BUSY, begun)
+    assert answer.bound <= makespan(BUSY, answer.start) < makespan(BUSY, begun)
 
 
 def test_every_schedule_keeps_the_turns_that_it_says():
@@ -160,4 +164,4 @@ def test_what_neighbourhoods_with_set_ups_find_keeps_every_rule():
     (answer,) = solved_by_cpsat([problem], replace(limits, time_limit_s=0.5))
     assert answer.message == ""
     assert solution_violation(problem, Solution(answer.start, answer.ports)) is None
-    assert answer.bound <= answer.makespan(problem) <= makespan(problem, limits.start)
+    assert answer.bound <= makespan(problem, answer.start) <= makespan(problem, limits.start)

@@ -165,7 +165,9 @@ def test_a_better_schedule_reaches_the_engine_in_the_child(engine):
         process.offer(Solution(better.reduced_start))
         wait_until(lambda: not process.running)
     assert (process.answer.stopped_by, process.answer.bound) == ("proof", better.makespan)
-    assert process.answer.makespan(problem) == better.makespan < makespan(problem, limits.start)
+    assert (
+        makespan(problem, process.answer.start) == better.makespan < makespan(problem, limits.start)
+    )
 
 
 # A child that answers every offer with the offered schedule as its own.

@@ -12,8 +12,7 @@ from topox_core.check.schedule_file import columns_of, read_linked, read_schedul
 from topox_core.errors import InputError
 from topox_core.fabrics.scheduled import schedule
 from topox_core.schedule.result import Result
-from topox_core.schedule.result_file import to_record
-from topox_core.schedule.result_from_file import from_record
+from topox_core.schedule.result_file import from_record, to_record
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.workloads.samples import load_sample
 

@@ -16,7 +16,7 @@ from tests.topox_core.schedule.problem_builder import (
 from tests.topox_core.small_graphs import cluster, random_graph
 from topox_core.check.checker import check
 from topox_core.schedule.bounds.best_bound import best_bound
-from topox_core.schedule.circuits.assignment import changed_rows
+from topox_core.schedule.circuits.held_ports import changed_rows
 from topox_core.schedule.feasibility import violation
 from topox_core.schedule.generation.list_scheduler import RULES, Generator
 from topox_core.schedule.kernels.slots import book, first_free, nothing_held
@@ -24,9 +24,8 @@ from topox_core.schedule.planner import Planner, SchedulePlan, prepare
 from topox_core.schedule.problem import Problem
 from topox_core.schedule.report import to_result
 from topox_core.schedule.result_file import to_record
-from topox_core.schedule.search import successive_halving as halving
-from topox_core.schedule.search.local_search import LocalSearch
-from topox_core.schedule.search.successive_halving import SuccessiveHalving
+from topox_core.schedule.search import local_search as halving
+from topox_core.schedule.search.local_search import LocalSearch, SuccessiveHalving
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.source import TraceSource
 

@@ -20,7 +20,7 @@ from tests.topox_core.strategy.strategy_graphs import (
 )
 from topox_core.errors import InputError
 from topox_core.io.task_graph_file import load_graph
-from topox_core.model.layout import Layout
+from topox_core.model.execution import Layout
 from topox_core.model.task_graph import TaskGraph
 from topox_core.strategy.alternation import Topologies, alternate
 from topox_core.strategy.evaluator import FastEvaluator, computing_ms

@@ -11,8 +11,7 @@ from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork
 from topox_core.tdm.model.jobs_file import validated
 from topox_core.tdm.model.round import DRAFT, RoundForm
 from topox_core.tdm.model.rounds import round_of
-from topox_core.tdm.model.stage_table import StageTable
-from topox_core.tdm.model.traffic import TooFewPortsError
+from topox_core.tdm.model.traffic import StageTable, TooFewPortsError
 
 # The four-pod case without reconfiguration time: hill climbing, the optimum, and the stage of all
 # jobs under each.

@@ -26,6 +26,7 @@ from topox_core.runs.stopping import never
 from topox_core.tdm.algorithms.catalogue import (
     greedy,
     non_tdm,
+    solve,
     split_by_traffic,
     static_topology,
 )
@@ -41,8 +42,8 @@ from topox_core.tdm.model.round import (
     TdmSettings,
 )
 from topox_core.tdm.model.rounds import iterations_per_s
-from topox_core.tdm.model.stage_table import StageTable
 from topox_core.tdm.model.traffic import (
+    StageTable,
     allocated,
     between_pods_gbit,
     from_lowest,
@@ -50,7 +51,6 @@ from topox_core.tdm.model.traffic import (
     ports_used,
 )
 from topox_core.tdm.search import Search, floor_of
-from topox_core.tdm.solve import solve
 
 # -- traffic ----------------------------------------------------------------------------------------------
 

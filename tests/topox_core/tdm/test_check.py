@@ -14,6 +14,7 @@ from tests.conftest import some
 from tests.topox_core.tdm.tdm_cases import random_jobs
 from topox_core.check.report import CheckReport
 from topox_core.check.round import check_round, demands
+from topox_core.tdm.algorithms.catalogue import solve
 from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading
 from topox_core.tdm.model.jobs_file import validated
 from topox_core.tdm.model.round import (
@@ -26,8 +27,7 @@ from topox_core.tdm.model.round import (
     TdmSettings,
 )
 from topox_core.tdm.model.rounds import round_of
-from topox_core.tdm.model.stage_table import StageTable
-from topox_core.tdm.solve import solve
+from topox_core.tdm.model.traffic import StageTable
 
 ROOT = Path(__file__).resolve().parents[3]
 

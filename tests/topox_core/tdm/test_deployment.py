@@ -8,10 +8,10 @@ import pytest
 
 from tests.conftest import some
 from topox_core.errors import InputError
+from topox_core.tdm.algorithms.catalogue import solve
 from topox_core.tdm.mixes.deployment import MODELS, SetUp, deploy
 from topox_core.tdm.model.jobs import total_gbit
 from topox_core.tdm.model.round import TdmSettings
-from topox_core.tdm.solve import solve
 
 
 def model_of(name: str) -> str:

@@ -22,7 +22,7 @@ from tests.topox_core.tdm.tdm_cases import (
 from topox_core.errors import InputError
 from topox_core.tdm import kernels
 from topox_core.tdm.algorithms import splits
-from topox_core.tdm.algorithms.catalogue import ALGORITHMS
+from topox_core.tdm.algorithms.catalogue import ALGORITHMS, solve
 from topox_core.tdm.algorithms.splits import subsets_of
 from topox_core.tdm.bounds.round_bounds import bounded
 from topox_core.tdm.kernels.ring_moves import better_rings
@@ -31,8 +31,7 @@ from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading
 from topox_core.tdm.model.jobs_file import validated
 from topox_core.tdm.model.round import DRAFT, Round, RoundForm, RoundTracePoint, TdmSettings
 from topox_core.tdm.model.rounds import round_of
-from topox_core.tdm.model.stage_table import StageTable
-from topox_core.tdm.solve import solve
+from topox_core.tdm.model.traffic import StageTable
 from topox_core.warm_up import warm_up_jobs
 
 READINGS = (

@@ -26,7 +26,7 @@ from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading
 from topox_core.tdm.model.round import Round, RoundBound, TdmSettings
 from topox_core.tdm.model.round_file import to_json
 from topox_core.tdm.model.rounds import iterations_per_s, round_of
-from topox_core.tdm.model.stage_table import StageTable
+from topox_core.tdm.model.traffic import StageTable
 from topox_core.workloads.catalogue import generate
 
 # -- on the common clock ---------------------------------------------------------------------------------

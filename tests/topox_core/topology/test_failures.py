@@ -22,8 +22,7 @@ from tests.topox_core.topology.test_topology import demand, demands
 from topox_core.check.checker import check
 from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
-from topox_core.model.execution import Circuits, Execution
-from topox_core.model.layout import Layout
+from topox_core.model.execution import Circuits, Execution, Layout
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task
 from topox_core.schedule.result_file import to_record
@@ -256,7 +255,7 @@ def on_switches(*rows: tuple[int, int, int, float, float, int]) -> Circuits:
     """Circuits (switch, source, destination, start, end, node), never dark."""
     switch, source, destination, start, end, node = map(np.array, zip(*rows, strict=True))
     port, dark = np.zeros(len(rows), np.int32), np.zeros(len(rows), np.bool_)
-    return Circuits(switch, source, destination, port, port, start, start, end, node, dark)
+    return Circuits(node, switch, port, port, dark, source, destination, start, start, end)
 
 
 # -- the graph that remains -------------------------------------------------------------------------

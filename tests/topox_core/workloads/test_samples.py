@@ -12,10 +12,10 @@ from tests.topox_core.small_graphs import list_schedule
 from tools import make_samples
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.model.cluster import Cluster
-from topox_core.model.durations import transfer_ms
 from topox_core.model.facts import facts
 from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import Task, TaskGraph
+from topox_core.model.transfer_graph import transfer_ms
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import solve
 from topox_core.workloads.samples import SAMPLES, load_sample

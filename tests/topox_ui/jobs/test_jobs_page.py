@@ -26,11 +26,11 @@ from tests.topox_ui.conftest import (
 )
 from topox_core.runs.executor import WorkerDied
 from topox_core.runs.stopping import never
+from topox_core.tdm.algorithms.catalogue import solve
 from topox_core.tdm.mixes.deployment import SetUp, deploy
 from topox_core.tdm.mixes.samples import JOB_SAMPLES, load_job_sample
 from topox_core.tdm.model.jobs_file import dump_jobs
 from topox_core.tdm.model.round import TdmSettings
-from topox_core.tdm.solve import solve
 from topox_ui.jobs import search
 from topox_ui.jobs.loading import changed
 from topox_ui.jobs.state import JobsState

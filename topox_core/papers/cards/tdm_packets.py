@@ -12,8 +12,7 @@ from topox_core.papers.card import CardRun, Settings, Words
 from topox_core.papers.rows import Row, directed, stated, unprinted
 from topox_core.tdm.mixes.deployment import SetUp, deploy
 from topox_core.tdm.model.jobs import Job, Jobs, Reading
-from topox_core.tdm.model.stage_table import StageTable
-from topox_core.tdm.model.traffic import between_pods_gbit
+from topox_core.tdm.model.traffic import StageTable, between_pods_gbit
 
 SEEDS = 5
 JOBS = (64, 256, 512)

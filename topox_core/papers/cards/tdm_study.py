@@ -8,10 +8,10 @@ from statistics import fmean, pstdev
 
 from topox_core.papers.card import CardRun, Settings, Words
 from topox_core.papers.rows import LEVEL, Row, directed, unprinted
+from topox_core.tdm.algorithms.catalogue import solve
 from topox_core.tdm.mixes.deployment import CONTEXTS, JOBS, SetUp, deploy
 from topox_core.tdm.model.jobs import Reading
 from topox_core.tdm.model.round import TdmSettings
-from topox_core.tdm.solve import solve
 
 FIXED_JOBS, FIXED_CONTEXT = 256, 8_192
 ALGORITHMS = {

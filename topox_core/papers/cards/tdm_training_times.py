@@ -10,8 +10,7 @@ from topox_core.papers.rows import Row, directed, printed, unprinted
 from topox_core.tdm.mixes.deployment import MODELS, SetUp, deploy
 from topox_core.tdm.model.jobs import PodNetwork
 from topox_core.tdm.model.rounds import round_of
-from topox_core.tdm.model.stage_table import StageTable
-from topox_core.tdm.model.traffic import TooFewPortsError
+from topox_core.tdm.model.traffic import StageTable, TooFewPortsError
 from topox_core.training.shape import SHAPES, Shape
 
 # Section IV.A of draft 003: pods, optical switches, ports of each, pods of a group, ports of a pod,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from topox_core.fabrics.compare import run_one
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest
-from topox_core.model.layout import Layout
+from topox_core.model.execution import Layout
 from topox_core.papers.card import CardRun, Words
 from topox_core.papers.rows import LEVEL, Row, directed, unprinted
 from topox_core.papers.topoopt_jobs import PLANNER, lowered, network

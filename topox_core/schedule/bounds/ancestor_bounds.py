@@ -1,34 +1,35 @@
-"""Heads and tails of tasks that count what their ancestors and successors need of devices and ports."""
+"""Heads and tails of tasks that count what their ancestors and successors need of devices and ports, set-ups included."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from topox_core.model.csr import pointer_of, row_of_entry
+from topox_core.model.csr import grouped, pointer_of
 from topox_core.schedule.bounds.best_bound import Bound, load_bounds
 from topox_core.schedule.kernels.ancestors import Uses, ancestor_heads
+from topox_core.schedule.kernels.lags import Sides, lag_heads
 from topox_core.schedule.kernels.tasks import Precedence
 from topox_core.schedule.problem import Int, Problem
+
+ROUNDS = 4  # of cones and set-ups by turns; two or three are enough on every graph tried
+MAX_STEPS = 200_000_000  # sides x (tasks and edges) of one sweep; larger ones take too long
+# Ancestors counted for every task of a problem with set-ups, and up to how many tasks.
+NEAR, NEAR_TASKS = 1_000, 2_000
 
 
 def uses_of(problem: Problem) -> Uses:
     """Return the uses; transfers that may share a circuit are left out, which only weakens what follows."""
     p = problem
-    owner = row_of_entry(p.demand_ptr)
-    lone = (p.pair < 0)[owner] & (p.duration[owner] > 0)
-    held = np.flatnonzero((p.device >= 0) & (p.duration > 0)).astype(np.int32)
-    task = np.concatenate([owner[lone], held])
-    resource = np.concatenate([p.demand_resource[lone], p.device[held] + len(p.capacity)]).astype(
-        np.int32
-    )
-    work = np.concatenate(
-        [p.duration[owner[lone]] * p.demand_amount[lone], p.duration[held]]
-    ).astype(np.int64)
+    task, resource, amount = p.uses
+    lone = (p.pair[task] < 0) & (p.duration[task] > 0)
+    task, resource = task[lone], resource[lone]
+    work = p.duration[task] * amount[lone]
     pair = np.full(len(task), -1, np.int32)
     pairs = 0
     if p.network is not None:
         # The row of all switches together holds no ports of its own.
-        on_port = np.flatnonzero(p.server_ports[p.demand_resource[lone]])
+        holds_ports = np.append(p.server_ports, np.zeros(p.devices, np.bool_))
+        on_port = np.flatnonzero(holds_ports[resource])
         carried = task[on_port]
         code = (
             p.network.source[carried].astype(np.int64) * p.network.servers
@@ -37,8 +38,7 @@ def uses_of(problem: Problem) -> Uses:
         unique, number = np.unique(code, return_inverse=True)
         pair[on_port], pairs = number.astype(np.int32), len(unique)
     order = np.lexsort((resource, task))
-    capacity = np.concatenate([p.capacity, np.ones(p.devices)]).astype(np.int64)
-    return Uses(pointer_of(task, p.n), resource[order], work[order], pair[order], pairs, capacity)
+    return Uses(pointer_of(task, p.n), resource[order], work[order], pair[order], pairs, p.rooms)
 
 
 def ancestor_heads_and_tails(
@@ -78,6 +78,74 @@ def ancestor_heads_and_tails(
     ancestor_heads(head, ahead, uses, near, dark_ticks)
     ancestor_heads(tail, behind, uses, near, dark_ticks)
     return head, tail
+
+
+def sides_of(problem: Problem) -> Sides:
+    """Return the transfers at the out-side and the in-side of each server, or at the server (half duplex).
+
+    The peer is the server at the other end and the way there: twice the destination of a transfer
+    that leaves, the number behind twice the source of one that arrives. A circuit the other way is
+    another circuit.
+    """
+    network = problem.switch_network
+    carried = np.flatnonzero(problem.on_grid & (problem.duration > 0)).astype(np.int32)
+    source = network.source[carried].astype(np.int64)
+    destination = network.destination[carried].astype(np.int64)
+    ways = 0 if network.half_duplex else 1
+    server = np.concatenate([(1 + ways) * source, (1 + ways) * destination + ways])
+    peer = np.concatenate([2 * destination, 2 * source + 1])
+    _, side = np.unique(server, return_inverse=True)
+    ptr, entry = grouped(side, np.arange(len(side), dtype=np.int32), int(side.max(initial=-1)) + 1)
+    task = np.concatenate([carried, carried])
+    return Sides(ptr, task[entry].astype(np.int32), peer[entry].astype(np.int32))
+
+
+def set_up_heads_and_tails(
+    problem: Problem,
+    clock: Int,
+    near: int,
+    dark_ticks: int,
+    known: tuple[Int, Int] | None = None,
+) -> tuple[Int, Int]:
+    """Return (heads, tails) in ticks that count the work and the set-ups of ancestors and successors.
+
+    Cones of ancestors and set-ups along paths raise each other and take turns until nothing rises.
+
+    Parameters
+    ----------
+    clock, near, dark_ticks, known
+        See :func:`ancestor_heads_and_tails`.
+    """
+    p = problem
+    head, tail = ancestor_heads_and_tails(p, clock, near, dark_ticks, known)
+    if p.network is None or dark_ticks <= 0:
+        return head, tail
+    ports = p.network.ports_on_switch * p.network.switches
+    sides = sides_of(p)
+    if ports > 2 or (len(sides.ptr) - 1) * (p.n + len(p.pred_idx)) > MAX_STEPS:
+        return head, tail
+    ahead = Precedence(p.order, p.pred_ptr, p.pred_idx, p.duration, clock)
+    behind = Precedence(
+        p.order[::-1].copy(), p.succ_ptr, p.succ_idx, p.duration, np.ones_like(p.duration)
+    )
+    for _ in range(ROUNDS):
+        rose = False
+        while lag_heads(head, ahead, sides, ports, dark_ticks):
+            rose = True
+        while lag_heads(tail, behind, sides, ports, dark_ticks):
+            rose = True
+        if not rose:
+            break
+        before = int(head.sum() + tail.sum())
+        head, tail = ancestor_heads_and_tails(p, clock, near, dark_ticks, (head, tail))
+        if int(head.sum() + tail.sum()) == before:
+            break
+    return head, tail
+
+
+def near_of(problem: Problem, otherwise: int) -> int:
+    """Return how many ancestors count where set-ups do: more of them, unless there are many tasks."""
+    return NEAR if problem.n <= NEAR_TASKS else otherwise
 
 
 def ancestor_bound(

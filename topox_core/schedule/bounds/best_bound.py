@@ -132,7 +132,7 @@ def _dark_load(
     _, pair = np.unique(code, return_inverse=True)
     whole = (0, 0, 0)
     if network.repeats and (pairs := int(pair.max()) + 1) > capacity:
-        # The whole period: one change more, wherever in time (bounds.circuit_bound._whole_period).
+        # The whole period: one change more, wherever in time (bounds.unrounded._whole_period).
         needed = int(load.work[carried].sum()) + (pairs - capacity + 1) * dark_slots
         fullest = -(-pairs // capacity) * (int(load.work[carried].min()) + dark_slots)
         whole = (max(-(-needed // capacity), fullest) * problem.ticks_per_slot, 0, 0)

@@ -10,18 +10,26 @@ import numpy as np
 from topox_core.model.algorithm_choice import DEFAULT, on_rings
 from topox_core.model.cluster import Cluster
 from topox_core.model.csr import grouped, row_pointer
-from topox_core.model.durations import (
+from topox_core.model.facts import longest_chain
+from topox_core.model.lowering import lower
+from topox_core.model.task_graph import COLLECTIVE_KINDS, TaskGraph
+from topox_core.model.transfer_graph import (
+    TRANSFER,
+    FloatArray,
+    IntArray,
+    TransferGraph,
     durations_ms,
     latency_ms,
     shortest_ms,
     transfer_ms,
 )
-from topox_core.model.facts import longest_chain
-from topox_core.model.lowering import lower
-from topox_core.model.task_graph import COLLECTIVE_KINDS, TaskGraph
-from topox_core.model.transfer_graph import TRANSFER, FloatArray, IntArray, TransferGraph
-from topox_core.schedule.bounds.circuit_bound import with_set_ups
-from topox_core.schedule.bounds.unrounded import Bound, Loads, device_loads, lower_bound
+from topox_core.schedule.bounds.unrounded import (
+    Bound,
+    Loads,
+    device_loads,
+    lower_bound,
+    with_set_ups,
+)
 from topox_core.schedule.settings import Settings
 
 # Who carries the bytes: circuits of one port each that may change, circuits that stay and whose bytes

@@ -70,12 +70,6 @@ class Answer:
     bound_source: TraceSource | None = None
     ports: Int32 | None = None
 
-    def makespan(self, problem: Problem) -> int | None:
-        """Last end in ticks, or None without a schedule."""
-        if self.start is None:
-            return None
-        return int((self.start + problem.duration).max(initial=0))
-
 
 News = Callable[[], Solution | None]
 OnProgress = Callable[[Progress], None]

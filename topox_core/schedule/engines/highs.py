@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from topox_core.runs.stopping import Stop, never
-from topox_core.schedule.bounds.root_bounds import PROPAGATION_BY, narrow_windows, raise_bounds
+from topox_core.schedule.bounds.propagation import PROPAGATION_BY, narrow_windows, raise_bounds
 from topox_core.schedule.bounds.windows import Windows, clocks, step_of, windows
 from topox_core.schedule.engines import mip
 from topox_core.schedule.engines.best_known import BestKnown, initially_known
@@ -45,7 +45,7 @@ def solve_highs(
 ) -> Answer:
     """Solve the reduced problem with HiGHS; set-ups are not counted.
 
-    Bounds first (:mod:`topox_core.schedule.bounds.root_bounds`). Then the model is built for schedules as
+    Bounds first (:mod:`topox_core.schedule.bounds.propagation`). Then the model is built for schedules as
     short as the bound, whose windows are narrow; if that decides nothing soon, for any shorter than
     the best known, and anew with narrower windows whenever one is found. That none is left proves
     the last one optimal. Where the model would be large, large neighbourhoods take its place.

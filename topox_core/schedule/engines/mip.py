@@ -36,25 +36,27 @@ class Mip:
 
 @dataclass
 class MipBuilder:
-    """A model whose columns and rows come one at a time; no column is below 0."""
+    """A model whose columns and rows come one at a time; no column is below 0.
 
-    cost: list[float] = field(default_factory=list)
-    lower: list[float] = field(default_factory=list)
-    upper: list[float] = field(default_factory=list)
-    integer: list[bool] = field(default_factory=list)
-    row_lower: list[float] = field(default_factory=list)
-    row_upper: list[float] = field(default_factory=list)
-    row_start: list[int] = field(default_factory=lambda: [0])
+    Attributes
+    ----------
+    columns
+        Of each its cost, its upper bound and whether it is whole.
+    rows
+        Of each its lower and its upper bound, and how many entries there are up to its end.
+    column, value
+        The entries.
+    """
+
+    columns: list[tuple[float, float, bool]] = field(default_factory=list)
+    rows: list[tuple[float, float, int]] = field(default_factory=list)
     column: list[int] = field(default_factory=list)
     value: list[float] = field(default_factory=list)
 
     def new(self, upper: float, integer: bool = False, cost: float = 0.0) -> int:
         """Add a column and return its number."""
-        self.cost.append(cost)
-        self.lower.append(0.0)
-        self.upper.append(upper)
-        self.integer.append(integer)
-        return len(self.cost) - 1
+        self.columns.append((cost, upper, integer))
+        return len(self.columns) - 1
 
     def row(
         self, terms: Mapping[int, float], lower: float = -np.inf, upper: float = np.inf
@@ -62,20 +64,20 @@ class MipBuilder:
         """Add a constraint on the sum of columns times factors."""
         self.column += terms.keys()
         self.value += terms.values()
-        self.row_start.append(len(self.column))
-        self.row_lower.append(lower)
-        self.row_upper.append(upper)
+        self.rows.append((lower, upper, len(self.column)))
 
     def built(self, offset: float = 0.0) -> Mip:
         """Return the model as arrays."""
+        cost, upper, integer = np.array(self.columns, np.float64).reshape(-1, 3).T.copy()
+        row_lower, row_upper, ends = np.array(self.rows, np.float64).reshape(-1, 3).T.copy()
         return Mip(
-            np.array(self.cost, np.float64),
-            np.array(self.lower, np.float64),
-            np.array(self.upper, np.float64),
-            np.array(self.integer, np.bool_),
-            np.array(self.row_lower, np.float64),
-            np.array(self.row_upper, np.float64),
-            np.array(self.row_start, np.int32),
+            cost,
+            np.zeros(len(cost)),
+            upper,
+            integer > 0,
+            row_lower,
+            row_upper,
+            np.append(0, ends).astype(np.int32),
             np.array(self.column, np.int32),
             np.array(self.value, np.float64),
             offset,

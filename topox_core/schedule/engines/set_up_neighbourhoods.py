@@ -18,8 +18,13 @@ from topox_core.schedule.bounds.windows import Windows, clocks, step_of, windows
 from topox_core.schedule.circuits.held_ports import Solution, carried_tasks
 from topox_core.schedule.engines.best_known import BestKnown
 from topox_core.schedule.engines.cpsat_model import Choice, Model, Run
+from topox_core.schedule.engines.disjunctions import (
+    Bools,
+    Follows,
+    kept_apart,
+    sides_in_turn,
+)
 from topox_core.schedule.engines.engine import News
-from topox_core.schedule.engines.port_turns import Bools, Follows, kept_apart, sides_in_turn
 from topox_core.schedule.problem import Int, Int32, Problem
 from topox_core.schedule.source import TraceSource
 

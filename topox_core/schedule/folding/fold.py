@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.model.csr import entries_of, grouped, pointer_of, row_of_entry, transposed
-from topox_core.schedule.circuits.assignment import Booking
+from topox_core.schedule.circuits.held_ports import Booking
 from topox_core.schedule.kernels.colouring import colour_slots
 from topox_core.schedule.kernels.refinement import (
     Surroundings,

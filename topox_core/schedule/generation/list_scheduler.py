@@ -1,4 +1,7 @@
-"""List scheduling: several priority rules, serial and parallel generation, forward-backward improvement."""
+"""List scheduling: several priority rules, serial and parallel generation, forward-backward improvement; also on real ports.
+
+On real ports circuits are continuous and pay their reconfiguration delay.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,21 @@ from functools import cached_property
 import numpy as np
 
 from topox_core.errors import InputError
-from topox_core.model.csr import grouped, pointer_of, row_of_entry
+from topox_core.model.csr import grouped, pointer_of, row_pointer
 from topox_core.model.passes import heads, tails
+from topox_core.schedule.circuits.held_ports import Booking, changed_rows, slots_to_wait
 from topox_core.schedule.feasibility import impossible
+from topox_core.schedule.kernels.continuous import (
+    Before,
+    Ports,
+    nothing_before,
+    serial_on_ports,
+)
 from topox_core.schedule.kernels.loads import successor_work
 from topox_core.schedule.kernels.parallel import parallel
 from topox_core.schedule.kernels.serial import serial
 from topox_core.schedule.kernels.tasks import Rows, Tasks, by_rank, turned
-from topox_core.schedule.problem import Int, Int32, Problem
+from topox_core.schedule.problem import Int, Int32, Problem, SwitchNetwork
 from topox_core.schedule.source import TraceSource
 
 IMPROVEMENT_ROUNDS = 8
@@ -28,15 +38,48 @@ RULES = {
     "MIS": "most immediate successors",
     "EST": "earliest start time",
 }
+# Passes over one sequence, each from the circuits that the last one left. On 60 random graphs three
+# were 0.06 % shorter than one on slots and 0.4 % on continuous time (geometric means).
+PASSES = 3
+MAX_BOOKINGS = 50_000_000  # transfers x ports that each might use
 
 
 @dataclass(frozen=True)
-class Listed:
-    """A schedule that a rule made: start ticks, makespan, and where it came from in words."""
+class SchedulePlan:
+    """A schedule that can be carried out: start ticks, circuits, and how many circuits change.
+
+    ``reduced_start`` is the schedule of the reduced problem it came from (the same unless transfers
+    had to move to stay on one switch), which exact engines start from. ``before`` is what its ports
+    held when it began, where its generation knew.
+    """
 
     start: Int
     makespan: int
+    booking: Booking | None
+    changes: int
     source: TraceSource
+    reduced_start: Int
+    reduced_makespan: int
+    before: Before | None = None
+
+    @staticmethod
+    def without_circuits(start: Int, makespan: int, source: TraceSource) -> SchedulePlan:
+        """Return a schedule of the reduced problem, for which no circuits were looked for."""
+        return SchedulePlan(start, makespan, None, 0, source, start, makespan)
+
+    @staticmethod
+    def on_circuits(
+        problem: Problem, start: Int, booking: Booking, source: TraceSource
+    ) -> SchedulePlan:
+        """Return a schedule on the circuits that a booking gives it."""
+        makespan = int((start + problem.duration).max(initial=0))
+        changes = int(changed_rows(booking, problem.switch_network).sum())
+        return SchedulePlan(start, makespan, booking, changes, source, start, makespan)
+
+    @property
+    def cost(self) -> tuple[int, int]:
+        """What is minimised: the makespan, then the number of circuit changes."""
+        return self.makespan, self.changes
 
 
 @dataclass(frozen=True)
@@ -69,6 +112,7 @@ class Generator:
         tail = tails(order, p.succ_ptr, p.succ_idx, p.duration)
         device_ptr = pointer_of(p.device[p.device >= 0], p.devices)
         pairs = int(p.pair.max(initial=-1)) + 1
+        task, row, _ = p.uses  # devices behind the ports
         plain = pairs == 0 and bool((p.demand_amount == 1).all())
         tasks = Tasks(
             p.pred_ptr,
@@ -88,7 +132,7 @@ class Generator:
             pairs,
             plain,
             plain and p.ticks_per_slot == 1,
-            _rows(p),
+            Rows(*grouped(task, row, p.n), p.rooms.astype(np.int32)),
         )
         return Generator(
             p, order, head, tail, tasks, turned(tasks), 2 * (bound // p.ticks_per_slot) + 64
@@ -164,16 +208,6 @@ class Generator:
         return ranked(key, latest)
 
 
-def _rows(problem: Problem) -> Rows:
-    """Return the rows that tasks hold, devices behind the ports."""
-    p, ports = problem, len(problem.capacity)
-    works = p.device >= 0
-    owner = np.concatenate((row_of_entry(p.demand_ptr), np.flatnonzero(works)))
-    row = np.concatenate((p.demand_resource, p.device[works] + ports))
-    ptr, held = grouped(owner.astype(np.int32), row.astype(np.int32), p.n)
-    return Rows(ptr, held, np.concatenate((p.capacity, np.ones(p.devices))).astype(np.int32))
-
-
 def ranked(key: Int, tie: Int | None = None) -> Int32:
     """Return the place of every task when sorted by ``key``, then ``tie``, then number."""
     order = np.argsort(key, kind="stable") if tie is None else np.lexsort((tie, key))
@@ -182,7 +216,7 @@ def ranked(key: Int, tie: Int | None = None) -> Int32:
     return rank
 
 
-def candidates(generator: Generator, enough: int) -> Iterator[Listed]:
+def candidates(generator: Generator, enough: int) -> Iterator[SchedulePlan]:
     """Yield an improved schedule for every rule, parallel then serial.
 
     Neither scheme dominates: parallel is better on pipelines, serial on irregular graphs.
@@ -194,7 +228,8 @@ def candidates(generator: Generator, enough: int) -> Iterator[Listed]:
             ("serial", generator.serially(rank)),
         ):
             start, makespan = generator.improved(start, makespan, enough)
-            yield Listed(start, makespan, TraceSource("rules", f"{scheme} {name}"))
+            source = TraceSource("rules", f"{scheme} {name}")
+            yield SchedulePlan.without_circuits(start, makespan, source)
 
 
 def serial_schedule(problem: Problem) -> Int:
@@ -206,3 +241,157 @@ def serial_schedule(problem: Problem) -> Int:
     generator = Generator.of(problem, 0)
     start, _ = generator.serially(ranked(-(generator.tail + problem.duration)))
     return start
+
+
+@dataclass(frozen=True)
+class PortGenerator:
+    """Serial generation on the ports of a network; wraps the plain generator's preparations."""
+
+    generator: Generator
+    network: SwitchNetwork
+    ports: Ports
+
+    @staticmethod
+    def of(generator: Generator, dark_slots: int) -> PortGenerator:
+        """Prepare the ports: each server's ports on every switch, both ways or shared by both (half duplex)."""
+        problem = generator.problem
+        network = problem.switch_network
+        carried = np.flatnonzero(problem.on_grid & (problem.duration > 0))
+        # Only servers that talk have ports here, and no more of them than a server has transfers.
+        talking, ends = np.unique(
+            np.concatenate([network.source[carried], network.destination[carried]]),
+            return_inverse=True,
+        )
+        source, destination = np.zeros(problem.n, np.int32), np.zeros(problem.n, np.int32)
+        source[carried], destination[carried] = ends[: len(carried)], ends[len(carried) :]
+        outs = np.bincount(source[carried], minlength=len(talking))
+        ins = np.bincount(destination[carried], minlength=len(talking))
+        k = min(network.ports_on_switch, max(1, int((outs + ins).max(initial=0))))
+        per_server = network.switches * k
+        _refuse_many_ports(int((outs + ins).sum()) * per_server)
+        room = (
+            np.repeat(outs + ins, per_server)
+            if network.half_duplex
+            else np.concatenate([np.repeat(outs, per_server), np.repeat(ins, per_server)])
+        )
+        pointer = row_pointer(room, np.int64)
+        in_base = 0 if network.half_duplex else len(talking) * per_server
+        limit = network.circuits_per_switch if network.switches_may_fill else 0
+        return PortGenerator(
+            generator,
+            network,
+            Ports(
+                source,
+                destination,
+                network.switches,
+                k,
+                network.half_duplex,
+                pointer,
+                in_base,
+                dark_slots,
+                limit,
+            ),
+        )
+
+    def serially(self, rank: Int32, source: TraceSource, backwards: bool = False) -> SchedulePlan:
+        """Return the serial schedule by ``rank``; backwards, times count from the end."""
+        tasks = self.generator.back if backwards else self.generator.tasks
+        return self.in_sequence(
+            by_rank(rank, tasks.pred_ptr, tasks.succ_ptr, tasks.succ_idx), source, backwards
+        )
+
+    def in_sequence(
+        self,
+        sequence: Int32,
+        source: TraceSource,
+        backwards: bool = False,
+        before: Before | None = None,
+    ) -> SchedulePlan:
+        """Return the serial schedule for a sequence that keeps the precedence.
+
+        Where the iteration repeats, forwards, the best of a few passes, the first of which begins
+        from ``before`` (by default from nothing).
+        """
+        repeats = self.network.repeats and not backwards
+        if before is None:
+            before = nothing_before(len(self.ports.port_ptr) - 1, repeats)
+        best, before = self._pass(sequence, source, backwards, before)
+        for _ in range(PASSES - 1):
+            if not repeats or best.makespan <= self._last_end(best):
+                break
+            again, before = self._pass(sequence, source, backwards, before)
+            best = min(best, again, key=lambda one: one.cost)
+        return self.held_back(best) if repeats else best
+
+    def _pass(
+        self, sequence: Int32, source: TraceSource, backwards: bool, before: Before
+    ) -> tuple[SchedulePlan, Before]:
+        """Return the serial schedule from what ports hold at first, and what they hold afterwards."""
+        tasks = self.generator.back if backwards else self.generator.tasks
+        horizon = self.generator.horizon_slots + 4 * self.ports.dark
+        while True:
+            start, makespan, switch, out_port, in_port, changed, after = serial_on_ports(
+                sequence, tasks, self.ports, before, horizon
+            )
+            if makespan >= 0:
+                booking = self._booking(start, switch, out_port, in_port)
+                plan = SchedulePlan(
+                    start, makespan, booking, changed, source, start, makespan, before
+                )
+                return plan, after
+            horizon *= 2
+
+    def _last_end(self, booked: SchedulePlan) -> int:
+        return int((booked.start + self.generator.problem.duration).max(initial=0))
+
+    def held_back(self, booked: SchedulePlan) -> SchedulePlan:
+        """Return a schedule that begins with the time that ports need to come back, and ends with its last task."""
+        problem, last, old = self.generator.problem, self._last_end(booked), booked.booking
+        assert old is not None
+        wait = slots_to_wait(problem, old, last, self.ports.dark)
+        start = booked.start + wait * problem.ticks_per_slot
+        makespan = last + wait * problem.ticks_per_slot
+        booking = replace(old, first_slot=old.first_slot + wait, end_slot=old.end_slot + wait)
+        return SchedulePlan(
+            start, makespan, booking, booked.changes, booked.source, start, makespan, booked.before
+        )
+
+    def _booking(self, start: Int, switch: Int32, out_port: Int32, in_port: Int32) -> Booking:
+        p, k = self.generator.problem, self.ports.k
+        node = np.flatnonzero(switch >= 0).astype(np.int32)
+        first = start[node] // p.ticks_per_slot
+        return Booking(
+            node,
+            switch[node],
+            out_port[node] % k,
+            (in_port[node] - self.ports.in_base) % k,
+            first,
+            first + p.duration[node] // p.ticks_per_slot,
+        )
+
+    def improved(self, booked: SchedulePlan, enough: int) -> SchedulePlan:
+        """Return the schedule after forward-backward improvement; never worse in makespan, then changes.
+
+        Dark times break the usual guarantee, so a worse round is dropped.
+        """
+        duration = self.generator.problem.duration
+        best = booked
+        for _ in range(IMPROVEMENT_ROUNDS):
+            if best.makespan <= enough:
+                break
+            behind = self.serially(ranked(-(best.start + duration)), best.source, backwards=True)
+            ahead = self.serially(ranked(behind.makespan - behind.start - duration), best.source)
+            if ahead.cost >= best.cost:
+                break
+            best = ahead
+        return best
+
+
+def _refuse_many_ports(bookings: int) -> None:
+    if bookings > MAX_BOOKINGS:
+        raise InputError(
+            f"continuous circuits would need {bookings:,} bookings of ports (limit {MAX_BOOKINGS:,}): choose fewer "
+            "ports or per-slot circuits",
+            file="cluster",
+            field="ports_per_server",
+        )

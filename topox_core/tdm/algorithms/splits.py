@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from topox_core.model.csr import row_pointer
 from topox_core.tdm.kernels.grouping import Points, split_turns, subset_stages, undominated
 from topox_core.tdm.model.rounds import after_push_s
-from topox_core.tdm.model.stage_table import StageTable
+from topox_core.tdm.model.traffic import Floats, StageTable
 
-Floats = NDArray[np.float64]
 # Bundles of a pod group: more give nearly nothing (10 to 16 gave the same round on large mixes),
 # and each doubles the work.
 MAX_BUNDLES = 14

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topox_core.tdm.kernels.relaxed import EITHER, Box, Demand, front, least_round_s, within_reach
 from topox_core.tdm.model.jobs import Jobs, Reading
@@ -28,10 +27,7 @@ from topox_core.tdm.model.round import (
     with_bound,
 )
 from topox_core.tdm.model.rounds import after_push_s
-from topox_core.tdm.model.traffic import fixed_and_arc_gbit, inside_pods_gbit
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from topox_core.tdm.model.traffic import Floats, Ints, fixed_and_arc_gbit, inside_pods_gbit
 
 MAX_NODES = 6_000  # of one search over the divisions of a pod group's jobs
 REACH_NODES = 2_000  # of one search for a division that keeps to given times

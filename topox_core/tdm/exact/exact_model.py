@@ -162,7 +162,11 @@ class ExactModel:
         self.traffic = Traffic.of(jobs, reading)
         self._b = MipBuilder()
         self.offset_s = 0.0 if reading.delay_inside else 2 * sum(rule.dark)
-        self.group = [self._b.new(1.0, integer=True) for _ in jobs.jobs]
+        # Where swapping the names of the groups changes nothing, for switching costs them the same,
+        # the first job is in group 0.
+        alike = rule.dark[0] == rule.dark[1] or not reading.delay_inside
+        most = [0.0 if alike and n == 0 else 1.0 for n in range(len(jobs))]
+        self.group = [self._b.new(upper, integer=True) for upper in most]
         self.communicating = [self._b.new(1.0) for _ in range(2)]
         self.arc: dict[tuple[int, int], dict[Pair, int]] = {}
         self.links: dict[tuple[int, int, int, int], list[int]] = {}
@@ -173,10 +177,6 @@ class ExactModel:
         self._rings()
         for g in range(jobs.network.pod_groups):
             self._pod_group(g)
-        # Swapping the names of the groups changes nothing, unless they differ in what switching
-        # costs them.
-        if jobs.jobs and (rule.dark[0] == rule.dark[1] or not reading.delay_inside):
-            self._b.upper[self.group[0]] = 0.0
         self.mip = self._b.built(self.offset_s / unit_s)
 
     def _in_group(self, n: int, k: int, weight: float) -> tuple[float, dict[int, float]]:

@@ -6,7 +6,7 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from topox_core.schema.fields import PRINTABLE, plain_setting, setting
 
@@ -174,7 +174,3 @@ class Reading:
             "switching is part of the communication (section II.C), not added to the stage (Algorithm 1)",
         ),
     ] = False
-
-    def as_record(self) -> dict[str, Any]:
-        """Return the choices as the result keeps them."""
-        return asdict(self)

@@ -16,16 +16,18 @@ from numpy.typing import NDArray
 
 from topox_core.tdm.model.jobs import Job, Jobs, Reading
 from topox_core.tdm.model.round import DRAFT, NOBODY, PULL, PUSH, Cycle, Phase, Round, RoundForm
-from topox_core.tdm.model.stage_table import Rings, Stage, StageTable
 from topox_core.tdm.model.traffic import (
+    Floats,
     Ring,
+    Rings,
+    Stage,
+    StageTable,
     allocated,
     between_pods_gbit,
     inside_pods_gbit,
     refuse_few_ports,
 )
 
-Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
