@@ -235,7 +235,7 @@ def co_optimise(
         race.outcome,
         base,
         base_outcome,
-        tuple(walk.moves),
+        tuple(walk.chain.moves),
         walk.chain.proposals,
         len(walk.estimate.estimated),
         len(race.outcomes),
@@ -301,8 +301,6 @@ class _Walk:
         self.chain = Chain(
             model.graph, base, self.estimate, replace(settings, reset_every=patience), pinned
         )
-        self.start = base
-        self.moves: list[Move] = []
 
     def steps(self, stop: Stop) -> Iterator[str]:
         """Walk; yields what it does between two strategies, and ends when ``stop`` turns true."""
@@ -316,7 +314,7 @@ class _Walk:
         while self.chain.proposals < self.settings.proposals:
             if stop():
                 return
-            self.moves += self.chain.step()
+            self.chain.step()
             yield WALKING
         for _ in self._boundaries(stop):
             yield AROUND
@@ -325,7 +323,7 @@ class _Walk:
         """Go to a strategy if it is the best so far."""
         chain = self.chain
         if chain.fits(strategy) and (time_ms := self.estimate(strategy)) < chain.best_ms:
-            self.moves.append(chain.take(strategy, time_ms, reason))
+            chain.take(strategy, time_ms, reason)
 
     def promising(self) -> Iterator[Strategy]:
         """Yield what was estimated, the most promising first, one of a kind before all others.
@@ -344,7 +342,7 @@ class _Walk:
         for strategy in ranked:
             split = tuple(p for p in strategy.placements if p.operator not in whole)
             kinds.setdefault(split, []).append(strategy)
-        start = set(self.start.placements)
+        start = set(self.chain.start.placements)
         yield from (
             min(alike, key=lambda one: len(set(one.placements) - start)) for alike in kinds.values()
         )
@@ -377,4 +375,4 @@ class _Walk:
                     gained = True
                     break
         if chain.current != chain.best:
-            self.moves.append(chain.take(chain.best, chain.best_ms, "reset"))
+            chain.take(chain.best, chain.best_ms, "reset")
