@@ -15,10 +15,10 @@ from topox_core.training.measurements import (
     Measured,
     calibration_rows,
     megatron_rows,
+    production_rows,
     uncalibrated_rows,
 )
 from topox_core.training.pieces import parts
-from topox_core.training.production import production_rows
 
 # Two rows that differ in their microbatches alone contradict each other where the one that is
 # predicted this much faster was measured this much slower.
