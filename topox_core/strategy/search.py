@@ -149,6 +149,17 @@ class Chain:
         if strategy_ms < self.best_ms:
             self.best, self.best_ms = strategy, strategy_ms
 
+    def offer(self, strategy: Strategy, reason: str, later: int = 0) -> bool:
+        """Go to a strategy if it is the best so far; return whether it is. ``later`` counts it as tried after the proposals."""
+        if not self.fits(strategy):
+            return False
+        self.later += later
+        strategy_ms = self.evaluate(strategy)
+        better = strategy_ms < self.best_ms
+        if better:
+            self.take(strategy, strategy_ms, reason)
+        return better
+
     def result(self, proved: bool = False) -> SearchResult:
         """Return what came of it."""
         ending = "cancelled" if self.stopped else "proof" if proved else "budget"
@@ -323,10 +334,7 @@ def _import(chain: Chain, start: Strategy, pinned: dict[str, Placement]) -> None
     start = Strategy(
         start.model, start.servers, tuple(sorted(start.placements, key=lambda p: order[p.operator]))
     )
-    start = start.changed(pinned.values())
-    start_ms = chain.evaluate(start)
-    if start_ms < chain.current_ms and chain.fits(start):
-        chain.take(start, start_ms, "better")
+    chain.offer(start.changed(pinned.values()), "better")
 
 
 def _blocks(chain: Chain, pinned: dict[str, Placement]) -> None:
@@ -334,18 +342,7 @@ def _blocks(chain: Chain, pinned: dict[str, Placement]) -> None:
     servers = chain.best.servers
     for count in divisors(servers)[1:]:
         strategy = blocks(chain.graph, servers, count).changed(pinned.values())
-        if chain.fits(strategy):
-            _try(chain, strategy, "blocks")
-
-
-def _try(chain: Chain, strategy: Strategy, reason: str) -> bool:
-    """Go to a strategy if it is the best so far; return whether it is."""
-    chain.later += 1
-    strategy_ms = chain.evaluate(strategy)
-    better = strategy_ms < chain.best_ms
-    if better:
-        chain.take(strategy, strategy_ms, reason)
-    return better
+        chain.offer(strategy, "blocks", later=1)
 
 
 def _descend(chain: Chain, stop: Callable[[], bool]) -> None:
@@ -364,7 +361,7 @@ def _descend(chain: Chain, stop: Callable[[], bool]) -> None:
             return
         since += 1
         strategy = chain.best.changed((proposal,))
-        if strategy != chain.best and chain.fits(strategy) and _try(chain, strategy, "descent"):
+        if strategy != chain.best and chain.offer(strategy, "descent", later=1):
             since = 0
 
 
