@@ -247,9 +247,7 @@ def _vgg_head(plan: Blueprint, below: str, inputs: int) -> None:
 
 def resnet50(servers: int) -> OperatorGraph:
     """Return ResNet50: 25.56 million parameters; a convolution and its batch normalisation are one operator."""
-    plan = Blueprint(
-        "resnet50", "ResNet50", "structure: He et al. (CVPR 2016)", servers, 4 * 128
-    )
+    plan = Blueprint("resnet50", "ResNet50", "structure: He et al. (CVPR 2016)", servers, 4 * 128)
     below = _convolution(plan, "stem", Filter(7, 3, 64, 224, 112), "", normalised=True)
     below = plan.moving("stem.pool", "pool", 64 * 112**2, 64 * 56**2, (below,))
     channels, side = 64, 56
