@@ -237,9 +237,9 @@ def _found(
     graph: OperatorGraph,
     settings: SearchSettings,
     fixed: tuple[Placement, ...],
-) -> tuple[SearchResult | Alternated[Layout], bool, dict[str, Any]]:
+) -> tuple[SearchResult | Alternated, bool, dict[str, Any]]:
     """Return what a search found, whether it is proved, and what there is to say of topologies."""
-    from topox_core.strategy.alternation import Topologies, alternate
+    from topox_core.strategy.alternation import alternate
     from topox_core.strategy.evaluator import FastEvaluator
     from topox_core.strategy.network import laid_out, non_blocking
     from topox_core.strategy.search import search
@@ -256,8 +256,7 @@ def _found(
     with ctrl_c_stops() as stop:
         more: Any = {"fixed": fixed, "stop": stop, "on_progress": _note_progress}
         if options.alternate:
-            topologies = Topologies(find, evaluator)
-            both = alternate(graph, servers, topologies, settings, **more)
+            both = alternate(graph, servers, find, evaluator, settings, **more)
             return both, False, {"topologies": both.topologies, "topologies_kept": both.kept}
         evaluate = FastEvaluator(graph, non_blocking(servers, ports, options.port_gbps))
         result = search(graph, servers, evaluate, settings, **more)

@@ -111,26 +111,20 @@ def cluster_bill(
     check_one_of(network, CLUSTER_NETWORKS, field="network")
     links: float = cluster.servers * cluster.ports_per_server
     gbps = cluster.port_gbps
-    if network == "fat_tree":
-        if equivalent_gbps is not None:
-            links, gbps = cluster.servers, equivalent_gbps
-        ports = links * (_BELOW + _ABOVE / max(1.0, oversubscription))
-        counts = Counts(ports=ports, gpu_transceivers=links, switch_transceivers=ports)
-    elif network == "regional_ocs":
-        packets = cluster.servers * packet_ports
-        ports = packets * (_BELOW + _ABOVE)
-        counts = Counts(
-            ports=ports,
-            gpu_transceivers=links,
-            switch_transceivers=ports,
-            ocs_ports=links - packets,
-        )
-    elif network == "topoopt_patch_panel":
-        counts = Counts(
-            gpu_transceivers=links, patch_panel_ports=2 * links, one_by_two_switches=links
-        )
-    else:
-        counts = Counts(gpu_transceivers=links, ocs_ports=links)
+    tree, patched = network == "fat_tree", network == "topoopt_patch_panel"
+    if tree and equivalent_gbps is not None:
+        links, gbps = cluster.servers, equivalent_gbps
+    above = _ABOVE / max(1.0, oversubscription) if tree else _ABOVE
+    packets = {"fat_tree": links, "regional_ocs": cluster.servers * packet_ports}.get(network, 0)
+    ports, circuits = packets * (_BELOW + above), links - packets
+    counts = Counts(
+        ports=ports,
+        gpu_transceivers=links,
+        switch_transceivers=ports,
+        ocs_ports=0 if patched else circuits,
+        patch_panel_ports=2 * circuits if patched else 0,
+        one_by_two_switches=circuits if patched else 0,
+    )
     return priced(network, links, counts, at_speed(catalogue, gbps), Counting(nics=True))
 
 

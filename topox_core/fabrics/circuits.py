@@ -167,15 +167,17 @@ class Profile:
             self.orders.changed[node],
         )
 
-    def circuits(self, start_ms: FloatArray, on_demand: bool = False) -> Circuits:
-        """Return the circuits for given starts; a port that changes is dark up to the start.
+    def execution(self, start_ms: FloatArray, on_demand: bool = False) -> Execution:
+        """Return the execution for given starts; a port that changes is dark up to the start.
 
         On demand it changes where it did in the iteration before, provisioned where it always does.
         """
         booked, delay_ms = self.booked_ports, self.cluster.reconfiguration_ms
         if on_demand:
             booked = replace(booked, changed=self.known.orders.changed[booked.node])
-        return Circuits.at(self.graph, booked, start_ms, start_ms + self.length_ms, delay_ms)
+        end_ms = start_ms + self.length_ms
+        circuits = Circuits.at(self.graph, booked, start_ms, end_ms, delay_ms)
+        return Execution(self.graph, self.cluster, start_ms, end_ms, circuits)
 
 
 def _iterations(
@@ -259,7 +261,7 @@ def run_reactive(request: FabricRequest, stop: Stop) -> FabricRun:
     go_on(stop)  # one sweep in compiled code takes milliseconds: it is not interrupted
     profile = Profile.of(request)
     turns_ms = profile.turns_ms
-    execution = execution_of(profile, profile.known.start, on_demand=True)
+    execution = profile.execution(profile.known.start, on_demand=True)
     run = circuit_run("reactive", request, execution, profile.first_ms, _in_turn(profile))
     return run if len(turns_ms) < 2 else replace(run, mean_ms=sum(turns_ms) / len(turns_ms))
 
@@ -280,7 +282,7 @@ def run_provisioned(request: FabricRequest, stop: Stop) -> FabricRun:
     """
     go_on(stop)
     profile = Profile.of(request)
-    execution = execution_of(profile, profile.provisioned_start_ms())
+    execution = profile.execution(profile.provisioned_start_ms())
     return circuit_run("provisioned", request, execution, profile.provisioned_ms(first=True))
 
 
@@ -296,17 +298,6 @@ def _in_turn(profile: Profile) -> str:
             f"{turns}, {low} to {high} ms, counts."
         )
     return f"{turns} iterations of {low} to {high} ms take turns; their mean counts."
-
-
-def execution_of(profile: Profile, start_ms: FloatArray, on_demand: bool = False) -> Execution:
-    """Return the execution for given starts on a profile's ports, requested on demand or beforehand."""
-    return Execution(
-        profile.graph,
-        profile.cluster,
-        start_ms,
-        start_ms + profile.length_ms,
-        profile.circuits(start_ms, on_demand),
-    )
 
 
 def circuit_run(

@@ -21,6 +21,7 @@ from topox_core.fabrics.options import GIVEN
 from topox_core.fabrics.packet import ideal_bound, non_blocking
 from topox_core.fabrics.registry import ENTRIES, fabric
 from topox_core.fabrics.run import FabricRequest, FabricRun
+from topox_core.model.csr import row_of_entry
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.passes import tails, topological_order
 from topox_core.model.transfer_graph import TRANSFER, FloatArray, bytes_per_ms, shortest_ms
@@ -71,13 +72,9 @@ def _ready_starts(execution: Execution) -> FloatArray:
     """Return the starts, of transfers the end of their last predecessor."""
     graph, start_ms = execution.graph, execution.start_ms.copy()
     node = np.flatnonzero((graph.kind == TRANSFER) & (execution.end_ms > start_ms))
-    counts = np.diff(graph.pred_ptr)[node]
-    start_ms[node[counts == 0]] = 0.0
-    waiting = node[counts > 0]
-    owner = np.repeat(np.arange(len(graph)), np.diff(graph.pred_ptr))
     ready_ms = np.zeros(len(graph))
-    np.maximum.at(ready_ms, owner, execution.end_ms[graph.pred_idx])
-    start_ms[waiting] = np.minimum(start_ms[waiting], ready_ms[waiting])
+    np.maximum.at(ready_ms, row_of_entry(graph.pred_ptr), execution.end_ms[graph.pred_idx])
+    start_ms[node] = np.minimum(start_ms[node], ready_ms[node])
     return start_ms
 
 

@@ -330,29 +330,26 @@ def map_run(
     failures: dict[Call, Exception] = {}
     stopped: list[str] = []
 
-    def calls() -> Iterator[tuple[str, list[Call]]]:
-        """Yield what is to be computed: what was planned is passed on before more is."""
+    def rounds() -> Generator[Turn, CellsResult[Call, CellResult | ColumnResult], None]:
         words = "coarse grid"
         while True:
-            columns, cells = missing_columns(sweep, there), missing_cells(sweep, there)
-            for some in (columns, cells):
-                asked = [call for call in some if call not in failures]
-                if asked:
-                    break
-            else:
+            # What was planned is passed on before more is.
+            passed: list[Call] = [
+                call for call in missing_columns(sweep, there) if call not in failures
+            ]
+            asked: list[Call] = passed or [
+                call for call in missing_cells(sweep, there) if call not in failures
+            ]
+            if not asked:
                 return
-            yield words, asked
-            if some is cells:
-                words = "finer where the winner changes"
-
-    def rounds() -> Generator[Turn, CellsResult[Call, CellResult | ColumnResult], None]:
-        for words, asked in calls():
             run = CellsRun(asked, sweep.key, run_call, there, executor, shared=sweep.job)
             ended = yield Turn(words, run)
             failures.update(ended.failures)
             if ended.stopped:
                 stopped.append(ended.stopped)
                 return
+            if not passed:
+                words = "finer where the winner changes"
 
     def read(_turn: Turn | None, _ended: bool) -> MapResult:
         reasons = [str(error) or type(error).__name__ for error in failures.values()]

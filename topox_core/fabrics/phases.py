@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from topox_core.demand.assignment import SwitchTimes, assigned, equalised
 from topox_core.demand.decomposition import few_matchings
-from topox_core.fabrics.circuits import Profile, circuit_run, execution_of, numbered_servers
+from topox_core.fabrics.circuits import Profile, circuit_run, numbered_servers
 from topox_core.fabrics.fluid import go_on, held_devices
 from topox_core.fabrics.kernels.circuit_requests import Requests
 from topox_core.fabrics.kernels.port_order import OrderedTasks, with_port_orders
 from topox_core.fabrics.run import FabricRequest, FabricRun
-from topox_core.model.passes import topological_order
+from topox_core.model.passes import heads, topological_order
 from topox_core.model.transfer_graph import TRANSFER, IntArray, TransferGraph
 from topox_core.runs.latest import Latest
 from topox_core.runs.stopping import Stop
@@ -51,7 +51,7 @@ def run_phased(request: FabricRequest, stop: Stop) -> FabricRun:
     """
     go_on(stop)
     profile = phased(Profile.of(request), request.settings.exclusive_devices)
-    execution = execution_of(profile, profile.known.start)
+    execution = profile.execution(profile.known.start)
     return circuit_run("phased", request, execution, profile.first_ms)
 
 
@@ -226,7 +226,8 @@ def _phase_by_phase(
     """Return a rank for every node, by which ports take transfers, and the plane of each transfer."""
     graph, half, lengths = profile.graph, profile.wiring.half, profile.length_ms.tolist()
     topological = topological_order(graph.pred_ptr, *graph.successors)
-    phase = _phases(graph, topological, carried)
+    before = heads(topological, graph.pred_ptr, graph.pred_idx, carried.astype(np.float64))
+    phase = before.astype(np.int32) + carried
     step, plane = np.zeros(len(graph), np.int32), np.zeros(len(graph), np.int32)
     times = SwitchTimes(profile.cluster.reconfiguration_ms, first_free=False)
     carried_ms = [0.0] * planes
@@ -265,15 +266,6 @@ def _of_each_phase(phase: IntArray, carried: NDArray[np.bool_]) -> Iterator[list
     nodes = nodes[np.argsort(phase[nodes], kind="stable")]
     cuts = np.flatnonzero(np.diff(phase[nodes])) + 1
     yield from (part.tolist() for part in np.split(nodes, cuts) if len(part))
-
-
-def _phases(graph: TransferGraph, topological: IntArray, moved: NDArray[np.bool_]) -> IntArray:
-    phase = [0] * len(graph)
-    pointer, before, own = graph.pred_ptr.tolist(), graph.pred_idx.tolist(), moved.tolist()
-    for j in topological.tolist():
-        latest = max((phase[i] for i in before[pointer[j] : pointer[j + 1]]), default=0)
-        phase[j] = latest + own[j]
-    return np.array(phase, np.int32)
 
 
 def _matched(

@@ -23,7 +23,7 @@ from topox_core.model.transfer_graph import TRANSFER, TransferGraph
 from topox_core.papers.card import Settings
 from topox_core.runs.stopping import never
 from topox_core.schedule.settings import Settings as PlannerSettings
-from topox_core.strategy.blueprint import A100, Blueprint
+from topox_core.strategy.blueprint import Blueprint
 from topox_core.strategy.models import named
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.recommenders import dlrm_layers
@@ -56,7 +56,6 @@ def dlrm_of_batch(batch: int, element_bytes: int, servers: int) -> OperatorGraph
         "roofline",
         servers,
         4 * batch,
-        A100,
         "dlrm128",
     )
     return dlrm_layers(plan, TABLES, DIMENSION, BOTTOM, TOP, element_bytes)

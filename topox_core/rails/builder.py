@@ -177,13 +177,11 @@ class _Builder:
         )
         pred_ptr, pred_idx = flattened(self.waits, np.int32)
         issue_ptr, issue_idx = flattened(self.issued, np.int32)
-        stages = np.arange(job.plan.pipeline, dtype=np.int32)
         return RailIteration(
             name=job.heading,
             ranks=job.plan.pipeline,
             stands_for=np.full(job.plan.pipeline, job.plan.replicas, np.int32),
-            stage=stages,
-            replica=np.zeros_like(stages),
+            stage=np.arange(job.plan.pipeline, dtype=np.int32),
             kind=np.array(kind, np.int32),
             rank=np.array(rank, np.int32),
             duration_ms=np.array(ms),

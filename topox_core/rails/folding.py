@@ -59,7 +59,6 @@ def unfold(folded: RailIteration, job: Job) -> RailIteration:
         ranks=folded.ranks * stages,
         stands_for=np.ones(folded.ranks * stages, np.int32),
         stage=np.repeat(folded.stage, stages),
-        replica=np.tile(np.arange(stages, dtype=np.int32), folded.ranks),
         kind=np.repeat(folded.kind, copies),
         rank=np.where(own < 0, -1, own * stages + number).astype(np.int32),
         duration_ms=np.repeat(folded.duration_ms, copies),

@@ -56,8 +56,8 @@ class RailIteration:
     ranks
         Ranks in the arrays; ``stands_for`` of each how many ranks of the job it represents (1
         unless folded).
-    stage, replica
-        Of each rank: pipeline stage, and data-parallel (and context) replica.
+    stage
+        Of each rank, the pipeline stage.
     kind, rank, duration_ms
         Per node; rank is -1 for communications. ``duration_ms`` only of computing: a communication
         lasts as long as the rail takes for its bytes.
@@ -80,7 +80,6 @@ class RailIteration:
     ranks: int
     stands_for: IntArray
     stage: IntArray
-    replica: IntArray
     kind: IntArray
     rank: IntArray
     duration_ms: FloatArray

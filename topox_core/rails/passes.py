@@ -76,62 +76,41 @@ def events(job: Job, forward_ms: Sequence[float], backward_ms: Sequence[float]) 
     has been sent (PyTorch's and Megatron-LM's schedules do both); interleaved stages post their
     receives ahead and do not wait for their sends.
     """
-    walk = _Walk(job, forward_ms, backward_ms)
-    waiting = list(range(job.plan.pipeline))
-    while waiting:
-        waiting += [other for other in walk.advance(waiting.pop()) if other not in waiting]
-    walk.timed.sort(key=lambda entry: entry[0])
-    return [event for _, event in walk.timed]
+    stages, meet = range(job.plan.pipeline), job.schedule.order != "interleaved"
+    length = {"f": forward_ms, "b": backward_ms}
+    programs = [program(job, stage) for stage in stages]
+    free, at = [0.0 for _ in stages], [0 for _ in stages]
+    done: dict[Pass, float] = {}
+    sent: dict[Pass, float] = {}
+    # At one instant transfers go before passes, and activations before gradients.
+    timed: list[tuple[tuple[float, int, str, int, int], Event]] = []
 
-
-class _Walk:
-    """Times passes and transfers, stage by stage as far as each can go."""
-
-    def __init__(self, job: Job, forward_ms: Sequence[float], backward_ms: Sequence[float]) -> None:
-        self.job, self.length = job, {"f": forward_ms, "b": backward_ms}
-        self.programs = [program(job, stage) for stage in range(job.plan.pipeline)]
-        self.meet = job.schedule.order != "interleaved"
-        self.free, self.at = [0.0] * job.plan.pipeline, [0] * job.plan.pipeline
-        self.done: dict[Pass, float] = {}
-        self.sent: dict[Pass, float] = {}
-        # At one instant transfers go before passes, and activations before gradients.
-        self.timed: list[tuple[tuple[float, int, str, int, int], Event]] = []
-
-    def advance(self, stage: int) -> set[int]:
-        """Run a stage until it must wait; return the stages that may now go on."""
-        woken: set[int] = set()
-        work = self.programs[stage]
-        while self.at[stage] < len(work):
-            one = work[self.at[stage]]
-            begin = self.free[stage]
-            source = needed(one, self.job)
+    def advance(stage: int) -> bool:
+        """Run a stage until it must wait; return whether anything came of it."""
+        known, work = len(timed), programs[stage]
+        while at[stage] < len(work):
+            one = work[at[stage]]
+            begin, source = free[stage], needed(one, job)
+            before = work[at[stage] - 1] if at[stage] else None
             if source is not None:
-                if source not in self.done:
+                if source not in done:
                     break
-                if source not in self.sent:
-                    woken.add(self._transfer(source, stage))
-                begin = max(begin, self.sent[source])
-            before = work[self.at[stage] - 1] if self.at[stage] else None
-            if self.meet and before is not None and needing(before, self.job) is not None:
-                if before not in self.sent:
+                if source not in sent:
+                    sender, way = source.chunk % len(stages), "a" if source.way == "f" else "b"
+                    sent[source] = when = max(done[source], begin) if meet else done[source]
+                    key = (when, 0, way, sender, source.microbatch)
+                    timed.append((key, Event(source, stage, sender)))
+                begin = max(begin, sent[source])
+            if meet and before is not None and needing(before, job) is not None:
+                if before not in sent:
                     break
-                begin = max(begin, self.sent[before])
-            self.timed.append(((begin, 1, "", stage, one.microbatch), Event(one, stage)))
-            self.free[stage] = self.done[one] = begin + self.length[one.way][one.chunk]
-            self.at[stage] += 1
-            after = needing(one, self.job)
-            if after is not None:
-                woken.add(after.chunk % self.job.plan.pipeline)
-        return woken - {stage}
+                begin = max(begin, sent[before])
+            timed.append(((begin, 1, "", stage, one.microbatch), Event(one, stage)))
+            free[stage] = done[one] = begin + length[one.way][one.chunk]
+            at[stage] += 1
+        return len(timed) > known
 
-    def _transfer(self, source: Pass, stage: int) -> int:
-        sender = source.chunk % self.job.plan.pipeline
-        at = max(self.done[source], self.free[stage]) if self.meet else self.done[source]
-        self.sent[source] = at
-        self.timed.append(
-            (
-                (at, 0, "a" if source.way == "f" else "b", sender, source.microbatch),
-                Event(source, stage, sender),
-            )
-        )
-        return sender
+    while sum(map(advance, stages)):  # each in turn, until nothing comes of it
+        pass
+    timed.sort(key=lambda entry: entry[0])
+    return [event for _, event in timed]

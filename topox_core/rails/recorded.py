@@ -67,7 +67,6 @@ def recorded(execution: Execution) -> tuple[RailIteration, FloatArray]:
         ranks=ranks,
         stands_for=np.ones(ranks, np.int32),
         stage=np.zeros(ranks, np.int32),
-        replica=np.arange(ranks, dtype=np.int32),
         kind=kind,
         rank=rank,
         duration_ms=np.where(kind == COMPUTE, end - start, 0.0),

@@ -10,7 +10,7 @@ from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster, one_port_a_switch
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.rails.builder import build
-from topox_core.rails.folding import unfolded_size
+from topox_core.rails.folding import unfold, unfolded_size
 from topox_core.rails.iteration import COMPUTE, KINDS, SEND, WORK, RailIteration, senders
 from topox_core.training.job import Job
 
@@ -34,7 +34,7 @@ def as_task_graph(job: Job, *, by_layer: bool = False) -> tuple[TaskGraph, Clust
     """
     folded = build(job, fold=True, by_layer=by_layer)
     _check_counts(job.heading, *unfolded_size(folded, job), _members(folded))
-    iteration = build(job, by_layer=by_layer)
+    iteration = unfold(folded, job)
     name = f"{iteration.ranks} servers of one rail, 2 OCS"
     cluster = one_port_a_switch(iteration.ranks, 2, job.machine.nic_gbps / 2, name=name)
     return validated(iteration.name, _tasks(iteration), f"iteration {iteration.name}"), cluster

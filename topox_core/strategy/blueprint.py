@@ -10,59 +10,16 @@ from pathlib import Path
 from topox_core.io.ranges import check_whole
 from topox_core.strategy.operators import Cost, Edge, Operator, OperatorGraph, Weight
 
-# No operator is faster than this on a GPU; the measured tables bottom out at 0.0098 ms.
-LAUNCH_MS = 0.01
 TABLES = Path(__file__).parent / "tables"
 
-
-@dataclass(frozen=True)
-class Machine:
-    """One server.
-
-    Attributes
-    ----------
-    gpus
-        GPUs that share a partition's samples.
-    tflops, efficiency
-        Peak of one GPU in TFLOP/s at the precision used, and the share of it that large products
-        reach.
-    tensor_tflops, tensor_efficiency
-        The same for work on tensor cores.
-    memory_gb_per_s, memory_efficiency
-        Peak memory bandwidth of one GPU, and the share of it that streaming reaches.
-    launch_ms
-        No operator is faster than this.
-    memory_gb
-        Memory of one GPU in 10^9 bytes.
-    """
-
-    name: str
-    gpus: int
-    tflops: float
-    efficiency: float
-    tensor_tflops: float
-    tensor_efficiency: float
-    memory_gb_per_s: float
-    memory_efficiency: float
-    launch_ms: float
-    memory_gb: float
-
-
-# Measured dense layers run at 14 to 18.3 of the 19.5 TFLOP/s that an A100 has in plain FP32;
-# convolutions, which cuDNN does in TF32 unless told otherwise, at about half of 156. Measured
-# lookups move 0.8 to 1.0 of 2.039 TB/s.
-A100 = Machine(
-    "4 x A100 80 GB, FP32",
-    gpus=4,
-    tflops=19.5,
-    efficiency=0.85,
-    tensor_tflops=156.0,
-    tensor_efficiency=0.5,
-    memory_gb_per_s=2039.0,
-    memory_efficiency=0.5,
-    launch_ms=LAUNCH_MS,
-    memory_gb=80.0,
-)
+# A server: four A100 of 80 GB, which share a partition's samples. Measured dense layers run at 14 to 18.3
+# of the 19.5 TFLOP/s that one has in plain FP32; convolutions, which cuDNN does in TF32 unless told
+# otherwise, at about half of 156. Measured lookups move 0.8 to 1.0 of 2.039 TB/s.
+GPUS, MEMORY_GB = 4, 80.0
+TFLOPS, TENSOR_TFLOPS = 19.5 * 0.85, 156.0 * 0.5
+MEMORY_PER_MS = 2039.0 * 0.5 * 1e6
+# No operator is faster than this on a GPU; the measured tables bottom out at 0.0098 ms.
+LAUNCH_MS = 0.01
 
 
 @dataclass(frozen=True)
@@ -94,23 +51,17 @@ class Work:
     tensor_cores: bool = False
 
 
-def roofline(work: Work, samples: int, machine: Machine, gpus: int) -> Cost:
+def roofline(work: Work, samples: int, gpus: int) -> Cost:
     """Return the cost of ``samples`` samples on one server: roofline, backward twice forward.
 
     Williams et al., Roofline, CACM 2009. The backward pass has two products for each of the forward
     pass; the measured tables have ratios around 1.9.
     """
     each = samples / gpus
-    tflops = (
-        machine.tensor_tflops * machine.tensor_efficiency
-        if work.tensor_cores
-        else machine.tflops * machine.efficiency
-    )
+    tflops = TENSOR_TFLOPS if work.tensor_cores else TFLOPS
     arithmetic_ms = work.flop * each / (tflops * 1e9)
-    memory_ms = (work.weight_bytes + work.moved_bytes * each) / (
-        machine.memory_gb_per_s * machine.memory_efficiency * 1e6
-    )
-    forward_ms = round(max(machine.launch_ms, arithmetic_ms, memory_ms), 6)
+    memory_ms = (work.weight_bytes + work.moved_bytes * each) / MEMORY_PER_MS
+    forward_ms = round(max(LAUNCH_MS, arithmetic_ms, memory_ms), 6)
     # Training state, and activations with their gradients: with SGD state what the measured tables
     # list for dense layers and lookups, to the byte.
     memory_bytes = work.state_bytes + 2 * work.kept_bytes * samples / gpus
@@ -160,13 +111,11 @@ class Blueprint:
         source: str,
         servers: int,
         samples_per_server: int,
-        machine: Machine,
         measured: str = "",
     ) -> None:
         check_whole(servers, 1, MAX_SERVERS, file=f"model {name}", field="servers")
         self.name, self.title, self.source = name, title, source
         self.servers, self.samples = servers, servers * samples_per_server
-        self.machine = machine
         self._table = table(measured) if measured else {}
         self._operators: list[Operator] = []
         self._edges: list[Edge] = []
@@ -197,12 +146,12 @@ class Blueprint:
             It is not split and runs on one GPU of its server, as lookups do in the published
             measurements.
         """
-        gpus = 1 if whole else self.machine.gpus
+        gpus = 1 if whole else GPUS
         measured = self._table.get(measured_as, {})
         costs: dict[int, Cost] = {}
         for partitions in (1,) if whole else divisors(self.servers):
             samples = self.samples // partitions
-            costs[partitions] = measured.get(samples) or roofline(work, samples, self.machine, gpus)
+            costs[partitions] = measured.get(samples) or roofline(work, samples, gpus)
         self._operators.append(Operator(name, kind, costs, weights, gpus))
         self._edges += [Edge(producer, name, self._output_bytes[producer]) for producer in inputs]
         self._output_bytes[name] = output_bytes
@@ -291,8 +240,8 @@ class Blueprint:
             self.samples,
             tuple(self._operators),
             tuple(self._edges),
-            self.machine.memory_gb,
-            self.machine.gpus,
+            MEMORY_GB,
+            GPUS,
             self.title,
             self.source,
         )

@@ -214,13 +214,13 @@ def co_optimise(
         return None
     walk = _Walk(model, fabric, base, settings, pinned)
 
-    if walk.chain.proposer.free:
+    if walk.proposer.free:
         for start in starts:
             check_strategy(start, graph, settings.memory_gb)
             walk.offer(start.changed(pinned.values()), "start")
         for doing in walk.steps(stop):
-            done, total = walk.chain.proposals, settings.proposals
-            report(CoProgress(fabric, doing, done, total, walk.chain.best_ms))
+            done, total = walk.proposals, settings.proposals
+            report(CoProgress(fabric, doing, done, total, walk.best_ms))
     race = _Race(model, fabric, base, base_outcome, _Late(stop))
     for strategy in walk.promising():
         if race.barren >= IN_A_ROW or len(race.outcomes) >= IN_ALL:
@@ -236,10 +236,10 @@ def co_optimise(
         base,
         base_outcome,
         tuple(walk.moves),
-        walk.chain.proposals,
+        walk.proposals,
         len(walk.estimate.estimated),
         len(race.outcomes),
-        "fixed" if not walk.chain.proposer.free else "cancelled" if stop() else "budget",
+        "fixed" if not walk.proposer.free else "cancelled" if stop() else "budget",
     )
 
 
@@ -284,7 +284,7 @@ class _Race:
             self.best, self.barren = strategy, 0
 
 
-class _Walk:
+class _Walk(Chain):
     """A Markov chain by estimates, with openings before it and boundaries moved around it."""
 
     def __init__(
@@ -295,14 +295,11 @@ class _Walk:
         settings: SearchSettings,
         pinned: dict[str, Placement],
     ) -> None:
-        self.model, self.settings, self.pinned = model, settings, pinned
+        self.model, self.asked, self.pinned = model, settings, pinned
         self.estimate = FabricEvaluator(model, fabric)
         patience = settings.reset_every or max(10, settings.patience)
-        self.chain = Chain(
-            model.graph, base, self.estimate, replace(settings, reset_every=patience), pinned
-        )
-        self.start = base
-        self.moves: list[Move] = []
+        patient = replace(settings, reset_every=patience)
+        super().__init__(model.graph, base, self.estimate, patient, pinned)
 
     def steps(self, stop: Stop) -> Iterator[str]:
         """Walk; yields what it does between two strategies, and ends when ``stop`` turns true."""
@@ -313,19 +310,13 @@ class _Walk:
             yield OPENING
         for _ in self._boundaries(stop):
             yield OPENING
-        while self.chain.proposals < self.settings.proposals:
+        while self.proposals < self.settings.proposals:
             if stop():
                 return
-            self.moves += self.chain.step()
+            self.step()
             yield WALKING
         for _ in self._boundaries(stop):
             yield AROUND
-
-    def offer(self, strategy: Strategy, reason: str) -> None:
-        """Go to a strategy if it is the best so far."""
-        chain = self.chain
-        if chain.fits(strategy) and (time_ms := self.estimate(strategy)) < chain.best_ms:
-            self.moves.append(chain.take(strategy, time_ms, reason))
 
     def promising(self) -> Iterator[Strategy]:
         """Yield what was estimated, the most promising first, one of a kind before all others.
@@ -338,7 +329,7 @@ class _Walk:
         whole = {
             operator.name
             for operator in self.model.graph.operators
-            if self.chain.proposer.choices[operator.name] == (1,)
+            if self.proposer.choices[operator.name] == (1,)
         }
         kinds: dict[tuple[Placement, ...], list[Strategy]] = {}
         for strategy in ranked:
@@ -354,27 +345,24 @@ class _Walk:
         graph, servers, pinned = self.model.graph, self.model.cluster.servers, self.pinned.values()
         for count in divisors(servers)[1:]:
             yield blocks(graph, servers, count).changed(pinned), "blocks"
-        if all(1 in choices for choices in self.chain.proposer.choices.values()):
+        if all(1 in choices for choices in self.proposer.choices.values()):
             yield spread(graph, servers).changed(pinned), "whole"
         evaluate: FastEvaluator = self.estimate.fast
-        fast = replace(self.settings, proposals=min(FAST_PROPOSALS, 10 * self.settings.proposals))
+        fast = replace(self.asked, proposals=min(FAST_PROPOSALS, 10 * self.asked.proposals))
         found = search(graph, servers, evaluate, fast, fixed=tuple(pinned), stop=stop)
         yield found.strategy, "fast"
 
     def _boundaries(self, stop: Stop) -> Iterator[None]:
         """Move boundaries around the best strategy until nothing gains."""
-        chain = self.chain
         gained = True
         while gained:
             gained = False
-            for change in boundary_changes(chain.graph, chain.best, self.pinned):
+            for change in boundary_changes(self.graph, self.best, self.pinned):
                 if stop():
                     return
-                best_ms = chain.best_ms
-                self.offer(chain.best.changed(change), "boundary")
+                gained = self.offer(self.best.changed(change), "boundary")
                 yield
-                if chain.best_ms < best_ms:
-                    gained = True
+                if gained:
                     break
-        if chain.current != chain.best:
-            self.moves.append(chain.take(chain.best, chain.best_ms, "reset"))
+        if self.current != self.best:
+            self.take(self.best, self.best_ms, "reset")

@@ -10,7 +10,6 @@ from typing import NamedTuple
 from topox_core.errors import InputError, shown, unknown
 from topox_core.io.ranges import check_whole
 from topox_core.strategy.blueprint import (
-    A100,
     FLOAT_BYTES,
     LAUNCH_MS,
     MAX_SERVERS,
@@ -54,7 +53,6 @@ def bert(servers: int, size: int) -> OperatorGraph:
         "A100 times published with TopoOpt (NSDI 2023)",
         servers,
         4 * 16,
-        A100,
         "transformer16" if size == 16 else "",
     )
     row = FLOAT_BYTES * sequence * hidden
@@ -197,7 +195,6 @@ def vgg16(servers: int) -> OperatorGraph:
         "published with TopoOpt (NSDI 2023)",
         servers,
         4 * 64,
-        A100,
         "vgg16",
     )
     below, elements = _vgg_body(plan, 224)
@@ -218,7 +215,6 @@ def vgg16_measured(servers: int) -> OperatorGraph:
         "A100 times published with TopoOpt (NSDI 2023), one for each width of convolution",
         servers,
         4 * 64,
-        A100,
         "vgg16",
     )
     below, _ = _vgg_body(plan, 352, measured=True)
@@ -251,9 +247,7 @@ def _vgg_head(plan: Blueprint, below: str, inputs: int) -> None:
 
 def resnet50(servers: int) -> OperatorGraph:
     """Return ResNet50: 25.56 million parameters; a convolution and its batch normalisation are one operator."""
-    plan = Blueprint(
-        "resnet50", "ResNet50", "structure: He et al. (CVPR 2016)", servers, 4 * 128, A100
-    )
+    plan = Blueprint("resnet50", "ResNet50", "structure: He et al. (CVPR 2016)", servers, 4 * 128)
     below = _convolution(plan, "stem", Filter(7, 3, 64, 224, 112), "", normalised=True)
     below = plan.moving("stem.pool", "pool", 64 * 112**2, 64 * 56**2, (below,))
     channels, side = 64, 56

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from topox_core.strategy.blueprint import A100, Blueprint
+from topox_core.strategy.blueprint import Blueprint
 from topox_core.strategy.operators import OperatorGraph
 
 # TopoOpt's scripts look up 100 rows of each table for a sample.
@@ -26,7 +26,6 @@ def dlrm(servers: int, configuration: int, element_bytes: int = 8) -> OperatorGr
         "sizes: TOPO-X Table II, layer counts: TopoOpt's scripts; A100 times published with TopoOpt (NSDI 2023)",
         servers,
         share,
-        A100,
         {1: "dlrm128", 2: "dlrm16"}[configuration],
     )
     return dlrm_layers(plan, tables, dimension, bottom, top, element_bytes, "Concat_1")
@@ -77,7 +76,6 @@ def ncf(servers: int) -> OperatorGraph:
         "structure: He et al., WWW 2017; sizes: TopoOpt's 128-server runs (NSDI 2023)",
         servers,
         4 * 128,
-        A100,
     )
     pairs, factors, dimension, width = 32, 64, 128, 4096
     vectors = {
@@ -119,7 +117,6 @@ def candle(servers: int, width: int = 4096, feature_layers: int = 12) -> Operato
         "towers: CANDLE Uno benchmark; sizes and A100 times: TopoOpt (NSDI 2023)",
         servers,
         4 * 256,
-        A100,
         "candle16" if small else "",
     )
     tops: list[str] = []

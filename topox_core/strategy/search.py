@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from math import prod
 
@@ -38,6 +38,12 @@ class Chain:
         Where it is, and the best it has been.
     proposals, accepted, too_large
         How many proposals were made, were accepted, and were refused for memory.
+    later
+        How many strategies were tried after the proposals.
+    stopped
+        Whether it was stopped early.
+    moves
+        Every change from where it began, in order.
     """
 
     def __init__(
@@ -60,74 +66,116 @@ class Chain:
             )
             <= self._limit
         )
-        self.current = self.best = start
-        self.current_ms = self.best_ms = evaluate(start)
-        self.proposals = self.accepted = self.too_large = 0
+        self.start = self.current = self.best = start
+        self.start_ms = self.current_ms = self.best_ms = evaluate(start)
+        self.proposals = self.accepted = self.too_large = self.later = 0
+        self.stopped = False
+        self.moves: list[Move] = []
         self._since_best = 0
 
     def fits(self, strategy: Strategy) -> bool:
         """Tell whether every server's share fits its memory."""
         return self.always_fits or max(server_bytes(strategy, self.graph)) <= self._limit
 
-    def step(self) -> list[Move]:
-        """Make one proposal; return its moves, at most a change and a return to the best."""
+    def walk(
+        self,
+        stop: Callable[[], bool],
+        on_progress: Callable[[MoveProgress], None] | None = None,
+    ) -> None:
+        """Make proposals until the budget is spent or ``stop`` turns true."""
+        budget = self.settings.proposals
+        while self.proposer.free and self.proposals < budget:
+            if stop():
+                self.stopped = True
+                return
+            self.step()
+            if on_progress is not None and self.proposals % max(1, budget // 100) == 0:
+                on_progress(MoveProgress(self.proposals, budget, self.current_ms, self.best_ms))
+
+    def step(self) -> None:
+        """Make one proposal: at most a change, and a return to the best."""
         self.proposals += 1
         self._since_best += 1
         name, changed = self.proposer.draw(self.current)
         known = self.current.by_operator
         changed = [placement for placement in changed if placement != known[placement.operator]]
-        moves = []
-        if changed and (move := self._judged(name, changed)):
-            moves.append(move)
+        if changed:
+            self._judge(name, changed)
         if self._since_best >= self.settings.patience:
             self._since_best = 0
             if self.current != self.best:
-                moves.append(self._move_to(self.best, self.best_ms, name, "reset"))
-        return moves
+                self._move_to(self.best, self.best_ms, name, "reset")
 
-    def _judged(self, name: str, changed: list[Placement]) -> Move | None:
+    def _judge(self, name: str, changed: list[Placement]) -> None:
         proposal = self.current.changed(changed)
         if not self.fits(proposal):
             self.too_large += 1
-            return None
+            return
         proposal_ms = self.evaluate(proposal)
         slower_ms = proposal_ms - self.current_ms
         if slower_ms > 0 and self.rng.random() >= math.exp(-self.settings.alpha * slower_ms):
-            return None
+            return
         self.accepted += 1
         reason = "better" if slower_ms < 0 else "equal" if slower_ms == 0 else "chance"
-        move = self._move_to(proposal, proposal_ms, name, reason)
+        self._move_to(proposal, proposal_ms, name, reason)
         if proposal_ms < self.best_ms:
             self.best, self.best_ms = proposal, proposal_ms
             self._since_best = 0
-        return move
 
-    def _move_to(self, strategy: Strategy, strategy_ms: float, name: str, reason: str) -> Move:
+    def _move_to(self, strategy: Strategy, strategy_ms: float, name: str, reason: str) -> None:
         pairs = [
             (old, new)
             for old, new in zip(self.current.placements, strategy.placements, strict=True)
             if old != new
         ]
-        move = Move(
-            self.proposals,
-            name,
-            tuple(old for old, _ in pairs),
-            tuple(new for _, new in pairs),
-            self.current_ms,
-            strategy_ms,
-            reason,
+        self.moves.append(
+            Move(
+                self.proposals + self.later,
+                name,
+                tuple(old for old, _ in pairs),
+                tuple(new for _, new in pairs),
+                self.current_ms,
+                strategy_ms,
+                reason,
+            )
         )
         self.current, self.current_ms = strategy, strategy_ms
-        return move
 
-    def take(self, strategy: Strategy, strategy_ms: float, reason: str) -> Move:
-        """Go to a better strategy that was found outside the chain."""
+    def take(self, strategy: Strategy, strategy_ms: float, reason: str) -> None:
+        """Go to a strategy that was found outside the chain."""
         pairs = zip(self.current.placements, strategy.placements, strict=True)
         name = next((new.operator for old, new in pairs if old != new), "")
-        move = self._move_to(strategy, strategy_ms, name, reason)
+        self._move_to(strategy, strategy_ms, name, reason)
         if strategy_ms < self.best_ms:
             self.best, self.best_ms = strategy, strategy_ms
-        return move
+
+    def offer(self, strategy: Strategy, reason: str, later: int = 0) -> bool:
+        """Go to a strategy if it is the best so far; return whether it is. ``later`` counts it as tried after the proposals."""
+        if not self.fits(strategy):
+            return False
+        self.later += later
+        strategy_ms = self.evaluate(strategy)
+        better = strategy_ms < self.best_ms
+        if better:
+            self.take(strategy, strategy_ms, reason)
+        return better
+
+    def result(self, proved: bool = False) -> SearchResult:
+        """Return what came of it."""
+        ending = "cancelled" if self.stopped else "proof" if proved else "budget"
+        return SearchResult(
+            self.best,
+            self.best_ms,
+            self.start,
+            self.start_ms,
+            tuple(self.moves),
+            self.proposals,
+            self.accepted,
+            self.too_large,
+            self.later,
+            proved,
+            ending if self.proposer.free else "fixed",
+        )
 
 
 def space(proposer: Proposer, start: Strategy, symmetric: bool) -> list[list[Placement]]:
@@ -240,41 +288,15 @@ def search(
     pinned = {placement.operator: placement for placement in fixed}
     base = first_strategy(graph, servers, settings.memory_gb, tuple(pinned.values()))
     chain = Chain(graph, base, evaluate, settings, pinned)
-    base_ms = chain.current_ms
-    moves: list[Move] = []
     if start is not None:
-        moves += _imported(chain, start, pinned)
-    stopped = False
-    every = max(1, settings.proposals // 100)
-    while chain.proposer.free and chain.proposals < settings.proposals and not (stopped := stop()):
-        moves += chain.step()
-        if on_progress is not None and chain.proposals % every == 0:
-            on_progress(
-                MoveProgress(chain.proposals, settings.proposals, chain.current_ms, chain.best_ms)
-            )
-    tried, proved = 0, False
-    if not stopped and settings.proposals and chain.proposer.free:
-        in_blocks, found = _blocks(chain, pinned)
-        descended, more, stopped = _descent(chain, settings.proposals, in_blocks, stop)
-        tried = in_blocks + descended
-        moves += found + more
-        if not stopped:
-            proved, better, stopped = _proof(chain, settings, stop)
-            moves += [replace(move, proposal=chain.proposals + tried) for move in better]
-    ending = "cancelled" if stopped else "proof" if proved else "budget"
-    return SearchResult(
-        chain.best,
-        chain.best_ms,
-        base,
-        base_ms,
-        tuple(moves),
-        chain.proposals,
-        chain.accepted,
-        chain.too_large,
-        tried,
-        proved,
-        ending if chain.proposer.free else "fixed",
-    )
+        _import(chain, start, pinned)
+    chain.walk(stop, on_progress)
+    proved = False
+    if not chain.stopped and settings.proposals and chain.proposer.free:
+        _blocks(chain, pinned)
+        _descend(chain, stop)
+        proved = not chain.stopped and _prove(chain, stop)
+    return chain.result(proved)
 
 
 def first_strategy(
@@ -305,70 +327,42 @@ def first_strategy(
     )
 
 
-def _imported(chain: Chain, start: Strategy, pinned: dict[str, Placement]) -> list[Move]:
+def _import(chain: Chain, start: Strategy, pinned: dict[str, Placement]) -> None:
+    """Go to a strategy that was given, if it is faster."""
     check_strategy(start, chain.graph, chain.settings.memory_gb)
     order = chain.graph.position
     start = Strategy(
         start.model, start.servers, tuple(sorted(start.placements, key=lambda p: order[p.operator]))
     )
-    start = start.changed(pinned.values())
-    start_ms = chain.evaluate(start)
-    return (
-        [chain.take(start, start_ms, "better")]
-        if start_ms < chain.current_ms and chain.fits(start)
-        else []
-    )
+    chain.offer(start.changed(pinned.values()), "better")
 
 
-def _blocks(chain: Chain, pinned: dict[str, Placement]) -> tuple[int, list[Move]]:
+def _blocks(chain: Chain, pinned: dict[str, Placement]) -> None:
     """Try blocks of neighbours on shares of the servers, too far for the chain to reach."""
-    tried = 0
-    moves: list[Move] = []
     servers = chain.best.servers
     for count in divisors(servers)[1:]:
         strategy = blocks(chain.graph, servers, count).changed(pinned.values())
-        if not chain.fits(strategy):
-            continue
-        tried += 1
-        if (strategy_ms := chain.evaluate(strategy)) < chain.best_ms:
-            moves.append(_numbered(chain, tried, strategy, strategy_ms, "blocks"))
-    return tried, moves
+        chain.offer(strategy, "blocks", later=1)
 
 
-def _numbered(
-    chain: Chain, number: int, strategy: Strategy, strategy_ms: float, reason: str
-) -> Move:
-    """Take the strategy that was tried as the given one after the chain."""
-    move = chain.take(strategy, strategy_ms, reason)
-    return replace(move, proposal=chain.proposals + number)
-
-
-def _descent(
-    chain: Chain, budget: int, before: int, stop: Callable[[], bool]
-) -> tuple[int, list[Move], bool]:
-    """Take any faster change of one operator, until none is or the budget is spent; ``before`` were tried after the chain."""
-    tried = 0
-    moves: list[Move] = []
+def _descend(chain: Chain, stop: Callable[[], bool]) -> None:
+    """Take any faster change of one operator, until none is or as many were tried as proposals may be made."""
     if chain.current != chain.best:
-        moves.append(_numbered(chain, before, chain.best, chain.best_ms, "reset"))
-    since = 0
+        chain.take(chain.best, chain.best_ms, "reset")
+    since, most = 0, chain.later + chain.settings.proposals
     for proposal in _single_changes(chain):
         if (
             since > sum(chain.proposer.count(name) for name in chain.proposer.free)
-            or tried >= budget
+            or chain.later >= most
         ):
-            break
+            return
         if stop():
-            return tried, moves, True
+            chain.stopped = True
+            return
         since += 1
         strategy = chain.best.changed((proposal,))
-        if strategy == chain.best or not chain.fits(strategy):
-            continue
-        tried += 1
-        if (strategy_ms := chain.evaluate(strategy)) < chain.best_ms:
-            moves.append(_numbered(chain, before + tried, strategy, strategy_ms, "descent"))
+        if strategy != chain.best and chain.offer(strategy, "descent", later=1):
             since = 0
-    return tried, moves, False
 
 
 def _single_changes(chain: Chain) -> Iterator[Placement]:
@@ -383,15 +377,15 @@ def _single_changes(chain: Chain) -> Iterator[Placement]:
         yield from rows
 
 
-def _proof(
-    chain: Chain, settings: SearchSettings, stop: Callable[[], bool]
-) -> tuple[bool, list[Move], bool]:
-    """Try every strategy if they are few."""
+def _prove(chain: Chain, stop: Callable[[], bool]) -> bool:
+    """Try every strategy if they are few; return whether all were tried."""
     if not isinstance(chain.evaluate, FastEvaluator) or not chain.always_fits:
-        return False, [], False
+        return False
     rows = space(chain.proposer, chain.best, chain.evaluate.network.symmetric)
-    if prod(len(row) for row in rows) > settings.exhaustive:
-        return False, [], False
+    if prod(len(row) for row in rows) > chain.settings.exhaustive:
+        return False
     best, best_ms, all_tried = best_of(rows, chain.best, chain.evaluate, stop)
-    moves = [chain.take(best, best_ms, "proved")] if best_ms < chain.best_ms else []
-    return all_tried, moves, not all_tried
+    if best_ms < chain.best_ms:
+        chain.take(best, best_ms, "proved")
+    chain.stopped = not all_tried
+    return all_tried

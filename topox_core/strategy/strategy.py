@@ -179,7 +179,8 @@ def check_strategy(
     if missing:
         more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
         raise InputError(f"is not configured{more}", file=file, item=f"operator {missing[0]}")
-    check_memory(strategy, graph, memory_gb, file)
+    if problem := memory_problem(strategy, graph, server_limit(graph, memory_gb)):
+        raise InputError(problem, file=file, field="memory_gb")
 
 
 def _check_placements(strategy: Strategy, graph: OperatorGraph, file: str) -> set[str]:
@@ -253,21 +254,6 @@ def server_limit(graph: OperatorGraph, memory_gb: float | None) -> float:
         memory_gb = graph.memory_gb
     check_number(memory_gb, above=True, file="strategy", field="memory_gb")
     return memory_gb * 1e9 * graph.gpus_per_server
-
-
-def check_memory(
-    strategy: Strategy, graph: OperatorGraph, memory_gb: float | None = None, file: str = "strategy"
-) -> None:
-    """Check that every server's share fits the memory of its GPUs.
-
-    Raises
-    ------
-    InputError
-        If one does not; the fullest server is named.
-    """
-    limit = server_limit(graph, memory_gb)
-    if problem := memory_problem(strategy, graph, limit):
-        raise InputError(problem, file=file, field="memory_gb")
 
 
 def memory_problem(strategy: Strategy, graph: OperatorGraph, limit: float) -> str:

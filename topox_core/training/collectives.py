@@ -75,64 +75,14 @@ class Groups:
         )
 
 
-def all_reduce_ms(machine: Machine, group: Group, size_bytes: float) -> float:
-    """Return the time to add up ``size_bytes`` of every member and give all of them the sum."""
-    return _ring_ms(machine, group, size_bytes, 2)
-
-
-def gather_ms(machine: Machine, group: Group, size_bytes: float) -> float:
-    """Return the time in which all get the whole of ``size_bytes``, of which each has a part."""
-    return _ring_ms(machine, group, size_bytes, 1)
-
-
-# Adding up ``size_bytes`` of every member and leaving each a part of the sum moves the same bytes.
-scatter_ms = gather_ms
-
-
-def all_to_all_ms(machine: Machine, group: Group, size_bytes: float) -> float:
-    """Return the time in which each sends every other its part of ``size_bytes``."""
-    n, m = group.size, group.together
-    if n == 1:
-        return 0.0
-    inside_ms = (m - 1) / n * size_bytes / machine.inside_per_ms
-    if not group.crosses:
-        return _latency_ms(machine, group.crosses, 1) + inside_ms
-    network_ms = (n - m) / n * size_bytes / machine.nic_per_ms
-    return _latency_ms(machine, group.crosses, 1) + max(network_ms, inside_ms)
-
-
-def message_ms(machine: Machine, group: Group, size_bytes: float) -> float:
-    """Return the time in which one member sends ``size_bytes`` to another."""
-    if group.size == 1:
-        return 0.0
-    speed = machine.nic_per_ms if group.crosses else machine.inside_per_ms
-    return _latency_ms(machine, group.crosses, 1) + size_bytes / speed
-
-
-def _ring_ms(machine: Machine, group: Group, size_bytes: float, rounds: int) -> float:
-    n = group.size
-    if n == 1:
-        return 0.0
-    speed = machine.inside_per_ms
-    if group.crosses:
-        speed = min(group.together * machine.nic_per_ms, speed)
-    carried = rounds * (n - 1) / n * size_bytes
-    return _latency_ms(machine, group.crosses, rounds * (n - 1)) + carried / speed
-
-
 def _latency_ms(machine: Machine, crosses: bool, steps: int) -> float:
     if crosses:
         return (machine.network_call_us + machine.network_step_us * steps) / 1e3
     return (machine.inside_call_us + machine.inside_step_us * steps) / 1e3
 
 
-TIME_OF = {
-    "all_reduce": all_reduce_ms,
-    "all_gather": gather_ms,
-    "reduce_scatter": scatter_ms,
-    "all_to_all": all_to_all_ms,
-    "send": message_ms,
-}
+# How often a ring carries the tensor round: an all-reduce adds up, then gives all of them the sum.
+ROUNDS = {"all_reduce": 2, "all_gather": 1, "reduce_scatter": 1}
 
 
 @dataclass(frozen=True)
@@ -144,5 +94,19 @@ class Call:
     group: Group
 
     def ms(self, job: Job) -> float:
-        """Return how long one call takes."""
-        return TIME_OF[self.kind](job.machine, self.group, self.size_bytes)
+        """Return how long one call takes: on a ring, from each straight to each, or from one to another."""
+        machine, n, m = job.machine, self.group.size, self.group.together
+        if n == 1:
+            return 0.0
+        crosses, inside = self.group.crosses, machine.inside_per_ms
+        if self.kind in ROUNDS:
+            rounds = ROUNDS[self.kind]
+            speed = min(m * machine.nic_per_ms, inside) if crosses else inside
+            carried = rounds * (n - 1) / n * self.size_bytes
+            return _latency_ms(machine, crosses, rounds * (n - 1)) + carried / speed
+        if self.kind == "send":
+            speed = machine.nic_per_ms if crosses else inside
+            return _latency_ms(machine, crosses, 1) + self.size_bytes / speed
+        inside_ms = (m - 1) / n * self.size_bytes / inside
+        network_ms = (n - m) / n * self.size_bytes / machine.nic_per_ms
+        return _latency_ms(machine, crosses, 1) + max(network_ms, inside_ms)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from topox_core.training.collectives import Call, Groups, gather_ms
+from topox_core.training.collectives import Call, Groups
 from topox_core.training.job import Job
 from topox_core.training.layer import BACKWARD, LayerTime
 
@@ -70,7 +70,7 @@ def gathered_ms(job: Job) -> float:
     """Return what the receivers take to make a split message whole; nothing where the stream is split anyway."""
     if not job.schedule.split_sends or job.plan.sequence_parallel or job.plan.pipeline == 1:
         return 0.0
-    return gather_ms(job.machine, Groups.of(job).tensor, residual_bytes(job))
+    return Call("all_gather", residual_bytes(job), Groups.of(job).tensor).ms(job)
 
 
 def hidden_backward_ms(job: Job, exchanges: Iterable[Exchange], time: LayerTime) -> float:

@@ -94,9 +94,7 @@ class _Unfolding:
         self.job, self.steps = built.job, built.steps
         self.replicas = built.job.plan.replicas
         self.instance = instances(built.job)
-        self.spread = {step.name: step.spread for step in built.steps}
-        self.word = {step.name: (step.word, step.place) for step in built.steps}
-        self.uneven = {step.name: step for step in built.steps if self._uneven(step)}
+        self.step = {step.name: step for step in built.steps}
         # Of two spreads: for each group of the second, the groups of the first that it meets.
         self.met = {(one, other): self._met(one, other) for one in Spread for other in Spread}
         # What the ranks of one server carry together of a tensor-parallel group.
@@ -117,12 +115,11 @@ class _Unfolding:
                 else:
                     yield self._task(step, group)
 
-    def _name(self, name: str, group: int) -> str:
-        word, place = self.word[name]
-        spread = self.spread[name]
-        if spread is Spread.REPLICA:
-            return f"{word}.r{group}{place}"
-        return f"{word}{place}" if spread is Spread.WEIGHTS else f"{word}.g{group}{place}"
+    def _name(self, step: Step, group: int) -> str:
+        if step.spread is Spread.WEIGHTS:
+            return step.name
+        kind = "r" if step.spread is Spread.REPLICA else "g"
+        return f"{step.word}.{kind}{group}{step.place}"
 
     def _place(self, stage: int, replica: int) -> tuple[int, int]:
         g, t = self.job.machine.gpus_per_server, self.job.plan.tensor
@@ -132,7 +129,7 @@ class _Unfolding:
     def _task(self, step: Step, group: int) -> Task:
         waits = self._waits(step.waits, step.spread, group)
         notes = self._notes(step)
-        name = self._name(step.name, group)
+        name = self._name(step, group)
         if step.computes:
             server, device = self._place(step.stage, group)
             ms = round(step.ms + self._more_ms(step, group), 9)
@@ -175,14 +172,12 @@ class _Unfolding:
     def _waits(self, names: Iterable[str], spread: Spread, group: int) -> tuple[str, ...]:
         """Return the tasks that a step's own wait for."""
         found: list[str] = []
-        for name in names:
-            if name in self.uneven:
+        for step in map(self.step.__getitem__, names):
+            if self._uneven(step):
                 for replica in self._replicas(spread, group):
-                    found += self._arrivals(self.uneven[name], replica)
+                    found += self._arrivals(step, replica)
             else:
-                found += [
-                    self._name(name, one) for one in self.met[self.spread[name], spread][group]
-                ]
+                found += [self._name(step, one) for one in self.met[step.spread, spread][group]]
         return tuple(dict.fromkeys(found))
 
     def _replicas(self, spread: Spread, group: int) -> list[int]:
@@ -222,7 +217,7 @@ class _Unfolding:
                 if source != destination:
                     part = share[j][i] if step.homeward else share[i][j]
                     yield Task(
-                        f"{self._name(step.name, group)}.{i}-{j}",
+                        f"{self._name(step, group)}.{i}-{j}",
                         "communication",
                         waits,
                         source=source,
@@ -242,7 +237,7 @@ class _Unfolding:
             if self._place(step.stage, other)[0] == own:
                 yield from self._waits(step.waits, Spread.REPLICA, other)
             else:
-                yield f"{self._name(step.name, group)}.{i}-{members.index(replica)}"
+                yield f"{self._name(step, group)}.{i}-{members.index(replica)}"
 
     def _sent(
         self,

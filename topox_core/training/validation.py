@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from topox_core.errors import InputError
 from topox_core.model.transfer_graph import FloatArray
@@ -15,10 +16,10 @@ from topox_core.training.measurements import (
     Measured,
     calibration_rows,
     megatron_rows,
+    production_rows,
     uncalibrated_rows,
 )
 from topox_core.training.pieces import parts
-from topox_core.training.production import production_rows
 
 # Two rows that differ in their microbatches alone contradict each other where the one that is
 # predicted this much faster was measured this much slower.
@@ -189,13 +190,12 @@ def by_model(rows: Sequence[Compared]) -> dict[str, Agreement]:
 
 def rank_correlation(one: FloatArray, other: FloatArray) -> float | None:
     """Return Spearman's rank correlation, equal values sharing their mean rank."""
-    ranks = [_ranks(values) - (len(values) + 1) / 2 for values in (one, other)]
+    # From the mean of all ranks on: half of how many values are less, less half of how many are more.
+    ranks = [(_less(values) - _less(-values)) / 2 for values in (one, other)]
     spread = float(np.sqrt((ranks[0] ** 2).sum() * (ranks[1] ** 2).sum()))
     return float((ranks[0] * ranks[1]).sum() / spread) if spread > 0 else None
 
 
-def _ranks(values: FloatArray) -> FloatArray:
-    unique, number, count = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(count)
-    mean = (last - count + 1 + last) / 2
-    return np.asarray(mean[number.reshape(len(values))] if len(unique) else values)
+def _less(values: FloatArray) -> NDArray[np.intp]:
+    """Return of each value how many are less."""
+    return np.searchsorted(np.sort(values), values)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from topox_core.training.collectives import Call, Groups, all_reduce_ms, strided
+from topox_core.training.collectives import Call, Groups, strided
 from topox_core.training.job import Job
 from topox_core.training.layer import expert_share, layer_share, update_ms
 
@@ -72,7 +72,7 @@ def stage_update_ms(job: Job, stage: int) -> float:
     keys = 2 * shape.hidden * job.key_width * job.stage_layers(stage)
     keys /= job.plan.replicas if job.plan.zero else 1
     alike = strided(max(1, t // shape.key_heads), 1, job.machine.gpus_per_server)
-    sum_ms = all_reduce_ms(job.machine, alike, job.plan.gradient_bytes * keys)
+    sum_ms = Call("all_reduce", job.plan.gradient_bytes * keys, alike).ms(job)
     return sum_ms + update_ms(job, weights.split(job) if job.plan.zero else weights.held)
 
 

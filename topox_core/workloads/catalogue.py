@@ -13,14 +13,11 @@ from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.workloads.dlrm import DLRM
+from topox_core.workloads.drawn import RANDOM_LAYERED, SERVING_BURSTS
 from topox_core.workloads.parameter import Parameter, Workload
-from topox_core.workloads.random_layered import RANDOM_LAYERED
-from topox_core.workloads.serving import SERVING_BURSTS
 from topox_core.workloads.training_jobs import TRAINING_JOBS
 
 __all__ = ["WORKLOADS", "Parameter", "Workload", "count_tasks", "generate"]
-
-# Beyond this no engine is of use; generators are stopped here, before memory is spent.
 
 WORKLOADS: dict[str, Workload] = {
     w.name: w for w in (DLRM, *TRAINING_JOBS.values(), SERVING_BURSTS, RANDOM_LAYERED)

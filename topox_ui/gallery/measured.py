@@ -10,12 +10,14 @@ from topox_core.papers.rows import VERDICTS, judged
 from topox_core.text.numbers import NBSP
 from topox_core.training.machine import trust
 from topox_core.training.measurements import (
+    FITTED,
+    benchmark_rows,
     calibration_rows,
     megatron_rows,
+    production_rows,
     read_measured,
     uncalibrated_rows,
 )
-from topox_core.training.production import FITTED, benchmark_rows, production_rows
 from topox_core.training.validation import Agreement, Compared, agreement, by_model, predicted
 from topox_ui.shell.charts import Content, chart, frame
 from topox_ui.shell.page import chart_title, escape, file_box, headline, quiet, write_html

@@ -10,7 +10,7 @@ from topox_core.model.execution import Layout
 from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.run import FunctionRun, RunProgress
 from topox_core.runs.stopping import Stop
-from topox_core.strategy.alternation import Alternated, Topologies, alternate
+from topox_core.strategy.alternation import Alternated, alternate
 from topox_core.strategy.evaluator import FastEvaluator
 from topox_core.strategy.moves import MoveProgress, SearchSettings
 from topox_core.strategy.network import laid_out, non_blocking
@@ -24,7 +24,7 @@ from topox_ui.runs.owner import RunKind, run_owner
 SEARCH = RunKind(
     "search", 12, cancel_help="Stops at the next proposal; the best strategy so far is kept."
 )
-Answer = SearchResult | Alternated[Layout]
+Answer = SearchResult | Alternated
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,8 @@ def run(request: Request, stop: Stop, on_step: Callable[[MoveProgress], None]) -
     return alternate(
         graph,
         servers,
-        Topologies(find, lambda layout: FastEvaluator(graph, laid_out(layout, request.port_gbps))),
+        find,
+        lambda layout: FastEvaluator(graph, laid_out(layout, request.port_gbps)),
         request.settings,
         fixed=request.fixed,
         stop=stop,

@@ -36,7 +36,6 @@ def hand_run() -> RailRun:
         ranks=2,
         stands_for=np.ones(2, np.int32),
         stage=np.array([0, 1], np.int32),
-        replica=np.zeros(2, np.int32),
         kind=kind,
         rank=np.array([-1, 0, -1, 0, -1, -1], np.int32),
         duration_ms=np.array([0, 6.0, 0, 3, 0, 0]),

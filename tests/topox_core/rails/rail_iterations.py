@@ -59,7 +59,6 @@ class Maker:
             ranks=self.ranks,
             stands_for=np.ones(self.ranks, np.int32),
             stage=np.zeros(self.ranks, np.int32),
-            replica=np.arange(self.ranks, dtype=np.int32),
             kind=np.array(kinds, np.int32),
             rank=np.array(rank, np.int32),
             duration_ms=np.array(ms),

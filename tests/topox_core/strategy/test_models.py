@@ -9,7 +9,7 @@ import pytest
 
 from topox_core.errors import InputError
 from topox_core.io.task_graph_file import load_graph
-from topox_core.strategy.blueprint import A100, Blueprint, Work, roofline, table
+from topox_core.strategy.blueprint import Blueprint, Work, roofline, table
 from topox_core.strategy.models import ALIASES, MODELS, named, vgg16_measured
 from topox_core.strategy.operators import Cost, Edge, Operator, OperatorGraph, Weight
 from topox_core.strategy.recommenders import candle
@@ -109,7 +109,7 @@ def test_vgg16_as_measured_computes_for_the_published_hundred_milliseconds() -> 
 def test_the_memory_formula_is_the_measured_one_for_dense_layers_and_lookups_to_the_byte(
     name: str, servers: int, share: int, width: int, keys: list[tuple[int, int]]
 ) -> None:
-    plan, known = Blueprint("test", "", "", servers, share, A100), table(name)
+    plan, known = Blueprint("test", "", "", servers, share), table(name)
     for inputs, outputs in keys:
         plan.dense(f"Dense_{inputs}_{outputs}", inputs, outputs)
     plan.embedding("table", 10_000_000, width, 100, 8)
@@ -131,7 +131,7 @@ def test_the_roofline_lies_near_the_measured_dense_layers() -> None:
             inputs, outputs = map(int, sizes[:2])
             work = Work(2.0 * inputs * outputs, 4.0 * (inputs + outputs), 4.0 * inputs * outputs)
             for samples, cost in rows.items():
-                ratios.append(roofline(work, samples, A100, 4).forward_ms / cost.forward_ms)
+                ratios.append(roofline(work, samples, 4).forward_ms / cost.forward_ms)
                 assert (0.8 if cost.forward_ms > 5 else 0.25) < ratios[-1] < 1.2
     assert len(ratios) == 64
     assert geometric_mean(ratios) == pytest.approx(1.0, abs=0.15)

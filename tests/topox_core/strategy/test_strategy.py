@@ -22,7 +22,7 @@ from topox_core.errors import InputError
 from topox_core.io.task_graph_file import load_graph
 from topox_core.model.execution import Layout
 from topox_core.model.task_graph import TaskGraph
-from topox_core.strategy.alternation import Topologies, alternate
+from topox_core.strategy.alternation import alternate
 from topox_core.strategy.evaluator import FastEvaluator, computing_ms
 from topox_core.strategy.models import named
 from topox_core.strategy.moves import SearchSettings
@@ -324,7 +324,7 @@ def test_alternating_keeps_topologies_that_help_and_never_ends_worse_than_it_beg
         return FastEvaluator(graph, laid_out(layout, 100.0))
 
     settings = SearchSettings(300, alpha=0.1, seed=1)
-    found = alternate(graph, 4, Topologies(find, evaluator), settings)
+    found = alternate(graph, 4, find, evaluator, settings)
     assert found.iteration_ms < found.start_ms
     assert evaluator(found.topology)(found.strategy) == pytest.approx(found.iteration_ms)
     kept = [move for move in found.moves if move.reason == "topology"]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from graphlib import TopologicalSorter
 
-from topox_core.training.collectives import TIME_OF
+from topox_core.training.collectives import Call
 from topox_core.training.job import Job
 from topox_core.training.order import pass_order
 from topox_core.training.program import Program, Step, instances
@@ -56,7 +56,7 @@ def own_ms(step: Step, job: Job) -> float:
     if step.group is None:
         return step.ms
     each_bytes = step.size_bytes / step.calls
-    return step.calls * TIME_OF[step.kind](job.machine, step.group, each_bytes)
+    return step.calls * Call(step.kind, each_bytes, step.group).ms(job)
 
 
 def length_ms(built: Program) -> float:

@@ -14,11 +14,11 @@ from topox_core.training.measurements import (
     Measured,
     calibration_rows,
     megatron_rows,
+    production_rows,
     uncalibrated_rows,
 )
 from topox_core.training.memory import fits, layer_activation_bytes, memory, stage_memory
 from topox_core.training.plan import Plan
-from topox_core.training.production import production_rows
 from topox_core.training.shape import Shape
 from topox_core.training.weights import stage_weights
 

@@ -19,13 +19,15 @@ from topox_core.training.jobs import JOBS
 from topox_core.training.machine import MACHINES, figures, trust
 from topox_core.training.measurements import (
     CALIBRATION_FILE,
+    FITTED,
+    benchmark_rows,
     calibration_rows,
     megatron_rows,
+    production_rows,
     read_measured,
     uncalibrated_rows,
 )
 from topox_core.training.pieces import pieces
-from topox_core.training.production import FITTED, benchmark_rows, production_rows
 from topox_core.training.validation import agreement, by_model, predicted, rank_correlation
 
 LINES = CALIBRATION_FILE.read_text(encoding="utf-8").splitlines()

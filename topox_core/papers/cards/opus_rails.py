@@ -57,7 +57,6 @@ def together(jobs: Sequence[RailIteration]) -> RailIteration:
         ranks=int(ranks[-1]),
         stands_for=joined("stands_for"),
         stage=joined("stage"),
-        replica=joined("replica"),
         kind=joined("kind"),
         rank=shifted("rank", ranks),
         duration_ms=joined("duration_ms"),

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 
 from topox_core.rails.control.program import Program
 from topox_core.rails.iteration import Message, Rail, RailCircuit
@@ -22,73 +20,52 @@ _ANSWERS = "CONFIG_ACK or NACK"
 _ASKED = (COMM, CONFIG_REQ)  # of the controller; every other word is its answer
 
 
-class Log:
-    """Counts every message and keeps the first ones, so that the log's size is bounded.
+class Shims:
+    """Speak for the ranks of a rail with its controller.
 
-    Of announcements as many are kept as of requests, so that the many of the former do not push out
-    the latter.
+    Without a profile a call whose group differs from the traffic before it asks for circuits
+    (``CONFIG_REQ``) and any other is announced (``COMM``). With one requests go ahead of the calls.
+
+    Every message is counted and the first ones are kept: of announcements as many as of requests, so
+    that the many of the former do not push out the latter.
     """
 
-    def __init__(self, keep: int) -> None:
+    def __init__(self, names: list[str], keep: int, profiled: bool) -> None:
+        self._names, self._profiled = names, profiled
         self._room = dict.fromkeys((COMM, CHECKIN_ACK, CONFIG_REQ, _ANSWERS), keep)
         self._kept: list[Message] = []
-        self.counts: Counter[str] = Counter()
-
-    def note(self, at_ms: float, rank: int, word: str, group: str, note: str = "") -> None:
-        """Note what a rank's shim says to the controller, or the controller to it."""
-        self.counts[word] += 1
-        kind = word if word in self._room else _ANSWERS
-        if self._room[kind] > 0:
-            self._room[kind] -= 1
-            ends = f"server {rank}", "controller"
-            sender, receiver = ends if word in _ASKED else ends[::-1]
-            self._kept.append(Message(at_ms, sender, receiver, word, group, note))
-
-    @property
-    def sent(self) -> int:
-        """Messages sent, kept or not."""
-        return sum(self.counts.values())
+        self.sent = 0
+        # The group that each side of a server's NIC was last asked for.
+        self._group: dict[int, int] = {}
 
     def messages(self) -> tuple[Message, ...]:
         """Return the messages kept, by time; at one time in the order in which they were sent."""
         return tuple(sorted(self._kept, key=lambda one: one.at_ms))
 
-
-class Shim:
-    """Speaks for one rank of the rail.
-
-    While it has no profile, a call whose group differs from the traffic before it asks for circuits
-    (``CONFIG_REQ``) and any other is announced (``COMM``). With a profile requests go ahead of the
-    calls.
-    """
-
-    def __init__(self, rank: int, log: Log, profiled: bool) -> None:
-        self.rank = rank
-        self.profiled = profiled
-        self._log = log
-        # The group that each side of the server's NIC was last asked for.
-        self._group: dict[int, int] = {}
-
-    def call(self, at_ms: float, group: int, name: str, sides: tuple[int, ...], label: str) -> bool:
+    def call(self, at_ms: float, rank: int, group: int, sides: tuple[int, ...], label: str) -> bool:
         """Announce a call to the controller; return whether circuits were asked for with it."""
-        if sides and not self.profiled and self._changes(group, sides):
-            self._log.note(at_ms, self.rank, CONFIG_REQ, name, label)
+        if sides and not self._profiled and self._changes(group, sides):
+            self._note(at_ms, rank, CONFIG_REQ, group, label)
             return True
-        self._log.note(at_ms, self.rank, COMM, name, label)
-        network = "rail" if sides else "scale-up domain"
-        self._log.note(at_ms, self.rank, CHECKIN_ACK, name, network)
+        self._note(at_ms, rank, COMM, group, label)
+        self._note(at_ms, rank, CHECKIN_ACK, group, "rail" if sides else "scale-up domain")
         return False
 
     def holds(self, group: int, sides: tuple[int, ...]) -> None:
         """Learn that a group's circuits stand from the iteration before."""
         self._group.update(dict.fromkeys(sides, group))
 
-    def foresee(self, at_ms: float, group: int, name: str, sides: tuple[int, ...]) -> bool:
+    def foresee(self, at_ms: float, rank: int, group: int, sides: tuple[int, ...]) -> bool:
         """Ask for the next group's circuits, right after the traffic before it."""
         if not self._changes(group, sides):
             return False
-        self._log.note(at_ms, self.rank, CONFIG_REQ, name, "ahead of the call")
+        self._note(at_ms, rank, CONFIG_REQ, group, "ahead of the call")
         return True
+
+    def configured(self, at_ms: float, rank: int, group: int, changed: bool) -> None:
+        """Take the controller's answer to a request: its circuits are switched, or nothing had to change."""
+        word, words = (CONFIG_ACK, "") if changed else (NACK, "nothing to change")
+        self._note(at_ms, rank, word, group, words)
 
     def _changes(self, group: int, sides: tuple[int, ...]) -> bool:
         """Note a call; return whether circuits must be asked for (another group had a side)."""
@@ -96,24 +73,18 @@ class Shim:
         self.holds(group, sides)
         return changed
 
-    def configured(self, at_ms: float, name: str, changed: bool) -> None:
-        """Take the controller's answer to a request: its circuits are switched, or nothing had to change."""
-        word, words = (CONFIG_ACK, "") if changed else (NACK, "nothing to change")
-        self._log.note(at_ms, self.rank, word, name, words)
+    def _note(self, at_ms: float, rank: int, word: str, group: int, note: str) -> None:
+        """Note what a rank says to the controller, or the controller to it."""
+        self.sent += 1
+        kind = word if word in self._room else _ANSWERS
+        if self._room[kind] > 0:
+            self._room[kind] -= 1
+            ends = f"server {rank}", "controller"
+            sender, receiver = ends if word in _ASKED else ends[::-1]
+            self._kept.append(Message(at_ms, sender, receiver, word, self._names[group], note))
 
 
 NEVER = float("inf")
-
-
-@dataclass
-class Session:
-    """A group's circuits: dark from ``setup_ms``, carrying from ``start_ms`` to ``end_ms``."""
-
-    group: int
-    setup_ms: float
-    start_ms: float
-    changed: bool
-    end_ms: float = NEVER
 
 
 @dataclass
@@ -132,43 +103,30 @@ class Standing:
     left_ms: dict[int, float] = field(default_factory=dict)
 
 
-class Setup(NamedTuple):
-    """What a controller runs: a program on a rail's ports, and what stands when it begins.
-
-    ``start(node, at_ms)`` is called for each communication; without a log nothing is written down.
-    """
-
-    program: Program
-    use: PortUse
-    rail: Rail
-    log: Log | None
-    start: Callable[[int, float], None]
-    standing: Standing
+# What a controller runs: a program on a rail's ports; what is told each communication and when it starts; what
+# stands when it begins. Without shims nothing is written down.
+Setup = tuple[Program, PortUse, Rail, Shims | None, Callable[[int, float], None], Standing]
 
 
 class Jobs(ABC):
     """The job table of one rail and the calls of its shims.
 
     A communication is *complete* when all its ranks have called it; then :meth:`complete` decides
-    when it starts. Without a log the shims keep silent: what they would say changes no decision of
-    this rail's controller.
+    when it starts. What shims say changes no decision of this rail's controller.
     """
 
-    def __init__(self, setup: Setup, *, profiled: bool) -> None:
-        program, use, rail, log, start, standing = setup
+    def __init__(self, setup: Setup) -> None:
+        program, use, rail, self.shims, start, standing = setup
         iteration = program.iteration
         self.program, self.use, self.rail, self.start = program, use, rail, start
         self.group: list[int] = iteration.group.tolist()
-        self.shims = (
-            [] if log is None else [Shim(rank, log, profiled) for rank in range(iteration.ranks)]
-        )
-        self.name = [group.name for group in iteration.groups]
+        self.standing = standing
         # Of each group the sides that each of its ranks gives it.
         self.sides = [
             {rank: tuple(side for side in taken if side // SIDES == rank) for rank in group.ranks}
             for group, taken in zip(iteration.groups, use.sides, strict=True)
         ]
-        self.sessions: list[Session] = []
+        self.sessions: list[RailCircuit] = []
         self.current = [-1] * (
             max(use.wiring, default=-1) + 1
         )  # session of each wiring while it is in place
@@ -179,28 +137,24 @@ class Jobs(ABC):
         self.asking: dict[int, list[int]] = {}
         for group in standing.groups:
             self.open(group, 0.0, 0.0, changed=False)
-            for shim in self.shims:
-                shim.holds(group, self.sides[group].get(shim.rank, ()))
+            if self.shims is not None:
+                self.shims.holds(group, use.sides[group])
 
     def called(self, at_ms: float, node: int, slot: int) -> None:
         """Take the call of a slot's rank; ranks that compute nothing for it call with the last."""
-        program = self.program
+        program, ranks, last = self.program, list[int](), True
         if slot >= 0:
-            if self.shims:
-                self._call(at_ms, node, program.slot_rank[slot])
+            ranks.append(program.slot_rank[slot])
             count = self._called[node] = self._called.get(node, 0) + 1
-            if count < len(program.slots_of[node]):
-                return
-        if self.shims:
-            for rank in program.others[node]:
-                self._call(at_ms, node, rank)
-        self.complete(at_ms, node)
-
-    def _call(self, at_ms: float, node: int, rank: int) -> None:
-        group = self.group[node]
-        sides, label = self.sides[group].get(rank, ()), self.program.iteration.label[node]
-        if self.shims[rank].call(at_ms, group, self.name[group], sides, label):
-            self.asking.setdefault(node, []).append(rank)
+            last = count >= len(program.slots_of[node])
+        if self.shims is not None:
+            group, label = self.group[node], program.iteration.label[node]
+            for rank in (*ranks, *(program.others[node] if last else ())):
+                sides = self.sides[group].get(rank, ())
+                if self.shims.call(at_ms, rank, group, sides, label):
+                    self.asking.setdefault(node, []).append(rank)
+        if last:
+            self.complete(at_ms, node)
 
     def open(self, group: int, setup_ms: float, start_ms: float, changed: bool) -> int:
         """Set up a group's circuits, cutting what holds their ports; return the session."""
@@ -208,20 +162,21 @@ class Jobs(ABC):
         for side in self.use.sides[group]:
             held = self._holder.get(side, -1)
             if held >= 0 and self.sessions[held].end_ms == NEVER:
-                self.sessions[held].end_ms = setup_ms
+                self.sessions[held] = replace(self.sessions[held], end_ms=setup_ms)
                 self.current[self.use.wiring[self.sessions[held].group]] = -1
             self._holder[side] = number
         self.current[self.use.wiring[group]] = number
-        self.sessions.append(Session(group, setup_ms, start_ms, changed))
+        self.sessions.append(RailCircuit(group, setup_ms, start_ms, NEVER, changed))
         if changed:
             self.reconfigurations += self.use.weight[group]
         return number
 
-    def answer(self, rank: int, group: int, at_ms: float, changed: bool) -> None:
-        """Answer a rank's shim: its circuits are switched, or nothing had to change."""
-        self.shims[rank].configured(
-            at_ms + (self.rail.reconfiguration_ms if changed else 0.0), self.name[group], changed
-        )
+    def answer(self, ranks: Iterable[int], group: int, at_ms: float, changed: bool) -> None:
+        """Answer the ranks that asked: their circuits are switched, or nothing had to change."""
+        switched_ms = at_ms + (self.rail.reconfiguration_ms if changed else 0.0)
+        if self.shims is not None:
+            for rank in ranks:
+                self.shims.configured(switched_ms, rank, group, changed)
 
     def circuits(self, end_ms: float) -> tuple[RailCircuit, ...]:
         """Return all circuits until the end of the iteration, by set-up, but those gone before it."""
@@ -230,14 +185,7 @@ class Jobs(ABC):
             key=lambda one: (one.setup_ms, one.group),
         )
         return tuple(
-            RailCircuit(
-                one.group,
-                one.setup_ms,
-                one.start_ms,
-                min(one.end_ms, max(end_ms, one.start_ms)),
-                one.changed,
-            )
-            for one in ordered
+            replace(one, end_ms=min(one.end_ms, max(end_ms, one.start_ms))) for one in ordered
         )
 
     @abstractmethod

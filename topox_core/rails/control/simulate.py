@@ -10,7 +10,7 @@ import numpy as np
 
 from topox_core.errors import InputError
 from topox_core.model.transfer_graph import FloatArray
-from topox_core.rails.control.jobs import NEVER, Jobs, Log, Setup, Standing
+from topox_core.rails.control.jobs import NEVER, Jobs, Setup, Shims, Standing
 from topox_core.rails.control.program import Program, ProgramProgress
 from topox_core.rails.iteration import Rail, RailCircuit, RailIteration, RailRun
 from topox_core.rails.ports import SIDES, PortUse, port_use
@@ -45,12 +45,11 @@ class ProvisioningController(Jobs):
     """Replays the order of a profile, asking for circuits ahead of the calls."""
 
     def __init__(self, setup: Setup, served: list[tuple[int, int]]) -> None:
-        super().__init__(setup, profiled=True)
-        standing = setup.standing
+        super().__init__(setup)
         self._turn: dict[int, Turn] = {}
         self._stays: dict[int, list[Stay]] = {}
-        first = self._profile(served, len(standing.groups))
-        for left_ms, side in sorted((standing.left_ms[side], side) for side in first):
+        first = self._profile(served, len(self.standing.groups))
+        for left_ms, side in sorted((self.standing.left_ms[side], side) for side in first):
             self._left(left_ms, side, first[side])
 
     def _profile(self, served: list[tuple[int, int]], standing: int) -> dict[int, Turn]:
@@ -108,9 +107,9 @@ class ProvisioningController(Jobs):
         turn.ready_ms = max(turn.ready_ms, at_ms)
         released = not turn.left_of_rank[rank]
         if (
-            self.shims
+            self.shims is not None
             and released
-            and self.shims[rank].foresee(at_ms, group, self.name[group], self.sides[group][rank])
+            and self.shims.foresee(at_ms, rank, group, self.sides[group][rank])
         ):
             turn.asking.append(rank)
         if turn.sides_left:
@@ -119,8 +118,7 @@ class ProvisioningController(Jobs):
         turn.start_ms = setup_ms + (self.rail.dark_ms if turn.changed else 0.0)
         if turn.changed:
             self.open(turn.group, setup_ms, turn.start_ms, changed=True)
-        for rank in turn.asking:
-            self.answer(rank, turn.group, setup_ms, turn.changed)
+        self.answer(turn.asking, group, setup_ms, turn.changed)
         for node, called_ms in turn.waiting:
             self.start(node, max(called_ms, turn.start_ms))
         turn.waiting.clear()
@@ -134,7 +132,7 @@ class Controller(Jobs):
     """
 
     def __init__(self, setup: Setup) -> None:
-        super().__init__(setup, profiled=False)
+        super().__init__(setup)
         # (communication, its session), in the order of service
         self.served: list[tuple[int, int]] = []
         self._mask = _masks(self.program, self.use)
@@ -187,8 +185,7 @@ class Controller(Jobs):
             session = self.open(group, at_ms, at_ms + self.rail.dark_ms, changed=True)
         self._in_flight[group] += 1
         self._busy |= self._mask[group]
-        for rank in self.asking.pop(node, ()):
-            self.answer(rank, group, at_ms, changed)
+        self.answer(self.asking.pop(node, ()), group, at_ms, changed)
         self.served.append((node, session))
         # Light may still be coming up for a communication granted before.
         self.start(node, max(at_ms, self.sessions[session].start_ms) if session >= 0 else at_ms)
@@ -273,12 +270,14 @@ class Simulation:
 
     def run(self, profile: bool = True, messages: int = MESSAGES) -> RailRun:
         """Run on the rail as it is; see :func:`simulate`."""
-        log, profiled = Log(messages), None
+        profiled = None
         if profile and self.switches and self.rail.provisioned:
             profiled = self._walk(self.rail, self._standing, None)
+        names = [group.name for group in self.iteration.groups]
+        shims = Shims(names, messages, profiled is not None)
         if self.switches:
             standing = self._standing if profile else Standing()
-            progress, jobs = self._walk(self.rail, standing, log, profiled)
+            progress, jobs = self._walk(self.rail, standing, shims, profiled)
         else:
             progress, jobs = self._base
         start, end = np.array(progress.start_ms), np.array(progress.end_ms)
@@ -291,9 +290,9 @@ class Simulation:
             undisturbed_ms=self.undisturbed_ms,
             reconfigurations=jobs.reconfigurations,
             circuits=self._circuits(jobs, progress.iteration_ms),
-            messages=log.messages(),
+            messages=shims.messages(),
             windows=windows_between(strip(self.iteration, start, end)),
-            messages_sent=log.sent,
+            messages_sent=shims.sent,
         )
 
     def at(self, dark_ms: float, provisioned: bool) -> RailRun:
@@ -327,7 +326,7 @@ class Simulation:
         return jobs.circuits(iteration_ms) if self.switches else ()
 
     def _walk(
-        self, rail: Rail, standing: Standing, log: Log | None, profiled: _Pass | None = None
+        self, rail: Rail, standing: Standing, shims: Shims | None, profiled: _Pass | None = None
     ) -> _Pass:
         """Go through the iteration event by event."""
         events: list[tuple[float, int, int, int]] = []
@@ -339,7 +338,7 @@ class Simulation:
             heapq.heappush(events, (progress.run(node, at_ms), _END, node, -1))
 
         progress = ProgramProgress(self._program, self._duration_ms, call)
-        setup = Setup(self._program, self._use, rail, log, start, standing)
+        setup = (self._program, self._use, rail, shims, start, standing)
         jobs: Jobs = Controller(setup)
         if profiled is not None:
             assert isinstance(profiled[1], Controller)
