@@ -11,7 +11,7 @@ import sqlite3
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,20 +23,12 @@ from topox_core.library.location import default_path, on_network
 # "TOPX": a file says by it that it is a library of ours.
 APPLICATION_ID = 0x544F5058
 
-
-Migration = Callable[[sqlite3.Connection], None]
-
-
-def _first_tables(connection: sqlite3.Connection) -> None:
-    """Make the tables of version 1."""
-    for statement in _VERSION_1:
-        connection.execute(statement)
-
-
+# Of the tables below; a file of another version is refused and stays as it is.
+VERSION = 1
 # ``measures`` holds every measure; the columns before it repeat those that runs are filtered by.
 # ``result_bytes`` is null where no result was kept: a result that is missing is known to be lost.
 # Ids are never used again, so that a link to a deleted run leads to no other run.
-_VERSION_1 = (
+_TABLES = (
     """CREATE TABLE studies (
         id INTEGER PRIMARY KEY AUTOINCREMENT, digest TEXT NOT NULL, name TEXT NOT NULL, record BLOB NOT NULL,
         points INTEGER NOT NULL, created REAL NOT NULL, version TEXT NOT NULL, state TEXT NOT NULL,
@@ -65,24 +57,20 @@ _VERSION_1 = (
 )
 
 
-# By the version they lead to, from 1. A new one goes to the end; none that was released changes.
-MIGRATIONS: tuple[Migration, ...] = (_first_tables,)
-
-
-def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration] = MIGRATIONS) -> None:
-    """Bring the tables of an open library up to today's, each step in one transaction with its version."""
-    while (version := user_version(connection)) < len(migrations):
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            # Another process may have done it while this one waited.
-            if user_version(connection) == version:
-                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                migrations[version](connection)
-                connection.execute(f"PRAGMA user_version = {version + 1}")
-            connection.execute("COMMIT")
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
+def make_tables(connection: sqlite3.Connection) -> None:
+    """Make the tables of an empty library, in one transaction with their version."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Another process may have done it while this one waited.
+        if user_version(connection) == 0:
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            for statement in _TABLES:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
 
 
 def user_version(connection: sqlite3.Connection) -> int:
@@ -90,47 +78,17 @@ def user_version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def has_the_tables(
-    connection: sqlite3.Connection, migrations: Sequence[Migration] = MIGRATIONS
-) -> bool:
+def has_the_tables(connection: sqlite3.Connection) -> bool:
     """Return whether a file holds exactly our tables: no view or trigger runs when it is read."""
-    expected = sqlite3.connect(":memory:", isolation_level=None)
-    try:
-        migrate(expected, migrations[: user_version(connection)])
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as expected:
+        make_tables(expected)
         return _objects(expected) == _objects(connection)
-    finally:
-        expected.close()
 
 
 def _objects(connection: sqlite3.Connection) -> set[tuple[str, str, str | None]]:
     found = connection.execute("SELECT type, name, sql FROM sqlite_master")
     # sqlite_stat tables are what ANALYZE leaves behind.
     return {row for row in found if not row[1].startswith("sqlite_stat")}
-
-
-def can_be_read(
-    connection: sqlite3.Connection, migrations: Sequence[Migration] = MIGRATIONS
-) -> bool:
-    """Return whether a file of a newer version still has, as tables, all the columns that this one reads."""
-    expected = sqlite3.connect(":memory:", isolation_level=None)
-    try:
-        migrate(expected, migrations)
-        return all(
-            columns <= _columns(connection).get(name, set())
-            for name, columns in _columns(expected).items()
-        )
-    finally:
-        expected.close()
-
-
-def _columns(connection: sqlite3.Connection) -> dict[str, set[str]]:
-    return {
-        name: {row[1] for row in connection.execute(f"PRAGMA table_info({name})")}
-        for name in ("studies", "inputs", "runs", "results", "study_points")
-        if connection.execute(
-            "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (name,)
-        ).fetchone()
-    }
 
 
 BUSY_S = 10.0
@@ -190,7 +148,6 @@ def open_file(
     path: Path | None = None,
     create: bool = True,
     read_only: bool = False,
-    migrations: Sequence[Migration] = MIGRATIONS,
 ) -> OpenedFile:
     """Make a library ready: begin it if there is none, check it, set it aside if it is damaged.
 
@@ -217,7 +174,7 @@ def open_file(
             _must_be_there(path, create=False)
             if damage := damage_of(path):
                 raise _damaged(path, damage)
-            return _ready(path, read_only, migrations)
+            return _ready(path, read_only)
         with _CHECKING:
             notices: tuple[str, ...] = ()
             # What another program does meanwhile may look like damage: twice it does not.
@@ -225,8 +182,8 @@ def open_file(
                 notices = (_set_aside(path, damage),)
             if not _must_be_there(path, create=True):
                 with closing(_connect(path, "rwc")) as connection:
-                    migrate(connection, migrations)
-            return _ready(path, read_only, migrations, notices)
+                    make_tables(connection)
+            return _ready(path, read_only, notices)
 
 
 def _must_be_there(path: Path, create: bool) -> bool:
@@ -244,42 +201,20 @@ def _must_be_there(path: Path, create: bool) -> bool:
     return status.st_size > 0
 
 
-def _ready(
-    path: Path,
-    read_only: bool,
-    migrations: Sequence[Migration],
-    notices: tuple[str, ...] = (),
-) -> OpenedFile:
-    """Bring the tables of a whole library up to today's and choose how its changes are written."""
+def _ready(path: Path, read_only: bool, notices: tuple[str, ...] = ()) -> OpenedFile:
+    """Refuse a whole file that has other tables than ours, and choose how its changes are written."""
     reason = "" if _may_write(path) else "its file or folder cannot be written to"
     reason = "opened for reading" if read_only else reason
     connection, immutable = _for_reading(path) if reason else (_connect(path, "rw"), False)
     with closing(connection):
-        version, known = user_version(connection), len(migrations)
-        if version > known:
-            newer = f"made by a newer version ({version}, this one knows {known})"
-            if not can_be_read(connection, migrations):
-                raise InputError(f"was {newer} and cannot be read", file=str(path))
-            reason, notices = newer, (*notices, f"{path} can only be read: {newer}")
-        elif not has_the_tables(connection, migrations):
+        version = user_version(connection)
+        if version > VERSION:
+            newer = f"was made by a newer version ({version}, this one knows {VERSION})"
+            raise InputError(f"{newer} and cannot be read", file=str(path))
+        if version != VERSION or not has_the_tables(connection):
             raise InputError(
-                f"is no run library: its tables are not those of version {version}", file=str(path)
+                f"is no run library: its tables are not those of version {VERSION}", file=str(path)
             )
-        elif version < known:
-            if reason:
-                raise InputError(
-                    f"is of version {version} and cannot be brought to {known}: {reason}",
-                    file=str(path),
-                )
-            copy = _free(path, f"version-{version}")
-            try:
-                if version:
-                    connection.execute("VACUUM INTO ?", (str(copy),))
-                migrate(connection, migrations)
-            except BaseException:
-                if user_version(connection) == version:  # as the copy, which is of no use then
-                    copy.unlink(missing_ok=True)
-                raise
         wal = True if reason else _choose_log(connection, path)
     return OpenedFile(path, reason, immutable, wal, notices)
 
