@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from tests.patience import PATIENCE_S
 from tests.real_inputs import ROOT
 from tests.topox_core.library.records import filled, key, record
 from topox_core.errors import InputError
-from topox_core.library import location, opening
+from topox_core.library import opening
 from topox_core.library.exports import runs_csv
 from topox_core.library.rows import RunFilter
 from topox_core.library.run_library import RunLibrary
@@ -230,8 +231,8 @@ def test_on_a_network_folder_no_log_is_kept_beside_the_file(
     folder, mounts = (tmp_path / "home").resolve(), tmp_path / "mounts"
     folder.mkdir()
     mounts.write_text(f"disk / ext4 rw 0 0\nserver:/x {folder} nfs4 rw 0 0\n")
-    assert not location.on_network(tmp_path / "runs.sqlite", mounts)
-    monkeypatch.setattr(opening, "on_network", lambda path: location.on_network(path, mounts))
+    assert not opening.on_network(tmp_path / "runs.sqlite", mounts)
+    monkeypatch.setattr(opening, "on_network", partial(opening.on_network, mounts=mounts))
     with RunLibrary.open(filled(folder / "runs.sqlite", 3)) as library:
         library.add([record("more")])
         assert [one.name for one in folder.iterdir()] == ["runs.sqlite"]
