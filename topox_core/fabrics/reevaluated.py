@@ -23,8 +23,7 @@ from topox_core.model.execution import Circuits, Execution
 from topox_core.model.layout import Layout
 from topox_core.model.transfer_graph import FloatArray, IntArray, TransferGraph
 from topox_core.runs.stopping import Stop
-from topox_core.topology.greedy import Circuits as Matrix
-from topox_core.topology.greedy import greedy_circuits, repaired, with_kept
+from topox_core.topology.greedy import Circuits as Matrix, greedy_circuits, repaired, with_kept
 from topox_core.topology.routing import RoutedNetwork
 
 # Iterations are repeated until so many intervals are covered.
