@@ -19,8 +19,7 @@ from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
-from topox_core.library.record import RunRecord
-from topox_core.library.rows import RunFilter
+from topox_core.library.rows import RunFilter, RunRecord
 from topox_core.library.run_library import RunLibrary
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from topox_core.errors import InputError
-from topox_core.library.record import RunRecord
+from topox_core.library.rows import RunRecord
 from topox_core.runs.batch import Shared
 from topox_core.runs.cells import MAX_CELLS, WINDOW, CellsRun
 from topox_core.runs.dask_executor import LONG_TASK_S, DaskExecutor

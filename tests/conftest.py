@@ -10,7 +10,7 @@ import pytest
 from hypothesis import settings
 
 from tests.real_inputs import REAL_INPUTS, SUITE
-from topox_core.library.location import VARIABLE as LIBRARY_VARIABLE
+from topox_core.library.opening import VARIABLE as LIBRARY_VARIABLE
 
 T = TypeVar("T")
 

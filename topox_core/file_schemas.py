@@ -17,8 +17,7 @@ from topox_core.schema.fields import Field, fields_of, plain
 from topox_core.strategy import strategy
 from topox_core.strategy.strategy import Placement, Strategy
 from topox_core.tdm.model import jobs_file
-from topox_core.tdm.model.jobs import Job as SharedJob
-from topox_core.tdm.model.jobs import PodNetwork
+from topox_core.tdm.model.jobs import Job as SharedJob, PodNetwork
 from topox_core.training import job_file
 from topox_core.training.job import Job
 from topox_core.training.machine import MACHINES

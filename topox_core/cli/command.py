@@ -232,7 +232,7 @@ def _write(path: str, content: bytes) -> None:
 
 def _kept_elsewhere(path: str, content: bytes) -> str:
     """Write what could not be written beside its place, or into the user's data folder, and say where."""
-    from topox_core.library.location import own_folder
+    from topox_core.library.opening import own_folder
 
     name = Path(path).name
     folders = [Path(path).absolute().parent, Path(tempfile.gettempdir())]

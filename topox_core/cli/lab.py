@@ -26,7 +26,7 @@ from topox_core.errors import InputError
 
 if TYPE_CHECKING:
     from topox_core.labs.folder import GradedFolder, GradeTable, Roster
-    from topox_core.labs.lab import Lab
+    from topox_core.labs.lab import Lab, Texts
 
 LAB = Option("lab LAB", str, "a lab's id, or its file (.lab.json)")
 SEED = Option("--seed N", whole, "seed of the instance (default 0, the class's)", 0)
@@ -34,6 +34,15 @@ COURSE = Option("--course NAME", str, "course, as students type it")
 STUDENTS = Option("--students FILE", str, "table whose first column names the students")
 FOLDER = Option("folder FOLDER", str, "folder with answers")
 CSV = Option("--csv FILE", str, "write the table", over=())
+
+
+def _lab(options: Arguments) -> tuple[Lab, Texts]:
+    """Return the lab that the options name, and the texts of its language."""
+    from topox_core.labs.lab import texts_in
+    from topox_core.labs.lab_file import lab_of
+
+    lab = lab_of(options.lab)
+    return lab, texts_in(lab.language)
 
 
 @command("list", "all labs", "List the labs that ship.", JSON)
@@ -62,12 +71,9 @@ def run_list(_: Arguments) -> Answer:
 def run_show(options: Arguments) -> Answer:
     """Return the questions of a lab for a seed."""
     from topox_core.labs.keys import check_seed, filled, given_table, names_a_value, options_of
-    from topox_core.labs.lab import texts_in
-    from topox_core.labs.lab_file import lab_of
 
-    lab, seed = lab_of(options.lab), options.seed
+    (lab, words), seed = _lab(options), options.seed
     check_seed(seed)
-    words = texts_in(lab.language)
     screens: list[dict[str, Any]] = []
     for screen in lab.screens:
         # What a reveal says is computed, and so may be what a later screen says.
@@ -145,11 +151,8 @@ def run_seed(options: Arguments) -> Answer:
 def run_key(options: Arguments) -> Answer:
     """Return the keys and the values of misconceptions."""
     from topox_core.labs.keys import key_of, mistakes_of
-    from topox_core.labs.lab import texts_in
-    from topox_core.labs.lab_file import lab_of
 
-    lab = lab_of(options.lab)
-    words = texts_in(lab.language)
+    lab, words = _lab(options)
     asked = [question for question in lab.questions if question.key is not None]
     keyed = [
         {
@@ -196,10 +199,9 @@ def _key_lines(lab: Lab, keyed: list[dict[str, Any]]) -> Iterator[str]:
 )
 def run_validate(options: Arguments) -> Answer:
     """Return what is wrong with a lab; 1 if a class would notice."""
-    from topox_core.labs.lab_file import lab_of
     from topox_core.labs.validation import SEEDS_TRIED, validate
 
-    lab = lab_of(options.lab)
+    lab, _ = _lab(options)
     report = validate(lab)
     record = {
         "lab": lab.id,
@@ -307,12 +309,9 @@ def _grade_table(
 def run_stats(options: Arguments) -> Answer:
     """Return the statistics of a lab."""
     from topox_core.labs.folder import answers_in, latest_of_each
-    from topox_core.labs.lab import texts_in
-    from topox_core.labs.lab_file import lab_of
     from topox_core.labs.statistics import lab_statistics, statistics_csv, statistics_html
 
-    lab = lab_of(options.lab)
-    words = texts_in(lab.language)
+    lab, words = _lab(options)
     files, refused = answers_in(Path(options.folder))
     every = lab_statistics(lab, latest_of_each(file.answers for _, file in files))
     note(*(f"not counted: {bad.file}: {bad.problem}" for bad in refused))
@@ -373,10 +372,9 @@ def run_board(options: Arguments) -> Answer:
 )
 def run_worksheet(options: Arguments) -> Answer:
     """Write the worksheets."""
-    from topox_core.labs.lab_file import lab_of
     from topox_core.labs.worksheet import worksheets
 
-    html = worksheets(lab_of(options.lab), _seeds(options), options.with_key)
+    html = worksheets(_lab(options)[0], _seeds(options), options.with_key)
     write(options.output, html.encode())
     return Answer()
 

@@ -68,8 +68,7 @@ FILTER = Group(
 
 def filter_of(options: argparse.Namespace) -> RunFilter:
     """Return which runs the options mean."""
-    from topox_core.library.record import CARD
-    from topox_core.library.rows import RUNS_ONLY, RunFilter
+    from topox_core.library.rows import CARD, RUNS_ONLY, RunFilter
 
     return RunFilter(
         subject=options.subject or "",

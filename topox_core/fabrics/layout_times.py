@@ -24,8 +24,8 @@ from topox_core.runs.stopping import Stop
 from topox_core.schedule.settings import FREE
 from topox_core.text.choices import chosen_words
 from topox_core.topology.finder import VARIANTS
-from topox_core.topology.greedy import Circuits as Matrix
 from topox_core.topology.greedy import (
+    Circuits as Matrix,
     chordal_rings,
     greedy_circuits,
     minimax_circuits,

@@ -22,8 +22,7 @@ from topox_core.fabrics.static import laid_by
 from topox_core.model.execution import Circuits, Execution, Layout
 from topox_core.model.transfer_graph import FloatArray, IntArray, TransferGraph
 from topox_core.runs.stopping import Stop
-from topox_core.topology.greedy import Circuits as Matrix
-from topox_core.topology.greedy import greedy_circuits, repaired, with_kept
+from topox_core.topology.greedy import Circuits as Matrix, greedy_circuits, repaired, with_kept
 from topox_core.topology.routing import RoutedNetwork
 
 # Iterations are repeated until so many intervals are covered.

@@ -44,8 +44,7 @@ from topox_core.schedule.proof import Proof
 from topox_core.schedule.replay import Replay, first_ms, replay, starts_in_order
 from topox_core.schedule.result import Result
 from topox_core.schedule.settings import Settings
-from topox_core.schedule.solve import OnPoint, solve
-from topox_core.schedule.solve import prove as prove_with
+from topox_core.schedule.solve import OnPoint, prove as prove_with, solve
 from topox_core.schedule.source import TraceSource
 
 

@@ -14,9 +14,7 @@ from topox_core.figures.cost import stacked
 from topox_core.figures.palette import BACKWARD, CATEGORY_COLOURS, FORWARD, Theme
 from topox_core.figures.picture import Asking, Picture
 from topox_core.figures.rails_delay import Curve, overhead_curves
-from topox_core.figures.rails_windows import by_length
-from topox_core.figures.rails_windows import cdf as cdf_of
-from topox_core.figures.rails_windows import counts as counts_of
+from topox_core.figures.rails_windows import by_length, cdf as cdf_of, counts as counts_of
 from topox_core.figures.template import (
     DOTS,
     axis,

@@ -35,8 +35,13 @@ from topox_core.figures.template import (
 )
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.rails.iteration import Window
-from topox_core.rails.window_lengths import TrafficClass, hides, mib, share_hiding
-from topox_core.rails.window_lengths import cdf as distribution
+from topox_core.rails.window_lengths import (
+    TrafficClass,
+    cdf as distribution,
+    hides,
+    mib,
+    share_hiding,
+)
 from topox_core.rails.windows import Phase
 from topox_core.text.numbers import count, percent, plural, short, time
 

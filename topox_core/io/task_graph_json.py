@@ -6,8 +6,7 @@ import json
 from typing import Any, Literal
 
 from msgspec import UNSET, MsgspecError, Struct, UnsetType
-from msgspec.json import Decoder, encode
-from msgspec.json import format as on_one_line
+from msgspec.json import Decoder, encode, format as on_one_line
 
 from topox_core.errors import Mistakes, printable, shown, unknown
 from topox_core.io.content import whole

@@ -73,6 +73,22 @@ def check_by_hand(graph: TaskGraph, cluster: Cluster, starts_ms: Mapping[str, An
     Raises
     ------
     InputError
+        As :func:`check_starts`.
+    """
+    check_starts(graph, starts_ms)
+    record = _record(graph, cluster, starts_ms)
+    report = check(graph, cluster, record, file="schedule by hand")
+    if report.ok:
+        return HandVerdict(record["makespan_ms"])
+    return HandVerdict(record["makespan_ms"], _first(report.violations), report.violated - 1)
+
+
+def check_starts(graph: TaskGraph, starts_ms: Mapping[str, Any]) -> None:
+    """Refuse what are no start times, in ms, by task.
+
+    Raises
+    ------
+    InputError
         If a task is unknown, or a start is no number.
     """
     known = [task.id for task in graph.tasks]
@@ -82,11 +98,6 @@ def check_by_hand(graph: TaskGraph, cluster: Cluster, starts_ms: Mapping[str, An
         if not is_number(start, -LATEST_MS, LATEST_MS):
             problem = f"must be a number of ms up to {LATEST_MS:,.0f} (got {shown(start)})"
             raise InputError(problem, item=f"task {name}", field="start")
-    record = _record(graph, cluster, starts_ms)
-    report = check(graph, cluster, record, file="schedule by hand")
-    if report.ok:
-        return HandVerdict(record["makespan_ms"])
-    return HandVerdict(record["makespan_ms"], _first(report.violations), report.violated - 1)
 
 
 def length_ms(task: Task, cluster: Cluster) -> float:

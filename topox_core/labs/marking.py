@@ -11,7 +11,7 @@ from topox_core.errors import InputError, shown, unknown
 from topox_core.io.ranges import is_number, is_whole
 from topox_core.labs.generators.four_jobs import NAMES, FourJobs, grouping_of
 from topox_core.labs.generators.generator import Matrix, Value
-from topox_core.labs.hand_schedule import HandVerdict, check_by_hand
+from topox_core.labs.hand_schedule import HandVerdict, check_by_hand, check_starts
 from topox_core.labs.keys import (
     instance_of,
     key_of,
@@ -59,7 +59,7 @@ def read_answer(lab: Lab, question: Question, given: Any, seed: int) -> Any:
     InputError
         If it is none to such a question; this costs no attempt.
     """
-    return _READERS[question.type](_Asked(lab, question, seed), given)
+    return _READERS[question.type](lab, question, seed, given)
 
 
 def mark(lab: Lab, question: Question, given: Any, seed: int) -> Marked:
@@ -182,23 +182,14 @@ def _equals(question: Question, given: Any, value: Value, verdict: HandVerdict |
 # -- reading --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """What an answer is to: the options and rows of an instance may differ from seed to seed."""
-
-    lab: Lab
-    question: Question
-    seed: int
-
-
 def _instance(lab: Lab, question: Question, seed: int) -> Any:
     return instance_of(lab, lab.screens[lab.screen_of(question.id)], seed)
 
 
-def _number(asked: _Asked, given: Any) -> float:
+def _number(_lab: Lab, question: Question, _seed: int, given: Any) -> float:
     if isinstance(given, str):
         text = given.strip().replace("\u00a0", "")
-        if unit := asked.question.unit:  # the field names it, so people write it as well
+        if unit := question.unit:  # the field names it, so people write it as well
             text = text.casefold().removesuffix(unit.casefold()).rstrip()
         if text.count(",") == 1 and "." not in text:
             text = text.replace(",", ".")
@@ -208,32 +199,32 @@ def _number(asked: _Asked, given: Any) -> float:
             raise InputError(f"must be a number (got {shown(given)})", field="value") from None
     if not is_number(given, -LARGEST, LARGEST):
         raise InputError(f"must be a number (got {shown(given)})", field="value")
-    value = round(float(given), asked.question.digits)
+    value = round(float(given), question.digits)
     return int(value) if value.is_integer() else value
 
 
-def _one_option(asked: _Asked, given: Any) -> str:
-    options = options_of(asked.lab, asked.question, asked.seed)
+def _one_option(lab: Lab, question: Question, seed: int, given: Any) -> str:
+    options = options_of(lab, question, seed)
     if not isinstance(given, str) or given not in options:
         raise InputError(unknown(shown(given), options, "option"), field="value")
     return given
 
 
-def _several(asked: _Asked, given: Any) -> list[str]:
-    options = options_of(asked.lab, asked.question, asked.seed)
+def _several(lab: Lab, question: Question, seed: int, given: Any) -> list[str]:
+    options = options_of(lab, question, seed)
     if not isinstance(given, list | tuple) or len(given) > len(options):
         raise InputError(f"must be a list of options (got {shown(given)})", field="value")
-    chosen = [_one_option(asked, one) for one in given]
+    chosen = [_one_option(lab, question, seed, one) for one in given]
     if len(set(chosen)) < len(chosen):
         raise InputError("has an option twice", field="value")
-    if asked.question.type == "order" and len(chosen) < len(options):
+    if question.type == "order" and len(chosen) < len(options):
         raise InputError("must have every option", field="value")
     # A set has no order: two files of the same marks are the same.
-    return chosen if asked.question.type == "order" else [one for one in options if one in chosen]
+    return chosen if question.type == "order" else [one for one in options if one in chosen]
 
 
-def _matrix(asked: _Asked, given: Any) -> list[list[int]]:
-    matrix = matrix_of(asked.lab, asked.question, asked.seed)
+def _matrix(lab: Lab, question: Question, seed: int, given: Any) -> list[list[int]]:
+    matrix = matrix_of(lab, question, seed)
     size = f"{len(matrix.rows)} rows of {len(matrix.columns)} cells"
     rows = given if isinstance(given, list | tuple) else ()
     shaped = len(rows) == len(matrix.rows) and all(
@@ -256,21 +247,14 @@ def _matrix(asked: _Asked, given: Any) -> list[list[int]]:
     return [list(row) for row in rows]
 
 
-def _starts(asked: _Asked, given: Any) -> dict[str, Any]:
+def _starts(lab: Lab, question: Question, seed: int, given: Any) -> dict[str, Any]:
     if not isinstance(given, dict):
         raise InputError(f"must be an object: a start a task (got {shown(given)})", field="value")
-    instance = _instance(asked.lab, asked.question, asked.seed)
-    known = {task.id for task in instance.graph().tasks}
-    for name, start in given.items():
-        if name not in known:
-            raise InputError(unknown(name, sorted(known), "task"), field="value")
-        if not is_number(start, -LARGEST, LARGEST):
-            problem = f"must be a number of ms (got {shown(start)})"
-            raise InputError(problem, item=f"task {name}", field="value")
+    check_starts(_instance(lab, question, seed).graph(), given)
     return dict(given)
 
 
-def _groups(_: _Asked, given: Any) -> dict[str, str]:
+def _groups(_lab: Lab, _question: Question, _seed: int, given: Any) -> dict[str, str]:
     whole = isinstance(given, dict) and sorted(given) == sorted(NAMES)
     if not whole or any(group not in ("A", "B") for group in given.values()):
         problem = f"must say A or B for each of {', '.join(NAMES)} (got {shown(given)})"
@@ -278,12 +262,12 @@ def _groups(_: _Asked, given: Any) -> dict[str, str]:
     return dict(given)
 
 
-def _text(asked: _Asked, given: Any) -> str:
+def _text(_lab: Lab, question: Question, _seed: int, given: Any) -> str:
     if not isinstance(given, str):
         raise InputError(f"must be text (got {shown(given)})", field="value")
     length = len(given.strip())
-    if not asked.question.least <= length <= asked.question.most:
-        problem = f"must be {asked.question.least:,} to {asked.question.most:,} characters (got {length:,})"
+    if not question.least <= length <= question.most:
+        problem = f"must be {question.least:,} to {question.most:,} characters (got {length:,})"
         raise InputError(problem, field="value")
     return given
 

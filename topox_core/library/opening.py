@@ -1,4 +1,4 @@
-"""Opening the file of a library: whose it is, whether it is whole, and what becomes of a damaged one.
+"""Opening the file of a library: where it lies, whose it is, whether it is whole, and what becomes of a damaged one.
 
 A file that is not ours is refused and stays as it is. A damaged one is renamed and otherwise left
 alone; an empty library takes its place.
@@ -9,34 +9,90 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from topox_core.errors import InputError, one_line
 from topox_core.io.content import why
-from topox_core.library.location import default_path, on_network
+
+FILE_NAME = "runs.sqlite"
+VARIABLE = "TOPOX_LIBRARY"
+# Of Linux: file systems that another machine may write to at the same time.
+_NETWORK = (
+    *("9p", "afs", "beegfs", "ceph", "cifs", "fuse.glusterfs", "fuse.rclone", "fuse.sshfs", "gfs2"),
+    *(
+        "glusterfs",
+        "gpfs",
+        "lustre",
+        "ncpfs",
+        "nfs",
+        "nfs4",
+        "ocfs2",
+        "smb2",
+        "smb3",
+        "smbfs",
+        "virtiofs",
+    ),
+)
+
+
+def default_path() -> Path:
+    """Return the file of the library: ``TOPOX_LIBRARY`` if set, else one in the user's data folder.
+
+    That folder is ``$XDG_DATA_HOME`` or ``~/.local/share``, on macOS ``~/Library/Application
+    Support``, on Windows ``%LOCALAPPDATA%``.
+    """
+    if given := os.environ.get(VARIABLE):
+        return Path(given).expanduser()
+    return own_folder() / FILE_NAME
+
+
+def own_folder() -> Path:
+    """Return the workbench's folder among the user's data."""
+    return data_folder(sys.platform, os.environ, Path.home()) / "topox-workbench"
+
+
+def data_folder(platform: str, variables: Mapping[str, str], home: Path) -> Path:
+    """Return the folder for a user's data, by ``sys.platform`` and environment."""
+    if platform == "darwin":
+        return home / "Library" / "Application Support"
+    windows = platform == "win32"
+    given = variables.get("LOCALAPPDATA" if windows else "XDG_DATA_HOME", "")
+    if given and (windows or given.startswith("/")):
+        return Path(given)  # the XDG rules ignore a relative one
+    return home / "AppData" / "Local" if windows else home / ".local" / "share"
+
+
+def on_network(path: Path, mounts: Path = Path("/proc/self/mounts")) -> bool:
+    """Return whether a file lies on a network file system, as far as Linux tells; False where it does not."""
+    try:
+        lines = mounts.read_text(encoding="utf-8", errors="replace").splitlines()
+        folder = path.parent.resolve()
+    except OSError:
+        return False
+    kinds: dict[Path, str] = {}
+    for line in lines:
+        fields = line.split()
+        if len(fields) > 2:  # a later mount hides an earlier one at the same place
+            kinds[Path(fields[1].replace("\\040", " "))] = fields[2]
+    nearest = next((one for one in (folder, *folder.parents) if one in kinds), None)
+    return nearest is not None and kinds[nearest] in _NETWORK
+
 
 # "TOPX": a file says by it that it is a library of ours.
 APPLICATION_ID = 0x544F5058
 
-
-Migration = Callable[[sqlite3.Connection], None]
-
-
-def _first_tables(connection: sqlite3.Connection) -> None:
-    """Make the tables of version 1."""
-    for statement in _VERSION_1:
-        connection.execute(statement)
-
-
+# Of the tables below; a file of another version is refused and stays as it is.
+VERSION = 1
 # ``measures`` holds every measure; the columns before it repeat those that runs are filtered by.
 # ``result_bytes`` is null where no result was kept: a result that is missing is known to be lost.
 # Ids are never used again, so that a link to a deleted run leads to no other run.
-_VERSION_1 = (
+_TABLES = (
     """CREATE TABLE studies (
         id INTEGER PRIMARY KEY AUTOINCREMENT, digest TEXT NOT NULL, name TEXT NOT NULL, record BLOB NOT NULL,
         points INTEGER NOT NULL, created REAL NOT NULL, version TEXT NOT NULL, state TEXT NOT NULL,
@@ -65,24 +121,20 @@ _VERSION_1 = (
 )
 
 
-# By the version they lead to, from 1. A new one goes to the end; none that was released changes.
-MIGRATIONS: tuple[Migration, ...] = (_first_tables,)
-
-
-def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration] = MIGRATIONS) -> None:
-    """Bring the tables of an open library up to today's, each step in one transaction with its version."""
-    while (version := user_version(connection)) < len(migrations):
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            # Another process may have done it while this one waited.
-            if user_version(connection) == version:
-                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                migrations[version](connection)
-                connection.execute(f"PRAGMA user_version = {version + 1}")
-            connection.execute("COMMIT")
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
+def make_tables(connection: sqlite3.Connection) -> None:
+    """Make the tables of an empty library, in one transaction with their version."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Another process may have done it while this one waited.
+        if user_version(connection) == 0:
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            for statement in _TABLES:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
 
 
 def user_version(connection: sqlite3.Connection) -> int:
@@ -90,47 +142,17 @@ def user_version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def has_the_tables(
-    connection: sqlite3.Connection, migrations: Sequence[Migration] = MIGRATIONS
-) -> bool:
+def has_the_tables(connection: sqlite3.Connection) -> bool:
     """Return whether a file holds exactly our tables: no view or trigger runs when it is read."""
-    expected = sqlite3.connect(":memory:", isolation_level=None)
-    try:
-        migrate(expected, migrations[: user_version(connection)])
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as expected:
+        make_tables(expected)
         return _objects(expected) == _objects(connection)
-    finally:
-        expected.close()
 
 
 def _objects(connection: sqlite3.Connection) -> set[tuple[str, str, str | None]]:
     found = connection.execute("SELECT type, name, sql FROM sqlite_master")
     # sqlite_stat tables are what ANALYZE leaves behind.
     return {row for row in found if not row[1].startswith("sqlite_stat")}
-
-
-def can_be_read(
-    connection: sqlite3.Connection, migrations: Sequence[Migration] = MIGRATIONS
-) -> bool:
-    """Return whether a file of a newer version still has, as tables, all the columns that this one reads."""
-    expected = sqlite3.connect(":memory:", isolation_level=None)
-    try:
-        migrate(expected, migrations)
-        return all(
-            columns <= _columns(connection).get(name, set())
-            for name, columns in _columns(expected).items()
-        )
-    finally:
-        expected.close()
-
-
-def _columns(connection: sqlite3.Connection) -> dict[str, set[str]]:
-    return {
-        name: {row[1] for row in connection.execute(f"PRAGMA table_info({name})")}
-        for name in ("studies", "inputs", "runs", "results", "study_points")
-        if connection.execute(
-            "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (name,)
-        ).fetchone()
-    }
 
 
 BUSY_S = 10.0
@@ -190,14 +212,13 @@ def open_file(
     path: Path | None = None,
     create: bool = True,
     read_only: bool = False,
-    migrations: Sequence[Migration] = MIGRATIONS,
 ) -> OpenedFile:
     """Make a library ready: begin it if there is none, check it, set it aside if it is damaged.
 
     Parameters
     ----------
     path
-        None stands for :func:`topox_core.library.location.default_path`.
+        None stands for :func:`default_path`.
     create
         Whether a library is begun where there is none.
     read_only
@@ -217,7 +238,7 @@ def open_file(
             _must_be_there(path, create=False)
             if damage := damage_of(path):
                 raise _damaged(path, damage)
-            return _ready(path, read_only, migrations)
+            return _ready(path, read_only)
         with _CHECKING:
             notices: tuple[str, ...] = ()
             # What another program does meanwhile may look like damage: twice it does not.
@@ -225,8 +246,8 @@ def open_file(
                 notices = (_set_aside(path, damage),)
             if not _must_be_there(path, create=True):
                 with closing(_connect(path, "rwc")) as connection:
-                    migrate(connection, migrations)
-            return _ready(path, read_only, migrations, notices)
+                    make_tables(connection)
+            return _ready(path, read_only, notices)
 
 
 def _must_be_there(path: Path, create: bool) -> bool:
@@ -244,42 +265,20 @@ def _must_be_there(path: Path, create: bool) -> bool:
     return status.st_size > 0
 
 
-def _ready(
-    path: Path,
-    read_only: bool,
-    migrations: Sequence[Migration],
-    notices: tuple[str, ...] = (),
-) -> OpenedFile:
-    """Bring the tables of a whole library up to today's and choose how its changes are written."""
+def _ready(path: Path, read_only: bool, notices: tuple[str, ...] = ()) -> OpenedFile:
+    """Refuse a whole file that has other tables than ours, and choose how its changes are written."""
     reason = "" if _may_write(path) else "its file or folder cannot be written to"
     reason = "opened for reading" if read_only else reason
     connection, immutable = _for_reading(path) if reason else (_connect(path, "rw"), False)
     with closing(connection):
-        version, known = user_version(connection), len(migrations)
-        if version > known:
-            newer = f"made by a newer version ({version}, this one knows {known})"
-            if not can_be_read(connection, migrations):
-                raise InputError(f"was {newer} and cannot be read", file=str(path))
-            reason, notices = newer, (*notices, f"{path} can only be read: {newer}")
-        elif not has_the_tables(connection, migrations):
+        version = user_version(connection)
+        if version > VERSION:
+            newer = f"was made by a newer version ({version}, this one knows {VERSION})"
+            raise InputError(f"{newer} and cannot be read", file=str(path))
+        if version != VERSION or not has_the_tables(connection):
             raise InputError(
-                f"is no run library: its tables are not those of version {version}", file=str(path)
+                f"is no run library: its tables are not those of version {VERSION}", file=str(path)
             )
-        elif version < known:
-            if reason:
-                raise InputError(
-                    f"is of version {version} and cannot be brought to {known}: {reason}",
-                    file=str(path),
-                )
-            copy = _free(path, f"version-{version}")
-            try:
-                if version:
-                    connection.execute("VACUUM INTO ?", (str(copy),))
-                migrate(connection, migrations)
-            except BaseException:
-                if user_version(connection) == version:  # as the copy, which is of no use then
-                    copy.unlink(missing_ok=True)
-                raise
         wal = True if reason else _choose_log(connection, path)
     return OpenedFile(path, reason, immutable, wal, notices)
 

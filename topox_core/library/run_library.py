@@ -15,10 +15,10 @@ from typing import Any
 
 from topox_core.errors import InputError
 from topox_core.library.opening import SIDE_FILES, OpenedFile, errors_of, open_file
-from topox_core.library.record import RunRecord
 from topox_core.library.rows import (
     Deleted,
     RunFilter,
+    RunRecord,
     StoredRun,
     chunks,
     condition,

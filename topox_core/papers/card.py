@@ -6,27 +6,25 @@ What a card says stands in ``cards/NAME.toml``; what it computes in the module o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from operator import attrgetter
-from queue import Empty, SimpleQueue
 from statistics import fmean
 from typing import Any, NamedTuple, Protocol, cast
 
 from topox_core.errors import InputError, errors_in_file
 from topox_core.papers.rows import Kind, Row, Verdict, judged, judged_over, stated
 from topox_core.runs.cells import CellsRun
-from topox_core.runs.run import FunctionRun, RunProgress
+from topox_core.runs.run import FunctionRun, RunProgress, finish
 from topox_core.runs.stopping import Stop
 
 Value = str | int | float
 Settings = Mapping[str, Value]
 OnRow = Callable[[Row], None]
 
-POLL_S = 0.1
 CANCELLED, UNFINISHED = "cancelled", "Not all points were computed."
 
 
@@ -129,50 +127,51 @@ class Call:
 
 
 def answers(
-    calls: Sequence[Call], stop: Stop, lost: list[str], executor: Executor | int | None = None
-) -> Iterator[tuple[Any, Any]]:
-    """Yield (key, answer) of each call as soon as it is there; put the longest calls first.
+    calls: Sequence[Call],
+    stop: Stop,
+    lost: list[str],
+    executor: Executor | int | None = None,
+    tell: Callable[[Mapping[Any, Any]], object] = lambda _: None,
+) -> dict[Any, Any]:
+    """Return the answer of each call by its key; put the longest calls first.
 
     Parameters
     ----------
     stop
-        Asked ten times a second; True ends the workers at once.
+        Asked now and then; True ends the workers at once.
     lost
         Gets a line for every reason why answers are missing.
     executor
         As of :meth:`Card.run`.
+    tell
+        Given the answers so far, whenever some have come.
 
     Raises
     ------
     InputError
         If a call raises one.
     """
-    came: SimpleQueue[list[tuple[Call, Any]]] = SimpleQueue()
-    run = CellsRun(calls, attrgetter("key"), Call.make, None, executor, came.put)
-    try:
-        while run.running or not came.empty():
-            if stop():
-                lost.append(CANCELLED)
-                return
-            try:
-                batch = came.get(timeout=POLL_S)
-            except Empty:
-                batch = []
-            for call, answer in batch:
-                yield call.key, answer
-            _raise_bad_input(run)
-        _raise_bad_input(run)
-        result = run.result()
+    known: dict[Any, Any] = {}
+
+    def take(batch: Sequence[tuple[Call, Any]]) -> None:
+        known.update((call.key, answer) for call, answer in batch)
+        tell(dict(known))
+
+    run = CellsRun(calls, attrgetter("key"), Call.make, None, executor, take)
+
+    def bad_input() -> list[InputError]:
+        return [one for one in run.result().failures.values() if isinstance(one, InputError)]
+
+    finish(run, lambda: stop() or bool(bad_input()))
+    for error in bad_input():
+        raise error
+    result = run.result()
+    if result.cancelled:
+        lost.append(CANCELLED)
+    else:
         lost += [f"{call.key}: {error}" for call, error in result.failures.items()]
         lost += [result.stopped] if result.stopped else []
-    finally:
-        run.close()
-
-
-def _raise_bad_input(run: CellsRun[Call, Any, Any]) -> None:
-    for error in run.result().failures.values():
-        if isinstance(error, InputError):
-            raise error
+    return known
 
 
 class Measure(Protocol):
@@ -389,20 +388,19 @@ class Card:
         """Compute rows, each told as soon as it is there; use :meth:`run`."""
         module = import_module(f"topox_core.papers.cards.{self.name.replace('-', '_')}")
         measure = cast("Measure", module)
-        lost: list[str] = []
-        run = CardRun(self, settings)
+        run, lost = CardRun(self, settings), list[str]()
+        told: set[tuple[str, str]] = set()
+
+        def tell(known: Mapping[Any, Any]) -> None:
+            for row in measure.rows(replace(run, answers=known)):
+                if (row.series, row.item) not in told:
+                    told.add((row.series, row.item))
+                    on_row(row)
+
         if self.workers:
-            calls: list[Call] = module.calls(run)
-            known: dict[Any, Any] = {}
-            told: set[tuple[str, str]] = set()
-            for key, answer in answers(calls, stop, lost, executor):
-                known[key] = answer
-                run = replace(run, answers=known)
-                run = replace(run, rows=tuple(measure.rows(run)))
-                for row in run.rows:
-                    if (row.series, row.item) not in told:
-                        told.add((row.series, row.item))
-                        on_row(row)
+            known = answers(module.calls(run), stop, lost, executor, tell)
+            run = replace(run, answers=known)
+            run = replace(run, rows=tuple(measure.rows(run)))
         else:
             for row in measure.rows(run):
                 if stop():

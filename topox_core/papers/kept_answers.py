@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from topox_core.io.json import digest_of, record_of
-from topox_core.library.record import CARD, RunRecord
+from topox_core.library.rows import CARD, RunRecord
 from topox_core.library.run_library import RunLibrary
 from topox_core.papers.card import Answer, Card, Settings
 from topox_core.papers.rows import Row, counts_of

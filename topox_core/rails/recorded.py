@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from topox_core.errors import InputError
 from topox_core.model.csr import flattened, pointer_of, row_of_entry
 from topox_core.model.execution import Execution
-from topox_core.model.transfer_graph import COMPUTE as COMPUTE_NODE
-from topox_core.model.transfer_graph import TRANSFER, FloatArray
+from topox_core.model.transfer_graph import COMPUTE as COMPUTE_NODE, TRANSFER, FloatArray
 from topox_core.rails.iteration import (
     ALL_REDUCE,
     COMPUTE,

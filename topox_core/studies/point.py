@@ -18,7 +18,7 @@ from topox_core.errors import InputError
 from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.run import FabricRun
 from topox_core.io.json import digest_of
-from topox_core.library.record import FAILED, RunRecord
+from topox_core.library.rows import FAILED, RunRecord
 from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import Simulation
 from topox_core.rails.iteration import Rail

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from topox_core.library.record import FAILED, RunRecord
+from topox_core.library.rows import FAILED, RunRecord
 from topox_core.library.run_library import RunLibrary
 from topox_core.runs.batch import Shared
 from topox_core.runs.cells import CellsRun

@@ -12,8 +12,7 @@ from topox_core.io.content import gc_paused
 from topox_core.io.limits import MAX_GENERATED_TASKS, TEXT_WORKLOAD, check_count
 from topox_core.io.ranges import number_in
 from topox_core.model.cluster import MAX_SERVERS
-from topox_core.text.numbers import size as size_words
-from topox_core.text.numbers import time
+from topox_core.text.numbers import size as size_words, time
 from topox_core.traces.checks import PASSED, Check
 from topox_core.traces.importing import Imported, made_import
 from topox_core.traces.run_graph import Node, RunGraph, at_speed, replay_ms

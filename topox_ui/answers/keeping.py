@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from topox_core.economics.price_sets import SET_BY_SPEED
 from topox_core.errors import InputError
 from topox_core.fabrics.options import FabricOptions
-from topox_core.library.record import RunRecord
+from topox_core.library.rows import RunRecord
 from topox_core.schedule.result import Result
 from topox_core.studies.kept_run import Kept, record_of_fabric_run, record_of_solve
 from topox_core.studies.subject import Subject, resolved_of

@@ -8,7 +8,7 @@ from pathlib import Path
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.library.location import default_path
+from topox_core.library.opening import default_path
 from topox_core.library.run_library import RunLibrary
 from topox_ui.runs.limits import server_limits
 

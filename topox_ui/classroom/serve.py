@@ -19,8 +19,7 @@ from topox_core.labs.class_folder import clean, read_secret
 from topox_core.warm_up import warm_up, warm_up_fabrics
 from topox_ui.classroom.profile import COURSE, FOLDER, SHOWN_AT, WORD, profile_of
 from topox_ui.runs.limits import ServerLimits, only_this_machine
-from topox_ui.serve import BAD_INPUT
-from topox_ui.serve import main as serve
+from topox_ui.serve import BAD_INPUT, main as serve
 
 # Without the letters that are read as others.
 LETTERS, WORD_LETTERS = "abcdefghjkmnpqrstuvwxyz", 6

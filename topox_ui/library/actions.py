@@ -14,8 +14,7 @@ from topox_core.errors import InputError
 from topox_core.io.cluster_file import load_cluster
 from topox_core.io.task_graph_file import load_graph
 from topox_core.library.exports import runs_csv, runs_parquet
-from topox_core.library.record import RunRecord
-from topox_core.library.rows import Deleted, RunFilter, StoredRun
+from topox_core.library.rows import Deleted, RunFilter, RunRecord, StoredRun
 from topox_core.library.run_library import RunLibrary
 from topox_core.schedule.settings import Settings
 from topox_core.text.numbers import plural

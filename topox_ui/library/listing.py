@@ -11,8 +11,7 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.fabrics.registry import FABRICS
-from topox_core.library.record import CARD, FAILED, RunRecord
-from topox_core.library.rows import RUNS_ONLY, RunFilter, StoredRun
+from topox_core.library.rows import CARD, FAILED, RUNS_ONLY, RunFilter, RunRecord, StoredRun
 from topox_core.library.run_library import RunLibrary
 from topox_core.runs.identity import code_version
 from topox_core.text.numbers import delay_label, percent, seconds, time

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
-from topox_core.library.record import CARD
+from topox_core.library.rows import CARD
 from topox_ui.state.page_state import Index, PageState
 
 MAX_COMPARED = 4

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from topox_core.cli import main
-from topox_core.library.location import VARIABLE
+from topox_core.library.opening import VARIABLE
 
 # 50 MB over 100 Gbit/s last 4 ms: 3 + 4 + 6 = 13 ms, and nothing can be shorter than this chain.
 GRAPH: dict[str, Any] = {

@@ -6,7 +6,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from topox_core.library.record import RunRecord
+from topox_core.library.rows import RunRecord
 from topox_core.library.run_library import RunLibrary
 
 

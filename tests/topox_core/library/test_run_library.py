@@ -17,8 +17,7 @@ from tests.topox_core.library.records import key, packed, record
 from topox_core.errors import InputError
 from topox_core.library.comparison import compare_runs
 from topox_core.library.exports import run_table, runs_csv, runs_parquet
-from topox_core.library.record import RunRecord
-from topox_core.library.rows import RunFilter, StoredRun, deflated, inflated
+from topox_core.library.rows import RunFilter, RunRecord, StoredRun, deflated, inflated
 from topox_core.library.run_library import RunLibrary
 
 

@@ -20,11 +20,10 @@ from tests.patience import PATIENCE_S
 from tests.real_inputs import ROOT
 from tests.topox_core.library.records import filled, key, record
 from topox_core.errors import InputError
-from topox_core.library import location, opening
+from topox_core.library import opening
 from topox_core.library.exports import runs_csv
-from topox_core.library.opening import MIGRATIONS, open_file
 from topox_core.library.rows import RunFilter
-from topox_core.library.run_library import Connections, RunLibrary
+from topox_core.library.run_library import RunLibrary
 
 WRITER = """
 import sys
@@ -209,50 +208,18 @@ def test_an_empty_file_becomes_a_library_unless_it_is_only_to_be_read(tmp_path: 
 # versions
 
 
-def add_a_column(connection: sqlite3.Connection, then: str = "") -> None:
-    connection.execute("ALTER TABLE runs ADD COLUMN note TEXT")
-    connection.execute(then)
-
-
-def test_an_older_library_gets_the_tables_of_today_and_a_copy_is_kept(tmp_path: Path) -> None:
-    path = filled(tmp_path / "runs.sqlite", 10)
-    with pytest.raises(InputError, match="no such table: nowhere"):
-        open_file(
-            path, migrations=(*MIGRATIONS, partial(add_a_column, then="SELECT * FROM nowhere"))
-        )
-    with RunLibrary.open(path) as library:  # a step that fails changes nothing and leaves no copy
-        assert library.count() == 10
-    assert not list(tmp_path.glob("*.version-*"))
-    path = filled(tmp_path / "half.sqlite", 10)
-    with pytest.raises(InputError):  # the first of two steps has changed the file
-        open_file(
-            path, migrations=(*MIGRATIONS, add_a_column, partial(add_a_column, then="nonsense"))
-        )
-    assert (tmp_path / "half.sqlite.version-1").exists()
-    path = filled(tmp_path / "older.sqlite", 10)
-    with Connections(
-        open_file(path, migrations=(*MIGRATIONS, add_a_column))
-    ).reading() as connection:
-        assert connection.execute("SELECT count(note), count(*) FROM runs").fetchone()[:] == (0, 10)
-    with RunLibrary.open(tmp_path / "older.sqlite.version-1") as copy:
-        assert copy.count() == 10
-
-
-def test_a_library_of_a_newer_version_is_read_where_it_can_be_and_not_written(
-    tmp_path: Path,
-) -> None:
+def test_a_library_of_another_version_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
     path = filled(tmp_path / "runs.sqlite", 3)
-    open_file(path, migrations=(*MIGRATIONS, add_a_column))
-    content = path.read_bytes()
-    with RunLibrary.open(path) as library:
-        assert len(library.runs()) == 3
-        assert "made by a newer version (2, this one knows 1)" in library.notices[0]
-        with pytest.raises(InputError, match="can only be read: made by a newer version"):
-            library.add([record("more")])
-    assert path.read_bytes() == content
-    database(path, "ALTER TABLE runs RENAME COLUMN link TO page")
-    with pytest.raises(InputError, match=r"was made by a newer version .* and cannot be read"):
-        RunLibrary.open(path)
+    for version, words in (
+        (2, r"was made by a newer version \(2, this one knows 1\) and cannot be read"),
+        (0, "is no run library: its tables are not those of version 1"),
+    ):
+        database(path, f"PRAGMA user_version = {version}")
+        content = path.read_bytes()
+        with pytest.raises(InputError, match=words):
+            RunLibrary.open(path)
+        assert path.read_bytes() == content
+    assert [one.name for one in tmp_path.iterdir()] == ["runs.sqlite"]
 
 
 # places
@@ -264,8 +231,8 @@ def test_on_a_network_folder_no_log_is_kept_beside_the_file(
     folder, mounts = (tmp_path / "home").resolve(), tmp_path / "mounts"
     folder.mkdir()
     mounts.write_text(f"disk / ext4 rw 0 0\nserver:/x {folder} nfs4 rw 0 0\n")
-    assert not location.on_network(tmp_path / "runs.sqlite", mounts)
-    monkeypatch.setattr(opening, "on_network", lambda path: location.on_network(path, mounts))
+    assert not opening.on_network(tmp_path / "runs.sqlite", mounts)
+    monkeypatch.setattr(opening, "on_network", partial(opening.on_network, mounts=mounts))
     with RunLibrary.open(filled(folder / "runs.sqlite", 3)) as library:
         library.add([record("more")])
         assert [one.name for one in folder.iterdir()] == ["runs.sqlite"]

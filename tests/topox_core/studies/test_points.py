@@ -17,7 +17,7 @@ from topox_core.fabrics.compare import compare
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.scheduled import schedule
-from topox_core.library.record import RunRecord
+from topox_core.library.rows import RunRecord
 from topox_core.rails.builder import build
 from topox_core.rails.delay import iteration_source, study
 from topox_core.rails.iteration import Rail

@@ -3,7 +3,7 @@
 import pytest
 
 from topox_core.fabrics.compare import EQUAL
-from topox_core.library.record import FAILED
+from topox_core.library.rows import FAILED
 from topox_core.studies.slices import Slice, Wins, cells, cloud, wins
 from topox_core.studies.study import study_of
 from topox_core.studies.study_run import PointRow, StudyResult
