@@ -44,7 +44,7 @@ AUTOMATIC = True
 MAP = RunKind(
     "map",
     most_slots=0,
-    cancel_help="Stops at once; the points that are there are kept.",
+    cancel_help="Stops at once; the points computed so far are kept.",
     cancelled="Stopped. The points that were computed are kept; computing goes on from there.",
 )
 
@@ -74,7 +74,7 @@ def where_which_wins(opened: Loaded, case: Case, contest: Contest, theme: Theme)
     if case.settings.circuits == "per-slot":
         headline(
             kicker,
-            "Circuits drawn each slot pay <b>no delay</b>. Keep them to their end on the page Schedule to see the map.",
+            "Circuits that may change between slots pay <b>no delay</b>. On the page Schedule let a transfer keep one to see the map.",
         )
         return
     if len([name for name in contest.fabrics if name not in (YARDSTICK, FULL)]) < 2:
@@ -161,7 +161,7 @@ def cut_through(case: Case, sweep: Sweep, picture: MapPicture, theme: Theme) -> 
     at = f"{value:g}G" if axes.by == "port_gbps" else plural(int(value), "port")
     chart_title(f"Cut at {at}", "iteration in ms, both axes logarithmic; dotted: your delay")
     if not any(p.value == value for p in points):
-        quiet("No point of this cut is there yet.")
+        quiet("No point of this cut is computed yet.")
         return
     chart(
         cut(points, value, axes.delay_ms, picture.labels, cluster.reconfiguration_ms, theme),

@@ -37,7 +37,7 @@ def draw(theme: Theme) -> None:
         found = found_of(now)
     except InputError as error:
         headline(
-            KICKER, "These files <b>do not make one run</b>. Bring the ranks of one recording."
+            KICKER, "These files <b>are not of one run</b>. Add the ranks of one recording."
         )
         show_error(error)
         watched(READING, "Reading")
