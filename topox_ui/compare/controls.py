@@ -70,7 +70,7 @@ def _fat_tree(cluster: Cluster) -> None:
         ContestState,
         "fat_tree",
         FAT_TREES,
-        help="same cost: one slower NIC per server. racks: oversubscribed above the racks. A full fat-tree is always shown too.",
+        help="same cost: one slower NIC per server. racks: oversubscribed above the racks. A full fat-tree is shown beside it.",
     )
     if kind == "cost":
         _same_money(cluster, cluster.ports_per_server * cluster.port_gbps)

@@ -229,7 +229,7 @@ def _come_to(name: str, parameters: Parameters) -> tuple[Job | None, list[str]]:
         "More tensor or pipeline parallelism, ZeRO or recomputing would help."
     )
     return job, [
-        f"<b>{time(one.total_ms)}</b> per iteration in closed form, {percent(one.utilisation)} of the GPUs' peak",
+        f"<b>{time(one.total_ms)}</b> per iteration in closed form, {percent(one.utilisation)} of the GPUs' peak (MFU)",
         f"{plural(job.plan.gpus, 'GPU')} in {plural(servers, 'server')}, {tasks}",
         fits,
     ]

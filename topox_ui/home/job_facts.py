@@ -71,7 +71,7 @@ def _pieces(theme: Theme) -> None:
     found = pieces(one)
     chart_title(
         "Where the time of an iteration goes",
-        f"in closed form, on the busiest rank: {time(one.total_ms)}, {percent(one.utilisation)} of the GPUs' peak. "
+        f"in closed form, on the busiest rank: {time(one.total_ms)}, {percent(one.utilisation)} of the GPUs' peak (MFU). "
         "A schedule on circuits can take longer",
     )
     chart(

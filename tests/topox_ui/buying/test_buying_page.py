@@ -93,7 +93,7 @@ def test_an_edit_of_a_switch_is_taken_and_a_wrong_one_is_a_line(
     assert edited(0, "Use", True).left_out == ()
     kept.insert(0, kept[0].changed(left_out=tuple(one.key for one in OFFERS[1:])))
     assert len(edited(0, "Use", False).left_out) == len(OFFERS) - 1
-    assert said[-1] == "At least one switch has to be considered."
+    assert said[-1] == "At least one switch must be compared."
 
 
 def test_stopped_it_keeps_what_is_there_and_goes_on_when_asked(visit: Any, beside: None) -> None:
