@@ -220,7 +220,7 @@ def _switch(case: Case) -> int | None:
 
 def _cross_connects(case: Case, execution: Execution, state: SlotState, theme: Theme) -> None:
     chart_title(
-        f"What each switch connects at {state.at_ms:,.6g}&nbsp;ms",
+        f"Circuits of each switch at {state.at_ms:,.6g}&nbsp;ms",
         "one row for each sender, in it the receiver",
     )
     if case.cluster.switches > MAX_COLUMNS:

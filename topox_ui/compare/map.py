@@ -80,13 +80,13 @@ def where_which_wins(opened: Loaded, case: Case, contest: Contest, theme: Theme)
     if len([name for name in contest.fabrics if name not in (YARDSTICK, FULL)]) < 2:
         headline(
             kicker,
-            "Choose at least <b>two fabrics</b> that can be built, a full fat-tree apart.",
+            "Choose at least <b>two fabrics</b> that can be built, besides a full fat-tree.",
         )
         return
     top = st.container()
     chart_title(
-        "Who wins where",
-        "fastest (a full fat-tree apart), its lead over the next in %; box: your setting; a click moves it",
+        "Crossover map",
+        "the fastest network except a full fat-tree, its lead over the next in %; box: your setting; a click moves it",
     )
     by = pick("Across", MapState, "across", ACROSS, label_visibility="collapsed")
     with (

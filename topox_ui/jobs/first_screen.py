@@ -348,7 +348,7 @@ def searching(rounds: Rounds, theme: Theme) -> None:
     if refused is not None:
         if rounds.known:
             st.warning(
-                f"{ALGORITHMS[algorithm].title}: {escape_untrusted(refused, 'markdown')}. What is shown is hill climbing."
+                f"{ALGORITHMS[algorithm].title}: {escape_untrusted(refused, 'markdown')}. The page shows hill climbing."
             )
     elif rounds.chosen is not None and rounds.chosen.stopped_by in ("cancelled", "time_limit"):
         cancelled = rounds.chosen.stopped_by == "cancelled"

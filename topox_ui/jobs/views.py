@@ -206,7 +206,7 @@ def waits(rounds: Rounds, now: JobsState) -> None:
     """Say what every stage of the round lasts as long as."""
     best = rounds.best
     cycle = cycle_in_view(best, None if now.pod_group < 0 else now.pod_group)
-    chart_title("What sets the length of each stage", ALGORITHMS[best.algorithm].title, beside=True)
+    chart_title("Bottleneck of each stage", ALGORITHMS[best.algorithm].title, beside=True)
     limits = [limit for limit in bottlenecks(best, cycle) if limit.seconds > 0]
     lines = [
         escape(replace(limit, stage=number).words(best)) for number, limit in enumerate(limits, 1)

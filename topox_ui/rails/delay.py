@@ -43,7 +43,7 @@ def delay_chart(subject: Subject, lane: Lane, theme: Theme) -> Curves:
     """Draw the study, or what is there of it, with the button that completes it; return what is there."""
     [layer] = title_row(
         (2.2, 1),
-        "What a slower switch costs",
+        "Overhead of a slower switch",
         "overhead against the same iteration with an instant switch"
         + (
             "; thick lines: simulated, as in the headline; thin: measured"

@@ -301,7 +301,7 @@ def _strip(
         note = (
             "windows to scale; the list has no times, so the traffic between them is drawn evenly"
         )
-    [pick] = title_row((2.6, 1), "What one GPU sends on its rail, and the windows between", note)
+    [pick] = title_row((2.6, 1), "Traffic of one GPU on its rail, and the windows between", note)
     rails = len({rail for _, rail in pattern.lanes})
     if len(pattern.lanes) > 1:
         menu(

@@ -60,7 +60,7 @@ def bytes_section(job: Job) -> None:
             for one in byte_classes(job, stage)
         ]
     chart_title(
-        "What a rank moves on its rail",
+        "Bytes of one rank on its rail",
         "each kind of traffic of one pass, by formula. The paper's preset has "
         "3,829 MiB reduce-scatter, 957 MiB all-gather, messages of 64 MiB",
     )
@@ -119,7 +119,7 @@ def advice_section(job: Job | None) -> None:
         )
     with right:
         chart_title(
-            "What each parallelism communicates",
+            "Communication of each parallelism",
             "Table 2 of the paper; tensor parallelism stays inside the server",
         )
         frame(

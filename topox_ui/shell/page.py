@@ -64,7 +64,7 @@ def stretch_in_view(
     view = (min(low, whole_ms - step), min(max(high, low + step), whole_ms))
     control(
         "slider",
-        "Stretch in view",
+        "Time window",
         model,
         "from_ms",
         value=view,

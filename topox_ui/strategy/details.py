@@ -66,7 +66,7 @@ def operator_costs(graph: OperatorGraph, servers: int) -> None:
     if len(counts) == 1:
         source_words = ALL_FROM[next(iter(counts))]
     chart_title(
-        "What an operator costs",
+        "Time of each operator",
         f"ms on one server, forward + backward, by number of partitions; {source_words}",
     )
     frame(

@@ -145,7 +145,7 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
         lambda: _table(plans.ranked[:SHOWN]),
     )
     chart_title(
-        "The plans that fit",
+        "Plans that fit the memory",
         f"the first {count(len(names))} of {count(plans.fitting)}; {count(plans.too_large)} do not fit: "
         f"they need more than {machine.memory_gb:g} GB on a GPU",
     )

@@ -223,7 +223,7 @@ def fixed_keys(study: Study) -> None:
     """Draw what is not as the subject has it, and the choice of another key to fix."""
     if not study.fixed:
         return
-    chart_title("What is fixed", "at every point, in place of the subject's own value")
+    chart_title("Fixed settings", "at every point, in place of the subject's own value")
     for k, (name, value) in enumerate(study.fixed.items()):
         with st.container(horizontal=True, vertical_alignment="bottom", key=f"fixed_{k}"):
             field(

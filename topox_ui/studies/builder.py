@@ -45,13 +45,13 @@ def builder(now: Asked) -> None:
     )
     left, right = st.columns(2, gap="medium")
     with left:
-        chart_title("What it is about")
+        chart_title("Subject")
         field("text_input", "Name", "name", study.name, _rename, max_chars=120)
         _subject(study, record)
-        chart_title("Which points")
+        chart_title("Points")
         _design(study)
     with right:
-        chart_title("What is shown", "all measures of a point are kept")
+        chart_title("Measures shown", "all measures of a point are kept")
         known = {name: MEASURES[name].words for name in of_runs(study.subject.runs)}
         field(
             "multiselect",
@@ -63,7 +63,7 @@ def builder(now: Asked) -> None:
         )
         chart_title("Time limits")
         _budget(study)
-    chart_title("What varies", "axes, in the order of the table; the last one changes fastest")
+    chart_title("Axes", "what varies, in the order of the table; the last axis changes fastest")
     for place, axis in enumerate(study.axes):
         axis_row(place, axis)
     if len(study.axes) < MAX_AXES:

@@ -81,7 +81,7 @@ def words(run: CardRun) -> Words:
         "compared with that.",
         (
             "Every iteration draws which experts are popular; each network runs the same iterations.",
-            "Work per dollar is iterations a second over the price of the network: NICs, transceivers, packet and optical ports.",
+            "Work per dollar is iterations per second over the price of the network: NICs, transceivers, packet and optical ports.",
             "Experts compute as long whatever the gating: only what they send follows it.",
         ),
     )
