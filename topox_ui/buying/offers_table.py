@@ -43,7 +43,9 @@ def offers_table() -> None:
         args=(key,),
         disabled=["Switch"],
         column_config={
-            CONSIDER: st.column_config.CheckboxColumn(width=50, help="Whether this switch is compared."),
+            CONSIDER: st.column_config.CheckboxColumn(
+                width=50, help="Whether this switch is compared."
+            ),
             "Switch": st.column_config.TextColumn(width=210),
             **{
                 name: st.column_config.NumberColumn(

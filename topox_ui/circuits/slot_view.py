@@ -184,7 +184,11 @@ def _headline(
     rest = f"; {enumeration(others)}" if others and CircuitsState.now().slot is not None else ""
     busiest = ""
     if CircuitsState.now().slot is None:
-        of = " of the traffic with the most circuit changes" if parts.measures.circuits_changed else ""
+        of = (
+            " of the traffic with the most circuit changes"
+            if parts.measures.circuits_changed
+            else ""
+        )
         busiest = f", the busiest moment{of}"
     life = parts.measures.mean_life_ms
     lives = (

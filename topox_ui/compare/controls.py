@@ -32,7 +32,9 @@ def controls(loaded: Loaded) -> None:
     cluster, settings = shown_values(loaded)
     with sidebar_part("What if"):
         delay_and_speed(
-            cluster, settings, "Each change costs this time, rounded up where plans use whole slots."
+            cluster,
+            settings,
+            "Each change costs this time, rounded up where plans use whole slots.",
         )
         control(
             "pills",

@@ -144,7 +144,9 @@ def _counted(now: CostState) -> None:
 
 
 def _year() -> None:
-    number("Electricity, $ per kWh", CostState, "usd_per_kwh", 0.0, 100.0, step=0.01, help="Assumed.")
+    number(
+        "Electricity, $ per kWh", CostState, "usd_per_kwh", 0.0, 100.0, step=0.01, help="Assumed."
+    )
     number(
         "PUE",
         CostState,

@@ -208,7 +208,8 @@ def for_a_dollar(opened: Loaded, theme: Theme) -> None:
     for line in failed:
         quiet(f"{escape(line)}")
     chart_title(
-        "Iterations per dollar", "of the network's cost per hour, on the fabrics of the page Compare"
+        "Iterations per dollar",
+        "of the network's cost per hour, on the fabrics of the page Compare",
     )
     left, right = st.columns([1, 1.25], gap="medium")
     with left:

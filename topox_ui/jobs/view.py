@@ -15,9 +15,7 @@ from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.links import page_link
 from topox_ui.shell.page import headline, size_switch
 
-CANNOT_SHARE = (
-    "These jobs <b>cannot share</b> this network. Change a what-if on the left, or choose other jobs."
-)
+CANNOT_SHARE = "These jobs <b>cannot share</b> this network. Change a what-if on the left, or choose other jobs."
 
 
 def draw(theme: Theme) -> None:

@@ -159,7 +159,9 @@ def actions(now: Listed) -> None:
         for letter, one in zip(LETTERS, chosen, strict=False):
             words = f"Open {letter}" if len(chosen) > 1 else "Open"
             shown = bool(query_of(one.record)) or one.has_result
-            help_text = f"On the page {PAGE_OF_KIND.get(one.record.kind, '')}, in the state that was kept."
+            help_text = (
+                f"On the page {PAGE_OF_KIND.get(one.record.kind, '')}, in the state that was kept."
+            )
             button(
                 words,
                 f"open_{letter}",

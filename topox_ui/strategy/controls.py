@@ -51,7 +51,7 @@ def pick_model() -> tuple[Model, str, int]:
                 WAYS,
                 value=now.way or "plans",
                 help="plans: ranks all TP x PP x DP x CP x EP and microbatches that fit the memory. "
-            "operators: searches a split for each operator.",
+                "operators: searches a split for each operator.",
             )
         servers = slide(
             "Servers",

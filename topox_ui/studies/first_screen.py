@@ -143,9 +143,7 @@ def _panel(now: Asked) -> None:
         write_html(f'<p class="seal good">✓ {every} computed</p>')
         if now.result.failed:
             failed = now.result.failed
-            quiet(
-                f"{plural(failed, 'point')} of them cannot run; the table says why."
-            )
+            quiet(f"{plural(failed, 'point')} of them cannot run; the table says why.")
         quiet(_where())
         return
     words = (
