@@ -150,12 +150,12 @@ def test_what_ties_is_named_with_what_tells_it_apart(question: Question) -> None
     assert told.startswith(
         "These cost the same within 0.5 %; in this order they differ in power (0.0 W, 4.8 W)"
     )
-    assert "price per port ($520, $520 (assumed))" in told and "They" not in words_of(
+    assert "price per port ($520, $520 (assumed))" in told and "These" not in words_of(
         question, fixed, sip
     )
     panel, tree = row(question, "fixed", 100.0, 0.0), row(question, "fat_tree", 100.4, 0.0)
     lost = words_of(question, panel, tree, row(question, "piezo", 100.2, 0.0))
-    assert "take fixed circuits on a patch panel or a full fat-tree" in lost
+    assert "choose fixed circuits on a patch panel or a full fat-tree" in lost
     assert "as much within 0.5 %" in lost and lost.startswith(
         "**No optical switch is worth buying**"
     )
