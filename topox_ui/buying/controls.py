@@ -22,17 +22,17 @@ def controls(cluster: Cluster) -> None:
     own = cluster.devices_per_server if job is None else job.machine.gpus_per_server
     with sidebar_part("What counts"):
         pick(
-            "Least of",
+            "Minimise",
             BuyingState,
             "by",
             BY,
-            help="Dollars per iteration: network and GPUs by the hour, times its duration. Or its time alone, or the price "
+            help="Dollars per iteration: cost of network and GPUs per hour, times the iteration time. Or the time alone, or the price "
             "of the network alone.",
         )
         _ports(cluster)
         control(
             "pills",
-            "Beside switches",
+            "Compared with",
             BuyingState,
             "rivals",
             options=tuple(RIVALS),
@@ -43,7 +43,7 @@ def controls(cluster: Cluster) -> None:
         )
         st.html('<p class="side">Assumed</p>')
         number(
-            "Hour of a GPU ($)",
+            "GPU, per hour ($)",
             BuyingState,
             "usd_per_gpu_hour",
             0.0,
@@ -87,5 +87,5 @@ def _ports(cluster: Cluster) -> None:
         options=tuple(options),
         selection_mode="multi",
         take=take,
-        help="Each number is tried; a port goes to a switch of its own. The cluster's own unless you choose.",
+        help="Each number is tried; every port of a server goes to another switch. Default: the cluster's number.",
     )

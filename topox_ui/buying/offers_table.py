@@ -43,7 +43,9 @@ def offers_table() -> None:
         args=(key,),
         disabled=["Switch"],
         column_config={
-            CONSIDER: st.column_config.CheckboxColumn(width=50, help="Whether it is considered."),
+            CONSIDER: st.column_config.CheckboxColumn(
+                width=50, help="Whether this switch is compared."
+            ),
             "Switch": st.column_config.TextColumn(width=210),
             **{
                 name: st.column_config.NumberColumn(
@@ -107,7 +109,7 @@ def _consider(key: str, use: bool) -> None:
     now = BuyingState.now().left_out
     after = tuple(one for one in now if one != key) if use else (*now, key)
     if len(after) == len(all_offers()):
-        notify("error", "At least one switch has to be considered.")
+        notify("error", "At least one switch must be compared.")
         return
     BuyingState.choose(left_out=after or None)
 

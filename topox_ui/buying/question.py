@@ -21,7 +21,7 @@ def question_now(opened: Loaded) -> Question:
     case = case_of(opened, scenario())
     if case.settings.circuits == "per-slot":
         raise InputError(
-            "circuits drawn each slot pay no delay; keep them to their end on the page Schedule",
+            "circuits that may change between slots pay no delay; on the page Schedule let a transfer keep one",
             field="circuits",
         )
     now = BuyingState.now()

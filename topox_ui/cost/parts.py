@@ -23,7 +23,7 @@ MAX_MB = 5
 def parts_table() -> None:
     """Draw the table, what to do with it, and where each figure comes from."""
     now = catalogue()
-    chart_title("Parts", "edit a price or a watt; every number here follows")
+    chart_title("Parts", "edit a price or watts; every number on this page follows")
     shown = counted(now)
     # A new table for every state of the parts: what was edited is in the choices, not in the
     # widget.
@@ -43,7 +43,7 @@ def parts_table() -> None:
                 format="%.4g", min_value=0.0, step=0.0001, width=68
             ),
             "From": st.column_config.TextColumn(
-                help="Where the price / the watts come from; below: who says so."
+                help="Source of the price / of the watts; the table below cites it."
             ),
         },
     )
@@ -101,8 +101,8 @@ def sources_of(now: Catalogue) -> Content:
             "unit": PARTS[part.id],
             "price ($)": part.price_usd,
             "power (W)": part.power_w,
-            "a port ($)": part.port_usd,
-            "a port (W)": part.port_w,
+            "per port ($)": part.port_usd,
+            "per port (W)": part.port_w,
             "price from": part.price_from,
             "watts from": part.power_from,
             "source": part.source,

@@ -28,7 +28,7 @@ def draw(theme: Theme) -> None:
             measured_card(theme)
         else:
             wall(theme)
-            with st.expander("What the papers claim, a line each"):
+            with st.expander("Claims of the papers, one per line"):
                 claims_table()
         return
     settings = switches(card)

@@ -59,7 +59,7 @@ def own_files() -> None:
     )
     quiet(
         "Files stay in the memory of this server, for this tab alone: a reload keeps them, and a minute after "
-        "the tab is closed they are gone. A graph alone keeps the cluster that is loaded, a cluster alone keeps the graph."
+        "the tab is closed they are deleted. A new graph keeps the loaded cluster, a new cluster keeps the graph."
     )
 
 
@@ -88,8 +88,8 @@ def _assumed(now: Loaded) -> None:
     """Show the values of a cluster that no file gave, to be changed here."""
     with st.form("assumed", border=True):
         st.html(
-            '<p class="chart">Assumed cluster <span>No file said what the job runs on. '
-            "These values are ours: put in your own, or add a cluster file.</span></p>"
+            '<p class="chart">Assumed cluster <span>No file describes the cluster of this job. '
+            "These values are assumed: change them, or add a cluster file.</span></p>"
         )
         for column, (field, label, least, step) in zip(
             st.columns(len(ASSUMED)), ASSUMED, strict=True

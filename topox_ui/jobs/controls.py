@@ -92,8 +92,8 @@ def what_ifs(jobs: Jobs) -> None:
             "ports",
             PORTS,
             value=network.ports_per_pod,
-            help=f"A link takes one port at both ends; {2 * (network.pods_per_group - 1)} reach from every pod to every other "
-            "of its group and back.",
+            help=f"A link uses one port at both ends; {2 * (network.pods_per_group - 1)} ports suffice for links from every pod to "
+            "every other pod of its group and back.",
         )
         slide(
             "Port speed",
@@ -102,7 +102,7 @@ def what_ifs(jobs: Jobs) -> None:
             SPEEDS_GBPS,
             value=network.port_gbps,
             words=lambda v: f"{v:g}G",
-            help="Gigabits a second of one link; the way into a pod keeps its share of all of them.",
+            help="Gigabits per second of one link. The link into a pod changes in proportion.",
         )
         slide(
             "Reconfiguration delay",

@@ -57,7 +57,7 @@ def _pod(rounds: Rounds, theme: Theme) -> None:
     keep_address()
     view = pod_view(execution, pod, [best.jobs.jobs[n].id for n in members])
     if not len(view.bars):
-        quiet(f"No job of this pod group has anything in pod {pod}.")
+        quiet(f"No job of this pod group uses pod {pod}.")
         return
     chart(
         pod_gantt(view, window, theme),
@@ -97,7 +97,7 @@ def section(rounds: Rounds, now: JobsState, theme: Theme) -> None:
     """Draw the choice of a section, and that section."""
     several = rounds.best.jobs.network.pod_groups > 1
     have = {name: words for name, words in SECTIONS.items() if several or name != "groups"}
-    see = pick("Look closer", JobsState, "see", have, label_visibility="collapsed")
+    see = pick("Details", JobsState, "see", have, label_visibility="collapsed")
     if see == "groups" and several:
         pod_groups(rounds, theme)
     elif see == "search":

@@ -15,9 +15,7 @@ from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.links import page_link
 from topox_ui.shell.page import headline, size_switch
 
-CANNOT_SHARE = (
-    "These jobs <b>cannot share</b> this network. Change a what-if on the left, or take other jobs."
-)
+CANNOT_SHARE = "These jobs <b>cannot share</b> this network. Change a what-if on the left, or choose other jobs."
 
 
 def draw(theme: Theme) -> None:
@@ -30,11 +28,11 @@ def draw(theme: Theme) -> None:
         size_switch()
         headline(
             "Sharing · several jobs on one optical fabric",
-            "Nothing to share yet: bring <b>a jobs file</b> on the left, or take a sample or the paper’s set-up.",
+            "No jobs yet: load <b>a jobs file</b> on the left, or choose a sample or the paper’s set-up.",
         )
         page_link(
             "Sharing",
-            "Look at a sample",
+            "Open a sample",
             icon=":material/arrow_forward:",
             **{"jobs.source": "sample"},
         )

@@ -51,7 +51,7 @@ def chosen_of_the_match(subject: Subject) -> None:
     longest = max(windows, key=lambda one: one.length_ms)
     quiet(
         "<b>A selected match</b>: the paper does not print in which order FSDP sends; of six orders this "
-        "is the one of its Table 2. The share above 1\u00a0ms rests on an assumption, the "
+        "one matches its Table 2. The share above 1\u00a0ms rests on an assumption, the "
         f"{job.machine.host_ms:g}\u00a0ms that the host takes to launch a pass; computing is scaled until the iteration lasts the "
         f"measured {time(job.schedule.iteration_ms or 0.0)}. The longest window, {time(longest.length_ms)}, is before a "
         f"{longest.operation.replace('_', ' ')}; only in the mean is it before the reduce-scatter, as published."
@@ -59,7 +59,7 @@ def chosen_of_the_match(subject: Subject) -> None:
     table_under(
         "orders",
         lambda: _orders(repr(job), job),
-        "What the other orders give",
+        "Results of the other orders",
     )
 
 

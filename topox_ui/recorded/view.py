@@ -36,9 +36,7 @@ def draw(theme: Theme) -> None:
     try:
         found = found_of(now)
     except InputError as error:
-        headline(
-            KICKER, "These files <b>do not make one run</b>. Bring the ranks of one recording."
-        )
+        headline(KICKER, "These files <b>are not of one run</b>. Add the ranks of one recording.")
         show_error(error)
         watched(READING, "Reading")
         files_of_run(now)

@@ -60,7 +60,7 @@ def _offer(case: Case, result: Result) -> None:
         width="stretch",
         key="prove",
         on_click=_start,
-        help="The race has the cores: wait for its end or cancel it."
+        help="The race uses all cores: wait until it ends, or cancel it."
         if racing
         else "Start the exact engine in a process of its own; sliders stay live.",
     )

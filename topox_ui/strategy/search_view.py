@@ -216,7 +216,7 @@ def _answer(request: Request, answer: Answer, theme: Theme) -> None:
         chart_title("The best strategy", "beside data parallelism; what differs comes first")
         frame(operators_table(request.graph, answer.strategy, answer.start))
     with right:
-        chart_title("Who works on what", "operators down, servers across")
+        chart_title("Servers of each operator", "operators down, servers across")
         chart(
             placements(answer.strategy, theme),
             "placements",

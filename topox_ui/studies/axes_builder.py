@@ -33,7 +33,7 @@ def apply_change(change: Change, value: Any) -> None:
     except InputError as error:
         notify("error", str(error))
     except (ValueError, KeyError, IndexError) as error:
-        notify("error", f"This cannot be taken: {error}")
+        notify("error", f"This value is refused: {error}")
 
 
 def field(kind: str, label: str, name: str, value: Any, change: Change, **more: Any) -> None:
@@ -223,7 +223,7 @@ def fixed_keys(study: Study) -> None:
     """Draw what is not as the subject has it, and the choice of another key to fix."""
     if not study.fixed:
         return
-    chart_title("What is fixed", "at every point, instead of what the subject has")
+    chart_title("Fixed settings", "at every point, in place of the subject's own value")
     for k, (name, value) in enumerate(study.fixed.items()):
         with st.container(horizontal=True, vertical_alignment="bottom", key=f"fixed_{k}"):
             field(
@@ -235,7 +235,7 @@ def fixed_keys(study: Study) -> None:
                 max_chars=200,
             )
             button(
-                "Let it be",
+                "Do not fix",
                 f"unfix_{k}",
                 "close",
                 apply_change,

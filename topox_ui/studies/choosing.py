@@ -14,9 +14,9 @@ from topox_core.studies.keys import (
     SEED,
     Key,
     Value,
-    axis_label,
     axis_words,
     of_runs,
+    value_label,
 )
 from topox_core.studies.slices import FABRIC_KEY, Slice, axis_values, place
 from topox_core.studies.study_run import StudyResult
@@ -173,7 +173,7 @@ def _front_menus(view: View) -> None:
 def _value_slider(view: View, key: str, value: Value) -> None:
     """Draw the choice of one value of an axis."""
     words, values = view.key(key), view.values[key]
-    positions = {k: axis_label(words, one) for k, one in enumerate(values)}
+    positions = {k: value_label(words, one) for k, one in enumerate(values)}
 
     def take(position: int) -> None:
         StudiesState.choose(at=StudiesState.now().with_item("at", key, position))

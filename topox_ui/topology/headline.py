@@ -108,7 +108,7 @@ def _lost(iteration_ms: float, planned_ms: float | None) -> str:
     if planned_ms is None:
         return ""
     if iteration_ms <= planned_ms * (1 + EQUAL):
-        return ", and planning changes makes the job no faster"
+        return ", as fast as planned circuits"
     return f", <b>{short(iteration_ms / planned_ms)}×</b> the time of planned circuits ({time(planned_ms)})"
 
 

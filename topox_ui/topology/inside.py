@@ -29,7 +29,7 @@ MEMBERS = (2, 4, 8, 16, 32, 64)
 MEGABYTES = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 MAX_PORTS, MAX_COLOURS = 16, 8
 KICKER = "One collective"
-NOT_SO = "This collective <b>does not run</b> like that. Change it, or the ports on the left."
+NOT_SO = "This collective <b>cannot run</b> this way. Change it, or the ports on the left."
 WAYS = {"together": "all ports together", "one_port": "one port per step", "split": "uneven split"}
 
 
@@ -56,7 +56,7 @@ def inside_one_collective(case: Case, theme: Theme) -> None:
         value=_delay_ms(case),
         words=delay_label,
         at=fourth,
-        help="Of a change of a circuit; the cluster's own unless it is 0.",
+        help="Of one circuit change. Default: the delay of the cluster, unless that is 0.",
     )
     with top, show_input_errors(KICKER, NOT_SO, None):
         one = _collective(case)
@@ -74,7 +74,7 @@ def inside_one_collective(case: Case, theme: Theme) -> None:
     chart(
         steps_on_ports(one, way, theme),
         "inside",
-        f"One row a port: the steps of {kind_words(one.kind)} with {WAYS[chosen]}, {time(way.makespan_ms)} in all, "
+        f"One row per port: the steps of {kind_words(one.kind)} with {WAYS[chosen]}, {time(way.makespan_ms)} in all, "
         "and the set-ups between them.",
         lambda: sent_rows(one, way),
         "What each port sends",

@@ -81,7 +81,7 @@ def controls(case: Case) -> None:
             ContestState,
             "variant",
             VARIANTS,
-            help="TopoOpt (NSDI 2023) as the paper prints it, or as the code that came with it does it.",
+            help="TopoOpt (NSDI 2023) as printed in the paper, or as in the code published with it.",
         )
         pick(
             "Traffic",

@@ -64,7 +64,7 @@ def searched_topology(
         f"Fixed circuits laid by {words} take <b>{time(best.time_ms)}</b>{_against(best.time_ms, topoopt_ms)}.",
     )
     ports = best.layout.servers * degree_of(case)
-    tried = "all there are" if answer.every else "from the best known on"
+    tried = "every possible layout" if answer.every else "starting from the best known"
     kpis(
         ("Iteration time", time(best.time_ms), "links shared fairly"),
         (
@@ -73,14 +73,14 @@ def searched_topology(
             "the same job on its circuits",
         ),
         ("Circuits", count(answer.circuits), f"of {count(ports)} that the ports allow"),
-        ("Given back", count(answer.given_back), "at no loss of time"),
+        ("Given back", count(answer.given_back), "without losing time"),
         ("Layouts tried", count(answer.evaluations), tried),
     )
     left, right = st.columns([1.1, 1], gap="medium")
     with left:
         _hops(best.layout, theme)
     with right:
-        chart_title("What the search began with", "iteration time of each layout")
+        chart_title("Layouts at the start of the search", "iteration time of each")
         frame(
             {
                 "Iteration time": [
@@ -91,7 +91,7 @@ def searched_topology(
             }
         )
         if by == "graph":
-            quiet("Built from the abstract of DELTA: its own formulas are not public to us.")
+            quiet("Built from the abstract of DELTA, whose formulas we could not read.")
     when_opened("Every circuit", "searched_circuits", lambda: _circuits(best.layout), compact=True)
 
 

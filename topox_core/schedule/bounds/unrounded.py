@@ -115,7 +115,7 @@ def lower_bound(graph: TransferGraph, length_ms: FloatArray, loads: Sequence[Loa
         if which >= 0 and bound_ms > best.ms * (1 + 1e-12):
             best = Bound(
                 bound_ms,
-                f"{shared.name(which)} between {short(first)} and {short(bound_ms - last)} ms",
+                f"{shared.name(which)}, busy from {short(first)} to {short(bound_ms - last)} ms",
             )
     return best
 
@@ -269,7 +269,7 @@ def with_set_ups(
             until = load_ms - saved - last
             best = Bound(
                 load_ms - saved,
-                f"{load.name(which)} between {short(first)} and {short(until)} ms, set-ups included",
+                f"{load.name(which)}, busy from {short(first)} to {short(until)} ms, set-ups included",
             )
     circuit = _circuit_of(graph, cluster)
     for load in port_loads(graph, cluster, length):
