@@ -14,8 +14,7 @@ from topox_core.io.json import record_of
 from topox_core.papers.rows import COUNTED, Row, counts_of
 
 if TYPE_CHECKING:
-    from topox_core.papers.card import Answer as CardAnswer
-    from topox_core.papers.card import Card
+    from topox_core.papers.card import Answer as CardAnswer, Card
 
 
 @command(

@@ -33,8 +33,6 @@ from topox_core.cli.options import (
 )
 from topox_core.cli.strategy_fabric import (
     OPTIONS as ON_FABRIC,
-)
-from topox_core.cli.strategy_fabric import (
     PROPOSALS,
     fabric_lines,
     names_of,

@@ -21,8 +21,7 @@ from topox_core.schedule.bounds.ancestor_bounds import (
     near_of,
     set_up_heads_and_tails,
 )
-from topox_core.schedule.bounds.best_bound import Bound as TickBound
-from topox_core.schedule.bounds.best_bound import best_bound
+from topox_core.schedule.bounds.best_bound import Bound as TickBound, best_bound
 from topox_core.schedule.bounds.unrounded import Bound, chain_heads_and_tails, circuit_bound
 from topox_core.schedule.bounds.windows import clocks, coarsened
 from topox_core.schedule.circuits.held_ports import Booking, Solution, ports_of

@@ -191,7 +191,7 @@ def summary_sentence(events: Sequence[Event]) -> str:
             "nothing shorter exists."
         )
     first = f"{capitalised(ways[0].words)} reached {number[ways[0].value_ms]} in {about_seconds(ways[0].elapsed_s)}"
-    rest = [f"{e.words} to {number[e.value_ms]}" for e in ways[1:]]
+    rest = [f"{e.words} {number[e.value_ms]}" for e in ways[1:]]
     schedules = ", ".join([first, *rest]) + (
         f" after {about_seconds(ways[-1].elapsed_s)}" if rest else ""
     )

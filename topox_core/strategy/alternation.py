@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from topox_core.model.layout import Layout
+from topox_core.model.execution import Layout
 from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.stopping import never
 from topox_core.strategy.evaluator import Evaluator

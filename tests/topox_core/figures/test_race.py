@@ -71,7 +71,7 @@ def plain(text: str) -> str:
         (
             LONG,
             None,
-            "List scheduling reached 285 ms in 0.06 s, local search to 270.5 ms, large neighbourhoods to 270 ms after 8 s; "
+            "List scheduling reached 285 ms in 0.06 s, local search 270.5 ms, large neighbourhoods 270 ms after 8 s; "
             "propagation raised the bound from 250 ms to 259 ms after 0.9 s.",
         ),
         (
@@ -82,7 +82,7 @@ def plain(text: str) -> str:
         (
             PROVED,
             ("CP-SAT", 0.7),
-            "List scheduling reached 14 ms in 0.01 s, CP-SAT to 13 ms after 0.4 s; CP-SAT raised the bound from 12 ms to 13 ms "
+            "List scheduling reached 14 ms in 0.01 s, CP-SAT 13 ms after 0.4 s; CP-SAT raised the bound from 12 ms to 13 ms "
             "after 0.7 s. Schedule and bound are equal: nothing shorter exists.",
         ),
     ],
