@@ -25,7 +25,7 @@ SMALL = {"sample": "blackboard", "buy.left_out": "plzt,sip,mems,lc,robotic"}
 def beside(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """One worker process for the tests of this file, which the server would share among all sessions."""
     executor = LocalExecutor(1)
-    monkeypatch.setattr("topox_ui.buying.running.shared_workers", lambda: executor)
+    monkeypatch.setattr("topox_ui.buying.question.shared_workers", lambda: executor)
     yield
     executor.kill()
 
