@@ -18,7 +18,7 @@ from topox_core.labs.answers_file import AnswersFile, is_signed
 from topox_core.labs.lab import Lab, texts_in
 from topox_ui.classroom.access import is_student
 from topox_ui.classroom.profile import class_profile
-from topox_ui.classroom.session_limit import Semaphore
+from topox_ui.classroom.access import Semaphore
 from topox_ui.state.session import Lasting
 
 CHECK_EVERY_S, MAX_CHECKS = 1.0, 200

@@ -14,7 +14,7 @@ from topox_core.labs.lab import texts_in
 from topox_core.labs.student import begin, lock
 from topox_ui.classroom import access, answering, profile, serve
 from topox_ui.classroom.profile import ClassProfile, profile_of
-from topox_ui.classroom.session_limit import (
+from topox_ui.classroom.access import (
     WRONG_OF_ONE,
     WRONG_WORDS,
     Semaphore,
