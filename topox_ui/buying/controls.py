@@ -1,4 +1,4 @@
-"""What the reader sets on Which switch: the sidebar, and the table of switches on offer, undone to what was published, saved and loaded as a file."""
+"""What the reader sets on Which switch: the sidebar, and the table of switches, edited, saved and loaded as a file."""
 
 from __future__ import annotations
 
