@@ -25,7 +25,7 @@ from topox_core.tdm.model.traffic import TooFewPortsError
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import apart, count, percent, plural, seconds, short
 from topox_core.text.sentences import ROUND_STOPPED_BY
-from topox_ui.jobs.search import (
+from topox_ui.jobs.solving import (
     BOUND,
     ROUND,
     Case,
