@@ -20,7 +20,7 @@ from topox_ui.answers.case import Case
 from topox_ui.answers.solving import joined
 from topox_ui.runs.owner import RunKind, RunOwner
 from topox_ui.runs.slots import InLine, SolverPlaces
-from topox_ui.schedule.race import RACE, Race, run_race
+from topox_ui.schedule.proving import RACE, Race, run_race
 
 WORK = RunKind("work", most_kept=2, cancelled="Stopped.")
 FREE = RunKind("free", most_slots=0)
