@@ -15,7 +15,7 @@ from topox_ui.answers.linked import open_linked, opened_file
 from topox_ui.home.generators import workloads
 from topox_ui.home.job_facts import job_section
 from topox_ui.home.state import HomeState
-from topox_ui.shell.links import page_link, sample_link
+from topox_ui.shell.menu import page_link, sample_link
 from topox_ui.shell.menu import job_name
 from topox_ui.shell.page import (
     chart_title,

@@ -22,7 +22,7 @@ from topox_ui.jobs.solving import Case, rounds_of
 from topox_ui.jobs.state import JobsState, OFFERED, OF_SOURCE, OWN_JOBS, SOURCES, reset_what_ifs
 from topox_ui.runs.shared import once
 from topox_ui.shell.charts import show_input_errors
-from topox_ui.shell.links import page_link
+from topox_ui.shell.menu import page_link
 from topox_ui.shell.page import escape, file_box, headline, quiet, size_switch
 from topox_ui.state.widgets import control, menu, number, sidebar_part, slide, switch
 

@@ -43,7 +43,7 @@ from topox_ui.labs.state import LabsState
 from topox_ui.labs.words import as_html, as_label, points, say, say_html, texts, title_of
 from topox_ui.shell.charts import chart
 from topox_ui.shell.downloads import link_menu
-from topox_ui.shell.links import go_to
+from topox_ui.shell.menu import go_to
 from topox_ui.shell.page import button, chart_title, headline, quiet, write_html
 from topox_ui.shell.pages import page_of
 from topox_ui.state.loading import Loaded, adopt

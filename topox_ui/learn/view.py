@@ -37,7 +37,7 @@ from topox_core.text.glossary import Entry, entry_of, glossary
 from topox_core.text.numbers import time
 from topox_ui.learn.state import GlossaryState, LearnState
 from topox_ui.shell.charts import chart, legend_line, task_table
-from topox_ui.shell.links import sample_link
+from topox_ui.shell.menu import sample_link
 from topox_ui.shell.page import (
     button,
     chart_title,

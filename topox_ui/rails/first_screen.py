@@ -35,7 +35,7 @@ from topox_ui.rails.subject import (
 )
 from topox_ui.runs.panel import run_note
 from topox_ui.shell.charts import Content, chart, kpis, legend_line, table_under
-from topox_ui.shell.links import page_link, to_samples
+from topox_ui.shell.menu import page_link, to_samples
 from topox_ui.shell.page import chart_title, escape, headline, quiet, stretch_in_view, title_row
 from topox_ui.state.widgets import menu
 

@@ -26,7 +26,7 @@ from topox_ui.recorded.state import RecordedState
 from topox_ui.runs.limits import server_limits
 from topox_ui.shell.charts import Content, chart, legend_line, table_under
 from topox_ui.shell.downloads import File, download_menu, stem
-from topox_ui.shell.links import leave_for
+from topox_ui.shell.menu import leave_for
 from topox_ui.shell.page import (
     button,
     chart_title,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from topox_ui.shell.links import page_link
+from topox_ui.shell.menu import page_link
 from topox_ui.shell.page import frame
 from topox_ui.shell.pages import imported, page_of
 from topox_ui.state.loading import loaded

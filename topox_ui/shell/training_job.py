@@ -9,7 +9,7 @@ from topox_core.text.numbers import plural
 from topox_core.training.job import Job
 from topox_core.training.machine import MACHINES
 from topox_core.workloads.training_jobs import as_workload
-from topox_ui.shell.links import page_link
+from topox_ui.shell.menu import page_link
 from topox_ui.shell.page import button
 from topox_ui.state.loading import loaded, loaded_job, open_source
 from topox_ui.state.notices import notify
