@@ -34,7 +34,7 @@ from topox_ui.shell.preparing import preparation, prepared, progress, wait_for_k
 from topox_ui.shell.style import css
 from topox_ui.shell.terms import ASK, explain_terms, with_terms
 from topox_ui.state.address import ASKED, follow_address, keep_address, restore
-from topox_ui.state.generating import GENERATE
+from topox_ui.state.loading import GENERATE
 from topox_ui.state.loading import AWAITED, loaded, open_first, opened_by_itself
 from topox_ui.state.notices import notify_errors, show_notice
 from topox_ui.state.page_state import PageState

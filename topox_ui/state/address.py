@@ -8,7 +8,7 @@ from functools import partial
 import streamlit as st
 
 from topox_ui.runs.owner import run_owner
-from topox_ui.state.generating import GENERATE, NotYet
+from topox_ui.state.loading import GENERATE, NotYet
 from topox_ui.state.loading import AWAITED, MENUS, load, loaded, open_source, scenario
 from topox_ui.state.notices import has_error, notify, notify_errors
 from topox_ui.state.page_state import PageState, agreeing
