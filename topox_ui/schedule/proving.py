@@ -1,4 +1,4 @@
-"""Prove it: start an exact engine beside the page, watch it, stop it; then say how the answer came about."""
+"""Prove it: an exact engine beside the page, watched, stopped, how its answer came about; and the race of all engines."""
 
 from __future__ import annotations
 

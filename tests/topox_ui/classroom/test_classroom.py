@@ -21,7 +21,7 @@ from topox_ui.classroom.access import (
     SessionLimit,
     WrongWords,
 )
-from topox_ui.present import overview
+from topox_ui.present import view
 from topox_ui.runs import uploads
 from topox_ui.runs.limits import ServerLimits
 from topox_ui.shell import page
@@ -35,7 +35,7 @@ WORD = "abcdef"
 def held(monkeypatch, tmp_path) -> ClassProfile:
     """A class is held on this machine."""
     one = ClassProfile("NET-401", WORD, ClassFolder.opened(tmp_path / "class"))
-    for module in (answering, access, profile, overview):
+    for module in (answering, access, profile, view):
         monkeypatch.setattr(module, "class_profile", lambda: one)
     for module in ("classroom.access", "shell.menu"):  # without a browser nobody has an address
         monkeypatch.setattr(f"topox_ui.{module}.is_student", lambda: False)
