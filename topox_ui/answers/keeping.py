@@ -18,7 +18,7 @@ from topox_core.text.sentences import enumeration
 from topox_ui.answers.case import Case, listing
 from topox_ui.answers.contest import Contest
 from topox_ui.answers.run_library import OFF, keeps_runs, open_library
-from topox_ui.answers.running import Runs
+from topox_ui.answers.contest import Runs
 from topox_ui.answers.solving import token
 from topox_ui.shell.charts import show_error
 from topox_ui.shell.page import button, quiet

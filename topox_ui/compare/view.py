@@ -20,7 +20,7 @@ from topox_core.text.sentences import enumeration
 from topox_ui.answers.case import Case, case_of
 from topox_ui.answers.contest import Contest, contest_of, priced_ratio, priced_words
 from topox_ui.answers.keeping import keep_contest_button
-from topox_ui.answers.running import Runs, run_all
+from topox_ui.answers.contest import Runs, run_all
 from topox_ui.answers.state import ContestState, VARIANTS
 from topox_ui.answers.verdicts import verdict_line
 from topox_ui.compare.failures import failures

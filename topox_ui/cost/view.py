@@ -22,7 +22,7 @@ from topox_core.text.numbers import count, energy, large, money, plural, power, 
 from topox_core.text.sentences import enumeration
 from topox_ui.answers.case import case_of
 from topox_ui.answers.contest import contest_of
-from topox_ui.answers.running import run_all
+from topox_ui.answers.contest import run_all
 from topox_ui.answers.verdicts import verdict_line
 from topox_ui.cost.controls import LARGEST, controls, parts_table, price_controls
 from topox_ui.cost.headline import (

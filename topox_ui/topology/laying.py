@@ -16,7 +16,7 @@ from topox_core.topology.routing import RoutedNetwork
 from topox_core.topology.traffic import Pair, all_reduce_demand
 from topox_ui.answers.case import Case
 from topox_ui.answers.contest import contest_of
-from topox_ui.answers.running import run_all
+from topox_ui.answers.contest import run_all
 from topox_ui.answers.solving import best
 from topox_ui.answers.state import ContestState, VARIANTS
 from topox_ui.runs.shared import once

@@ -22,7 +22,7 @@ from topox_core.text.numbers import count, delay_label, percent, plural, short, 
 from topox_core.topology.routing import RoutedNetwork
 from topox_ui.answers.case import Case, case_of, listing
 from topox_ui.answers.contest import contest_of
-from topox_ui.answers.running import run_all
+from topox_ui.answers.contest import run_all
 from topox_ui.runs.owner import session_over
 from topox_ui.runs.shared import once
 from topox_ui.shell.charts import chart, frame, kpis, show_input_errors
