@@ -23,7 +23,7 @@ from topox_core.schedule.settings import FREE, Settings
 from topox_core.tdm.mixes.samples import load_job_sample
 from topox_core.tdm.model.jobs import Reading
 from topox_core.workloads.samples import SAMPLES, load_sample
-from topox_ui.answers import first, running
+from topox_ui.answers import contest, first
 from topox_ui.answers.case import Case
 from topox_ui.answers.contest import contest_of
 from topox_ui.answers.first import (
@@ -118,10 +118,10 @@ def test_what_a_session_that_has_ended_began_is_cut_short_and_shared_with_nobody
     with pytest.raises(StopException):
         first_answer(case, over)
     with pytest.raises(StopException):
-        running._run("a key", case, "scheduled", FabricOptions(), {}, over)
+        contest._run("a key", case, "scheduled", FabricOptions(), {}, over)
     result = first_answer(case, never)
     assert result.stopped_by != "cancelled" and result.makespan_ms
-    assert running._run("a key", case, "scheduled", FabricOptions(), {}, never).iteration_ms
+    assert contest._run("a key", case, "scheduled", FabricOptions(), {}, never).iteration_ms
 
 
 def test_processes_are_started_only_when_two_ask_at_once(monkeypatch) -> None:
