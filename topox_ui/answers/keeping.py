@@ -27,7 +27,7 @@ from topox_ui.state.notices import notify_errors
 from topox_ui.state.page_state import PageState
 from topox_ui.state.prices import Prices, cluster_catalogue
 from topox_ui.state.session import Passing
-from topox_ui.state.store import link_query
+from topox_ui.state.page_state import link_query
 
 # What of a page's link is no part of what a run shows: how pages look, and what is asked of offers.
 _NOT_OF_RUNS = re.compile(r"buy\.|large$")

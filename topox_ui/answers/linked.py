@@ -26,7 +26,7 @@ from topox_ui.shell.page import file_box
 from topox_ui.state.address import follow_address
 from topox_ui.state.notices import notify, notify_errors
 from topox_ui.state.session import Lasting
-from topox_ui.state.store import link_query
+from topox_ui.state.page_state import link_query
 
 CHECKED_HERE = (
     "Opened from a file: this page has checked the schedule. That no schedule is shorter than the lower bound was "

@@ -14,7 +14,7 @@ from topox_ui.shell.downloads import offer
 from topox_ui.shell.page import chart_title, file_box
 from topox_ui.state.loading import loaded_job
 from topox_ui.state.notices import notify
-from topox_ui.state.store import put
+from topox_ui.state.page_state import put
 from topox_ui.state.widgets import control, number, pick, sidebar_part
 from typing import Any
 

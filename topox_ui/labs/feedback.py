@@ -26,7 +26,7 @@ from topox_ui.classroom.answering import in_turn, note_check
 from topox_ui.labs.fields import Field, handed_in, is_filled, redraw
 from topox_ui.labs.kept import LINES, change, line, now
 from topox_ui.labs.state import LabsState
-from topox_ui.labs.words import as_html, plural_of, points, say, say_html, texts
+from topox_ui.labs.state import as_html, plural_of, points, say, say_html, texts
 from topox_ui.shell.charts import frame, show_error
 from typing import Any
 

@@ -40,7 +40,7 @@ from topox_ui.labs.feedback import check_all, go, lock_all, save_all, show_answe
 from topox_ui.labs.kept import KEPT_LINE, LINES, forget
 from topox_ui.labs.scroll import begin_at_top
 from topox_ui.labs.state import LabsState
-from topox_ui.labs.words import as_html, as_label, points, say, say_html, texts, title_of
+from topox_ui.labs.state import as_html, as_label, points, say, say_html, texts, title_of
 from topox_ui.shell.charts import chart
 from topox_ui.shell.downloads import link_menu
 from topox_ui.shell.menu import go_to
@@ -48,7 +48,7 @@ from topox_ui.shell.page import button, chart_title, headline, quiet, write_html
 from topox_ui.shell.pages import page_of
 from topox_ui.state.loading import Loaded, adopt
 from topox_ui.state.notices import notify
-from topox_ui.state.store import link_query
+from topox_ui.state.page_state import link_query
 from topox_ui.state.widgets import slide
 from typing import Any
 

@@ -19,7 +19,7 @@ from topox_ui.labs.kept import LINES, OWN_LAB, WHO, answers_to, begin_with, chan
 from topox_ui.labs.lab_screen import lab_screen
 from topox_ui.labs.scroll import begin_at_top
 from topox_ui.labs.state import LabsState
-from topox_ui.labs.words import as_html, as_label, say, say_html, texts, title_of
+from topox_ui.labs.state import as_html, as_label, say, say_html, texts, title_of
 from topox_ui.shell.menu import page_link
 from topox_ui.shell.page import chart_title, file_box, headline, quiet, size_switch
 from topox_ui.state.session import Lasting

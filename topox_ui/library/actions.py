@@ -33,7 +33,7 @@ from topox_ui.state.notices import notify, notify_errors
 from topox_ui.state.page_state import word_of
 from topox_ui.state.scenario import ALGORITHM_WORDS, CLUSTER, LOWERING, PARAMETER, Scenario
 from topox_ui.state.session import Passing
-from topox_ui.state.store import put
+from topox_ui.state.page_state import put
 
 # Settings of a solve that the state has under the same name.
 _SOLVE = (

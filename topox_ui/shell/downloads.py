@@ -36,7 +36,7 @@ from topox_ui.runs.limits import only_this_machine, server_limits
 from topox_ui.shell.page import button, when_opened
 from topox_ui.state.loading import Loaded, adopt, scenario
 from topox_ui.state.notices import notify, notify_errors
-from topox_ui.state.store import link_query, view_query
+from topox_ui.state.page_state import link_query, view_query
 
 # A table: its rows, or its columns by name.
 Content = pd.DataFrame | Mapping[str, Any] | Sequence[Mapping[str, Any]]

@@ -13,7 +13,7 @@ from topox_ui.state.address import follow_address
 from topox_ui.state.loading import Loaded, loaded, opened_by_itself, scenario
 from topox_ui.state.scenario import Scenario
 from topox_ui.state.session import Passing
-from topox_ui.state.store import PLACE, link_query, states
+from topox_ui.state.page_state import PLACE, link_query, states
 
 # Where a click leads, by path and query: only the script may leave its page, a callback may not.
 _LEAVING = Passing[tuple[str, dict[str, str]]]("leaving")

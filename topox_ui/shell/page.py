@@ -40,7 +40,7 @@ from topox_ui.state.notices import notify_errors, show_notice
 from topox_ui.state.page_state import PageState
 from topox_ui.state.rejoin import keep_tab
 from topox_ui.state.session import Passing
-from topox_ui.state.store import ADDRESS_DUE, VIEW_KEY
+from topox_ui.state.page_state import ADDRESS_DUE, VIEW_KEY
 from topox_ui.state.widgets import control, switch
 
 STEPS = 200

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from topox_ui.state.page_state import PageState
-from topox_ui.state.store import VIEW_KEY, states
+from topox_ui.state.page_state import VIEW_KEY, states
 
 
 @dataclass(frozen=True)

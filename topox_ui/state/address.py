@@ -14,7 +14,7 @@ from topox_ui.state.notices import has_error, notify, notify_errors
 from topox_ui.state.page_state import PageState, agreeing
 from topox_ui.state.scenario import SOURCE, Scenario
 from topox_ui.state.session import Lasting, Passing
-from topox_ui.state.store import (
+from topox_ui.state.page_state import (
     ADDRESS_DUE,
     CARRIED,
     PLACE,

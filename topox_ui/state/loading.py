@@ -23,7 +23,7 @@ from topox_ui.state.notices import NOTICE, notify, notify_errors
 from topox_ui.state.page_state import PageState
 from topox_ui.state.scenario import Scenario
 from topox_ui.state.session import Lasting, Passing
-from topox_ui.state.store import ADDRESS_DUE, CARRIED, put, states
+from topox_ui.state.page_state import ADDRESS_DUE, CARRIED, put, states
 from typing import Any
 
 AT_ONCE = 20_000  # tasks; more take longer than anybody would look at a page that does not answer
