@@ -72,13 +72,6 @@ def test_every_engine_passes_the_checker_and_stays_between_bound_and_list(engine
             assert (result.status, result.message) == ("optimal", "")
 
 
-def test_patience_pays_and_only_the_exact_engine_proves_it():
-    g, c = load_sample("patience")
-    assert list_schedule(g, c, Settings.of(clock="slots")).status == "feasible"
-    proved = solve(g, c, Settings.of(engine="highs", clock="slots"))
-    assert (proved.status, proved.makespan_ms, proved.stopped_by) == ("optimal", 14.0, "proof")
-
-
 def test_lists_are_within_a_tenth_of_the_best_known_value_on_the_whole_suite(real_inputs):
     known = sorted(best_known(real_inputs).items(), key=lambda one: one[1])
     for name, best in some(known, quick=15):
