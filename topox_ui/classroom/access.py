@@ -1,4 +1,4 @@
-"""Who is the lecturer, who has typed the word, how many are let in at once, and which pages are open to whom."""
+"""Who is the lecturer, who has typed the word, how many are let in at once, which pages are open to whom, whose files are taken."""
 
 from __future__ import annotations
 
@@ -9,8 +9,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
+from starlette.exceptions import HTTPException
+from streamlit.runtime import exists, get_instance
+from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.scriptrunner import get_script_run_ctx
+from streamlit.runtime.uploaded_file_manager import UploadedFileRec
+from topox_core.io.limits import MAX_FILE_BYTES, MB
 from topox_ui.classroom.profile import class_profile
+from topox_ui.runs.limits import server_limits
 from topox_ui.state.session import Lasting
 
 MAX_SESSIONS = 60
@@ -203,3 +209,36 @@ def check_word(typed: str, word: str) -> str:
 def shows(title: str) -> bool:
     """Return whether the menu lists a page for this visitor."""
     return not is_student() or title in OPEN_TO_STUDENTS
+
+
+# Of all sessions; who comes later waits until others have left.
+MAX_OF_ALL_BYTES = 2_000 * MB
+FORBIDDEN, TOO_LARGE = 403, 413
+
+
+@st.cache_resource(show_spinner=False)
+def limit_uploads() -> None:
+    """Have this server take files only of sessions past the door, and no more than a session and all may hold."""
+    manager = get_instance().uploaded_file_mgr if exists() else None
+    if isinstance(manager, MemoryUploadedFileManager):  # a test of a page has none
+        limit(manager)
+
+
+def limit(manager: MemoryUploadedFileManager) -> None:
+    """Refuse what a manager would hold beyond the limits; its files go with their session as before."""
+    add = manager.add_file
+
+    def within_limits(session_id: str, file: UploadedFileRec) -> None:
+        if session_id not in admitted():
+            raise HTTPException(FORBIDDEN, "Not past the door")
+        held = {
+            session: sum(len(one.data) for one in list(files.values()))
+            for session, files in list(manager.file_storage.items())
+        }
+        own = max(server_limits().session_mb * MB, MAX_FILE_BYTES)
+        more = len(file.data)
+        if held.get(session_id, 0) + more > own or sum(held.values()) + more > MAX_OF_ALL_BYTES:
+            raise HTTPException(TOO_LARGE, "More than this server holds")
+        add(session_id, file)
+
+    manager.add_file = within_limits  # type: ignore[method-assign]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 from collections.abc import Sequence
+from pathlib import Path
 from topox_core.check.report import Violation, equation_words
 from topox_core.errors import InputError
 from topox_core.labs.answers import Answers
@@ -25,8 +26,7 @@ from topox_core.labs.student import (
 from topox_ui.classroom.answering import in_turn, note_check
 from topox_ui.labs.fields import Field, handed_in, is_filled, redraw
 from topox_ui.labs.kept import LINES, change, line, now
-from topox_ui.labs.state import LabsState
-from topox_ui.labs.state import as_html, plural_of, points, say, say_html, texts
+from topox_ui.labs.state import LabsState, as_html, plural_of, points, say, say_html, texts
 from topox_ui.shell.charts import frame, show_error
 from typing import Any
 
@@ -301,3 +301,13 @@ def truths(lab: Lab, answers: Answers, at: int) -> None:
 
 def _first(text: str, most: int = 140) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+_arrive = st.components.v2.component(
+    "topox_lab_arriving", js=Path(__file__).with_name("scroll.js").read_text(encoding="utf-8")
+)
+
+
+def begin_at_top(screen: str) -> None:
+    """Scroll to the headline, and give it the focus, if the screen in view is another than before."""
+    _arrive(key="lab_arriving", data={"screen": screen})

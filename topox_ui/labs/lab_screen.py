@@ -38,7 +38,7 @@ from topox_ui.labs.feedback import said_to_field, said_to_question, status, trut
 from topox_ui.labs.fields import Field, answer_field, handed_in
 from topox_ui.labs.feedback import check_all, go, lock_all, save_all, show_answers
 from topox_ui.labs.kept import KEPT_LINE, LINES, forget
-from topox_ui.labs.scroll import begin_at_top
+from topox_ui.labs.feedback import begin_at_top
 from topox_ui.labs.state import LabsState
 from topox_ui.labs.state import as_html, as_label, points, say, say_html, texts, title_of
 from topox_ui.shell.charts import chart

@@ -17,7 +17,7 @@ from topox_ui.classroom.profile import class_profile
 from topox_ui.labs.feedback import said_to_field
 from topox_ui.labs.kept import LINES, OWN_LAB, WHO, answers_to, begin_with, change, labs, line, now
 from topox_ui.labs.lab_screen import lab_screen
-from topox_ui.labs.scroll import begin_at_top
+from topox_ui.labs.feedback import begin_at_top
 from topox_ui.labs.state import LabsState
 from topox_ui.labs.state import as_html, as_label, say, say_html, texts, title_of
 from topox_ui.shell.menu import page_link

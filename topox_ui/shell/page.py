@@ -26,7 +26,7 @@ from topox_core.preparation import Preparation
 from topox_core.text.foreign import escape_untrusted
 from topox_core.warm_up import warm_up, warm_up_fabrics, warm_up_jobs
 from topox_ui.classroom.access import BEGINNING, OPEN_TO_STUDENTS, Entry, entry, join, places
-from topox_ui.runs.uploads import limit_uploads
+from topox_ui.classroom.access import limit_uploads
 from topox_ui.shell.menu import go_to, leave_where_asked, page_link
 from topox_ui.shell.menu import job_name, menu, row_of_views, source_name
 from topox_ui.shell.pages import PAGES, Page, models, page_of

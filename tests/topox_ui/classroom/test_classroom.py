@@ -22,7 +22,6 @@ from topox_ui.classroom.access import (
     WrongWords,
 )
 from topox_ui.present import view
-from topox_ui.runs import uploads
 from topox_ui.runs.limits import ServerLimits
 from topox_ui.shell import page
 
@@ -140,11 +139,11 @@ class _Files:
 def test_files_are_taken_past_the_door_alone_and_within_what_a_session_and_all_may_hold(
     monkeypatch,
 ):
-    monkeypatch.setattr(uploads, "admitted", lambda: {"ada", "bob", "eve"})
-    monkeypatch.setattr(uploads, "server_limits", lambda: ServerLimits(session_mb=10))
-    monkeypatch.setattr(uploads, "MAX_FILE_BYTES", 100)
-    monkeypatch.setattr(uploads, "MAX_OF_ALL_BYTES", 25 * MB)
-    uploads.limit(files := _Files())
+    monkeypatch.setattr(access, "admitted", lambda: {"ada", "bob", "eve"})
+    monkeypatch.setattr(access, "server_limits", lambda: ServerLimits(session_mb=10))
+    monkeypatch.setattr(access, "MAX_FILE_BYTES", 100)
+    monkeypatch.setattr(access, "MAX_OF_ALL_BYTES", 25 * MB)
+    access.limit(files := _Files())
 
     def send(session: str, name: str, mb: int) -> int:
         try:
