@@ -213,10 +213,6 @@ def test_worker_processes_give_the_same_map_and_a_point_lacks_while_a_cell_of_it
 # -- finer where the winner changes ----------------------------------------------------------------
 
 
-def outcome(time_ms: float, **changes: Any) -> MapOutcome:
-    return MapOutcome(time_ms, **changes)
-
-
 @pytest.mark.parametrize(("ports", "degree", "expected"), [(2, 4, (4, 4)), (4, 8, (8, 2))])
 def test_with_one_port_on_each_switch_the_switches_follow_the_degree(
     ports: int, degree: int, expected: tuple[int, int]
@@ -233,8 +229,8 @@ def turning_at(delay_of: Callable[[float], float], axes: Axes) -> set[Place]:
 
     def point(place: Place) -> Point:
         value, delay_ms = place
-        reactive = outcome(50.0 if delay_ms <= delay_of(value) else 200.0)
-        return Point(value, delay_ms, {"static": outcome(100.0), "reactive": reactive}, {})
+        reactive = MapOutcome(50.0 if delay_ms <= delay_of(value) else 200.0)
+        return Point(value, delay_ms, {"static": MapOutcome(100.0), "reactive": reactive}, {})
 
     points: dict[Place, Point] = {}
     while places := wanted(axes, points):
