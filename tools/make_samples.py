@@ -211,7 +211,7 @@ JOB_MIXES: list[tuple[str, Jobs, dict[str, Any]]] = [
         "overlap",
         two_rings("overlap", 10.0),
         {
-            "title": "Overlap: two jobs take turns",
+            "title": "Overlap: two jobs, one sends while the other computes",
             "see": "Together they push 20 s and train 10 s, twice: 60 s. In turns one trains while the other pushes: 40 s.",
             "optimum_s": 40.0,
             "proof": "Each port must carry 2,000 Gbit twice a round at 100 Gbit/s: 40 s.",
@@ -221,7 +221,7 @@ JOB_MIXES: list[tuple[str, Jobs, dict[str, Any]]] = [
         "long-training",
         two_rings("long-training", 40.0),
         {
-            "title": "Long training: turns alone do harm",
+            "title": "Long training: time division alone makes it slower",
             "see": "Four strict phases would last 160 s, no turns 120 s; a phase in which both train brings it to 100 s.",
             "optimum_s": 120.0,
             "proof": "Apart, every phase lasts the other's 40 s; together they push 20 s and train 40 s, twice.",
@@ -231,7 +231,7 @@ JOB_MIXES: list[tuple[str, Jobs, dict[str, Any]]] = [
         "four-pods",
         four_pods(),
         {
-            "title": "Four pods: the gap is in the rings",
+            "title": "Four pods: the gap to the bound comes from the rings",
             "see": "No split helps here. Other rings for the same jobs cut a stage from 18.9 s to 13.4 s, which the exact model "
             "finds.",
             "optimum_s": 107.7832,
@@ -242,7 +242,7 @@ JOB_MIXES: list[tuple[str, Jobs, dict[str, Any]]] = [
         "mix-32-pods",
         deploy(SetUp(**MIX)),
         {
-            "title": "40 jobs on 32 pods: hill climbing stops early",
+            "title": "40 jobs on 32 pods: the best round is hard to find",
             "see": "Hill climbing stops at 172 s: regrouping a job outside the slowest pod group gains nothing. The best split takes "
             "126 s.",
             "made_by": MIX,

@@ -55,7 +55,7 @@ def test_a_large_job_s_delays_are_simulated_beside_the_page_and_those_there_are_
     tab.button("Simulate 12").click()
     expect(tab.page.get_by_text(re.compile(r"[1-9]\d* of 12"))).to_be_visible()
     tab.button("Cancel").click()
-    expect(tab.message).to_contain_text("What was simulated is kept")
+    expect(tab.message).to_contain_text("Finished simulations are kept")
     expect(
         tab.page.get_by_role("button", name=re.compile(r"Simulate (\d|10|11)\s"))
     ).to_be_visible()

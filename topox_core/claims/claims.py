@@ -328,7 +328,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "phases-over-demand",
         SPECTRA,
-        "Demand matrices taken apart and spread over parallel switches beat controllers that do not look ahead.",
+        "Demand matrices decomposed over parallel switches beat controllers that do not look ahead.",
         f"cells in which phase by phase is shorter than circuits on demand by more than {percent(EQUAL)}",
         SAVED,
         _shorter("phased", "reactive"),

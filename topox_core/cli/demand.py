@@ -34,11 +34,11 @@ WAYS = {
     "demand",
     "serve one demand matrix with parallel switches",
     "Serve a matrix of demands with parallel optical switches, each one port of every server: "
-    "which circuits stand on which switch, and for how long; beside a lower bound and two baselines.",
+    "which circuits each switch holds, and for how long; with a lower bound and two baselines.",
     Option("matrix FILE", str, "numbers in rows (.csv): ms on one port from an input to an output"),
     Option("--switches N", positive, "parallel switches (default 2)", 2),
     Option("--delay-ms X", number, "what the set-up of a configuration takes (default 1)", 1.0),
-    Option("--first-free", bool, "the first configuration of each switch stands already"),
+    Option("--first-free", bool, "the first configuration of each switch is set up already"),
     Option(
         "--output FILE",
         str,

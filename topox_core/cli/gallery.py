@@ -101,7 +101,7 @@ def _run_all(options: Arguments) -> int:
             note(f"{len(steps)} of {len(CARDS)}: {step.card} ({words})")
 
         executor = stack.enter_context(executor_of(options))
-        with ctrl_c_stops("the cards that are there are kept") as stop:
+        with ctrl_c_stops("the cards computed so far are kept") as stop:
             run_cards(tuple(CARDS), stop, take, executor)
     answered = [step.answer for step in steps.values() if step.answer is not None]
     counts = counts_of(row for answer in answered for row in answer.rows)

@@ -41,7 +41,7 @@ def _list(_: Arguments) -> Answer:
 @command(
     "show",
     "what an iteration consists of",
-    "Print the pieces of a job's iteration, which add up, with utilisation, tokens a second and memory.",
+    "Print the pieces of a job's iteration, which add up, with utilisation, tokens per second and memory.",
     Option(
         "job JOB",
         str,
@@ -135,7 +135,7 @@ def _lines(one: Iteration, pieces: list[Piece], in_words: tuple[str, ...]) -> It
     )
     yield (
         f"pieces of stage {one.busiest_rank}, the busiest; utilisation {percent(one.utilisation)}, "
-        f"{one.tokens_per_s:,.0f} tokens a second"
+        f"{one.tokens_per_s:,.0f} tokens per second"
     )
     yield from (*in_words, trust(one.job.machine))
 

@@ -363,7 +363,7 @@ def run_board(options: Arguments) -> Answer:
 @command(
     "worksheet",
     "a lab on paper",
-    "Write printable sheets, two pages a student: predictions, then worked answers.",
+    "Write printable sheets, two pages per student: predictions, then worked answers.",
     LAB,
     Option("--seeds LIST", str, "seeds, separated by commas", "0"),
     COURSE,

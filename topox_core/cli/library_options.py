@@ -221,7 +221,7 @@ def keep(
     note(f"kept in {library.path}: {plural(len(runs), 'run')} ({numbers})")
 
 
-WORKERS = Option("--workers N", positive, "processes on this machine (default: one a core)")
+WORKERS = Option("--workers N", positive, "processes on this machine (default: one per core)")
 SCHEDULER = Option("--scheduler ADDRESS", str, "a Dask scheduler, such as tcp://host:8786")
 NO_LIBRARY = Option("--no-library", bool, "keep nothing")
 CSV = Option("--csv FILE", str, "write the table", over=("study",))

@@ -76,7 +76,7 @@ def count(options: Arguments) -> Answer:
 @command(
     "switches",
     "optical switches: their delay, ports, and the GPUs they join",
-    "Table 3 of the paper: how fast each optical switch is, and how many GPUs one switch a rail can join.",
+    "Table 3 of the paper: how fast each optical switch is, and how many GPUs one switch per rail can join.",
     JSON,
 )
 def switches(_: Arguments) -> Answer:
@@ -276,7 +276,7 @@ def _listed(options: Arguments) -> tuple[Source, int]:
     Option(
         "--transceivers-per-gpu N",
         whole,
-        "transceivers a GPU of the optical networks (default 1)",
+        "transceivers per GPU of the optical networks (default 1)",
         1,
     ),
     Option("--joined-rails", bool, "with whole switches: a spine over the rails"),
@@ -290,7 +290,7 @@ def _listed(options: Arguments) -> tuple[Source, int]:
         "a year (assumed figures)",
         (
             Option("--usd-per-kwh X", number, "price of electricity (default 0.10)", 0.10),
-            Option("--pue X", number, "building watts a watt in it (default 1.3)", 1.3),
+            Option("--pue X", number, "watts of the building per watt of the network (default 1.3)", 1.3),
             Option("--years X", number, "written off over (default 4)", 4.0),
         ),
     ),
@@ -341,7 +341,7 @@ def cost(options: Arguments) -> Answer:
     )
     head = ("network", "cost", "power", "a GPU", "a year", "photonic saves", "its power saves")
     words = (
-        f"{question.gpus:,} GPUs, {counting.gpus_per_server} a server; {catalogue.name}; "
+        f"{question.gpus:,} GPUs, {counting.gpus_per_server} per server; {catalogue.name}; "
         f"counted by {counting.method}"
     )
     return Answer(record, (table(head, *rows), words, *caveats))

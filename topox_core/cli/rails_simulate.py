@@ -166,7 +166,7 @@ def _rail(options: Arguments, job: Job) -> tuple[Rail, int]:
             Option(
                 "--static-split",
                 bool,
-                "ports dealt to the parallelisms for good (constraint C3)",
+                "ports split between the parallelisms permanently (constraint C3)",
             ),
             Option("--nic-ports N", whole, "ports of a NIC (default 2)"),
             Option("--latency-us X", number, "of one step of a collective (default 0)", 0.0),
@@ -386,7 +386,7 @@ def window_lengths(options: Arguments) -> Answer:
     name, iteration_ms, windows = _listed_or_executed(options)
     if not windows:
         raise InputError(
-            "has no window: one kind of traffic has the rail to itself", file=options.files[0]
+            "has no window: the rail carries only one kind of traffic", file=options.files[0]
         )
     write(options.output, lambda: windows_file(name, iteration_ms, windows, options.output))
     lengths, classes = lengths_ms(windows), by_class(windows)

@@ -145,7 +145,7 @@ def _date(started: float) -> str:
 @command(
     "show",
     "one run whole",
-    "Print one run: what it was given, what it came to.",
+    "Print one run: its inputs, settings and results.",
     NUMBER,
     Option("--output FILE", str, "write its result file", over=()),
     Option("--inputs FOLDER", str, "write the input files that were kept with it"),

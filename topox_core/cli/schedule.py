@@ -141,7 +141,7 @@ def _rows(summary: dict[str, Any], result: Result) -> Iterator[tuple[str, ...]]:
         yield "on slots", figure(summary["slotted_ms"], "ms"), "the best plan on whole slots"
     if summary["first_ms"] is not None:
         first = figure(summary["first_ms"], "ms")
-        yield "first iteration", first, "its first circuits stand when it begins"
+        yield "first iteration", first, "its first circuits are set up before it begins"
     yield "bound", figure(summary["bound_ms"], "ms"), summary["bound_by"]
     how = ended(*(summary[key] for key in ("stopped_by", "wall_s", "working_s")))
     yield "gap", percent(summary["gap"]), how

@@ -366,7 +366,7 @@ def _plan_lines(ranked: tuple[RankedPlan, ...], considered: int, too_large: int)
 
     job = ranked[0].job
     gpus = f"{job.plan.gpus:,} {job.machine.title} ({status_of(job.machine)})"
-    fit = f"{considered - too_large:,} of them fit {job.machine.memory_gb:g} GB a GPU"
+    fit = f"{considered - too_large:,} of them fit {job.machine.memory_gb:g} GB per GPU"
     yield table(("model", f"{job.shape.title} on {gpus}"), ("plans", f"{considered:,} suit, {fit}"))
     rows = (
         (

@@ -98,7 +98,7 @@ def run(options: Arguments) -> Answer:
     note(*result.lost)
     if not result.complete:
         again = "" if options.no_library else f"; go on with: topox study run {options.study}"
-        note(f"{result.done} of {plural(len(result.rows), 'point')} are there{again}")
+        note(f"{result.done} of {plural(len(result.rows), 'point')} are computed{again}")
     return _answer(options, result, everything=False)
 
 
@@ -135,7 +135,7 @@ def _moved(row: dict[str, Any], axes: list[str]) -> dict[str, Any]:
 @command(
     "status",
     "how far studies are, and how long the rest takes",
-    "Without a file: the studies of the library. With one: its points, which are there, and the time of the rest.",
+    "Without a file: the studies of the library. With one: its points, which are computed, and the time of the rest.",
     Option("study STUDY", str, FILE.help, nargs="?"),
     LIBRARY,
     JSON,
@@ -305,7 +305,7 @@ def _numbers(text: str) -> tuple[int, ...]:
     "buy",
     "which optical switch to buy for a job",
     "Run a job on seven kinds of optical switch and on networks without one: which is worth buying, how slow, how "
-    "dear and with how few ports it may be, and what the answer depends on (docs/buying.md).",
+    "expensive and with how few ports it may be, and what the answer depends on (docs/buying.md).",
     Option("--sample NAME", str, "the job: a sample"),
     Option("--graph FILE", str, "the job: its task graph, with --cluster"),
     Option("--cluster FILE", str, "and the cluster that it runs on"),
@@ -343,7 +343,7 @@ def _numbers(text: str) -> tuple[int, ...]:
         (
             Option("--usd-per-gpu-hour X", number, "an hour of a GPU (default 2)", 2.0),
             Option("--usd-per-kwh X", number, "price of electricity (default 0.10)", 0.10),
-            Option("--pue X", number, "building watts a watt in it (default 1.3)", 1.3),
+            Option("--pue X", number, "watts of the building per watt of the network (default 1.3)", 1.3),
             Option("--years X", number, "the network is written off over (default 4)", 4.0),
             Option("--gpus-per-server N", positive, "GPUs per server (default: the cluster's)"),
         ),

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
 @command(
     "inspect",
-    "what a recorded run holds; builds nothing",
-    "Say what the profiler's files of a run hold, step by step: nothing is built, sizes may be unknown.",
+    "list what a recorded run holds",
+    "List what the profiler's files of a run hold, step by step. It writes no task graph; sizes may be unknown.",
     PATHS,
     *READING,
     *FORMATTING,
@@ -91,7 +91,7 @@ def _inspected_lines(record: dict[str, Any]) -> Iterator[str]:
             f"{one['calls']:,}",
             f"{one['size_bytes']:,.0f}"
             if one["sizes_known"] == one["calls"]
-            else f"known of {one['sizes_known']:,}",
+                else f"known for {one['sizes_known']:,}",
         )
         for one in record["steps"]
     )
@@ -121,7 +121,7 @@ def _findings(record: dict[str, Any]) -> Iterator[str]:
 @command(
     "import",
     "one iteration of a recorded run as a task graph",
-    "Write one iteration of a recorded run as a task graph, with a report of what it rests on.",
+    "Write one iteration of a recorded run as a task graph, with a report of its checks.",
     PATHS,
     *READING,
     *FORMATTING,
@@ -131,7 +131,7 @@ def _findings(record: dict[str, Any]) -> Iterator[str]:
     Option(
         "--uneven",
         ("pairs", "one"),
-        "an exchange of uneven parts: a transfer a pair (default), or one call",
+        "an exchange of uneven parts: a transfer per pair (default), or one call",
     ),
     JSON,
 )
@@ -174,9 +174,9 @@ def _report_lines(report: dict[str, Any], output: str) -> Iterator[str]:
         (
             "free network",
             figure(replays["free_network"], "ms"),
-            "the least any network could reach",
+            "no network can be faster",
         ),
-        (fast.replace("_gbps", " Gbit/s"), figure(replays[fast], "ms"), "a server, no contention"),
+        (fast.replace("_gbps", " Gbit/s"), figure(replays[fast], "ms"), "per server, no contention"),
         (
             "tasks",
             f"{report['tasks']:,}",
@@ -232,7 +232,7 @@ def windows(options: Arguments) -> Answer:
         for one in found.windows[:50]
     )
     counted = _counted(sorted(one.length_ms for one in found.windows))
-    gaps = f"{_counted(naive)}: each rank's waiting counts as traffic there"
+    gaps = f"{_counted(naive)}: here the waiting of each rank counts as traffic"
     lines = (
         table(
             ("iteration", figure(found.iteration_ms, "ms")),
@@ -284,7 +284,7 @@ def _write_windows(
     if options.output:
         if not windows:
             raise InputError(
-                "has no window: one kind of traffic has the network to itself", file=source
+                "has no window: the network carries only one kind of traffic", file=source
             )
         name = Path(options.output).name.partition(".")[0] or "windows"
         write(options.output, windows_file(name, iteration_ms, windows, options.output))

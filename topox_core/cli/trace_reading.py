@@ -204,7 +204,7 @@ def network(options: Arguments, files: tuple[Source, ...]) -> Answer:
         (
             "ports",
             f"{cluster.ports_per_server} of {figure(cluster.port_gbps, 'Gbit/s')}",
-            f"{figure(cluster.port_gbps * cluster.ports_per_server / 8, 'GB/s')} a server",
+            f"{figure(cluster.port_gbps * cluster.ports_per_server / 8, 'GB/s')} per server",
         ),
         ("latency", figure(cluster.latency_us, "us")),
     )

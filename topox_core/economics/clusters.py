@@ -212,7 +212,7 @@ def same_cost_words(cluster: Cluster, catalogue: Catalogue) -> str:
     """Say what NIC and fat-tree the circuits' money buys, and by whose prices."""
     ports, ratio = cluster.ports_per_server, same_cost_ratio(cluster, catalogue)
     full_gbps = ports * cluster.port_gbps
-    optical = f"{plural(ports, 'optical port')} a server {'costs' if ports == 1 else 'cost'}"
+    optical = f"{plural(ports, 'optical port')} per server {'costs' if ports == 1 else 'cost'}"
     bought = (
         f"{optical} as much as one NIC of {short(full_gbps / ratio)}G and its fat-tree"
         if ratio > 1

@@ -159,7 +159,7 @@ def _choices(question: Question, mine: str, other: str, measure: str) -> list[Sw
     counted, used = ("not counted", "counted"), ("without", "with")
     rows = [
         halved_and_doubled("Optical ports per GPU", "ocs_ports_per_gpu"),
-        halved_and_doubled("Transceivers a GPU (optical)", "ocs_transceivers_per_gpu"),
+        halved_and_doubled("Transceivers per GPU (optical)", "ocs_transceivers_per_gpu"),
         Swing("Switches counted", None, when(other_method[0], method=other_method[1])),
         turned("Transceivers at switches", "switch_transceivers", at_switches, ("none", "counted")),
         turned("NICs", "nics", counting.nics, counted),
@@ -298,7 +298,7 @@ def caveats_of(
                 "radix",
                 (
                     f"{question.gpus:,} GPUs need an optical switch of {ports_needed(question):,} ports on every rail; "
-                    f"{switch} has {radix:,}. Up to {most_gpus(question, radix):,} GPUs this can be built."
+        f"{switch} has {radix:,}, enough for up to {most_gpus(question, radix):,} GPUs."
                 ),
             )
         )
@@ -306,7 +306,7 @@ def caveats_of(
     caveats += _rounding(question)
     optics = _many(question.counting.ocs_transceivers_per_gpu, "transceiver")
     ports = _many(question.counting.ocs_ports_per_gpu, "optical-switch port")
-    counted = f"Photonic rails are counted with {optics} and {ports} a GPU."
+    counted = f"Photonic rails are counted with {optics} and {ports} per GPU."
     left_out = "Bidirectional optics, insertion loss and the control plane are not priced."
     caveats.append(Caveat(NOTE, "not-priced", f"{counted} {left_out}"))
     return tuple(caveats)
@@ -324,7 +324,7 @@ def _dearer(question: Question) -> list[Caveat]:
             question.catalogue.part("packet_switch").ports,
         )
         why = (
-            f": one {ports}-port packet switch a rail joins all {servers} servers"
+            f": one {ports}-port packet switch per rail joins all {servers} servers"
             if servers <= ports
             else ""
         )
@@ -334,7 +334,7 @@ def _dearer(question: Question) -> list[Caveat]:
                 "dearer-than-whole-switches",
                 (
                     f"Against whole packet switches, no more of them than needed, photonic rails for {question.gpus:,} GPUs are "
-                    f"{-100 * share:.0f} % dearer{why}."
+                    f"{-100 * share:.0f} % more expensive{why}."
                 ),
             )
         ]

@@ -60,7 +60,7 @@ _OTHERS = (
         0.0,
         "published",
         "assumed",
-        "TopoOpt (NSDI 2023) cost table, recalled; latches, so burns nothing while it rests",
+        "TopoOpt (NSDI 2023) cost table, recalled; latching, so it draws no power at rest",
     ),
     Part(
         "nic",

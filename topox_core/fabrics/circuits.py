@@ -287,10 +287,10 @@ def _in_turn(profile: Profile) -> str:
         return ""
     if not profile.came_back:
         return (
-            f"After {MAX_ITERATIONS} iterations circuits have not come back; the mean of the last "
-            f"{turns}, {low} to {high} ms, counts."
+            f"After {MAX_ITERATIONS} iterations the circuits do not repeat; the time is the mean of the last "
+            f"{turns}, {low} to {high} ms."
         )
-    return f"{turns} iterations of {low} to {high} ms take turns; their mean counts."
+    return f"{turns} iterations of {low} to {high} ms repeat; the time is their mean."
 
 
 def execution_of(profile: Profile, start_ms: FloatArray, on_demand: bool = False) -> Execution:

@@ -187,7 +187,7 @@ def _rings_on_circuits(run: FabricRun) -> int:
 def _held_by(run: FabricRun) -> str:
     """Return what binds, where the iteration meets its bound."""
     return (
-        f", held by {run.bound_by}"
+        f", limited by {run.bound_by}"
         if gap(run.iteration_ms, run.bound_ms) < 0.005 and run.bound_by
         else ""
     )
@@ -229,7 +229,7 @@ def first_iterations(runs: Mapping[str, FabricRun]) -> str:
     firsts = [f"{name} {_ms(run.first_ms)}" for name, run in runs.items() if run.first_ms]
     if not firsts:
         return ""
-    return f"The first iteration, whose first circuits stand when it begins: {', '.join(firsts)}."
+    return f"The first iteration, whose first circuits are set up before it begins: {', '.join(firsts)}."
 
 
 def why_not(refused: Mapping[str, InputError], labels: Mapping[str, str]) -> tuple[str, ...]:

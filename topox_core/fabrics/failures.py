@@ -142,7 +142,7 @@ def after_failure(
 
 def _static(before_ms: float, fixed: FixedCircuits, failure: Failure) -> Iterator[FailureOutcome]:
     if failure.kind != "server":
-        done = ("What went over the lost circuits is forwarded by other servers.",)
+        done = ("Other servers forward the traffic of the lost circuits.",)
         yield _tried(
             FORWARDED, "static", before_ms, lambda: (fixed.forwarded(failure).iteration_ms, done)
         )
@@ -212,11 +212,11 @@ def planned_again(
     if job.settings.switching != "fixed":
         plan = on_ports_left(rest, lost_ports(job, failure), None if at_ms else _switching(job))
         if plan.makespan_ms <= fixed_ms:
-            words = f"{_lost_words(failure)} is left out, all others are used"
+            words = f"{_lost_words(failure)} is not used, all others are"
             return at_ms + plan.makespan_ms, words
     elif at_ms:
-        raise failure.error("circuits that stay fixed are repaired after the iteration")
-    return fixed_ms, "the circuits stay fixed, and are repaired"
+        raise failure.error("fixed circuits are repaired after the iteration")
+    return fixed_ms, "the circuits stay fixed and are repaired"
 
 
 def _lost_words(failure: Failure) -> str:

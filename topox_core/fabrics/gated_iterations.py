@@ -66,7 +66,7 @@ class GatedNetwork:
         return self.packet_usd + self.optical_usd
 
     def work_a_dollar_over(self, other: GatedNetwork) -> float:
-        """Return iterations a dollar over those of another network."""
+        """Return iterations per dollar over those of another network."""
         return other.mean_ms * other.usd / (self.mean_ms * self.usd)
 
 

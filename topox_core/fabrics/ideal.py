@@ -60,7 +60,7 @@ def run_ideal(request: FabricRequest, stop: Stop) -> FabricRun:
             best, best_words = execution, words
     assert best is not None
     gbps = request.cluster.ports_per_server * request.cluster.port_gbps
-    message = f"{gbps:g} Gbit/s a server, non-blocking; {best_words}"
+    message = f"{gbps:g} Gbit/s per server, non-blocking; {best_words}"
     # A transfer starts when it is ready, whatever its rate, as where all share fairly.
     execution = replace(best, start_ms=_ready_starts(best))
     request = replace(request, graph=best.graph)

@@ -158,7 +158,7 @@ def _over(start: MatrixStart) -> bool:
 
 def _unconnected() -> InputError:
     return InputError(
-        "no layout was found in which everybody reaches whom it talks to",
+        "no layout was found in which every server reaches all its partners",
         file="layout",
         field="circuits",
     )

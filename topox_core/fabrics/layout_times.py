@@ -114,7 +114,7 @@ class LayoutTimes:
         """Return a matrix with its routes; raises ValueError where a talking pair has no path."""
         rows = self._routes(circuits)
         if rows is None:
-            raise ValueError("two servers that talk are not connected")
+            raise ValueError("two servers that exchange data are not connected")
         source, destination = (ends.tolist() for ends in np.nonzero(circuits))
         links, routes = rows.path_link.tolist(), {}
         for i, pair in enumerate(self.pairs.ends):
@@ -135,7 +135,7 @@ class LayoutTimes:
         """
         routes = self._routes(circuits)
         if routes is None:
-            raise ValueError("two servers that talk are not connected")
+            raise ValueError("two servers that exchange data are not connected")
         source, destination = np.nonzero(circuits)
         busy = np.zeros(circuits.shape)
         busy[source, destination] = self._link_ms(circuits, routes)

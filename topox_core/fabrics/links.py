@@ -198,7 +198,7 @@ def routes_of(layout: Layout, pair: tuple[int, int]) -> tuple[tuple[int, ...], .
     """Return the routes of a pair that talks; raises InputError if there are none."""
     routes = layout.routes.get(pair, ())
     if not routes:
-        raise _wrong(f"server {pair[0]} sends to server {pair[1]}, but no route leads there")
+        raise _wrong(f"server {pair[0]} sends to server {pair[1]}, but has no route to it")
     return routes
 
 

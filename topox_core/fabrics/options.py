@@ -103,7 +103,7 @@ class FabricOptions:
         setting(
             "Time between re-evaluations",
             "ms",
-            "reevaluated: circuits are chosen anew so often (default 50)",
+            "reevaluated: time between two choices of circuits (default 50)",
             ge=0.001,
             le=1e12,
         ),

@@ -1,4 +1,4 @@
-"""Packet switches: a fat-tree with racks, and the links of a switch that blocks nobody.
+"""Packet switches: a fat-tree with racks, and the links of a non-blocking switch.
 
 Electrical packet switches carry any mixture of transfers at once; transfers share the links they
 cross max-min fairly. Queues, losses and headers are not modelled. A packet NIC sends and receives at
@@ -24,7 +24,7 @@ from topox_core.schedule.bounds.unrounded import Bound
 
 # Where transfers have durations: those of a port, whatever its speed.
 SLOWER_BY_PRICE = (
-    ". Transfers with a given duration move what a port moves in it: faster ports move more, and the same money "
+    ". A transfer given by duration moves what a port moves in that time: with faster ports more, while the same money "
     "buys a smaller share of their speed in packets, so that this network becomes slower"
 )
 
@@ -68,7 +68,7 @@ def run_fat_tree(request: FabricRequest, stop: Stop) -> FabricRun:
         if rack < cluster.servers
         else ", one rack"
     )
-    words = f"{nic_gbps:g} Gbit/s a server{above}"
+    words = f"{nic_gbps:g} Gbit/s per server{above}"
     given = (request.graph.kind == TRANSFER) & (request.graph.duration_ms > 0)
     if options.equivalent_gbps and nic_gbps < cluster.ports_per_server * cluster.port_gbps:
         words += SLOWER_BY_PRICE if given.any() else ""

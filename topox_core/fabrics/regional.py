@@ -67,7 +67,7 @@ def _words(options: FabricOptions, cluster: Cluster, iterations: int, mean_ms: f
         "fixed": "the same for all exchanges",
     }[options.regional_circuits]
     words = (
-        f"{packet} packet and {cluster.ports_per_server - packet} optical ports a server, "
+        f"{packet} packet and {cluster.ports_per_server - packet} optical ports per server, "
         f"regions of {size}, circuits {when}"
     )
     if iterations > 1:
@@ -366,7 +366,7 @@ def _stuck(graph: TransferGraph, run: Simulation) -> InputError:
     node = int(np.argmax(waiting))
     return InputError(
         "must be at least 1 here: without packet ports server "
-        f"{graph.source[node]} waits for ever for a circuit to server {graph.destination[node]}",
+        f"{graph.source[node]} never gets a circuit to server {graph.destination[node]}",
         file="settings",
         field="regional_packet_ports",
     )

@@ -402,5 +402,5 @@ def _behind(result: Result, profile: Profile | None) -> str:
         return ""
     return (
         f"On slots of {result.slot_ms:g} ms, to which every transfer is rounded up, the plan takes {planned:.9g} ms; "
-        f"provisioned circuits without slots take {provisioned:.9g} ms. Shorter slots close the distance."
+        f"provisioned circuits without slots take {provisioned:.9g} ms. Shorter slots make the difference smaller."
     )

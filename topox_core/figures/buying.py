@@ -217,7 +217,7 @@ def buying_figure(
         y=[networks[k].time[1] for k in steps],
         mode="lines",
         line={"shape": "hv", **line(accent, 1.8)},
-        name="nothing beats it",
+        name="best trade-offs",
         showlegend=True,
         hoverinfo="skip",
     )
@@ -225,7 +225,7 @@ def buying_figure(
         x=[networks[k].price[1] for k in best],
         y=[networks[k].time[1] for k in best],
         mode="markers",
-        name="to buy",
+        name="advice",
         showlegend=True,
         hoverinfo="skip",
         marker={

@@ -321,7 +321,7 @@ def _line(bills: Sequence[Bill], name: str, measure: str, style: Look, scale: fl
             for amount, one in zip(amounts, bills, strict=True)
         ],
         hovertemplate=f"<b>{name}</b><br>%{{customdata[2]}} GPUs: %{{customdata[0]}}, "
-        "%{customdata[1]} a GPU<extra></extra>",
+        "%{customdata[1]} per GPU<extra></extra>",
     )
 
 
@@ -387,7 +387,7 @@ def yearly(years: Mapping[str, Year], theme: Theme) -> go.Figure:
             ],
             hovertemplate="<b>%{customdata[0]}</b><br>"
             + words
-            + " %{customdata[1]} a year; %{customdata[2]}<extra></extra>",
+            + " %{customdata[1]} per year; %{customdata[2]}<extra></extra>",
         )
         for words, values, starts, colour in (
             (
@@ -437,7 +437,7 @@ def worth(rows: Sequence[tuple[str, str, float]], theme: Theme) -> go.Figure:
                 textangle=0,
                 **outside([large(value) for _, _, value in rows], theme, 12),
                 customdata=[[label, f"{value:.6g}"] for _, label, value in rows],
-                hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]} iterations for a dollar<extra></extra>",
+                hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]} iterations per dollar<extra></extra>",
             )
         ],
         theme,

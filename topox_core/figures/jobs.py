@@ -145,7 +145,7 @@ def timeline(
         marker=opaque(8, VERMILION, symbol="triangle-down"),
         cliponaxis=False,
         customdata=[[f"{1000 * length:.6g}"] for _, _, length in dark],
-        hovertemplate="all switches turn, %{customdata[0]} ms<extra></extra>",
+        hovertemplate="all switches change circuits, %{customdata[0]} ms<extra></extra>",
     )
     times = multiples(round_step(until / 8), 0.0, until * 1.0001)
     return frame(

@@ -180,7 +180,7 @@ def ring_drawing(
     layers = []
     for k, count in enumerate(sorted(set(view.links[view.wanted].tolist()))):
         wanted = [(i, j) for i, j in np.argwhere(view.wanted & (view.links == count)).tolist()]
-        style, name = line(theme.line, _width(count)), "wanted by other traffic"
+        style, name = line(theme.line, _width(count)), "also used by other traffic"
         layers.append(_arcs(places, wanted, 0.04, style, name, legend=k == 0))
     laid = view.wanted.copy()
     for k, n in enumerate(rings):

@@ -150,7 +150,7 @@ def gain_map(
             anchor=f"x{number}",
             showticklabels=k == 0,
             ticks="outside" if k == 0 else "",
-            title="shorter than without" if k == 0 else "",
+            title="round shorter by" if k == 0 else "",
         )
         notes.append(
             note(
@@ -371,7 +371,7 @@ def gains(
             range=[min([0.0, *every]) - 5, max([0.1, *every]) * 1.12 + 2],
             ticksuffix=" %",
             nticks=6,
-            title="shorter than without",
+            title="round shorter by",
         ),
     )
 

@@ -155,7 +155,7 @@ def heat_legend(
         ((steps < 0).any(), colours[1], better),
         ((steps == 0).any() and pale, colours[STEPS], pale),
         ((steps > 0).any(), colours[-2], worse),
-        (none - set(picture.failed), "", "dot: still to come"),
+        (none - set(picture.failed), "", "dot: not computed yet"),
         (none & set(picture.failed), "", f"{IMPOSSIBLE} cannot run"),
     ]
     return [(colour, words) for there, colour, words in keys if there]
@@ -212,7 +212,7 @@ def _clicks(picture: HeatMap, theme: Theme) -> go.Scatter:
     runs, notes = picture.runs or {}, picture.notes or {}
     facts = []
     for (row, column), value in picture.cells():
-        words = "cannot run" if (row, column) in picture.failed else "still to come"
+        words = "cannot run" if (row, column) in picture.failed else "not computed yet"
         if value is not None:
             words = f"{picture.measure.title} {picture.measure.words(value)}"
         where = picture.across.labels[column], picture.up.labels[row]
@@ -296,8 +296,8 @@ def sides_map(cells: Sequence[Cell], jobs: Mapping[str, str], theme: Theme) -> g
 def sides_legend(theme: Theme) -> list[tuple[str, str]]:
     """Return colours and words of the legend."""
     return [
-        (theme.fabric_colour("scheduled"), "C: changing circuits are faster, by so many %"),
-        (theme.fabric_colour("static"), "F: a fixed network is faster, by so many %"),
+        (theme.fabric_colour("scheduled"), "C: changing circuits are faster, by this many %"),
+        (theme.fabric_colour("static"), "F: a fixed network is faster, by this many %"),
         (theme.grid, f"= even (within {percent(EQUAL)})"),
     ]
 

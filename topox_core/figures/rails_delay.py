@@ -366,16 +366,16 @@ def wirings(rows: Sequence[tuple[str, float | None, float]], theme: Theme) -> go
         [ms - stall for _, _, ms, stall in stalled],
         [stall for *_, stall in stalled],
         [k for k, *_ in stalled],
-        "stalled by switching",
+        "waiting for the switch",
         hatched(theme),
         width=0.66,
         customdata=[[name, time(stall)] for _, name, _, stall in stalled],
-        hovertemplate="<b>%{customdata[0]}</b>: stalled %{customdata[1]}<extra></extra>",
+        hovertemplate="<b>%{customdata[0]}</b>: waits %{customdata[1]} for the switch<extra></extra>",
     )
     base = known[0][2] if known else 1.0
     words = []
     for k, (_, ms, _) in enumerate(rows):
-        text = "✗ cannot be wired so" if ms is None else time(ms)
+        text = "✗ cannot be built" if ms is None else time(ms)
         if ms is not None and k and base:
             text += f", {'+' if ms >= base else '−'}{percent(abs(ms / base - 1))}"
         words.append(
@@ -441,7 +441,7 @@ def timeline(run: RailRun, theme: Theme) -> go.Figure:
                     ]
                     for one in same
                 ],
-                hovertemplate="<b>%{customdata[0]}</b>, %{customdata[1]}<br>in place from %{customdata[2]} to %{customdata[3]}"
+                hovertemplate="<b>%{customdata[0]}</b>, %{customdata[1]}<br>set up from %{customdata[2]} to %{customdata[3]}"
                 "<extra></extra>",
             )
         )

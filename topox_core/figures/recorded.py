@@ -63,7 +63,7 @@ def steps(rows: Sequence[StepTime], chosen: int, theme: Theme) -> go.Figure:
     hover = [
         [one.words, time(one.recorded_ms), time(n)] for one, n in zip(rows, network, strict=True)
     ]
-    says = "step %{customdata[0]}: %{customdata[1]}, the network at most %{customdata[2]}<extra></extra>"
+    says = "step %{customdata[0]}: %{customdata[1]}, of it network at most %{customdata[2]}<extra></extra>"
     free = [one.recorded_ms - n for one, n in zip(rows, network, strict=True)]
     pale = faded(theme.primary, _PALE)
     layers = [
@@ -80,7 +80,7 @@ def steps(rows: Sequence[StepTime], chosen: int, theme: Theme) -> go.Figure:
         )
         for name, heights, base, colour in (
             ("without the network", free, [0.0] * len(rows), theme.primary),
-            ("the network at most", network, free, pale),
+            ("network at most", network, free, pale),
         )
     ]
     outline = {"color": theme.ink, "width": [2 if r.number == chosen else 0 for r in rows]}
@@ -252,7 +252,7 @@ def lanes(
             range=list(view),
             nticks=7,
             tickformat=",~g",
-            title="ms from the begin of the step, one clock for all ranks",
+            title="ms from the start of the step, one clock for all ranks",
         ),
         yaxis=named_axis(
             theme,

@@ -239,13 +239,13 @@ def pareto_front(
     beaten = _points(
         cloud,
         [k for k in shown if not cloud.on_front[k]],
-        "another one does better",
+        "worse in both than another",
         {"size": 5.5 * theme.scale, "color": theme.line, "opacity": 0.75},
     )
     unbeaten = _points(
         cloud,
         front,
-        "nothing beats it",
+        "best trade-offs",
         opaque(
             [(13 if k == best else 8) * theme.scale for k in front],
             accent,

@@ -26,10 +26,10 @@ NOT_PRINTED = "No number is printed."
 # What ours is. A match is earned by the first alone, which could have come out otherwise.
 KINDS: Mapping[Kind, str] = MappingProxyType(
     {
-        "simulated": "ours computed by a model that could have come out otherwise",
+        "simulated": "computed by a model, whose result could have been another",
         "arithmetic": "the printed formula on the printed table",
         "identity": "true by construction",
-        "quoted": "theirs beside theirs",
+        "quoted": "printed numbers compared with printed numbers",
     }
 )
 FALLS_BACK = "falls back"
@@ -172,8 +172,8 @@ def drawn(rows: Sequence[Row], rising: bool, unsure: float = LEVEL) -> list[Row]
                 else "not printed"
             )
             words = {
-                "trend": "goes that way here too",
-                "differs": "goes the other way here",
+                "trend": "does so here too",
+        "differs": "does the opposite here",
                 "not printed": "is level here" if judged_rows else "begins here",
             }[verdict]
             row = replace(

@@ -237,7 +237,7 @@ def _dimensions(used: dict[str, int], nic_ports: int) -> Constraint:
     words = " and ".join(key.upper() for key in used) or "nothing"
     return Constraint(
         "C2",
-        "few parallelisms: each needs circuits of its own, unless they are switched between them",
+        "few parallelisms: each needs circuits of its own, unless circuits change between them",
         degree > nic_ports,
         f"{words} on the rail: {degree} neighbours at once; the NIC has {nic_ports} "
         f"{'port' if nic_ports == 1 else 'ports'}",
@@ -245,7 +245,7 @@ def _dimensions(used: dict[str, int], nic_ports: int) -> Constraint:
 
 
 def _fragments(used: dict[str, int], nic_ports: int) -> Constraint:
-    title = "a NIC split for good leaves each parallelism a part of its speed"
+    title = "a NIC split permanently leaves each parallelism a part of its speed"
     if len(used) < 2:
         return Constraint("C3", title, False, "one parallelism has the NIC to itself")
     share = max(nic_ports // len(used), 0) / nic_ports

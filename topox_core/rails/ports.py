@@ -111,7 +111,7 @@ def static_ports(iteration: RailIteration, rail: Rail) -> dict[str, int]:
         words = ", ".join(f"{name} {count}" for name, count in need.items())
         raise wrong_setting(
             "nic_ports",
-            f"a static split needs {total} ports a NIC, one for each neighbour ({words}); got {rail.nic_ports}",
+            f"a static split needs {total} ports per NIC, one for each neighbour ({words}); got {rail.nic_ports}",
         )
     dealt = dict(need)
     left = rail.nic_ports - total

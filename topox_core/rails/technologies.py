@@ -9,7 +9,7 @@ from topox_core.errors import unknown, wrong_setting
 PORTS_PER_GPU = 2  # a ring takes two ports of the switch: 2-port NIC, transceivers that carry both ways (Table 3)
 SCALE_UP = {"GB200": 72, "H200": 8}  # GPUs of one scale-up domain
 SPLIT_NOTE = (
-    "a rail split over several switches: the simulation takes circuits between any two of its servers for granted; "
+    "a rail split over several switches: the simulation assumes circuits between any two of its servers; "
     "fibres that join the switches are not counted"
 )
 _PUBLISHED = "published: Photonic Rails in ML Datacenters (arXiv 2507.08119), Table 3"
@@ -98,6 +98,6 @@ def fits(one: Technology, on_rail: int, split: bool = False) -> int:
         raise wrong_setting(
             "technology",
             f"a rail of {on_rail:,} servers needs {PORTS_PER_GPU * on_rail:,} ports, more than the {one.radix:,} of "
-            f"{one.name} ({one.vendor}): at most {most:,} servers a switch, or split the rail",
+            f"{one.name} ({one.vendor}): at most {most:,} servers per switch, or split the rail",
         )
     return -(-on_rail // most)

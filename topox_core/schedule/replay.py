@@ -112,7 +112,7 @@ def replay(prepared: Prepared, plan: SchedulePlan, cluster: Cluster) -> Replay:
 def replayed(execution: Execution, cluster: Cluster, exclusive_devices: bool) -> Execution:
     """Carry out the orders of an execution with circuits on another cluster, which counts no places on switches.
 
-    With a delay of 0 it is a schedule of a switch that blocks nobody.
+    With a delay of 0 it is a schedule of a non-blocking switch.
     """
     nothing = np.zeros(0, np.int64)
     places = Places(0, 0, 0, nothing, nothing)

@@ -46,7 +46,7 @@ def finding(result: Result) -> str:
     if own.proved:
         return (
             f"{first}, proved best with {CLASS_WORDS[own.changes_circuits][0]}; "
-            f"{CLASS_WORDS[other.changes_circuits][0]} are not excluded from {bound} on."
+            f"{CLASS_WORDS[other.changes_circuits][0]} could still reach {bound}."
         )
     return f"{first}; nothing is shorter than {bound}."
 
@@ -71,7 +71,7 @@ def class_words(one: ClassBound) -> tuple[str, str]:
     """Return a class of schedules, and what is known of it: its best and whether that is proved."""
     name, _ = CLASS_WORDS[one.changes_circuits]
     if one.best_ms is None:
-        known = f"none found, not excluded from {time(one.bound_ms)} on"
+        known = f"none found; none can be shorter than {time(one.bound_ms)}"
     elif one.proved:
         known = f"{time(one.best_ms)}, proved best of its kind"
     else:
@@ -190,14 +190,14 @@ def summary_sentence(events: Sequence[Event]) -> str:
             f"{capitalised(ways[0].words)} met the bound, {number[ways[0].value_ms]}, after {about_seconds(proof.elapsed_s)}: "
             "nothing shorter exists."
         )
-    first = f"{capitalised(ways[0].words)} came to {number[ways[0].value_ms]} in {about_seconds(ways[0].elapsed_s)}"
+    first = f"{capitalised(ways[0].words)} reached {number[ways[0].value_ms]} in {about_seconds(ways[0].elapsed_s)}"
     rest = [f"{e.words} to {number[e.value_ms]}" for e in ways[1:]]
     schedules = ", ".join([first, *rest]) + (
         f" after {about_seconds(ways[-1].elapsed_s)}" if rest else ""
     )
     if rises:
         raised = [
-            f"{rises[0].words} lifted the bound from {number[bounds[0].value_ms]} to {number[rises[0].value_ms]}",
+            f"{rises[0].words} raised the bound from {number[bounds[0].value_ms]} to {number[rises[0].value_ms]}",
             *(f"{e.words} to {number[e.value_ms]}" for e in rises[1:]),
         ]
         bounded = ", ".join(raised) + (
@@ -365,7 +365,7 @@ def race_finding(runners: Sequence[Contestant]) -> str:
             if len(high) == len(found) > 1
             else f"that of {enumeration([r.name for r in high])}"
         )
-        parts.append(f"nobody proves it; the best bound, {word[-1]}, is {whose}")
+        parts.append(f"no engine proves it; the best bound, {word[-1]}, is {whose}")
     text = "; ".join(parts) + "."
     return capitalised(text)
 
@@ -395,9 +395,9 @@ def _closest(found: Sequence[Contestant], best: float, word: str) -> list[str]:
     after = seconds(float(f"{fastest.best_s or 0.0:.2g}"))
     by = f" by {fastest.found_by}" if fastest.found_by != fastest.name else ""
     head = (
-        f"{fastest.name} comes to {word}, the shortest,{by} after {after}"
+        f"{fastest.name} reaches {word}, the shortest,{by} after {after}"
         if len(first) == 1
-        else f"{enumeration([r.name for r in first])} come to {word}, {fastest.name} first,{by} after {after}"
+        else f"{enumeration([r.name for r in first])} reach {word}, {fastest.name} first,{by} after {after}"
     )
     return [head, *_behind([r for r in found if r not in first], best, "", "")]
 

@@ -208,7 +208,7 @@ class OperatorGraph:
             TopologicalSorter(waits).prepare()
         except CycleError as circle:
             way = " -> ".join(map(printable, circle.args[1]))
-            raise self._wrong(f"edges go round in a circle: {way}", field="edges") from None
+            raise self._wrong(f"edges form a cycle: {way}", field="edges") from None
 
     @cached_property
     def position(self) -> dict[str, int]:

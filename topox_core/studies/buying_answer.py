@@ -293,7 +293,7 @@ def uncertain_figures(question: Question, offer: Choice, rival: Choice) -> tuple
         usd = catalogue.part(part).price_usd
         figures.append(Uncertain(words, f"prices.{part}.price_usd", usd / 2, usd * 2, "$"))
     for name, key, figure, unit in (
-        ("Hour of a GPU", GPU_HOUR, assumed.usd_per_gpu_hour, "$"),
+        ("GPU, per hour", GPU_HOUR, assumed.usd_per_gpu_hour, "$"),
         ("Electricity, per kWh", "running.usd_per_kwh", assumed.usd_per_kwh, "$"),
         ("Written off over", "running.years", assumed.years, "years"),
     ):

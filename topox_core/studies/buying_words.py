@@ -103,7 +103,7 @@ def _lost(question: Question, found: Verdict) -> str:
         f"as much within {percent(EQUAL)}" if same else f"**{percent(-found.lead)} {more}**"
     )
     return (
-        f"**no optical switch is worth buying**: take {_within(found.rivals, found.offer.choice)}, {theirs} per iteration. "
+        f"**no optical switch is worth buying**: choose {_within(found.rivals, found.offer.choice)}, {theirs} per iteration. "
         f"With the best switch, {_either(found.offers)}, {what} {by_how_much} ({mine} per iteration)."
     )
 
@@ -125,8 +125,8 @@ def _told_apart(question: Question, found: Verdict) -> str:
             "price per port": [port_price(question, row.choice) for row in rows],
         }
     differ = [f"{what} ({', '.join(of)})" for what, of in told.items() if len(set(of)) > 1]
-    same = "take as long" if question.by == "time" else "cost the same"
-    words = f" They {same} within {percent(EQUAL)}"
+    same = "are as fast" if question.by == "time" else "cost the same"
+    words = f" These {same} within {percent(EQUAL)}"
     return (
         f"{words}; in this order they differ in {enumeration(differ)}." if differ else f"{words}."
     )
@@ -137,9 +137,9 @@ def _ranges(question: Question, found: Verdict) -> str:
         return "The advice holds over the whole assumed range of delay, price and power."
     best = found.possible
     if found.wins or best is None:
-        return "Within the ranges of its delay, price and power that **could turn**."
+        return "Within the assumed ranges of delay, price and power this advice **could change**."
     gain = percent(lead(question, best, found.rival))
-    return f"That **could turn**: at the best end of all its ranges {best.choice.title} would save {gain}."
+    return f"This advice **could change**: at the best end of all its ranges {best.choice.title} would save {gain}."
 
 
 def _times(mine: Row, theirs: Row) -> tuple[str, str]:
@@ -183,7 +183,7 @@ def questions_turned(answer: Answer) -> Lines:
         "None of the numbers of ports that were tried wins."
         if turned.fewest_ports is None
         else f"**{plural(turned.fewest_ports, 'port')} per server**"
-        + (", and no fewer can be." if turned.fewest_ports == 1 else "; with fewer it loses.")
+        + (", the fewest possible." if turned.fewest_ports == 1 else "; with fewer it loses.")
     )
     lines.append((f"With how few ports per server does {choice.name} still win?", fewest))
     if turned.highest_usd is not None:
@@ -198,9 +198,9 @@ def questions_turned(answer: Answer) -> Lines:
 
 def _slowest(found: Slowest) -> str:
     if found.wins_ms is None:
-        return f"No delay would do: it loses even at {time(FASTEST_MS)}."
+        return f"No delay is short enough: it loses even at {time(FASTEST_MS)}."
     if found.loses_ms is None:
-        return f"Any delay would do: it wins even at {time(SLOWEST_MS)}."
+        return f"Every delay is short enough: it wins even at {time(SLOWEST_MS)}."
     won, lost = apart([found.wins_ms, found.loses_ms])
     return f"Up to a delay of **{won}**; from {lost} on it loses."
 
@@ -268,13 +268,13 @@ def caveats(question: Question) -> tuple[str, ...]:
     """Return what every answer depends on and what is not counted."""
     assumed, gpus = question.assumed, question.gpus
     return (
-        f"An hour of a GPU is counted with ${assumed.usd_per_gpu_hour.usual:g} (assumed), {plural(gpus, 'GPU')} in all; "
-        f"the network with its price over {assumed.years.usual:g} years and ${assumed.usd_per_kwh.usual:g} per kWh times "
-        f"{assumed.pue:g} (assumed).",
-        "Of a switch only the ports in use are paid for, not whole switches; the table says how many switches there are.",
-        "The fat-tree of the same cost costs what circuits cost at the price set's own port price.",
+        f"A GPU costs ${assumed.usd_per_gpu_hour.usual:g} per hour (assumed), {plural(gpus, 'GPU')} in all; "
+        f"the network its price over {assumed.years.usual:g} years and ${assumed.usd_per_kwh.usual:g} per kWh times "
+        f"a PUE of {assumed.pue:g} (assumed).",
+        "Only the switch ports in use are paid for, not whole switches; the table says how many switches there are.",
+        "The fat-tree of the same cost is priced as the circuits at the port price of the price set.",
         "Plans are made by list scheduling. A better schedule would help switches, not the fat-trees.",
-        "Insertion loss, the time a NIC takes to see light again, racks, fibre and work are not counted.",
+        "Insertion loss, the time until a NIC sees light again, racks, fibre and labour are not counted.",
     )
 
 

@@ -194,7 +194,7 @@ _ON_CLUSTER = (
     *_keys("settings", Settings, "model", "circuits", "clock", "iteration", "switching"),
     *_keys("settings", Settings, "share_circuits", "exclusive_devices", "any_port"),
     *_keys("settings", Settings, "time_limit_s", "gap", "threads"),
-    Key("lowering.rings", "Rings a collective", "", "whole", 1, 4_096, choices=(AUTO, DEFAULT)),
+    Key("lowering.rings", "Rings per collective", "", "whole", 1, 4_096, choices=(AUTO, DEFAULT)),
     _truth("lowering.all_reduce_on_network", "All-reduces on the network"),
     *(
         _choice(f"lowering.{kind}", f"Algorithm of {words_of(kind)}", (AUTO, DEFAULT, *names))
@@ -274,7 +274,7 @@ _COUNTED = {
 }
 
 
-_SHORTER = {"cluster.degree": "Ports a server"}
+_SHORTER = {"cluster.degree": "Ports per server"}
 
 
 def key_words(name: str, others: Mapping[str, str] | None = None) -> str:
@@ -309,8 +309,7 @@ def _words(name: str, value: Any) -> str:
     unit = KEYS[name].unit if name in KEYS else ""
     if unit == "ms":
         return time(float(value))
-    number = f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
-    return f"{number}\u00a0{unit}" if unit else number
+    return _with_unit(f"{value:,}" if isinstance(value, int) else f"{value:,.6g}", unit)
 
 
 def measure_words(name: str, value: float) -> str:
@@ -347,18 +346,31 @@ def axis_label(key: Key, value: Value) -> str:
     return value_words(key.name, value)
 
 
+def value_label(key: Key, value: Value) -> str:
+    """Return a value as :func:`axis_label` does, with its unit: 1 ms, 400G, $260, 75 W."""
+    words = axis_label(key, value)
+    short_unit = not _is_number(value) or key.unit in ("ms", "Gbit/s")
+    return words if short_unit else _with_unit(words, key.unit)
+
+
 def axis_words(key: Key) -> str:
     """Return what an axis is called where there is little room."""
     return _SHORTER.get(key.name, key.words)
 
 
 def named_value(key: Key, value: Value) -> str:
-    """Return a value so that it says by itself what it is of: 2 ports, 1 ms, seed 3, Planned circuits."""
+    """Return a value so that it says by itself what it is of: 2 ports, 1 ms, seed 3, price $260, Planned circuits."""
     if key.name in _COUNTED and isinstance(value, int) and not isinstance(value, bool):
         return plural(value, *_COUNTED[key.name])
     words = axis_label(key, value)
     bare = isinstance(value, bool) or words.replace(",", "").replace(".", "").isdigit()
-    return f"{lower(axis_words(key))} {words}" if bare else words
+    return f"{lower(axis_words(key))} {value_label(key, value)}" if bare else words
+
+
+def _with_unit(number: str, unit: str) -> str:
+    if unit == "$":
+        return f"${number}"
+    return f"{number}\u00a0{unit}" if unit else number
 
 
 def _is_number(value: object) -> bool:
@@ -403,9 +415,9 @@ MEASURES: Mapping[str, Measure] = {
         Measure("round_s", "Round", "s", (ROUND,)),
         Measure("mean_round_s", "Mean round of a job", "s", (ROUND,)),
         Measure("bound_s", "Lower bound", "s", (ROUND,), ""),
-        Measure("reduction", "Shorter than without turns", "", (ROUND,), "most", True),
+        Measure("reduction", "Shorter than with no time division", "", (ROUND,), "most", True),
         Measure(
-            "mean_reduction", "Mean round shorter than without turns", "", (ROUND,), "most", True
+            "mean_reduction", "Mean round shorter than with no time division", "", (ROUND,), "most", True
         ),
         Measure("communicating_s", "Communicating", "s", (ROUND,), ""),
         Measure("computing_s", "Computing", "s", (ROUND,), ""),
@@ -417,8 +429,8 @@ MEASURES: Mapping[str, Measure] = {
         Measure("bandwidth_tax", "Bandwidth tax", "", (FABRIC,)),
         Measure("dollars", "Price of the network", "$", (FABRIC, BILL)),
         Measure("watts", "Power of the network", "W", (FABRIC, BILL)),
-        Measure("iterations_per_dollar", "Iterations a dollar", "", (FABRIC,), "most"),
-        Measure("joules_per_iteration", "Energy an iteration", "J", (FABRIC,)),
+        Measure("iterations_per_dollar", "Iterations per dollar", "", (FABRIC,), "most"),
+        Measure("joules_per_iteration", "Energy per iteration", "J", (FABRIC,)),
         Measure("cost_saving", "Cheaper than the other network", "", (BILL,), "most", True),
         Measure("power_saving", "Less power than the other network", "", (BILL,), "most", True),
     )

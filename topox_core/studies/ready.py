@@ -154,15 +154,15 @@ def tornado_record(
 
 READY: Mapping[str, Ready] = {
     "crossover-map": Ready(
-        "Who wins over delay and port speed",
-        "From which reconfiguration delay on do circuits that change no longer pay, at each port speed?",
+        "Which network wins by delay and port speed",
+        "Above which reconfiguration delay do circuits that change no longer pay, at each port speed?",
         _GRAPHS,
         _SAMPLE,
         _map,
     ),
     "ports-and-speed": Ready(
-        "What ports and speed buy",
-        "How much time does another port or a faster one save, and what does it cost?",
+        "What more or faster ports save",
+        "How much time does another port or a faster port save, and what does it cost?",
         _GRAPHS,
         _SAMPLE,
         _buys,
@@ -175,22 +175,22 @@ READY: Mapping[str, Ready] = {
         _seeds,
     ),
     "jobs-in-turns": Ready(
-        "What taking turns gains",
-        "How much shorter is a round in which jobs take turns on the circuits, over the number of jobs?",
+        "What time division gains",
+        "How much shorter does time division make a round, by number of jobs?",
         ("tdm",),
         {"kind": "tdm"},
         lambda _subject: rounds_record(),
     ),
     "rails-delay": Ready(
         "How slow a rail's switch may be",
-        "What does the switching delay of a photonic rail cost, on demand and provisioned?",
+        "How much longer does a delay make the iteration on a photonic rail, on demand and provisioned?",
         ("rails",),
         _RAIL,
         _rail_delay,
     ),
     "cost-tornado": Ready(
         "What the price of rails depends on",
-        "Which price and which way of counting moves the saving of photonic rails most?",
+        "Which price and which way of counting changes the saving of photonic rails most?",
         ("network",),
         {"kind": "network"},
         lambda subject: tornado_record(subject, price_set(DEFAULT_SET)),

@@ -36,7 +36,7 @@ EASIER = {"cluster.reconfiguration_ms": False, "cluster.port_gbps": True, "clust
 DELAY = "cluster.reconfiguration_ms"
 # Where one of these is set, plans may keep to slots or pay no delay.
 OWN_RULES = ("settings.model", "settings.circuits", "settings.clock")
-SERVED = "A plan made for a longer delay, or for slower or fewer ports, is shorter than this point's own."
+SERVED = "This point uses a plan made for a longer delay, or for slower or fewer ports: it is shorter than its own."
 OF_THE_PLAN = ("iteration_ms", "changes", "dark_share", "bandwidth_tax", "windows", "window_ms")
 
 

@@ -55,7 +55,7 @@ def lend(
         a, b = int(wiring.source[k]), int(wiring.destination[k])
         if not wiring.for_rings[k]:
             done.append(
-                f"The model-parallel circuit {a} → {b} is lost; its traffic takes other ways."
+                f"The model-parallel circuit {a} → {b} is lost; its traffic takes other routes."
             )
             continue
         held = {
@@ -222,7 +222,7 @@ def repair(
         return _repaired(result, wiring, failure, name, done)
     except InputError:
         # What was lent may have been the last way between two servers.
-        kept = ("No circuit is lent to the ring: that would cut two talking servers off.",)
+        kept = ("No circuit is lent to the ring: that would disconnect two servers that exchange data.",)
         return _repaired(result, result.wiring.without(lost), failure, name, kept)
 
 

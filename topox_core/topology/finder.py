@@ -224,8 +224,8 @@ def _connect_step(members: Group, own: bool) -> LayoutStep:
     what = "the group's own ring" if own else "a ring"
     return LayoutStep(
         "connect",
-        f"One port of each of {len(members)} talking servers goes to {what} through all of them: "
-        "without it some could not reach each other.",
+        f"One port of each of {len(members)} servers that exchange data goes to {what} through all of them: "
+            "without it some could not reach each other.",
         {"members": list(members[:MAX_SHOWN]), "size": len(members)},
     )
 
@@ -282,7 +282,7 @@ def _ring_steps(size: int, rings: int, groups: list[Group], ring_bytes: float) -
         return [
             LayoutStep(
                 "choose",
-                f"No port is left for {which}: their rings ride on other circuits.",
+                f"No port is left for {which}: their rings use other circuits.",
                 {**about, "bytes": ring_bytes, "ports": 0, "ratio": None, "chosen": []},
             )
         ]
@@ -291,7 +291,7 @@ def _ring_steps(size: int, rings: int, groups: list[Group], ring_bytes: float) -
         candidate_step(which, candidates, about),
         LayoutStep(
             "choose",
-            f"{which}, {counted(rings, 'port', 'ports')} a server: {named(chosen)}, near a geometric sequence of "
+            f"{which}, {counted(rings, 'port', 'ports')} per server: {named(chosen)}, near a geometric sequence of "
             f"ratio {ratio:.3g}.",
             {**about, "bytes": ring_bytes, "ports": rings, "ratio": ratio, "chosen": list(chosen)},
         ),

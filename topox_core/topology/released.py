@@ -151,7 +151,7 @@ def _ring_steps(
         candidate_step(which, candidates, about),
         LayoutStep(
             "choose",
-            f"{which}, {ports} ports a server: {named(chosen)} both ways, "
+            f"{which}, {ports} ports per server: {named(chosen)} both ways, "
             f"the first not below a geometric sequence of ratio {ratio:.3g}.",
             {**about, "bytes": sent, "ports": ports, "ratio": ratio, "chosen": list(chosen)},
         ),

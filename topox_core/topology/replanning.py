@@ -98,7 +98,7 @@ def remaining_graph(
         tasks += rest.of_task(task, own)
     if not tasks:
         raise InputError(
-            f"nothing is left to run at {at_ms:g} ms: the iteration ended at {execution.makespan_ms:g} ms",
+            f"no task is left to run at {at_ms:g} ms: the iteration ended at {execution.makespan_ms:g} ms",
             file="failure",
             field="at_ms",
         )

@@ -178,7 +178,7 @@ def route_step(routes: Routes, rings: Mapping[int, tuple[int, ...]], rule: str) 
     mean = sum(hops) / len(hops) if hops else 0.0
     longest = max(hops, default=0)
     text = (
-        f"All circuits are laid. {len(routes):,} talking pairs have {counted(len(hops), 'route', 'routes')} of at most "
+        f"All circuits are laid. {len(routes):,} pairs that exchange data have {counted(len(hops), 'route', 'routes')} of at most "
         f"{counted(longest, 'hop', 'hops')}: {rule}."
     )
     return LayoutStep(

@@ -133,7 +133,7 @@ def _checks(ranks: Mapping[int, ChakraRank]) -> tuple[Check, ...]:
     ignored = sum(one.control_ignored for one in ranks.values())
     words = f"{dropped:,} dependencies name nodes that do not exist"
     if ignored:
-        words += f"; {ignored:,} control dependencies go round in circles and are ignored"
+        words += f"; {ignored:,} control dependencies form cycles and are ignored"
     # What finds no counterpart is refused before.
     return (
         Check("dependencies", WARNED if dropped or ignored else PASSED, words),

@@ -11,11 +11,11 @@ from topox_core.traces.waits import BLOCKING, EXACT, FOUND, NONE, SEEN
 
 # How it is known what waits for a communication.
 HOW = {
-    EXACT: "recorded",
-    FOUND: "found by order and time",
-    BLOCKING: "where the host waits",
-    SEEN: "seen only from a lane that stands still",
-    NONE: "not known",
+    EXACT: "recorded for",
+    FOUND: "inferred from order and time for",
+    BLOCKING: "inferred from a wait of the host for",
+    SEEN: "inferred only from an idle stream for",
+    NONE: "unknown for",
 }
 # Below this clocks agree as well as they are written.
 AGREE_US = 0.001
@@ -72,16 +72,16 @@ def _check(name: str, warn: bool, fail: bool, words: str) -> Check:
 def _replay(graph: RunGraph) -> Check:
     replayed = replay_ms(graph, recorded_time)
     off = abs(replayed - graph.recorded_ms) / (graph.recorded_ms or 1.0)
-    words = f"with every call as long as it was recorded the graph takes {replayed:.6g} ms, recorded {graph.recorded_ms:.6g} ms"
+    words = f"replayed with its recorded durations, the step takes {replayed:.6g} ms; the recording took {graph.recorded_ms:.6g} ms"
     return _check("replay", off > 1e-6, off > 1e-3, words)
 
 
 def _host(run: RunStep) -> Check:
     host = host_ms(run)
     if not host:
-        return Check("host step", WARNED, "the files name no steps to compare with")
+        return Check("host step", WARNED, "the files hold no step of the host to compare with")
     share = run.recorded_ms / host
-    words = f"recorded {run.recorded_ms:.6g} ms, the host's step {host:.6g} ms"
+    words = f"the GPUs' step takes {run.recorded_ms:.6g} ms, the host's step {host:.6g} ms"
     return _check("host step", not 0.8 <= share <= 1.25, False, words)
 
 
@@ -89,14 +89,14 @@ def _waits(run: RunStep) -> Check:
     counts = run.evidence()
     total = counts.total()
     sure = total - counts[SEEN] - counts[NONE]
-    listed = ", ".join(f"{counts[word]:,} {HOW[word]}" for word in HOW if counts[word])
-    words = f"what waits for each of {total:,} communications: known for {sure:,} ({listed})"
+    listed = ", ".join(f"{how} {counts[word]:,}" for word, how in HOW.items() if counts[word])
+    words = f"what waits for each of {total:,} communications: {listed or 'nothing to infer'}"
     return _check("waits", sure < 0.8 * total, False, words)
 
 
 def _matched(run: RunStep) -> Check:
     lost, parts = len(run.matched.unmatched), run.matched.parts
-    words = f"{parts - lost:,} of {parts:,} communications have their counterparts"
+    words = f"{parts - lost:,} of {parts:,} communication kernels are matched with those of the other ranks"
     return _check("matching", lost > 0, lost > 0.01 * parts, words)
 
 
@@ -105,11 +105,11 @@ def _clock(run: RunStep) -> Check:
         return Check("clocks", PASSED, "one rank, one clock")
     largest = run.clocks.largest_us
     median = run.clocks.residual_us
-    words = f"ends of one call lie {largest:.3g} us apart at most"
+    words = f"the ranks end a call at most {largest:.3g} us apart"
     if median >= AGREE_US:
         words += f", {median:.3g} us at the median"
     if largest > 1_000:
-        words += ": single calls say nothing"
+        words += ": times of a single call are not reliable"
     fail = largest > 100 * run.recorded_ms
     return _check("clocks", largest > 100, fail, words)
 
@@ -122,13 +122,13 @@ def _bytes(graph: RunGraph) -> Check:
         return Check("bytes", FAILED, f"sizes of {unknown:,} of {len(calls):,} calls are unknown")
     words = f"sizes of all {len(calls):,} calls are known"
     if assumed:
-        words = f"sizes of {assumed:,} of {len(calls):,} calls are taken from an assumed speed"
+        words = f"sizes of {assumed:,} of {len(calls):,} calls are computed from an assumed speed"
     return _check("bytes", assumed > 0, False, words)
 
 
 def _clipped(run: RunStep) -> Check:
     clipped = run.assembled.clipped_ms
-    words = f"segments shortened so that none is below zero: by {clipped:.3g} ms in all"
+    words = f"negative segments were set to zero: {clipped:.3g} ms in all"
     if not clipped:
         words = "no segment had to be shortened below zero"
     return _check("clipped", clipped > 0.01 * run.recorded_ms, False, words)
@@ -136,11 +136,11 @@ def _clipped(run: RunStep) -> Check:
 
 def _busy(run: RunStep) -> Check:
     share = busy_share(run)
-    words = f"the GPU works {100 * share:.3g} % of the step"
+    words = f"the GPU is busy for {100 * share:.3g} % of the step"
     if share < 0.5:
         without_ms = replay_ms(run.assembled.graph, free)
         if share * run.recorded_ms <= 0.5 * without_ms:
-            words += ": the host sets the pace, a faster network cannot help much"
+            words += ": it waits for the host, and a faster network can save little"
         else:
-            words += f", but {100 * share * run.recorded_ms / without_ms:.3g} % of what is left without a network"
+            words += f", and for {100 * share * run.recorded_ms / without_ms:.3g} % of the replay without a network"
     return _check("busy", share < 0.5, False, words)

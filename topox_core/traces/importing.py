@@ -34,8 +34,8 @@ from topox_core.traces.tasks import (
 )
 
 SENTENCE = (
-    "One rank stands for all. What it waited for others is counted as network time in the recorded "
-    "figures, and is absent from the graph."
+    "One rank stands for all. Its waiting for others counts as network time in the recorded "
+    "figures, and is left out of the graph."
 )
 
 

@@ -274,7 +274,7 @@ def run_of(
     if absent and not settings.symmetry:
         word, verb = ("rank", "is") if len(absent) == 1 else ("ranks", "are")
         warnings.append(
-            f"{word} {spans(absent)} of {world} {verb} absent: what the others waited for them counts as transfer"
+            f"{word} {spans(absent)} of {world} {verb} absent: the time others waited for them counts as transfer"
         )
     return RecordedRun(tuple(files), ranks, world, tuple(warnings))
 
@@ -326,15 +326,15 @@ def _warnings_of(one: RankSteps) -> list[str]:
         (recording.cut, f"ends early; {recording.events:,} events were read, {left}"),
         (
             recording.repairs,
-            f"values were left out in {recording.repairs} places and read as null",
+            f"values are missing in {recording.repairs} places and are read as null",
         ),
         (
             recording.unlaunched,
-            f"{recording.unlaunched:,} activities were asked for before recording began: left out",
+            f"{recording.unlaunched:,} activities were launched before the recording began and are left out",
         ),
         (
             one.numbers == (WHOLE_FILE,),
-            "names no steps: the whole file is one, though it may hold several",
+            "marks no steps: the whole file counts as one, although it may hold several",
         ),
     )
     return [f"{recording.file}: {words}" for holds, words in found if holds]
@@ -356,12 +356,12 @@ def step_of(run: RecordedRun, settings: ImportSettings, number: int | None = Non
     first = chosen != WHOLE_FILE and not any(step.has_predecessor for step in steps.values())
     if number is None and first:
         warnings.append(
-            f"no step before step {chosen} is in the file: its begin may be late by what came before"
+            f"the file holds no step before step {chosen}, which may therefore have begun earlier than recorded"
         )
     matched = match(steps, run.world)
     clocks = align(steps, matched.calls)
     warnings += [
-        f"rank {rank} has no call in common with others: its clock is taken as it is"
+        f"rank {rank} shares no call with other ranks: its clock is not corrected"
         for rank in clocks.alone
         if len(steps) > 1
     ]
@@ -374,7 +374,7 @@ def step_of(run: RecordedRun, settings: ImportSettings, number: int | None = Non
         if lane.overlap_us > 0.1 * max(lane.busy_us, 1e-9):
             share = lane.overlap_us / lane.busy_us
             warnings.append(
-                f"rank {rank}: {100 * share:.0f} % of the work ran beside other work of the same GPU; it is one lane here"
+                f"rank {rank}: {100 * share:.0f} % of the work ran on several streams at once; here all streams of a GPU are one"
             )
     return RunStep(chosen, steps, matched, clocks, waits, assembled, tuple(warnings))
 

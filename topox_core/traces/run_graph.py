@@ -154,7 +154,7 @@ def replay_ms(graph: RunGraph, call_ms: Callable[[Node], float]) -> float:
     if len(order) < len(nodes):
         held_up = min({*range(len(nodes))}.difference(order))
         raise InputError(
-            "the waits that were found go round in a circle: not one recording, or not one step",
+            "the inferred waits form a cycle: the files are not of one recording, or not of one step",
             item=nodes[held_up].id,
         )
     return max(map(add, start_ms, lasts_ms), default=0.0)

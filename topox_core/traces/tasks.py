@@ -225,7 +225,7 @@ class _Maker:
             kind = "broadcast" if kind == "reduce" else "all_to_all"
         if node.kind == "reduce":
             self.notes[
-                "reduces are written as broadcasts from their root: the same bytes, the other way round"
+                "reduces are written as broadcasts from their root: the same bytes in the opposite direction"
             ] = None
         self.tasks.append(
             Task(

@@ -2,7 +2,7 @@
 
 A wait names a stream at best, and often nothing. What it is evidence of is found in this order: a
 recorded wait of streams, a wait with the number of its call, a stream that is told to wait, a host
-that blocks, and a lane that stands still until a call ends.
+that blocks, and a stream that is idle until a call ends.
 """
 
 from __future__ import annotations

@@ -197,8 +197,8 @@ _PEAKS = "NVIDIA data sheet, dense, without sparsity"
 _LINKS = "NVIDIA data sheet, half of what it states for both ways"
 _RINGS = "fit of the published all-reduce table of eight A100 (vTrain): 227 of 300 GB/s, mean error 1.8 %"
 _CARD = {
-    "vtrain": "vTrain (MICRO 2024): 800 Gbit/s a server of eight GPUs",
-    "perlmutter": "Slingshot 11, one network card a GPU (NERSC)",
+    "vtrain": "vTrain (MICRO 2024): 800 Gbit/s per server of eight GPUs",
+    "perlmutter": "Slingshot 11, one network card per GPU (NERSC)",
 }
 _FIT = "fitted to the 55 measured iterations of vTrain's calibration half"
 _BEKMAN = (
@@ -230,7 +230,7 @@ def figures(machine: Machine) -> list[Figure]:
         (
             "nic_gbps",
             "Gbit/s",
-            _CARD.get(machine.name, "one network card a GPU, usual for this server"),
+            _CARD.get(machine.name, "one network card per GPU, usual for this server"),
             "published",
         ),
         ("matmul_share", "", _RUNS if slower else matmul, fit),

@@ -24,7 +24,7 @@ class Plan:
         Their product is the number of GPUs, which are numbered tensor first, then context, data,
         pipeline.
     expert
-        GPUs that share the experts of a layer; taken out of ``data``, which it divides.
+        GPUs that share the experts of a layer; a subset of the ``data`` ranks, whose number it divides.
     microbatches, microbatch_size
         Of one replica: how many an iteration has, and the sequences in each.
     sequence_parallel

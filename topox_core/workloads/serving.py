@@ -78,7 +78,7 @@ SERVING_BURSTS = Workload(
     "Serving in bursts",
     "Inference with prompts read on some servers and answered on others: requests come in bursts, and the keys and "
     "values of a prompt move to the server that answers.",
-    "our own construction; 131,072 bytes a token are the keys and values of Llama 3 8B (32 layers, 8 heads of 128, two "
+    "our own construction; 131,072 bytes per token are the keys and values of Llama 3 8B (32 layers, 8 heads of 128, two "
     "bytes each); the seed fixes every byte",
     (
         Parameter("readers", 4, "", "servers that read prompts", 1, 50_000),

@@ -97,7 +97,7 @@ def keep_contest_button(opened: Loaded, case: Case, contest: Contest, runs: Runs
 
 def _button(words: str, *given: object) -> None:
     on = keeps_runs()
-    where = "In the run library: Kept runs (Studies) lists it, opens it again and compares it with others."
+    where = "Kept in the run library: Kept runs (Studies) lists it, opens it again and compares it with other runs."
     button(
         words,
         "keep_run",

@@ -29,12 +29,12 @@ from topox_ui.state.session import Lasting
 from topox_ui.state.page_state import link_query
 
 CHECKED_HERE = (
-    "Opened from a file: this page has checked the schedule. That no schedule is shorter than the lower bound was "
-    "proved where the file was made."
+    "Opened from a file. This page has checked the schedule; the lower bound was proved on the machine that made the "
+    "file."
 )
 CHECKED_KEPT = (
-    "Opened from the run library: this page has checked the schedule. That no schedule is shorter than the lower bound "
-    "was proved when the run was kept."
+    "Opened from the run library. This page has checked the schedule; the lower bound was proved when the run was "
+    "kept."
 )
 
 
@@ -76,7 +76,7 @@ def link_with_result(name: str, case: Case, result: Result) -> None:
         on_click="ignore",
         key="get_linked",
         icon=":material/download:",
-        help="A file with the link and this schedule: whoever opens it sees the same number, without a solve.",
+        help="A file with the link and this schedule: it opens with the same time, without a new solve.",
     )
     open_linked("Open a link with result: a .link.json file")
 

@@ -14,8 +14,8 @@ from topox_ui.runs.limits import server_limits
 
 OFF = "This server keeps no runs."
 HOW_ON = (
-    "It is switched off where several people share one server, because all of them would see the same runs. Whoever "
-    "serves can switch it on: TOPOX_RUN_LIBRARY=yes."
+    "It is off where several people share one server, because all of them would see the same runs. The owner of the "
+    "server can switch it on: TOPOX_RUN_LIBRARY=yes."
 )
 
 

@@ -86,7 +86,7 @@ def _coming(case: Case) -> None:
     if owner.run(VERDICT, key) is None:
         if not prepared():
             quiet(
-                "Up to which delay changing circuits pays is worked out as soon as fast kernels are there."
+                "This page computes up to which delay changing circuits pays once the fast kernels are compiled."
             )
             return
         run_note(VERDICT)
@@ -97,7 +97,7 @@ def _coming(case: Case) -> None:
                 quiet(f"{plural(len(case.graph.tasks), 'task')}: takes {SEARCH_WORDS}.")
             return
         _start(case, "list")
-    quiet("Working out up to which delay changing circuits pays …")
+    quiet("Computing up to which delay changing circuits pays …")
 
 
 def _start(case: Case, effort: Effort) -> None:
@@ -151,5 +151,5 @@ def _details(case: Case, known: Verdict) -> None:
             _start,
             case,
             "search",
-            help=f"Plans at more delays, and counts more for the bound: takes {SEARCH_WORDS}.",
+            help=f"Plans at more delays and tightens the bound: takes {SEARCH_WORDS}.",
         )

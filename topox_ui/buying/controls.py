@@ -45,7 +45,7 @@ def offers_table() -> None:
         args=(key,),
         disabled=["Switch"],
         column_config={
-            CONSIDER: st.column_config.CheckboxColumn(width=50, help="Whether it is considered."),
+            CONSIDER: st.column_config.CheckboxColumn(width=50, help="Whether this switch is compared."),
             "Switch": st.column_config.TextColumn(width=210),
             **{
                 name: st.column_config.NumberColumn(
@@ -109,7 +109,7 @@ def _consider(key: str, use: bool) -> None:
     now = BuyingState.now().left_out
     after = tuple(one for one in now if one != key) if use else (*now, key)
     if len(after) == len(all_offers()):
-        notify("error", "At least one switch has to be considered.")
+        notify("error", "At least one switch must be compared.")
         return
     BuyingState.choose(left_out=after or None)
 
@@ -129,17 +129,17 @@ def controls(cluster: Cluster) -> None:
     own = cluster.devices_per_server if job is None else job.machine.gpus_per_server
     with sidebar_part("What counts"):
         pick(
-            "Least of",
+            "Minimise",
             BuyingState,
             "by",
             BY,
-            help="Dollars per iteration: network and GPUs by the hour, times its duration. Or its time alone, or the price "
+            help="Dollars per iteration: cost of network and GPUs per hour, times the iteration time. Or the time alone, or the price "
             "of the network alone.",
         )
         _ports(cluster)
         control(
             "pills",
-            "Beside switches",
+            "Compared with",
             BuyingState,
             "rivals",
             options=tuple(RIVALS),
@@ -150,7 +150,7 @@ def controls(cluster: Cluster) -> None:
         )
         st.html('<p class="side">Assumed</p>')
         number(
-            "Hour of a GPU ($)",
+            "GPU, per hour ($)",
             BuyingState,
             "usd_per_gpu_hour",
             0.0,
@@ -194,5 +194,5 @@ def _ports(cluster: Cluster) -> None:
         options=tuple(options),
         selection_mode="multi",
         take=take,
-        help="Each number is tried; a port goes to a switch of its own. The cluster's own unless you choose.",
+        help="Each number is tried; every port of a server goes to another switch. Default: the cluster's number.",
     )

@@ -63,20 +63,20 @@ def answered(question: Question, draw: Callable[[Answer], None]) -> Answer | Non
     if answer is None and AUTOMATIC and prepared() and small and owner.run(BUY, key) is None:
         _start(question)
         owner.wait(BUY, 0.3)
-    if watched(BUY, "Working out", lambda run: draw(run.result()), key):
+    if watched(BUY, "Computing", lambda run: draw(run.result()), key):
         return None
     answer = owner.results(BUY).get(key)
     if answer is None:
         draw(Answer(question))
     if answer is None or not answer.complete:
         button(
-            "Work it out" if answer is None else "Go on",
+            "Compute" if answer is None else "Go on",
             "work_out",
             "play_arrow",
             _start,
             question,
             primary=answer is None,
-            help="Runs the job on each network beside this page, by list scheduling; what was computed is not computed again.",
+            help="Runs the job on each network beside this page, by list scheduling. Results that exist are not computed again.",
         )
     return answer
 
@@ -86,7 +86,7 @@ def question_now(opened: Loaded) -> Question:
     case = case_of(opened, scenario())
     if case.settings.circuits == "per-slot":
         raise InputError(
-            "circuits drawn each slot pay no delay; keep them to their end on the page Schedule",
+            "circuits that may change between slots pay no delay; on the page Schedule let a transfer keep one",
             field="circuits",
         )
     now = BuyingState.now()

@@ -70,7 +70,7 @@ def networks(answer: Answer, theme: Theme) -> None:
         return
     chart_title(
         "Time against price",
-        "each network at its usual figures, with the ends of their ranges; step line: nothing beats these in time and price",
+        "each network at its usual figures, with the ends of their ranges; step line: no network is both faster and cheaper",
     )
     found = answer.verdict
     choices = [row.choice for row in found.best] if found else []

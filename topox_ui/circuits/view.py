@@ -83,7 +83,7 @@ def _slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: 
     left, right = st.columns([1, 1.12], gap="medium")
     with left:
         chart_title(
-            f"Who talks to whom {at}",
+            f"Who sends to whom {at}",
             "from server (down) to server (across); colour and number: the switch; at the edges: ports in use",
         )
         carrying, dark = len(state.carrying), len(state.dark)
@@ -100,7 +100,7 @@ def _slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: 
         ever_dark = (execution.circuits.start_ms > execution.circuits.setup_ms).any()
         dark_words = " vermilion: dark;" if ever_dark else ""
         note = (
-            "a row a port; number: server that receives"
+            "one row per port; number: receiving server"
             if switch is not None
             else f"one row for each switch;{dark_words} empty: free"
         )
@@ -123,7 +123,7 @@ def _slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: 
 
 
 def slot_in_view(execution: Execution, now: CircuitsState) -> int:
-    """Return the slot that was chosen; without a choice the busiest one of what changes circuits."""
+    """Return the slot that was chosen; without a choice the busiest one of the traffic with the most circuit changes."""
     slot = busiest_slot(execution) if now.slot is None else now.slot
     return min(slot, slots(execution) - 1)
 
@@ -187,7 +187,7 @@ def _headline(
     rest = f"; {enumeration(others)}" if others and CircuitsState.now().slot is not None else ""
     busiest = ""
     if CircuitsState.now().slot is None:
-        of = " of what changes circuits" if parts.measures.circuits_changed else ""
+        of = " of the traffic with the most circuit changes" if parts.measures.circuits_changed else ""
         busiest = f", the busiest moment{of}"
     life = parts.measures.mean_life_ms
     lives = (
@@ -223,7 +223,7 @@ def _switch(case: Case) -> int | None:
 
 def _cross_connects(case: Case, execution: Execution, state: SlotState, theme: Theme) -> None:
     chart_title(
-        f"What each switch connects at {state.at_ms:,.6g}&nbsp;ms",
+        f"Circuits of each switch at {state.at_ms:,.6g}&nbsp;ms",
         "one row for each sender, in it the receiver",
     )
     if case.cluster.switches > MAX_COLUMNS:

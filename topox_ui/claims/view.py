@@ -92,7 +92,7 @@ def results(draw: Callable[[Results], None]) -> None:
             "play_arrow",
             _start,
             help=f"About {about_seconds(WORK_S * slowness() * missing / total / CORES)} on this machine, beside this page; "
-            "every point is kept as soon as it is there.",
+            "every point is kept once it is computed.",
         )
 
 
@@ -123,7 +123,7 @@ def _map(cells: Sequence[Cell], theme: Theme) -> None:
     shown = [one for one in cells if (one.ports, one.port_gbps) == (ports, gbps)]
     if not shown:
         return
-    chart_title("Which side is faster", f"{NETWORKS[network]} a server")
+    chart_title("Which side is faster", f"{NETWORKS[network]} per server")
     legend_line(sides_legend(theme), theme)
     jobs = {job: title for job, title in JOBS.items() if any(one.job == job for one in shown)}
     ahead = "; ".join(f"{title}: {crossing_words(shown, job)}" for job, title in jobs.items())
@@ -137,7 +137,7 @@ def _map(cells: Sequence[Cell], theme: Theme) -> None:
 
 
 def _claims(claims: Sequence[Tried]) -> None:
-    chart_title("What papers claim", "each tried on all cells of all four networks")
+    chart_title("Claims of the papers", "each tested on all cells of all four networks")
     for one in claims:
         colour = {"match": "good", "differs": "bad"}.get(one.verdict, "")
         verdict, _, true = verdict_words(one).partition(": ")
@@ -146,7 +146,7 @@ def _claims(claims: Sequence[Tried]) -> None:
             f'<p class="claim"><b class="{colour}">{escape(verdict)}</b>{true and f", {escape(true)}"}: {escape(one.claim.says)} '
             f'<span class="quiet">{escape(one.claim.source)}.{abstract}</span></p>'
         )
-        with st.expander("How it was tried", key=f"tried_{one.claim.name}", type="compact"):
+        with st.expander("How the claim was tested", key=f"tried_{one.claim.name}", type="compact"):
             quiet(escape(f"Counted: {one.claim.counted}."))
             if measured := measured_words(one):
                 printed = f" Printed: {one.claim.published}." if one.claim.published else ""
@@ -161,13 +161,13 @@ def _claims(claims: Sequence[Tried]) -> None:
 
 
 def _how(cells: Sequence[Cell], complete: bool) -> None:
-    with st.expander("What is run, and how a claim is judged"):
+    with st.expander("Jobs, networks, and how a claim is judged"):
         quiet(
             "Each job is a study file, fixed before it was run: seeds, ports, speeds, delays and networks are in it. A claim "
-            f"holds where it is true of at least 90 % of what is counted, holds in part from 50 %; every decade of the delay weighs "
-            f"alike. Times closer than {percent(EQUAL)} are even, which supports no claim that somebody is faster. What was built "
-            "from an abstract is not comparable, and what is true by construction has no verdict. The side of changing circuits "
-            "is every network that changes a circuit during the iteration."
+            f"holds if at least 90 % of what is counted supports it, and in part from 50 %; every decade of the delay has the "
+            f"same weight. Times closer than {percent(EQUAL)} are even and support no claim of being faster. A network built "
+            "from an abstract is not comparable, and a claim that is true by construction has no verdict. The side of changing "
+            "circuits is every network that changes a circuit during the iteration."
         )
     with st.container(horizontal=True, key="argument_files"):
         download_menu(

@@ -39,9 +39,9 @@ from topox_ui.state.widgets import menu, number, pick, slide, switch
 
 SHOWN = (FAT_TREE, PACKET_PORTS, STATIC, REEVALUATED, REGIONAL)
 DRAWN = {
-    "walk": "a walk that persists",
-    "dirichlet": "anew each time (Dirichlet)",
-    "zipf": "a ranking that shifts (Zipf)",
+    "walk": "a slow random walk",
+    "dirichlet": "new each time (Dirichlet)",
+    "zipf": "a shifting ranking (Zipf)",
 }
 SKEWS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0)
 SKEW_HELP = {
@@ -68,7 +68,7 @@ def changing_gating(case: Case, theme: Theme) -> None:
     request = _request(case)
     if not exchanges(request.graph, request.cluster):
         quiet(
-            "No transfer of this job is between experts, so no gating can change. Open the sample <code>moe</code> on Home."
+            "This job has no transfers between experts, so no gating can change. Open the sample <code>moe</code> on Home."
         )
         return
     _controls(case)
@@ -91,21 +91,21 @@ def changing_gating(case: Case, theme: Theme) -> None:
             "Longest": [time(max(one.iterations_ms)) for one in runs.values()],
             "Packet part": [_money(one.packet_usd) for one in runs.values()],
             "Optical part": [_money(one.optical_usd) for one in runs.values()],
-            "Work a dollar": [
+            "Work per dollar": [
                 f"{short(one.work_a_dollar_over(runs[FAT_TREE]))}×" for one in runs.values()
             ],
         }
     )
     quiet(
         "Fixed and re-evaluated circuits begin with TopologyFinder’s layout for the bytes of the job as it is given. "
-        "Experts compute as long whatever the gating. After MixNet (arXiv 2501.03905), built from its abstract."
+        "Gating does not change how long experts compute. After MixNet (arXiv 2501.03905), built from its abstract."
     )
 
 
 def _controls(case: Case) -> None:
     now, ports = GatingState.now(), case.cluster.ports_per_server
     first, second, third, fourth = st.columns(4)
-    menu("Popularity", GatingState, "gating", DRAWN, at=first)
+    menu("Popularity of experts", GatingState, "gating", DRAWN, at=first)
     slide(
         "Skew",
         GatingState,
@@ -133,7 +133,7 @@ def _controls(case: Case) -> None:
         "regional_circuits",
         ASKED,
         at=second,
-        help="At the gate: when an exchange is ready. Ahead: when the one before has ended. Once: for all exchanges.",
+        help="At the gate: when an exchange is ready. Ahead: when the exchange before it has ended. Once: for all exchanges.",
     )
     slide(
         "Re-evaluated every",
@@ -204,10 +204,10 @@ def _finding(request: FabricRequest, runs: Runs) -> None:
     most = ""
     if REGIONAL not in best:
         names = enumeration([NETWORKS[name].lower() for name in best])
-        most = f" Most work a dollar: {names}, <b>{short(runs[best[0]].work_a_dollar_over(rival))}×</b>."
+        most = f" Most work per dollar: {names}, <b>{short(runs[best[0]].work_a_dollar_over(rival))}×</b>."
     st.html(
         f"<p>While the gating changes, regional circuits take <b>{time(own.mean_ms)}</b> on average, {against}. "
-        f"They do <b>{short(over)}×</b> its work a dollar.{most}</p>"
+        f"They do <b>{short(over)}×</b> its work per dollar.{most}</p>"
     )
     packet_ports = request.options.packet_ports_of(request.cluster)
     optical_ports = request.cluster.ports_per_server - packet_ports
@@ -218,9 +218,9 @@ def _finding(request: FabricRequest, runs: Runs) -> None:
             f"mean of {plural(len(own.iterations_ms), 'iteration')}",
         ),
         ("Fat-tree on all ports", time(rival.mean_ms), money(rival.usd)),
-        ("Packet part", money(own.packet_usd), f"{plural(packet_ports, 'port')} a server"),
-        ("Optical part", money(own.optical_usd), f"{plural(optical_ports, 'port')} a server"),
-        ("Work a dollar", f"{short(over)}×", "that of the fat-tree"),
+        ("Packet part", money(own.packet_usd), f"{plural(packet_ports, 'port')} per server"),
+        ("Optical part", money(own.optical_usd), f"{plural(optical_ports, 'port')} per server"),
+        ("Work per dollar", f"{short(over)}×", "that of the fat-tree"),
     )
 
 

@@ -44,7 +44,7 @@ AUTOMATIC = True
 MAP = RunKind(
     "map",
     most_slots=0,
-    cancel_help="Stops at once; the points that are there are kept.",
+    cancel_help="Stops at once; the points computed so far are kept.",
     cancelled="Stopped. The points that were computed are kept; computing goes on from there.",
 )
 
@@ -74,19 +74,19 @@ def where_which_wins(opened: Loaded, case: Case, contest: Contest, theme: Theme)
     if case.settings.circuits == "per-slot":
         headline(
             kicker,
-            "Circuits drawn each slot pay <b>no delay</b>. Keep them to their end on the page Schedule to see the map.",
+            "Circuits that may change between slots pay <b>no delay</b>. On the page Schedule let a transfer keep one to see the map.",
         )
         return
     if len([name for name in contest.fabrics if name not in (YARDSTICK, FULL)]) < 2:
         headline(
             kicker,
-            "Choose at least <b>two fabrics</b> that can be built, a full fat-tree apart.",
+            "Choose at least <b>two fabrics</b> that can be built, besides a full fat-tree.",
         )
         return
     top = st.container()
     chart_title(
-        "Who wins where",
-        "fastest (a full fat-tree apart), its lead over the next in %; box: your setting; a click moves it",
+        "Crossover map",
+        "the fastest network except a full fat-tree, its lead over the next in %; box: your setting; a click moves it",
     )
     by = pick("Across", MapState, "across", ACROSS, label_visibility="collapsed")
     with (
@@ -161,7 +161,7 @@ def cut_through(case: Case, sweep: Sweep, picture: MapPicture, theme: Theme) -> 
     at = f"{value:g}G" if axes.by == "port_gbps" else plural(int(value), "port")
     chart_title(f"Cut at {at}", "iteration in ms, both axes logarithmic; dotted: your delay")
     if not any(p.value == value for p in points):
-        quiet("No point of this cut is there yet.")
+        quiet("No point of this cut is computed yet.")
         return
     chart(
         cut(points, value, axes.delay_ms, picture.labels, cluster.reconfiguration_ms, theme),

@@ -51,7 +51,7 @@ def controls(loaded: Loaded) -> None:
     cluster, settings = shown_values(loaded)
     with sidebar_part("What if"):
         delay_and_speed(
-            cluster, settings, "rounded up to whole slots where planned circuits use slots"
+            cluster, settings, "Each change costs this time, rounded up where plans use whole slots."
         )
         control(
             "pills",
@@ -70,7 +70,7 @@ def controls(loaded: Loaded) -> None:
             collectives(
                 loaded,
                 settings,
-                "Of circuits that change; fixed circuits run all-reduces on the rings that they were laid for.",
+                "For circuits that change; fixed circuits run all-reduces on the rings they were laid for.",
             )
             pick(
                 "TopologyFinder",
@@ -89,7 +89,7 @@ def _fat_tree(cluster: Cluster) -> None:
         ContestState,
         "fat_tree",
         FAT_TREES,
-        help="same cost: one slower NIC per server. racks: less above the racks. A full one, all ports everywhere, stands beside it.",
+        help="same cost: one slower NIC per server. racks: oversubscribed above the racks. A full fat-tree is shown beside it.",
     )
     if kind == "cost":
         _same_money(cluster, cluster.ports_per_server * cluster.port_gbps)
@@ -100,7 +100,7 @@ def _fat_tree(cluster: Cluster) -> None:
             "oversubscription",
             OVERSUBSCRIPTIONS,
             words=lambda v: f"{v:g}:1",
-            help="A rack's way up carries its servers' bandwidth divided by this.",
+            help="The links above a rack carry the bandwidth of its servers divided by this.",
         )
         slide(
             "Servers per rack",

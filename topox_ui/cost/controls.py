@@ -24,7 +24,7 @@ MAX_MB = 5
 def parts_table() -> None:
     """Draw the table, what to do with it, and where each figure comes from."""
     now = catalogue()
-    chart_title("Parts", "edit a price or a watt; every number here follows")
+    chart_title("Parts", "edit a price or watts; every number on this page follows")
     shown = counted(now)
     # A new table for every state of the parts: what was edited is in the choices, not in the
     # widget.
@@ -44,7 +44,7 @@ def parts_table() -> None:
                 format="%.4g", min_value=0.0, step=0.0001, width=68
             ),
             "From": st.column_config.TextColumn(
-                help="Where the price / the watts come from; below: who says so."
+                help="Source of the price / of the watts; the table below cites it."
             ),
         },
     )
@@ -102,8 +102,8 @@ def sources_of(now: Catalogue) -> Content:
             "unit": PARTS[part.id],
             "price ($)": part.price_usd,
             "power (W)": part.power_w,
-            "a port ($)": part.port_usd,
-            "a port (W)": part.port_w,
+            "per port ($)": part.port_usd,
+            "per port (W)": part.port_w,
             "price from": part.price_from,
             "watts from": part.power_from,
             "source": part.source,
@@ -158,7 +158,7 @@ def controls() -> None:
             sizes_up_to(max(LARGEST, 512 * each), each, (gpus,)),
             value=gpus,
             words=lambda v: f"{v:,}",
-            help="Each has one network interface; those of the same place in every server share a rail.",
+            help="Each has one network interface; GPUs of the same number in all servers share a rail.",
         )
         slide(
             "GPUs per server",
@@ -179,7 +179,7 @@ def controls() -> None:
         menu("Compared with", CostState, "against", RIVALS)
         with st.expander("What is counted", key="cost_counted", type="compact"):
             _counted(now)
-        with st.expander("A year", key="cost_year", type="compact"):
+        with st.expander("Cost per year", key="cost_year", type="compact"):
             _year()
         if now.choices() or Prices.now().choices():
             st.button(
@@ -188,7 +188,7 @@ def controls() -> None:
                 on_click=put,
                 args=(CostState(), Prices()),
                 width="stretch",
-                help="Back to what the page begins with.",
+                help="Back to the values that the page starts with.",
             )
 
 
@@ -196,7 +196,7 @@ def price_controls() -> None:
     """Draw the sidebar of Per iteration: at whose prices, and what a year is reckoned with."""
     with sidebar_part("Prices"):
         _prices()
-        with st.expander("A year", key="cost_year", type="compact"):
+        with st.expander("Cost per year", key="cost_year", type="compact"):
             _year()
 
 
@@ -215,21 +215,21 @@ def _counted(now: CostState) -> None:
         CostState,
         "switch",
         {key: f"{one.name} ({one.radix:,})" for key, one in TECHNOLOGIES.items()},
-        help="Its ports decide how many servers a rail can join; its price is that of the parts table.",
+        help="Its ports limit how many servers a rail can join. Its price is in the parts table.",
     )
     slide(
         "Optical ports per GPU",
         CostState,
         "ocs_ports",
         (1, 2, 4, 8),
-        help="Of photonic rails. The paper counts two: a ring has two neighbours. TopoOpt counts one an interface.",
+        help="For photonic rails. The paper counts two: a ring has two neighbours. TopoOpt counts one per interface.",
     )
     slide(
-        "Transceivers a GPU",
+        "Transceivers per GPU",
         CostState,
         "optics",
         (1, 2, 4),
-        help="Of the optical networks. The paper counts one.",
+        help="For the optical networks. The paper counts one.",
     )
     switch(
         "NICs",
@@ -239,7 +239,7 @@ def _counted(now: CostState) -> None:
     )
     switch("Fibre", CostState, "fibre", help="The paper leaves it out.")
     if now.fibre:
-        number("Metres a link", CostState, "fibre_m", 0.0, 100_000.0, step=5.0)
+        number("Metres per link", CostState, "fibre_m", 0.0, 100_000.0, step=5.0)
     optics = now.switch_optics
     switch(
         "Transceivers at packet switches",
@@ -265,7 +265,7 @@ def _counted(now: CostState) -> None:
 
 
 def _year() -> None:
-    number("Electricity, $ a kWh", CostState, "usd_per_kwh", 0.0, 100.0, step=0.01, help="Assumed.")
+    number("Electricity, $ per kWh", CostState, "usd_per_kwh", 0.0, 100.0, step=0.01, help="Assumed.")
     number(
         "PUE",
         CostState,
@@ -273,7 +273,7 @@ def _year() -> None:
         1.0,
         10.0,
         step=0.05,
-        help="Watts drawn by the building for each watt in it; assumed.",
+        help="Watts that the building draws per watt of the network; assumed.",
     )
     number(
         "Written off over, years",

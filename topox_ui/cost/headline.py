@@ -77,10 +77,10 @@ def cost_headline(question: Question, priced: dict[str, Bill], caveats: tuple[Ca
     if question.counting.method == "paper" and any(
         one.name == "dearer-than-whole-switches" for one in caveats
     ):
-        words += '. <span class="bad">✗ Against whole packet switches they are dearer</span>'
+        words += '. <span class="bad">✗ Whole packet switches would be cheaper</span>'
     each = question.counting.gpus_per_server
     headline(
-        f"Cost and power · {count(question.gpus)} GPUs, {each} a server, {question.catalogue.port_gbps:g}G · "
+        f"Cost and power · {count(question.gpus)} GPUs, {each} per server, {question.catalogue.port_gbps:g}G · "
         f"{escape(question.catalogue.name)}{', edited' if Prices.now().parts else ''}",
         words.replace("\u00a0", "&nbsp;") + ".",
     )
@@ -140,7 +140,7 @@ def main_figures(
         ("cost", "power"),
         ("Cost by part", "Power by part"),
         (
-            f"what is bought once; {same} are left out. TopoOpt: fixed circuits, on a patch panel or OCS",
+            f"purchase, once; {same} are left out. TopoOpt: fixed circuits, on a patch panel or OCS",
             "watts as listed, all parts busy",
         ),
         (money, power),
@@ -168,7 +168,7 @@ def savings_table(priced: dict[str, Bill]) -> Content:
         {
             "network": NETWORKS[name],
             "cost ($)": one.cost_usd,
-            "cost a GPU ($)": one.cost_usd / one.gpus,
+            "cost per GPU ($)": one.cost_usd / one.gpus,
             "photonic rails save": percent(saving(mine.cost_usd, one.cost_usd))
             if name != MINE
             else "",
@@ -186,7 +186,7 @@ def power_table(priced: dict[str, Bill]) -> Content:
         {
             "network": NETWORKS[name],
             "power (W)": one.power_w,
-            "a GPU (W)": one.power_w / one.gpus,
+            "power per GPU (W)": one.power_w / one.gpus,
             **{
                 f"{LINE_NAMES[part]} (W)": sum(
                     line.power_w for line in one.lines if line.part == part
@@ -206,7 +206,7 @@ def hangs_on(question: Question, theme: Theme) -> None:
     [choice] = title_row(
         (3, 1),
         "What the saving depends on",
-        f"tornado chart of the saving against {SAID[against]} when one thing changes; now {_signed(base)}",
+        f"tornado chart of the saving against {SAID[against]}, one input changed at a time; now {_signed(base)}",
     )
     pick(
         "Saving of",

@@ -57,14 +57,14 @@ def size_and_year(question: Question, priced: dict[str, Bill], theme: Theme) -> 
     left, right = st.columns(2, gap="medium")
     with left:
         chart_title(
-            f"{'Cost' if measure == 'cost' else 'Power'} of a GPU's share, by cluster size",
+            f"{'Cost' if measure == 'cost' else 'Power'} per GPU, by cluster size",
             f"logarithmic; photonic rails dotted beyond {count(limit)} GPUs: too few ports on a {escape(radix()[1])} switch",
         )
         words = money if measure == "cost" else power
         chart(
             by_size(lines, measure, question.gpus, theme, limit),
             "by_size",
-            f"{measure.capitalize()} a GPU by cluster size. At {count(question.gpus)} GPUs: "
+            f"{measure.capitalize()} per GPU by cluster size. At {count(question.gpus)} GPUs: "
             + "; ".join(
                 f"{NETWORKS[name]} {words((one.cost_usd if measure == 'cost' else one.power_w) / one.gpus)}"
                 for name, one in priced.items()
@@ -85,14 +85,14 @@ def size_and_year(question: Question, priced: dict[str, Bill], theme: Theme) -> 
         running = CostState.now().running
         years = {name: year_of(one, running) for name, one in priced.items()}
         chart_title(
-            "A year",
-            f"assumed: ${running.usd_per_kwh:.2f} a kWh, PUE {running.pue:g}, written off over "
+            "Cost per year",
+            f"assumed: ${running.usd_per_kwh:.2f} per kWh, PUE {running.pue:g}, written off over "
             f"{running.years:g} years; change them on the left",
         )
         chart(
             yearly(years, theme),
             "yearly",
-            "Dollars a year: "
+            "Dollars per year: "
             + "; ".join(
                 f"{NETWORKS[name]} {money(year.total_usd)}, {energy(year.energy_kwh)}"
                 for name, year in years.items()
@@ -100,10 +100,10 @@ def size_and_year(question: Question, priced: dict[str, Bill], theme: Theme) -> 
             lambda: [
                 {
                     "network": NETWORKS[name],
-                    "purchase ($ a year)": year.purchase_usd,
-                    "electricity ($ a year)": year.electricity_usd,
-                    "energy (kWh a year)": year.energy_kwh,
-                    "all ($ a year)": year.total_usd,
+                    "purchase ($ per year)": year.purchase_usd,
+                    "electricity ($ per year)": year.electricity_usd,
+                    "energy (kWh per year)": year.energy_kwh,
+                    "all ($ per year)": year.total_usd,
                 }
                 for name, year in years.items()
             ],
@@ -133,7 +133,7 @@ def materials(priced: dict[str, Bill]) -> None:
             },
         )
     with right:
-        chart_title("Counts of all networks", "what each needs of every part")
+        chart_title("Parts of all networks", "how many of each part every network needs")
         parts = [part for part in LINE_NAMES if any(bill.count(part) for bill in priced.values())]
         # Parts down, networks across: there are always six of these, and each more part is a row,
         # not a column.
@@ -191,7 +191,7 @@ def for_a_dollar(opened: Loaded, theme: Theme) -> None:
     """Draw the view Per iteration: iterations for a dollar of network on every fabric, for the job that is loaded."""
     kicker = f"Cost per iteration · {escape(opened.title)} · {cluster_words(opened.cluster)}"
     if len(opened.graph.tasks) > MAX_TASKS and _ASKED_FOR.get() != opened.graph.digest:
-        headline(kicker, "This job is <b>large</b>: its fabrics run when you ask for them.")
+        headline(kicker, "This job is <b>large</b>: press the button to run it on the fabrics.")
         st.button(
             f"Run the fabrics on {plural(len(opened.graph.tasks), 'task')}",
             key="price_fabrics",
@@ -215,14 +215,14 @@ def for_a_dollar(opened: Loaded, theme: Theme) -> None:
     for line in failed:
         quiet(f"{escape(line)}")
     chart_title(
-        "Iterations for a dollar", "of network by the hour, on the fabrics of the Compare page"
+        "Iterations per dollar", "of the network's cost per hour, on the fabrics of the page Compare"
     )
     left, right = st.columns([1, 1.25], gap="medium")
     with left:
         chart(
             worth(rows, theme),
             "worth",
-            "Iterations for a dollar of network: "
+            "Iterations per dollar of network: "
             + "; ".join(f"{label} {large(value)}" for _, label, value in rows),
             lambda: [{"fabric": label, "iterations per dollar": value} for _, label, value in rows],
         )
@@ -244,7 +244,7 @@ def for_a_dollar(opened: Loaded, theme: Theme) -> None:
         quiet(
             f"{escape(cluster_words(case.cluster))}; NICs are counted. Prices: {escape(prices.name)}, other "
             "speeds by MixNet's table; watts proportional to speed (assumed). A fat-tree has five switch ports and six "
-            "transceivers a link, as TopoOpt counts. Fixed circuits are built on a patch panel, those that change on optical "
+            "transceivers per link, as TopoOpt counts. Fixed circuits are built on a patch panel, those that change on optical "
             "switches."
         )
 

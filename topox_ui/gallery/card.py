@@ -69,7 +69,7 @@ def switches(card: Card) -> Settings:
 
 MAX_KEPT = 48
 CARD = RunKind(
-    "card", MAX_KEPT, cancel_help="Stops within a second or two; the rows that are there are kept."
+    "card", MAX_KEPT, cancel_help="Stops within a second or two; the rows computed so far are kept."
 )
 
 

@@ -25,7 +25,7 @@ EVERY = RunKind(
     most_kept=1,
     most_slots=0,
     cancel_help="Stops within a second or two; the cards run so far are kept.",
-    cancelled="Stopped. The cards that are there are kept.",
+    cancelled="Stopped. The cards that were run are kept.",
 )
 Names = tuple[str, ...]
 

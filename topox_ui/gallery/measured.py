@@ -46,14 +46,14 @@ def measured_card(theme: Theme) -> None:
     of_test = agreement(tested.rows)
     headline(
         "Papers · measured iterations",
-        f"Predicted iterations are off by <b>{_percent(of_test.mean)}</b> on average on "
-        f"{of_test.rows} rows of {escape(tested.name)}, which nothing was fitted to, and by "
-        f"{_percent(calibrated.mean)} on {calibrated.rows} that two numbers were fitted to.",
+        f"Predicted iteration times are off by <b>{_percent(of_test.mean)}</b> on average on "
+        f"{of_test.rows} held-out rows of {escape(tested.name)}, and by "
+        f"{_percent(calibrated.mean)} on the {calibrated.rows} rows used to fit two numbers.",
     )
     quiet(_OTHERS)
     chart_title(
         "Predicted against measured",
-        "a point on the line is right; band: 10 %; hollow: rows that numbers were fitted to",
+        "on the line: predicted exactly; band: 10 %; hollow: rows used for fitting",
     )
     rows = [row for one in sets for row in one.rows]
     worst = max(rows, key=lambda row: abs(row.error))
@@ -90,8 +90,8 @@ def measured_card(theme: Theme) -> None:
 def _uncalibrated() -> None:
     """Draw published iterations on machines and at sizes where nothing was fitted."""
     chart_title(
-        "Machines nobody calibrated",
-        "published speeds, made into times; the order of passes is assumed, since the papers do not print it",
+        "Machines without calibration",
+        "times computed from published speeds; the order of passes is assumed, since the papers do not print it",
     )
     rows = _beyond()[0]
     frame(
@@ -107,8 +107,8 @@ def _uncalibrated() -> None:
         ]
     )
     quiet(
-        "Llama 3.1 405B: 430 and 400 TFLOP/s a GPU (Llama 3 Herd, table 4), six operations a parameter and token. "
-        "Expect errors up to 25 % where nothing was calibrated."
+        "Llama 3.1 405B: 430 and 400 TFLOP/s per GPU (Llama 3 Herd, table 4), six operations per parameter and token. "
+        "Expect errors up to 25 % without calibration."
     )
 
 
@@ -116,7 +116,7 @@ def _production() -> None:
     """Draw runs of weeks, predicted with the figures of benchmark runs and with those of production runs."""
     chart_title(
         "Production runs",
-        "one factor was fitted to the first three, nothing to the others; the plan of LLaMA 65B is not printed",
+        "one factor was fitted to the first three rows; the others are held out. The plan of LLaMA 65B is not printed",
     )
     _, benchmark, production = _beyond()
     frame(

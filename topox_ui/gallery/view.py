@@ -43,8 +43,8 @@ def claims_table() -> None:
             _row(place, claim, answers[claim.card])
     apart = ", ".join(f"{kind}: {KINDS[kind]}" for kind in KINDS if kind != "simulated")
     quiet(
-        f"No simulation and no verdict: {apart}. A click on a claim opens its card: every number of it is recomputed there on "
-        "this machine. Numbers marked ° were computed for this release; a run of the card takes their place."
+        f"No simulation and no verdict: {apart}. A click on a claim opens its card, which computes every number again on "
+        "this machine. Numbers marked ° were computed for this release; a run of the card replaces them."
     )
 
 
@@ -99,7 +99,7 @@ def draw(theme: Theme) -> None:
             measured_card(theme)
         else:
             wall(theme)
-            with st.expander("What the papers claim, a line each"):
+            with st.expander("Claims of the papers, one per line"):
                 claims_table()
         return
     settings = switches(card)

@@ -77,15 +77,15 @@ def _drawn(theme: Theme) -> None:
         for card in shown:
             _card(card, known.get(card.name), theme)
     quiet(
-        "Hollow: printed. Filled: ours. A card opens at a click, with every row, the reasons and the switches "
-        "that change its reading. They are about all-reduce and all-to-all on fixed and changing circuits, the bandwidth "
-        "tax of TopologyFinder’s layouts, fat-trees of the same cost, windows of photonic rails, and jobs that take turns."
+        "Hollow: printed. Filled: ours. Click a card for every row, the reasons and the settings "
+            "that change its reading. The cards are about all-reduce and all-to-all on fixed and changing circuits, the bandwidth "
+            "tax of TopologyFinder’s layouts, fat-trees of the same cost, windows of photonic rails, and time division."
     )
     with st.expander("The sources"):
         links = {name: f"[{of}]({at})" if at else of for name, (of, at) in PAPERS.items()}
         st.markdown("\n".join(f"- **{name}**: {link}" for name, link in links.items()))
     st.button(
-        "Iterations that were measured, beside their predictions",
+        "Measured iterations and their predictions",
         key="to_measured",
         type="tertiary",
         icon=":material/scatter_plot:",
@@ -97,7 +97,7 @@ def _drawn(theme: Theme) -> None:
 def _finding(totals: Mapping[str, int]) -> str:
     judged = sum(totals[name] for name in JUDGED)
     if not judged:
-        return "Every number that these sources print is set beside one of here, with a verdict where ours is simulated."
+        return "Each number that these sources print stands beside ours, with a verdict where ours is simulated."
     others = totals["not printed"]
     words = (
         f"Of <b>{judged}</b> published numbers and statements that were simulated <b>{totals['match']}</b> match, "

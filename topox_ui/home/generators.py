@@ -144,12 +144,12 @@ def _machine(workload: Workload) -> None:
             _begin_anew(workload, dict(_values(workload, _form())) | figures)
 
     st.selectbox(
-        "Take the figures of",
+        "Machine",
         list(titles),
         format_func=titles.__getitem__,
         key=f"machine_{workload.name}",
         on_change=take,
-        help="Each figure's source: python -m topox_core iteration machines NAME",
+        help="Speeds of the GPU and its links. Their sources: python -m topox_core iteration machines NAME",
     )
 
 
@@ -229,7 +229,7 @@ def _come_to(name: str, parameters: Parameters) -> tuple[Job | None, list[str]]:
         "More tensor or pipeline parallelism, ZeRO or recomputing would help."
     )
     return job, [
-        f"<b>{time(one.total_ms)}</b> an iteration in closed form, {percent(one.utilisation)} of the GPUs' peak",
+        f"<b>{time(one.total_ms)}</b> per iteration in closed form, {percent(one.utilisation)} of the GPUs' peak (MFU)",
         f"{plural(job.plan.gpus, 'GPU')} in {plural(servers, 'server')}, {tasks}",
         fits,
     ]

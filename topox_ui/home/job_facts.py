@@ -70,9 +70,9 @@ def _pieces(theme: Theme) -> None:
     one = iteration(job)
     found = pieces(one)
     chart_title(
-        "Where the iteration goes",
-        f"in closed form, on the busiest rank: {time(one.total_ms)}, {percent(one.utilisation)} of the GPUs' peak. "
-        "A schedule on real circuits may differ",
+        "Where the time of an iteration goes",
+        f"in closed form, on the busiest rank: {time(one.total_ms)}, {percent(one.utilisation)} of the GPUs' peak (MFU). "
+        "A schedule on circuits can take longer",
     )
     chart(
         pieces_bars(found, theme),
@@ -82,7 +82,7 @@ def _pieces(theme: Theme) -> None:
             "piece": [p.name for p in found],
             "adds (ms)": [p.exposed_ms for p in found],
             "hidden (ms)": [p.hidden_ms for p in found],
-            "bytes of a call": [p.size_bytes for p in found],
+            "bytes per call": [p.size_bytes for p in found],
             "calls": [p.calls for p in found],
             "GPUs": [p.group.size if p.group else 1 for p in found],
         },
@@ -116,12 +116,12 @@ def summary(loaded: Loaded, case: Case, path: Path) -> None:
             size(facts.bytes_total) if facts.bytes_total else "–",
             f"most leave S{facts.busiest_server}: {size(facts.busiest_out_bytes)}"
             if facts.busiest_server >= 0
-            else "none by size",
+            else "the file gives durations only",
         ),
         (
             "Critical path",
             time(path[0]),
-            f"{plural(len(path[1]), 'task')} in line, transfers on all {plural(case.cluster.ports_per_server, 'port')}",
+            f"{plural(len(path[1]), 'task')} in sequence; a transfer may use {plural(case.cluster.ports_per_server, 'port')}",
         ),
         (
             "Busiest device",
@@ -160,9 +160,9 @@ def fact_charts(loaded: Loaded, path: Path, theme: Theme) -> None:
                 },
             )
         else:
-            quiet("No transfer is given by its size.")
+            quiet("The file gives transfers by duration, so their bytes are unknown.")
     with right:
-        chart_title("Critical path", f"no schedule is shorter: where its {time(path[0])} go")
+        chart_title("Critical path", f"no schedule is shorter; its {time(path[0])} by kind of work")
         spent = path_times(loaded, path, theme)
         if spent:
             chart(

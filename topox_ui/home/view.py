@@ -105,12 +105,12 @@ def questions() -> None:
 CARDS_A_ROW = 4
 # What comes out of each; the bold figure is the one that its Schedule page opens with.
 FINDINGS = {
-    "blackboard": "Two transfers want one port: the better order takes <b>10 ms</b>, the other 12 ms.",
+    "blackboard": "Two transfers need the same port: the better order takes <b>10 ms</b>, the other 12 ms.",
     "patience": "Waiting before the first transfer cuts 17 ms to 14. Never switching is faster still: <b>13 ms</b>.",
-    "race": "Simple rules reach <b>70.4 ms</b>. Prove it then searches for a better schedule.",
-    "llama3-8b": "Circuits that stay fixed, <b>557 ms</b>, are no worse than changing ones.",
+    "race": "Simple rules reach <b>70.4 ms</b>. Press <i>Prove it</i> to search for a better schedule.",
+    "llama3-8b": "Fixed circuits take <b>557 ms</b>; changing circuits saves no time.",
     "fsdp": "Two rings use both ports: <b>182 ms</b>, proved best, and no circuit ever has to change.",
-    "moe": "Circuits that change take <b>107 ms</b>, the best fixed ones that were found 165 ms.",
+    "moe": "Circuits that change take <b>107 ms</b>; the best fixed circuits found take 165 ms.",
     "dlrm-16": "An iteration takes <b>36.8 ms</b>; without its all-reduce of 306 MB it would take 15.5 ms.",
     "llama3-70b": "Ten thousand tasks take <b>2.82 s</b>, within 2 % of the lower bound.",
 }
@@ -176,7 +176,7 @@ def own_files() -> None:
     )
     quiet(
         "Files stay in the memory of this server, for this tab alone: a reload keeps them, and a minute after "
-        "the tab is closed they are gone. A graph alone keeps the cluster that is loaded, a cluster alone keeps the graph."
+        "the tab is closed they are deleted. A new graph keeps the loaded cluster, a new cluster keeps the graph."
     )
 
 
@@ -205,8 +205,8 @@ def _assumed(now: Loaded) -> None:
     """Show the values of a cluster that no file gave, to be changed here."""
     with st.form("assumed", border=True):
         st.html(
-            '<p class="chart">Assumed cluster <span>No file said what the job runs on. '
-            "These values are ours: put in your own, or add a cluster file.</span></p>"
+            '<p class="chart">Assumed cluster <span>No file describes the cluster of this job. '
+            "These values are assumed: change them, or add a cluster file.</span></p>"
         )
         for column, (field, label, least, step) in zip(
             st.columns(len(ASSUMED)), ASSUMED, strict=True

@@ -122,14 +122,14 @@ def first_lines(rounds: Rounds, title: str) -> None:
     if rounds.algorithm not in AT_ONCE:
         name = ALGORITHMS[rounds.algorithm].title
         row.append(
-            (name, "…", "not there yet")
+            (name, "…", "not found yet")
             if rounds.chosen is None
             else (name, lasting(best.round_s), *_against(best, together, mean))
         )
     row += [
         _bound(best),
         (
-            "Iterations per job and hour",
+            "Iterations per job per hour",
             short(3600 * float(iterations_per_s(best).mean())),
             *_faster(best, together),
         ),
@@ -157,7 +157,7 @@ def no_round_yet(rounds: Rounds, title: str, theme: Theme) -> None:
     if refused is None:
         headline(
             kicker(case.jobs, title),
-            f"All {jobs} at once need <b>more ports</b> than there are. Looking for a time division in which they fit.",
+            f"All {jobs} at once need <b>more ports</b> than there are. Searching for a time division in which they fit.",
         )
         st.html(f'<p class="note">{escape(crowding(rounds))}</p>')
         searching(rounds, theme)
@@ -186,10 +186,10 @@ def crowding(rounds: Rounds) -> str:
 def hopeless(case: Case) -> str:
     """Return whether any grouping could help, in words."""
     if not soon(case.jobs):
-        return "Give the pods more ports on the left, or let another algorithm look for a time division that fits."
+        return "Give the pods more ports on the left, or let another algorithm search for a time division that fits."
     bound = lower_bound(case.jobs, case.reading)
     if math.isinf(bound.round_s):
-        return f"No time division can help: {bound.by}. Give the pods more ports on the left, or take other jobs."
+        return f"No time division can help: {bound.by}. Give the pods more ports on the left, or choose other jobs."
     return "Another time division may fit: choose another algorithm on the left, or give the pods more ports."
 
 
@@ -208,7 +208,7 @@ def _against(round_: Round, together: Round | None, more: str = "") -> tuple[str
 
 
 def _faster(best: Round, together: Round | None) -> tuple[str, str, str]:
-    per_round = f"{short(float(iterations_per_round(best.jobs).mean()))} iterations a round"
+    per_round = f"{short(float(iterations_per_round(best.jobs).mean()))} iterations per round"
     if together is None:
         return per_round, "off", "off"
     rate, before = float(iterations_per_s(best).mean()), float(iterations_per_s(together).mean())
@@ -342,25 +342,25 @@ def searching(rounds: Rounds, theme: Theme) -> None:
         run_panel(ROUND, "Searching", partial(_live, rounds, theme))
         return
     if owner.run(BOUND, key) is not None:
-        run_panel(BOUND, "Found; working out a bound over every ring")
+        run_panel(BOUND, "Round found; computing a bound over every ring")
         return
     refused = owner.refusals(ROUND).get(key)
     if refused is not None:
         if rounds.known:
             st.warning(
-                f"{ALGORITHMS[algorithm].title}: {escape_untrusted(refused, 'markdown')}. What is shown is hill climbing."
+                f"{ALGORITHMS[algorithm].title}: {escape_untrusted(refused, 'markdown')}. The page shows hill climbing."
             )
     elif rounds.chosen is not None and rounds.chosen.stopped_by in ("cancelled", "time_limit"):
         cancelled = rounds.chosen.stopped_by == "cancelled"
         who = "you" if cancelled else f"the time limit of {time_limit_s():.0f} s"
         with st.container(horizontal=True, vertical_alignment="center"):
             button("Search again", "jobs_again", "replay", search_again, case, algorithm)
-            quiet(f"Stopped by {who}; this is the best that was found until then.")
+            quiet(f"Stopped by {who}; this is the best round found until then.")
     elif rounds.chosen is not None and bound_stopped(key):
         with st.container(horizontal=True, vertical_alignment="center"):
-            button("Work out the bound", "jobs_bound", "replay", search_bound, key, rounds.chosen)
+            button("Compute the bound", "jobs_bound", "replay", search_bound, key, rounds.chosen)
             quiet(
-                "The bound over every ring was stopped; the one that is shown came with the round."
+                "Computing the bound over every ring was stopped; the bound shown came with the round."
             )
     elif rounds.chosen is None:
         run_note(ROUND)

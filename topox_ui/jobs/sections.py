@@ -159,8 +159,8 @@ def links(rounds: Rounds, now: JobsState, theme: Theme) -> None:
     with right:
         chart_title(
             "Rings on these links",
-            "Width: number of links. Grey: wanted by other traffic anyway; on a pale band: an "
-            "arc that a ring added"
+            "Width: number of links. Grey: also used by other traffic; on a pale band: links "
+            "added for a ring"
             if rings
             else "No ring all-reduce crosses pods in this stage",
         )
@@ -216,7 +216,7 @@ def waits(rounds: Rounds, now: JobsState) -> None:
     """Say what every stage of the round lasts as long as."""
     best = rounds.best
     cycle = cycle_in_view(best, None if now.pod_group < 0 else now.pod_group)
-    chart_title("What sets the length of each stage", ALGORITHMS[best.algorithm].title, beside=True)
+    chart_title("Bottleneck of each stage", ALGORITHMS[best.algorithm].title, beside=True)
     limits = [limit for limit in bottlenecks(best, cycle) if limit.seconds > 0]
     lines = [
         escape(replace(limit, stage=number).words(best)) for number, limit in enumerate(limits, 1)
@@ -305,7 +305,7 @@ def how_found(rounds: Rounds, theme: Theme) -> None:
 def job_table(rounds: Rounds) -> None:
     """Draw the jobs with their group and their iterations a second."""
     chart_title(
-        "Every job", "A ring or an all-to-all trains twice a round, a parameter server once"
+        "Every job", "A ring or an all-to-all trains twice per round, a parameter server once"
     )
     numbers = ("iterations/h", "hill climbing", "no time division", "train (s)", "volume (Gbit)")
     frame(
@@ -407,7 +407,7 @@ def _pod(rounds: Rounds, theme: Theme) -> None:
     keep_address()
     view = pod_view(execution, pod, [best.jobs.jobs[n].id for n in members])
     if not len(view.bars):
-        quiet(f"No job of this pod group has anything in pod {pod}.")
+        quiet(f"No job of this pod group uses pod {pod}.")
         return
     chart(
         pod_gantt(view, window, theme),
@@ -447,7 +447,7 @@ def section(rounds: Rounds, now: JobsState, theme: Theme) -> None:
     """Draw the choice of a section, and that section."""
     several = rounds.best.jobs.network.pod_groups > 1
     have = {name: words for name, words in SECTIONS.items() if several or name != "groups"}
-    see = pick("Look closer", JobsState, "see", have, label_visibility="collapsed")
+    see = pick("Details", JobsState, "see", have, label_visibility="collapsed")
     if see == "groups" and several:
         pod_groups(rounds, theme)
     elif see == "search":

@@ -144,9 +144,9 @@ def study(now: JobsState, theme: Theme) -> None:
     fixed = f"{now.context // 1024}k context" if across == "jobs" else plural(many, "job")
     with title:
         chart_title(
-            "What time division gains, seed by seed",
+            "Gain of time division, seed by seed",
             f"the paper’s set-up, {fixed}: round against no time division on the same jobs. Line: mean; band: middle half; "
-            "dots: seeds",
+        "dots: single seeds",
         )
     known = owner.results(STUDY)
     if watched(
@@ -215,7 +215,7 @@ def _map(now: JobsState, across: str, theme: Theme) -> None:
     words = {value: _value_words(across, value) for value in map(float, there[across].unique())}
     sets = len(there.drop_duplicates(["jobs", "context", "seed"]))
     chart_title(
-        "Where the gain is",
+        "Gain by communication over computing",
         f"All {plural(sets, 'set of jobs', 'sets of jobs')} computed so far, along both axes. Dotted: what hiding "
         "computing behind communicating saves; above it, smaller groups leave more links to each pair",
     )

@@ -162,8 +162,8 @@ def what_ifs(jobs: Jobs) -> None:
             "ports",
             PORTS,
             value=network.ports_per_pod,
-            help=f"A link takes one port at both ends; {2 * (network.pods_per_group - 1)} reach from every pod to every other "
-            "of its group and back.",
+            help=f"A link uses one port at both ends; {2 * (network.pods_per_group - 1)} ports suffice for links from every pod to "
+            "every other pod of its group and back.",
         )
         slide(
             "Port speed",
@@ -172,7 +172,7 @@ def what_ifs(jobs: Jobs) -> None:
             SPEEDS_GBPS,
             value=network.port_gbps,
             words=lambda v: f"{v:g}G",
-            help="Gigabits a second of one link; the way into a pod keeps its share of all of them.",
+            help="Gigabits per second of one link. The link into a pod changes in proportion.",
         )
         slide(
             "Reconfiguration delay",
@@ -222,7 +222,7 @@ def reset(place: str = "here") -> None:
 
 
 CANNOT_SHARE = (
-    "These jobs <b>cannot share</b> this network. Change a what-if on the left, or take other jobs."
+    "These jobs <b>cannot share</b> this network. Change a what-if on the left, or choose other jobs."
 )
 
 
@@ -236,11 +236,11 @@ def draw(theme: Theme) -> None:
         size_switch()
         headline(
             "Sharing · several jobs on one optical fabric",
-            "Nothing to share yet: bring <b>a jobs file</b> on the left, or take a sample or the paper’s set-up.",
+            "No jobs yet: load <b>a jobs file</b> on the left, or choose a sample or the paper’s set-up.",
         )
         page_link(
             "Sharing",
-            "Look at a sample",
+            "Open a sample",
             icon=":material/arrow_forward:",
             **{"jobs.source": "sample"},
         )

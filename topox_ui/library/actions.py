@@ -159,7 +159,7 @@ def actions(now: Listed) -> None:
         for letter, one in zip(LETTERS, chosen, strict=False):
             words = f"Open {letter}" if len(chosen) > 1 else "Open"
             shown = bool(query_of(one.record)) or one.has_result
-            help_text = f"On the page {PAGE_OF_KIND.get(one.record.kind, '')}, in the very state that was kept."
+            help_text = f"On the page {PAGE_OF_KIND.get(one.record.kind, '')}, in the state that was kept."
             button(
                 words,
                 f"open_{letter}",
@@ -177,7 +177,7 @@ def actions(now: Listed) -> None:
                 "delete",
                 _delete,
                 [one.id for one in chosen],
-                help=f"Takes {plural(len(chosen), 'run')} out of the library. It can be undone until something else is deleted.",
+                help=f"Takes {plural(len(chosen), 'run')} out of the library. You can undo this until you delete something else.",
             )
         _taking_away()
         link_menu()
@@ -188,7 +188,7 @@ def undo_button() -> None:
     """Offer to put back what was deleted last in this session."""
     deleted = _DELETED.get()
     if deleted is not None and len(deleted):
-        words = f"Put {plural(len(deleted), 'deleted run')} back"
+        words = f"Restore {plural(len(deleted), 'deleted run')}"
         button(words, "undo_delete", "undo", _undo)
 
 
@@ -226,13 +226,13 @@ def _undo() -> None:
         return
     back = open_library().restore(deleted)
     _DELETED.pop()
-    notify("info", f"Back again: {plural(back, 'run')}.")
+    notify("info", f"Restored: {plural(back, 'run')}.")
 
 
 def _taking_away() -> None:
     """Offer the listed runs as tables and as a library of their own, and take in another library."""
     with st.popover("Export", icon=":material/download:"):
-        st.caption("What the list shows with its filters, all pages of it.")
+        st.caption("All runs that match the filters, on all pages of the list.")
         which = asked()
         offer(
             "runs",

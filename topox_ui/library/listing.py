@@ -134,7 +134,7 @@ def controls(library: RunLibrary) -> None:
             "Made by this version",
             RunsState,
             "mine",
-            help="Another version of the workbench may compute another result for the same setting.",
+            help="Another version of the workbench may give another result for the same setting.",
         )
         st.divider()
         keep_switch()
@@ -146,8 +146,8 @@ def keep_switch() -> None:
         "Keep every solve",
         KeepState,
         "every_solve",
-        help="Every schedule that the page Schedule shows in this tab goes into the library. A run can be kept there "
-        "one by one as well.",
+        help="Keeps every schedule that the page Schedule shows in this tab. A run can also be kept there "
+            "one by one.",
     )
 
 

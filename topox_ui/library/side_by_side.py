@@ -181,7 +181,7 @@ def _clocks(drawn: Drawn, refused: Sequence[str], theme: Theme) -> None:
     for line in refused:
         quiet(escape(line))
     if not drawn:
-        quiet("No run can be drawn. What differs in numbers stands beside.")
+        quiet("No run can be drawn. The numbers that differ are beside.")
         return
     longest = max(one.makespan_ms for one in drawn.values())
     shortest = min(one.makespan_ms for one in drawn.values())
@@ -209,13 +209,13 @@ def _whole(letter: str, one: RunDrawn) -> Table:
 def _windows(drawn: Drawn, theme: Theme) -> None:
     chart_title(
         "Windows between transfers",
-        "share no longer than x, logarithmic; in a long window a circuit changes for free",
+        "share of windows up to a length, logarithmic; a long window hides a circuit change",
         beside=True,
     )
     there = [(letter, one.windows_ms) for letter, one in drawn.items() if len(one.windows_ms)]
     without = [letter for letter, one in drawn.items() if not len(one.windows_ms)]
     if without:
-        quiet(f"No window in {', '.join(without)}: one kind of traffic has the network to itself.")
+        quiet(f"No window in {', '.join(without)}: the network carries only one kind of traffic.")
     if not there:
         return
     chart(
@@ -236,7 +236,7 @@ def _windows(drawn: Drawn, theme: Theme) -> None:
 
 
 def _what_differs(compared: RunComparison) -> None:
-    chart_title("What differs", "only what is not the same")
+    chart_title("What differs", "settings and measures that are not equal")
     blocks = differing(compared)
     if blocks:
         write_html(_table(compared, blocks))

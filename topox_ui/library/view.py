@@ -61,7 +61,7 @@ def headline_of(library: RunLibrary, now: Listed, compared: RunComparison | None
             f"<b>{plural(now.matching, 'run')}</b> to open again. Choose two of them to see what differs.",
         )
     else:
-        headline(kicker, "<b>No run matches.</b> Take a filter away on the left.")
+        headline(kicker, "<b>No run matches.</b> Remove a filter on the left.")
 
 
 def _one(now: Listed) -> str:
@@ -82,12 +82,12 @@ def nothing_yet() -> None:
     headline("Kept runs", "<b>No run is kept yet.</b> Keep one on Schedule or Compare.")
     chart_title(
         "An example: one kept run",
-        "as this page lists it; one that is chosen opens again in its state",
+        "as this page lists it; choose a run to open it again",
     )
     frame([row_of_example(example())])
     write_html(
         '<ul class="claim"><li>On Schedule and Compare, under the figures, "Keep this run" puts what you see into the library.'
-        "</li><li>Here kept runs are found again, opened in the very state they were kept in, and set side by side.</li>"
+        "</li><li>This page lists kept runs, opens them in the state that was kept, and compares them.</li>"
         "<li>The points of a study stay with their study.</li></ul>"
     )
     with st.container(horizontal=True, vertical_alignment="center"):

@@ -88,7 +88,7 @@ def controls() -> None:
                 RailsState,
                 "fabric",
                 FABRICS,
-                help="The execution whose windows are looked at.",
+                help="The fabric whose execution gives the windows.",
             )
         base = _base()
         if base is not None:
@@ -103,7 +103,7 @@ def controls() -> None:
             DELAYS_MS,
             words=delay_label,
             take=lambda ms: RailsState.choose(delay_ms=ms, switch=None),
-            help="Dark time of a circuit that changes; also the threshold of the windows.",
+            help="Dark time of a circuit change. Windows at least this long hide it.",
         )
         # Two words beside each other in a narrow sidebar.
         st.html("<style>.st-key-rails_control button { padding: .25rem .5rem; }</style>")
@@ -114,7 +114,7 @@ def controls() -> None:
             CONTROLS,
             at=st.container(key="rails_control"),
             help="on demand: circuits change when the traffic is ready. provisioned: as soon as the traffic "
-            "before has ended.",
+            "before it has ended.",
         )
         slide(
             "Link start-up",
@@ -122,7 +122,7 @@ def controls() -> None:
             "link_up_ms",
             LINK_UPS_MS,
             words=lambda v: "0" if not v else time(v),
-            help="Until a NIC sees light again, on top of the switch: 3 to 6 s on the authors' testbed.",
+            help="Time until a NIC sees light again, added to the delay of the switch: 3 to 6 s on the authors' testbed.",
         )
         slide(
             "Overhead you accept",
@@ -130,7 +130,7 @@ def controls() -> None:
             "limit",
             LIMITS,
             words=lambda v: f"{v:g} %",
-            help="For the question: how slow may the switch be?",
+            help="Sets the slowest switch that is still acceptable.",
         )
         if now.choices().keys() - {"source"}:
             st.button(
@@ -163,14 +163,14 @@ def _switch() -> None:
         "switch",
         {ANY: "by its delay"} | {key: f"{one.name} ({one.radix:,})" for key, one in known.items()},
         take=take,
-        help="Sets the delay, and refuses a rail with more ports than one such switch has.",
+        help="Sets the delay. A rail that needs more ports than one such switch has is refused.",
     )
     if RailsState.now().switch != ANY:
         tick(
             "Split wide rails",
             RailsState,
             "split",
-            help="A rail with more ports than the switch has takes several, side by side; fibres that join them are not "
+            help="A rail that needs more ports than one switch has uses several; fibres that join them are not "
             "counted.",
         )
 
@@ -216,11 +216,11 @@ def _degrees(base: Job) -> None:
 
 
 _HELP = {
-    "gpus": "TP x CP x PP x DP. Follows them until you set it.",
+    "gpus": "TP x CP x PP x DP, unless you set another number.",
     "tensor": "Inside a server; not on the rail.",
     "data": "FSDP shards over DP x CP.",
     "expert": "Expert-parallel ranks are a subset of the data-parallel ranks.",
-    "microbatches": "Of one replica in an iteration.",
+    "microbatches": "Per replica and iteration.",
 }
 
 
@@ -236,7 +236,7 @@ def _upload() -> None:
     """Offer to bring a list of windows; a bad one costs a line, the one before stays."""
     file_box("Windows (.json, .csv)", "up_windows", _take, max_upload_size=50)
     if not OWN_WINDOWS.there:
-        quiet("One row a window: length_ms, and what else you have.")
+        quiet("One row per window: length_ms, and other columns if known.")
     else:
         _iteration()
 

@@ -43,8 +43,8 @@ def delay_chart(subject: Subject, lane: Lane, theme: Theme) -> Curves:
     """Draw the study, or what is there of it, with the button that completes it; return what is there."""
     [layer] = title_row(
         (2.2, 1),
-        "What a slower switch costs",
-        "overhead over the same iteration with an instant switch"
+        "Overhead of a slower switch",
+        "overhead against the same iteration with an instant switch"
         + (
             "; thick lines: simulated, as in the headline; thin: measured"
             if authors_job(subject)
@@ -82,7 +82,7 @@ def delay_chart(subject: Subject, lane: Lane, theme: Theme) -> Curves:
         start,
         _questions(subject),
         primary=True,
-        help="Beside this page, in a process of its own; every delay is the whole iteration twice.",
+        help="Runs beside this page, in a process of its own; every delay simulates the iteration twice.",
     )
     return _drawn(subject, lane, theme)
 
@@ -187,7 +187,7 @@ def _findings(subject: Subject, lane: Lane, curves: Curves) -> list[str]:
     lines: list[str] = []
     whole = isinstance(subject, Listed) or set(DELAYS_MS) <= set(curves["provisioned"].delay_ms)
     if isinstance(subject, Simulated) and not whole and not small(subject):
-        return ["How slow a switch may be is known when all delays are simulated."]
+        return ["The slowest acceptable switch is known once all delays are simulated."]
     for control, words in (("provisioned", "provisioned"), ("on_demand", "on demand")):
         try:
             slowest_ms, about = _slowest(subject, lane, curves, control)

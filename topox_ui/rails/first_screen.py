@@ -71,7 +71,7 @@ def chosen_of_the_match(subject: Subject) -> None:
     longest = max(windows, key=lambda one: one.length_ms)
     quiet(
         "<b>A selected match</b>: the paper does not print in which order FSDP sends; of six orders this "
-        "is the one of its Table 2. The share above 1\u00a0ms rests on an assumption, the "
+        "one matches its Table 2. The share above 1\u00a0ms rests on an assumption, the "
         f"{job.machine.host_ms:g}\u00a0ms that the host takes to launch a pass; computing is scaled until the iteration lasts the "
         f"measured {time(job.schedule.iteration_ms or 0.0)}. The longest window, {time(longest.length_ms)}, is before a "
         f"{longest.operation.replace('_', ' ')}; only in the mean is it before the reduce-scatter, as published."
@@ -79,7 +79,7 @@ def chosen_of_the_match(subject: Subject) -> None:
     table_under(
         "orders",
         lambda: _orders(repr(job), job),
-        "What the other orders give",
+        "Results of the other orders",
     )
 
 
@@ -171,7 +171,7 @@ def nothing_yet() -> None:
     if RailsState.now().source == UPLOAD:
         headline(
             KICKER,
-            "Bring <b>a list of windows</b> on the left, and this page says how slow a switch they can hide.",
+            "Load <b>a list of windows</b> on the left: this page says how slow a switch they can hide.",
         )
         left, right = st.columns([1, 1.6], gap="medium")
         left.code(EXAMPLE, language=None)
@@ -185,16 +185,16 @@ def nothing_yet() -> None:
             icon=":material/download:",
         )
         right.html(
-            '<p class="quiet">A table (CSV) or JSON, one window a row. Only <b>length_ms</b> must be there: from the end '
-            "of one kind of traffic to the begin of the next; negative where they overlap. <b>before</b> and "
-            "<b>after</b> say which (dp, fsdp, pp, cp, ep), <b>begin_ms</b> when. <b>operation</b> and <b>size_bytes</b> "
-            "are of what follows, <b>rank</b> and <b>rail</b> say whose window it is. Windows of every job here "
-            "download in both forms.</p>"
+            '<p class="quiet">A table (CSV) or JSON, one window per row. Only <b>length_ms</b> is required: from the end '
+            "of one kind of traffic to the start of the next; negative where they overlap. <b>before</b> and "
+            "<b>after</b> name the two kinds (dp, fsdp, pp, cp, ep), <b>begin_ms</b> the start. <b>operation</b> and "
+            "<b>size_bytes</b> describe the traffic after the window, <b>rank</b> and <b>rail</b> where it is. The windows "
+            "of every job on this page download in both forms.</p>"
         )
         with right:
             page_link(
                 "Rails",
-                "Or look at the windows that the authors measured",
+                "Or open the windows that the authors measured",
                 icon=":material/arrow_forward:",
                 **{"rails.source": MEASURED},
             )
@@ -263,7 +263,7 @@ def first_screen(subject: Subject, pattern: Pattern, run: RailRun | None, theme:
         if dark and pattern.windows:
             waits = (provisioned if RailsState.now().control == "provisioned" else on_demand) - base
             quiet(
-                f"A window that is too short need not cost much: all waiting for the switch together adds "
+                f"A window that is too short need not cost much: all waiting for the switch adds "
                 f"<b>{time(max(0.0, waits))}</b> to this iteration of {time(base)}."
             )
         if pattern.windows:
@@ -276,7 +276,7 @@ def first_screen(subject: Subject, pattern: Pattern, run: RailRun | None, theme:
                 "Every window",
             )
         else:
-            quiet("There is no window: one kind of traffic has the rail to itself.")
+            quiet("There is no window: the rail carries only one kind of traffic.")
         against_the_paper(subject, lane)
     return curves
 
@@ -308,7 +308,7 @@ def _headline(
     if not every and on_demand - base < 1e-6 * base:
         headline(
             kicker,
-            "There is <b>no window</b> and nothing to switch: one kind of traffic has the rail to itself.",
+            "There is <b>no window</b> and nothing to switch: the rail carries only one kind of traffic.",
         )
         return
     slower = _slower(base, on_demand, provisioned)
@@ -406,7 +406,7 @@ def _strip(
         note = (
             "windows to scale; the list has no times, so the traffic between them is drawn evenly"
         )
-    [pick] = title_row((2.6, 1), "What one GPU sends on its rail, and the windows between", note)
+    [pick] = title_row((2.6, 1), "Traffic of one GPU on its rail, and the windows between", note)
     rails = len({rail for _, rail in pattern.lanes})
     if len(pattern.lanes) > 1:
         menu(
@@ -433,8 +433,8 @@ def _width(servers: int) -> None:
         most = f"{count(widest.radix)} ({switch_word(widest.name)})"
         quiet(
             f'<span class="bad">✗</span> A rail of {plural(servers, "server")} takes {count(ports)} ports; '
-            f"no switch that turns within a second has more than {most}: as one rail this cannot be built. Choose a "
-            "switch on the left to see it refused, or split."
+            f"no switch that changes within a second has more than {most}, so this rail cannot use one switch. Choose a "
+            "switch on the left, or split the rail."
         )
     if needed > 1:
         note = escape(SPLIT_NOTE.capitalize())

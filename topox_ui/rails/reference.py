@@ -55,12 +55,12 @@ def bytes_section(job: Job) -> None:
                 "as the paper counts": mib(one.counted_bytes),
                 "counted (bytes)": one.counted_bytes,
                 "tensors (bytes)": one.size_bytes,
-                "on the wire (bytes)": one.wire_bytes,
+                "sent (bytes)": one.wire_bytes,
             }
             for one in byte_classes(job, stage)
         ]
     chart_title(
-        "What a rank moves on its rail",
+        "Bytes of one rank on its rail",
         "each kind of traffic of one pass, by formula. The paper's preset has "
         "3,829 MiB reduce-scatter, 957 MiB all-gather, messages of 64 MiB",
     )
@@ -68,12 +68,12 @@ def bytes_section(job: Job) -> None:
         rows,
         column_config={
             name: st.column_config.NumberColumn(format="localized")
-            for name in ("counted (bytes)", "tensors (bytes)", "on the wire (bytes)")
+            for name in ("counted (bytes)", "tensors (bytes)", "sent (bytes)")
         },
     )
     quiet(
-        "MiB are 2²⁰ bytes, which the paper writes as MB. It counts a gather by the shard a rank gives, "
-        "all else by the whole tensor. On the wire: what one rank sends on rings."
+        "MiB are 2²⁰ bytes, which the paper writes as MB. The paper counts a gather by the shard of one rank and "
+        "everything else by the whole tensor. Sent: what one rank sends on rings."
     )
 
 
@@ -81,7 +81,7 @@ def advice_section(job: Job | None) -> None:
     """Draw Tables 1 and 2 of the paper as an adviser."""
     left, right = st.columns([1, 1.5], gap="medium")
     with left:
-        chart_title("Which parallelism for how many GPUs?", "rules of thumb (Table 1 of the paper)")
+        chart_title("Parallelism by number of GPUs", "rules of thumb (Table 1 of the paper)")
         billions, gpus = st.columns(2)
         parameters = job.shape.parameters / 1e9 if job else 70.0
         size = number(
@@ -114,12 +114,12 @@ def advice_section(job: Job | None) -> None:
             {
                 "model": [row.model for row in TABLE_1],
                 "GPUs": [row.gpus for row in TABLE_1],
-                "what is done": [" or ".join(row.strategies) for row in TABLE_1],
+                "parallelism used": [" or ".join(row.strategies) for row in TABLE_1],
             }
         )
     with right:
         chart_title(
-            "What each parallelism communicates",
+            "Communication of each parallelism",
             "Table 2 of the paper; tensor parallelism stays inside the server",
         )
         frame(

@@ -41,7 +41,7 @@ WAYS: dict[str, dict[str, object]] = {
     "Rings, instant switch": {"reconfiguration_ms": 0.0, "link_up_ms": 0.0},
     "Rings, provisioned": {"provisioned": True},
     "Rings, on demand": {"provisioned": False},
-    "Ports dealt out (C3)": {"static_split": True, "nic_ports": STATIC_PORTS},
+    "Ports split (C3)": {"static_split": True, "nic_ports": STATIC_PORTS},
 }
 
 
@@ -74,8 +74,8 @@ def rivals_section(subject: Simulated, theme: Theme) -> None:
     with left:
         chart_title(
             "Other ways to wire the rail",
-            f"the same iteration; changes cost {time(dark_ms())}. Ports dealt out: a NIC "
-            f"of {STATIC_PORTS} ports, split between the parallelisms for good",
+            f"the same iteration; changes cost {time(dark_ms())}. Ports split: a NIC "
+            f"of {STATIC_PORTS} ports, divided between the parallelisms permanently",
         )
         _bars(subject, theme)
 
@@ -107,7 +107,7 @@ def _bars(subject: Simulated, theme: Theme) -> None:
         "Iteration by wiring: "
         + "; ".join(f"{n} {'impossible' if v is None else short(v) + ' ms'}" for n, v, _ in rows),
         lambda: [
-            {"wiring": name, "iteration (ms)": ms, "of which stall (ms)": stall_ms}
+            {"wiring": name, "iteration (ms)": ms, "of it waiting for the switch (ms)": stall_ms}
             for name, ms, stall_ms in rows
         ],
     )
@@ -131,7 +131,7 @@ def experts_section(subject: Simulated | None, theme: Theme) -> None:
     jobs = experts_of(base)
     rail = subject.rail if subject is not None and base is job else None
     chart_title(
-        "Expert parallelism, where it fails",
+        "Where expert parallelism fails",
         f"{escape(base.heading)}, provisioned: overhead over an electrical rail by "
         f"degree and delay; squares: published for another 256-GPU job at {delay_label(10.0)}",
     )
@@ -188,9 +188,10 @@ def experts_section(subject: Simulated | None, theme: Theme) -> None:
         lambda: {"EP": degrees, **{f"{delay_label(d)}": row for d, row in rows.items()}},
     )
     quiet(
-        "An all-to-all has no ring to run on: its pieces are forwarded from neighbour to neighbour, and "
-        "every layer asks for other circuits twice each way. Where EP spans all replicas, it shares FSDP's ring and nothing "
-        "is switched; the forwarding stays. The published job has more work between exchanges: compare the shape."
+        "An all-to-all has no ring to run on: servers forward its pieces from neighbour to neighbour, and "
+        "every layer asks for other circuits twice each way. Where EP spans all replicas, it shares FSDP's ring: no "
+        "circuit changes, but servers still forward. The published job computes longer between exchanges: compare the "
+        "shape of the curves."
     )
 
 

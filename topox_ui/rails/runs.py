@@ -26,7 +26,7 @@ SOON_S = 2.5
 MAX_TIMES, MAX_RUNS = 4_000, 24
 
 
-RAILS = RunKind("rails", MAX_TIMES, cancelled="Stopped. What was simulated is kept.")
+RAILS = RunKind("rails", MAX_TIMES, cancelled="Stopped. Finished simulations are kept.")
 
 
 class RailAnswers(Kept[Answer]):

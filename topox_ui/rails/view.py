@@ -44,7 +44,7 @@ def windows_section(pattern: Pattern, job: Job | None, theme: Theme) -> None:
     left, right = st.columns([1.42, 1], gap="medium") if job else (st.container(), None)
     with left:
         chart_title(
-            "Which traffic waits behind which window?",
+            "Windows by the traffic that follows",
             "every window as a dot, by the traffic up to the next one; tick: "
             "mean; line: your delay",
         )
@@ -103,7 +103,7 @@ def _counts(pattern: Pattern, job: Job, theme: Theme) -> None:
         ""
         if job.plan.context == job.plan.expert == 1
         else (
-            " The count knows FSDP and the pipeline alone; context and expert parallelism add windows layer by layer, as simulated "
+            " The count covers only FSDP and the pipeline; context and expert parallelism add windows in every layer, as simulated "
             "above."
         )
     )
@@ -120,11 +120,11 @@ def control_section(subject: Simulated, theme: Theme) -> None:
     run = run_of(question)
     kinds, messages = Counter(one.word for one in run.messages), run.messages[:MAX_MESSAGES]
     facts = (
-        f"{plural(run.reconfigurations, 'reconfiguration')} of a group in an iteration, {count(run.messages_sent)} "
-        f"messages; dark {time(run.rail.dark_ms)} a change"
+        f"{plural(run.reconfigurations, 'reconfiguration')} of groups per iteration, {count(run.messages_sent)} "
+        f"messages; {time(run.rail.dark_ms)} dark per change"
     )
     chart_title(
-        "Who holds the rail",
+        "Which group uses the rail",
         f"{facts}. Hatched: dark. A group keeps its circuits until another one asks",
     )
     chart(
@@ -140,9 +140,9 @@ def control_section(subject: Simulated, theme: Theme) -> None:
     left, right = st.columns([1.42, 1], gap="medium")
     with left:
         chart_title(
-            "What was said",
+            "Control messages",
             f"the first {count(len(run.messages))} of {count(run.messages_sent)} messages; before 0 ms: "
-            "asked for while the iteration before still ran",
+            "sent while the iteration before was still running",
         )
         frame(
             {
@@ -155,7 +155,7 @@ def control_section(subject: Simulated, theme: Theme) -> None:
             }
         )
     with right:
-        chart_title("In which words", "by the shims and the controller")
+        chart_title("Kinds of messages", "of the shims and the controller")
         frame(
             {
                 "word": list(MEANINGS),
@@ -164,10 +164,10 @@ def control_section(subject: Simulated, theme: Theme) -> None:
             }
         )
         quiet(
-            "A shim in every server sees its communications, the controller the whole rail. In the first "
-            "iteration circuits are asked for on demand and the order is profiled; afterwards, provisioned, each group asks "
-            "as soon as the traffic before it has ended. First come, first served; no circuit in use is torn down; all ranks "
-            "of a group have asked before it is switched."
+            "A shim in every server sees the communication of its server, the controller that of the whole rail. In the first "
+            "iteration groups ask for circuits on demand and the order is profiled. Afterwards, provisioned, each group asks "
+            "as soon as the traffic before it has ended. The controller serves requests in order, breaks no circuit in use, "
+            "and switches a group once all its ranks have asked."
         )
 
 
@@ -175,8 +175,8 @@ MEANINGS = {
     "COMM": "a rank is ready to communicate",
     "CHECKIN_ACK": "which network carries it: the rail",
     "CONFIG_REQ": "a group asks for its circuits",
-    "CONFIG_ACK": "they are made",
-    "NACK": "they stand already",
+    "CONFIG_ACK": "the circuits are set up",
+    "NACK": "the circuits were set up already",
 }
 
 
@@ -188,7 +188,7 @@ def _circuits(run: RailRun) -> Content:
             "traffic": parallelism_word(groups[one.group].parallelism),
             "members": groups[one.group].size,
             "asked (ms)": one.setup_ms,
-            "in place (ms)": one.start_ms,
+            "set up (ms)": one.start_ms,
             "until (ms)": one.end_ms,
             "changed": one.changed,
         }
@@ -209,7 +209,7 @@ def section(subject: Subject, pattern: Pattern, theme: Theme) -> None:
     """Draw the choice of a section, and that section."""
     have = sections_of(subject)
     see = pick(
-        "Look closer",
+        "Details",
         RailsState,
         "see",
         {name: SECTIONS[name] for name in have},

@@ -64,7 +64,7 @@ def nothing_yet() -> None:
     write_html(
         '<ul class="claim"><li>Record three steps after a warm-up, on all ranks, with shapes.</li>'
         "<li>The profiler writes one file per rank: bring all of them, .json or .json.gz.</li>"
-        "<li>With one rank alone, waiting for other ranks cannot be told from the network's time.</li></ul>"
+        "<li>From one rank alone, waiting for other ranks cannot be separated from network time.</li></ul>"
     )
     _box(opened())
     watched(READING, "Reading")

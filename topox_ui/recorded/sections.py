@@ -55,7 +55,7 @@ def ways_on(found: RecordedStep) -> None:
             "Schedule",
             primary=True,
             disabled=none,
-            help="Makes the task graph the job of all pages, on a cluster of the chosen speed.",
+            help="Loads the task graph as the job of all pages, on a cluster of the chosen speed.",
         )
         button(
             "Compare fabrics",
@@ -77,7 +77,7 @@ def ways_on(found: RecordedStep) -> None:
         download_menu(_name(found), _files(found))
     if any(one.status == FAILED for one in found.checks):
         quiet(
-            '<span class="bad">✗</span> A check failed: what follows from this step is not to be trusted.'
+            '<span class="bad">✗</span> A check failed: do not trust the results of this step.'
         )
 
 
@@ -132,20 +132,20 @@ MAX_WARNINGS = 8
 WORTH_A_WORD = 0.01
 MARKS = {FAILED: ("✗", "bad"), WARNED: ("!", "bad"), PASSED: ("✓", "good")}
 CHECK_WORDS = {
-    "replay": "Replay with recorded times",
-    "host step": "Length of the host's step",
-    "waits": "What waits for what",
-    "matching": "Calls found on all ranks",
-    "clocks": "One clock for all ranks",
+    "replay": "Replay with recorded durations",
+    "host step": "Step of the host",
+    "waits": "Dependencies on communication",
+    "matching": "Communication matched across ranks",
+    "clocks": "Common clock of all ranks",
     "bytes": "Sizes of calls",
-    "clipped": "Segments cut to nothing",
+    "clipped": "Negative segments",
     "busy": "GPU busy",
 }
 
 
 def groups_section(found: RecordedStep) -> None:
     """Draw the groups with their bytes, and a label each to choose."""
-    chart_title("Groups", "a label says which parallelism a group serves; none is needed")
+    chart_title("Groups", "a label says which parallelism a group serves; labels are optional")
     labels = LABELS.get() or {}
     for number, one in enumerate(found.groups[:MAX_GROUPS]):
         name = str(one["group"] or one["description"])
@@ -242,8 +242,8 @@ def _straggler(found: RecordedStep) -> None:
     if longest_ms >= WORTH_A_WORD * found.recorded_ms:
         write_html(
             f'<p class="note"><b>Rank {rank} comes last at {count(len(longest[rank]))} of '
-            f"{plural(len(calls), 'collective')}.</b> Others wait up to {time(longest_ms)} for it: that is waiting, "
-            "no transfer.</p>"
+            f"{plural(len(calls), 'collective')}.</b> Others wait up to {time(longest_ms)} for it: this is waiting, "
+        "not transfer.</p>"
         )
 
 
@@ -302,7 +302,7 @@ def windows_section(found: RecordedStep, theme: Theme) -> None:
     windows, naive = found.windows.windows, found.windows.naive
     chart_title("Windows of the recording", "share of windows up to a length; line: your delay")
     if not windows:
-        quiet("There is no window: one kind of traffic has the network to itself.")
+        quiet("There is no window: the network carries only one kind of traffic.")
         return
     delay = RecordedState.now().delay_ms
     enough = share_hiding(windows, delay)

@@ -29,11 +29,11 @@ from topox_ui.shell.page import button, chart_title, escape, headline, quiet, si
 from topox_ui.state.widgets import menu, number, sidebar_part, slide, switch
 
 STANDS_FOR_ALL = (
-    "One rank stands for all. What it waited for others is counted as network time in the recorded figures, and is absent "
-    "from the task graph."
+    "One rank stands for all. Its waiting for others counts as network time in the recorded figures, and is left out of "
+    "the task graph."
 )
 ONE_RANK = (
-    "Only one rank was read: what it waited for others counts as transfer. Bring the other ranks, or let this one "
+    "Only one rank was read: its waiting for others counts as transfer. Add the other ranks, or let this one "
     "stand for all."
 )
 TIMES = {"half": 0.5, "the same": 1.0, "twice": 2.0, "four times": 4.0}
@@ -62,7 +62,7 @@ def controls(now: Opened) -> None:
             "delay_ms",
             DELAYS_MS,
             words=delay_label,
-            help="The threshold of the windows.",
+            help="Windows at least this long hide a circuit change.",
         )
         number(
             "GPUs per server",
@@ -151,7 +151,7 @@ def steps_section(found: RecordedStep, theme: Theme) -> None:
     [choice] = title_row(
         (2.6, 1),
         "Steps of the recording",
-        "outlined: the one in view, click another; pale: the network at most",
+        "outlined: the step in view, click another; pale: the most that the network can account for",
     )
     if len(found.steps) > 1:
         menu(
@@ -221,7 +221,7 @@ def _without_sizes(found: RecordedStep) -> None:
         1e6,
         step=100.0,
         placeholder="not taken",
-        help="Bytes of a call become the time of its shortest kernel at this speed.",
+        help="The bytes of a call are computed as the duration of its shortest kernel times this speed.",
     )
 
 
@@ -241,7 +241,7 @@ def draw(theme: Theme) -> None:
         found = found_of(now)
     except InputError as error:
         headline(
-            KICKER, "These files <b>do not make one run</b>. Bring the ranks of one recording."
+            KICKER, "These files <b>are not of one run</b>. Add the ranks of one recording."
         )
         show_error(error)
         watched(READING, "Reading")

@@ -100,15 +100,15 @@ def _continuous(result: Result) -> list[tuple[str, str]]:
     rows = [
         ("Clock", "continuous time, nothing is rounded"),
         (f"On {short(result.slot_ms)}&nbsp;ms slots", time(result.slotted_ms)),
-        ("Plan of circuits", SWITCHING[result.switching]),
+        ("Switching", SWITCHING[result.switching]),
     ]
     return [*rows, *map(class_words, result.classes), *lowered_words(result)]
 
 
 SWITCHING = {
     "planned": "planned",
-    "provisioned": "changed in the order of a measured iteration",
-    "fixed": "fixed",
+    "provisioned": "in the order of a measured iteration",
+    "fixed": "never",
 }
 BEYOND = {"p_j": "durations", "physical": "physical limits", "lowering": "collectives"}
 

@@ -174,8 +174,8 @@ LIMITS_S = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 WHAT = (
     "Who finds the shortest schedule of this graph, and who can prove it? Four ways run one after another, each alone, on the "
     "same cores and with the same time: <b>list</b> scheduling by rules; <b>HiGHS</b>, a mixed-integer solver; <b>CP-SAT</b>, a "
-    "constraint solver; and <b>auto</b>, exact engines and local search together. All but list start from the list schedule, and "
-    "have the local search beside them where they are given a second core. This page then shows the best that any of them found."
+    "constraint solver; and <b>auto</b>, exact engines and local search together. All but list start from the list schedule; "
+    "with a second core, local search runs beside them. This page then shows the best schedule found."
 )
 
 MARKS = "Solid: the best schedule so far. Dotted: the bound. The mark is where an engine ended, filled if by a proof."
@@ -201,7 +201,7 @@ def race_section(case: Case, theme: Theme) -> None:
         chart(
             race(ended, current.limit_s, theme),
             "race_chart",
-            f"Schedules and bounds of {', '.join(r.name for r in ended)} over wall time. {race_finding(ended)}",
+            f"Schedules and bounds of {', '.join(r.name for r in ended)} over elapsed time. {race_finding(ended)}",
             lambda: race_table(ended),
             "Every engine",
         )
@@ -219,7 +219,7 @@ def _offer_race(current: Race, ran: set[str], running: bool) -> None:
             [one for one in LIMITS_S if one <= server_limits().longest_s],
             words=lambda v: f"{short(v)} s",
             width=230,
-            help="Each engine has this long for itself; a proof ends its run sooner. Outcomes are kept by limit.",
+            help="Each engine may run this long; a proof ends its run sooner. Outcomes are kept for each limit.",
         )
         if running or not left:
             return
@@ -237,7 +237,7 @@ def _offer_race(current: Race, ran: set[str], running: bool) -> None:
             start,
             current,
             disabled=proving,
-            help="A proof is running and has the cores: wait for its end or cancel it."
+            help="A proof is running and uses all cores: wait until it ends, or cancel it."
             if proving
             else None,
         )
@@ -294,7 +294,7 @@ def _offer(case: Case, result: Result) -> None:
         width="stretch",
         key="prove",
         on_click=_start,
-        help="The race has the cores: wait for its end or cancel it."
+        help="The race uses all cores: wait until it ends, or cancel it."
         if racing
         else "Start the exact engine in a process of its own; sliders stay live.",
     )

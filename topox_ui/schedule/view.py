@@ -43,7 +43,7 @@ def schedule_headline(loaded: Loaded, case: Case, result: Result, now: Measures)
     if result.switching == "fixed" and other is not None and other.best_ms is not None:
         tie, found = same_time(other.best_ms, result.makespan_ms or 0.0), time(other.best_ms)
         if tie:
-            second = f"Fixed circuits are no worse than changing ones, <b>{found}</b>."
+            second = f"Changing circuits saves no time: fixed circuits take <b>{found}</b>."
         elif other.bound_ms >= (result.makespan_ms or 0.0) * (1 - MET):
             second = f"No plan that changes circuits is shorter than fixed ones (proved): <b>{found}</b>."
         else:

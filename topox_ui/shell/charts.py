@@ -257,7 +257,7 @@ def checker_card(
     words = (
         f'<b class="bad">✗</b> The checker found {plural(report.violated, "violation")}.'
         if report.violated
-        else '<b class="good">✓</b> The independent checker finds every rule kept.'
+        else '<b class="good">✓</b> The independent checker confirms every rule.'
     )
     write(f'<p class="quiet" style="margin-top:.5rem">{words}</p>')
     with st.expander("Rule by rule", key=f"{page}rules", type="compact", expanded=not report.ok):

@@ -228,7 +228,7 @@ def link_menu(
         else:
             query, base = view_query() | link_query(), (st.context.url or "").split("?")[0]
             st.caption(
-                f"Opens this page as it is: the job, its what-ifs and what counts here.{more}"
+                f"Opens this page as you see it: the job, its what-ifs and the choices on this page.{more}"
             )
             st.code(f"{base}?{urlencode(query)}" if query else base, language=None, wrap_lines=True)
             if only_this_machine(urlsplit(base).hostname or ""):

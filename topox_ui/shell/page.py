@@ -64,7 +64,7 @@ def stretch_in_view(
     view = (min(low, whole_ms - step), min(max(high, low + step), whole_ms))
     control(
         "slider",
-        "Stretch in view",
+        "Time window",
         model,
         "from_ms",
         value=view,
@@ -201,7 +201,7 @@ def frame(page: Page) -> Theme:
     )
     if from_elsewhere(st.context.headers.get("Origin"), st.context.headers.get("Host")):
         st.html(
-            "<p>Another program's page asked for this one. Open the workbench by its own address.</p>"
+            "<p>A page of another program requested this one. Open the workbench by its own address.</p>"
         )
         st.stop()
     limit_uploads()
@@ -318,7 +318,7 @@ def _ask_first() -> None:
     name, kind = source_name(other), "sample" if other.source == "sample" else "generated"
     with st.container(horizontal=True, vertical_alignment="center", key="asked"):
         st.html(
-            f'<p class="by-itself" role="status">This address is of <b>{name}</b> ({kind}). '
+            f'<p class="by-itself" role="status">This link opens <b>{name}</b> ({kind}). '
             f"You have <b>{job_name(own)}</b> open.</p>",
             width="content",
         )

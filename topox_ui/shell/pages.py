@@ -169,7 +169,7 @@ PAGES = (
         needs_graph=True,
         reads=(CONTEST, PRICES),
         compiled=True,
-        question="How good can circuits be that never change?",
+        question="How good are circuits that never change?",
         then="Where which wins",
     ),
     Page(
@@ -248,7 +248,7 @@ PAGES = (
         prefix="jobs.",
         group=MORE,
         compiled=True,
-        question="What do several jobs gain that take turns?",
+        question="What do several jobs gain by time division on one fabric?",
         then="Plans",
     ),
     Page(
@@ -290,7 +290,7 @@ PAGES = (
         label="Ready and own studies",
         prefix="study.",
         group=EVIDENCE,
-        question="Does it hold over many what-ifs?",
+        question="Does the answer hold over many what-ifs?",
     ),
     Page(
         STUDIES,

@@ -77,7 +77,7 @@ class Player:
             icon=":material/stop:" if self.playing else ":material/play_arrow:",
             key="play",
             disabled=not last,
-            help="Step by step, to the last; from the last one from the beginning.",
+            help="Shows each step up to the last; at the last step it starts again.",
         ):
             if not self.playing and at == last:
                 self.go(0)

@@ -41,8 +41,8 @@ def wait_for_kernels() -> None:
     """Say what is waited for and end the script, where kernels are still being compiled."""
     if not prepared():
         _quiet(
-            "It is computed by kernels that are compiled once on every machine; the page shows it as soon as they are "
-            "there. Schedules of samples, and of graphs of up to 300 tasks, need none."
+            "Kernels are compiled once on each machine; then the page goes on by itself. Schedules of samples, and of "
+            "graphs of up to 300 tasks, need no kernels."
         )
         _progress()
         st.stop()

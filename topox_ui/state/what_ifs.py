@@ -21,18 +21,21 @@ from topox_ui.state.widgets import menu, pick, sidebar_part, slide, switch
 
 SWITCHES = (1, 2, 3, 4, 6, 8)
 RINGS = (1, 2, 3, 4, 6, 8)
-CIRCUIT_WORDS = {"continuous": "kept to its end", "per-slot": "drawn each slot"}
+CIRCUIT_WORDS = {"continuous": "keeps one", "per-slot": "may change between slots"}
 MODEL_WORDS = {"physical": "physical", "paper": "as printed"}
 DUPLEX_WORDS = {"full": "full", "half": "half"}
 CLOCK_WORDS = {"continuous": "continuous", "slots": "whole slots"}
 ITERATION_WORDS = {"repeated": "one of many", "first": "the first"}
 SWITCHING_WORDS = {
-    "auto": "the fastest",
+    "auto": "fastest",
     "planned": "planned",
     "provisioned": "provisioned",
-    "fixed": "fixed",
+    "fixed": "never",
 }
-ON_CLOCK = {True: "in whole slots", False: "as long as it is"}
+ON_CLOCK = {
+    True: "Each change costs this time, rounded up to whole slots.",
+    False: "Each change costs exactly this time.",
+}
 ENGINE_WORDS = {
     "auto": "auto (CP-SAT and search)",
     "cpsat": "CP-SAT, constraints",
@@ -45,8 +48,8 @@ DEFAULT_WORDS = {
     "all_to_all": "direct, fluid",
 }
 ALGORITHM_HELP = (
-    "Who sends what when. auto: the fastest on each fabric, alone and then in the whole graph. "
-    "The others go step by step, each message with its latency and its circuit."
+    "Which server sends what, and when. auto: the fastest on each fabric, tried alone and then in the whole graph. "
+    "The others run step by step; each message has its latency and its circuit."
 )
 TIME_LIMITS_S = (5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
 
@@ -70,21 +73,22 @@ def what_ifs(loaded: Loaded) -> None:
             "circuits",
             CIRCUIT_WORDS,
             value=settings.circuits,
-            help="kept to its end: a transfer keeps its circuit while it lasts. drawn each slot: circuits are drawn afresh "
-            "in each slot, as printed, and pay no delay.",
+            help="keeps one: a transfer keeps its circuit until it ends. may change between slots: circuits are chosen "
+            "again for each slot, as in the paper's equations, and changes cost no delay.",
         )
         delay_ms = scenario().delay_not_charged(loaded.cluster)
         if delay_ms:
             st.caption(
-                f"Circuits drawn each slot pay no delay. The delay of {short(delay_ms)} ms counts again when they are kept."
+                f"Changes between slots cost no delay. The delay of {short(delay_ms)} ms counts again where a transfer "
+                "keeps one circuit."
             )
         with st.expander("More what-ifs", key="more_what_ifs", type="compact"):
             _more(loaded, cluster, settings)
         reset_button()
 
 
-def delay_and_speed(cluster: Cluster, settings: Settings, rounding: str) -> None:
-    """Draw the reconfiguration delay, which circuits that are drawn per slot do not pay, and the port speed."""
+def delay_and_speed(cluster: Cluster, settings: Settings, charged: str) -> None:
+    """Draw the reconfiguration delay, which changes between slots do not cost, and the port speed."""
     per_slot = settings.circuits == "per-slot"
     _slide(
         cluster,
@@ -93,9 +97,9 @@ def delay_and_speed(cluster: Cluster, settings: Settings, rounding: str) -> None
         DELAYS_MS,
         words=delay_label,
         disabled=per_slot,
-        help="Circuits drawn each slot pay no delay. Keep them to their end to charge one."
+        help="Changes between slots cost no delay. Let a transfer keep one circuit to charge it."
         if per_slot
-        else f"Charged {rounding}.",
+        else charged,
     )
     _slide(
         cluster,
@@ -194,7 +198,7 @@ def _more(loaded: Loaded, cluster: Cluster, settings: Settings) -> None:
             "clock",
             CLOCK_WORDS,
             value="slots" if settings.on_slots else "continuous",
-            help="continuous: nothing is rounded, slots are for planning only. whole slots: every transfer "
+            help="continuous: nothing is rounded; plans alone use slots. whole slots: every transfer "
             "starts and ends on a slot, as in the paper.",
         )
         pick(
@@ -203,17 +207,17 @@ def _more(loaded: Loaded, cluster: Cluster, settings: Settings) -> None:
             "iteration",
             ITERATION_WORDS,
             value=settings.iteration,
-            help="one of many: it begins with the circuits that the last one left. the first: its first circuits "
-            "stand already and cost nothing.",
+            help="one of many: it begins with the circuits that the iteration before left. the first: its first circuits "
+            "are set up before it begins and cost nothing.",
         )
     if not settings.on_slots:
         pick(
-            "Plan of circuits",
+            "Switching",
             Scenario,
             "switching",
             SWITCHING_WORDS,
             value=settings.switching,
-            help="planned: changed as planned. provisioned: in the order of a profiled iteration. fixed: never changed.",
+            help="planned: circuits change by a plan. provisioned: in the order of a profiled iteration. never: they stay fixed.",
         )
     _slide(
         cluster,
@@ -257,13 +261,13 @@ def _more(loaded: Loaded, cluster: Cluster, settings: Settings) -> None:
     flip(
         "A pair's transfers share a circuit",
         "share_circuits",
-        "Eq. 6 as printed: each at full rate. Only with circuits drawn each slot.",
+        "Eq. 6 as printed: each at full rate. Only with circuits that may change between slots.",
         disabled=stay,
     )
     flip(
         "A server may use any switch",
         "any_port",
-        "Eqs 9 and 10 as printed: at most one port on each switch. Only with circuits drawn each slot.",
+        "Eqs 9 and 10 as printed: at most one port on each switch. Only with circuits that may change between slots.",
         disabled=stay,
     )
 

@@ -50,8 +50,8 @@ def pick_model() -> tuple[Model, str, int]:
                 "way",
                 WAYS,
                 value=now.way or "plans",
-                help="plans: all of TP x PP x DP x CP x EP and microbatches that fit the memory, ranked. "
-                "operators: a search over every operator's own split.",
+                help="plans: ranks all TP x PP x DP x CP x EP and microbatches that fit the memory. "
+            "operators: searches a split for each operator.",
             )
         servers = slide(
             "Servers",
@@ -75,9 +75,9 @@ def pick_request(graph: OperatorGraph, servers: int) -> Request | FabricSearch:
             StrategyState,
             "network",
             NETWORKS,
-            help="one switch: nothing but a server's own ports is scarce. circuits: fixed before the "
-            "job, found anew as the strategy changes (TopoOpt's two searches in turn). a fabric: judged on the fabric "
-            "that will run it, by the figures of Compare.",
+            help="one switch: only the ports of a server limit it. circuits: fixed before the "
+            "job and searched again as the strategy changes (TopoOpt's two searches in turn). a fabric: judged on the fabric "
+            "that will run it, by the times of Compare.",
         )
         if network == "fabric":
             fabric, beside, delay_ms = _pick_fabric()
@@ -191,5 +191,5 @@ def import_box() -> None:
             StrategyState,
             "import_as",
             {"fixed": "stay fixed", "start": "are the start"},
-            help="A file may name some operators only: fixed, the search leaves those as they are.",
+            help="A file may name only some operators. Fixed: the search does not change them.",
         )

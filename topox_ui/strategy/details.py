@@ -40,7 +40,7 @@ def loaded_job_note() -> None:
         (
             "This is a sample model"
             if job is None
-            else f"The loaded job, <b>{escape(job.title)}</b>, plays no part here: this page has models of its own"
+            else f"The loaded job, <b>{escape(job.title)}</b>, is not used here: this page has models of its own"
         )
         + ". A split decides which servers exchange data, and so which circuits are needed. To judge it on circuits or on "
         "another fabric, choose <b>a fabric</b> under Network."
@@ -66,7 +66,7 @@ def operator_costs(graph: OperatorGraph, servers: int) -> None:
     if len(counts) == 1:
         source_words = ALL_FROM[next(iter(counts))]
     chart_title(
-        "What an operator costs",
+        "Time of each operator",
         f"ms on one server, forward + backward, by number of partitions; {source_words}",
     )
     frame(

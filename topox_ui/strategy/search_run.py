@@ -96,7 +96,7 @@ def measure(request: Request, steps: tuple[MoveProgress, ...], elapsed_s: float)
     done, total = steps[-1].proposals if steps else 0, request.settings.proposals
     words = f"best {time(steps[-1].best_ms)}" if steps else ""
     if done >= total:
-        words += "; now every change of one operator"
+        words += "; now trying every change of one operator"
     left_s = elapsed_s * max(0.0, total / done - 1) if done else None
     share = min(1.0, done / max(1, total))
     return RunProgress(elapsed_s, share, done, total, "proposals", words, left_s)

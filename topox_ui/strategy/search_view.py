@@ -225,7 +225,7 @@ def _answer(request: Request, answer: Answer, theme: Theme) -> None:
         chart_title("The best strategy", "beside data parallelism; what differs comes first")
         frame(operators_table(request.graph, answer.strategy, answer.start))
     with right:
-        chart_title("Who works on what", "operators down, servers across")
+        chart_title("Servers of each operator", "operators down, servers across")
         chart(
             placements(answer.strategy, theme),
             "placements",
@@ -301,7 +301,7 @@ def _key_figures(search: FabricSearch, table: StrategyTable) -> None:
         (
             "Iteration time",
             time(outcome.iteration_ms),
-            f"on {FABRICS[search.fabric]}, as Compare has it",
+            f"on {FABRICS[search.fabric]}, as on Compare",
         ),
         (
             "Lower bound",
@@ -315,7 +315,7 @@ def _key_figures(search: FabricSearch, table: StrategyTable) -> None:
         ),
         ("Strategies tried", count(found.proposals), STRATEGY_STOPPED_BY[table.stopped_by]),
         (
-            "Operators split otherwise",
+            "Operators split differently",
             count(changed),
             f"of {plural(len(row.strategy.placements), 'operator')}",
         ),
@@ -325,13 +325,13 @@ def _key_figures(search: FabricSearch, table: StrategyTable) -> None:
 def _answer_on_fabrics(search: FabricSearch, table: StrategyTable, theme: Theme) -> None:
     chart_title(
         "Strategies beside fabrics",
-        "ms of an iteration, in brackets its lower bound, as Compare has them; none is faster on a fabric than its best",
+        "ms per iteration, in brackets the lower bound, as on Compare; on each fabric the strategy found for it is fastest",
     )
     frame(_beside(table))
     best = table.best(search.fabric).strategy
     left, right = st.columns([1.25, 1], gap="medium")
     with left:
-        chart_title("What a strategy of its own gives", "on each fabric; tick: lower bound")
+        chart_title("Gain from a strategy for each fabric", "tick: lower bound")
         chart(
             strategies_on_fabrics(table, theme),
             "strategies_on_fabrics",
@@ -341,7 +341,7 @@ def _answer_on_fabrics(search: FabricSearch, table: StrategyTable, theme: Theme)
         chart_title("The best strategy", "beside data parallelism; what differs comes first")
         frame(operators_table(search.model.graph, best, table.start.strategy))
     with right:
-        chart_title("Who works on what", "operators down, servers across")
+        chart_title("Servers of each operator", "operators down, servers across")
         chart(
             placements(best, theme),
             "placements",
@@ -349,8 +349,8 @@ def _answer_on_fabrics(search: FabricSearch, table: StrategyTable, theme: Theme)
             lambda: operators_table(search.model.graph, best, table.start.strategy),
         )
     quiet(
-        "The walk is led by estimates: each proposal goes through the fast simulator, a lower bound and a few quick "
-        "plans. The most promising are then run on the fabric itself, and only those figures are shown."
+        "Estimates guide the search: each proposal goes through the fast simulator, a lower bound and a few quick "
+        "plans. The most promising are then run on the fabric itself; the page shows only these times."
     )
 
 

@@ -66,7 +66,7 @@ def pick_machine(model: Model) -> tuple[Machine, int]:
             words=lambda v: f"{v:g}G",
         )
         batch = number(
-            "Sequences an iteration",
+            "Sequences per iteration",
             StrategyState,
             "batch",
             1,
@@ -93,13 +93,13 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
     except InputError as error:
         headline(
             kicker,
-            "<b>No plan</b> can run like this: give GPUs more memory, take more servers, or change the batch.",
+            "<b>No plan</b> can run here: give GPUs more memory, use more servers, or change the batch.",
         )
         show_error(error)
         return
     best = plans.best
     others = len(ties(dict(enumerate(plan.total_ms for plan in plans.ranked)))) - 1
-    tie = f" {plural(others, 'other')} take as long within {percent(EQUAL)}." if others else ""
+    tie = f" {plural(others, 'other')} are as fast within {percent(EQUAL)}." if others else ""
     headline(
         kicker,
         f"The fastest of {plural(plans.fitting, 'plan')} that fit the memory takes "
@@ -108,7 +108,7 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
     _loaded_beside(shape, machine, servers, batch, best.total_ms)
     kpis(
         ("Iteration time", time(best.total_ms), "in closed form"),
-        ("Of peak", percent(best.iteration.utilisation), f"{machine.tflops:,g} TFLOP/s a GPU"),
+        ("Of peak", percent(best.iteration.utilisation), f"{machine.tflops:,g} TFLOP/s per GPU"),
         (
             "Memory",
             f"{short(best.memory.total_bytes / 1e9)} GB",
@@ -146,13 +146,13 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
         lambda: _table(plans.ranked[:SHOWN]),
     )
     chart_title(
-        "The plans that fit",
+        "Plans that fit the memory",
         f"the first {count(len(names))} of {count(plans.fitting)}; {count(plans.too_large)} do not fit: "
         f"they need more than {machine.memory_gb:g} GB on a GPU",
     )
     frame(_table(plans.ranked))
     quiet(
-        f"{escape(machine.title)}: {trust(machine)} All plans share out the optimizer's state between "
+        f"{escape(machine.title)}: {trust(machine)} All plans shard the optimizer's state across "
         "replicas, split norms over tensor-parallel GPUs (SP), and send gradients while the last backward pass computes."
     )
     other_ways(plans=True)
@@ -174,7 +174,7 @@ def _loaded_beside(
         quiet(f"{words}: {percent(more)} {'longer' if more >= 0 else 'less'} than the fastest.")
     else:
         quiet(
-            f"{words} for {plural(job.plan.batch, 'sequence')} an iteration on {plural(job.plan.gpus, 'GPU')}; "
+            f"{words} for {plural(job.plan.batch, 'sequence')} per iteration on {plural(job.plan.gpus, 'GPU')}; "
             "the plans here are for other numbers."
         )
 

@@ -40,7 +40,7 @@ def apply_change(change: Change, value: Any) -> None:
     except InputError as error:
         notify("error", str(error))
     except (ValueError, KeyError, IndexError) as error:
-        notify("error", f"This cannot be taken: {error}")
+        notify("error", f"This value is refused: {error}")
 
 
 def field(kind: str, label: str, name: str, value: Any, change: Change, **more: Any) -> None:
@@ -230,7 +230,7 @@ def fixed_keys(study: Study) -> None:
     """Draw what is not as the subject has it, and the choice of another key to fix."""
     if not study.fixed:
         return
-    chart_title("What is fixed", "at every point, instead of what the subject has")
+    chart_title("Fixed settings", "at every point, in place of the subject's own value")
     for k, (name, value) in enumerate(study.fixed.items()):
         with st.container(horizontal=True, vertical_alignment="bottom", key=f"fixed_{k}"):
             field(
@@ -242,7 +242,7 @@ def fixed_keys(study: Study) -> None:
                 max_chars=200,
             )
             button(
-                "Let it be",
+                "Do not fix",
                 f"unfix_{k}",
                 "close",
                 apply_change,
@@ -273,17 +273,17 @@ def builder(now: Asked) -> None:
     """Draw everything that makes the study."""
     study, record = now.plan.study, record_now()
     quiet(
-        "Each change is checked at once. Computed points are kept: a study that is widened computes only what is new."
+        "Each change is checked at once. Computed points are kept: a larger study computes only the new points."
     )
     left, right = st.columns(2, gap="medium")
     with left:
-        chart_title("What it is about")
+        chart_title("Subject")
         field("text_input", "Name", "name", study.name, _rename, max_chars=120)
         _subject(study, record)
-        chart_title("Which points")
+        chart_title("Points")
         _design(study)
     with right:
-        chart_title("What is shown", "every measure of a point is kept in any case")
+        chart_title("Measures shown", "all measures of a point are kept")
         known = {name: MEASURES[name].words for name in of_runs(study.subject.runs)}
         field(
             "multiselect",
@@ -293,9 +293,9 @@ def builder(now: Asked) -> None:
             _set_measures,
             options=known,
         )
-        chart_title("When it stops by itself")
+        chart_title("Time limits")
         _budget(study)
-    chart_title("What varies", "axes, in the order of the table; the last one changes fastest")
+    chart_title("Axes", "what varies, in the order of the table; the last axis changes fastest")
     for place, axis in enumerate(study.axes):
         axis_row(place, axis)
     if len(study.axes) < MAX_AXES:
@@ -335,7 +335,7 @@ def _subject(study: Study, record: dict[str, Any]) -> None:
         options,
         value=kind,
         take=partial(apply_change, _other_subject),
-        help="Axes that the new subject does not know are left out.",
+        help="Axes that the new subject does not have are removed.",
     )
     values = record["subject"]
     chosen = {

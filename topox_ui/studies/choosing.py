@@ -14,12 +14,12 @@ from topox_core.studies.keys import (
     MEASURES,
     SEED,
     Value,
-    axis_label,
     axis_words,
     lower,
     measure_words,
     named_value,
     of_runs,
+    value_label,
 )
 from topox_core.studies.slices import FABRIC_KEY, Slice, axis_values, best, measure_of, place, wins
 from topox_core.studies.study_run import PointRow, StudyResult
@@ -179,7 +179,7 @@ def _front_menus(view: View) -> None:
 def _value_slider(view: View, key: str, value: Value) -> None:
     """Draw the choice of one value of an axis."""
     words, values = view.key(key), view.values[key]
-    positions = {k: axis_label(words, one) for k, one in enumerate(values)}
+    positions = {k: value_label(words, one) for k, one in enumerate(values)}
 
     def take(position: int) -> None:
         StudiesState.choose(at=StudiesState.now().with_item("at", key, position))
@@ -207,7 +207,7 @@ NAMED = 3
 def finding(result: StudyResult) -> str:
     """Return what the points say so far, as HTML."""
     if not result.done:
-        return f"<b>{plural(len(result.rows), 'point')}</b> to compute: none is there yet."
+        return f"<b>{plural(len(result.rows), 'point')}</b> to compute; none is computed yet."
     if result.failed == result.done:
         message = next(row.message for row in result.rows if row.failed)
         return f"None of {plural(result.done, 'point')} can be computed: {escape(message.rstrip('.'))}."
@@ -252,7 +252,7 @@ def _best(result: StudyResult) -> str:
         return f"{words}: <b>{measure_words(name, first)}</b>."
     where = escape(point_words(result, row))
     return (
-        f"{words} goes from <b>{measure_words(name, first)}</b> ({where}) "
+        f"{words} ranges from <b>{measure_words(name, first)}</b> ({where}) "
         f"to <b>{measure_words(name, last)}</b>."
     )
 
@@ -275,7 +275,7 @@ def _worth(result: StudyResult) -> str:
     if time is None or dollars is None:
         return ""
     return (
-        f"Most for a dollar{alike}: {where}{more}, {measure_words('iteration_ms', time)} an iteration "
+        f"Most iterations per dollar{alike}: {where}{more}, {measure_words('iteration_ms', time)} per iteration "
         f"for <b>{measure_words('dollars', dollars)}</b>."
     )
 
@@ -297,12 +297,12 @@ def axis_chip(axis: Axis) -> str:
     words, values = lower(axis_words(axis.key)), axis.values
     if axis.form == "replicates":
         return f"{words} <b>{count(len(values))} drawn</b>"
-    labels = [escape(axis_label(axis.key, value)) for value in values]
+    labels = [escape(value_label(axis.key, value)) for value in values]
     if len(values) <= 3:
         return f"{words} <b>{', '.join(labels)}</b>"
     if axis.key.numeric:
         numbers = [v for v in values if isinstance(v, int | float)]
-        low, high = (axis_label(axis.key, f(numbers)) for f in (min, max))
+        low, high = (value_label(axis.key, f(numbers)) for f in (min, max))
         return f"{words} <b>{count(len(values))} values, {escape(low)} to {escape(high)}</b>"
     return f"{words} <b>{count(len(values))} values</b>"
 

@@ -33,11 +33,11 @@ def parallel_section(view: View, theme: Theme) -> None:
     rows = [row for row in view.result.rows if row.done and not row.failed]
     uprights, names = _uprights(view, rows)
     if not rows or len(uprights) < 2:
-        quiet("No point is there yet that could be drawn.")
+        quiet("No point that can be drawn is computed yet.")
         return
     chart_title(
         "Every point as a line",
-        "through its axes and its measures; what lies outside a range is faint",
+        "through its axes and its measures; points outside a range are faint",
     )
     ranges = _ranges(uprights)
     drawn = drawn_rows(uprights)
@@ -167,7 +167,7 @@ def _rows_table(view: View, rows: Sequence[PointRow]) -> Content:
 def table_section(view: View) -> None:
     """Draw the table of all points, in the order of the design."""
     found = records(view.result)
-    chart_title("Every point", "in the order of the study; a missing one has no numbers yet")
+    chart_title("Every point", "in the order of the study; a missing point has no numbers yet")
     if len(found) > SHOWN_ROWS:
         quiet(f"The first {SHOWN_ROWS} of {count(len(found))} points; the file has all.")
     titles = {name: MEASURES[name].title for name in view.result.study.measures}

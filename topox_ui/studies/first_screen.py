@@ -12,7 +12,6 @@ from topox_core.studies.ready import READY, Ready
 from topox_core.studies.study import study_record
 from topox_core.studies.study_run import StudyResult, plan_of, row_of
 from topox_core.text.numbers import count, plural
-from topox_core.text.sentences import is_or_are
 from topox_ui.answers.keeping import named_subject
 from topox_ui.answers.run_library import HOW_ON, existing_library, keeps_runs
 from topox_ui.runs.panel import watched
@@ -52,7 +51,7 @@ def nothing_chosen(theme: Theme) -> None:
     result = example()
     headline(f"Studies · {escape(shown.title)}, a ready study", finding(result))
     quiet(
-        "<b>Many what-ifs at once</b> are a study. Choose one below and change what varies; its points are computed beside "
+        "A study computes <b>many what-ifs at once</b>. Choose one below and change what varies; its points are computed beside "
         "the page."
     )
     tornado_section(view_of(result), theme)
@@ -64,8 +63,8 @@ def nothing_chosen(theme: Theme) -> None:
             with column.container(border=True, key=f"ready_{name}", height="stretch"):
                 one = READY[name]
                 st.html(f'<p class="card"><b>{one.title}</b><span>{one.question}</span></p>')
-                button("Begin with it", f"begin_{name}", "arrow_forward", _begin, one)
-    chart_title("A study of your own", "as a file, which the command topox study reads as well")
+                button("Start with this study", f"begin_{name}", "arrow_forward", _begin, one)
+    chart_title("A study of your own", "from a file, which the command topox study reads too")
     open_box()
     _kept()
     if not keeps_runs():
@@ -103,7 +102,7 @@ def _kept() -> None:
     studies = library.studies()[:20] if library is not None else []
     if not studies:
         return
-    chart_title("Kept studies", "newest first; each goes on where it was left")
+    chart_title("Kept studies", "newest first; each continues where it stopped")
     for one in studies:
         with st.container(horizontal=True, vertical_alignment="center", key=f"kept_study_{one.id}"):
             button("Open", f"open_study_{one.id}", "folder_open", notify_errors()(take), one.record)
@@ -140,11 +139,12 @@ def _panel(now: Asked) -> None:
         return
     done = now.different - now.missing
     if not now.missing:
-        write_html(f'<p class="seal good">✓ {plural(now.different, "point")} are computed</p>')
+        every = f"All {plural(now.different, 'point')} are" if now.different > 1 else "The point is"
+        write_html(f'<p class="seal good">✓ {every} computed</p>')
         if now.result.failed:
             failed = now.result.failed
             quiet(
-                f"{plural(failed, 'point')} of them {is_or_are(failed)} no setting that can run; the table says why."
+                f"{plural(failed, 'point')} of them cannot run; the table says why."
             )
         quiet(_where())
         return
@@ -163,7 +163,7 @@ def _panel(now: Asked) -> None:
         start,
         now,
         primary=True,
-        help="Beside the page: you can leave it, and come back.",
+        help="Runs beside the page: you can leave it and come back.",
     )
     if left is None:
         watched(PROBE, "Measuring three points", key=now.digest)
@@ -173,7 +173,7 @@ def _panel(now: Asked) -> None:
 def _where() -> str:
     """Say where points are computed and kept."""
     kept = (
-        "Each point is kept when it is done: stop, and go on later."
+        "Each point is kept once it is computed: you can stop and go on later."
         if keeps_runs()
         else "Points stay in this session: this server keeps no runs."
     )

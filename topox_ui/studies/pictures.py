@@ -13,7 +13,7 @@ from topox_core.figures.maps import HeatMap, heat_legend, heat_map
 from topox_core.figures.palette import Theme
 from topox_core.figures.study_axes import MAX_LINES, measure_of_study, seed_lines, study_axis
 from topox_core.figures.study_points import Cloud, drawn_points, pareto_front
-from topox_core.studies.keys import MEASURES, SEED, axis_label, lower
+from topox_core.studies.keys import MEASURES, SEED, axis_label, lower, value_label
 from topox_core.studies.slices import (
     FABRIC_KEY,
     Cell,
@@ -129,7 +129,7 @@ def _sides(of: Slice) -> tuple[str, str]:
 def at_words(view: View, of: Slice) -> str:
     """Return at which values of the other axes something is shown, and over what it is a mean."""
     words = [
-        f"{lower(view.key(key).words)} {axis_label(view.key(key), value)}"
+        f"{lower(view.key(key).words)} {value_label(view.key(key), value)}"
         if key != FABRIC_KEY
         else axis_label(view.key(key), value)
         for key, value in of.at.items()
@@ -190,19 +190,19 @@ def front_section(view: View, theme: Theme, live: bool = False) -> None:
         return
     (x, y), third = view.cloud, _third(view)
     chart_title(
-        "What is worth its price" if x == "dollars" else "What is worth what",
+        "Best trade-offs",
         f"{escape(lower(MEASURES[y].words))} and {escape(lower(MEASURES[x].words))} of each point. "
-        "No point is better in both than the line"
+        "No point is better in both than a point on the line"
         + ("; marked points off the line use less power" if third else ""),
     )
     picture, star, missing = front_picture(view)
     if not picture.x:
-        quiet("No point with both measures is there yet.")
+        quiet("No point with both measures is computed yet.")
         return
     chart(
         pareto_front(picture, theme, star),
         f"study_front{'_live' if live else ''}",
-        f"{plural(len(picture.x), 'point')} by {lower(MEASURES[x].words)} and {lower(MEASURES[y].words)}; nothing beats "
+        f"{plural(len(picture.x), 'point')} by {lower(MEASURES[x].words)} and {lower(MEASURES[y].words)}; best trade-offs: "
         + "; ".join(
             f"{picture.names[k]} ({picture.up.words(picture.y[k])}, {picture.across.words(picture.x[k])})"
             for k in picture.steps[:8]
@@ -232,7 +232,7 @@ def front_section(view: View, theme: Theme, live: bool = False) -> None:
     if missing:
         lines.append(f"{plural(missing, 'point')} without these measures are left out.")
     if not view.result.complete:
-        lines.append("Points still to come can only be added.")
+        lines.append("More points appear as they are computed.")
     if not live and any(run is not None for run in picture.runs):
         lines.append("A click on a point opens its run.")
     quiet(" ".join(lines))
@@ -245,15 +245,15 @@ def tornado_section(view: View, theme: Theme, live: bool = False) -> None:
     words = measure_of_study(measure)
     chart_title(
         f"What {escape(words.title)} depends on",
-        "one axis moves at a time, all others at their base; the widest on top",
+        "one axis changes at a time, all others stay at their base; the largest effect on top",
     )
     if base is None:
-        quiet("The base is still to come.")
+        quiet("The point with all axes at their base is not computed yet.")
         return
     swings, table = [], []
     for k, axis in enumerate(result.study.axes):
         ends = [
-            (axis_label(axis.key, row.point[k]), value)
+            (value_label(axis.key, row.point[k]), value)
             for row in result.rows
             if row.point[k] is not None and (value := measure_of(row, measure)) is not None
         ]
@@ -321,7 +321,7 @@ def lines_section(view: View, theme: Theme) -> None:
     axis = study_axis(view.key(along), view.values[along])
     lines = _lines(view, of, along, "" if each == "none" else each)
     if not lines:
-        quiet("No point of these lines is there yet.")
+        quiet("No point of these lines is computed yet.")
         return
     if len(lines) > MAX_LINES:
         quiet(f"The first {MAX_LINES} of {len(lines)} lines; the table has all.")
@@ -362,7 +362,7 @@ def _lines(view: View, of: Slice, along: str, each: str) -> tuple[SeedLine, ...]
     for row, value in chosen_rows(view.result, of):
         if value is None:
             continue
-        name = axis_label(view.key(each), place(row, keys, each)) if each else "all points"
+        name = value_label(view.key(each), place(row, keys, each)) if each else "all points"
         rows.append((name, positions[place(row, keys, along)], value, row.run))
     fabrics = {FABRICS[one]: one for one in FABRICS} if each == FABRIC_KEY else {}
     return seed_lines_of(rows, fabrics)

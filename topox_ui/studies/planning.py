@@ -32,7 +32,7 @@ POINTS = RunKind(
     "study_points",
     most_kept=4,
     most_slots=CORES,
-    cancel_help="Stops within a second; every point that is there is kept, and the study goes on from it.",
+    cancel_help="Stops within a second; computed points are kept, and the study can go on from them.",
     cancelled="Stopped. Every point that was computed is kept; computing goes on from there.",
 )
 PROBE = RunKind("study_probe", most_kept=24, most_slots=1, cancel_help="Leaves the time unknown.")

@@ -83,7 +83,7 @@ def sections(now: Asked, theme: Theme) -> None:
             "Points of other versions too",
             StudiesState,
             "others",
-            help="Another version of the workbench may have computed something else; the table marks its points.",
+            help="Another version of the workbench may give other results; the table marks its points.",
         )
     files_section(now, view, figures_of(view))
     back_button()

@@ -115,7 +115,7 @@ def _lost(iteration_ms: float, planned_ms: float | None) -> str:
     if planned_ms is None:
         return ""
     if iteration_ms <= planned_ms * (1 + EQUAL):
-        return ", and planning changes makes the job no faster"
+        return ", as fast as planned circuits"
     return f", <b>{short(iteration_ms / planned_ms)}×</b> the time of planned circuits ({time(planned_ms)})"
 
 
@@ -200,7 +200,7 @@ def controls(case: Case) -> None:
             ContestState,
             "variant",
             VARIANTS,
-            help="TopoOpt (NSDI 2023) as the paper prints it, or as the code that came with it does it.",
+            help="TopoOpt (NSDI 2023) as printed in the paper, or as in the code published with it.",
         )
         pick(
             "Traffic",

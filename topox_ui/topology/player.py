@@ -23,7 +23,7 @@ from topox_ui.topology.state import TopologyState
 
 STEP_WORDS = {
     "split": "Split the ports",
-    "connect": "Connect everybody",
+    "connect": "Connect all servers",
     "candidates": "Candidate strides",
     "choose": "Choose strides",
     "matching": "Match pairs",
@@ -145,9 +145,9 @@ def _route(laid: LaidTopology) -> tuple[tuple[int, ...], ...]:
         result = laid.result.network
         paths = result.shortest_paths(a, b) if result.connected(a, b) else ()
         words = (
-            "they never talk; a shortest path"
+            "they exchange no data; a shortest path"
             if paths
-            else "no path leads there, and they never talk"
+            else "no path, and they exchange no data"
         )
     else:
         words = "one route" if len(paths) == 1 else f"{len(paths)} routes, equal shares"

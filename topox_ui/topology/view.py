@@ -77,7 +77,7 @@ def searched_topology(
         f"Fixed circuits laid by {words} take <b>{time(best.time_ms)}</b>{_against(best.time_ms, topoopt_ms)}.",
     )
     ports = best.layout.servers * degree_of(case)
-    tried = "all there are" if answer.every else "from the best known on"
+    tried = "every possible layout" if answer.every else "starting from the best known"
     kpis(
         ("Iteration time", time(best.time_ms), "links shared fairly"),
         (
@@ -86,14 +86,14 @@ def searched_topology(
             "the same job on its circuits",
         ),
         ("Circuits", count(answer.circuits), f"of {count(ports)} that the ports allow"),
-        ("Given back", count(answer.given_back), "at no loss of time"),
+        ("Given back", count(answer.given_back), "without losing time"),
         ("Layouts tried", count(answer.evaluations), tried),
     )
     left, right = st.columns([1.1, 1], gap="medium")
     with left:
         _hops(best.layout, theme)
     with right:
-        chart_title("What the search began with", "iteration time of each layout")
+        chart_title("Layouts at the start of the search", "iteration time of each")
         frame(
             {
                 "Iteration time": [
@@ -104,7 +104,7 @@ def searched_topology(
             }
         )
         if by == "graph":
-            quiet("Built from the abstract of DELTA: its own formulas are not public to us.")
+            quiet("Built from the abstract of DELTA, whose formulas we could not read.")
     when_opened("Every circuit", "searched_circuits", lambda: _circuits(best.layout), compact=True)
 
 
@@ -152,7 +152,7 @@ MEMBERS = (2, 4, 8, 16, 32, 64)
 MEGABYTES = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 MAX_PORTS, MAX_COLOURS = 16, 8
 KICKER = "One collective"
-NOT_SO = "This collective <b>does not run</b> like that. Change it, or the ports on the left."
+NOT_SO = "This collective <b>cannot run</b> this way. Change it, or the ports on the left."
 WAYS = {"together": "all ports together", "one_port": "one port per step", "split": "uneven split"}
 
 
@@ -179,7 +179,7 @@ def inside_one_collective(case: Case, theme: Theme) -> None:
         value=_delay_ms(case),
         words=delay_label,
         at=fourth,
-        help="Of a change of a circuit; the cluster's own unless it is 0.",
+        help="Of one circuit change. Default: the delay of the cluster, unless that is 0.",
     )
     with top, show_input_errors(KICKER, NOT_SO, None):
         one = _collective(case)
@@ -197,7 +197,7 @@ def inside_one_collective(case: Case, theme: Theme) -> None:
     chart(
         steps_on_ports(one, way, theme),
         "inside",
-        f"One row a port: the steps of {kind_words(one.kind)} with {WAYS[chosen]}, {time(way.makespan_ms)} in all, "
+        f"One row per port: the steps of {kind_words(one.kind)} with {WAYS[chosen]}, {time(way.makespan_ms)} in all, "
         "and the set-ups between them.",
         lambda: sent_rows(one, way),
         "What each port sends",

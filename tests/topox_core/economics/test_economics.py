@@ -193,7 +193,7 @@ def test_parts_of_an_interface_counted_by_hand(network, counting, parts) -> None
         (4096, Counting(), 1008, "radix", ("1,024 ports",)),
         (2304, Counting(), 576, "radix", None),
         (2304, Counting(ocs_ports_per_gpu=4), 576, "radix", ("1,152 ports",)),
-        (512, Counting(), 576, "dearer-than-whole-switches", ("23 % dearer",)),
+        (512, Counting(), 576, "dearer-than-whole-switches", ("23 % more expensive",)),
         (1024, Counting(), 576, "dearer-than-whole-switches", None),
         (4096, Counting(), 576, "rounding", ("70.22 %", "70.46 %")),  # the published maximum
         (2048, Counting(), 576, "rounding", None),

@@ -49,7 +49,7 @@ ON_THE_IDEAL_SWITCH = {  # what runs, on what cluster, in how many ms, and what 
     "the receiver limits an incast": (
         TO_ONE,
         {"latency_us": 500.0},  # follows the last byte, and the bound knows
-        (2.5, "in-ports of server 0 between 0 and 2 ms"),
+        (2.5, "in-ports of server 0, busy from 0 to 2 ms"),
     ),
     "a ring all-reduce takes two (n - 1) / n of its size, over all ports": (
         collective("all_reduce", 3, 12.0),
@@ -59,12 +59,12 @@ ON_THE_IDEAL_SWITCH = {  # what runs, on what cluster, in how many ms, and what 
     "three transfers of different size into one port end with the last byte": (
         tuple(transfer(f"t{s}", s, 0, float(s)) for s in (1, 2, 3)),
         {},
-        (6, "in-ports of server 0 between 0 and 6 ms"),
+        (6, "in-ports of server 0, busy from 0 to 6 ms"),
     ),
     "an all-to-all moves all but one of n parts": (
         collective("all_to_all", 5),
         {},
-        (8, "out-ports of server 0 between 0 and 8 ms"),
+        (8, "out-ports of server 0, busy from 0 to 8 ms"),
     ),
     "ports of both ways send and receive at once": (
         BOTH_WAYS,
@@ -84,7 +84,7 @@ ON_THE_IDEAL_SWITCH = {  # what runs, on what cluster, in how many ms, and what 
     "a device binds": (
         (compute("f", 0, 3.0), compute("g", 0, 2.0), compute("h", 0, 4.0)),
         {},
-        (9, "the device of server 0 between 0 and 9 ms"),
+        (9, "the device of server 0, busy from 0 to 9 ms"),
     ),
     "what moves no bytes takes no time": (
         (Task("join", "barrier"), transfer("empty", 0, 1, 0.0, "join")),
@@ -303,7 +303,7 @@ def test_a_transfer_over_three_hops_takes_one_time_and_three_links() -> None:
 def test_the_link_that_binds_is_named() -> None:
     later = (transfer("a", 3, 7, 4.0, "f"), transfer("b", 3, 7, 4.0, "f"))
     answer = fixed(graph(compute("f", 3, 1.0), *later), layout(8, {(3, 7): 2}))
-    assert answer.bound_by == "link from server 3 to 7 (2 circuits) between 1 and 5 ms"
+    assert answer.bound_by == "link from server 3 to 7 (2 circuits), busy from 1 to 5 ms"
     assert answer.iteration_ms == answer.bound_ms == pytest.approx(5)
 
 

@@ -365,7 +365,7 @@ def test_shares_of_tokens_add_up_and_change_as_skew_and_persistence_say(
         ({"regional_packet_ports": 0, "region_servers": 2}, "server 0 sends to server 2"),
         (
             {"regional_packet_ports": 0, "regional_circuits": "fixed"},
-            "waits for ever for a circuit to server",
+            "never gets a circuit to server",
         ),
     ],
 )

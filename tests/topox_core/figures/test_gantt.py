@@ -200,8 +200,8 @@ def plain(text: str) -> str:
         (
             LONG,
             None,
-            "List scheduling came to 285 ms in 0.06 s, local search to 270.5 ms, large neighbourhoods to 270 ms after 8 s; "
-            "propagation lifted the bound from 250 ms to 259 ms after 0.9 s.",
+            "List scheduling reached 285 ms in 0.06 s, local search to 270.5 ms, large neighbourhoods to 270 ms after 8 s; "
+            "propagation raised the bound from 250 ms to 259 ms after 0.9 s.",
         ),
         (
             AT_ONCE,
@@ -211,7 +211,7 @@ def plain(text: str) -> str:
         (
             PROVED,
             ("CP-SAT", 0.7),
-            "List scheduling came to 14 ms in 0.01 s, CP-SAT to 13 ms after 0.4 s; CP-SAT lifted the bound from 12 ms to 13 ms "
+            "List scheduling reached 14 ms in 0.01 s, CP-SAT to 13 ms after 0.4 s; CP-SAT raised the bound from 12 ms to 13 ms "
             "after 0.7 s. Schedule and bound are equal: nothing shorter exists.",
         ),
     ],
@@ -302,7 +302,7 @@ BEGUN = (0.01, 300.0, 250.0, "parallel LFT")
                 run("highs", BEGUN, (2.0, 290.0, 259.0, "HiGHS")),
                 run("auto", BEGUN, (4.0, 270.0, 250.0, "local search")),
             ],
-            "Auto comes to 270 ms, the shortest, by local search after 4 s; HiGHS is 7.41 % above; nobody proves it; "
+            "Auto reaches 270 ms, the shortest, by local search after 4 s; HiGHS is 7.41 % above; no engine proves it; "
             "the best bound, 259 ms, is that of HiGHS.",
         ),
         (

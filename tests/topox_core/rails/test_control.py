@@ -156,7 +156,7 @@ def test_ranks_that_wait_for_each_other_in_a_circle_are_told() -> None:
     maker.talk(ALL_GATHER, 0, 1e6)
     maker.talk(ALL_GATHER, 0, 1e6)
     crossed = replace(maker.iteration(), issue_idx=np.array([0, 1, 1, 0], np.int32))
-    with pytest.raises(InputError, match="wait for each other in a circle"):
+    with pytest.raises(InputError, match="wait for each other in a cycle"):
         simulate(crossed, AHEAD)
 
 

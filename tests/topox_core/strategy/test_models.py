@@ -172,7 +172,7 @@ def test_short_names_lead_to_models_and_an_unknown_one_is_told() -> None:
         ({"operators": ()}, "must hold at least one operator"),
         ({"samples": 0}, "field samples: must be a whole number of at least 1 (got 0)"),
         ({"edges": (Edge("a", "c", 1.0),)}, "an edge names 'c', which is not an operator"),
-        ({"edges": (Edge("a", "b", 1.0), Edge("b", "a", 1.0))}, "edges go round in a circle"),
+        ({"edges": (Edge("a", "b", 1.0), Edge("b", "a", 1.0))}, "edges form a cycle"),
         ({"edges": (Edge("a", "b", 1.0), Edge("a", "b", 1.0))}, "has two edges from a"),
         (
             {"edges": (Edge("a", "b", float("inf")),)},

@@ -152,7 +152,7 @@ def test_what_ties_is_named_with_what_tells_it_apart(question: Question) -> None
     )
     told = words_of(question, fixed, mems, piezo).split(". ")[1]
     assert told.startswith(
-        "They cost the same within 0.5 %; in this order they differ in power (0.0 W, 4.8 W)"
+        "These cost the same within 0.5 %; in this order they differ in power (0.0 W, 4.8 W)"
     )
     assert "price per port ($520, $520 (assumed))" in told and "They" not in words_of(
         question, fixed, sip
@@ -275,7 +275,7 @@ def test_more_delay_never_makes_an_iteration_cheaper_and_fixed_circuits_are_neve
 
 def test_the_tornado_swings_round_the_lead(answered: Answer) -> None:
     found, by_name = answered.verdict, {one.name: one for one in answered.swings}
-    port, hour = by_name["Price of a switch port"], by_name["Hour of a GPU"]
+    port, hour = by_name["Price of a switch port"], by_name["GPU, per hour"]
     assert port.low[1] > base_lead(answered) > port.high[1]
     dear = answered.question.with_assumed(usd_per_gpu_hour=Estimate(4, 4, 4))
     assert hour.high == ("$4", lead(dear, found.offer, found.rival))

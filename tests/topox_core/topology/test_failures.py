@@ -393,7 +393,7 @@ def smaller(failure: Failure, of: Cluster = FOUR) -> Callable[[], object]:
         ),
         (smaller(Failure.of_switch(2)), "there is no such"),
         (smaller(Failure.of_switch(0), cluster(4)), "no switch would be left"),
-        (lambda: left(14.0), "nothing is left to run at 14 ms"),
+        (lambda: left(14.0), "no task is left to run at 14 ms"),
         (lambda: left(-1.0), "at least 0 ms"),
         (lambda: left(float("nan")), "at least 0 ms"),
         (lambda: left(6.0, Failure.of_server(2)), "name the server that takes them over"),

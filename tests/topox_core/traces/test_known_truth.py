@@ -128,7 +128,7 @@ def test_the_trace_of_another_tool_agrees_with_the_profiler(traces: Path) -> Non
     report = found.report
     assert (report["nodes"], report["calls"], report["host_wrappers"]) == (3664, 7, 14)
     assert report["size_bytes"] == 102_441_032
-    assert "control dependencies go round in circles" in report["checks"][0]["words"]
+    assert "control dependencies form cycles" in report["checks"][0]["words"]
 
 
 def test_one_rank_of_two_with_the_metadata_of_every_call(traces: Path) -> None:

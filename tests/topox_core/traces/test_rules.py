@@ -258,7 +258,7 @@ def test_the_step_that_stands_for_the_run() -> None:
     nameless = {
         name: data.replace(b"ProfilerStep#", b"SomethingElse") for name, data in files.items()
     }
-    assert any("names no steps" in line for line in imported(nameless).report["warnings"])
+    assert any("marks no steps" in line for line in imported(nameless).report["warnings"])
 
 
 def test_work_that_was_asked_for_before_recording_began_is_left_out() -> None:
@@ -269,7 +269,7 @@ def test_work_that_was_asked_for_before_recording_began_is_left_out() -> None:
 
     files = recordings(JOBS["experts"](layers=1), 100.0)
     found = imported(edited(files, begin_earlier, "run_rank0.json"))
-    assert any("1 activities were asked for before" in line for line in found.report["warnings"])
+    assert any("1 activities were launched before" in line for line in found.report["warnings"])
     assert found.graph.digest == imported(files).graph.digest
 
 

@@ -66,7 +66,7 @@ def test_a_link_restores_what_was_chosen_and_what_cannot_be_is_a_line(
     at = visit(PAGE, sample="blackboard", **given | {"buy.edits": "pizo.ports:1:1:1"})
     assert address(at)["buy.by"] == "time" and "buy.edits" not in address(at)
     at = visit(PAGE, sample="blackboard", circuits="per-slot")
-    assert "circuits drawn each slot pay no delay" in the_error(at)
+    assert "circuits that may change between slots pay no delay" in the_error(at)
 
 
 def test_an_edit_of_a_switch_is_taken_and_a_wrong_one_is_a_line(
@@ -93,7 +93,7 @@ def test_an_edit_of_a_switch_is_taken_and_a_wrong_one_is_a_line(
     assert edited(0, "Use", True).left_out == ()
     kept.insert(0, kept[0].changed(left_out=tuple(one.key for one in OFFERS[1:])))
     assert len(edited(0, "Use", False).left_out) == len(OFFERS) - 1
-    assert said[-1] == "At least one switch has to be considered."
+    assert said[-1] == "At least one switch must be compared."
 
 
 def test_stopped_it_keeps_what_is_there_and_goes_on_when_asked(visit: Any, beside: None) -> None:

@@ -246,8 +246,8 @@ def test_a_link_brings_every_choice_back_with_the_numbers_of_the_core(visit):
     runs = gated_networks(order, PRICE_SETS[SET_BY_SPEED], NETWORKS, never)
     assert metric(at, "Regional circuits") == spoken(runs[REGIONAL].mean_ms)
     over = runs[REGIONAL].work_a_dollar_over(runs[FAT_TREE])
-    assert metric(at, "Work a dollar") == f"{short(over)}×"
-    assert f"They do {short(over)}× its work a dollar." in words(at)
+    assert metric(at, "Work per dollar") == f"{short(over)}×"
+    assert f"They do {short(over)}× its work per dollar." in words(at)
     lines = {one["name"]: one["y"] for one in chart(at, "gated")["data"]}
     assert lines["Regional circuits"] == list(runs[REGIONAL].iterations_ms)
     assert address(at).items() >= link.items()

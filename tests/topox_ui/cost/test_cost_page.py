@@ -47,11 +47,11 @@ def test_the_finding_stands_in_the_headline_and_holds_for_what_counts(visit):
     ("choices", "says", "note"),
     [
         ({"gpus": "4096"}, "Above 2,304 GPUs", "1,024 ports"),
-        ({"gpus": "512"}, "Against whole packet switches they are dearer", "23 % dearer"),
+        ({"gpus": "512"}, "Whole packet switches would be cheaper", "23 % more expensive"),
         (
             {"gpus": "512", "counting": "whole-switches"},
             "23 % more than rail\u2011optimised switches",
-            "23 % dearer",
+            "23 % more expensive",
         ),
         ({"gpus": "4032", "switch": "robotic"}, "4,032 GPUs", ""),  # with ports enough for a rail
         ({"gpus": "1000", "gpus_per_server": "72"}, "1,008 GPUs, 72 a server", ""),

@@ -144,7 +144,7 @@ def test_a_link_restores_source_sliders_reading_and_algorithm(page):
 
 def test_an_own_file_is_shared_and_stays_on_this_machine_and_graphs_become_jobs(page):
     at = choose(page(), jobs_source="upload")
-    assert "bring a jobs file" in words(at) and "Look at a sample" in ways_on(at)
+    assert "load a jobs file" in words(at) and "Open a sample" in ways_on(at)
     assert "mine.jobs.json" in the_error(bring(at, "up_jobs", "mine.jobs.json", b"{"))
     jobs = deploy(SetUp(jobs=6, pod_groups=2, seed=1))
     at = settled(bring(at, "up_jobs", "mine.jobs.json", dump_jobs(jobs)))

@@ -139,7 +139,7 @@ def test_an_address_of_another_job_asks_and_keeping_the_own_one_costs_no_choice(
     other = {"sample": "patience", "port_gbps": "400", "from_ms": "1"}
     for keep in (lambda: press(own, "keep_own"), lambda: follow(own, COMPARE)):
         follow(own, SCHEDULE, **other)
-        asked = "This address is of Patience (sample). You have blackboard open."
+        asked = "This link opens Patience (sample). You have blackboard open."
         assert asked in words(own) and is_own(own) and address(own) == other
         assert own.button(key="open_other").label == "Open Patience"
         keep()

@@ -66,7 +66,7 @@ def page(visit, monkeypatch):
 def test_without_a_study_the_page_shows_one_offers_ready_ones_and_begins_no_library(page) -> None:
     at = page(None)
     text = words(at)
-    assert "goes from" in text and chart(at, "tornado")["data"]
+    assert "ranges from" in text and chart(at, "tornado")["data"]
     assert all(one.title in text and one.question in text for one in READY.values())
     assert not Path(os.environ["TOPOX_LIBRARY"]).exists()
 
@@ -77,7 +77,7 @@ def test_a_study_is_computed_beside_the_page_and_every_point_kept_and_only_once(
     at = page()
     assert "8 of 12 points are computed" in words(at) and "So far " in words(at)
     press(at, "start_study")
-    wait_until(lambda: "✓ 12 points are computed" in words(at), at.run)
+    wait_until(lambda: "✓ All 12 points are computed" in words(at), at.run)
     assert not at.error and library().count() == 12
 
 
@@ -179,7 +179,7 @@ def test_the_expected_time_is_measured_beside_the_page(visit) -> None:
 def test_without_a_library_points_stay_in_the_session(page, owner_sets) -> None:
     owner_sets(RUN_LIBRARY="no")
     at = press(page(), "start_study")
-    wait_until(lambda: "✓ 12 points are computed" in words(at), at.run)
+    wait_until(lambda: "✓ All 12 points are computed" in words(at), at.run)
     assert "this server keeps no runs" in words(at)
     assert not Path(os.environ["TOPOX_LIBRARY"]).exists()
 

@@ -34,7 +34,7 @@ NEVER_MS = 0.0
 # What is said where the delays that were tried end.
 ENDS = {
     NEVER_MS: " No delay is short enough.",
-    GRID_MS[-1]: " Its circuits never change, so that any delay will do.",
+    GRID_MS[-1]: " Its circuits never change, so every delay is short enough.",
 }
 
 
@@ -96,8 +96,8 @@ def rows(run: CardRun) -> Iterator[Row]:
                 words,
                 about,
                 most,
-                f"{limit:,.3g} ms an iteration there. The lecture says only that reconfiguration has a cost; delays are "
-                "tried three a decade." + ENDS.get(most, ""),
+                f"{limit:,.3g} ms per iteration there. The lecture says only that reconfiguration has a cost; three delays per "
+                "decade are tried." + ENDS.get(most, ""),
                 unit="ms",
                 data={"rival_ms": limit},
             )
@@ -187,7 +187,7 @@ def _kinds(gbps: float) -> Iterator[Row]:
         f"{about}, packets over circuits",
         dearer > 1 + LEVEL,
         dearer,
-        "At the same bandwidth of a server, NICs included.",
+        "At the same bandwidth per server, NICs included.",
     )
 
 
@@ -206,7 +206,7 @@ def words(run: CardRun) -> Words:
         f"fixed circuits: {fixed}. At 10 ms DLRM takes {mems:.1f}× as long as on fixed ones.",
         (
             f"Break-even: the longest delay at which the iteration is at most {percent(EQUAL)} longer. All-reduces take one ring "
-            "or one a port, whichever is shorter.",
+        "or one per port, whichever is shorter.",
             "A patch panel is for fixed circuits: inside an iteration its minutes are longer than any of these jobs.",
         ),
     )

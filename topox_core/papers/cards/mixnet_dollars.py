@@ -1,4 +1,4 @@
-"""MixNet's work a dollar, beside ours: regional circuits for experts against fat-trees, with gating that changes."""
+"""MixNet's work per dollar, beside ours: regional circuits for experts against fat-trees, with gating that changes."""
 
 from __future__ import annotations
 
@@ -76,19 +76,19 @@ def rows(run: CardRun) -> Iterator[Row]:
 def words(run: CardRun) -> Words:
     slow, fast = (_ratios(run.rows, port_gbps) for port_gbps in PRINTED)
     return Words(
-        f"Regional circuits do {min(slow):.3g} to {max(slow):.3g} times the work a dollar of a fat-tree that blocks nobody at "
+        f"Regional circuits do {min(slow):.3g} to {max(slow):.3g} times the work per dollar of a non-blocking fat-tree at "
         f"100 Gbit/s, and {min(fast):.3g} to {max(fast):.3g} times at 400 Gbit/s. The printed 1.2 to 1.5 and 1.9 to 2.3 cannot be "
         "compared with that.",
         (
             "Every iteration draws which experts are popular; each network runs the same iterations.",
-            "Work a dollar is iterations a second over the price of the network: NICs, transceivers, packet and optical ports.",
+            "Work per dollar is iterations per second over the price of the network: NICs, transceivers, packet and optical ports.",
             "Experts compute as long whatever the gating: only what they send follows it.",
         ),
     )
 
 
 def _ratios(rows: Sequence[Row], port_gbps: float) -> list[float]:
-    """Return the work a dollar over the fat-tree that blocks nobody at one port speed."""
+    """Return the work per dollar over the non-blocking fat-tree at one port speed."""
     return [
         row.ours
         for row in rows

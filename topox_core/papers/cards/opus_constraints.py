@@ -78,7 +78,7 @@ def rows(run: CardRun) -> Iterator[Row]:
         "fixed split",
         preset.heading,
         100 * (split / whole - 1),
-        f"{split:,.1f} ms with ports dealt for good, {whole:,.1f} ms with circuits that change at once.",
+        f"{split:,.1f} ms with ports split permanently, {whole:,.1f} ms with circuits that change at once.",
         unit="%",
     )
 
@@ -128,7 +128,7 @@ def words(run: CardRun) -> Words:
     share, cost = run.rows[-2].ours, run.rows[-1].ours
     refused = "does not fit" if run.row("c2", "context parallelism").verdict == "trend" else "fits"
     return Words(
-        f"As built here a 3D-parallel job has {degree:.0f} neighbours a GPU (printed: 6); a fixed split leaves each parallelism "
+        f"As built here a 3D-parallel job has {degree:.0f} neighbours per GPU (printed: 6); a fixed split leaves each parallelism "
         f"{share:.0%} of the NIC, which costs {cost:.1f} % of an iteration; context parallelism beside it {refused}.",
         (
             "Where data and context parallelism use the same ranks they share a ring; the published configuration has rings of "

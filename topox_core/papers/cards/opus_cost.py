@@ -52,7 +52,7 @@ def rows(run: CardRun) -> Iterator[Row]:
             f"{size:,} GPUs, against {RIVALS[rival]}",
             theirs,
             saved[measure][size],
-            f"The largest of {', '.join(f'{one:,}' for one in SIZES)} GPUs. One Piezo switch a rail joins no more than "
+            f"The largest of {', '.join(f'{one:,}' for one in SIZES)} GPUs. One Piezo switch per rail joins no more than "
             f"{piezo:,} of them.",
             unit="%",
         )

@@ -149,7 +149,7 @@ def words(run: CardRun) -> Words:
     scatters = [
         row for row in run.rows if (row.series, row.item) == ("before", NAMES["reduce_scatter"])
     ]
-    mean = f"{scatters[0].ours:,.0f} ms" if scatters else "not to be had (no such window)"
+    mean = f"{scatters[0].ours:,.0f} ms" if scatters else "not available (no such window)"
     return Words(
         f"{share:.0f} % of the windows are longer than 1 ms (printed: more than 75 %); the mean before a "
         f"reduce-scatter is {mean} (printed: 1,000 ms); volumes are the printed ones to the MiB.",

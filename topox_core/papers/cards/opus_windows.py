@@ -63,7 +63,7 @@ def rows(run: CardRun) -> Iterator[Row]:
         run.card.printed["rate"],
         windows[0] / seconds,
         f"{windows[0]} windows of the first stage in {seconds:.3g} s.",
-        unit="a second",
+        unit="per second",
     )
     yield from _pattern("3a", 2)
     yield from _pattern("3b", 3)
@@ -142,7 +142,7 @@ def words(run: CardRun) -> Words:
     same = "as printed" if edge == theirs else f"not the printed {theirs}"
     return Words(
         f"Llama 3.1 405B has {edge:.0f} windows on its first stage, {same}, {middle:.0f} in the middle and "
-        f"{last:.0f} on the last: {rate:.3g} a second of an iteration of {seconds:.3g} s (printed: 6 and 20 s).",
+        f"{last:.0f} on the last: {rate:.3g} per second in an iteration of {seconds:.3g} s (printed: 6 and 20 s).",
         (
             "127 needs 32 micro-batches and all forward passes before all backward ones; in 1F1B the edges have 95 and "
             "65 windows, the stages between 129.",

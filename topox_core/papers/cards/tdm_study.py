@@ -98,6 +98,6 @@ def words(run: CardRun) -> Words:
         f"{least.item}, and {last.ours:.1f} % at {last.item}. The drafts leave the number blank.",
         (
             "A round is the longest of 32 pod groups, often set by one large job, so seeds differ far more than algorithms.",
-            "Where training lasts longer than communication, taking turns has nothing left to hide.",
+            "Where training lasts longer than communication, time division has nothing left to hide.",
         ),
     )

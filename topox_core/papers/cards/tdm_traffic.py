@@ -49,7 +49,7 @@ def rows(run: CardRun) -> Iterator[Row]:
                 about,
                 stated(more / less) == "trend",
                 more / less,
-                f"“PS > RAR > AllToAll”: {more:,.0f} against {less:,.0f} Gbit an iteration.",
+                f"“PS > RAR > AllToAll”: {more:,.0f} against {less:,.0f} Gbit per iteration.",
             )
         yield unprinted(
             "turn",
@@ -92,7 +92,7 @@ def words(run: CardRun) -> Words:
         (
             "The volume of an all-to-all is not printed: tokens × width × 8 bytes × layers, there and back, forward and "
             "backward, shared by the units.",
-            "With 2 (N − 1) / N on each arc a ring through one unit a pod sends as much as a parameter server: the order then "
+            "With 2 (N − 1) / N on each arc a ring through one unit per pod sends as much as a parameter server: the order then "
             "rests on several units in a pod.",
         ),
     )

@@ -137,6 +137,6 @@ def words(run: CardRun) -> Words:
         (
             "26 TFLOPS with FP64 is not a figure of the A100 that the drafts name; it is kept as printed.",
             "As equation 8 is printed one GPU trains a whole replica; a 90B model then takes 560 s at 8k, and no grouping "
-            "matters. GPUs of a unit: the least power of two whose memory holds 32 bytes a weight.",
+            "matters. GPUs of a unit: the least power of two whose memory holds 32 bytes per weight.",
         ),
     )

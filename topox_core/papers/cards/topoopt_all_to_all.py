@@ -73,7 +73,7 @@ def rows(run: CardRun) -> Iterator[Row]:
         yield Row(
             "degree",
             f"batch {MITIGATED[0][0]}",
-            f"{SERVERS} servers, {run.settings['port_gbps']} Gbit/s a port",
+            f"{SERVERS} servers, {run.settings['port_gbps']} Gbit/s per port",
             None,
             large / small,
             stated(large / small),

@@ -37,7 +37,7 @@ def rows(run: CardRun) -> Iterator[Row]:
             theirs,
             share,
             judged(theirs, share),
-            "All-to-all bytes over all-reduce bytes; with 4 bytes an element it is half of what 8 give.",
+            "All-to-all bytes over all-reduce bytes; with 4 bytes per element it is half of that with 8.",
         )
 
 
@@ -59,7 +59,7 @@ def words(run: CardRun) -> Words:
         for batch in (BATCHES[0], BATCHES[-1])
     )
     return Words(
-        f"Host forwarding sends {small[0]:.2f} bytes for one at batch 64 and degree 4, {small[1]:.2f} at "
+        f"Host forwarding sends {small[0]:.2f} bytes per byte at batch 64 and degree 4, {small[1]:.2f} at "
         f"degree 8 (printed: 1.11, 1.05). It grows with the all-to-all: {large[0]:.2f} and "
         f"{large[1]:.2f} at batch 2048.",
         (

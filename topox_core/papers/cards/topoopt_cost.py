@@ -57,7 +57,7 @@ def rows(run: CardRun) -> Iterator[Row]:
         ("ocs", "The paper does not say over which sizes and speeds it averages."),
         (
             "ideal",
-            "A full fat-tree for each port: five switch ports and six transceivers a link. How the paper counts its own is "
+            "A full fat-tree for each port: five switch ports and six transceivers per link. How the paper counts its own is "
             "not printed.",
         ),
     ):

@@ -118,7 +118,7 @@ def words(run: CardRun) -> Words:
     largest = run.row("fat_tree", "largest")
     ratio = {row.item: row.ours for row in run.of("fat_tree") if row is not largest}
     same = [name for name, value in ratio.items() if value < 1.1]
-    rest = f" {', '.join(same)} hardly feel the network." if same else ""
+    rest = f" {', '.join(same)} hardly depend on the network." if same else ""
     return Words(
         f"Fixed circuits are up to {largest.ours:.2f}× faster than a fat-tree of similar cost ({largest.about}; printed: up to "
         f"{largest.theirs:g}×), {geometric_mean(ratio.values()):.2f}× in the geometric mean.{rest}",

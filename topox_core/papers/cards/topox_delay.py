@@ -109,7 +109,7 @@ def words(run: CardRun) -> Words:
     faster = sum(one > 1 + SAME for one in gains)
     mean = fmean(row.ours for row in run.of("gain_1"))
     return Words(
-        f"With 1 ms a change on continuous time {close} of {len(at_1)} printed TOPO-X times come out within 10 % where the "
+        f"With 1 ms per change on continuous time {close} of {len(at_1)} printed TOPO-X times come out within 10 % where the "
         f"plan is faster, the mean speed-up is {mean:.2f}×. At 10 ms it is {fmean(gains):.2f}×: planned circuits are "
         f"faster on {faster} of {len(gains)} rows.",
         (

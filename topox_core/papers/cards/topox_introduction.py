@@ -69,8 +69,8 @@ def rows(run: CardRun) -> Iterator[Row]:
             about,
             run.card.printed["share"],
             share,
-            f"Time that a network of no delay and endless speed would save; needs {needed:,.0f} GB of {machine.memory_gb:g} GB. "
-            "Plan, batch and network are not printed.",
+            "Time that a network without delay and with infinite speed would save; needs "
+            f"{needed:,.0f} GB of {machine.memory_gb:g} GB. Plan, batch and network are not printed.",
             unit="%",
         )
         yield unprinted("time", words, about, slow.total_ms / 1000, unit="s")
@@ -96,7 +96,7 @@ def words(run: CardRun) -> Words:
         f"A GPU of a ring all-reduce sends {sent:.2f} TB of gradients (printed: 1.4 TB); communication takes "
         f"{min(shares):.0f} to {max(shares):.0f} % of the iteration by plan (printed: more than 60 %).",
         (
-            "The printed 1.4 TB are 8 bytes a weight: sent in FP32, or held in FP64. With weights split over the GPUs of a "
+            "The printed 1.4 TB are 8 bytes per weight: sent in FP32, or held in FP64. With weights split over the GPUs of a "
             "server a GPU sends an eighth.",
             "Plain data parallelism fits a GPU only if all of the state is shared out (ZeRO 3), as it is here; forward passes "
             "are computed again for the backward ones.",

@@ -180,7 +180,7 @@ class ProgramProgress:
             label for label, waiting in zip(iteration.label, self._waiting, strict=False) if waiting
         )
         return InputError(
-            f"the ranks wait for each other in a circle; {stuck!r} is never reached",
+            f"the ranks wait for each other in a cycle; {stuck!r} is never reached",
             file=iteration.name,
         )
 

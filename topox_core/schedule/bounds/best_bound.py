@@ -69,8 +69,8 @@ def _between(problem: Problem, name: str, capacity: int, bound: int, first: int,
     last = problem.ms(bound - tail)
     many = "" if capacity == 1 else f" ({capacity} at once)"
     if problem.network is None:
-        return f"{name}{many} between periods {first} and {bound - tail}"
-    return f"{name}{many} between {short(problem.ms(first))} and {short(last)} ms"
+        return f"{name}{many}, busy from period {first} to {bound - tail}"
+    return f"{name}{many}, busy from {short(problem.ms(first))} to {short(last)} ms"
 
 
 def _device_load(problem: Problem, head: Int, tail: Int, beat: int) -> Bound | None:

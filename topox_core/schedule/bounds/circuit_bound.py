@@ -129,7 +129,7 @@ def with_set_ups(
             until = load_ms - saved - last
             best = Bound(
                 load_ms - saved,
-                f"{load.name(which)} between {short(first)} and {short(until)} ms, set-ups included",
+                f"{load.name(which)}, busy from {short(first)} to {short(until)} ms, set-ups included",
             )
     circuit = _circuit_of(graph, cluster)
     for load in port_loads(graph, cluster, length):

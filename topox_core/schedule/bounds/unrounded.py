@@ -102,7 +102,7 @@ def lower_bound(graph: TransferGraph, length_ms: FloatArray, loads: Sequence[Loa
         if which >= 0 and bound_ms > best.ms * (1 + 1e-12):
             best = Bound(
                 bound_ms,
-                f"{shared.name(which)} between {short(first)} and {short(bound_ms - last)} ms",
+                f"{shared.name(which)}, busy from {short(first)} to {short(bound_ms - last)} ms",
             )
     return best
 

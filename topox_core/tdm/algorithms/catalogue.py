@@ -90,7 +90,7 @@ def best_of_all(search: Search) -> Round:
     best, bound, message = shortest(start, known), None, ""
     combination = all_splits(search)
     if combination is None:
-        message = "Stopped before all methods had their turn."
+        message = "Stopped before all methods were tried."
         return search.answer(best or search.all_at_once(), message=message)
     message = combination.message
     try:
@@ -156,29 +156,29 @@ ALGORITHMS: Mapping[str, Entry] = MappingProxyType(
         BASELINE: Entry(
             "No time division",
             "All jobs push together, all compute, all pull, all compute. The network idles while jobs compute, and the links "
-            "of a stage must serve every job at once. What all other rounds are measured against.",
+            "of a stage must serve every job at once. All other rounds are compared with it.",
             "baseline",
             None,
             non_tdm,
         ),
         "static": Entry(
             "One topology",
-            "No time division, and circuits that never change: links are laid once for pushing and pulling alike. "
-            "What the fabric does if its switches are used as a patch panel.",
+            "No time division, and circuits that never change: the same links serve pushing and pulling. "
+            "This is the fabric with its switches used as a patch panel.",
             "baseline",
             None,
             static_topology,
         ),
         "random": Entry(
             "Random groups",
-            "Every job's group is drawn by lot, from the seed. What time division brings without any thought.",
+            "The group of every job is random, from the seed: what time division gains without any search.",
             "baseline",
             None,
             random_grouping,
         ),
         "greedy": Entry(
             "Even traffic",
-            "In each pod group jobs are dealt out by traffic, the largest first, each to the group with less. Even traffic is not "
+            "In each pod group jobs are assigned by traffic, the largest first, each to the group with less. Even traffic is not "
             "the same as an even round: ports and computing decide, and this split sees neither.",
             "baseline",
             None,
@@ -204,9 +204,9 @@ ALGORITHMS: Mapping[str, Entry] = MappingProxyType(
         ),
         "best-grouping": Entry(
             "Best grouping",
-            "The shortest two-group round that the rings of algorithm 3 allow, not approached but found. No job crosses pod "
-            "groups, so they meet only at the barrier: of every pod group all splits are worked out, and the best combination "
-            "follows from their fronts in one pass. Above 14 jobs in a pod group the smallest ones are bundled.",
+            "The exact shortest two-group round with the rings of algorithm 3. No job crosses pod groups, so only the barrier "
+            "couples them: all splits of every pod group are computed, and the best combination follows from their "
+            "trade-offs in one pass. Above 14 jobs in a pod group the smallest ones are bundled.",
             "beyond",
             "hill-climbing",
             partial(one_barrier, form=DRAFT),
@@ -231,8 +231,8 @@ ALGORITHMS: Mapping[str, Entry] = MappingProxyType(
         ),
         "three-groups": Entry(
             "Three groups",
-            "Three windows a half round, a phase in which all train, and a barrier for each pod group; all ways to deal "
-            "jobs to the windows are worked out. Smaller groups leave more ports to each pair, and a job computes during two windows "
+            "Three windows per half round, a phase in which all train, and a barrier for each pod group; all assignments of "
+            "jobs to windows are tried. Smaller groups leave more ports to each pair, and a job computes during two windows "
             "of others.",
             "beyond",
             "barrier-per-pod-group",
@@ -240,7 +240,7 @@ ALGORITHMS: Mapping[str, Entry] = MappingProxyType(
         ),
         "load-aware-rings": Entry(
             "Load-aware rings",
-            "Algorithm 3 reuses links without asking how loaded they are. In the pod groups that the round waits for, rings "
+            "Algorithm 3 reuses links whatever their load. In the pod groups that the round waits for, rings "
             "are changed pod by pod while the stage gets shorter, the likeliest splits are measured again with them, and all pod "
             "groups are combined anew. Kept only where better.",
             "beyond",
@@ -249,7 +249,7 @@ ALGORITHMS: Mapping[str, Entry] = MappingProxyType(
         ),
         "multi-start": Entry(
             "Hill climbing from many starts",
-            "Hill climbing again from random groupings, and the best of all. Cheap, and off most plateaus when jobs are few.",
+            "Hill climbing from several random groupings; the best result counts. Fast, and with few jobs it escapes plateaus.",
             "beyond",
             "hill-climbing",
             multi_start,

@@ -28,7 +28,7 @@ BOUND_FOR = {
     OWN_BARRIERS: "two groups and a barrier for each pod group" + RINGS,
     THREE_GROUPS: "three groups and a barrier for each pod group" + RINGS,
 }
-OUT_OF_TIME = "Stopped before all splits were worked out: this is the round of "
+OUT_OF_TIME = "Stopped before all splits were tried: this is the round of "
 
 
 def one_barrier(search: Search, form: RoundForm) -> Round:
@@ -138,7 +138,7 @@ def three_groups(search: Search) -> Round:
     bound_s = 0.0
     for subsets in all_subsets:
         if search.stop():
-            message = "Stopped before all ways of three groups were worked out."
+            message = "Stopped before all ways of three groups were tried."
             return search.answer(fallback or search.all_at_once(), message=message)
         seconds, first, second = three_windows(subsets.seconds, subsets.train_s, subsets.between_s)
         if seconds == np.inf:  # of these bundles none fits

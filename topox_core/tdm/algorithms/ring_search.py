@@ -32,7 +32,7 @@ def load_aware_rings(search: Search) -> Round:
     """
     start, combination = start_of(search), all_splits(search)
     if combination is None:
-        message = "Stopped before all splits were worked out."
+        message = "Stopped before all splits were tried."
         return search.answer(start or search.all_at_once(), message=message)
     result = combined(search, combination, start)
     better = with_better_rings(search, combination, result, DRAFT)

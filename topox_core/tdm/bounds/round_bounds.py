@@ -146,7 +146,7 @@ def _apart(jobs: Jobs, pod_groups: Sequence[_PodGroup], form: RoundForm) -> tupl
         return np.inf, _no_ports(jobs, pod_groups[worst])
     return float(
         least[worst]
-    ), f"the jobs of pod group {pod_groups[worst].pod_group}, however grouped"
+    ), f"the jobs of pod group {pod_groups[worst].pod_group}, in any grouping"
 
 
 # -- one barrier for all ---------------------------------------------------------------------------------
@@ -337,12 +337,12 @@ def _words(jobs: Jobs, fronts: _Fronts, times: _Times, value: float, windows: bo
     """Say what sets the bound: computing alone, one pod group alone, or several together."""
     if float(times.round_s(np.zeros((1, 2)), windows)[0]) >= value * (1 - SAME):
         longest = max(jobs.jobs, key=lambda job: job.train_s)
-        return f"computing alone, that of job {longest.id} among it"
+        return f"computing alone, including that of job {longest.id}"
     most_loaded = fronts.pod_groups[0]
     if float(times.round_s(fronts.alone(most_loaded), windows).min()) >= value * (1 - SAME):
         return f"ports and servers of pod group {most_loaded.pod_group}, over every grouping and every ring"
     return (
-        f"several pod groups behind one barrier, pod group {most_loaded.pod_group} foremost, over every grouping and "
+        f"several pod groups behind one barrier, above all pod group {most_loaded.pod_group}, over every grouping and "
         "every ring"
     )
 
