@@ -213,9 +213,7 @@ def test_back_never_takes_the_own_job_away_and_an_address_of_another_job_asks(
         tab.page.go_back()
         tab.page.wait_for_timeout(500)
         expect(tab.still().job).to_contain_text("my own job")
-    expect(asked).to_contain_text(
-        "This link opens Blackboard (sample). You have my own job open."
-    )
+    expect(asked).to_contain_text("This link opens Blackboard (sample). You have my own job open.")
     tab.button("Keep mine").click()
     expect(asked).to_have_count(0)
     expect(tab.still().job).to_contain_text("my own job")

@@ -2,11 +2,13 @@
 
 import pytest
 from hypothesis import HealthCheck, given, strategies as st
+
 from tests.conftest import examples
 from tests.fuzz.crafted import CRAFTED, read_crafted
 from tests.fuzz.formats import FORMATS
 from tests.fuzz.reading import problem_of
 from topox_core.errors import InputError
+
 
 # Costly files are read by ``make fuzz`` alone.
 @pytest.mark.parametrize("name", [one for one in FORMATS if not one.startswith("costly")])

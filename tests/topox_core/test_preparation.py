@@ -1,10 +1,12 @@
 """Kernels on their way: how far the compiler is, who does not wait, and the cache of machine code."""
 
+import subprocess
+import sys
+
 import numba
 import numpy as np
 import pytest
-import subprocess
-import sys
+
 from tests.conftest import long_after
 from tests.patience import wait_until
 from tests.topox_core.small_graphs import cluster, random_graph

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import streamlit as st
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from typing import Literal
+
+import streamlit as st
 from streamlit.runtime.scriptrunner import StopException
+
 from topox_core.economics.clusters import same_cost_nic_gbps, same_cost_ratio, same_cost_words
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import check_delay, compare
@@ -25,7 +28,7 @@ from topox_ui.answers.solving import joined, known, known_plans, with_plans
 from topox_ui.answers.state import ContestState
 from topox_ui.runs.owner import Kept, session_over
 from topox_ui.state.prices import cluster_catalogue
-from typing import Literal
+
 
 @dataclass(frozen=True)
 class Contest:

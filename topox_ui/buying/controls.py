@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
+
 from topox_core.model.cluster import Cluster
 from topox_core.studies.buying import RIVALS
 from topox_core.studies.buying_words import offer_rows
 from topox_core.studies.offers import FIGURES, LEVELS, dump_offers, load_offers
 from topox_core.studies.subject import digest_of
-from topox_ui.buying.state import BuyingState, FILE, OWN_OFFERS, all_offers, edit
+from topox_ui.buying.state import FILE, OWN_OFFERS, BuyingState, all_offers, edit
 from topox_ui.shell.charts import Content, editor, table_under
 from topox_ui.shell.downloads import offer
 from topox_ui.shell.page import chart_title, file_box
@@ -16,7 +19,6 @@ from topox_ui.state.loading import loaded_job
 from topox_ui.state.notices import notify
 from topox_ui.state.page_state import put
 from topox_ui.state.widgets import control, number, pick, sidebar_part
-from typing import Any
 
 MAX_MB = 1
 CONSIDER = "Use"
@@ -45,7 +47,9 @@ def offers_table() -> None:
         args=(key,),
         disabled=["Switch"],
         column_config={
-            CONSIDER: st.column_config.CheckboxColumn(width=50, help="Whether this switch is compared."),
+            CONSIDER: st.column_config.CheckboxColumn(
+                width=50, help="Whether this switch is compared."
+            ),
             "Switch": st.column_config.TextColumn(width=210),
             **{
                 name: st.column_config.NumberColumn(

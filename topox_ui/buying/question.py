@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import streamlit as st
 from collections.abc import Callable
 from dataclasses import replace
+
+import streamlit as st
+
 from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
 from topox_core.errors import InputError
 from topox_core.studies.buying import Assumptions, Question

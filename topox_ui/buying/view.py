@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import streamlit as st
 from collections.abc import Mapping, Sequence
+from typing import Any
+
+import streamlit as st
+
 from topox_core.figures.buying import Drawn, Swinging, buying_figure, tornado
 from topox_core.figures.palette import Theme
 from topox_core.figures.study_axes import MeasureWords
@@ -33,7 +36,6 @@ from topox_ui.shell.charts import chart, show_input_errors
 from topox_ui.shell.downloads import csv_of, download_menu, graph_kept_here, link_menu, stem
 from topox_ui.shell.page import chart_title, escape, headline, quiet, size_switch, write_html
 from topox_ui.state.loading import Loaded, scenario
-from typing import Any
 
 PRICE = MeasureWords("price of the network", lambda usd: f"${usd / 1000:,.3g}k")
 TIME = MeasureWords("iteration time", time)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import streamlit as st
-from dataclasses import replace
+
 from topox_core.figures.circuits import changes, cross_connects_in, matrix, ports_over_time
 from topox_core.figures.palette import Theme
 from topox_core.io.exports import PROGRAM_COLUMNS, cross_connects
@@ -34,7 +37,6 @@ from topox_ui.state.loading import Loaded, cluster_words, scenario
 from topox_ui.state.page_state import reader_of
 from topox_ui.state.what_ifs import what_ifs
 from topox_ui.state.widgets import control, menu, pick
-from typing import Any
 
 MAX_COLUMNS = 16
 ALL = -1
@@ -187,7 +189,11 @@ def _headline(
     rest = f"; {enumeration(others)}" if others and CircuitsState.now().slot is not None else ""
     busiest = ""
     if CircuitsState.now().slot is None:
-        of = " of the traffic with the most circuit changes" if parts.measures.circuits_changed else ""
+        of = (
+            " of the traffic with the most circuit changes"
+            if parts.measures.circuits_changed
+            else ""
+        )
         busiest = f", the busiest moment{of}"
     life = parts.measures.mean_life_ms
     lives = (

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-import streamlit as st
 from collections.abc import Callable, Mapping, Sequence
+
+import streamlit as st
+
 from topox_core.claims.cells import (
-    Cell,
     JOBS,
+    Cell,
     Results,
     cells_of,
     file_of,
@@ -33,7 +35,7 @@ from topox_core.runs.pace import slowness
 from topox_core.studies.study_run import StudyResult
 from topox_core.text.numbers import about_seconds, percent
 from topox_ui.answers.run_library import existing_library, writable_library
-from topox_ui.claims.state import ArgumentState, NETWORKS
+from topox_ui.claims.state import NETWORKS, ArgumentState
 from topox_ui.runs.limits import CORES
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import watched

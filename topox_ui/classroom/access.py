@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import hmac
-import streamlit as st
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
+
+import streamlit as st
 from starlette.exceptions import HTTPException
 from streamlit.runtime import exists, get_instance
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.runtime.uploaded_file_manager import UploadedFileRec
+
 from topox_core.io.limits import MAX_FILE_BYTES, MB
 from topox_ui.classroom.profile import class_profile
 from topox_ui.runs.limits import server_limits

@@ -12,8 +12,7 @@ from topox_core.figures.palette import Theme
 from topox_core.text.numbers import percent, short
 from topox_core.topology.failures import Failure
 from topox_ui.answers.case import Case, listing
-from topox_ui.answers.contest import Contest
-from topox_ui.answers.contest import Runs
+from topox_ui.answers.contest import Contest, Runs
 from topox_ui.compare.state import CompareState
 from topox_ui.runs.shared import once
 from topox_ui.shell.charts import chart, show_error

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import Any
+
 import streamlit as st
+
 from topox_core.fabrics import comparison_words
 from topox_core.fabrics.compare import fastest
 from topox_core.fabrics.comparison_words import YARDSTICK, sentence, time_rows
@@ -18,10 +21,9 @@ from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import count, percent, short, time
 from topox_core.text.sentences import enumeration
 from topox_ui.answers.case import Case, case_of
-from topox_ui.answers.contest import Contest, contest_of, priced_ratio, priced_words
+from topox_ui.answers.contest import Contest, Runs, contest_of, priced_ratio, priced_words, run_all
 from topox_ui.answers.keeping import keep_contest_button
-from topox_ui.answers.contest import Runs, run_all
-from topox_ui.answers.state import ContestState, VARIANTS
+from topox_ui.answers.state import VARIANTS, ContestState
 from topox_ui.answers.verdicts import verdict_line
 from topox_ui.compare.failures import failures
 from topox_ui.compare.gating import changing_gating
@@ -39,7 +41,6 @@ from topox_ui.state.what_ifs import (
     shown_values,
 )
 from topox_ui.state.widgets import control, pick, sidebar_part, slide
-from typing import Any
 
 FAT_TREES = {"cost": "same cost", "racks": "racks"}
 RATIOS = (1.5, 2.0, 2.5, 3.2, 4.0, 5.0)
@@ -51,7 +52,9 @@ def controls(loaded: Loaded) -> None:
     cluster, settings = shown_values(loaded)
     with sidebar_part("What if"):
         delay_and_speed(
-            cluster, settings, "Each change costs this time, rounded up where plans use whole slots."
+            cluster,
+            settings,
+            "Each change costs this time, rounded up where plans use whole slots.",
         )
         control(
             "pills",

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import streamlit as st
 from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+
 from topox_core.economics.comparison import sizes_up_to
-from topox_core.economics.parts import Catalogue, PARTS, Part
+from topox_core.economics.parts import PARTS, Catalogue, Part
 from topox_core.economics.parts_file import dump_parts, load_parts
 from topox_core.economics.price_sets import PRICE_SETS
-from topox_ui.cost.state import CostState, RIVALS, TECHNOLOGIES
+from topox_ui.cost.state import RIVALS, TECHNOLOGIES, CostState
 from topox_ui.shell.charts import Content, editor, table_under
 from topox_ui.shell.downloads import link_menu, offer, stem
 from topox_ui.shell.page import chart_title, file_box
-from topox_ui.state.prices import FILE, OWN_PRICES, Prices, catalogue, edit
 from topox_ui.state.page_state import put
+from topox_ui.state.prices import FILE, OWN_PRICES, Prices, catalogue, edit
 from topox_ui.state.widgets import menu, number, pick, sidebar_part, slide, switch
-from typing import Any
 
 FIELDS = {"Price": "price_usd", "Watt": "power_w"}
 MAX_MB = 5
@@ -265,7 +267,9 @@ def _counted(now: CostState) -> None:
 
 
 def _year() -> None:
-    number("Electricity, $ per kWh", CostState, "usd_per_kwh", 0.0, 100.0, step=0.01, help="Assumed.")
+    number(
+        "Electricity, $ per kWh", CostState, "usd_per_kwh", 0.0, 100.0, step=0.01, help="Assumed."
+    )
     number(
         "PUE",
         CostState,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import streamlit as st
+
 from topox_core.economics.clusters import CLUSTER_NETWORKS
 from topox_core.economics.comparison import (
     Question,
@@ -12,7 +13,7 @@ from topox_core.economics.comparison import (
     sizes_up_to,
     year_of,
 )
-from topox_core.economics.networks import Bill, LINE_NAMES, NETWORKS
+from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill
 from topox_core.fabrics.bills import fabric_bill
 from topox_core.fabrics.compare import same_time
 from topox_core.fabrics.registry import ENTRIES
@@ -21,8 +22,7 @@ from topox_core.figures.palette import Theme
 from topox_core.text.numbers import count, energy, large, money, plural, power, time
 from topox_core.text.sentences import enumeration
 from topox_ui.answers.case import case_of
-from topox_ui.answers.contest import contest_of
-from topox_ui.answers.contest import run_all
+from topox_ui.answers.contest import contest_of, run_all
 from topox_ui.answers.verdicts import verdict_line
 from topox_ui.cost.controls import LARGEST, controls, parts_table, price_controls
 from topox_ui.cost.headline import (
@@ -215,7 +215,8 @@ def for_a_dollar(opened: Loaded, theme: Theme) -> None:
     for line in failed:
         quiet(f"{escape(line)}")
     chart_title(
-        "Iterations per dollar", "of the network's cost per hour, on the fabrics of the page Compare"
+        "Iterations per dollar",
+        "of the network's cost per hour, on the fabrics of the page Compare",
     )
     left, right = st.columns([1, 1.25], gap="medium")
     with left:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import streamlit as st
+
 from topox_core.figures.palette import Theme
 from topox_core.papers.card import Answer, Claim
 from topox_core.papers.catalogue import CARDS, CLAIMS, answer_words, complete_answers, kind_of

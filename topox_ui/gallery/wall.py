@@ -78,8 +78,8 @@ def _drawn(theme: Theme) -> None:
             _card(card, known.get(card.name), theme)
     quiet(
         "Hollow: printed. Filled: ours. Click a card for every row, the reasons and the settings "
-            "that change its reading. The cards are about all-reduce and all-to-all on fixed and changing circuits, the bandwidth "
-            "tax of TopologyFinder’s layouts, fat-trees of the same cost, windows of photonic rails, and time division."
+        "that change its reading. The cards are about all-reduce and all-to-all on fixed and changing circuits, the bandwidth "
+        "tax of TopologyFinder’s layouts, fat-trees of the same cost, windows of photonic rails, and time division."
     )
     with st.expander("The sources"):
         links = {name: f"[{of}]({at})" if at else of for name, (of, at) in PAPERS.items()}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
-import streamlit as st
 from functools import partial
 from pathlib import Path
 from string import Template
+
+import streamlit as st
+
 from topox_core.figures.palette import Theme
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import plural
@@ -15,8 +17,7 @@ from topox_ui.answers.linked import open_linked, opened_file
 from topox_ui.home.generators import workloads
 from topox_ui.home.job_facts import job_section
 from topox_ui.home.state import HomeState
-from topox_ui.shell.menu import page_link, sample_link
-from topox_ui.shell.menu import job_name
+from topox_ui.shell.menu import job_name, page_link, sample_link
 from topox_ui.shell.page import (
     chart_title,
     escape,

@@ -26,17 +26,19 @@ from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import apart, count, percent, plural, seconds, short
 from topox_core.text.sentences import ROUND_STOPPED_BY
 from topox_ui.jobs.solving import (
+    AT_ONCE,
     BOUND,
     ROUND,
     Case,
+    Rounds,
     bound_stopped,
     search_again,
     search_bound,
     search_round,
     soon,
     time_limit_s,
+    verdict,
 )
-from topox_ui.jobs.solving import AT_ONCE, Rounds, verdict
 from topox_ui.jobs.state import JobsState
 from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import run_note, run_panel

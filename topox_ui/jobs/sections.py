@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import pandas as pd
-import streamlit as st
 from dataclasses import dataclass, replace
 from functools import partial
+
+import pandas as pd
+import streamlit as st
+
 from topox_core.figures.jobs import (
     group_name,
     lasting,
@@ -23,14 +25,14 @@ from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 from topox_core.tdm.model.as_execution import execution_of
 from topox_core.tdm.model.bottleneck import LinkView, bottlenecks, link_view
 from topox_core.tdm.model.jobs_file import dump_jobs
-from topox_core.tdm.model.round import Cycle, PUSH, Round
+from topox_core.tdm.model.round import PUSH, Cycle, Round
 from topox_core.tdm.model.round_file import to_json
 from topox_core.tdm.model.rounds import cycle_in_view
 from topox_core.text.numbers import plural, short
 from topox_core.text.sentences import capitalised
 from topox_ui.jobs.first_screen import named, rates, stages
 from topox_ui.jobs.solving import AT_ONCE, Rounds, token
-from topox_ui.jobs.state import JobsState, SECTIONS
+from topox_ui.jobs.state import SECTIONS, JobsState
 from topox_ui.jobs.study import study
 from topox_ui.runs.shared import once
 from topox_ui.shell.charts import Content, chart, frame, task_table

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import streamlit as st
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+
+import streamlit as st
+
 from topox_core.check.report import CheckReport
 from topox_core.check.round import check_round
 from topox_core.errors import InputError

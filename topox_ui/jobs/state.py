@@ -12,9 +12,8 @@ from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 from topox_core.tdm.mixes.samples import JOB_SAMPLES
 from topox_core.tdm.model.jobs import Jobs, Reading
 from topox_core.workloads.samples import SAMPLES
-from topox_ui.state.page_state import Index, PageState, one_of, some_of
+from topox_ui.state.page_state import Index, PageState, one_of, put, some_of
 from topox_ui.state.session import Lasting
-from topox_ui.state.page_state import put
 
 OWN_JOBS = Lasting[Jobs]("jobs_upload")
 SOURCES = {

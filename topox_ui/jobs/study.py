@@ -146,7 +146,7 @@ def study(now: JobsState, theme: Theme) -> None:
         chart_title(
             "Gain of time division, seed by seed",
             f"the paper’s set-up, {fixed}: round against no time division on the same jobs. Line: mean; band: middle half; "
-        "dots: single seeds",
+            "dots: single seeds",
         )
     known = owner.results(STUDY)
     if watched(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import streamlit as st
 from dataclasses import replace
+
+import streamlit as st
+
 from topox_core.figures.palette import Theme
 from topox_core.model.cluster import DELAYS_MS, SPEEDS_GBPS
 from topox_core.schema.fields import fields_of
@@ -19,7 +21,7 @@ from topox_core.workloads.samples import SAMPLES, load_sample
 from topox_ui.jobs.first_screen import certificate, clock, first_lines, no_round_yet, searching
 from topox_ui.jobs.sections import files, section, waits
 from topox_ui.jobs.solving import Case, rounds_of
-from topox_ui.jobs.state import JobsState, OFFERED, OF_SOURCE, OWN_JOBS, SOURCES, reset_what_ifs
+from topox_ui.jobs.state import OF_SOURCE, OFFERED, OWN_JOBS, SOURCES, JobsState, reset_what_ifs
 from topox_ui.runs.shared import once
 from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.menu import page_link
@@ -221,9 +223,7 @@ def reset(place: str = "here") -> None:
         )
 
 
-CANNOT_SHARE = (
-    "These jobs <b>cannot share</b> this network. Change a what-if on the left, or choose other jobs."
-)
+CANNOT_SHARE = "These jobs <b>cannot share</b> this network. Change a what-if on the left, or choose other jobs."
 
 
 def draw(theme: Theme) -> None:

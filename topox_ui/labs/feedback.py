@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import streamlit as st
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
 from topox_core.check.report import Violation, equation_words
 from topox_core.errors import InputError
 from topox_core.labs.answers import Answers
@@ -28,7 +31,7 @@ from topox_ui.labs.fields import Field, handed_in, is_filled, redraw
 from topox_ui.labs.kept import LINES, change, line, now
 from topox_ui.labs.state import LabsState, as_html, plural_of, points, say, say_html, texts
 from topox_ui.shell.charts import frame, show_error
-from typing import Any
+
 
 def lock_all(lab: Lab, fields: Sequence[Field]) -> None:
     """Lock the predictions of a screen, all of them or none; a field that cannot be read says why."""

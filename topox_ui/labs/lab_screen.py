@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-import streamlit as st
 from collections.abc import Sequence
 from html import escape
+from typing import Any
+
+import streamlit as st
+
 from topox_core.economics.parts_file import edits_between
 from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS
 from topox_core.figures.hand_schedules import sheet_of, starts_of
@@ -34,13 +37,21 @@ from topox_core.labs.student import (
 )
 from topox_core.model.task_graph import TaskGraph
 from topox_ui.classroom.access import shows
-from topox_ui.labs.feedback import said_to_field, said_to_question, status, truths
+from topox_ui.labs.feedback import (
+    begin_at_top,
+    check_all,
+    go,
+    lock_all,
+    said_to_field,
+    said_to_question,
+    save_all,
+    show_answers,
+    status,
+    truths,
+)
 from topox_ui.labs.fields import Field, answer_field, handed_in
-from topox_ui.labs.feedback import check_all, go, lock_all, save_all, show_answers
 from topox_ui.labs.kept import KEPT_LINE, LINES, forget
-from topox_ui.labs.feedback import begin_at_top
-from topox_ui.labs.state import LabsState
-from topox_ui.labs.state import as_html, as_label, points, say, say_html, texts, title_of
+from topox_ui.labs.state import LabsState, as_html, as_label, points, say, say_html, texts, title_of
 from topox_ui.shell.charts import chart
 from topox_ui.shell.downloads import link_menu
 from topox_ui.shell.menu import go_to
@@ -50,7 +61,6 @@ from topox_ui.state.loading import Loaded, adopt
 from topox_ui.state.notices import notify
 from topox_ui.state.page_state import link_query
 from topox_ui.state.widgets import slide
-from typing import Any
 
 # The list that was measured on a cluster, and the sample of forty jobs.
 MEASURED, FORTY_JOBS = "measured", "mix-32-pods"

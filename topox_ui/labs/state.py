@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from html import escape as html_escape
+from typing import Annotated
+
 from pydantic import Field
+
 from topox_core.labs.generators.generator import SEEDS
 from topox_core.labs.lab import BASE, Lab, Texts, languages, texts_in
 from topox_core.text.foreign import escape_untrusted
 from topox_ui.state.page_state import Count, NotNegative, PageState
-from typing import Annotated
+
 
 def texts() -> Texts:
     """Return the texts of the chosen language; English where there is no such file."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import streamlit as st
 from collections.abc import Callable
+
+import streamlit as st
+
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
 from topox_core.labs.answers_file import load_answers, taken_up, together
@@ -14,12 +16,10 @@ from topox_core.labs.student import begin, check_name, closed
 from topox_ui.classroom.access import shows
 from topox_ui.classroom.answering import begun_here, brought_along
 from topox_ui.classroom.profile import class_profile
-from topox_ui.labs.feedback import said_to_field
+from topox_ui.labs.feedback import begin_at_top, said_to_field
 from topox_ui.labs.kept import LINES, OWN_LAB, WHO, answers_to, begin_with, change, labs, line, now
 from topox_ui.labs.lab_screen import lab_screen
-from topox_ui.labs.feedback import begin_at_top
-from topox_ui.labs.state import LabsState
-from topox_ui.labs.state import as_html, as_label, say, say_html, texts, title_of
+from topox_ui.labs.state import LabsState, as_html, as_label, say, say_html, texts, title_of
 from topox_ui.shell.menu import page_link
 from topox_ui.shell.page import chart_title, file_box, headline, quiet, size_switch
 from topox_ui.state.session import Lasting

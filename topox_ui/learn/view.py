@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import plotly.graph_objects as go
-import streamlit as st
 from collections.abc import Callable, Set
 from functools import partial
+
+import plotly.graph_objects as go
+import streamlit as st
+
 from topox_core.figures.circuits import around_a_switch, matrix
 from topox_core.figures.crossover import HEIGHT, over_delay
 from topox_core.figures.gantt import gantt
@@ -17,8 +19,8 @@ from topox_core.figures.template import DOTS, line, upright
 from topox_core.labs.tour import (
     IN_TURNS,
     SCREENS,
-    Screen,
     TOGETHER,
+    Screen,
     circuits_run,
     live_line,
     notice,

@@ -30,10 +30,9 @@ from topox_ui.shell.menu import leave_for
 from topox_ui.shell.page import button
 from topox_ui.state.loading import Loaded, adopt
 from topox_ui.state.notices import notify, notify_errors
-from topox_ui.state.page_state import word_of
+from topox_ui.state.page_state import put, word_of
 from topox_ui.state.scenario import ALGORITHM_WORDS, CLUSTER, LOWERING, PARAMETER, Scenario
 from topox_ui.state.session import Passing
-from topox_ui.state.page_state import put
 
 # Settings of a solve that the state has under the same name.
 _SOLVE = (
@@ -159,7 +158,9 @@ def actions(now: Listed) -> None:
         for letter, one in zip(LETTERS, chosen, strict=False):
             words = f"Open {letter}" if len(chosen) > 1 else "Open"
             shown = bool(query_of(one.record)) or one.has_result
-            help_text = f"On the page {PAGE_OF_KIND.get(one.record.kind, '')}, in the state that was kept."
+            help_text = (
+                f"On the page {PAGE_OF_KIND.get(one.record.kind, '')}, in the state that was kept."
+            )
             button(
                 words,
                 f"open_{letter}",

@@ -147,7 +147,7 @@ def keep_switch() -> None:
         KeepState,
         "every_solve",
         help="Keeps every schedule that the page Schedule shows in this tab. A run can also be kept there "
-            "one by one.",
+        "one by one.",
     )
 
 

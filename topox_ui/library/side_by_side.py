@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
 import streamlit as st
-from collections.abc import Mapping, Sequence
+
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import EQUAL, same_time, ties
 from topox_core.figures.lanes import on_one_clock
@@ -22,7 +25,6 @@ from topox_ui.library.state import RunsState
 from topox_ui.shell.charts import Table, chart, frame, legend_line
 from topox_ui.shell.page import chart_title, escape, quiet, write_html
 from topox_ui.state.widgets import switch
-from typing import Any
 
 # What of the record stands beside the settings, in words.
 RECORD_WORDS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import streamlit as st
+
 from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
 from topox_core.fabrics.options import FabricOptions
 from topox_core.figures.palette import Theme

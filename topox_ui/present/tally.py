@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import plotly.graph_objects as go
-import streamlit as st
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
+
+import plotly.graph_objects as go
+import streamlit as st
+
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
 from topox_core.figures.predictions import numbers_as_dots, numbers_histogram, options_chosen
@@ -31,13 +34,12 @@ from topox_core.labs.statistics import (
 )
 from topox_core.text.numbers import short
 from topox_ui.classroom.profile import class_profile
-from topox_ui.present.state import PresentState, SOURCES, say, source
+from topox_ui.present.state import SOURCES, PresentState, say, source
 from topox_ui.shell.charts import chart
 from topox_ui.shell.page import escape
 from topox_ui.state.notices import notify
 from topox_ui.state.session import Lasting
 from topox_ui.state.widgets import pick
-from typing import Any
 
 MAX_FILES = 200
 # Files by name, and what reads each.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-import streamlit as st
 from pathlib import Path
+
+import streamlit as st
+
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
 from topox_core.labs.folder import Unreadable, answers_in, load_each
@@ -12,9 +14,9 @@ from topox_core.labs.keys import key_of
 from topox_core.labs.lab import CLASS_SEED, Lab, texts_in
 from topox_core.labs.leaderboard import (
     BOARDS,
+    MAX_ALIAS,
     Board,
     Entry,
-    MAX_ALIAS,
     Ranked,
     board_table,
     hand_instance,
@@ -44,7 +46,7 @@ from topox_ui.present.state import (
     source,
     title_of,
 )
-from topox_ui.present.tally import Given, MAX_FILES, answers_to, draw_spread, handed, upload_box
+from topox_ui.present.tally import MAX_FILES, Given, answers_to, draw_spread, handed, upload_box
 from topox_ui.shell.charts import frame, show_input_errors
 from topox_ui.shell.downloads import download_menu, stem
 from topox_ui.shell.page import button, chart_title, escape, headline, quiet, size_switch

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import streamlit as st
-from collections.abc import Sequence
+
 from topox_core.figures.palette import Theme, parallelism_word
 from topox_core.figures.rails_delay import switch_word
 from topox_core.figures.rails_windows import cdf, strip, strip_legend
-from topox_core.rails.delay import BOTH, Question, UNDISTURBED, answer
+from topox_core.rails.delay import BOTH, UNDISTURBED, Question, answer
 from topox_core.rails.iteration import Rail, RailRun, Window
 from topox_core.rails.measured import WINDOWS
 from topox_core.rails.technologies import PORTS_PER_GPU, SPLIT_NOTE, TECHNOLOGIES
@@ -20,7 +22,7 @@ from topox_core.training.job import Job
 from topox_core.training.schedule import REDUCTIONS
 from topox_ui.rails.delay import Curves, authors_job, curves_of, delay_chart, measured_curves
 from topox_ui.rails.runs import RAILS, answered, begun, run_of, simulate, simulated, start, times_of
-from topox_ui.rails.state import CONTROLS, MEASURED, RailsState, UPLOAD, preset_of
+from topox_ui.rails.state import CONTROLS, MEASURED, UPLOAD, RailsState, preset_of
 from topox_ui.rails.subject import (
     Lane,
     Listed,

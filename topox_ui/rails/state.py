@@ -14,8 +14,7 @@ from topox_core.rails.presets import PRESETS, changed, check_on_rail, settings_o
 from topox_core.rails.technologies import TECHNOLOGIES, fits
 from topox_core.training.job import Job
 from topox_ui.state.loading import loaded_job
-from topox_ui.state.page_state import PageState, one_of
-from topox_ui.state.page_state import put
+from topox_ui.state.page_state import PageState, one_of, put
 
 JOB, SCENARIO, MEASURED, UPLOAD = "job", "scenario", "measured", "upload"
 ANY = "any"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import streamlit as st
 from collections import Counter
+
+import streamlit as st
+
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme, parallelism_word
 from topox_core.figures.rails_delay import MAX_GROUPS, overhead_curves, timeline
@@ -29,7 +31,7 @@ from topox_ui.rails.first_screen import (
 from topox_ui.rails.reference import advice_section, bytes_section, files_of_rail
 from topox_ui.rails.rivals import experts_section, rivals_section
 from topox_ui.rails.runs import answered, run_of, simulate
-from topox_ui.rails.state import RailsState, SCHEDULES, SECTIONS, reset
+from topox_ui.rails.state import SCHEDULES, SECTIONS, RailsState, reset
 from topox_ui.rails.subject import Pattern, Simulated, Subject, subject
 from topox_ui.shell.charts import Content, chart, frame, show_error, show_input_errors
 from topox_ui.shell.downloads import Figures

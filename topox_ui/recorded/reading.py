@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import streamlit as st
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
+
+import streamlit as st
+
 from topox_core.errors import InputError
-from topox_core.io.limits import MB, RECORDINGS_IN_BROWSER_BYTES, RECORDING_IN_BROWSER
+from topox_core.io.limits import MB, RECORDING_IN_BROWSER, RECORDINGS_IN_BROWSER_BYTES
 from topox_core.io.resource_limits import limited_reading
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.runs.run import FunctionRun, RunProgress
@@ -18,7 +20,7 @@ from topox_core.text.numbers import plural
 from topox_core.traces.kineto import read_kineto
 from topox_core.traces.recorded_run import run_of, spans, step_of
 from topox_core.traces.recording import Recording
-from topox_core.traces.source import CHAKRA, ImportSettings, KINETO, Source, format_of
+from topox_core.traces.source import CHAKRA, KINETO, ImportSettings, Source, format_of
 from topox_ui.recorded.state import RecordedState
 from topox_ui.runs.limits import server_limits
 from topox_ui.runs.owner import RunKind, call_or_refuse, run_owner

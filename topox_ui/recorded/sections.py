@@ -76,9 +76,7 @@ def ways_on(found: RecordedStep) -> None:
         )
         download_menu(_name(found), _files(found))
     if any(one.status == FAILED for one in found.checks):
-        quiet(
-            '<span class="bad">✗</span> A check failed: do not trust the results of this step.'
-        )
+        quiet('<span class="bad">✗</span> A check failed: do not trust the results of this step.')
 
 
 def _name(found: RecordedStep) -> str:
@@ -243,7 +241,7 @@ def _straggler(found: RecordedStep) -> None:
         write_html(
             f'<p class="note"><b>Rank {rank} comes last at {count(len(longest[rank]))} of '
             f"{plural(len(calls), 'collective')}.</b> Others wait up to {time(longest_ms)} for it: this is waiting, "
-        "not transfer.</p>"
+            "not transfer.</p>"
         )
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import streamlit as st
 from collections.abc import Sequence
 from functools import partial
+
+import streamlit as st
+
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import EQUAL, same_time
 from topox_core.figures.palette import Theme
@@ -12,9 +14,17 @@ from topox_core.figures.recorded import speed_curve, steps
 from topox_core.model.cluster import DELAYS_MS, SPEEDS_GBPS
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import count, delay_label, percent, plural, size, time
-from topox_ui.recorded.reading import KICKER, files_of_run, nothing_yet
 from topox_ui.recorded.found import RecordedStep, found_of
-from topox_ui.recorded.reading import Opened, READING, open_example, opened, take_what_was_read
+from topox_ui.recorded.reading import (
+    KICKER,
+    READING,
+    Opened,
+    files_of_run,
+    nothing_yet,
+    open_example,
+    opened,
+    take_what_was_read,
+)
 from topox_ui.recorded.sections import (
     groups_section,
     timeline,
@@ -240,9 +250,7 @@ def draw(theme: Theme) -> None:
     try:
         found = found_of(now)
     except InputError as error:
-        headline(
-            KICKER, "These files <b>are not of one run</b>. Add the ranks of one recording."
-        )
+        headline(KICKER, "These files <b>are not of one run</b>. Add the ranks of one recording.")
         show_error(error)
         watched(READING, "Reading")
         files_of_run(now)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import streamlit as st
 import threading
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass, replace
 from functools import partial
+
+import streamlit as st
+
 from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.scheduled import prove, schedule
 from topox_core.figures.palette import Theme
@@ -21,11 +23,11 @@ from topox_core.schedule.engines.waiting_workers import (
 from topox_core.schedule.proof import LOADING_S, Proof
 from topox_core.schedule.result import Result
 from topox_core.schedule.story import (
-    Contestant,
-    ENGINES,
     ENGINE_WORDS,
-    Event,
+    ENGINES,
     FAMILY_WORDS,
+    Contestant,
+    Event,
     event_table,
     events_of,
     proof_of,

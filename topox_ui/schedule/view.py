@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import streamlit as st
 from functools import partial
+
+import streamlit as st
+
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import EQUAL, same_time
 from topox_core.figures.gantt import gantt
@@ -32,6 +34,7 @@ from topox_ui.shell.page import button, emphasised, escape, headline, quiet, siz
 from topox_ui.state.loading import Loaded, cluster_words, scenario
 from topox_ui.state.session import Passing
 from topox_ui.state.what_ifs import what_ifs
+
 
 def schedule_headline(loaded: Loaded, case: Case, result: Result, now: Measures) -> None:
     """Write the finding: the time, how sure it is, what circuits cost."""

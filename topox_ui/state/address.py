@@ -8,22 +8,31 @@ from functools import partial
 import streamlit as st
 
 from topox_ui.runs.owner import run_owner
-from topox_ui.state.loading import GENERATE, NotYet
-from topox_ui.state.loading import AWAITED, MENUS, load, loaded, open_source, scenario
+from topox_ui.state.loading import (
+    AWAITED,
+    GENERATE,
+    MENUS,
+    NotYet,
+    load,
+    loaded,
+    open_source,
+    scenario,
+)
 from topox_ui.state.notices import has_error, notify, notify_errors
-from topox_ui.state.page_state import PageState, agreeing
-from topox_ui.state.scenario import SOURCE, Scenario
-from topox_ui.state.session import Lasting, Passing
 from topox_ui.state.page_state import (
     ADDRESS_DUE,
     CARRIED,
     PLACE,
     VIEW_KEY,
+    PageState,
+    agreeing,
     link_query,
     state_of,
     states,
     view_query,
 )
+from topox_ui.state.scenario import SOURCE, Scenario
+from topox_ui.state.session import Lasting, Passing
 
 MAX_NAMED = 5
 ADDRESS = Lasting[dict[str, str]]("address")

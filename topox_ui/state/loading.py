@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import streamlit as st
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
+
+import streamlit as st
+
 from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
@@ -20,11 +23,9 @@ from topox_core.workloads.training_jobs import job_of
 from topox_ui.runs.limits import server_limits
 from topox_ui.runs.owner import RunKind, call_or_refuse, run_owner
 from topox_ui.state.notices import NOTICE, notify, notify_errors
-from topox_ui.state.page_state import PageState
+from topox_ui.state.page_state import ADDRESS_DUE, CARRIED, PageState, put, states
 from topox_ui.state.scenario import Scenario
 from topox_ui.state.session import Lasting, Passing
-from topox_ui.state.page_state import ADDRESS_DUE, CARRIED, put, states
-from typing import Any
 
 AT_ONCE = 20_000  # tasks; more take longer than anybody would look at a page that does not answer
 GENERATE = RunKind("generate", 1, cancel_help="Stops at once; what was loaded stays.")

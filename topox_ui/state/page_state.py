@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
+from typing import Annotated, Any, ClassVar, Self, TypeVar
+
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
 from topox_core.errors import InputError
 from topox_core.schema.fields import fields_of, problems
 from topox_ui.state.notices import notify_errors
 from topox_ui.state.session import Lasting, Passing
-from typing import Annotated, Any, ClassVar, Self, TYPE_CHECKING, TypeVar
 
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Index = Annotated[int, Field(ge=0, le=1_000_000)]

@@ -8,8 +8,8 @@ import streamlit as st
 
 from topox_ui.runs.owner import all_tabs, connection
 from topox_ui.state.address import ADDRESS, CAME_BY
-from topox_ui.state.session import Passing, lasting, put_back
 from topox_ui.state.page_state import ADDRESS_DUE, view_query
+from topox_ui.state.session import Passing, lasting, put_back
 
 # A reloaded page may be here before the server has noticed that the old one is gone: on a busy
 # machine seconds before, and whoever is refused has lost their files (one reload in some hundreds with 5 s

@@ -21,8 +21,7 @@ from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.shell.page import button, escape, file_box, quiet
 from topox_ui.state.widgets import control, menu, number, pick, sidebar_part, slide
 from topox_ui.strategy.details import strategy_link
-from topox_ui.strategy.search_run import FabricSearch
-from topox_ui.strategy.search_run import Request
+from topox_ui.strategy.search_run import FabricSearch, Request
 from topox_ui.strategy.state import OWN_STRATEGY, StrategyState
 
 SERVERS = (2, 4, 8, 16, 32, 64, 128, 256, 512)
@@ -51,7 +50,7 @@ def pick_model() -> tuple[Model, str, int]:
                 WAYS,
                 value=now.way or "plans",
                 help="plans: ranks all TP x PP x DP x CP x EP and microbatches that fit the memory. "
-            "operators: searches a split for each operator.",
+                "operators: searches a split for each operator.",
             )
         servers = slide(
             "Servers",

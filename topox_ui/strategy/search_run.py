@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+
 from topox_core.fabrics.registry import FABRICS
 from topox_core.model.layout import Layout
 from topox_core.model.task_graph import TaskGraph
@@ -141,7 +142,9 @@ def start_on_fabrics(search: FabricSearch) -> None:
     run_owner().start(
         ON_FABRIC,
         search.key,
-        lambda _slots: FunctionRun(partial(_run_on_fabrics, search), _measure_on_fabrics, "search on fabrics"),
+        lambda _slots: FunctionRun(
+            partial(_run_on_fabrics, search), _measure_on_fabrics, "search on fabrics"
+        ),
     )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import streamlit as st
 from collections import Counter
 from dataclasses import replace
 from functools import partial
+
+import streamlit as st
+
 from topox_core.fabrics.registry import FABRICS
 from topox_core.figures.palette import Theme
 from topox_core.figures.strategy import before_and_after, placements, strategies_on_fabrics, walk
@@ -32,11 +34,11 @@ from topox_ui.strategy.details import (
     take_strategy_away,
 )
 from topox_ui.strategy.search_run import (
+    ON_FABRIC,
+    SEARCH,
     Answer,
     FabricSearch,
-    ON_FABRIC,
     Request,
-    SEARCH,
     start,
     start_on_fabrics,
 )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import streamlit as st
 from dataclasses import replace
 from functools import partial
+
+import streamlit as st
+
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import EQUAL, ties
 from topox_core.figures.palette import Theme

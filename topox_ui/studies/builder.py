@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-import streamlit as st
 from collections.abc import Callable
 from functools import partial
+from typing import Any
+
+import streamlit as st
+
 from topox_core.economics.networks import NETWORKS
 from topox_core.errors import InputError
 from topox_core.rails.presets import PRESETS
-from topox_core.studies.axes import Axis, KIND_WORDS
-from topox_core.studies.keys import Key, MEASURES, SEED, of_runs, value_words
+from topox_core.studies.axes import KIND_WORDS, Axis
+from topox_core.studies.keys import MEASURES, SEED, Key, of_runs, value_words
 from topox_core.studies.study import MAX_AXES, Study
 from topox_core.studies.subject import resolved_of, subject_of
 from topox_core.workloads.catalogue import WORKLOADS
@@ -24,7 +27,6 @@ from topox_ui.state.widgets import control, menu, number
 from topox_ui.studies.first_screen import open_box
 from topox_ui.studies.planning import Asked, record_now, take
 from topox_ui.studies.state import StudiesState
-from typing import Any
 
 FORMS = {"values": "listed values", "range": "a range", "log": "a logarithmic range"}
 # Is given the record of a study and what a control was set to.

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import streamlit as st
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+import streamlit as st
+
 from topox_core.fabrics.compare import EQUAL, ties
 from topox_core.fabrics.registry import FABRICS
 from topox_core.studies.axes import Axis
 from topox_core.studies.keys import (
-    Key,
     LABEL,
     MEASURES,
     SEED,
+    Key,
     Value,
     axis_words,
     lower,

@@ -27,8 +27,7 @@ from topox_ui.shell.page import (
 )
 from topox_ui.state.loading import loaded
 from topox_ui.state.notices import notify_errors
-from topox_ui.studies.choosing import view_of
-from topox_ui.studies.choosing import axis_chip, finding, time_words
+from topox_ui.studies.choosing import axis_chip, finding, time_words, view_of
 from topox_ui.studies.pictures import tornado_section
 from topox_ui.studies.planning import (
     POINTS,
@@ -143,9 +142,7 @@ def _panel(now: Asked) -> None:
         write_html(f'<p class="seal good">✓ {every} computed</p>')
         if now.result.failed:
             failed = now.result.failed
-            quiet(
-                f"{plural(failed, 'point')} of them cannot run; the table says why."
-            )
+            quiet(f"{plural(failed, 'point')} of them cannot run; the table says why.")
         quiet(_where())
         return
     words = (

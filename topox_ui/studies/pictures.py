@@ -34,8 +34,7 @@ from topox_ui.shell.downloads import Figures
 from topox_ui.shell.menu import leave_for
 from topox_ui.shell.page import chart_title, escape, quiet
 from topox_ui.state.widgets import menu
-from topox_ui.studies.choosing import View
-from topox_ui.studies.choosing import point_words
+from topox_ui.studies.choosing import View, point_words
 from topox_ui.studies.state import StudiesState
 
 MAX_OPENED = 4  # runs that the view Kept runs sets side by side

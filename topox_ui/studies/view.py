@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import streamlit as st
+
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
 from topox_core.studies.study_run import StudyRun
@@ -21,8 +22,8 @@ from topox_ui.studies.pictures import (
     map_section,
     tornado_section,
 )
-from topox_ui.studies.planning import Asked, POINTS, asked
-from topox_ui.studies.state import StudiesState, VIEWS
+from topox_ui.studies.planning import POINTS, Asked, asked
+from topox_ui.studies.state import VIEWS, StudiesState
 
 FOLLOW_S = 3.0  # how often pictures of a running study are drawn again
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from typing import Any
+
 import numpy as np
 import streamlit as st
-from dataclasses import dataclass, replace
+
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import EQUAL
 from topox_core.model.lowering import lower
@@ -15,17 +18,15 @@ from topox_core.topology.ring_circuits import Frame, bandwidth_tax, frames, link
 from topox_core.topology.routing import RoutedNetwork
 from topox_core.topology.traffic import Pair, all_reduce_demand
 from topox_ui.answers.case import Case
-from topox_ui.answers.contest import contest_of
-from topox_ui.answers.contest import run_all
+from topox_ui.answers.contest import contest_of, run_all
 from topox_ui.answers.solving import best
-from topox_ui.answers.state import ContestState, VARIANTS
+from topox_ui.answers.state import VARIANTS, ContestState
 from topox_ui.runs.shared import once
 from topox_ui.shell.charts import kpis
 from topox_ui.shell.page import escape, headline, quiet
 from topox_ui.state.loading import Loaded, cluster_words
 from topox_ui.state.widgets import pick, sidebar_part, slide
 from topox_ui.topology.state import TopologyState
-from typing import Any
 
 MAX_STRIDES = 6
 EVEN = 1.005  # a busiest link below this many times the average is like all others

@@ -17,8 +17,7 @@ from topox_ui.shell.page import chart_title, escape, when_opened, write_html
 from topox_ui.shell.player import Player
 from topox_ui.state.address import keep_address
 from topox_ui.state.widgets import control, menu
-from topox_ui.topology.laying import EVEN
-from topox_ui.topology.laying import LaidTopology, hops_of_step
+from topox_ui.topology.laying import EVEN, LaidTopology, hops_of_step
 from topox_ui.topology.state import TopologyState
 
 STEP_WORDS = {

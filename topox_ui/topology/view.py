@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+
 import pandas as pd
 import streamlit as st
-from dataclasses import replace
+
 from topox_core.fabrics.compare import EQUAL, same_time
 from topox_core.fabrics.layout_search import LayoutAnswer, layout_by_matrix
-from topox_core.fabrics.one_collective import OneCollective, PERMUTATIONS, StepsOnPorts, sent_rows
+from topox_core.fabrics.one_collective import PERMUTATIONS, OneCollective, StepsOnPorts, sent_rows
 from topox_core.fabrics.run import FabricRequest
 from topox_core.fabrics.static import graph_layout
 from topox_core.figures.palette import Theme
@@ -21,8 +23,7 @@ from topox_core.text.choices import kind_words
 from topox_core.text.numbers import count, delay_label, percent, plural, short, size, time
 from topox_core.topology.routing import RoutedNetwork
 from topox_ui.answers.case import Case, case_of, listing
-from topox_ui.answers.contest import contest_of
-from topox_ui.answers.contest import run_all
+from topox_ui.answers.contest import contest_of, run_all
 from topox_ui.runs.owner import session_over
 from topox_ui.runs.shared import once
 from topox_ui.shell.charts import chart, frame, kpis, show_input_errors

@@ -1,7 +1,10 @@
 """The checker on circuits that never change and on every algorithm: right results hold, each slip is named."""
 
-import pytest
 from collections.abc import Callable
+from typing import Any
+
+import pytest
+
 from tests.topox_core.check.broken_schedules import (
     Made,
     Record,
@@ -24,7 +27,7 @@ from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
-from typing import Any
+
 
 def standing(switch: int, source: int, destination: int) -> Record:
     return {
@@ -229,8 +232,8 @@ def elsewhere(transfers: list[Given]) -> None:
 
 
 def hasty(transfers: list[Given]) -> None:
-    for transfer in transfers:
-        transfer["dependencies"] = ["in"]
+    for one in transfers:
+        one["dependencies"] = ["in"]
 
 
 @pytest.mark.parametrize("slip", [heavier, elsewhere, hasty])

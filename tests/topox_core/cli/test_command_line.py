@@ -4,7 +4,6 @@ import errno
 import gzip
 import json
 import os
-import pytest
 import signal
 import socket
 import subprocess
@@ -15,6 +14,11 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
 from tests.conftest import long_after
 from tests.patience import PATIENCE_S, wait_until
 from tests.real_inputs import ROOT
@@ -27,8 +31,6 @@ from topox_core.io.cluster_file import load_cluster
 from topox_core.io.task_graph_file import load_graph
 from topox_core.model.lowering_choices import Lowering
 from topox_core.schedule.settings import FREE, Settings
-from typing import Any
-from unittest.mock import Mock
 
 SOLVE = "schedule g.json c.json"
 

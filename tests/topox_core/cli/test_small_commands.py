@@ -3,11 +3,14 @@
 import csv
 import json
 import os
-import pytest
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import pytest
+
 from tests.patience import PATIENCE_S, wait_until
 from tests.real_inputs import ROOT
 from topox_core.cli.compare import failure_of
@@ -32,7 +35,6 @@ from topox_core.tdm.mixes.deployment import SetUp, deploy
 from topox_core.tdm.model.jobs_file import load_jobs
 from topox_core.topology.failures import Failure
 from topox_core.workloads.samples import load_sample
-from typing import Any
 
 RACE = f"failures {SAMPLE_FOLDER}/race.taskgraph.json {SAMPLE_FOLDER}/race.cluster.json"
 

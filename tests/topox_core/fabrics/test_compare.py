@@ -1,13 +1,16 @@
 """One graph under every fabric: the order, who may lower how, what is free, what is called equal, the sentence, the command."""
 
 import json
-import pytest
 import re
-import topox_core
 from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
+from typing import Any
+
+import pytest
+
+import topox_core
 from tests.conftest import long_after
 from tests.past import load_past
 from tests.topox_core.small_graphs import cluster, compute, graph, random_graph, transfer
@@ -41,7 +44,6 @@ from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.text.numbers import percent, whole_percent
 from topox_core.workloads.samples import load_sample
-from typing import Any
 
 QUICK = Settings.of(engine="list")
 FREELY = Settings.of(engine="list", free=FREE)

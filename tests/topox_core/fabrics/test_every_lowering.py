@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-import pytest
-from benchmarks.single_choices import made, single_choices
 from dataclasses import replace
 from itertools import product
+
+import numpy as np
+import pytest
+
+from benchmarks.single_choices import made, single_choices
 from tests.conftest import long_after
 from tests.topox_core.small_graphs import cluster as of_servers, graph
 from topox_core.check.checker import check

@@ -1,10 +1,12 @@
 """Times of rival fabrics: the fluid simulator by hand and exactly, and what the reference of November 2026 states."""
 
-import pytest
 from dataclasses import dataclass
 from fractions import Fraction
-from hypothesis import HealthCheck, given, strategies as st
 from itertools import pairwise
+
+import pytest
+from hypothesis import HealthCheck, given, strategies as st
+
 from tests.conftest import examples, long_after
 from tests.past import load_past
 from tests.topox_core.small_graphs import cluster, compute, graph

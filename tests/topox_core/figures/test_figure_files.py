@@ -1,13 +1,16 @@
 """Figures as files: one library a page, sizes for print; text is readable on every colour, colours that mean something differ."""
 
 import json
-import numpy as np
-import plotly.graph_objects as go
-import pytest
 import re
 from html import unescape
 from itertools import combinations
+from types import SimpleNamespace
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
 from plotly.offline import get_plotlyjs
+
 from topox_core.cli.main import main
 from topox_core.errors import InputError
 from topox_core.fabrics.registry import FABRICS
@@ -18,13 +21,12 @@ from topox_core.figures.palette import (
     CATEGORY_TEXT,
     DARK_THEME,
     LIGHT,
-    Theme,
     VERMILION,
+    Theme,
     readable_on,
 )
 from topox_core.figures.search import COLOURS
 from topox_core.figures.template import frame
-from types import SimpleNamespace
 
 JOB = [f"sample_data/blackboard.{kind}.json" for kind in ("taskgraph", "cluster")]
 BARS = {f"Bars <{k}>": go.Figure(go.Bar(y=[k]), layout={"height": 200 + k}) for k in (1, 2)}

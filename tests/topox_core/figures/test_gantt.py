@@ -1,8 +1,10 @@
 """Figures of a schedule: the Gantt chart and its axis, circuits of a moment, the trace of a solve and the race of engines."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from dataclasses import replace
+
 from topox_core.figures.circuits import cross_connects_in, matrix
 from topox_core.figures.gantt import MAX_BARS, gantt, in_view
 from topox_core.figures.hand_schedules import hand_gantt
@@ -29,14 +31,15 @@ from topox_core.schedule.source import (
     TraceSource,
 )
 from topox_core.schedule.story import (
-    Contestant,
     ENGINES,
+    Contestant,
     events_of,
     proof_of,
     race_finding,
     summary_sentence,
 )
 from topox_core.text.numbers import apart
+
 
 def drawn(execution, window=None):
     lanes = lanes_of(execution)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from tests.topox_core.traces.made import Call, Kernel, Op, Style, Wait, recordings
 from tests.topox_core.traces.reading_back import sources
 from topox_core.figures import rails_delay, rails_windows
@@ -10,14 +11,14 @@ from topox_core.figures.recorded import lanes
 from topox_core.rails.iteration import (
     ALL_GATHER,
     COMPUTE,
-    Message,
     REDUCE_SCATTER,
+    SEND,
+    Message,
     Rail,
     RailCircuit,
     RailGroup,
     RailIteration,
     RailRun,
-    SEND,
     Window,
 )
 from topox_core.rails.window_lengths import MAX_CLASSES, by_traffic, share_hiding

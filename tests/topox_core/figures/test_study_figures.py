@@ -1,9 +1,11 @@
 """Figures of studies, of cost and of what a class predicted draw what they were given."""
 
 import math
+
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+
 from tests.conftest import examples
 from tests.topox_core.figures.test_every_figure import PRICED, QUESTION
 from topox_core.economics.comparison import Swing, curves

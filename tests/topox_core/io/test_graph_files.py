@@ -5,10 +5,13 @@ import gc
 import gzip
 import io
 import json
-import pytest
 import re
 from contextlib import suppress
+from typing import Any
+
+import pytest
 from hypothesis import given, strategies as st
+
 from tests.conftest import examples
 from tests.real_inputs import ROOT, SUITE
 from topox_core.economics.parts_file import load_parts
@@ -25,7 +28,7 @@ from topox_core.io.task_graph_file import (
     load_graph,
 )
 from topox_core.io.task_graph_rules import validated
-from topox_core.model.cluster import Cluster, MAX_PORTS, MAX_SERVERS
+from topox_core.model.cluster import MAX_PORTS, MAX_SERVERS, Cluster
 from topox_core.model.task_graph import (
     COLLECTIVE_KINDS,
     COMPUTE_KINDS,
@@ -38,7 +41,6 @@ from topox_core.model.task_graph import (
 from topox_core.rails.window_file import load_windows
 from topox_core.tdm.model.jobs_file import load_jobs
 from topox_core.training.job_file import load_job
-from typing import Any
 
 PIPELINE = validated(
     "two servers",

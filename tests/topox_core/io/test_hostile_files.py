@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import pytest
 import resource
 import signal
 import time
@@ -11,6 +10,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+import pytest
+
 from topox_core.check.schedule_file import read_schedule
 from topox_core.economics.parts_file import load_parts
 from topox_core.errors import InputError, one_line, printable, shown, visible
@@ -23,7 +26,6 @@ from topox_core.rails.window_file import load_windows
 from topox_core.schedule.psplib import read_psplib
 from topox_core.strategy.strategy import load_strategy
 from topox_core.tdm.model.jobs_file import load_jobs
-from typing import Any
 
 ROOT = Path(__file__).resolve().parents[3]
 Load = Callable[[bytes, str], object]

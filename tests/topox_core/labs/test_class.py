@@ -1,10 +1,14 @@
 """What a lecturer gets of a class: statistics without names, the projector, sheets of paper, and the commands."""
 
 import json
-import pytest
 import re
 from itertools import product
 from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
 from tests.conftest import long_after
 from tests.labs_answered import LABS, at, changed
 from tests.real_inputs import ROOT
@@ -30,8 +34,6 @@ from topox_core.labs.statistics import histogram, lab_statistics
 from topox_core.labs.student import begin, lock
 from topox_core.labs.validation import validate
 from topox_core.labs.worksheet import answer_grid, check_digits, given_figure, worksheets
-from typing import Any
-from xml.etree import ElementTree
 
 LAB = LABS["six-tasks"]
 EACH = pytest.mark.parametrize("lab", LABS.values(), ids=lambda lab: lab.id)

@@ -1,9 +1,11 @@
 """A class's folder, its leaderboards and answers gone on with: no lock lost, nothing believed that a file claims."""
 
 import json
-import pytest
 import random
 from dataclasses import replace
+
+import pytest
+
 from tests.labs_answered import AT, LABS, answered, at, solved
 from topox_core.cli.main import main
 from topox_core.errors import InputError
@@ -12,8 +14,8 @@ from topox_core.labs import class_folder
 from topox_core.labs.answers import Attempt, Worked
 from topox_core.labs.answers_file import is_signed, load_answers, taken_up, together
 from topox_core.labs.class_folder import (
-    ClassFolder,
     KEY_FILE,
+    ClassFolder,
     KeptFile,
     clean,
     read_secret,
@@ -339,11 +341,11 @@ def test_no_figure_may_compute_before_a_reveal_and_none_shows_what_is_still_aske
     """A prediction that is locked is still asked for, until all is answered that its reveal waits for."""
     stages, nothing = [screen.stage for screen in lab.screens], begin(lab, "c", "s", AT, 1)
     assert not any(may_compute(lab, nothing, k) for k, one in enumerate(stages) if one == "reveal")
-    for at in range(len(lab.screens) + 1):
-        given = answered(lab, 1, at)
+    for passed in range(len(lab.screens) + 1):
+        given = answered(lab, 1, passed)
         for place, screen in enumerate(lab.screens):
             reveal = stages.index("reveal", place) if "reveal" in stages[place:] else len(stages)
-            rest = [q for one in lab.screens[at:reveal] for q in one.questions]
+            rest = [q for one in lab.screens[passed:reveal] for q in one.questions]
             keys = {q.key for q in screen.questions if isinstance(q.key, str)}
             if any(q.stage != "explain" for q in rest):
                 assert keys <= still_asked(lab, given, screen.instance)

@@ -1,21 +1,24 @@
 """The nine generators: published draws and values, invariants of every seed, closed forms against checker and simulators."""
 
-import pytest
 from collections.abc import Callable
 from functools import cache
 from itertools import permutations, product
 from math import inf
+from typing import Any
+
+import pytest
+
 from tests.conftest import long_after, some
 from topox_core.economics.comparison import Question
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import compare
 from topox_core.fabrics.scheduled import schedule
 from topox_core.labs.generators.catalogue import GENERATORS, generator
-from topox_core.labs.generators.four_jobs import FourJobs, GROUPINGS
+from topox_core.labs.generators.four_jobs import GROUPINGS, FourJobs
 from topox_core.labs.generators.generator import (
-    Draws,
     KEPT_SEEDS,
     MAX_ATTEMPTS,
+    Draws,
     Value,
     first_that,
     seed_of,
@@ -32,7 +35,6 @@ from topox_core.tdm.model.round import TdmSettings
 from topox_core.tdm.model.rounds import round_of
 from topox_core.tdm.model.stage_table import StageTable
 from topox_core.tdm.solve import solve
-from typing import Any
 
 board, fan_out, four_jobs, pairs, patience, price, turns, windows = (
     generator(name).make

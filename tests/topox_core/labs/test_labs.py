@@ -1,11 +1,13 @@
 """The eight labs and the tour: sound files, keys that no clock moves, texts that say no answer and what the core computes."""
 
 import json
-import jsonschema
-import pytest
 import re
 from collections import Counter
 from dataclasses import replace
+
+import jsonschema
+import pytest
+
 from tests.conftest import some
 from tests.labs_answered import changed
 from topox_core.errors import InputError
@@ -143,9 +145,9 @@ def test_a_second_language_is_one_file(tmp_path) -> None:
     assert languages(tmp_path) == ("en", "xx")
     words = texts_in("xx", tmp_path)
     for lab in LABS:
-        for screen in lab.screens:
-            for text in (text for *_, text in texts_of(screen) if text):
-                assert re.fullmatch(r"[^{}@]+~", filled(lab, screen, text, 3, words))
+        for one in lab.screens:
+            for text in (text for *_, text in texts_of(one) if text):
+                assert re.fullmatch(r"[^{}@]+~", filled(lab, one, text, 3, words))
 
 
 def test_what_a_language_lacks_is_said_in_english(tmp_path) -> None:

@@ -1,11 +1,13 @@
 """Where the time goes: shares along the chain, measures of an execution and of each moment, facts of a task graph."""
 
+from dataclasses import asdict, replace
+from itertools import pairwise
+
 import networkx as nx
 import numpy as np
 import pytest
-from dataclasses import asdict, replace
 from hypothesis import given, strategies as st
-from itertools import pairwise
+
 from tests.conftest import examples, long_after, some
 from tests.topox_core.conftest import build
 from tests.topox_core.small_graphs import (
@@ -42,6 +44,7 @@ from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.schedule.settings import Settings
 from topox_core.workloads.catalogue import generate
 from topox_core.workloads.samples import load_sample
+
 
 def execution(
     tasks: TaskGraph, times: dict[str, tuple[float, float]], *rows: tuple[str, float, float, float]

@@ -1,14 +1,16 @@
 """Collectives become the transfers, or the steps of an algorithm, that move what the collective must, in its order."""
 
 import math
-import numpy as np
-import pytest
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from hypothesis import given, strategies as st
 from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
 from msgspec import structs
+
 from topox_core.errors import InputError
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.collective_steps import (

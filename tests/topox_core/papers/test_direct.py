@@ -1,28 +1,30 @@
 """What a run of a card gives, and that documents and claims say so; each test names the command that renews them."""
 
 import json
-import numpy as np
-import pytest
 import re
-from benchmarks import table_iii_page, topoopt_page
-from benchmarks.card_tables import DIRECT, HEAD, section
-from benchmarks.document_parts import part_of, stale, written
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
+
+import numpy as np
+import pytest
+
+from benchmarks import table_iii_page, topoopt_page
+from benchmarks.card_tables import DIRECT, HEAD, section
+from benchmarks.document_parts import part_of, stale, written
 from tests.real_inputs import ROOT
 from tests.topox_core.papers.answers import answer_of, run, value
 from topox_core.cli.main import main
 from topox_core.economics.price_sets import PRICE_SETS
 from topox_core.errors import InputError
 from topox_core.library.run_library import RunLibrary
-from topox_core.papers.card import Answer, CANCELLED, Card, Choice, UNFINISHED
+from topox_core.papers.card import CANCELLED, UNFINISHED, Answer, Card, Choice
 from topox_core.papers.cards.lecture_technologies import GRID_MS, NEVER_MS, break_even_ms
 from topox_core.papers.cards.opus_rails import together
 from topox_core.papers.catalogue import (
     CARDS,
-    CardStep,
     PAPERS,
+    CardStep,
     answer_words,
     card_named,
     complete_answers,
@@ -96,8 +98,8 @@ def shipped_is(answer: Answer) -> bool:
 
 def test_every_card_comes_with_an_answer() -> None:
     assert list(shipped_answers()) == list(CARDS)
-    for name, kept in shipped_answers().items():
-        assert kept.answer.complete and len(kept.answer.rows) == CARDS[name].row_count
+    for name, shipped in shipped_answers().items():
+        assert shipped.answer.complete and len(shipped.answer.rows) == CARDS[name].row_count
 
 
 def test_the_readme_leads_to_the_sources_that_the_gallery_names() -> None:

@@ -1,11 +1,13 @@
 """An iteration on a rail: byte classes, order, folding; its phases and windows by the paper's definition."""
 
-import numpy as np
-import pytest
 from collections import Counter
 from collections.abc import Iterable
-from hypothesis import given, strategies as st
 from itertools import groupby
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
 from tests.conftest import examples
 from tests.topox_core.rails.rail_iterations import issued, waits
 from topox_core.errors import InputError
@@ -29,9 +31,9 @@ from topox_core.rails.iteration import (
     FORWARD,
     KINDS,
     REDUCE_SCATTER,
+    SEND,
     Rail,
     RailIteration,
-    SEND,
     Spread,
 )
 from topox_core.rails.presets import PRESETS, changed

@@ -3,15 +3,17 @@
 import concurrent.futures
 import os
 import pickle
-import pytest
 import shutil
 import subprocess
 import sys
 import time
-import topox_core
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+
+import pytest
+
+import topox_core
 from tests.patience import PATIENCE_S, wait_until
 from tests.real_inputs import ROOT
 from topox_core.errors import InputError
@@ -22,6 +24,7 @@ from topox_core.runs.executor import LocalExecutor, WorkerDied, call_in_worker
 from topox_core.runs.identity import code_version, identity
 from topox_core.runs.run import FunctionRun, finish
 from topox_core.runs.stopping import AfterSeconds, never
+
 
 def alive(process: int) -> bool:
     try:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
-import numpy as np
-import pytest
-import topox_core
 from collections import defaultdict
 from dataclasses import replace
-from hypothesis import given as drawn, strategies as st
 from itertools import permutations, product
+
+import numpy as np
+import pytest
+from hypothesis import given as drawn, strategies as st
+
+import topox_core
 from tests.conftest import long_after, some
 from tests.topox_core.schedule.problem_builder import Fabric, brute_force, build, random_problem
 from tests.topox_core.schedule.set_up_brute_force import optimum, random_case

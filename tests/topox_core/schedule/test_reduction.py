@@ -1,12 +1,15 @@
 """The reduced problem: rounding on clocks, ports as capacities; what holds between readings and between clocks."""
 
-import numpy as np
-import pytest
 import time
 from dataclasses import replace
-from hypothesis import example, given, strategies as st
 from itertools import permutations
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, strategies as st
 from msgspec import structs
+
 from tests.conftest import examples, some
 from tests.past import load_past
 from tests.topox_core.schedule.circuit_rules import broken_rules
@@ -38,7 +41,7 @@ from topox_core.schedule.replay import replay
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import carried_over, length_ms
-from typing import Any
+
 
 def reduced(g, c, **settings):
     model = settings.pop("model", "physical")

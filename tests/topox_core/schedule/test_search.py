@@ -1,10 +1,12 @@
 """List scheduling, local search and large neighbourhoods: repeatable, never worse, sound, and nothing that fits is refused."""
 
-import numpy as np
-import pytest
 import random
 from collections import Counter
 from dataclasses import replace
+
+import numpy as np
+import pytest
+
 from tests.conftest import some
 from tests.topox_core.schedule.fake_solvers import solved_by_cpsat
 from tests.topox_core.schedule.problem_builder import (
@@ -37,7 +39,7 @@ from topox_core.schedule.engines.highs import solve_highs
 from topox_core.schedule.engines.port_turns import kept_apart, sides_in_turn
 from topox_core.schedule.engines.step_model import StepModel
 from topox_core.schedule.feasibility import violation
-from topox_core.schedule.generation.list_scheduler import Generator, RULES, serial_schedule
+from topox_core.schedule.generation.list_scheduler import RULES, Generator, serial_schedule
 from topox_core.schedule.kernels.slots import book, first_free, nothing_held
 from topox_core.schedule.planner import Planner, SchedulePlan, prepare
 from topox_core.schedule.problem import Int, Problem

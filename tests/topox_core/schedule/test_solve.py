@@ -1,10 +1,13 @@
 """One front door, one result, one file: engines agree, bounds hold, choices are kept, what is written is read."""
 
 import json
-import pytest
 import time
 from dataclasses import replace
+from typing import Any
+
+import pytest
 from numba.core import event
+
 from tests.conftest import long_after, some, suite_instance
 from tests.past import load_past
 from tests.topox_core.schedule.fake_solvers import READY, SLEEP, saying
@@ -35,7 +38,6 @@ from topox_core.schedule.result_from_file import from_record
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.schedule.solve import prove, solve
 from topox_core.workloads.samples import load_sample
-from typing import Any
 
 SUITE = Settings.of(circuits="per-slot", tick="slot", time_limit_s=200)
 

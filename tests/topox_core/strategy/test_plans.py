@@ -1,12 +1,15 @@
 """Parallel plans ranked by their iteration, and strategies judged on the fabric that will run them."""
 
 import json
-import numpy as np
-import pytest
 from collections.abc import Callable
 from dataclasses import asdict
 from itertools import product
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
 from tests.conftest import long_after
 from tests.topox_core.strategy.strategy_graphs import random_operator_graph, run_strategy
 from tests.topox_core.training.reference_jobs import R1
@@ -30,7 +33,6 @@ from topox_core.training.memory import memory
 from topox_core.training.pieces import parts
 from topox_core.training.plan import Plan
 from topox_core.training.shape import SHAPES, Shape
-from typing import Any
 
 LLAMA = SHAPES["llama3-8b"]
 MIXTRAL = SHAPES["mixtral-8x7b"]

@@ -1,14 +1,17 @@
 """What to buy: offers and a reader's changes of them, dollars of an iteration by hand, break-even points, the tornado."""
 
 import json
-import pytest
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any
+
+import pytest
+
 from topox_core.errors import InputError
 from topox_core.rails.technologies import TECHNOLOGIES
 from topox_core.runs.run import finish
-from topox_core.studies.buying import Assumptions, DELAY, Question, Row, with_slower_plans
+from topox_core.studies.buying import DELAY, Assumptions, Question, Row, with_slower_plans
 from topox_core.studies.buying_answer import (
     Slowest,
     at_price,
@@ -24,9 +27,9 @@ from topox_core.studies.buying_answer import (
 from topox_core.studies.buying_run import Answer, Turned, base_lead, buying_run
 from topox_core.studies.buying_words import finding, network_rows, questions_turned
 from topox_core.studies.offers import (
-    Estimate,
     FIGURES,
     OFFERS,
+    Estimate,
     dump_offers,
     edits_between,
     load_offers,
@@ -36,7 +39,7 @@ from topox_core.studies.offers import (
 )
 from topox_core.studies.study_run import PointRow
 from topox_core.studies.subject import Resolved, Subject, resolve
-from typing import Any
+
 
 @pytest.fixture(scope="module")
 def race() -> Resolved:

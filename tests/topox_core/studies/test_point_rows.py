@@ -1,10 +1,13 @@
 """Points of a study: kept and computed once, harder plans serve easier points, what its axes and its front say."""
 
-import pytest
 from concurrent.futures import Executor, ThreadPoolExecutor
-from hypothesis import example, given, strategies as st
 from itertools import product
 from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given, strategies as st
+
 from tests.conftest import examples
 from topox_core.fabrics.compare import EQUAL
 from topox_core.library.record import FAILED
@@ -14,8 +17,8 @@ from topox_core.studies.pareto import front_of
 from topox_core.studies.slices import Slice, Wins, cells, cloud, wins
 from topox_core.studies.study import Study, study_of
 from topox_core.studies.study_run import (
-    PointRow,
     SERVED,
+    PointRow,
     StudyResult,
     StudyRun,
     chains,
@@ -23,7 +26,6 @@ from topox_core.studies.study_run import (
     plan_of,
     with_harder_plans,
 )
-from typing import Any
 
 DELAYS, SPEEDS, PORTS = (0.0, 1.0, 10.0), (50.0, 100.0), (1, 2)
 AXES = [

@@ -2,11 +2,14 @@
 
 import gzip
 import json
-import numpy as np
-import pytest
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
 from tests.conftest import some
 from tests.topox_core.tdm.tdm_cases import random_jobs
 from topox_core.errors import InputError
@@ -17,7 +20,6 @@ from topox_core.tdm.model.jobs import Job, PodNetwork, total_gbit
 from topox_core.tdm.model.jobs_file import dump_jobs, load_jobs, validated
 from topox_core.tdm.model.round import TdmSettings
 from topox_core.tdm.solve import solve
-from typing import Any
 
 NETWORK: dict[str, Any] = {
     "pod_groups": 2,

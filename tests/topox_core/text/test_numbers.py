@@ -1,14 +1,16 @@
 """Words on screen: three significant digits with units, what was chosen, and the glossary."""
 
-import pytest
 from collections import Counter
+
+import pytest
+
 from topox_core.model.lowering_choices import Lowering
 from topox_core.schedule.settings import FREE
 from topox_core.text.choices import chosen_words
 from topox_core.text.glossary import (
-    Entry,
     MAX_RELATED,
     MAX_WORDS,
+    Entry,
     entry_of,
     entry_of_label,
     glossary,

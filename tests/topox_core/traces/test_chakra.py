@@ -2,11 +2,14 @@
 
 import gzip
 import json
-import pytest
 import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+import pytest
+
 from tests.topox_core.traces.chakra_peer import Halted, Peer
 from tests.topox_core.traces.made import JOBS, recordings
 from tests.topox_core.traces.reading_back import imported
@@ -32,7 +35,7 @@ from topox_core.traces.network import read_network
 from topox_core.traces.run_graph import at_speed, replay_ms
 from topox_core.traces.source import ImportSettings, Refused, Source
 from topox_core.workloads.samples import load_sample
-from typing import Any
+
 
 def read_back(made: Exported, **settings: Any) -> Imported:
     files = [Source.of_bytes(f"x.{server}.et", data) for server, data in made.files.items()]

@@ -1,11 +1,13 @@
 """What a recording predicts: programs whose times are known at every speed, and public recordings where they are at hand."""
 
-import pytest
 import statistics
 from itertools import product
 from pathlib import Path
+
+import pytest
+
 from tests.conftest import long_after, some
-from tests.topox_core.traces.made import Call, JOBS, Kernel, Style, Wait, recordings, simulate
+from tests.topox_core.traces.made import JOBS, Call, Kernel, Style, Wait, recordings, simulate
 from tests.topox_core.traces.reading_back import imported, sources, status, unpacked
 from topox_core.traces.chakra_in import import_chakra
 from topox_core.traces.importing import import_kineto, inspect_run

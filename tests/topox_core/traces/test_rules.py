@@ -1,13 +1,15 @@
 """Each rule of reading a recording on a made-up job that needs it; one rank for all, and calls bundled."""
 
 import json
-import pytest
 from collections import Counter
 from collections.abc import Callable
+
+import pytest
+
 from tests.topox_core.traces.made import (
+    JOBS,
     Batch,
     Call,
-    JOBS,
     Kernel,
     Op,
     Style,

@@ -2,10 +2,13 @@
 
 import gzip
 import json
-import pytest
 import re
 from pathlib import Path
-from tests.topox_core.traces.made import Call, JOBS, Kernel, Op, Style, Wait, recordings
+from typing import Any
+
+import pytest
+
+from tests.topox_core.traces.made import JOBS, Call, Kernel, Op, Style, Wait, recordings
 from tests.topox_core.traces.reading_back import sources
 from topox_core.cli.main import main
 from topox_core.errors import InputError
@@ -17,7 +20,6 @@ from topox_core.traces.recorded_run import read_run, step_of
 from topox_core.traces.source import ImportSettings, Source
 from topox_core.traces.text_workload import import_text
 from topox_core.traces.windows import windows_of_step
-from typing import Any
 
 HEADER = "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 ep: 16 pp: 12 ga: 24 all_gpus: 9216"
 ROWS = [

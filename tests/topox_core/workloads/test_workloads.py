@@ -2,13 +2,16 @@
 
 import gzip
 import json
-import numpy as np
-import pytest
 import re
 from collections import Counter
 from dataclasses import replace
 from itertools import accumulate, permutations
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
 from tests.conftest import long_after, some
 from tests.real_inputs import ROOT
 from tests.topox_core.small_graphs import list_schedule
@@ -32,7 +35,6 @@ from topox_core.training.weights import stage_update_ms
 from topox_core.workloads.catalogue import WORKLOADS, generate
 from topox_core.workloads.samples import SAMPLES, load_sample
 from topox_core.workloads.training_jobs import as_workload, job_of
-from typing import Any
 
 SMALL: dict[str, dict[str, object]] = {
     "llama3-70b": {"data": 1, "microbatches": 16},

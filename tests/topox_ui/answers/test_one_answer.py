@@ -2,12 +2,15 @@
 
 import gzip
 import json
-import pytest
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import chain, repeat
+from unittest.mock import Mock
+
+import pytest
 from streamlit.runtime.scriptrunner import StopException
+
 from tests.conftest import long_after
 from tests.patience import wait_until
 from tools.make_answers import first_visit
@@ -38,7 +41,6 @@ from topox_ui.answers.first import (
 )
 from topox_ui.answers.solving import drawn, token
 from topox_ui.jobs.solving import Case as JobsCase, at_once
-from unittest.mock import Mock
 
 SMALL = ("blackboard", "patience", "race")  # in the quick run with every delay
 

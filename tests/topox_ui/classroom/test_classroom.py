@@ -13,7 +13,6 @@ from topox_core.labs.class_folder import KEY_FILE, ClassFolder
 from topox_core.labs.lab import texts_in
 from topox_core.labs.student import begin, lock
 from topox_ui.classroom import access, answering, profile, serve
-from topox_ui.classroom.profile import ClassProfile, profile_of
 from topox_ui.classroom.access import (
     WRONG_OF_ONE,
     WRONG_WORDS,
@@ -21,6 +20,7 @@ from topox_ui.classroom.access import (
     SessionLimit,
     WrongWords,
 )
+from topox_ui.classroom.profile import ClassProfile, profile_of
 from topox_ui.present import view
 from topox_ui.runs.limits import ServerLimits
 from topox_ui.shell import page

@@ -37,8 +37,7 @@ from topox_core.schedule.settings import FREE, Settings
 from topox_core.text.numbers import short
 from topox_core.workloads.samples import load_sample
 from topox_ui.answers.case import Case
-from topox_ui.answers.contest import Contest
-from topox_ui.answers.contest import sweep_of
+from topox_ui.answers.contest import Contest, sweep_of
 
 COMPARE, MAP = "Compare", "Where which wins"
 

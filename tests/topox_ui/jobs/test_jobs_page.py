@@ -32,8 +32,8 @@ from topox_core.tdm.model.jobs_file import dump_jobs
 from topox_core.tdm.model.round import TdmSettings
 from topox_core.tdm.solve import solve
 from topox_ui.jobs import solving
-from topox_ui.jobs.view import changed
 from topox_ui.jobs.state import JobsState
+from topox_ui.jobs.view import changed
 from topox_ui.runs.slots import SolverPlaces, solver_places
 
 JOBS = "Sharing"

@@ -1,11 +1,14 @@
 """The owner of a session's runs and the line in front of the solver places: given back, first come first served, none lost."""
 
-import pytest
 import random
 import threading
 import time
 from dataclasses import replace
 from functools import partial
+from unittest.mock import Mock
+
+import pytest
+
 from tests.conftest import long_after
 from tests.patience import wait_until
 from tests.topox_core.runs.test_run import alive, processes, squares
@@ -21,7 +24,7 @@ from topox_ui.answers.solving import joined
 from topox_ui.runs.owner import RunKind, RunOwner
 from topox_ui.runs.slots import InLine, SolverPlaces, solver_places
 from topox_ui.schedule.proving import RACE, Race, run_race
-from unittest.mock import Mock
+
 
 def served(places: SolverPlaces, tickets: dict) -> list[str]:
     """End one holder after another; return the names in the order in which they were served."""

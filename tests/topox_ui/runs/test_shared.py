@@ -1,21 +1,24 @@
 """Answers that all sessions share are made once and nobody waits in vain; what a session keeps stays within its memory."""
 
-import numpy as np
-import pytest
 import subprocess
 import sys
 import threading
 import tracemalloc
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import make_dataclass
+from unittest.mock import Mock
+
+import numpy as np
+import pytest
 from streamlit.runtime.scriptrunner import StopException
+
 from tests.real_inputs import ROOT
 from topox_core.errors import InputError
 from topox_core.runs.stopping import never
 from topox_ui.runs.memory import ResultMemory, approximate_bytes
 from topox_ui.runs.owner import Kept
 from topox_ui.runs.shared import Shared, wait_for
-from unittest.mock import Mock
+
 
 def test_ten_who_ask_at_once_have_one_answer_that_was_made_once() -> None:
     answers, asked = Shared[int](ResultMemory(1e6)), threading.Barrier(10)

@@ -2,13 +2,15 @@
 
 import ast
 import json
-import pandas as pd
-import pytest
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+
+import pandas as pd
+import pytest
 from msgspec import structs
 from streamlit.testing.v1 import AppTest
+
 from tests.real_inputs import ROOT
 from tests.topox_ui.conftest import bring, turn_to
 from topox_core.io.cluster_file import dump_cluster

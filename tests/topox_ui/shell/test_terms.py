@@ -1,7 +1,9 @@
 """Terms in our HTML become buttons that the glossary describes, and each page explains the words that it needs most."""
 
-import pytest
 import re
+
+import pytest
+
 from tests.conftest import long_after
 from tests.topox_ui.shell.test_foreign_text import elements
 from topox_core.text.glossary import entry_of, glossary

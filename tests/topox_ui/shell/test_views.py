@@ -1,20 +1,22 @@
 """The menu's entries and their views: the address names one, old ones lead to theirs, and no timer takes a click back."""
 
 import json
-import pytest
 import re
 from dataclasses import replace
 from pathlib import Path
+
+import pytest
 from streamlit.runtime.scriptrunner import script_runner
 from streamlit.runtime.scriptrunner_utils.script_requests import (
     RerunData,
-    ScriptRequestType,
     ScriptRequests,
+    ScriptRequestType,
 )
 from streamlit.util import calc_hash
+
+import topox_ui.shell.page  # noqa: F401  every page is drawn with it
 from tests.real_inputs import ROOT
 from tests.topox_ui.conftest import SCHEDULE, address, follow, turn_to, unbroken
-from topox_ui.shell import page  # noqa: F401  every page is drawn with it
 from topox_ui.shell.entry import imported
 from topox_ui.shell.pages import PAGES, page_of
 

@@ -1,7 +1,10 @@
 """The address: what a link says every page shows, Back undoes, no choice and no own job is lost; what a reload finds."""
 
+from urllib.parse import parse_qs
+
 import pytest
 import streamlit as st
+
 from tests.topox_ui.conftest import (
     SCHEDULE,
     address,
@@ -21,7 +24,6 @@ from topox_core.workloads.samples import load_sample
 from topox_ui.shell.pages import page_of
 from topox_ui.state import rejoin, session
 from topox_ui.state.address import restore
-from urllib.parse import parse_qs
 
 SHARING, PLANS, FIXED = "Sharing", "Plans", "Fixed circuits"
 COMPARE = "Compare"

@@ -1,6 +1,7 @@
 """Every page's model, the scenario among them: what a link writes is what it reads, and which choices go together."""
 
 import pytest
+
 from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
 from topox_core.papers.catalogue import CARDS
