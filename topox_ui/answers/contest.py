@@ -1,7 +1,5 @@
 """The contest that the Compare page chooses: its fabrics, what is known of its maps, its runs, each kept by its setting."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Runs of pages put into the run library: at a click, or every one of them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace

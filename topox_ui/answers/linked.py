@@ -1,7 +1,5 @@
 """A link with its result: a file that opens the same state, and in it the same schedule, on another machine without a solve."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

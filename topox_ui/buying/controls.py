@@ -1,7 +1,5 @@
 """What the reader sets on Which switch: the sidebar, and the table of switches, edited, saved and loaded as a file."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import streamlit as st

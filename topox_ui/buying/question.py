@@ -1,7 +1,5 @@
 """The question that the page asks, and its answer: worked out beside the page in worker processes, watched, stopped, kept."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Which switch: which optical switch is worth buying for a job, when it would no longer be, and the page on paper."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

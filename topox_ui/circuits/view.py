@@ -1,7 +1,5 @@
 """Circuits: which circuit every port holds in every slot, and what the switches must be told."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

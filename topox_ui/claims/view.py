@@ -1,7 +1,5 @@
 """Claims against each other: what published networks claim against each other, tried on six jobs."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Who is the lecturer, who has typed the word, how many are let in at once, which pages are open to whom, whose files are taken."""
 
-from __future__ import annotations
-
 import hmac
 import threading
 import time

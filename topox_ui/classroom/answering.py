@@ -3,8 +3,6 @@
 Where no class is held, nothing is kept and everything is allowed.
 """
 
-from __future__ import annotations
-
 import secrets
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What if something breaks: one element taken out, the static circuits repaired, the schedule planned again."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from topox_core.errors import InputError

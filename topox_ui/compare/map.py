@@ -1,7 +1,5 @@
 """The view Where which wins, the crossover map: computed beside the page in worker processes, cancelled, kept cell by cell."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Compare: the same task graph under every fabric, who wins in a sentence, bars and numbers, and where the answer turns."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the reader sets on Cost: the sidebar, and the parts table, edited in place, saved and loaded as a file."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Cost: what photonic rails and their rivals cost and burn, by size, by year, part by part, and per iteration."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from topox_core.economics.clusters import CLUSTER_NETWORKS

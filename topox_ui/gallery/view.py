@@ -1,7 +1,5 @@
 """Papers: published tables and figures, run here, with a verdict on every number, and the claims a line each."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from topox_core.figures.palette import Theme

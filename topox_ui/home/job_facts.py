@@ -1,7 +1,5 @@
 """What is loaded, in figures: tasks, transfers, bytes, critical path."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from topox_core.figures.facts import (

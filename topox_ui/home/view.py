@@ -1,7 +1,5 @@
 """Home: what an optical circuit switch is, four questions, and a job to open: a sample, own files or a generated workload."""
 
-from __future__ import annotations
-
 import base64
 from functools import partial
 from pathlib import Path

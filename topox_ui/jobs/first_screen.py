@@ -1,7 +1,5 @@
 """The first screen of Sharing: the finding, KPIs, rounds on one clock, the certificate, the search while it runs."""
 
-from __future__ import annotations
-
 import html
 import math
 from dataclasses import replace

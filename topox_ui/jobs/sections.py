@@ -1,7 +1,5 @@
 """Sharing below its first screen, a section at a time: links, rings, pod groups, one pod, how the search went, jobs, files."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Rounds for the page Sharing: the paper's at once, better ones and the bound over every ring beside the page, all kept."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from contextlib import nullcontext

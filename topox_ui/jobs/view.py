@@ -1,7 +1,5 @@
 """Sharing: several jobs on one optical fabric by time division: where they come from, the sidebar, the page."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """What the one button of a screen does (lock, check, save), and what is said to it, question by question; truths at a reveal."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

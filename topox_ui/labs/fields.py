@@ -1,7 +1,5 @@
 """A field for every type of question, a grid of cells too: what stands in it is kept until it is handed in, and locked afterwards."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path

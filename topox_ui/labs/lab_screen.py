@@ -1,7 +1,5 @@
 """One screen of a lab: its words, its figures, its questions, its one button, and the ways on."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from html import escape

@@ -1,7 +1,5 @@
 """What a link to a lab carries (no answer and no name), and what the page says, by its key, in the link's language."""
 
-from __future__ import annotations
-
 from html import escape as html_escape
 from typing import Annotated
 

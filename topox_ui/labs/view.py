@@ -1,7 +1,5 @@
 """Labs: predict, lock, work by hand, and only then see what the workbench computes; who works, and the labs as cards."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """What can be done with kept runs: opened, named, deleted and put back, and taken away."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path

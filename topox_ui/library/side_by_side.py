@@ -1,7 +1,5 @@
 """Two or more runs side by side: the finding in a sentence, what differs in words, their pictures."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

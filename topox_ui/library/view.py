@@ -1,7 +1,5 @@
 """Kept runs: what is kept of runs, found again, opened, and set side by side."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED

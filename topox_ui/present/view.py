@@ -1,7 +1,5 @@
 """Present: labs for a class in a row of slides, statistics of its answers, leaderboards of what the checker finds."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The Rails page's first screen: the finding, the pattern and its windows, their distribution, what a slower switch costs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What can be chosen on the Rails page."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection
 from typing import Annotated, Any, ClassVar

@@ -1,7 +1,5 @@
 """What the Rails page is about: a preset's iteration, the loaded task graph as a fabric ran it, or a list of windows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

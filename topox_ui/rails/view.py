@@ -1,7 +1,5 @@
 """Photonic rails: what a job sends on a rail, the windows between, and what switching in them costs."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import streamlit as st

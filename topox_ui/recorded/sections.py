@@ -1,7 +1,5 @@
 """A closer look at a recorded step: its groups, its lanes on one clock, its windows, whether it can be trusted."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from typing import Any

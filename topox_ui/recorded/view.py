@@ -1,7 +1,5 @@
 """A recorded run: what a step of a profiled job takes, what of it is the network's, and what a faster one would save."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Prove it: an exact engine beside the page, watched, stopped, how its answer came about; and the race of all engines."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass, replace

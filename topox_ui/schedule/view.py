@@ -1,7 +1,5 @@
 """Schedule: one iteration on optical circuits, with its bound, its check and its Gantt chart; how it was found and proved."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import streamlit as st

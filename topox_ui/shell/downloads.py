@@ -1,7 +1,5 @@
 """Everything a page shows, as files built when asked for, and a link that restores the state."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence

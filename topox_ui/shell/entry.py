@@ -1,7 +1,5 @@
 """What the script of an entry does: it draws the view that the address names; old addresses lead on to theirs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """Links from page to page; the menu: what is loaded, then the entries by group; and the row of an entry's views."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from topox_core.text.foreign import escape_untrusted

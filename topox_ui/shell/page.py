@@ -1,7 +1,5 @@
 """What every page begins with: page settings, style, navigation, the session's scenario, the theme."""
 
-from __future__ import annotations
-
 import gc
 import re
 import threading

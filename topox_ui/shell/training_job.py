@@ -1,7 +1,5 @@
 """A training job from page to page: opened from where it was chosen, looked at on the pages that know jobs."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from topox_core.strategy.models import MODELS

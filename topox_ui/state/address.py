@@ -1,7 +1,5 @@
 """The one owner of the address: it writes the session's choices into it, and takes those of a link from it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
 

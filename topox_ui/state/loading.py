@@ -1,7 +1,5 @@
 """What is loaded in this session: from a sample, a workload (a large one generated beside the page) or the user's own files."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass

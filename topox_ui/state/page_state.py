@@ -1,7 +1,5 @@
 """A page's choices: one frozen, validated model a page, how a link writes and reads it, and what of them a session has."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Annotated, Any, ClassVar, Self, TypeVar

@@ -1,7 +1,5 @@
 """A reload finds its session again: the tab shows the id that it was given, and gets back what it had."""
 
-from __future__ import annotations
-
 import time
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """The sidebar of Plans, and the strategy file a reader brings."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeVar
 

@@ -1,7 +1,5 @@
 """A strategy search beside the page, by operators or on the fabrics that will run it: what is searched, how far it is."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """The page Plans: how to split a model over servers, searched operator by operator, or judged on the fabric that runs it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from functools import partial

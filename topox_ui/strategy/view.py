@@ -1,7 +1,5 @@
 """Plans: how to split a model over servers, searched operator by operator, or all parallel plans ranked in closed form."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 

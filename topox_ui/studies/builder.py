@@ -1,7 +1,5 @@
 """A study changed by choices: subject, design, measures, budget, axes, fixed keys; every change is checked as a file would be."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """What of a study is looked at (measure, axes of the map, values of the others), and what it says in a sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The first screen of Studies: which study, what it says so far, how it is run; and what to begin with."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from topox_core.errors import InputError

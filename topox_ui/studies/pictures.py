@@ -1,7 +1,5 @@
 """The pictures of a study: the map, the front, the tornado, lines over seeds; each with its table and a way into its runs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """Studies: many what-ifs at once, built, run, watched and drawn."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from topox_core.errors import InputError

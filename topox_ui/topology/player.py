@@ -1,7 +1,5 @@
 """Fixed circuits: TopologyFinder step by step, on a circle of servers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

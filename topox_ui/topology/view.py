@@ -1,7 +1,5 @@
 """Fixed circuits: what they make of a job, how TopologyFinder lays them; and one collective on circuits that change inside it."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Small inputs on which independent models once refuted what was claimed: each is answered at least as well as they did."""
 
-from __future__ import annotations
-
 import pytest
 
 from topox_core.api import (

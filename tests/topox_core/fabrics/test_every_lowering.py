@@ -1,7 +1,5 @@
 """What is left free: a bound over every lowering, a choice that keeps up with each, the least critical path."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import product
 

@@ -1,7 +1,5 @@
 """Lower bounds: never above what trying everything finds, often tight, and named by what binds."""
 
-from __future__ import annotations
-
 import functools
 from collections import defaultdict
 from dataclasses import replace
