@@ -290,7 +290,12 @@ def _listed(options: Arguments) -> tuple[Source, int]:
         "a year (assumed figures)",
         (
             Option("--usd-per-kwh X", number, "price of electricity (default 0.10)", 0.10),
-            Option("--pue X", number, "watts of the building per watt of the network (default 1.3)", 1.3),
+            Option(
+                "--pue X",
+                number,
+                "watts of the building per watt of the network (default 1.3)",
+                1.3,
+            ),
             Option("--years X", number, "written off over (default 4)", 4.0),
         ),
     ),

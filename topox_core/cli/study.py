@@ -343,7 +343,12 @@ def _numbers(text: str) -> tuple[int, ...]:
         (
             Option("--usd-per-gpu-hour X", number, "an hour of a GPU (default 2)", 2.0),
             Option("--usd-per-kwh X", number, "price of electricity (default 0.10)", 0.10),
-            Option("--pue X", number, "watts of the building per watt of the network (default 1.3)", 1.3),
+            Option(
+                "--pue X",
+                number,
+                "watts of the building per watt of the network (default 1.3)",
+                1.3,
+            ),
             Option("--years X", number, "the network is written off over (default 4)", 4.0),
             Option("--gpus-per-server N", positive, "GPUs per server (default: the cluster's)"),
         ),

@@ -91,7 +91,7 @@ def _inspected_lines(record: dict[str, Any]) -> Iterator[str]:
             f"{one['calls']:,}",
             f"{one['size_bytes']:,.0f}"
             if one["sizes_known"] == one["calls"]
-                else f"known for {one['sizes_known']:,}",
+            else f"known for {one['sizes_known']:,}",
         )
         for one in record["steps"]
     )
@@ -176,7 +176,11 @@ def _report_lines(report: dict[str, Any], output: str) -> Iterator[str]:
             figure(replays["free_network"], "ms"),
             "no network can be faster",
         ),
-        (fast.replace("_gbps", " Gbit/s"), figure(replays[fast], "ms"), "per server, no contention"),
+        (
+            fast.replace("_gbps", " Gbit/s"),
+            figure(replays[fast], "ms"),
+            "per server, no contention",
+        ),
         (
             "tasks",
             f"{report['tasks']:,}",

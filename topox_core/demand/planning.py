@@ -69,11 +69,11 @@ Stop = Callable[[], bool]
 METHODS: Mapping[str, str] = MappingProxyType(
     {
         "best": "the shortest of three decompositions, balanced over switches",
-    "few": "few matchings, balanced over switches",
-    "even": "the matrix with equal row and column sums, decomposed and balanced over switches",
-    "mixed": "part of the matrix with equal row and column sums, few matchings for the rest, balanced over switches",
-    "peeled": "baseline A: the matrix with equal row and column sums, decomposed, each matching on one switch",
-    "shared": "baseline B: an equal share of the matrix for each switch, decomposed there",
+        "few": "few matchings, balanced over switches",
+        "even": "the matrix with equal row and column sums, decomposed and balanced over switches",
+        "mixed": "part of the matrix with equal row and column sums, few matchings for the rest, balanced over switches",
+        "peeled": "baseline A: the matrix with equal row and column sums, decomposed, each matching on one switch",
+        "shared": "baseline B: an equal share of the matrix for each switch, decomposed there",
     }
 )
 # Of the entries of the fullest line: so many peels before the rest goes into few matchings.

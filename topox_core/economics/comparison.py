@@ -298,7 +298,7 @@ def caveats_of(
                 "radix",
                 (
                     f"{question.gpus:,} GPUs need an optical switch of {ports_needed(question):,} ports on every rail; "
-        f"{switch} has {radix:,}, enough for up to {most_gpus(question, radix):,} GPUs."
+                    f"{switch} has {radix:,}, enough for up to {most_gpus(question, radix):,} GPUs."
                 ),
             )
         )

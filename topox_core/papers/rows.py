@@ -173,7 +173,7 @@ def drawn(rows: Sequence[Row], rising: bool, unsure: float = LEVEL) -> list[Row]
             )
             words = {
                 "trend": "does so here too",
-        "differs": "does the opposite here",
+                "differs": "does the opposite here",
                 "not printed": "is level here" if judged_rows else "begins here",
             }[verdict]
             row = replace(

@@ -417,7 +417,12 @@ MEASURES: Mapping[str, Measure] = {
         Measure("bound_s", "Lower bound", "s", (ROUND,), ""),
         Measure("reduction", "Shorter than with no time division", "", (ROUND,), "most", True),
         Measure(
-            "mean_reduction", "Mean round shorter than with no time division", "", (ROUND,), "most", True
+            "mean_reduction",
+            "Mean round shorter than with no time division",
+            "",
+            (ROUND,),
+            "most",
+            True,
         ),
         Measure("communicating_s", "Communicating", "s", (ROUND,), ""),
         Measure("computing_s", "Computing", "s", (ROUND,), ""),

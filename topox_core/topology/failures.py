@@ -222,7 +222,9 @@ def repair(
         return _repaired(result, wiring, failure, name, done)
     except InputError:
         # What was lent may have been the last way between two servers.
-        kept = ("No circuit is lent to the ring: that would disconnect two servers that exchange data.",)
+        kept = (
+            "No circuit is lent to the ring: that would disconnect two servers that exchange data.",
+        )
         return _repaired(result, result.wiring.without(lost), failure, name, kept)
 
 

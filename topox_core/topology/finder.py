@@ -225,7 +225,7 @@ def _connect_step(members: Group, own: bool) -> LayoutStep:
     return LayoutStep(
         "connect",
         f"One port of each of {len(members)} servers that exchange data goes to {what} through all of them: "
-            "without it some could not reach each other.",
+        "without it some could not reach each other.",
         {"members": list(members[:MAX_SHOWN]), "size": len(members)},
     )
 

@@ -199,7 +199,7 @@ def test_an_archive_asks_to_be_unpacked(kind: str, tmp_path: Path) -> None:
 
 def test_ranks_that_are_absent_are_told(files: dict[str, bytes]) -> None:
     found = imported({"run_rank0.json": one(files)})
-    line = "ranks 1 to 3 of 4 are absent: what the others waited for them counts as transfer"
+    line = "ranks 1 to 3 of 4 are absent: the time others waited for them counts as transfer"
     assert line in found.report["warnings"]
     assert found.graph.servers == 4
 

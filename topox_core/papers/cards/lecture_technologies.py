@@ -206,7 +206,7 @@ def words(run: CardRun) -> Words:
         f"fixed circuits: {fixed}. At 10 ms DLRM takes {mems:.1f}× as long as on fixed ones.",
         (
             f"Break-even: the longest delay at which the iteration is at most {percent(EQUAL)} longer. All-reduces take one ring "
-        "or one per port, whichever is shorter.",
+            "or one per port, whichever is shorter.",
             "A patch panel is for fixed circuits: inside an iteration its minutes are longer than any of these jobs.",
         ),
     )
