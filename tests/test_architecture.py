@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants.defects import all_defects
 from tests.real_inputs import ROOT
 
 # What every room stands on; it looks at nobody outside itself (docs/architecture.md says what each
@@ -279,12 +278,6 @@ def test_whoever_remembers_something_says_whether_a_reload_keeps_it() -> None:
 def test_files_can_be_read_in_one_sitting_and_pages_are_thin(folder: str, most: int) -> None:
     lines = {path: path.read_text("utf-8").count("\n") for path in python_files(folder)}
     assert not [path for path, count in lines.items() if count > most]
-
-
-def test_each_defect_that_the_tests_must_notice_still_has_its_lines() -> None:
-    """A defect whose lines have moved on is asked of nobody until the long run, which is too late."""
-    for defect in all_defects():
-        assert defect.in_text((ROOT / defect.file).read_text(encoding="utf-8"))
 
 
 def test_names_say_what_is_inside() -> None:

@@ -1,7 +1,5 @@
 """Serve the workbench as the owner's limits say: ``python -m topox_ui.serve``; docs/serving.md has the variables."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

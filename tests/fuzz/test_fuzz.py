@@ -4,6 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, strategies as st
 
 from tests.conftest import examples
+from tests.fuzz.crafted import CRAFTED, read_crafted
 from tests.fuzz.formats import FORMATS
 from tests.fuzz.reading import problem_of
 from topox_core.errors import InputError
@@ -21,3 +22,15 @@ def test_a_malformed_file_is_read_or_refused_in_one_short_line(
         form.load(data.draw(form.cases), form.file)
     except InputError as error:
         assert problem_of(str(error)) == ""
+
+
+# The others take some seconds each.
+QUICK = ("numbers in place of events", "a text workload of many servers", "empty nodes in JSON")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(one, marks=() if one in QUICK else pytest.mark.long) for one in CRAFTED],
+)
+def test_a_crafted_file_is_read_or_refused_in_one_line(name, tmp_path):
+    assert read_crafted(name, tmp_path).problem == ""

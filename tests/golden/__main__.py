@@ -7,8 +7,6 @@ Everything goes through the command line, which a redesign leaves as it is. A di
 or stands in the change log with its reason.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import hashlib

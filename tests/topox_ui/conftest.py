@@ -17,7 +17,7 @@ from topox_core.text.numbers import time
 from topox_ui.runs.limits import server_limits
 from topox_ui.shell.pages import page_of
 from topox_ui.shell.terms import ASK, explanations
-from topox_ui.state.store import VIEW_KEY
+from topox_ui.state.page_state import VIEW_KEY
 
 SCHEDULE, CIRCUITS = "Schedule", "Circuits"
 
@@ -51,7 +51,7 @@ def fresh_caches(
 ) -> Iterator[None]:
     """Keep tests from answering each other's questions, from computing maps that they do not look at, and off the user's runs."""
     monkeypatch.setattr("topox_ui.compare.map.AUTOMATIC", False)
-    monkeypatch.setattr("topox_ui.buying.running.AUTOMATIC", False)
+    monkeypatch.setattr("topox_ui.buying.question.AUTOMATIC", False)
     monkeypatch.setattr("topox_ui.answers.verdicts.AUTOMATIC", False)
     monkeypatch.setenv("TOPOX_LIBRARY", str(tmp_path / "runs.sqlite"))
     yield

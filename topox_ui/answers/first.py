@@ -1,7 +1,5 @@
 """The first answer to a setting, its list schedule: made once for all sessions, in processes of their own where many ask."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import threading

@@ -1,7 +1,5 @@
 """Runs of pages put into the run library: at a click, or every one of them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
@@ -16,18 +14,16 @@ from topox_core.studies.kept_run import Kept, record_of_fabric_run, record_of_so
 from topox_core.studies.subject import Subject, resolved_of
 from topox_core.text.sentences import enumeration
 from topox_ui.answers.case import Case, listing
-from topox_ui.answers.contest import Contest
+from topox_ui.answers.contest import Contest, Runs
 from topox_ui.answers.run_library import OFF, keeps_runs, open_library
-from topox_ui.answers.running import Runs
 from topox_ui.answers.solving import token
 from topox_ui.shell.charts import show_error
 from topox_ui.shell.page import button, quiet
 from topox_ui.state.loading import Loaded, scenario
 from topox_ui.state.notices import notify_errors
-from topox_ui.state.page_state import PageState
+from topox_ui.state.page_state import PageState, link_query
 from topox_ui.state.prices import Prices, cluster_catalogue
 from topox_ui.state.session import Passing
-from topox_ui.state.store import link_query
 
 # What of a page's link is no part of what a run shows: how pages look, and what is asked of offers.
 _NOT_OF_RUNS = re.compile(r"buy\.|large$")

@@ -1,7 +1,5 @@
 """A link with its result: a file that opens the same state, and in it the same schedule, on another machine without a solve."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -24,8 +22,8 @@ from topox_ui.runs.owner import run_owner, session_over
 from topox_ui.shell.page import file_box
 from topox_ui.state.address import follow_address
 from topox_ui.state.notices import notify, notify_errors
+from topox_ui.state.page_state import link_query
 from topox_ui.state.session import Lasting
-from topox_ui.state.store import link_query
 
 CHECKED_HERE = (
     "Opened from a file. This page has checked the schedule; the lower bound was proved on the machine that made the "

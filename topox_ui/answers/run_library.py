@@ -1,7 +1,5 @@
 """The run library of this server, opened once for all sessions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

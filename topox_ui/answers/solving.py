@@ -1,7 +1,5 @@
 """One result for one setting, everywhere: list schedule at once, proof beside the page, all kept by digest."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial

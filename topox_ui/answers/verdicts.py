@@ -1,7 +1,5 @@
 """The verdict on a job as pages show it: worked out beside the page, once for all sessions."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 

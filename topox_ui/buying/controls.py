@@ -1,6 +1,4 @@
-"""The sidebar of Which switch: what is to be least, which networks, and what is assumed."""
-
-from __future__ import annotations
+"""What the reader sets on Which switch: the sidebar, and the table of switches, edited, saved and loaded as a file."""
 
 from typing import Any
 
@@ -8,9 +6,120 @@ import streamlit as st
 
 from topox_core.model.cluster import Cluster
 from topox_core.studies.buying import RIVALS
-from topox_ui.buying.state import BuyingState
+from topox_core.studies.buying_words import offer_rows
+from topox_core.studies.offers import FIGURES, LEVELS, dump_offers, load_offers
+from topox_core.studies.subject import digest_of
+from topox_ui.buying.state import FILE, OWN_OFFERS, BuyingState, all_offers, edit
+from topox_ui.shell.charts import Content, editor, table_under
+from topox_ui.shell.downloads import offer
+from topox_ui.shell.page import chart_title, file_box
 from topox_ui.state.loading import loaded_job
+from topox_ui.state.notices import notify
+from topox_ui.state.page_state import put
 from topox_ui.state.widgets import control, number, pick, sidebar_part
+
+MAX_MB = 1
+CONSIDER = "Use"
+SHORT = {"delay_ms": "ms", "ports": "Ports", "port_usd": "$", "port_w": "W"}
+# By the name of a column, which figure it is, and which of its three values.
+COLUMNS = {
+    f"{SHORT[field]}{'' if level == 'usual' else f', {level}'}": (field, level)
+    for field in FIGURES
+    for level in (LEVELS if field != "ports" else ("usual",))
+}
+
+
+def offers_table() -> None:
+    """Draw the table, what to do with it, and where each figure comes from."""
+    now, state = all_offers(), BuyingState.now()
+    chart_title(
+        "Switches on offer",
+        "delay (ms), ports of a switch, price and power of a port, each with its range; every number can be changed",
+    )
+    # A new table for every state: what was edited is in the choices, not in the widget.
+    key = f"offers_{digest_of([state.edits, list(state.left_out), repr(now)])[:12]}"
+    editor(
+        _table(),
+        key=key,
+        on_change=_edited,
+        args=(key,),
+        disabled=["Switch"],
+        column_config={
+            CONSIDER: st.column_config.CheckboxColumn(
+                width=50, help="Whether this switch is compared."
+            ),
+            "Switch": st.column_config.TextColumn(width=210),
+            **{
+                name: st.column_config.NumberColumn(
+                    format="%d" if field == "ports" else "%.6g",
+                    min_value=1 if field == "ports" else 0,
+                    width=78,
+                    help=f"{FIGURES[field][0]}, {level} value.",
+                )
+                for name, (field, level) in COLUMNS.items()
+            },
+        },
+    )
+    with st.container(horizontal=True, key="offers_row"):
+        with st.popover("Switches file", icon=":material/folder_open:"):
+            offer("switches", [("Switches (JSON)", ".offers.json", lambda: dump_offers(now))])
+            file_box(
+                "Load (.offers.json)",
+                "offers_file_in",
+                _take,
+                type=["json", "gz"],
+                max_upload_size=MAX_MB,
+            )
+        if state.edits or state.left_out or state.offers == FILE:
+            st.button(
+                "As published",
+                key="offers_published",
+                icon=":material/undo:",
+                on_click=BuyingState.choose,
+                kwargs={"offers": None, "edits": None, "left_out": None},
+                help="Back to the seven switches with the figures of their papers.",
+            )
+    table_under("offers_sources", lambda: offer_rows(now), "Where each figure comes from")
+
+
+def _table() -> Content:
+    left_out = BuyingState.now().left_out
+    return [
+        {
+            CONSIDER: one.key not in left_out,
+            "Switch": one.title,
+            **{name: one.figure(field).at(level) for name, (field, level) in COLUMNS.items()},
+        }
+        for one in all_offers()
+    ]
+
+
+def _edited(key: str) -> None:
+    rows: dict[int, dict[str, Any]] = st.session_state[key]["edited_rows"]
+    offers = all_offers()
+    for row, values in rows.items():
+        one = offers[int(row)].key
+        for column, value in values.items():
+            if column == CONSIDER:
+                _consider(one, bool(value))
+            elif column in COLUMNS and value is not None:
+                field, level = COLUMNS[column]
+                edit(one, field, level, float(value))
+
+
+def _consider(key: str, use: bool) -> None:
+    now = BuyingState.now().left_out
+    after = tuple(one for one in now if one != key) if use else (*now, key)
+    if len(after) == len(all_offers()):
+        notify("error", "At least one switch must be compared.")
+        return
+    BuyingState.choose(left_out=after or None)
+
+
+def _take(data: bytes, file: str) -> None:
+    OWN_OFFERS.set(load_offers(data, file))
+    put(BuyingState.now().changed(offers=FILE))
+
 
 BY = ("dollars", "time", "price")
 PORTS = (1, 2, 4, 8)

@@ -1,19 +1,84 @@
-"""The question that the page asks: what is loaded, at whose prices, under which assumptions."""
+"""The question that the page asks, and its answer: worked out beside the page in worker processes, watched, stopped, kept."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import replace
+
+import streamlit as st
 
 from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
 from topox_core.errors import InputError
 from topox_core.studies.buying import Assumptions, Question
+from topox_core.studies.buying_run import Answer, buying_run
 from topox_core.studies.keys import Value
+from topox_core.studies.study_run import PointRow
 from topox_core.studies.subject import digest_of
 from topox_ui.answers.case import case_of, listing
 from topox_ui.answers.keeping import kept_of
+from topox_ui.answers.run_library import writable_library
 from topox_ui.buying.state import BuyingState, chosen_offers
+from topox_ui.runs.owner import Kept, RunKind, run_owner
+from topox_ui.runs.panel import run_note, watched
+from topox_ui.runs.slots import shared_workers
+from topox_ui.shell.page import button
+from topox_ui.shell.preparing import prepared
 from topox_ui.state.loading import Loaded, scenario
 from topox_ui.state.prices import Prices, cluster_catalogue
+
+# Larger graphs are worked out at a click.
+MAX_TASKS = 20_000
+AUTOMATIC = True
+BUY = RunKind(
+    "buy",
+    most_slots=0,
+    cancel_help="Stops at once; the networks computed so far are kept.",
+    cancelled="Stopped. The networks that were computed are kept; computing goes on from there.",
+)
+MAX_POINTS = 5_000
+
+
+@st.cache_resource(show_spinner=False)
+def known_points() -> Kept[PointRow]:
+    """Return the points that were computed, for all sessions: a key says all that a point depends on."""
+    return Kept(MAX_POINTS)
+
+
+def _start(question: Question) -> None:
+    library, known, workers = writable_library(), known_points(), shared_workers()
+    run_owner().start(
+        BUY,
+        key_of(question),
+        lambda _slots: buying_run(question, library, workers, known),
+        note=lambda answer: f"Points are missing. {answer.lost[0]}." if answer.lost else "",
+    )
+
+
+def answered(question: Question, draw: Callable[[Answer], None]) -> Answer | None:
+    """Return the answer if it is there; else start it, and draw what is there of it while it is worked out."""
+    owner, key = run_owner(), key_of(question)
+    answer: Answer | None = owner.results(BUY).get(key)
+    if answer is not None and answer.complete:
+        run_note(BUY)
+        return answer
+    small = question.resolved.graph is None or len(question.resolved.graph.tasks) <= MAX_TASKS
+    if answer is None and AUTOMATIC and prepared() and small and owner.run(BUY, key) is None:
+        _start(question)
+        owner.wait(BUY, 0.3)
+    if watched(BUY, "Computing", lambda run: draw(run.result()), key):
+        return None
+    answer = owner.results(BUY).get(key)
+    if answer is None:
+        draw(Answer(question))
+    if answer is None or not answer.complete:
+        button(
+            "Compute" if answer is None else "Go on",
+            "work_out",
+            "play_arrow",
+            _start,
+            question,
+            primary=answer is None,
+            help="Runs the job on each network beside this page, by list scheduling. Results that exist are not computed again.",
+        )
+    return answer
 
 
 def question_now(opened: Loaded) -> Question:

@@ -1,18 +1,266 @@
-"""Which switch: which optical switch is worth buying for a job, and when it would no longer be."""
+"""Which switch: which optical switch is worth buying for a job, when it would no longer be, and the page on paper."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import streamlit as st
 
+from topox_core.figures.buying import Drawn, Swinging, buying_figure, tornado
 from topox_core.figures.palette import Theme
-from topox_core.studies.buying_run import Answer
-from topox_ui.buying.controls import controls
-from topox_ui.buying.first_screen import buying_headline, hangs_on, networks, notes, questions
-from topox_ui.buying.offers_table import offers_table
-from topox_ui.buying.printing import files_menu, print_style, tables_for_print
-from topox_ui.buying.question import question_now
-from topox_ui.buying.running import answered
-from topox_ui.shell.charts import show_input_errors
-from topox_ui.shell.page import size_switch
+from topox_core.figures.study_axes import MeasureWords
+from topox_core.studies.buying import Question, Row, buying_study
+from topox_core.studies.buying_answer import steps_of_rows
+from topox_core.studies.buying_run import Answer, base_lead
+from topox_core.studies.buying_words import (
+    as_record,
+    caveats,
+    finding,
+    network_rows,
+    offer_rows,
+    questions_turned,
+    short_usd,
+    swing_rows,
+    unfit_words,
+)
+from topox_core.studies.offers import offer_of
+from topox_core.studies.study import dump_study
+from topox_core.text.numbers import NBSP, percent, plural, short, time
+from topox_ui.buying.controls import controls, offers_table
+from topox_ui.buying.question import answered, question_now
+from topox_ui.buying.state import chosen_offers
+from topox_ui.shell.charts import chart, show_input_errors
+from topox_ui.shell.downloads import csv_of, download_menu, graph_kept_here, link_menu, stem
+from topox_ui.shell.page import chart_title, escape, headline, quiet, size_switch, write_html
 from topox_ui.state.loading import Loaded, scenario
+
+PRICE = MeasureWords("price of the network", lambda usd: f"${usd / 1000:,.3g}k")
+TIME = MeasureWords("iteration time", time)
+SO_FAR = "So far: "
+
+
+def bold(words: str) -> str:
+    """Return words with their marked parts in bold, as HTML."""
+    return re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", escape(words)).replace("\u00a0", "&nbsp;")
+
+
+def buying_headline(answer: Answer) -> None:
+    """Write what to buy."""
+    question = answer.question
+    cluster = question.cluster
+    kicker = (
+        f"Which switch · {escape(question.resolved.title)} · {plural(cluster.servers, 'server')}, "
+        f"{plural(question.gpus, 'GPU')}, {cluster.port_gbps:g}G ports"
+    )
+    words = finding(answer)
+    if not answer.rows:
+        words = (
+            "Which **optical switch** is worth buying for this job, and when would it no longer be?"
+        )
+    elif not answer.complete:
+        words = SO_FAR + words
+    headline(kicker, bold(words))
+
+
+def networks(answer: Answer, theme: Theme) -> None:
+    """Draw every network by price and time, with its table."""
+    usual = [row for row in answer.rows if row.choice.level == "usual" and row.known]
+    if not usual:
+        return
+    chart_title(
+        "Time against price",
+        "each network at its usual figures, with the ends of their ranges; step line: no network is both faster and cheaper",
+    )
+    found = answer.verdict
+    choices = [row.choice for row in found.best] if found else []
+    best = [k for k, row in enumerate(usual) if row.choice in choices]
+    steps = steps_of_rows(usual)
+    drawn = [_drawn(answer.question, row, answer.rows, k in steps) for k, row in enumerate(usual)]
+    alt = "; ".join(f"{one.name}: {time(one.time[1])}, {short_usd(one.price[1])}" for one in drawn)
+    chart(
+        buying_figure(drawn, PRICE, TIME, theme, best, steps),
+        "buying_networks",
+        f"Iteration time against price of the network. {alt}.",
+        lambda: network_rows(answer),
+        "Every network",
+    )
+    for line in unfit_words(answer.question.unfits):
+        quiet(escape(line))
+
+
+def _drawn(question: Question, row: Row, rows: tuple[Row, ...], on_step: bool) -> Drawn:
+    same = [
+        one
+        for one in rows
+        if (one.choice.key, one.choice.degree) == (row.choice.key, row.choice.degree) and one.known
+    ]
+    prices = [one.network_usd or 0.0 for one in same]
+    times = [one.iteration_ms or 0.0 for one in same]
+    usd, ms, watts = row.network_usd or 0.0, row.iteration_ms or 0.0, row.network_w or 0.0
+    several = len(question.degrees) > 1
+    name, vendor = row.choice.name, ""
+    if not row.choice.rival:
+        one = offer_of(question.offers, row.choice.key)
+        name, vendor = one.name, f"{one.vendor}, " if one.vendor else ""
+    if several:
+        name = f"{name}, {row.choice.degree}"
+    spent = question.usd_per_iteration(ms, usd, watts)
+    return Drawn(
+        escape(name),
+        (min(prices), usd, max(prices)),
+        (min(times), ms, max(times)),
+        row.choice.rival,
+        on_step,
+        f"{escape(vendor)}{short_usd(spent)} per iteration, {short(watts)} W",
+    )
+
+
+LEAD = Swinging(
+    "saving", 100.0, f"{NBSP}%", lambda share: f"{100 * share:.1f}{NBSP}%", percent, 2.0, True
+)
+
+
+def questions(answer: Answer) -> None:
+    """Write the break-even points."""
+    lines = questions_turned(answer)
+    if not lines:
+        return
+    chart_title(
+        "Break-even points", "the best switch on offer against the best network without one"
+    )
+    pairs = "".join(f"<dt>{escape(asked)}</dt><dd>{bold(words)}</dd>" for asked, words in lines)
+    write_html(f'<dl class="asked-back">{pairs}</dl>')
+
+
+def hangs_on(answer: Answer, theme: Theme) -> None:
+    """Draw how far the lead of the best switch swings with each figure."""
+    found = answer.verdict
+    if not answer.swings or found is None or not found.compared:
+        return
+    base = base_lead(answer)
+    rival = found.rival.choice.name
+    chart_title(
+        "What the answer depends on",
+        f"what {escape(found.offer.choice.name)} saves against {escape(rival[0].lower() + rival[1:])} when one figure goes "
+        f"from low to high; now {percent(base).replace('-', '−')}",
+    )
+    chart(
+        tornado(answer.swings, base, theme, LEAD),
+        "buying_tornado",
+        f"Saving of the best switch, now {percent(base)}: "
+        + "; ".join(
+            f"{one.name} "
+            + ", ".join(f"{end[0]} gives {percent(end[1])}" for end in (one.low, one.high) if end)
+            for one in answer.swings
+        ),
+        lambda: swing_rows(answer),
+        "In numbers",
+    )
+
+
+def notes(answer: Answer) -> None:
+    """Write what every answer depends on and what is not counted."""
+    with st.container(key="buying_notes"):
+        chart_title("What this rests on")
+        quiet("<br>".join(escape(line) for line in caveats(answer.question)))
+
+
+def files_menu(answer: Answer) -> None:
+    """Offer the networks as a study file, the tables as CSV, the whole answer as JSON, and a link."""
+    question = answer.question
+    name = stem(f"buy-{question.resolved.title}")
+    with st.container(horizontal=True, key="buying_files"):
+        download_menu(
+            name,
+            [
+                ("Study (JSON)", ".study.json", lambda: dump_study(buying_study(question))),
+                (
+                    "Networks (CSV)",
+                    ".networks.csv",
+                    lambda: csv_of(network_rows(answer)),
+                ),
+                (
+                    "What it depends on (CSV)",
+                    ".tornado.csv",
+                    lambda: csv_of(swing_rows(answer)),
+                ),
+                (
+                    "Answer (JSON)",
+                    ".buying.json",
+                    lambda: (json.dumps(as_record(answer), indent=1) + "\n").encode(),
+                ),
+            ],
+        )
+        link_menu(graph_kept_here())
+
+
+# The page is as wide as the paper, so that no figure is cut: plotly does not draw anew to print.
+PAPER_PX = 1_045
+
+
+def print_style(theme: Theme) -> None:
+    """Write the style sheet of the page on paper."""
+    # A figure of the dark theme has light letters; turned round they are dark and colours stay.
+    turned = "" if theme.name == "light" else "filter: invert(1) hue-rotate(180deg);"
+    st.html(f"""<style>
+[data-testid="stMainBlockContainer"] {{ max-width: calc({PAPER_PX}px + 3.5rem); }}
+.asked-back {{ margin: 0 !important; padding: 0 !important; }}
+.asked-back dt {{ font-weight: 600; font-size: .95rem; color: {theme.ink}; }}
+.asked-back dd {{ margin: 0 0 .55rem !important; color: {theme.ink}; }}
+.only-print {{ display: none; }}
+@page {{ size: A4 landscape; margin: 9mm; }}
+@media print {{
+  html, body, .stApp, [data-testid="stAppViewContainer"], [data-testid="stMain"] {{ background: #fff !important;
+    color: #000 !important; height: auto !important; overflow: visible !important; position: static !important; }}
+  [data-testid="stHeader"], [data-testid="stSidebar"], [data-testid="stExpandSidebarButton"], [data-testid="stStatusWidget"],
+  [data-testid="stToolbar"], .stButton, .stDownloadButton, [data-testid="stPopover"], [data-testid="stExpander"],
+  [data-testid="stProgress"], [data-testid="stFileUploader"], [data-testid="stElementToolbar"], .st-key-buying_switches,
+  .st-key-buying_files, .st-key-views, .ask, .by-itself, iframe {{ display: none !important; }}
+  .stApp *:not(svg):not(svg *) {{ color: #000 !important; }}
+  [data-testid="stMainBlockContainer"] {{ padding: 0 !important; max-width: none !important; }}
+  [data-testid="stPlotlyChart"] {{ break-inside: avoid; {turned} }}
+  .asked-back dt {{ break-after: avoid; }} .asked-back dd {{ break-inside: avoid; }}
+  .term {{ border: 0 !important; }}
+  .only-print {{ display: block; break-before: page; }}
+  .only-print table {{ border-collapse: collapse; width: 100%; font-size: 8.5pt; }}
+  .only-print th, .only-print td {{ border: 0 !important; border-bottom: 1px solid #999 !important; padding: 1.5pt 4pt !important;
+    text-align: left; }}
+  .only-print tr {{ break-inside: avoid; }} .only-print thead {{ display: table-header-group; }}
+}}
+</style>""")
+
+
+def tables_for_print(answer: Answer) -> None:
+    """Write the tables that the screen shows when they are opened, for paper only."""
+    rows = [
+        {name: value for name, value in row.items() if name not in ("note",)}
+        for row in network_rows(answer)
+    ]
+    parts = [_table("Every network", rows)] if rows else []
+    parts.append(_table("Switches on offer", offer_rows(chosen_offers())))
+    st.html(f'<div class="only-print">{"".join(parts)}</div>')
+
+
+def _table(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    head = "".join(f"<th>{escape(str(name))}</th>" for name in rows[0])
+    body = "".join(
+        "<tr>" + "".join(f"<td>{_cell(value)}</td>" for value in row.values()) + "</tr>"
+        for row in rows
+    )
+    return (
+        f"<p><b>{title}</b></p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    )
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, float):
+        if 0 < abs(value) < 1e-3:
+            return f"{value:.3g}"
+        return f"{value:,.0f}" if abs(value) >= 1000 else short(value)
+    return escape(str(value))
 
 
 def draw(theme: Theme, opened: Loaded) -> None:

@@ -1,7 +1,5 @@
 """What can be chosen on the view Claims against each other."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from topox_ui.state.page_state import PageState

@@ -1,12 +1,191 @@
 """Claims against each other: what published networks claim against each other, tried on six jobs."""
 
+import json
+from collections.abc import Callable, Mapping, Sequence
+
 import streamlit as st
 
+from topox_core.claims.cells import (
+    JOBS,
+    Cell,
+    Results,
+    cells_of,
+    file_of,
+    known_results,
+    rivals_run,
+    shipped_results,
+)
+from topox_core.claims.claims import (
+    CLAIMS,
+    Tried,
+    argument,
+    as_record,
+    cell_rows,
+    crossing_words,
+    measured_words,
+    tried,
+    verdict_words,
+)
+from topox_core.fabrics.compare import EQUAL
+from topox_core.figures.maps import sides_legend, sides_map
 from topox_core.figures.palette import Theme
-from topox_ui.claims.sections import results, show
+from topox_core.runs.pace import slowness
+from topox_core.studies.study_run import StudyResult
+from topox_core.text.numbers import about_seconds, percent
+from topox_ui.answers.run_library import existing_library, writable_library
 from topox_ui.claims.state import NETWORKS, ArgumentState
-from topox_ui.shell.page import size_switch
+from topox_ui.runs.limits import CORES
+from topox_ui.runs.owner import RunKind, run_owner
+from topox_ui.runs.panel import watched
+from topox_ui.runs.slots import shared_workers
+from topox_ui.shell.charts import chart, frame, legend_line
+from topox_ui.shell.downloads import csv_of, download_menu, link_menu
+from topox_ui.shell.page import (
+    button,
+    chart_title,
+    escape,
+    headline,
+    quiet,
+    size_switch,
+    write_html,
+)
 from topox_ui.state.widgets import menu
+
+KEY = "who is right"
+WORK_S = 600.0  # of one core, for all points, where pace.py's additions were timed
+ARGUE = RunKind(
+    "argue",
+    most_slots=0,
+    cancel_help="Stops at once; the cells computed so far are kept.",
+    cancelled="Stopped. The cells that were computed are kept; computing goes on from there.",
+)
+
+
+def _start() -> None:
+    library, workers = writable_library(), shared_workers()
+    run_owner().start(ARGUE, KEY, lambda _slots: rivals_run(library, workers), note=_lost)
+
+
+def _lost(results: Results) -> str:
+    lost = [line for one in results.values() for line in one.lost]
+    return f"Cells are missing. {lost[0]}." if lost else ""
+
+
+def results(draw: Callable[[Results], None]) -> None:
+    """Draw what was computed here, in this session or the run library, or while some is missing what comes with the release."""
+    if watched(ARGUE, "Running six jobs on every network", lambda run: draw(run.result()), KEY):
+        return
+    owner = run_owner()
+    known: Results | None = owner.results(ARGUE).get(KEY)
+    if known is None:
+        known = known_results(existing_library())
+        owner.results(ARGUE)[KEY] = known
+    missing = sum(len(one.rows) - one.done for one in known.values())
+    draw(shipped_results() if missing else known)
+    if missing:
+        total = sum(len(one.rows) for one in known.values())
+        button(
+            f"Run the six jobs here ({total:,} points)"
+            if missing == total
+            else f"Compute {missing:,} missing points",
+            "argue",
+            "play_arrow",
+            _start,
+            help=f"About {about_seconds(WORK_S * slowness() * missing / total / CORES)} on this machine, beside this page; "
+            "every point is kept once it is computed.",
+        )
+
+
+KICKER = "Claims against each other · six jobs, ten networks, delays from 10 ns to 1 s"
+NOT_YET = (
+    "Is it worth <b>changing circuits inside an iteration</b>? Papers contradict each other; run their networks on the "
+    "same six jobs and see."
+)
+
+
+def show(results: Mapping[str, StudyResult], theme: Theme) -> None:
+    """Draw what is there."""
+    cells = cells_of(results)
+    complete = all(one.complete for one in results.values())
+    if not any(one.side for one in cells):
+        headline(KICKER, NOT_YET)
+    else:
+        release = " · computed for this release" if results is shipped_results() else ""
+        headline(f"{KICKER}{release}", escape(argument(cells, complete)))
+        _map(cells, theme)
+    _claims([tried(claim, cells) for claim in CLAIMS])
+    _how(cells, complete)
+
+
+def _map(cells: Sequence[Cell], theme: Theme) -> None:
+    network = ArgumentState.now().network
+    ports, gbps = ArgumentState.now().ports_and_gbps
+    shown = [one for one in cells if (one.ports, one.port_gbps) == (ports, gbps)]
+    if not shown:
+        return
+    chart_title("Which side is faster", f"{NETWORKS[network]} per server")
+    legend_line(sides_legend(theme), theme)
+    jobs = {job: title for job, title in JOBS.items() if any(one.job == job for one in shown)}
+    ahead = "; ".join(f"{title}: {crossing_words(shown, job)}" for job, title in jobs.items())
+    chart(
+        sides_map(shown, jobs, theme),
+        "who_is_right",
+        f"Which side is faster at each job and delay. Changing circuits win: {ahead}.",
+        lambda: cell_rows(shown),
+        "Every fabric in every cell of this network",
+    )
+
+
+def _claims(claims: Sequence[Tried]) -> None:
+    chart_title("Claims of the papers", "each tested on all cells of all four networks")
+    for one in claims:
+        colour = {"match": "good", "differs": "bad"}.get(one.verdict, "")
+        verdict, _, true = verdict_words(one).partition(": ")
+        abstract = " Built from the abstract alone." if one.claim.abstract else ""
+        write_html(
+            f'<p class="claim"><b class="{colour}">{escape(verdict)}</b>{true and f", {escape(true)}"}: {escape(one.claim.says)} '
+            f'<span class="quiet">{escape(one.claim.source)}.{abstract}</span></p>'
+        )
+        with st.expander("How the claim was tested", key=f"tried_{one.claim.name}", type="compact"):
+            quiet(escape(f"Counted: {one.claim.counted}."))
+            if measured := measured_words(one):
+                printed = f" Printed: {one.claim.published}." if one.claim.published else ""
+                quiet(escape(f"{one.claim.measured.capitalize()}: {measured}.{printed}"))
+            if one.by_job:
+                frame(
+                    [
+                        {"Job": JOBS[job], "true": true_of, "of": count}
+                        for job, (true_of, count) in one.by_job.items()
+                    ]
+                )
+
+
+def _how(cells: Sequence[Cell], complete: bool) -> None:
+    with st.expander("Jobs, networks, and how a claim is judged"):
+        quiet(
+            "Each job is a study file, fixed before it was run: seeds, ports, speeds, delays and networks are in it. A claim "
+            f"holds if at least 90 % of what is counted supports it, and in part from 50 %; every decade of the delay has the "
+            f"same weight. Times closer than {percent(EQUAL)} are even and support no claim of being faster. A network built "
+            "from an abstract is not comparable, and a claim that is true by construction has no verdict. The side of changing "
+            "circuits is every network that changes a circuit during the iteration."
+        )
+    with st.container(horizontal=True, key="argument_files"):
+        download_menu(
+            "who-is-right",
+            [
+                ("Every cell (CSV)", ".csv", lambda: csv_of(cell_rows(cells))),
+                (
+                    "Cells and verdicts (JSON)",
+                    ".json",
+                    lambda: (json.dumps(as_record(cells, complete), indent=1) + "\n").encode(),
+                ),
+                *(
+                    (f"Study: {title}", f".{job}.study.json", file_of(job).read_bytes)
+                    for job, title in JOBS.items()
+                ),
+            ],
+        )
+        link_menu()
 
 
 def draw(theme: Theme) -> None:

@@ -3,8 +3,6 @@
 Where no class is held, nothing is kept and everything is allowed.
 """
 
-from __future__ import annotations
-
 import secrets
 import time
 from collections.abc import Callable
@@ -16,9 +14,8 @@ from topox_core.errors import InputError
 from topox_core.labs.answers import Answers
 from topox_core.labs.answers_file import AnswersFile, is_signed
 from topox_core.labs.lab import Lab, texts_in
-from topox_ui.classroom.access import is_student
+from topox_ui.classroom.access import Semaphore, is_student
 from topox_ui.classroom.profile import class_profile
-from topox_ui.classroom.session_limit import Semaphore
 from topox_ui.state.session import Lasting
 
 CHECK_EVERY_S, MAX_CHECKS = 1.0, 200

@@ -1,7 +1,5 @@
 """What ``make class`` tells the server: course, join word and folder of answers; nothing where no class is held."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass

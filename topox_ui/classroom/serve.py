@@ -4,8 +4,6 @@ Asks once, compiles everything before the address is printed, and becomes the se
 it deletes the folder's answers instead, after asking.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import secrets

@@ -1,7 +1,5 @@
 """What if something breaks: one element taken out, the static circuits repaired, the schedule planned again."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from topox_core.errors import InputError
@@ -12,8 +10,7 @@ from topox_core.figures.palette import Theme
 from topox_core.text.numbers import percent, short
 from topox_core.topology.failures import Failure
 from topox_ui.answers.case import Case, listing
-from topox_ui.answers.contest import Contest
-from topox_ui.answers.running import Runs
+from topox_ui.answers.contest import Contest, Runs
 from topox_ui.compare.state import CompareState
 from topox_ui.runs.shared import once
 from topox_ui.shell.charts import chart, show_error

@@ -1,7 +1,5 @@
 """Gating that changes from iteration to iteration: regional circuits beside the networks they compete with, and their prices."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import streamlit as st

@@ -23,8 +23,7 @@ from topox_core.figures.palette import (
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.transfer_graph import TRANSFER
 from topox_core.text.numbers import short
-from topox_ui.answers.contest import Contest
-from topox_ui.answers.running import Runs
+from topox_ui.answers.contest import Contest, Runs
 from topox_ui.compare.state import CompareState
 from topox_ui.runs.shared import once
 from topox_ui.shell.charts import chart, legend_line, task_table

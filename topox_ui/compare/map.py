@@ -1,7 +1,5 @@
 """The view Where which wins, the crossover map: computed beside the page in worker processes, cancelled, kept cell by cell."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 
@@ -25,8 +23,7 @@ from topox_core.figures.maps import map_legend, winner_map
 from topox_core.figures.palette import Theme
 from topox_core.text.numbers import plural
 from topox_ui.answers.case import Case
-from topox_ui.answers.contest import Contest
-from topox_ui.answers.known_maps import map_calls, sweep_of
+from topox_ui.answers.contest import Contest, map_calls, sweep_of
 from topox_ui.compare.state import MapState
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import watched

@@ -1,7 +1,5 @@
 """The Cost page: the finding in a sentence, cost and power by part, what the saving depends on, and what does not hold."""
 
-from __future__ import annotations
-
 import math
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """What can be chosen on the Cost page beside the prices."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

@@ -1,10 +1,28 @@
-"""Cost: what photonic rails and their rivals cost and burn, part by part, and what the difference depends on."""
+"""Cost: what photonic rails and their rivals cost and burn, by size, by year, part by part, and per iteration."""
 
 import streamlit as st
 
+from topox_core.economics.clusters import CLUSTER_NETWORKS
+from topox_core.economics.comparison import (
+    Question,
+    curves,
+    most_gpus,
+    per_dollar,
+    sizes_up_to,
+    year_of,
+)
+from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill
+from topox_core.fabrics.bills import fabric_bill
+from topox_core.fabrics.compare import same_time
+from topox_core.fabrics.registry import ENTRIES
+from topox_core.figures.cost import SHORT_PARTS, by_size, worth, yearly
 from topox_core.figures.palette import Theme
-from topox_ui.cost.controls import controls, price_controls
-from topox_ui.cost.curves import for_a_dollar, materials, size_and_year
+from topox_core.text.numbers import count, energy, large, money, plural, power, time
+from topox_core.text.sentences import enumeration
+from topox_ui.answers.case import case_of
+from topox_ui.answers.contest import contest_of, run_all
+from topox_ui.answers.verdicts import verdict_line
+from topox_ui.cost.controls import LARGEST, controls, parts_table, price_controls
 from topox_ui.cost.headline import (
     cost_headline,
     costs_now,
@@ -12,11 +30,231 @@ from topox_ui.cost.headline import (
     main_figures,
     notes,
     warnings,
+    worth_of_a_port,
 )
-from topox_ui.cost.parts import parts_table
-from topox_ui.shell.charts import show_input_errors
-from topox_ui.shell.page import size_switch
-from topox_ui.state.loading import Loaded
+from topox_ui.cost.state import CostState, radix
+from topox_ui.shell.charts import chart, frame, show_input_errors
+from topox_ui.shell.page import chart_title, escape, headline, quiet, size_switch
+from topox_ui.state.loading import Loaded, cluster_words, scenario
+from topox_ui.state.prices import cluster_catalogue
+from topox_ui.state.session import Lasting
+from topox_ui.state.widgets import menu
+
+MAX_TASKS = 2_500  # a larger graph waits for a button
+# The large graph whose prices the reader asked for.
+_ASKED_FOR = Lasting[str]("priced_for")
+
+
+def size_and_year(question: Question, priced: dict[str, Bill], theme: Theme) -> None:
+    """Draw cost and power a GPU against cluster size, and a year's bill."""
+    each = question.counting.gpus_per_server
+    sizes = sizes_up_to(max(LARGEST, question.gpus), each, (question.gpus,))
+    lines = curves(question, sizes)
+    limit = most_gpus(question, radix()[0])
+    measure = CostState.now().measure
+    left, right = st.columns(2, gap="medium")
+    with left:
+        chart_title(
+            f"{'Cost' if measure == 'cost' else 'Power'} per GPU, by cluster size",
+            f"logarithmic; photonic rails dotted beyond {count(limit)} GPUs: too few ports on a {escape(radix()[1])} switch",
+        )
+        words = money if measure == "cost" else power
+        chart(
+            by_size(lines, measure, question.gpus, theme, limit),
+            "by_size",
+            f"{measure.capitalize()} per GPU by cluster size. At {count(question.gpus)} GPUs: "
+            + "; ".join(
+                f"{NETWORKS[name]} {words((one.cost_usd if measure == 'cost' else one.power_w) / one.gpus)}"
+                for name, one in priced.items()
+            ),
+            lambda: [
+                {
+                    "GPUs": int(one.gpus),
+                    "network": NETWORKS[name],
+                    "cost ($)": one.cost_usd,
+                    "power (W)": one.power_w,
+                }
+                for name, several in lines.items()
+                for one in several
+            ],
+            "In numbers",
+        )
+    with right:
+        running = CostState.now().running
+        years = {name: year_of(one, running) for name, one in priced.items()}
+        chart_title(
+            "Cost per year",
+            f"assumed: ${running.usd_per_kwh:.2f} per kWh, PUE {running.pue:g}, written off over "
+            f"{running.years:g} years; change them on the left",
+        )
+        chart(
+            yearly(years, theme),
+            "yearly",
+            "Dollars per year: "
+            + "; ".join(
+                f"{NETWORKS[name]} {money(year.total_usd)}, {energy(year.energy_kwh)}"
+                for name, year in years.items()
+            ),
+            lambda: [
+                {
+                    "network": NETWORKS[name],
+                    "purchase ($ per year)": year.purchase_usd,
+                    "electricity ($ per year)": year.electricity_usd,
+                    "energy (kWh per year)": year.energy_kwh,
+                    "all ($ per year)": year.total_usd,
+                }
+                for name, year in years.items()
+            ],
+            "In numbers",
+        )
+
+
+def materials(priced: dict[str, Bill]) -> None:
+    """Draw the bill of materials of one network, and what all of them count beside it."""
+    left, right = st.columns([1, 1.25], gap="medium")
+    with left:
+        title, choice = st.columns([1.5, 1], vertical_alignment="bottom")
+        name = menu("Bill of", CostState, "bill", NETWORKS, at=choice, label_visibility="collapsed")
+        one = priced[name]
+        with title:
+            chart_title(
+                "Bill of materials",
+                f"{NETWORKS[name]}: {money(one.cost_usd)}, {power(one.power_w)}",
+            )
+        frame(
+            bill_rows(one),
+            column_config={
+                "Count": st.column_config.NumberColumn(format="localized"),
+                "Each": st.column_config.NumberColumn(format="dollar"),
+                "Cost": st.column_config.NumberColumn(format="dollar"),
+                "Watt": st.column_config.NumberColumn(format="localized"),
+            },
+        )
+    with right:
+        chart_title("Parts of all networks", "how many of each part every network needs")
+        parts = [part for part in LINE_NAMES if any(bill.count(part) for bill in priced.values())]
+        # Parts down, networks across: there are always six of these, and each more part is a row,
+        # not a column.
+        rows = [
+            {
+                "Part": _row(part),
+                **{HEADS[name]: bill.count(part) or None for name, bill in priced.items()},
+            }
+            for part in parts
+        ]
+        frame(
+            rows,
+            column_config={
+                HEADS[name]: st.column_config.NumberColumn(format="localized") for name in priced
+            },
+        )
+
+
+HEADS = {
+    "fat_tree": "Fat-tree",
+    "rail_optimized": "Rail-opt.",
+    "rail_only": "Rail only",
+    "topoopt_patch_panel": "T. panel",
+    "topoopt_ocs": "T. OCS",
+    "photonic_rails": "Photonic",
+}
+
+
+def _row(part: str) -> str:
+    words = {"fibre_m": "fibre (m)", "one_by_two_switch": "1 x 2 switches"}.get(
+        part
+    ) or SHORT_PARTS.get(part, LINE_NAMES[part])
+    return words[0].upper() + words[1:]
+
+
+def bill_rows(one: Bill) -> list[dict[str, object]]:
+    """Return a bill's lines and their sum."""
+    rows: list[dict[str, object]] = [
+        {
+            "Part": LINE_NAMES[line.part],
+            "Count": line.count,
+            "Each": line.unit_usd,
+            "Cost": line.cost_usd,
+            "Watt": line.power_w,
+        }
+        for line in one.lines
+    ]
+    return [
+        *rows,
+        {"Part": "all", "Count": None, "Each": None, "Cost": one.cost_usd, "Watt": one.power_w},
+    ]
+
+
+def for_a_dollar(opened: Loaded, theme: Theme) -> None:
+    """Draw the view Per iteration: iterations for a dollar of network on every fabric, for the job that is loaded."""
+    kicker = f"Cost per iteration · {escape(opened.title)} · {cluster_words(opened.cluster)}"
+    if len(opened.graph.tasks) > MAX_TASKS and _ASKED_FOR.get() != opened.graph.digest:
+        headline(kicker, "This job is <b>large</b>: press the button to run it on the fabrics.")
+        st.button(
+            f"Run the fabrics on {plural(len(opened.graph.tasks), 'task')}",
+            key="price_fabrics",
+            on_click=lambda: _ASKED_FOR.set(opened.graph.digest),
+        )
+        return
+    with show_input_errors(f"Cost per iteration · {opened.title}"):
+        case = case_of(opened, scenario())
+        contest = contest_of(case)
+        runs, failed = run_all(case, contest)
+        prices, running = cluster_catalogue(), CostState.now().running
+        priced = {name: fabric_bill(name, case.cluster, prices, contest.options) for name in runs}
+        bought = {name: one for name, one in priced.items() if one is not None}
+    rows = [
+        (name, contest.labels[name], per_dollar(runs[name].iteration_ms, year_of(one, running)))
+        for name, one in bought.items()
+    ]
+    headline(kicker, _most(rows))
+    verdict_line(case)
+    worth_of_a_port(case)
+    for line in failed:
+        quiet(f"{escape(line)}")
+    chart_title(
+        "Iterations per dollar",
+        "of the network's cost per hour, on the fabrics of the page Compare",
+    )
+    left, right = st.columns([1, 1.25], gap="medium")
+    with left:
+        chart(
+            worth(rows, theme),
+            "worth",
+            "Iterations per dollar of network: "
+            + "; ".join(f"{label} {large(value)}" for _, label, value in rows),
+            lambda: [{"fabric": label, "iterations per dollar": value} for _, label, value in rows],
+        )
+    with right:
+        frame(
+            [
+                {
+                    "Fabric": contest.labels[name],
+                    "Built as": CLUSTER_NETWORKS[ENTRIES[name].built_as]
+                    if name in bought
+                    else "not for sale",
+                    "Iteration time": time(runs[name].iteration_ms),
+                    "Network": money(bought[name].cost_usd) if name in bought else "–",
+                    "Power": power(bought[name].power_w) if name in bought else "–",
+                }
+                for name in runs
+            ]
+        )
+        quiet(
+            f"{escape(cluster_words(case.cluster))}; NICs are counted. Prices: {escape(prices.name)}, other "
+            "speeds by MixNet's table; watts proportional to speed (assumed). A fat-tree has five switch ports and six "
+            "transceivers per link, as TopoOpt counts. Fixed circuits are built on a patch panel, those that change on optical "
+            "switches."
+        )
+
+
+def _most(rows: list[tuple[str, str, float]]) -> str:
+    """Return who gives the most iterations for a dollar, in a sentence."""
+    most = max((value for _, _, value in rows), default=0.0)
+    if not most:
+        return "<b>No fabric that was chosen can be bought.</b> Choose others on Compare."
+    best = [f"<b>{escape(label)}</b>" for _, label, value in rows if same_time(value, most)]
+    return f"Most iterations per dollar of network: {enumeration(best)}, <b>{large(most)}</b>."
 
 
 def draw(theme: Theme) -> None:

@@ -1,7 +1,5 @@
 """An open card: its switches, the run beside the page, theirs against ours as figures, the table, the reasons."""
 
-from __future__ import annotations
-
 import time
 from functools import partial
 from typing import cast

@@ -1,7 +1,5 @@
 """The last answer of every card: of a run on this machine, kept by the server and in the run library, or the release's."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Predicted against measured: iterations that ran beside what one model of an iteration says of them."""
 
-from __future__ import annotations
-
 from functools import cache
 
 from topox_core.figures.palette import Theme

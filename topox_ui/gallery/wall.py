@@ -1,7 +1,5 @@
 """The wall: every card with its picture, what was published, and how many rows match, follow, differ, are not counted."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import datetime
 

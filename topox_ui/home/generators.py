@@ -1,7 +1,5 @@
 """The generators of task graphs: their parameters, and what a training job comes to before it is generated."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any

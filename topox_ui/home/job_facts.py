@@ -1,7 +1,5 @@
 """What is loaded, in figures: tasks, transfers, bytes, critical path."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from topox_core.figures.facts import (
@@ -26,8 +24,7 @@ from topox_ui.answers.verdicts import verdict_line
 from topox_ui.runs.shared import once
 from topox_ui.shell.charts import chart, kpis, show_input_errors
 from topox_ui.shell.downloads import download_menu, stem
-from topox_ui.shell.links import page_link
-from topox_ui.shell.menu import job_name
+from topox_ui.shell.menu import job_name, page_link
 from topox_ui.shell.page import chart_title, escape, quiet
 from topox_ui.shell.training_job import job_links
 from topox_ui.state.loading import Loaded, cluster_words, loaded, loaded_job, scenario

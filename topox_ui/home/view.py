@@ -1,16 +1,245 @@
-"""Home: what an optical circuit switch is, and a job to open: a sample, own files or a generated workload."""
+"""Home: what an optical circuit switch is, four questions, and a job to open: a sample, own files or a generated workload."""
+
+import base64
+from functools import partial
+from pathlib import Path
+from string import Template
 
 import streamlit as st
 
 from topox_core.figures.palette import Theme
-from topox_ui.home.first_minute import introduction, questions
+from topox_core.text.foreign import escape_untrusted
+from topox_core.text.numbers import plural
+from topox_core.workloads.samples import SAMPLES, Sample
+from topox_ui.answers.linked import open_linked, opened_file
 from topox_ui.home.generators import workloads
 from topox_ui.home.job_facts import job_section
-from topox_ui.home.own_files import own_files
-from topox_ui.home.samples import cards
 from topox_ui.home.state import HomeState
-from topox_ui.shell.page import chart_title, headline, size_switch
+from topox_ui.shell.menu import job_name, page_link, sample_link
+from topox_ui.shell.page import (
+    chart_title,
+    escape,
+    file_box,
+    headline,
+    quiet,
+    size_switch,
+    write_html,
+)
+from topox_ui.shell.pages import page_of
+from topox_ui.state.loading import Loaded, cluster_words, go_back, loaded, previous, scenario
+from topox_ui.state.notices import show_line
+from topox_ui.state.uploads import Box, change_assumed, line_of, suggested, take_file, use_suggested
 from topox_ui.state.widgets import pick
+
+FIVE_WORDS = {
+    "Iteration": "one training step of the job",
+    "Collective": "servers exchange data together",
+    "Circuit": "a light path between two servers",
+    "Delay": "how long a changing port is dark: it carries no data",
+    "Lower bound": "a time that no schedule can beat",
+}
+PACKETS_ALT = (
+    "A packet switch: four servers send packets with different destinations; the switch reads each packet "
+    "and puts it into the queue of its port."
+)
+CIRCUITS_ALT = (
+    "An optical circuit switch: mirrors join server 0 to server 2, server 1 to server 0 and server 2 to server 1; "
+    "the mirror of server 3 is turning, and its port is dark."
+)
+WAYS_IN = ("Schedule", "Compare", "Cost", "Papers")
+
+
+def introduction(theme: Theme) -> None:
+    """Draw the two switches beside each other, and five words with the way to the tour."""
+    packets, circuits, words = st.columns([1.28, 1.28, 1.2], gap="medium")
+    with packets:
+        chart_title("Packet switch", "reads each packet and sends it anywhere")
+        _picture(
+            "packet_switch",
+            theme,
+            PACKETS_ALT,
+            "Any port to any port, at every moment.",
+            "Each port needs a transceiver, which takes power.",
+        )
+    with circuits:
+        chart_title("Optical circuit switch", "reads nothing, steers light from fibre to fibre")
+        _picture(
+            "circuit_switch",
+            theme,
+            CIRCUITS_ALT,
+            "One port to one port, until its mirror turns.",
+            "No transceiver in the switch: it costs little and takes little power.",
+        )
+    with words:
+        chart_title("Five words to begin with")
+        rows = "".join(f"<dt>{word}</dt><dd>{text}</dd>" for word, text in FIVE_WORDS.items())
+        write_html(f'<dl class="five">{rows}</dl>')
+        with st.container(key="tour", width="stretch"):
+            page_link(
+                "Learn",
+                "**Take the tour: six screens**",
+                icon=":material/play_arrow:",
+            )
+
+
+def _picture(name: str, theme: Theme, alt: str, line: str, note: str) -> None:
+    """Draw a picture whose file names the colours of the theme, and two lines under it."""
+    drawing = Template(Path(__file__).with_name(f"{name}.svg").read_text(encoding="utf-8"))
+    image = base64.b64encode(drawing.substitute(vars(theme)).encode()).decode()
+    st.html(
+        f'<img class="picture" src="data:image/svg+xml;base64,{image}" alt="{alt}"><p class="card">{line}<br>'
+        f"<span>{note}</span></p>"
+    )
+
+
+def questions() -> None:
+    """Draw the four questions, each with the page that answers it."""
+    chart_title("Which question brings you here?")
+    for column, title in zip(st.columns(len(WAYS_IN)), WAYS_IN, strict=True):
+        with column.container(key=f"question_{title}"):
+            st.html(f'<p class="question">{page_of(title).question}</p>')
+            page_link(title, f"{title} →")
+
+
+CARDS_A_ROW = 4
+# What comes out of each; the bold figure is the one that its Schedule page opens with.
+FINDINGS = {
+    "blackboard": "Two transfers need the same port: the better order takes <b>10 ms</b>, the other 12 ms.",
+    "patience": "Waiting before the first transfer cuts 17 ms to 14. Never switching is faster still: <b>13 ms</b>.",
+    "race": "Simple rules reach <b>70.4 ms</b>. Press <i>Prove it</i> to search for a better schedule.",
+    "llama3-8b": "Fixed circuits take <b>557 ms</b>; changing circuits saves no time.",
+    "fsdp": "Two rings use both ports: <b>182 ms</b>, proved best, and no circuit ever has to change.",
+    "moe": "Circuits that change take <b>107 ms</b>; the best fixed circuits found take 165 ms.",
+    "dlrm-16": "An iteration takes <b>36.8 ms</b>; without its all-reduce of 306 MB it would take 15.5 ms.",
+    "llama3-70b": "Ten thousand tasks take <b>2.82 s</b>, within 2 % of the lower bound.",
+}
+
+
+def cards(theme: Theme) -> None:
+    """Draw the samples, the one in use marked."""
+    names = list(SAMPLES)
+    now = scenario()
+    for begin in range(0, len(names), CARDS_A_ROW):
+        row = names[begin : begin + CARDS_A_ROW]
+        for column, name in zip(st.columns(CARDS_A_ROW), row, strict=False):
+            with column.container(border=True, key=f"card_{name}", height="stretch"):
+                _card(SAMPLES[name])
+            if now.source == "sample" and now.name == name:
+                st.html(
+                    f"<style>.st-key-card_{name} {{ border-color: {theme.primary}; "
+                    f"box-shadow: inset 3px 0 0 {theme.primary}; }}</style>"
+                )
+
+
+def _card(sample: Sample) -> None:
+    sample_link(sample.name, sample.title)
+    sizes = f"{plural(sample.tasks, 'task')} · {plural(sample.servers, 'server')}"
+    finding = FINDINGS.get(sample.name, sample.see)
+    st.html(f'<p class="card">{finding}<span>{sizes}</span></p>')
+
+
+BOXES: dict[Box, str] = {
+    "graph": "**Task graph**: JSON, CSV or FlexNet .fbuf, each also gzipped; or a **training job**: .job.json",
+    "cluster": "**Cluster**: a .cluster.json file",
+}
+NEXT = {"Schedule": "See its schedule", "Compare": "Does switching pay?"}
+# Of a cluster: its field, the label, the least value and the step.
+ASSUMED = (
+    ("servers", "Servers", 1, 1),
+    ("ports_per_server", "Ports per server", 1, 1),
+    ("switches", "Circuit switches", 1, 1),
+    ("port_gbps", "Port speed, Gbit/s", 0.1, 100.0),
+    ("slot_ms", "Slot, ms", 0.001, 0.5),
+    ("reconfiguration_ms", "Reconfiguration delay, ms", 0.0, 1.0),
+)
+
+
+def own_files() -> None:
+    """Draw the two boxes; a file that cannot be used costs nothing but a line."""
+    for column, (box, label) in zip(st.columns(2, gap="medium"), BOXES.items(), strict=True):
+        with column:
+            file_box(label, f"up_{box}", partial(take_file, box))
+            _line(box)
+    now = loaded()
+    if now is not None and now.assumed:
+        _assumed(now)
+    _back()
+    open_linked("**Link with result**: a .link.json file from the page Schedule")
+    if (file := opened_file()) is not None:
+        show_line(("success", f"{file} is read. Schedule checks its schedule and shows it."))
+        page_link("Schedule", "Open its schedule", icon=":material/arrow_forward:")
+    page_link(
+        "Your trace",
+        "A recorded run: files of PyTorch's profiler, one per rank",
+        icon=":material/arrow_forward:",
+    )
+    quiet(
+        "Files stay in the memory of this server, for this tab alone: a reload keeps them, and a minute after "
+        "the tab is closed they are deleted. A new graph keeps the loaded cluster, a new cluster keeps the graph."
+    )
+
+
+def _line(box: Box) -> None:
+    """Write what became of the last file in a box, and where to go on with what it loaded."""
+    line = line_of(box)
+    show_line(line)
+    if line is not None and line[0] == "success" and scenario().source != "none":
+        with st.container(horizontal=True, key=f"next_{box}"):
+            for title, words in NEXT.items():
+                page_link(title, words, icon=":material/arrow_forward:")
+    bigger = suggested() if box == "graph" else None
+    if bigger is not None:
+        now = loaded()
+        if now is not None:
+            quiet(f"Until then {job_name(now)} stays loaded.")
+        st.button(
+            f"Use a cluster that fits: {cluster_words(bigger)}",
+            key="use_fitting",
+            type="primary",
+            on_click=use_suggested,
+        )
+
+
+def _assumed(now: Loaded) -> None:
+    """Show the values of a cluster that no file gave, to be changed here."""
+    with st.form("assumed", border=True):
+        st.html(
+            '<p class="chart">Assumed cluster <span>No file describes the cluster of this job. '
+            "These values are assumed: change them, or add a cluster file.</span></p>"
+        )
+        for column, (field, label, least, step) in zip(
+            st.columns(len(ASSUMED)), ASSUMED, strict=True
+        ):
+            value = getattr(now.cluster, field)
+            column.number_input(
+                label,
+                value=value,
+                min_value=least,
+                step=step,
+                key=f"assumed_{field}_{now.cluster.digest[:12]}",
+                format="%d" if isinstance(value, int) else "%g",
+            )
+        digest = now.cluster.digest[:12]
+        st.form_submit_button(
+            "Use these values",
+            on_click=lambda: change_assumed(
+                **{field: st.session_state[f"assumed_{field}_{digest}"] for field, *_ in ASSUMED}
+            ),
+        )
+
+
+def _back() -> None:
+    """Offer the way back to what was loaded before."""
+    before = previous()
+    if before is not None:
+        name = escape(before.graph.name or before.title)
+        st.button(
+            f"Back to the previous job: {escape_untrusted(name, 'markdown')}",
+            key="go_back",
+            icon=":material/undo:",
+            on_click=go_back,
+        )
+
 
 WAYS = {"samples": "Samples", "files": "Your own files", "generate": "Generate"}
 

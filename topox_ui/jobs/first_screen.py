@@ -1,7 +1,5 @@
 """The first screen of Sharing: the finding, KPIs, rounds on one clock, the certificate, the search while it runs."""
 
-from __future__ import annotations
-
 import html
 import math
 from dataclasses import replace
@@ -25,18 +23,20 @@ from topox_core.tdm.model.traffic import TooFewPortsError
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import apart, count, percent, plural, seconds, short
 from topox_core.text.sentences import ROUND_STOPPED_BY
-from topox_ui.jobs.search import (
+from topox_ui.jobs.solving import (
+    AT_ONCE,
     BOUND,
     ROUND,
     Case,
+    Rounds,
     bound_stopped,
     search_again,
     search_bound,
     search_round,
     soon,
     time_limit_s,
+    verdict,
 )
-from topox_ui.jobs.solving import AT_ONCE, Rounds, verdict
 from topox_ui.jobs.state import JobsState
 from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import run_note, run_panel

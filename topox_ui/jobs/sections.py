@@ -1,25 +1,375 @@
-"""Sharing below its first screen: one section at a time, so that only what is looked at is computed."""
+"""Sharing below its first screen, a section at a time: links, rings, pod groups, one pod, how the search went, jobs, files."""
 
-from __future__ import annotations
+from dataclasses import dataclass, replace
+from functools import partial
 
+import pandas as pd
 import streamlit as st
 
-from topox_core.figures.jobs import lasting, pod_gantt, pod_view, stage_name
+from topox_core.figures.jobs import (
+    group_name,
+    lasting,
+    pod_gantt,
+    pod_group_bars,
+    pod_view,
+    stage_name,
+    timeline,
+)
+from topox_core.figures.jobs_links import link_matrix, ring_drawing
+from topox_core.figures.jobs_study import climb
 from topox_core.figures.palette import Theme
 from topox_core.model.execution import Execution
+from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 from topox_core.tdm.model.as_execution import execution_of
-from topox_core.tdm.model.bottleneck import link_view
-from topox_core.tdm.model.round import Cycle
-from topox_core.text.numbers import plural
-from topox_ui.jobs.solving import Rounds, token
+from topox_core.tdm.model.bottleneck import LinkView, bottlenecks, link_view
+from topox_core.tdm.model.jobs_file import dump_jobs
+from topox_core.tdm.model.round import PUSH, Cycle, Round
+from topox_core.tdm.model.round_file import to_json
+from topox_core.tdm.model.rounds import cycle_in_view
+from topox_core.text.numbers import plural, short
+from topox_core.text.sentences import capitalised
+from topox_ui.jobs.first_screen import named, rates, stages
+from topox_ui.jobs.solving import AT_ONCE, Rounds, token
 from topox_ui.jobs.state import SECTIONS, JobsState
 from topox_ui.jobs.study import study
-from topox_ui.jobs.views import how_found, job_table, links, pod_groups, view_of
 from topox_ui.runs.shared import once
-from topox_ui.shell.charts import Content, chart, task_table
-from topox_ui.shell.page import quiet, title_row, when_opened
+from topox_ui.shell.charts import Content, chart, frame, task_table
+from topox_ui.shell.downloads import (
+    Figures,
+    csv_of,
+    execution_files,
+    figures_file,
+    link_menu,
+    offer,
+    picture_menu,
+    stem,
+)
+from topox_ui.shell.page import chart_title, escape, quiet, title_row, when_opened
 from topox_ui.state.address import keep_address
 from topox_ui.state.widgets import menu, pick
+
+LABEL = 17  # letters that fit beside a chart
+KEPT_HERE = (
+    "A link can carry a sample, the paper’s set-up or task graphs of the samples with every slider. "
+    "Your own file stays on this machine: send the file, or download the result."
+)
+
+
+@dataclass(frozen=True)
+class View:
+    """What the figures of one pod group show: the group that communicates, and which way."""
+
+    pod_group: int
+    group: int
+    way: int
+
+    @property
+    def words(self) -> str:
+        """In words: pod group 3, A pushes."""
+        return f"pod group {self.pod_group}, {stage_name(self.group, self.way)}"
+
+
+def slowest_of(round_: Round) -> int:
+    """Return the pod group that the others wait for."""
+    if len(round_.cycles) > 1:
+        return max(round_.cycles, key=lambda cycle: cycle.round_s).pod_groups[0]
+    return int(round_.communication_s.max(axis=1).argmax())
+
+
+def stage_options(round_: Round) -> dict[str, str]:
+    """Return the stages in which somebody communicates, as ``group.way`` with their words."""
+    groups = [k for k in range(round_.groups) if k in set(round_.group)] or [0]
+    return {f"{k}.{way}": stage_name(k, way) for way in (0, 1) for k in groups}
+
+
+def view_of(round_: Round, now: JobsState) -> View:
+    """Return what is chosen, or else the slowest pod group in the stage of its slowest group."""
+    pod_group = (
+        now.pod_group if 0 <= now.pod_group < round_.jobs.network.pod_groups else slowest_of(round_)
+    )
+    options = stage_options(round_)
+    stage = (
+        now.stage
+        if now.stage in options
+        else f"{int(round_.communication_s[pod_group].argmax())}.0"
+    )
+    group, way = (
+        int(part) for part in (stage if stage in options else next(iter(options))).split(".")
+    )
+    return View(pod_group, group, way)
+
+
+def rings_of(round_: Round, view: View) -> list[int]:
+    """Return the jobs whose rings cross pods in a stage of a pod group."""
+    return [
+        n
+        for n in round_.jobs.of_group(view.pod_group)
+        if round_.group[n] == view.group and len(round_.rings[n]) > 1
+    ]
+
+
+def _controls(best: Round, now: JobsState, view: View) -> int | None:
+    """Draw which pod group, stage and ring the link figures show.
+
+    Return the one job whose ring is drawn, or None for all.
+    """
+    slowest, rings = slowest_of(best), rings_of(best, view)
+    left, middle, right = st.columns([1, 1.5, 1])
+    pods = {-1: f"slowest (pod group {slowest})"} | {
+        g: f"pod group {g}, {plural(len(best.jobs.of_group(g)), 'job')}"
+        for g in range(best.jobs.network.pod_groups)
+    }
+    menu("Pod group", JobsState, "pod_group", pods, at=left)
+    pick(
+        "Stage",
+        JobsState,
+        "stage",
+        stage_options(best),
+        value=f"{view.group}.{view.way}",
+        at=middle,
+    )
+    every = {0: "no ring in this stage", 1: "the one ring"}.get(
+        len(rings), f"all {len(rings)} rings"
+    )
+    names = {"": every} | {best.jobs.jobs[n].id: best.jobs.jobs[n].id for n in rings}
+    menu("Ring", JobsState, "ring", names, at=right, disabled=not rings)
+    return next((n for n in rings if best.jobs.jobs[n].id == now.ring), None)
+
+
+def links(rounds: Rounds, now: JobsState, theme: Theme) -> None:
+    """Draw the links of one pod group in one stage, and the rings on them."""
+    best = rounds.best
+    view = view_of(best, now)
+    only = _controls(best, now, view)
+    drawn = link_view(best, view.pod_group, view.group, view.way)
+    rings = rings_of(best, view)
+    left, right = st.columns(2, gap="medium")
+    with left:
+        chart_title(
+            "Links between pods",
+            "From (row) to (column): links, seconds below. Deeper: slower; outlined: the slowest",
+        )
+        chart(
+            link_matrix(drawn, theme),
+            "link_matrix",
+            _words(drawn, view.words),
+            lambda: _pairs(drawn),
+            "Every pair",
+        )
+    with right:
+        chart_title(
+            "Rings on these links",
+            "Width: number of links. Grey: also used by other traffic; on a pale band: links "
+            "added for a ring"
+            if rings
+            else "No ring all-reduce crosses pods in this stage",
+        )
+        chart(
+            ring_drawing(best, view.pod_group, view.group, theme, view.way, only),
+            "rings",
+            f"{plural(len(rings), 'ring')} in {view.words}. The table has each one’s pods in order.",
+            lambda: _rings(best, rings, view.way),
+            "Every ring",
+        )
+
+
+def _words(view: LinkView, where: str) -> str:
+    if view.worst is None:
+        return f"Links in {where}: nothing is sent."
+    i, j = view.worst
+    return (
+        f"Links in {where}. Slowest: pod {i} to pod {j}, {short(view.demand_gbit[i, j])} Gbit over "
+        f"{plural(int(view.links[i, j]), 'link')}, {lasting(float(view.time_s[i, j]))}. Most ports in use: "
+        f"{int(view.ports.max())} of {view.limit}."
+    )
+
+
+def _pairs(view: LinkView) -> Content:
+    rows = [
+        {
+            "from": i,
+            "to": j,
+            "links": int(view.links[i, j]),
+            "Gbit": float(view.demand_gbit[i, j]),
+            "seconds": float(view.time_s[i, j]),
+            "ports in use": f"{view.ports[i]} and {view.ports[j]} of {view.limit}",
+        }
+        for i in range(len(view.links))
+        for j in range(len(view.links))
+        if view.links[i, j]
+    ]
+    return pd.DataFrame(
+        rows, columns=["from", "to", "links", "Gbit", "seconds", "ports in use"]
+    ).sort_values("seconds", ascending=False)
+
+
+def _rings(round_: Round, rings: list[int], way: int) -> Content:
+    order = [round_.rings[n] if way == PUSH else round_.rings[n][::-1] for n in rings]
+    return {
+        "job": [round_.jobs.jobs[n].id for n in rings],
+        "pods in order": [" → ".join(str(pod) for pod in (*ring, ring[0])) for ring in order],
+        "volume (Gbit)": [round_.jobs.jobs[n].volume_gbit for n in rings],
+    }
+
+
+def waits(rounds: Rounds, now: JobsState) -> None:
+    """Say what every stage of the round lasts as long as."""
+    best = rounds.best
+    cycle = cycle_in_view(best, None if now.pod_group < 0 else now.pod_group)
+    chart_title("Bottleneck of each stage", ALGORITHMS[best.algorithm].title, beside=True)
+    limits = [limit for limit in bottlenecks(best, cycle) if limit.seconds > 0]
+    lines = [
+        escape(replace(limit, stage=number).words(best)) for number, limit in enumerate(limits, 1)
+    ]
+    st.html("".join(f'<p class="card">{capitalised(line)}.</p>' for line in lines))
+
+
+def pod_groups(rounds: Rounds, theme: Theme) -> None:
+    """Show which pod group holds the others up."""
+    best, seconds = rounds.best, rounds.best.communication_s
+    together = (
+        [0.0] * len(seconds)
+        if rounds.together is None
+        else rounds.together.communication_s.max(axis=1).tolist()
+    )
+    slowest = "; ".join(
+        f"group {group_name(k)}: pod group {int(seconds[:, k].argmax())}, {lasting(float(seconds[:, k].max()))}"
+        for k in range(best.groups)
+    )
+    jobs = [len(best.jobs.of_group(g)) for g in range(len(seconds))]
+    chart_title(
+        "Communication by pod group",
+        "One stage of each group; the slowest in colour."
+        + (" Behind: all jobs at once" if any(together) else ""),
+    )
+    chart(
+        pod_group_bars(best, together, theme),
+        "pod_groups",
+        f"Slowest: {slowest}.",
+        lambda: {
+            "pod group": range(len(seconds)),
+            "jobs": jobs,
+            "together (s)": together,
+            **{f"{group_name(k)} (s)": seconds[:, k] for k in range(best.groups)},
+        },
+        "Every pod group",
+    )
+
+
+def how_found(rounds: Rounds, theme: Theme) -> None:
+    """Draw hill climbing move by move against non-TDM, the best and the bound.
+
+    Without it, the search of the best.
+    """
+    paper, best = rounds.paper, rounds.best
+    levels = (
+        [] if rounds.together is None else [("no time division", rounds.together.round_s, "dash")]
+    )
+    if paper is not None and best.algorithm not in AT_ONCE:
+        title = ALGORITHMS[best.algorithm].title.lower()
+        levels.append((title if len(title) <= LABEL else "chosen one", best.round_s, "dot"))
+    levels.append(("bound", best.bound_s, "2px,3px"))
+    if paper is None:
+        chart_title("How this round was found", ALGORITHMS[best.algorithm].title)
+        chart(
+            climb(best.trace, levels, theme, by_step=False),
+            "climb",
+            f"From the first round found to {lasting(best.round_s)}.",
+            lambda: [
+                {
+                    "after (s)": m.elapsed_s,
+                    "round (s)": m.round_s,
+                    "bound (s)": m.bound_s,
+                    "by": m.source,
+                }
+                for m in best.trace
+            ],
+            "Every step",
+        )
+        return
+    chart_title(
+        "How hill climbing found its round",
+        "Each move puts one job into the other group; it stops when none helps",
+    )
+    moves = max((point.step for point in paper.trace), default=0)
+    begin = paper.trace[0].round_s if paper.trace else None
+    chart(
+        climb(paper.trace, levels, theme),
+        "climb",
+        f"{plural(moves, 'move')} from {lasting(paper.round_s if begin is None else begin)} to {lasting(paper.round_s)}.",
+        lambda: [{"move": m.step, "round (s)": m.round_s} for m in paper.trace],
+        "Every move",
+    )
+
+
+def job_table(rounds: Rounds) -> None:
+    """Draw the jobs with their group and their iterations a second."""
+    chart_title(
+        "Every job", "A ring or an all-to-all trains twice per round, a parameter server once"
+    )
+    numbers = ("iterations/h", "hill climbing", "no time division", "train (s)", "volume (Gbit)")
+    frame(
+        rates(rounds),
+        column_config={name: st.column_config.NumberColumn(format="%.4g") for name in numbers},
+    )
+
+
+def files(rounds: Rounds, now: JobsState, title: str) -> None:
+    """Draw the two menus: files built when they are asked for, and the link."""
+    best = rounds.best
+    pod_group = view_of(best, now).pod_group
+    rows, together_s = named(rounds), None if rounds.together is None else rounds.together.round_s
+    settings = rounds.case.settings(best.algorithm)
+    record = partial(to_json, best, non_tdm_s=together_s, settings=settings)
+    drawn = execution_files(
+        partial(execution_of, best, pod_group), f"{best.jobs.name}, pod group {pod_group}"
+    )
+    drawings: Figures = {"Timeline": lambda look: timeline(rows, look)}
+    with st.container(horizontal=True, key="take_away"):
+        with st.popover("Download", icon=":material/download:"):
+            offer(
+                stem(title, "jobs"),
+                [
+                    ("Jobs (JSON)", ".jobs.json", lambda: dump_jobs(best.jobs)),
+                    ("Round (JSON)", ".round.json", record),
+                    (
+                        "Iterations of every job (CSV)",
+                        ".iterations.csv",
+                        lambda: csv_of(rates(rounds)),
+                    ),
+                    ("Stages (CSV)", ".stages.csv", lambda: csv_of(stages(rows, None))),
+                    ("Links of every stage (CSV)", ".links.csv", lambda: csv_of(all_links(best))),
+                    figures_file(stem(title, "jobs"), drawings),
+                ],
+            )
+            st.caption(
+                f"Pod group {pod_group} on the clock of the other pages: pods as servers, jobs as devices"
+            )
+            offer(f"{stem(title, 'jobs')}.pod-group-{pod_group}", drawn)
+        link_menu(KEPT_HERE if JobsState.now().source == "upload" else "")
+    picture_menu(stem(title, "jobs"), drawings)
+
+
+def all_links(round_: Round) -> Content:
+    """Return the links of every push as rows; a pull has them the other way round."""
+    rows = []
+    for g, of_group in enumerate(round_.links):
+        for k in range(round_.groups):
+            view = link_view(round_, g, k)
+            rows += [
+                {
+                    "pod group": g,
+                    "group": group_name(k),
+                    "from": i,
+                    "to": j,
+                    "links": int(of_group[k, i, j]),
+                    "Gbit": float(view.demand_gbit[i, j]),
+                    "seconds": float(view.time_s[i, j]),
+                }
+                for i, j in zip(*of_group[k].nonzero(), strict=True)
+            ]
+    return rows
+
 
 WHOLE = -1
 

@@ -1,20 +1,231 @@
-"""Rounds for the page Sharing: the paper's answer at once, the better ones beside the page, all kept by digest and settings."""
+"""Rounds for the page Sharing: the paper's at once, better ones and the bound over every ring beside the page, all kept."""
 
-from __future__ import annotations
-
+import time
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 
 import streamlit as st
 
 from topox_core.check.report import CheckReport
 from topox_core.check.round import check_round
 from topox_core.errors import InputError
-from topox_core.tdm.algorithms.catalogue import solve
-from topox_core.tdm.model.round import Round
+from topox_core.figures.jobs import lasting
+from topox_core.runs.executor import WorkerDied, call_in_worker
+from topox_core.runs.run import FunctionRun, RunProgress
+from topox_core.runs.stopping import Stop
+from topox_core.tdm.algorithms.catalogue import ALGORITHMS, SMALL_COLUMNS, solve
+from topox_core.tdm.bounds.round_bounds import bounded
+from topox_core.tdm.exact.milp import too_large
+from topox_core.tdm.model.jobs import Jobs, Reading
+from topox_core.tdm.model.round import OnRoundTrace, Round, RoundTracePoint, TdmSettings
 from topox_core.tdm.model.traffic import TooFewPortsError
-from topox_ui.jobs.search import Case, round_and_bound
+from topox_ui.runs.limits import server_limits
+from topox_ui.runs.owner import RunKind, call_or_refuse, run_owner
 from topox_ui.runs.shared import once
+from topox_ui.runs.slots import SolverPlaces
+
+ROUND = RunKind("round", cancel_help="Stops within a second or two; the best round so far is kept.")
+BOUND = RunKind(
+    "bound", most_slots=0, cancel_help="Stops at once; the round and its own bound are kept."
+)
+# A script waits this long for an answer before it draws a progress bar instead.
+FIRST_LOOK_S = 0.35
+TIME_LIMIT_S = 60.0
+# Asked to stop, a solver gets this long; HiGHS may be deep in a phase that does not listen.
+GRACE_S = 2.0
+# Past its time limit likewise, and a worker has to start first.
+LATE_S = 15.0
+LINE_POLL_S = 0.1  # how often a bound asks whether it is its turn
+# Up to so many jobs, in all and in one pod group, the bound over every ring takes a fraction of a
+# second.
+SOON_JOBS, SOON_IN_A_GROUP = 256, 14
+
+
+def time_limit_s() -> float:
+    """Return how long the search for a round may take on this server."""
+    return server_limits().allowed_s(TIME_LIMIT_S)
+
+
+@dataclass(frozen=True)
+class Case:
+    """Jobs under one reading: what a round belongs to."""
+
+    jobs: Jobs
+    reading: Reading
+
+    def settings(self, algorithm: str) -> TdmSettings:
+        """Return the settings of a solve by an algorithm."""
+        return TdmSettings(algorithm=algorithm, reading=self.reading, time_limit_s=time_limit_s())
+
+    def key(self, algorithm: str) -> str:
+        """Everything a round depends on."""
+        return f"{self.jobs.digest}|{self.settings(algorithm)!r}"
+
+
+def round_and_bound(
+    case: Case, algorithm: str, at_once: Round | None
+) -> tuple[Round | None, Round | None]:
+    """Return a case's round and the same with the bound over every ring, as far as they are known.
+
+    What is not known is searched beside the page, and waited for until a user would notice.
+
+    Parameters
+    ----------
+    at_once
+        The round, if the page has it already.
+    """
+    owner, key = run_owner(), case.key(algorithm)
+    until = time.monotonic() + FIRST_LOOK_S
+    rounds, bounds = owner.results(ROUND), owner.results(BOUND)
+    if at_once is None and key not in rounds and key not in owner.refusals(ROUND):
+        if owner.run(ROUND, key) is None:
+            search_round(case, algorithm)
+        owner.wait(ROUND, until - time.monotonic())
+    round_ = at_once or rounds.get(key)
+    if round_ is None:
+        return None, None
+    if key not in bounds and round_.stopped_by != "cancelled" and not bound_stopped(key):
+        if owner.run(BOUND, key) is None:
+            search_bound(key, round_)
+        owner.wait(BOUND, until - time.monotonic())
+    return round_, bounds.get(key)
+
+
+def bound_stopped(key: str) -> bool:
+    """Return whether the bound of a round was stopped by the reader, or failed."""
+    owner = run_owner()
+    return owner.cancelled(BOUND, key) or key in owner.refusals(BOUND)
+
+
+def search_round(case: Case, algorithm: str) -> None:
+    """Search a round; what runs for another case is ended."""
+    run_owner().end(BOUND)
+    run_owner().start(
+        ROUND,
+        case.key(algorithm),
+        lambda _slots: FunctionRun(
+            partial(_solved, case, algorithm), partial(_measure, algorithm), "share the fabric"
+        ),
+        at_most_s=TIME_LIMIT_S + LATE_S,
+    )
+
+
+def search_again(case: Case, algorithm: str) -> None:
+    """Search once more (after a cancel)."""
+    key = case.key(algorithm)
+    for kind in (ROUND, BOUND):
+        run_owner().results(kind).pop(key, None)
+    search_round(case, algorithm)
+
+
+def search_bound(key: str, round_: Round) -> None:
+    """Work out the bound of a round over every ring."""
+    bounding = partial(_bounded, round_, bound_places(), run_owner())
+    run_owner().start(
+        BOUND,
+        key,
+        lambda _slots: FunctionRun(
+            bounding,
+            lambda words, elapsed_s: RunProgress(elapsed_s, words=words[-1] if words else ""),
+            "bound",
+        ),
+    )
+
+
+@st.cache_resource(show_spinner=False)
+def bound_places() -> SolverPlaces:
+    """Return the places of bounds on this server, beside those of solves: nobody asked for them, and no proof waits for one."""
+    return SolverPlaces(server_limits().solver_places)
+
+
+def _measure(algorithm: str, points: tuple[RoundTracePoint, ...], elapsed_s: float) -> RunProgress:
+    rounds = [point.round_s for point in points if point.round_s is not None]
+    bound_s = max((point.bound_s for point in points), default=0.0)
+    words = [ALGORITHMS[algorithm].title]
+    if rounds:
+        words.append(f"best {lasting(min(rounds))}")
+        if bound_s > 0:
+            words.append(f"bound {lasting(bound_s)}")
+    return RunProgress(elapsed_s, min(1.0, elapsed_s / time_limit_s()), words=", ".join(words))
+
+
+def _solved(case: Case, algorithm: str, stop: Stop, on_point: OnRoundTrace) -> Round:
+    settings = case.settings(algorithm)
+    in_worker = _needs_highs(case.jobs, settings)
+    return (solve_in_worker if in_worker else solve)(case.jobs, settings, stop, on_point)
+
+
+def _needs_highs(jobs: Jobs, settings: TdmSettings) -> bool:
+    """Whether an algorithm solves an integer program, which must not happen in the process that serves pages."""
+    if settings.algorithm != "best":
+        return settings.algorithm == "milp"
+    return not too_large(jobs, settings.reading, SMALL_COLUMNS)
+
+
+def solve_in_worker(
+    jobs: Jobs, settings: TdmSettings, stop: Stop, on_point: Callable[[RoundTracePoint], None]
+) -> Round:
+    """Return what :func:`topox_core.tdm.algorithms.catalogue.solve` does, worked out in a worker process.
+
+    For a worker that does not stop when it is asked to, or that dies, hill climbing answers, with
+    a message.
+    """
+    try:
+        return call_in_worker(
+            solve,
+            jobs,
+            settings,
+            stop=stop,
+            on_step=on_point,
+            grace_s=GRACE_S,
+            limit_s=settings.time_limit_s + LATE_S,
+        )
+    except WorkerDied as death:
+        climbed = solve(jobs, replace(settings, algorithm="hill-climbing"))
+        return replace(
+            climbed,
+            algorithm=settings.algorithm,
+            stopped_by="cancelled" if stop() else "time_limit",
+            message=f"{str(death).capitalize()}: this is the round of hill climbing.",
+        )
+
+
+def _bounded(
+    round_: Round,
+    places: SolverPlaces,
+    session: object,
+    stop: Stop,
+    on_step: Callable[[str], None],
+) -> Round | None:
+    """Return a round with its bound over every ring, or None if that was stopped; ``session`` waits in line where it takes long."""
+    if soon(round_.jobs):
+        return bounded(round_)
+    ticket, told = places.claim(session), ""
+    try:
+        while not ticket.places:
+            if stop():
+                return None
+            words = f"waiting for a place, {places.words(ticket)}"
+            if words != told:
+                on_step(told := words)
+            time.sleep(LINE_POLL_S)
+        on_step("")
+        return call_or_refuse(
+            "the bound over every ring is missing", "", bounded, round_, stop=stop
+        )
+    finally:
+        places.give_back(ticket)
+
+
+def soon(jobs: Jobs) -> bool:
+    """Whether the bound over every ring is there before a worker process could start."""
+    each = [0] * jobs.network.pod_groups
+    for job in jobs.jobs:
+        each[job.pod_group] += 1
+    return len(jobs) <= SOON_JOBS and max(each) <= SOON_IN_A_GROUP
+
 
 AT_ONCE = ("non-tdm", "hill-climbing")
 

@@ -1,7 +1,5 @@
 """What can be chosen on the page Sharing."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import Annotated, ClassVar
 
@@ -12,9 +10,8 @@ from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 from topox_core.tdm.mixes.samples import JOB_SAMPLES
 from topox_core.tdm.model.jobs import Jobs, Reading
 from topox_core.workloads.samples import SAMPLES
-from topox_ui.state.page_state import Index, PageState, one_of, some_of
+from topox_ui.state.page_state import Index, PageState, one_of, put, some_of
 from topox_ui.state.session import Lasting
-from topox_ui.state.store import put
 
 OWN_JOBS = Lasting[Jobs]("jobs_upload")
 SOURCES = {

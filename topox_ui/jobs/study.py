@@ -1,7 +1,5 @@
 """What time division gains over many seeds: a study, computed beside the page in worker processes, kept point by point."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any

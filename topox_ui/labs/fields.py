@@ -1,7 +1,5 @@
 """A field for every type of question, a grid of cells too: what stands in it is kept until it is handed in, and locked afterwards."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,7 +14,7 @@ from topox_core.labs.keys import matrix_of
 from topox_core.labs.lab import Lab, Question
 from topox_core.model.task_graph import TaskGraph
 from topox_ui.labs.kept import Draft, draft
-from topox_ui.labs.words import as_label, say
+from topox_ui.labs.state import as_label, say
 
 _CSS = """
 .grid { overflow-x: auto; padding: 3px; font-family: var(--st-font); color: var(--st-text-color); }

@@ -4,8 +4,6 @@ Where other machines reach the server, a tab has answers of its own: whoever typ
 name must not see what that one answered.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,20 +1,24 @@
 """One screen of a lab: its words, its figures, its questions, its one button, and the ways on."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from html import escape
+from typing import Any
 
 import streamlit as st
 
+from topox_core.economics.parts_file import edits_between
+from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS
 from topox_core.figures.hand_schedules import sheet_of, starts_of
 from topox_core.figures.instance_pictures import pictures_of, slider_of
 from topox_core.figures.palette import Theme
 from topox_core.figures.picture import Asking
 from topox_core.labs.answers import Answers
 from topox_core.labs.answers_file import dump_answers
+from topox_core.labs.generators.four_jobs import FourJobs
 from topox_core.labs.generators.generator import GivenTable
+from topox_core.labs.generators.price import GPUS_PER_SERVER, OTHER, Price
+from topox_core.labs.generators.windows import DELAY_MS, Windows
 from topox_core.labs.grading import score
 from topox_core.labs.hand_schedule import drawn_or_read
 from topox_core.labs.keys import instance_of
@@ -30,18 +34,87 @@ from topox_core.labs.student import (
     waiting_for,
 )
 from topox_core.model.task_graph import TaskGraph
-from topox_ui.labs.feedback import said_to_field, said_to_question, status, truths
+from topox_ui.classroom.access import shows
+from topox_ui.labs.feedback import (
+    begin_at_top,
+    check_all,
+    go,
+    lock_all,
+    said_to_field,
+    said_to_question,
+    save_all,
+    show_answers,
+    status,
+    truths,
+)
 from topox_ui.labs.fields import Field, answer_field, handed_in
-from topox_ui.labs.handing import check_all, go, lock_all, save_all, show_answers
 from topox_ui.labs.kept import KEPT_LINE, LINES, forget
-from topox_ui.labs.links import look_on, see_instance
-from topox_ui.labs.scroll import begin_at_top
-from topox_ui.labs.state import LabsState
-from topox_ui.labs.words import as_html, as_label, points, say, say_html, texts, title_of
+from topox_ui.labs.state import LabsState, as_html, as_label, points, say, say_html, texts, title_of
 from topox_ui.shell.charts import chart
 from topox_ui.shell.downloads import link_menu
+from topox_ui.shell.menu import go_to
 from topox_ui.shell.page import button, chart_title, headline, quiet, write_html
+from topox_ui.shell.pages import page_of
+from topox_ui.state.loading import Loaded, adopt
+from topox_ui.state.notices import notify
+from topox_ui.state.page_state import link_query
 from topox_ui.state.widgets import slide
+
+# The list that was measured on a cluster, and the sample of forty jobs.
+MEASURED, FORTY_JOBS = "measured", "mix-32-pods"
+
+
+def see_instance(lab: Lab, instance: Any, seed: int) -> None:
+    """Offer to load an instance that is a task graph, and to see its schedule."""
+    if not (hasattr(instance, "graph") and hasattr(instance, "cluster") and shows("Schedule")):
+        return
+    if st.button(
+        say("see_schedule"), key="lab_see", icon=":material/open_in_new:", type="tertiary"
+    ):
+        adopt(Loaded(instance.graph(), instance.cluster(), f"{lab.id}-{seed}"))
+        notify("info", say("loaded_instance", lab=title_of(lab)))
+        go_to("Schedule")
+
+
+def look_on(lab: Lab, answers: Answers, at: int) -> None:
+    """Link to the page that goes on from a lab's instance, once no question asks for any of its values."""
+    screen = next((one for one in lab.screens[at::-1] if one.instance), None)
+    if screen is None or still_asked(lab, answers, screen.instance):
+        return
+    found = _page_of(instance_of(lab, screen, answers.seed))
+    if found is not None and shows(found[0]):
+        title, query = found
+        page = page_of(title)
+        # What was chosen on that page before would make it another question.
+        carried = link_query(page.carried).items()
+        others = {k: text for k, text in carried if not k.startswith(page.prefix)}
+        st.page_link(
+            page.path,
+            label=say(f"look_on.{title}"),
+            icon=":material/open_in_new:",
+            query_params=others | {page.prefix + name: text for name, text in query.items()},
+        )
+
+
+def _page_of(instance: Any) -> tuple[str, dict[str, str]] | None:
+    """Return a page with its choices: those of the instance, as far as the page has them."""
+    if isinstance(instance, Windows):
+        limit = str(instance.limit_percent)
+        return "Rails", {"source": MEASURED, "delay_ms": f"{DELAY_MS:g}", "limit": limit}
+    if isinstance(instance, FourJobs):
+        return "Sharing", {"source": "sample", "sample": FORTY_JOBS, "algorithm": "hill-climbing"}
+    if isinstance(instance, Price):
+        asked = instance.question()
+        return "Cost", {
+            "gpus": str(instance.gpus),
+            "gpus_per_server": str(GPUS_PER_SERVER),
+            "counting": asked.counting.method,
+            "against": OTHER,
+            "years": str(instance.years),
+            "prices": DEFAULT_SET,
+            "parts": edits_between(PRICE_SETS[DEFAULT_SET], asked.catalogue),
+        }
+    return None
 
 
 def your_answers(lab: Lab, answers: Answers, to_hand_in: bool = False) -> None:

@@ -1,11 +1,222 @@
-"""Labs: predict, lock, work by hand, and only then see what the workbench computes."""
+"""Labs: predict, lock, work by hand, and only then see what the workbench computes; who works, and the labs as cards."""
 
+from collections.abc import Callable
+
+import streamlit as st
+
+from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
-from topox_ui.labs.first_screen import first_screen, practise
-from topox_ui.labs.kept import answers_to, labs
+from topox_core.labs.answers_file import load_answers, taken_up, together
+from topox_core.labs.generators.generator import SEEDS, seed_of
+from topox_core.labs.lab import Lab, languages
+from topox_core.labs.lab_file import load_lab, ready_labs
+from topox_core.labs.student import begin, check_name, closed
+from topox_ui.classroom.access import shows
+from topox_ui.classroom.answering import begun_here, brought_along
+from topox_ui.classroom.profile import class_profile
+from topox_ui.labs.feedback import begin_at_top, said_to_field
+from topox_ui.labs.kept import LINES, OWN_LAB, WHO, answers_to, begin_with, change, labs, line, now
 from topox_ui.labs.lab_screen import lab_screen
-from topox_ui.labs.state import LabsState
-from topox_ui.shell.page import size_switch
+from topox_ui.labs.state import LabsState, as_html, as_label, say, say_html, texts, title_of
+from topox_ui.shell.menu import page_link
+from topox_ui.shell.page import chart_title, file_box, headline, quiet, size_switch
+from topox_ui.state.session import Lasting
+from topox_ui.state.widgets import menu
+
+PRACTICE = "practice"
+_SEED = Lasting[str]("labs_seed")
+
+
+def first_screen() -> None:
+    """Draw the cards, who works on them, and the boxes for files."""
+    headline(say("kicker"), say("headline"))
+    begin_at_top("cards")
+    if LabsState.now().id:
+        line("cards", "error", say("own.unknown_lab", lab=LabsState.now().id))
+    _language()
+    _who()
+    said_to_field("cards")
+    with st.container(key="wall", horizontal=True):
+        for lab in labs().values():
+            _card(lab)
+    quiet(say("note"))
+    if shows("Present"):
+        page_link("Present", say("present"))
+    chart_title(say("own.title"), say("own.note"))
+    left, right = st.columns(2, gap="large")
+    if class_profile() is None:  # in a class the lecturer's folder has the labs
+        with left:
+            _box("lab", say("own.lab"), _take_lab)
+    with right:
+        _box("answers", say("own.answers"), _take_answers)
+
+
+def _language() -> None:
+    if len(languages()) > 1:
+        menu(say("language"), LabsState, "lang", languages(), width=160)
+
+
+def _who() -> None:
+    course, student = _names()
+    chart_title(say("who.title"), say("who.note"))
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        for name, value in (("course", course), ("student", student), ("seed", _SEED.get() or "")):
+            st.text_input(
+                say(f"who.{name}"),
+                value=value,
+                key=f"lab_who_{name}",
+                max_chars=40,
+                width=220,
+                disabled=name == "course" and class_profile() is not None,
+                on_change=_typed,
+                args=(name,),
+            )
+    seed, problem = chosen_seed()
+    if problem:
+        quiet(f'<span class="bad" role="status">✗ {as_html(problem)}</span>')
+    elif seed is None:
+        if not (LINES.get() or {}).get("cards"):  # after a click on a card it stands there
+            quiet(say("who.missing"))
+    else:
+        key = "who.practice" if _SEED.get() else "who.yours"
+        quiet(f'<span role="status">{say_html(key, seed=seed)}</span>')
+
+
+def _names() -> tuple[str, str]:
+    """Return course and student as they were typed; in a class the course is the lecturer's."""
+    profile = class_profile()
+    course, student = WHO.get() or ("", "")
+    return (course if profile is None else profile.course), student
+
+
+def _typed(name: str) -> None:
+    LINES.pop()  # what was missing may be there now
+    text = str(st.session_state[f"lab_who_{name}"]).strip()
+    course, student = _names()
+    if name == "seed":
+        _SEED.set(text)
+    else:
+        WHO.set((text, student) if name == "course" else (course, text))
+
+
+def chosen_seed() -> tuple[int | None, str]:
+    """Return the seed that was typed in or follows from the names, None without either; and what is wrong."""
+    typed, (course, student) = _SEED.get() or "", _names()
+    if typed:
+        if not (typed.isascii() and typed.isdigit() and int(typed) < SEEDS):
+            return None, say("who.wrong_seed", most=f"{SEEDS - 1:,}")
+        return int(typed), ""
+    if not (course and student):
+        return None, ""
+    try:
+        check_name(course, say("who.course"))
+        check_name(student, say("who.student"))
+    except InputError as error:
+        return None, str(error)
+    return seed_of(course, student), ""
+
+
+def _card(lab: Lab) -> None:
+    with st.container(border=True, key=f"wall_{lab.id}"):
+        st.button(
+            as_label(title_of(lab)),
+            key=f"lab_open_{lab.id}",
+            type="tertiary",
+            on_click=_open,
+            args=(lab,),
+        )
+        needs = ", ".join(map(_needed, lab.needs)) or say("needs_nothing")
+        facts = {"minutes": lab.minutes, "points": f"{lab.points:g}", "needs": needs}
+        surprise = (
+            say(f"surprise.{lab.id}")
+            if f"page.surprise.{lab.id}" in texts().flat
+            else texts().resolved(lab.goals[0])
+        )
+        st.html(f'<p class="card">{as_html(surprise)}<span>{say_html("card", **facts)}</span></p>')
+        answers = answers_to(lab)
+        if answers is not None and answers.given:
+            every = lab.questions
+            done = sum(closed(answers, q) or bool(answers.explained(q.id)) for q in every)
+            st.html(
+                f'<p class="quiet">{say_html("go_on", answered=done, questions=len(every))}</p>'
+            )
+
+
+def _needed(name: str) -> str:
+    """Return what a lab needs in words: of another lab its title."""
+    other = labs().get(name)
+    return texts().resolved(name) if other is None else title_of(other)
+
+
+def _open(lab: Lab) -> None:
+    """Open a lab: go on with what this tab has begun with the same names, else begin."""
+    LINES.pop()
+    seed, problem = chosen_seed()
+    before = answers_to(lab)
+    if seed is None and before is None:
+        line("cards", "error", problem or say("who.missing"))
+        return
+    if seed is not None and (before is None or before.seed != seed):
+        before = _begun(lab, seed)
+    if before is not None:
+        LabsState.choose(id=lab.id, seed=before.seed, q=1)
+
+
+def _begun(lab: Lab, seed: int) -> object:
+    course, student = _names()
+    typed = None if not _SEED.get() else seed
+    try:
+        begin_with(begin(lab, course or PRACTICE, student or PRACTICE, now(), typed))
+        begun_here(lab)
+    except InputError as error:
+        line("cards", "error", str(error))
+        return None
+    return answers_to(lab)
+
+
+def practise(lab: Lab, seed: int) -> None:
+    """Begin a practice: a link names lab and seed, and nobody's name."""
+    begin_with(begin(lab, PRACTICE, PRACTICE, now(), seed))
+
+
+def _box(kind: str, label: str, read: Callable[[bytes, str], None]) -> None:
+    """Draw a box for a file; what is wrong with it is said under the box."""
+
+    def take(data: bytes, file: str) -> None:
+        LINES.pop()
+        try:
+            read(data, file)
+        except InputError as error:
+            line(kind, "error", str(error))
+
+    file_box(label, f"lab_file_{kind}", take, type="json", max_upload_size=1)
+    said_to_field(kind)
+
+
+def _take_lab(data: bytes, file: str) -> None:
+    lab = load_lab(data, file)
+    if lab.id in ready_labs():
+        raise InputError(say("own.shipped", lab=lab.id), file=file, field="id")
+    OWN_LAB.set(lab)
+    line("lab", "info", say("own.lab_loaded", title=title_of(lab)))
+
+
+def _take_answers(data: bytes, file: str) -> None:
+    """Go on with answers from a file; locks that this machine has besides stay."""
+    read = load_answers(data, file)
+    lab = labs().get(read.answers.lab)
+    if lab is None:
+        raise InputError(say("own.no_lab", lab=read.answers.lab[:40]), file=file)
+    check_name(read.answers.course, "course")
+    check_name(read.answers.student, "student")
+    from_file = taken_up(lab, read.answers, file)
+    brought_along(lab, read)
+    begin_with(from_file)
+    change(lab, lambda here: together(here, from_file))
+    if read.edited:
+        line("answers", "error", say("own.edited"))
+    WHO.set((from_file.course, from_file.student))
+    LabsState.choose(id=lab.id, seed=from_file.seed, q=1)
 
 
 def draw(theme: Theme) -> None:

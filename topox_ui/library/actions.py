@@ -1,7 +1,5 @@
 """What can be done with kept runs: opened, named, deleted and put back, and taken away."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,14 +23,13 @@ from topox_ui.library.listing import LETTERS, Listed, asked
 from topox_ui.library.state import RunsState
 from topox_ui.runs.limits import server_limits
 from topox_ui.shell.downloads import link_menu, offer
-from topox_ui.shell.links import leave_for
+from topox_ui.shell.menu import leave_for
 from topox_ui.shell.page import button
 from topox_ui.state.loading import Loaded, adopt
 from topox_ui.state.notices import notify, notify_errors
-from topox_ui.state.page_state import word_of
+from topox_ui.state.page_state import put, word_of
 from topox_ui.state.scenario import ALGORITHM_WORDS, CLUSTER, LOWERING, PARAMETER, Scenario
 from topox_ui.state.session import Passing
-from topox_ui.state.store import put
 
 # Settings of a solve that the state has under the same name.
 _SOLVE = (

@@ -1,7 +1,5 @@
 """The times and circuits of a kept run: read from its result file, or computed again from what is kept of it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The list of kept runs: which of them are meant, a page of the list, and which are chosen."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime

@@ -1,7 +1,5 @@
 """The door of the page Present where others reach the server: it shows the keys of the class instance."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from topox_ui.classroom.access import check_word

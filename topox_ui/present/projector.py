@@ -1,7 +1,5 @@
 """A lab on the projector: one slide, and under it the buttons that lead on; Next never passes a reveal by accident."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What can be chosen on the page Present."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

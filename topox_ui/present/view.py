@@ -1,9 +1,309 @@
-"""Present: a lab on the projector, its class counted; statistics and leaderboards for the lecturer."""
+"""Present: labs for a class in a row of slides, statistics of its answers, leaderboards of what the checker finds."""
 
+import json
+from pathlib import Path
+
+import streamlit as st
+
+from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
-from topox_ui.present.overview import overview
+from topox_core.labs.folder import Unreadable, answers_in, load_each
+from topox_core.labs.keys import key_of
+from topox_core.labs.lab import CLASS_SEED, Lab, texts_in
+from topox_core.labs.leaderboard import (
+    BOARDS,
+    MAX_ALIAS,
+    Board,
+    Entry,
+    Ranked,
+    board_table,
+    hand_instance,
+    load_entry,
+    ranked,
+    shared_jobs,
+)
+from topox_core.labs.presentation import key_words
+from topox_core.labs.statistics import (
+    QuestionStatistics,
+    lab_statistics,
+    statistics_csv,
+    statistics_html,
+    statistics_rows,
+)
+from topox_core.text.numbers import short
+from topox_core.text.sentences import and_more
+from topox_ui.classroom.profile import class_profile, labs_offered
+from topox_ui.present.door import only_lecturers
 from topox_ui.present.projector import projector
-from topox_ui.present.state import chosen_lab
+from topox_ui.present.state import (
+    PresentState,
+    begin,
+    chosen_lab,
+    say,
+    see_switch,
+    source,
+    title_of,
+)
+from topox_ui.present.tally import MAX_FILES, Given, answers_to, draw_spread, handed, upload_box
+from topox_ui.shell.charts import frame, show_input_errors
+from topox_ui.shell.downloads import download_menu, stem
+from topox_ui.shell.page import button, chart_title, escape, headline, quiet, size_switch
+from topox_ui.state.session import Lasting
+from topox_ui.state.widgets import menu, pick
+
+MAX_NAMED = 5
+
+
+def statistics_view(theme: Theme) -> None:
+    """Draw the statistics of one lab."""
+    kicker = say("present.kicker")
+    with show_input_errors(kicker, "", reset=None):
+        labs = labs_offered()
+    lab = labs.get(PresentState.now().about) or next(iter(labs.values()))
+    every = lab_statistics(lab, answers_to(lab))
+    count = len(answers_to(lab))
+    title = escape(title_of(lab))
+    finding = (
+        say("present_statistics.headline", count=count, lab=title)
+        if count
+        else say("present_statistics.headline_none")
+    )
+    headline(kicker, finding)
+    see_switch()
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        titles = {name: title_of(one) for name, one in labs.items()}
+        menu(say("present_statistics.lab"), PresentState, "about", titles, width=320)
+        if count:
+            download_menu(
+                stem(lab.id),
+                [
+                    (
+                        say("present_statistics.csv"),
+                        ".statistics.csv",
+                        lambda: statistics_csv(lab, every),
+                    ),
+                    (
+                        say("present_statistics.html"),
+                        ".statistics.html",
+                        lambda: statistics_html(lab, every).encode(),
+                    ),
+                ],
+            )
+    if source() != "folder":
+        upload_box(say("present_statistics.folder", most=MAX_FILES), "up_statistics")
+    _not_read(_refused(lab))
+    quiet(say("present_statistics.no_names"))
+    if count:
+        _table(lab, every)
+        _one(lab, every, theme)
+
+
+def _refused(lab: Lab) -> list[Unreadable]:
+    """Return the files that are not counted."""
+    profile = class_profile()
+    if profile is None or source() != "folder":
+        return handed().refused
+    try:
+        return answers_in(Path(profile.folder.path / lab.id))[1]
+    except InputError:
+        return []
+
+
+def _not_read(refused: list[Unreadable]) -> None:
+    for one in refused[:MAX_NAMED]:
+        quiet(
+            say("present_statistics.not_read", file=escape(one.file), problem=escape(one.problem))
+        )
+    if len(refused) > MAX_NAMED:
+        quiet(f"+ {len(refused) - MAX_NAMED}")
+
+
+def _table(lab: Lab, every: tuple[QuestionStatistics, ...]) -> None:
+    chart_title(say("present_statistics.table"), say("present_statistics.table_note"))
+    names = ("question", "answers", "right", "again", "mistake", "times")
+    rows = statistics_rows(lab, every)
+    frame(
+        [
+            dict(
+                zip(
+                    [say(f"present_statistics.column.{name}") for name in names],
+                    _cells(row),
+                    strict=True,
+                )
+            )
+            for row in rows
+        ]
+    )
+
+
+def _cells(row: tuple[str, int, float | None, float | None, str, int | None]) -> list[object]:
+    question, count, right, again, mistake, times = row
+    shares = ["" if share is None else f"{100 * share:.0f} %" for share in (right, again)]
+    return [question, count, *shares, mistake, times]
+
+
+def _one(lab: Lab, every: tuple[QuestionStatistics, ...], theme: Theme) -> None:
+    """Draw the spread of one question with its truth."""
+    drawn = {one.question: one for one in every if one.count and (one.options or one.values)}
+    if not drawn:
+        return
+    chart_title(say("present_statistics.spread"), say("present_statistics.spread_note"))
+    name = st.selectbox(
+        say("present_statistics.question"), list(drawn), key="statistics_question", width=200
+    )
+    question, one = lab.question(name), drawn[name]
+    key = key_of(lab, question, CLASS_SEED)
+    text = key_words(lab, question, key, CLASS_SEED, texts_in(lab.language))
+    draw_spread(lab, question, one, theme, key, text, "class_spread")
+
+
+_ENTRIES = Lasting[tuple[Entry, ...]]("present_entries")
+_REFUSED = Lasting[tuple[str, ...]]("present_entries_refused")
+
+
+def leaderboards() -> None:
+    """Draw the leaderboard that is chosen."""
+    board = BOARDS[PresentState.now().board]
+    entries = [one for one in _ENTRIES.get_or(tuple) if one.board == board.lab]
+    lines = ranked(board, entries) if entries else ()
+    finding = say("board.headline", count=len(lines)) if lines else say("board.headline_none")
+    headline(say("present.kicker"), finding)
+    see_switch()
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        pick(
+            say("board.board"),
+            PresentState,
+            "board",
+            {name: say(f"board.{name}") for name in BOARDS},
+        )
+        files = [(say("board.example"), ".empty.entry.json", lambda: _empty(board))]
+        if lines:
+            files.append(
+                (say("board.csv"), ".leaderboard.csv", lambda: board_table(lines, board.unit))
+            )
+        download_menu(board.lab, files)
+    quiet(say(f"board.{board.lab}_note"))
+    upload_box(say("board.files", most=MAX_FILES), "up_entries", _take)
+    for line in _REFUSED.get_or(tuple)[:5]:
+        quiet(escape(line))
+    if lines:
+        _ranks(board, [one for one in lines if one.rank])
+        _infeasible([one for one in lines if not one.rank])
+
+
+def _take(files: Given) -> None:
+    found, refused = load_each(files[:MAX_FILES], load_entry)
+    _ENTRIES.set(tuple(entry for _, entry in found))
+    _REFUSED.set(tuple(str(error) for _, error in refused))
+
+
+def _ranks(board: Board, lines: list[Ranked]) -> None:
+    best = f"{short(board.best_known())} {board.unit}"
+    chart_title(say("board.ranks"), say("board.ranks_note", best=best))
+    names = [
+        say(f"board.column.{one}", unit=board.unit)
+        for one in ("rank", "alias", "time", "gap", "checked")
+    ]
+    rows = [
+        (
+            one.rank,
+            one.alias[: MAX_ALIAS + 4],
+            short(one.time),
+            f"{100 * one.gap:.1f} %",
+            say("board.yes"),
+        )
+        for one in lines
+    ]
+    frame([dict(zip(names, row, strict=True)) for row in rows])
+
+
+def _infeasible(lines: list[Ranked]) -> None:
+    if not lines:
+        return
+    chart_title(say("board.refused"), say("board.refused_note"))
+    frame(
+        [
+            {say("board.column.alias"): one.alias, say("board.column.checked"): one.problem}
+            for one in lines
+        ]
+    )
+
+
+def _empty(board: Board) -> bytes:
+    """Return an entry to fill in: every task at 0, or every job in group A."""
+    if board.lab == "six-tasks":
+        value: dict[str, object] = {task.id: 0 for task in hand_instance()[0].tasks}
+    else:
+        value = {job.id: "A" for job in shared_jobs().jobs}
+    record = {
+        "format": "topox-entry",
+        "version": 1,
+        "board": board.lab,
+        "alias": "",
+        board.field: value,
+    }
+    return (json.dumps(record, indent=1) + "\n").encode()
+
+
+MAX_LISTED = 12  # ids of which something is kept apart; the folders have all
+
+
+def overview(theme: Theme) -> None:
+    """Draw the part that is in view."""
+    size_switch()
+    only_lecturers()
+    see = PresentState.now().see
+    if see == "statistics":
+        statistics_view(theme)
+    elif see == "leaderboards":
+        leaderboards()
+    else:
+        _labs()
+
+
+def _labs() -> None:
+    with show_input_errors(say("present.kicker"), "", reset=None):
+        labs = labs_offered()
+    headline(say("present.kicker"), say("present.headline", count=len(labs)))
+    see_switch()
+    _class_line()
+    chart_title(say("present.labs"), say("present.labs_note"))
+    columns = st.columns(2, gap="small")
+    for at, lab in enumerate(labs.values()):
+        with columns[at % 2], st.container(border=True, key=f"lab_{lab.id}"):
+            _card(lab)
+    quiet(say("present.how"))
+
+
+def _card(lab: Lab) -> None:
+    title = escape(title_of(lab))
+    about = say(
+        "present.about",
+        minutes=lab.minutes,
+        points=f"{lab.points:g}",
+        questions=len(lab.questions),
+    )
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.html(f'<p class="card"><b>{title}</b><span>{about}</span></p>')
+        button(say("present.begin"), f"begin_{lab.id}", "slideshow", begin, lab.id)
+
+
+def _class_line() -> None:
+    profile = class_profile()
+    if profile is None:
+        return
+    line = say(
+        "classroom.lecturer", course=escape(profile.course), word=f"<b>{escape(profile.word)}</b>"
+    )
+    st.html(f'<p class="note">{line}</p>')
+    apart = sorted({one.student for one in profile.folder.apart()})
+    if apart:
+        listed = ", ".join(map(escape, apart[:MAX_LISTED])) + and_more(len(apart), MAX_LISTED)
+        st.html(f'<p class="note">{say("classroom.apart_line", students=listed)}</p>')
+        with st.container(horizontal=True):
+            for at, student in enumerate(apart[:MAX_LISTED]):
+                label = say("classroom.release", student=student)
+                button(label, f"release_{at}", "lock_open", profile.folder.release, student)
 
 
 def draw(theme: Theme) -> None:

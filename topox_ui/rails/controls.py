@@ -1,7 +1,5 @@
 """The Rails page's sidebar: what runs, its degrees, the switch and its delay."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from topox_core.errors import InputError

@@ -1,7 +1,5 @@
 """The Rails page's delay study: overhead against the delay, technologies, the authors' measurements, the slowest switch."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

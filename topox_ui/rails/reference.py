@@ -1,7 +1,5 @@
 """What a rank moves, class by class; which parallelism suits a model; files and the iteration for the other pages."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from functools import partial

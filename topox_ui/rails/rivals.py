@@ -1,7 +1,5 @@
 """Other ways to wire a rail (constraints C1 and C3), and expert parallelism, where switching fails."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Simulations of rails: short ones at once, long ones in a process beside the page, watched, cancelled, kept."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext

@@ -1,7 +1,5 @@
 """What can be chosen on the Rails page."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection
 from typing import Annotated, Any, ClassVar
@@ -14,8 +12,7 @@ from topox_core.rails.presets import PRESETS, changed, check_on_rail, settings_o
 from topox_core.rails.technologies import TECHNOLOGIES, fits
 from topox_core.training.job import Job
 from topox_ui.state.loading import loaded_job
-from topox_ui.state.page_state import PageState, one_of
-from topox_ui.state.store import put
+from topox_ui.state.page_state import PageState, one_of, put
 
 JOB, SCENARIO, MEASURED, UPLOAD = "job", "scenario", "measured", "upload"
 ANY = "any"

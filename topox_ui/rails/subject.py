@@ -1,7 +1,5 @@
 """What the Rails page is about: a preset's iteration, the loaded task graph as a fabric ran it, or a list of windows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -28,8 +26,7 @@ from topox_core.rails.windows import Phase, strip, traffic_between
 from topox_core.text.numbers import plural, short
 from topox_core.training.job import Job
 from topox_ui.answers.case import case_of
-from topox_ui.answers.contest import contest_of
-from topox_ui.answers.running import run_all
+from topox_ui.answers.contest import contest_of, run_all
 from topox_ui.rails.controls import last_end_ms
 from topox_ui.rails.state import JOB, MEASURED, SCENARIO, RailsState, preset_of
 from topox_ui.runs.shared import once

@@ -1,21 +1,257 @@
 """Photonic rails: what a job sends on a rail, the windows between, and what switching in them costs."""
 
-from topox_core.figures.palette import Theme
+from collections import Counter
+
+import streamlit as st
+
+from topox_core.errors import InputError
+from topox_core.figures.palette import Theme, parallelism_word
+from topox_core.figures.rails_delay import MAX_GROUPS, overhead_curves, timeline
+from topox_core.figures.rails_windows import breakdown, cdf, counts, strip, traffic_words
+from topox_core.rails.iteration import RailRun
+from topox_core.rails.technologies import TECHNOLOGIES
+from topox_core.rails.window_lengths import by_traffic
+from topox_core.rails.windows import FORMULA_NOTE, windows_by_formula, windows_by_stage
+from topox_core.text.numbers import count, plural, short, time
+from topox_core.training.job import Job
 from topox_ui.rails.controls import controls
+from topox_ui.rails.delay import Curves
 from topox_ui.rails.first_screen import (
     KICKER,
     NOT_TOGETHER,
+    dark_ms,
     first_screen,
+    lane_of,
     nothing_yet,
     pattern_of,
     simulating,
 )
-from topox_ui.rails.reference import files_of_rail
-from topox_ui.rails.sections import figures_of, section
-from topox_ui.rails.state import reset
-from topox_ui.rails.subject import Simulated, subject
-from topox_ui.shell.charts import show_input_errors
-from topox_ui.shell.page import size_switch
+from topox_ui.rails.reference import advice_section, bytes_section, files_of_rail
+from topox_ui.rails.rivals import experts_section, rivals_section
+from topox_ui.rails.runs import answered, run_of, simulate
+from topox_ui.rails.state import SCHEDULES, SECTIONS, RailsState, reset
+from topox_ui.rails.subject import Pattern, Simulated, Subject, subject
+from topox_ui.shell.charts import Content, chart, frame, show_error, show_input_errors
+from topox_ui.shell.downloads import Figures
+from topox_ui.shell.page import chart_title, escape, quiet, size_switch
+from topox_ui.state.widgets import pick
+
+MAX_MESSAGES = 500
+
+
+def windows_section(pattern: Pattern, job: Job | None, theme: Theme) -> None:
+    """Draw the windows by the traffic after them, and how many there are by formula and by counting."""
+    left, right = st.columns([1.42, 1], gap="medium") if job else (st.container(), None)
+    with left:
+        chart_title(
+            "Windows by the traffic that follows",
+            "every window as a dot, by the traffic up to the next one; tick: "
+            "mean; line: your delay",
+        )
+        if not pattern.windows:
+            quiet("There is no window.")
+        else:
+            groups = by_traffic(pattern.windows)
+            chart(
+                breakdown(groups, dark_ms(), theme),
+                "breakdown",
+                "Windows by traffic: "
+                + "; ".join(
+                    f"{traffic_words(g)}: {g.count}, mean {short(g.mean_idle_ms)} ms"
+                    for g in groups
+                ),
+                lambda: [
+                    {
+                        "traffic": traffic_words(g),
+                        "parallelism": parallelism_word(g.parallelism),
+                        "windows": g.count,
+                        "mean (ms)": g.mean_idle_ms,
+                        "shortest (ms)": g.min_ms,
+                        "longest (ms)": g.max_ms,
+                        "bytes": g.mean_bytes,
+                    }
+                    for g in groups
+                ],
+            )
+    if job is not None and right is not None:
+        with right:
+            _counts(pattern, job, theme)
+
+
+def _counts(pattern: Pattern, job: Job, theme: Theme) -> None:
+    exact = windows_by_stage(
+        job.plan.pipeline, job.plan.microbatches, job.schedule.order, job.schedule.virtual
+    )
+    formula = windows_by_formula(job.plan.microbatches)
+    seen = {rank: len(pattern.of((rank, rail))[1]) for rank, rail in pattern.lanes}
+    chart_title(
+        "How many windows?",
+        f"{SCHEDULES[job.schedule.order]}, {job.plan.microbatches} microbatches; counted for every stage",
+    )
+    chart(
+        counts(exact, formula, theme),
+        "counts",
+        f"Windows by stage, counted: {', '.join(map(str, exact))}; by formula: {formula}.",
+        lambda: {
+            "stage": list(range(len(exact))),
+            "counted": exact,
+            "in this simulation": [seen.get(stage) for stage in range(len(exact))],
+            "formula": [formula] * len(exact),
+        },
+    )
+    more = (
+        ""
+        if job.plan.context == job.plan.expert == 1
+        else (
+            " The count covers only FSDP and the pipeline; context and expert parallelism add windows in every layer, as simulated "
+            "above."
+        )
+    )
+    quiet(f"Formula: {escape(FORMULA_NOTE)}.{more}")
+
+
+def control_section(subject: Simulated, theme: Theme) -> None:
+    """Draw circuits in time and the messages that made them."""
+    question = subject.switched()
+    if not answered([question]):
+        doing, offer = "Simulating the control plane", "Simulate the control plane"
+        simulate([question], doing, offer, "rails_control_run")
+        return
+    run = run_of(question)
+    kinds, messages = Counter(one.word for one in run.messages), run.messages[:MAX_MESSAGES]
+    facts = (
+        f"{plural(run.reconfigurations, 'reconfiguration')} of groups per iteration, {count(run.messages_sent)} "
+        f"messages; {time(run.rail.dark_ms)} dark per change"
+    )
+    chart_title(
+        "Which group uses the rail",
+        f"{facts}. Hatched: dark. A group keeps its circuits until another one asks",
+    )
+    chart(
+        timeline(run, theme),
+        "timeline",
+        f"Circuits of {min(MAX_GROUPS, len(run.iteration.groups))} groups over {time(run.iteration_ms)}: {facts}.",
+        lambda: _circuits(run),
+        "Every circuit",
+    )
+    shown = len({one.group for one in run.circuits})
+    if shown > MAX_GROUPS:
+        quiet(f"The first {MAX_GROUPS} of {plural(shown, 'group')}; the table has all of them.")
+    left, right = st.columns([1.42, 1], gap="medium")
+    with left:
+        chart_title(
+            "Control messages",
+            f"the first {count(len(run.messages))} of {count(run.messages_sent)} messages; before 0 ms: "
+            "sent while the iteration before was still running",
+        )
+        frame(
+            {
+                "at (ms)": [one.at_ms for one in messages],
+                "from": [one.sender for one in messages],
+                "to": [one.receiver for one in messages],
+                "message": [one.word for one in messages],
+                "group": [one.group for one in messages],
+                "about": [one.note for one in messages],
+            }
+        )
+    with right:
+        chart_title("Kinds of messages", "of the shims and the controller")
+        frame(
+            {
+                "word": list(MEANINGS),
+                "meaning": list(MEANINGS.values()),
+                "shown": [kinds[word] for word in MEANINGS],
+            }
+        )
+        quiet(
+            "A shim in every server sees the communication of its server, the controller that of the whole rail. In the first "
+            "iteration groups ask for circuits on demand and the order is profiled. Afterwards, provisioned, each group asks "
+            "as soon as the traffic before it has ended. The controller serves requests in order, breaks no circuit in use, "
+            "and switches a group once all its ranks have asked."
+        )
+
+
+MEANINGS = {
+    "COMM": "a rank is ready to communicate",
+    "CHECKIN_ACK": "which network carries it: the rail",
+    "CONFIG_REQ": "a group asks for its circuits",
+    "CONFIG_ACK": "the circuits are set up",
+    "NACK": "the circuits were set up already",
+}
+
+
+def _circuits(run: RailRun) -> Content:
+    groups = run.iteration.groups
+    return [
+        {
+            "group": groups[one.group].name,
+            "traffic": parallelism_word(groups[one.group].parallelism),
+            "members": groups[one.group].size,
+            "asked (ms)": one.setup_ms,
+            "set up (ms)": one.start_ms,
+            "until (ms)": one.end_ms,
+            "changed": one.changed,
+        }
+        for one in run.circuits
+    ]
+
+
+def sections_of(subject: Subject) -> list[str]:
+    """Return the sections that a subject has: a list of windows has no control plane, an execution no model."""
+    if not isinstance(subject, Simulated):
+        return ["windows", "experts", "advice"]
+    if subject.training is None:
+        return ["windows", "control", "experts", "advice"]
+    return list(SECTIONS)
+
+
+def section(subject: Subject, pattern: Pattern, theme: Theme) -> None:
+    """Draw the choice of a section, and that section."""
+    have = sections_of(subject)
+    see = pick(
+        "Details",
+        RailsState,
+        "see",
+        {name: SECTIONS[name] for name in have},
+        label_visibility="collapsed",
+    )
+    job = subject.training
+    try:
+        if see == "windows":
+            windows_section(pattern, job, theme)
+        elif see == "control" and isinstance(subject, Simulated):
+            control_section(subject, theme)
+        elif see == "rivals" and isinstance(subject, Simulated):
+            rivals_section(subject, theme)
+        elif see == "experts":
+            experts_section(subject if isinstance(subject, Simulated) else None, theme)
+        elif see == "bytes" and job is not None:
+            bytes_section(job)
+        else:
+            advice_section(job)
+    except InputError as error:
+        show_error(error)
+
+
+def figures_of(pattern: Pattern, curves: Curves) -> Figures:
+    """Return the first screen's figures for download, built when asked for: outside the session, whose choices are read here."""
+    lane, now, dark = lane_of(pattern), RailsState.now(), dark_ms()
+    traffic, windows = pattern.of(lane)
+    figures: Figures = {
+        "Pattern": lambda theme: strip(
+            traffic, windows, dark, (0.0, max(pattern.iteration_ms, 1e-9)), theme
+        ),
+        "Delay study": lambda theme: overhead_curves(
+            [one for one in curves.values() if one.delay_ms],
+            now.delay_ms,
+            now.limit / 100,
+            {one.name: one.reconfiguration_ms for one in TECHNOLOGIES},
+            theme,
+        ),
+    }
+    if pattern.windows:
+        figures["Windows"] = lambda theme: cdf(pattern.windows, dark, theme)
+    return figures
 
 
 def draw(theme: Theme) -> None:

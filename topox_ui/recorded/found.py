@@ -1,7 +1,5 @@
 """What is computed of a recorded run, once a session: its steps, the chosen one, its task graph, its replays."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -1,7 +1,5 @@
 """A closer look at a recorded step: its groups, its lanes on one clock, its windows, whether it can be trusted."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from typing import Any
@@ -26,7 +24,7 @@ from topox_ui.recorded.state import RecordedState
 from topox_ui.runs.limits import server_limits
 from topox_ui.shell.charts import Content, chart, legend_line, table_under
 from topox_ui.shell.downloads import File, download_menu, stem
-from topox_ui.shell.links import leave_for
+from topox_ui.shell.menu import leave_for
 from topox_ui.shell.page import (
     button,
     chart_title,

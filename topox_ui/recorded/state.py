@@ -1,7 +1,5 @@
 """What can be chosen on the page Your trace."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import Annotated, ClassVar
 

@@ -1,13 +1,28 @@
 """A recorded run: what a step of a profiled job takes, what of it is the network's, and what a faster one would save."""
 
+from collections.abc import Sequence
+from functools import partial
+
 import streamlit as st
 
 from topox_core.errors import InputError
+from topox_core.fabrics.compare import EQUAL, same_time
 from topox_core.figures.palette import Theme
-from topox_ui.recorded.files import KICKER, files_of_run, nothing_yet
-from topox_ui.recorded.first_screen import controls, first_screen, speed_section, steps_section
-from topox_ui.recorded.found import found_of
-from topox_ui.recorded.reading import READING, open_example, opened, take_what_was_read
+from topox_core.figures.recorded import speed_curve, steps
+from topox_core.model.cluster import DELAYS_MS, SPEEDS_GBPS
+from topox_core.text.foreign import escape_untrusted
+from topox_core.text.numbers import count, delay_label, percent, plural, size, time
+from topox_ui.recorded.found import RecordedStep, found_of
+from topox_ui.recorded.reading import (
+    KICKER,
+    READING,
+    Opened,
+    files_of_run,
+    nothing_yet,
+    open_example,
+    opened,
+    take_what_was_read,
+)
 from topox_ui.recorded.sections import (
     groups_section,
     timeline,
@@ -17,8 +32,205 @@ from topox_ui.recorded.sections import (
 )
 from topox_ui.recorded.state import RecordedState
 from topox_ui.runs.panel import watched
-from topox_ui.shell.charts import show_error
-from topox_ui.shell.page import headline, size_switch
+from topox_ui.shell.charts import chart, kpis, show_error
+from topox_ui.shell.page import button, chart_title, escape, headline, quiet, size_switch, title_row
+from topox_ui.state.widgets import menu, number, sidebar_part, slide, switch
+
+STANDS_FOR_ALL = (
+    "One rank stands for all. Its waiting for others counts as network time in the recorded figures, and is left out of "
+    "the task graph."
+)
+ONE_RANK = (
+    "Only one rank was read: its waiting for others counts as transfer. Add the other ranks, or let this one "
+    "stand for all."
+)
+TIMES = {"half": 0.5, "the same": 1.0, "twice": 2.0, "four times": 4.0}
+WHEN = "Right where all ranks do the same, as with data or sharded data parallelism. Not for pipelines, whose stages differ."
+
+
+def speed_words(gbps: float) -> str:
+    """Return a network's speed: 400 Gbit/s."""
+    return f"{gbps:,g}\u00a0Gbit/s"
+
+
+def controls(now: Opened) -> None:
+    """Draw the sidebar."""
+    with sidebar_part("What if"):
+        slide(
+            "Network speed",
+            RecordedState,
+            "nic_gbps",
+            SPEEDS_GBPS,
+            words=lambda v: f"{v:,g}G",
+            help="Of a server, all its ports together. The step is replayed at once, without contention.",
+        )
+        slide(
+            "Reconfiguration delay",
+            RecordedState,
+            "delay_ms",
+            DELAYS_MS,
+            words=delay_label,
+            help="Windows at least this long hide a circuit change.",
+        )
+        number(
+            "GPUs per server",
+            RecordedState,
+            "gpus_per_server",
+            1,
+            64,
+            step=1,
+            help="Neighbouring ranks share a server; their calls take no network and keep their recorded time.",
+        )
+        if len(now.recordings) == 1:
+            switch("This rank stands for all", RecordedState, "symmetry", help=WHEN)
+
+
+def first_screen(found: RecordedStep, now: Opened) -> None:
+    """Write the finding and the key figures."""
+    files = plural(len(now.recordings), "file")
+    name = "made-up example" if now.example else files
+    network = max(0.0, found.recorded_ms - found.free_ms)
+    words = f"{found.words} takes <b>{time(found.recorded_ms)}</b>; the network accounts for "
+    if network < EQUAL * found.recorded_ms:
+        words += "<b>none of it</b>: no call holds up the work."
+    else:
+        words += f"at most <b>{time(network)}</b> of it."
+    speed = found.settings.nic_gbps
+    if found.imported is not None and network >= EQUAL * found.recorded_ms:
+        words += f" At {speed_words(speed)} it would take <b>{time(found.at_ms(speed))}</b>."
+    headline(f"{KICKER} · {name} · {plural(found.run.world, 'rank')}", words)
+    if len(now.recordings) == 1 and found.run.world > 1:
+        quiet(escape(f"{STANDS_FOR_ALL if found.settings.symmetry else ONE_RANK} {WHEN}"))
+    _kpis(found, speed)
+    _other_speeds(found, speed)
+
+
+def _other_speeds(found: RecordedStep, speed: float) -> None:
+    """Say at which speed the step was recorded, and offer that speed, its half and its multiples at a click."""
+    recorded = found.recorded_gbps
+    if recorded is None:
+        return
+    with st.container(horizontal=True, vertical_alignment="center", key="recorded_speeds"):
+        st.html(
+            f'<p class="quiet">Recorded at about <b>{speed_words(recorded)}</b> per server: at that speed the replay takes as '
+            "long as the recording. The same step at</p>",
+            width="content",
+        )
+        for words, factor in TIMES.items():
+            gbps = recorded * factor
+            button(
+                f"{words}: {gbps:,g}G",
+                f"recorded_{factor:g}_times",
+                "speed",
+                partial(RecordedState.choose, nic_gbps=gbps),
+                primary=gbps == speed,
+            )
+
+
+def _kpis(found: RecordedStep, speed: float) -> None:
+    numbers = [one.number for one in found.steps]
+    of = f"step {found.number} of {numbers[0]} to {numbers[-1]}" if len(numbers) > 1 else ""
+    calls = found.graph.calls
+    sent = sum(node.size_bytes or 0.0 for node in calls)
+    at_speed = ("–", "sizes are not known")
+    if found.imported is not None:
+        ms = found.at_ms(speed)
+        change = found.recorded_ms - ms
+        less = "less than recorded" if change >= 0 else "more than recorded"
+        at_speed = (
+            time(ms),
+            "as recorded" if same_time(ms, found.recorded_ms) else f"{time(abs(change))} {less}",
+        )
+    kpis(
+        ("Recorded step", time(found.recorded_ms), of or "the whole recording"),
+        ("Without a network", time(found.free_ms), "no network can be faster"),
+        (f"At {speed:,g} Gbit/s", *at_speed),
+        ("GPU busy", percent(found.gpu_busy), f"mean of {plural(len(found.run.ranks), 'rank')}"),
+        (
+            "Bytes of all calls",
+            size(sent),
+            f"{count(len(calls))} calls, {plural(len(found.groups), 'group')}",
+        ),
+    )
+
+
+def steps_section(found: RecordedStep, theme: Theme) -> None:
+    """Draw the recording's steps, and the choice of one."""
+    [choice] = title_row(
+        (2.6, 1),
+        "Steps of the recording",
+        "outlined: the step in view, click another; pale: the most that the network can account for",
+    )
+    if len(found.steps) > 1:
+        menu(
+            "Step",
+            RecordedState,
+            "step",
+            {one.number: f"Step {one.words}" for one in found.steps},
+            value=found.number,
+            at=choice,
+            label_visibility="collapsed",
+        )
+    chart(
+        steps(found.steps, found.number, theme),
+        "recorded_steps",
+        "Recorded steps: "
+        + "; ".join(
+            f"step {one.words} {time(one.recorded_ms)}, without the network {time(one.free_ms)}"
+            for one in found.steps[:12]
+        ),
+        lambda: {
+            "step": [one.words for one in found.steps],
+            "recorded (ms)": [one.recorded_ms for one in found.steps],
+            "without a network (ms)": [one.free_ms for one in found.steps],
+        },
+        "Every step",
+        on_click=_clicked,
+    )
+
+
+def _clicked(facts: Sequence[str]) -> None:
+    """Show the step whose bar was clicked; a file without steps has only one."""
+    if facts[0].isdecimal():
+        RecordedState.choose(step=int(facts[0]))
+
+
+def speed_section(found: RecordedStep, theme: Theme) -> None:
+    """Draw the step at other speeds; where sizes are not known, say why and ask for a speed they are taken from."""
+    chart_title(
+        "This step on another network", "replayed as a longest path; no solver, no contention"
+    )
+    if found.imported is None:
+        _without_sizes(found)
+        return
+    speed = RecordedState.now().nic_gbps
+    now, points = (speed, found.at_ms(speed)), found.curve()
+    chart(
+        speed_curve(points, now, found.recorded_ms, found.free_ms, theme),
+        "recorded_speed",
+        f"Iteration over the network's speed: {time(now[1])} at {speed_words(speed)}, recorded "
+        f"{time(found.recorded_ms)}; "
+        + "; ".join(f"{time(ms)} at {speed_words(gbps)}" for gbps, ms in points),
+        lambda: {
+            "network speed (Gbit/s)": [gbps for gbps, _ in sorted({*points, now})],
+            "iteration (ms)": [ms for _, ms in sorted({*points, now})],
+            "less than recorded (ms)": [found.recorded_ms - ms for _, ms in sorted({*points, now})],
+        },
+    )
+
+
+def _without_sizes(found: RecordedStep) -> None:
+    st.warning(escape_untrusted(found.refusal, "markdown"), icon="⚠️")
+    number(
+        "Take sizes from a speed, Gbit/s",
+        RecordedState,
+        "assume_gbps",
+        1.0,
+        1e6,
+        step=100.0,
+        placeholder="not taken",
+        help="The bytes of a call are computed as the duration of its shortest kernel times this speed.",
+    )
 
 
 def draw(theme: Theme) -> None:

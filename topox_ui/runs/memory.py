@@ -1,7 +1,5 @@
 """How much memory results take, and which are dropped first."""
 
-from __future__ import annotations
-
 import sys
 import threading
 from collections import OrderedDict

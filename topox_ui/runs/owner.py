@@ -1,7 +1,5 @@
 """The one owner of a session's runs: starts them, attends them, keeps their results, ends them."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """The one panel of a run: what it does, how far it is, the time left, Cancel, and what was kept."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Answers that all sessions share: each is worked out once, and the least used go first when memory runs short."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future

@@ -1,7 +1,5 @@
 """Solver places: how many solves run on this machine at once over all sessions, and the fair line in front of them."""
 
-from __future__ import annotations
-
 import heapq
 import threading
 import time

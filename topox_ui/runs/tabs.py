@@ -4,8 +4,6 @@ The id is random, made here, and known to nobody but the tab, which keeps it in 
 it stands in no address and in no cookie, which other tabs would share.
 """
 
-from __future__ import annotations
-
 import secrets
 import threading
 from collections.abc import Callable

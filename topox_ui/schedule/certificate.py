@@ -1,7 +1,5 @@
 """The certificate: status in words, bound and what binds, who stopped it, the checker equation by equation."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from topox_core.check.report import CheckReport

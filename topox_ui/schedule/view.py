@@ -4,31 +4,231 @@ from functools import partial
 
 import streamlit as st
 
+from topox_core.errors import InputError
+from topox_core.fabrics.compare import EQUAL, same_time
 from topox_core.figures.gantt import gantt
 from topox_core.figures.lanes import overview, port_use
 from topox_core.figures.palette import Theme
-from topox_core.schedule.result import Result
+from topox_core.model.measures import Measures
+from topox_core.runs.cells import FuturesRun
+from topox_core.schedule.result import MET, Result
+from topox_core.schedule.story import finding, found_by
+from topox_core.text.numbers import apart, count, percent, plural, short, time
 from topox_ui.answers.case import Case, case_of
+from topox_ui.answers.first import prefetch
 from topox_ui.answers.keeping import keep_every, keep_solve_button
 from topox_ui.answers.linked import link_with_result, take_linked
-from topox_ui.answers.solving import best, drawn, settled, token
+from topox_ui.answers.solving import WORTH_A_WORD, best, drawn, settled, token
 from topox_ui.answers.verdicts import verdict_line
+from topox_ui.runs.owner import RunKind, run_owner
+from topox_ui.runs.panel import run_note
 from topox_ui.schedule.certificate import certificate
 from topox_ui.schedule.delays import delay_panel
-from topox_ui.schedule.headline import (
-    more_choices,
-    proof_headline,
-    schedule_headline,
-    schedule_kpis,
-)
-from topox_ui.schedule.proving import proof_panel, search_panel
-from topox_ui.schedule.race import race_section
+from topox_ui.schedule.proving import proof_panel, race_section, search_panel
 from topox_ui.schedule.timeline import timeline
-from topox_ui.shell.charts import show_input_errors
+from topox_ui.shell.charts import kpis, show_input_errors
 from topox_ui.shell.downloads import result_files, stem
-from topox_ui.shell.page import headline, size_switch
+from topox_ui.shell.page import button, emphasised, escape, headline, quiet, size_switch
 from topox_ui.state.loading import Loaded, cluster_words, scenario
+from topox_ui.state.session import Passing
 from topox_ui.state.what_ifs import what_ifs
+
+
+def schedule_headline(loaded: Loaded, case: Case, result: Result, now: Measures) -> None:
+    """Write the finding: the time, how sure it is, what circuits cost."""
+    kicker = f"Schedule · {escape(loaded.title)} · {cluster_words(case.cluster)}"
+    first = emphasised(finding(result))
+    changes = now.circuits_changed
+    often = f"<b>{count(changes)}</b> times" if changes > 1 else "<b>once</b>"
+    other = result.other_class
+    if result.switching == "fixed" and other is not None and other.best_ms is not None:
+        tie, found = same_time(other.best_ms, result.makespan_ms or 0.0), time(other.best_ms)
+        if tie:
+            second = f"Changing circuits saves no time: fixed circuits take <b>{found}</b>."
+        elif other.bound_ms >= (result.makespan_ms or 0.0) * (1 - MET):
+            second = f"No plan that changes circuits is shorter than fixed ones (proved): <b>{found}</b>."
+        else:
+            second = f"Fixed circuits are the best found: the best plan that changes them takes <b>{found}</b>."
+    elif result.switching == "fixed":
+        second = "The circuits are fixed."
+    elif not now.circuits_used:
+        second = "No data crosses the network."
+    elif not changes:
+        second = "No circuit changes."
+    elif now.dark_ms > 0:
+        second = (
+            f"Circuits change {often}; ports are dark <b>{percent(now.port_dark)}</b> of the time."
+        )
+    else:
+        delay = f"{short(case.cluster.reconfiguration_ms)}&nbsp;ms"
+        second = f"Circuits change {often}; that costs nothing, as a change takes {delay} here."
+    headline(kicker, f"{first} {second}")
+
+
+def proof_headline(loaded: Loaded, case: Case, result: Result) -> None:
+    """Write how sure the time is."""
+    kicker = f"Proof · {escape(loaded.title)} · {cluster_words(case.cluster)}"
+    headline(kicker, emphasised(finding(result)))
+
+
+# Of which setting the files' own values were shown, so that they are known.
+_OWN_SHOWN = Passing[str]("own_shown")
+# Who the values without what-ifs belong to.
+OWN = {"sample": "the sample", "workload": "the generated job", "upload": "your files"}
+
+
+def schedule_kpis(loaded: Loaded, case: Case, result: Result, now: Measures) -> None:
+    """Draw the KPIs, each with its change against the values of the files."""
+    before = _of_files(loaded, case)
+    whose = OWN.get(scenario().source, "the files")
+    makespan = result.makespan_ms or 0.0
+    gap = result.gap or 0.0
+    shown, bound = apart((makespan, result.bound_ms))
+    devices, ports = (
+        case.cluster.servers * each
+        for each in (case.cluster.devices_per_server, case.cluster.ports_per_server)
+    )
+    kpis(
+        (
+            "Iteration time",
+            shown,
+            *_change(
+                makespan,
+                before.makespan_ms if before else None,
+                "ms",
+                f"by {found_by(result)}",
+                worse_up=True,
+            ),
+        ),
+        (
+            "Gap to bound",
+            percent(gap),
+            "proved" if result.status == "optimal" else f"bound {bound}",
+        ),
+        (
+            "Devices computing",
+            percent(now.device_busy),
+            *_change(
+                100 * now.device_busy,
+                100 * before.device_busy if before else None,
+                "points",
+                f"of {plural(devices, 'device')}",
+            ),
+        ),
+        (
+            "Ports carrying",
+            percent(now.port_carrying),
+            *_change(
+                100 * now.port_carrying,
+                100 * before.port_carrying if before else None,
+                "points",
+                f"of {plural(ports, 'out-port')}",
+                neutral=True,
+            ),
+        ),
+        (
+            "Circuit changes",
+            count(now.circuits_changed),
+            f"{percent(now.port_dark)} of port time dark" if now.dark_ms else _uses(result, now),
+        ),
+    )
+    if before is not None:
+        quiet(f"Changes are against the values of {whose}: {time(before.makespan_ms)}.")
+
+
+CHOICES = RunKind("choices", most_slots=0)
+# How often one looks whether the other choices have been tried.
+LOOK_S = 0.25
+# The first plan of a case that is shown until then, in ms.
+_FIRST_MS = Passing[tuple[str, float]]("first_plan_ms")
+
+
+def more_choices(case: Case, result: Result) -> None:
+    """Have all choices of collectives tried beside the page while a first plan is shown; say what they made shorter."""
+    if not settled(case):
+        _FIRST_MS.set((case.key, result.makespan_ms or 0.0))
+        _trying(case)
+        return
+    of, first_ms = _FIRST_MS.get() or ("", 0.0)
+    shorter = 1 - (result.makespan_ms or 0.0) / first_ms if of == case.key else 0.0
+    if shorter > EQUAL:
+        quiet(
+            f"Other rings and algorithms of collectives made it {percent(shorter)} shorter than "
+            f"the first plan, {time(first_ms)}."
+        )
+
+
+@st.fragment(run_every=LOOK_S)
+def _trying(case: Case) -> None:
+    owner = run_owner()
+    if owner.ended(CHOICES) or settled(case):
+        st.rerun()
+    if owner.note(CHOICES):
+        run_note(CHOICES)
+        button("Try other rings and algorithms", "try_choices", "refresh", _try, case)
+        return
+    if owner.run(CHOICES, case.key) is None:
+        _try(case)
+    quiet("A first plan. Other rings and algorithms of collectives are being tried …")
+
+
+def _try(case: Case) -> None:
+    """Start the list schedule of a case, which is kept for whoever asks."""
+    run_owner().start(
+        CHOICES,
+        case.key,
+        lambda _slots: FuturesRun({case.key: prefetch(case)}, lambda _key, _result: None),
+        lambda result: ". ".join([*map(str, result.failures.values()), *result.lost][:1]),
+    )
+
+
+def _uses(result: Result, now: Measures) -> str:
+    """Return how many circuits stay, else how many uses there are: of some the circuit is the port's first one, or was there."""
+    layout = None if result.execution is None else result.execution.layout
+    if layout is None:
+        return f"of {count(now.circuits_used)} circuit uses"
+    return f"{plural(int(layout.circuits.sum()), 'circuit')} used"
+
+
+def _of_files(loaded: Loaded, case: Case) -> Measures | None:
+    """Return the measures of the files' own values; None where these are shown, have no schedule or would take long."""
+    chosen = scenario()
+    own = case_of(loaded, chosen.without_what_ifs()) if chosen.has_what_ifs else case
+    if own.key == case.key:
+        _OWN_SHOWN.set(own.key)
+        return None
+    if len(own.graph.tasks) >= WORTH_A_WORD and _OWN_SHOWN.get() != own.key:
+        return None
+    try:
+        result = best(own, at_once=True)
+    except InputError:
+        return None
+    return drawn(token(own, result), result).measures if result.execution is not None else None
+
+
+def _change(
+    value: float,
+    before: float | None,
+    unit: str,
+    first: str,
+    *,
+    worse_up: bool = False,
+    neutral: bool = False,
+) -> tuple[str, str, str]:
+    """Return the line under a KPI, its arrow and its colour: colours tell better from worse, arrows the direction."""
+    if before is None:
+        return first, "off", "off"
+    if abs(value - before) < 1e-6 * max(abs(value), abs(before), 1e-9):
+        return "unchanged", "off", "off"
+    up, difference = value > before, abs(value - before)
+    words = (
+        f"{time(difference)} {'longer' if up else 'shorter'}"
+        if unit == "ms"
+        else f"{short(difference)} {unit} {'more' if up else 'less'}"
+    )
+    # The text carries no sign, so "normal" is drawn as better and "inverse" as worse.
+    colour = "off" if neutral else "inverse" if up == worse_up else "normal"
+    return words, "up" if up else "down", colour
 
 
 def _answer(opened: Loaded) -> tuple[Case, Result] | None:

@@ -1,7 +1,5 @@
 """Everything a page shows, as files built when asked for, and a link that restores the state."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -36,7 +34,7 @@ from topox_ui.runs.limits import only_this_machine, server_limits
 from topox_ui.shell.page import button, when_opened
 from topox_ui.state.loading import Loaded, adopt, scenario
 from topox_ui.state.notices import notify, notify_errors
-from topox_ui.state.store import link_query, view_query
+from topox_ui.state.page_state import link_query, view_query
 
 # A table: its rows, or its columns by name.
 Content = pd.DataFrame | Mapping[str, Any] | Sequence[Mapping[str, Any]]

@@ -1,16 +1,14 @@
 """What the script of an entry does: it draws the view that the address names; old addresses lead on to theirs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import streamlit as st
 
-from topox_ui.shell.links import page_link
+from topox_ui.shell.menu import page_link
 from topox_ui.shell.page import frame
 from topox_ui.shell.pages import imported, page_of
 from topox_ui.state.loading import loaded
-from topox_ui.state.store import VIEW_KEY
+from topox_ui.state.page_state import VIEW_KEY
 
 _lead = st.components.v2.component(
     "topox_lead_on", js=Path(__file__).with_name("lead_on.js").read_text(encoding="utf-8")

@@ -1,6 +1,4 @@
-"""The menu: what is loaded, then the entries by group, the group of the page in view open; and the row of an entry's views."""
-
-from __future__ import annotations
+"""Links from page to page; the menu: what is loaded, then the entries by group; and the row of an entry's views."""
 
 import streamlit as st
 
@@ -9,11 +7,62 @@ from topox_core.text.numbers import plural
 from topox_core.workloads.catalogue import WORKLOADS
 from topox_core.workloads.samples import SAMPLES
 from topox_ui.classroom.access import is_student, shows
-from topox_ui.shell.links import page_link
-from topox_ui.shell.pages import PAGES, Page, groups
+from topox_ui.shell.pages import PAGES, Page, groups, page_of
+from topox_ui.state.address import follow_address
 from topox_ui.state.loading import Loaded, loaded, opened_by_itself, scenario
+from topox_ui.state.page_state import PLACE, link_query, states
 from topox_ui.state.scenario import Scenario
-from topox_ui.state.store import PLACE
+from topox_ui.state.session import Passing
+
+# Where a click leads, by path and query: only the script may leave its page, a callback may not.
+_LEAVING = Passing[tuple[str, dict[str, str]]]("leaving")
+
+
+def page_link(title: str, label: str, icon: str | None = None, **query: str) -> None:
+    """Draw a link to a page that carries what was chosen for it, and what is given."""
+    page = page_of(title)
+    carried = page.query | link_query(page.carried)
+    st.page_link(page.path, label=label, icon=icon, query_params=carried | query)
+
+
+def go_to(title: str, **query: str) -> None:
+    """Leave for a page, with what was chosen for it and what is given; not within a callback."""
+    page = page_of(title)
+    st.switch_page(page.path, query_params=page.query | link_query(page.carried) | query)
+
+
+def leave_for(title: str, *, carries: bool = True, **query: str) -> None:
+    """Leave for a page when this one is drawn next, with what is given, and what was chosen for it if that is carried."""
+    page = page_of(title)
+    carried = link_query(page.carried) if carries else {}
+    _LEAVING.set((page.path, page.query | carried | query))
+
+
+def leave_where_asked() -> None:
+    """Leave for the page that a callback asked for; every page begins with it."""
+    asked = _LEAVING.pop()
+    if asked is not None:
+        follow_address()  # a click is an answer: it is not asked again
+        st.switch_page(asked[0], query_params=asked[1])
+
+
+def to_samples() -> None:
+    """Draw the way out of a page, or a part of one, that has nothing to show without a job."""
+    page_link("Home", "Go to the samples", icon=":material/arrow_forward:", way="samples")
+
+
+def sample_link(name: str, label: str) -> None:
+    """Draw a link to the schedule of a sample: it takes nothing along that belongs to the graph in view."""
+    page = page_of("Schedule")
+    kept = {
+        key: one for key, one in states().items() if not (one.of_graph or isinstance(one, Scenario))
+    }
+    query = link_query(page.carried, kept) | {"sample": name}
+    if scenario().source != "upload":
+        st.page_link(page.path, label=label, query_params=query)
+    elif st.button(label, key=f"open_{name}", type="tertiary"):
+        follow_address()  # a click is an answer: it is not asked again
+        st.switch_page(page.path, query_params=query)
 
 
 def menu(page: Page) -> None:

@@ -1,7 +1,5 @@
 """What every page begins with: page settings, style, navigation, the session's scenario, the theme."""
 
-from __future__ import annotations
-
 import gc
 import re
 import threading
@@ -23,23 +21,35 @@ from streamlit.util import calc_hash
 from topox_core.figures.palette import Theme, theme_of
 from topox_core.labs.lab import texts_in
 from topox_core.text.foreign import escape_untrusted
-from topox_core.warm_up import Preparation, warm_up, warm_up_fabrics, warm_up_jobs
-from topox_ui.classroom.access import BEGINNING, OPEN_TO_STUDENTS, Entry, entry, join, places
-from topox_ui.runs.uploads import limit_uploads
-from topox_ui.shell.links import go_to, leave_where_asked, page_link
-from topox_ui.shell.menu import job_name, menu, row_of_views, source_name
+from topox_core.warm_up import warm_up, warm_up_fabrics, warm_up_jobs
+from topox_ui.classroom.access import (
+    BEGINNING,
+    OPEN_TO_STUDENTS,
+    Entry,
+    entry,
+    join,
+    limit_uploads,
+    places,
+)
+from topox_ui.shell.menu import (
+    go_to,
+    job_name,
+    leave_where_asked,
+    menu,
+    page_link,
+    row_of_views,
+    source_name,
+)
 from topox_ui.shell.pages import PAGES, Page, models, page_of
 from topox_ui.shell.preparing import preparation, prepared, progress, wait_for_kernels
 from topox_ui.shell.style import css
 from topox_ui.shell.terms import ASK, explain_terms, with_terms
 from topox_ui.state.address import ASKED, follow_address, keep_address, restore
-from topox_ui.state.generating import GENERATE
-from topox_ui.state.loading import AWAITED, loaded, open_first, opened_by_itself
+from topox_ui.state.loading import AWAITED, GENERATE, loaded, open_first, opened_by_itself
 from topox_ui.state.notices import notify_errors, show_notice
-from topox_ui.state.page_state import PageState
+from topox_ui.state.page_state import ADDRESS_DUE, VIEW_KEY, PageState
 from topox_ui.state.rejoin import keep_tab
 from topox_ui.state.session import Passing
-from topox_ui.state.store import ADDRESS_DUE, VIEW_KEY
 from topox_ui.state.widgets import control, switch
 
 STEPS = 200

@@ -8,8 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from topox_ui.state.page_state import PageState
-from topox_ui.state.store import VIEW_KEY, states
+from topox_ui.state.page_state import VIEW_KEY, PageState, states
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """Steps of a figure one after another: back, on, play; the part of a page that steps by itself while it plays."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """What a page says while kernels are compiled, and what waits for them."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from topox_core.warm_up import Preparation

@@ -1,7 +1,5 @@
 """The page's style sheet: what the theme file cannot say."""
 
-from __future__ import annotations
-
 from topox_core.figures.palette import Theme
 from topox_core.figures.template import LANE_LEFT, LANE_RIGHT
 

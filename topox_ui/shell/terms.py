@@ -1,7 +1,5 @@
 """The words of the field on a page: each leads to what the glossary says of it, by pointer, keyboard and touch."""
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 from html import escape

@@ -1,7 +1,5 @@
 """A training job from page to page: opened from where it was chosen, looked at on the pages that know jobs."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from topox_core.strategy.models import MODELS
@@ -9,7 +7,7 @@ from topox_core.text.numbers import plural
 from topox_core.training.job import Job
 from topox_core.training.machine import MACHINES
 from topox_core.workloads.training_jobs import as_workload
-from topox_ui.shell.links import page_link
+from topox_ui.shell.menu import page_link
 from topox_ui.shell.page import button
 from topox_ui.state.loading import loaded, loaded_job, open_source
 from topox_ui.state.notices import notify

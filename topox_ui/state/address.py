@@ -1,29 +1,36 @@
 """The one owner of the address: it writes the session's choices into it, and takes those of a link from it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
 
 import streamlit as st
 
 from topox_ui.runs.owner import run_owner
-from topox_ui.state.generating import GENERATE, NotYet
-from topox_ui.state.loading import AWAITED, MENUS, load, loaded, open_source, scenario
+from topox_ui.state.loading import (
+    AWAITED,
+    GENERATE,
+    MENUS,
+    NotYet,
+    load,
+    loaded,
+    open_source,
+    scenario,
+)
 from topox_ui.state.notices import has_error, notify, notify_errors
-from topox_ui.state.page_state import PageState, agreeing
-from topox_ui.state.scenario import SOURCE, Scenario
-from topox_ui.state.session import Lasting, Passing
-from topox_ui.state.store import (
+from topox_ui.state.page_state import (
     ADDRESS_DUE,
     CARRIED,
     PLACE,
     VIEW_KEY,
+    PageState,
+    agreeing,
     link_query,
     state_of,
     states,
     view_query,
 )
+from topox_ui.state.scenario import SOURCE, Scenario
+from topox_ui.state.session import Lasting, Passing
 
 MAX_NAMED = 5
 ADDRESS = Lasting[dict[str, str]]("address")

@@ -1,9 +1,9 @@
-"""What is loaded in this session: from a sample, a workload or the user's own files."""
+"""What is loaded in this session: from a sample, a workload (a large one generated beside the page) or the user's own files."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -11,18 +11,61 @@ import streamlit as st
 from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
+from topox_core.runs.run import FunctionRun
+from topox_core.runs.stopping import Stop
 from topox_core.text.numbers import plural
 from topox_core.training.job import Job
-from topox_core.workloads.catalogue import generate
+from topox_core.workloads.catalogue import count_tasks, generate
 from topox_core.workloads.samples import SAMPLES, load_sample
 from topox_core.workloads.training_jobs import job_of
 from topox_ui.runs.limits import server_limits
-from topox_ui.state.generating import NotYet, generated
+from topox_ui.runs.owner import RunKind, call_or_refuse, run_owner
 from topox_ui.state.notices import NOTICE, notify, notify_errors
-from topox_ui.state.page_state import PageState
+from topox_ui.state.page_state import ADDRESS_DUE, CARRIED, PageState, put, states
 from topox_ui.state.scenario import Scenario
 from topox_ui.state.session import Lasting, Passing
-from topox_ui.state.store import ADDRESS_DUE, CARRIED, put, states
+
+AT_ONCE = 20_000  # tasks; more take longer than anybody would look at a page that does not answer
+GENERATE = RunKind("generate", 1, cancel_help="Stops at once; what was loaded stays.")
+Parameters = tuple[tuple[str, str], ...]
+Generated = tuple[TaskGraph, Cluster]
+
+
+class NotYet(Exception):
+    """The task graph is being generated beside the page."""
+
+
+def generated(name: str, parameters: Parameters) -> Generated | None:
+    """Return a large workload's task graph, or None if the workload is small; raises InputError where it cannot be.
+
+    Raises
+    ------
+    NotYet
+        If it is being generated; the run begins with the first call.
+    """
+    owner, key = run_owner(), (name, parameters)
+    if key in owner.results(GENERATE):
+        graph: Generated = owner.results(GENERATE)[key]
+        return graph
+    if key in owner.refusals(GENERATE):
+        raise owner.refusals(GENERATE)[key]
+    if count_tasks(name, dict(parameters), server_limits().most_tasks) <= AT_ONCE:
+        return None
+    if owner.run(GENERATE, key) is None:
+        owner.start(
+            GENERATE, key, lambda _places: FunctionRun(partial(_generate, name, parameters))
+        )
+    raise NotYet
+
+
+def _generate(
+    name: str, parameters: Parameters, stop: Stop, _on_step: Callable[[object], None]
+) -> Generated | None:
+    most, file = server_limits().most_tasks, f"workload {name}"
+    return call_or_refuse(
+        "was not generated", file, generate, name, dict(parameters), most, stop=stop
+    )
+
 
 # What a page shows that is opened without a job: on it circuits change a thousand times.
 FIRST_SAMPLE = "moe"

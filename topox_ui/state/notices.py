@@ -1,7 +1,5 @@
 """One line for the reader, kept from a callback until the page is drawn."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal

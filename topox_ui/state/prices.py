@@ -1,7 +1,5 @@
 """At whose prices networks are compared: the reader's choice on the Cost page, which Compare counts with too."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import Annotated, ClassVar
 

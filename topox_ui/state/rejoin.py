@@ -1,15 +1,13 @@
 """A reload finds its session again: the tab shows the id that it was given, and gets back what it had."""
 
-from __future__ import annotations
-
 import time
 
 import streamlit as st
 
 from topox_ui.runs.owner import all_tabs, connection
 from topox_ui.state.address import ADDRESS, CAME_BY
+from topox_ui.state.page_state import ADDRESS_DUE, view_query
 from topox_ui.state.session import Passing, lasting, put_back
-from topox_ui.state.store import ADDRESS_DUE, view_query
 
 # A reloaded page may be here before the server has noticed that the old one is gone: on a busy
 # machine seconds before, and whoever is refused has lost their files (one reload in some hundreds with 5 s

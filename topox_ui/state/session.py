@@ -3,8 +3,6 @@
 ``tests/test_architecture.py`` sees to it that nobody else writes into Streamlit's session state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 

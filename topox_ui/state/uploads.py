@@ -1,7 +1,5 @@
 """A reader's own graph and cluster: either may come first, and what does not fit waits for the other."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """The sidebar's what-ifs: every choice that changes the schedule, valid ones only, shared by Schedule and Circuits."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

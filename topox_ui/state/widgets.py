@@ -6,8 +6,6 @@ takes its place; a change by the reader keeps the control. A value that is none 
 that the state refuses, is not taken, and the control is drawn anew from the state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass

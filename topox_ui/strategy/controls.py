@@ -1,7 +1,5 @@
 """The sidebar of Plans, and the strategy file a reader brings."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -21,8 +19,7 @@ from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.shell.page import button, escape, file_box, quiet
 from topox_ui.state.widgets import control, menu, number, pick, sidebar_part, slide
 from topox_ui.strategy.details import strategy_link
-from topox_ui.strategy.fabric_run import FabricSearch
-from topox_ui.strategy.search_run import Request
+from topox_ui.strategy.search_run import FabricSearch, Request
 from topox_ui.strategy.state import OWN_STRATEGY, StrategyState
 
 SERVERS = (2, 4, 8, 16, 32, 64, 128, 256, 512)

@@ -1,7 +1,5 @@
 """What the page Plans says of a strategy however it was found: its operators, their costs, its files."""
 
-from __future__ import annotations
-
 from collections import Counter
 from functools import partial
 

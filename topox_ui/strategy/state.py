@@ -1,7 +1,5 @@
 """What can be chosen on the page Plans."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field

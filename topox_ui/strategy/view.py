@@ -1,13 +1,218 @@
-"""Plans: how to split a model over servers, searched operator by operator, or ranked plan by plan."""
+"""Plans: how to split a model over servers, searched operator by operator, or all parallel plans ranked in closed form."""
 
+from dataclasses import replace
+from functools import partial
+
+import streamlit as st
+
+from topox_core.errors import InputError
+from topox_core.fabrics.compare import EQUAL, ties
 from topox_core.figures.palette import Theme
-from topox_ui.shell.charts import show_input_errors
-from topox_ui.shell.page import size_switch
+from topox_core.figures.strategy import PLAN_PARTS, plan_bars, plan_word
+from topox_core.io.cluster_file import dump_cluster
+from topox_core.io.task_graph_file import dump_graph_json
+from topox_core.strategy.models import Model
+from topox_core.strategy.plans import Plans, RankedPlan, best_plans
+from topox_core.text.numbers import count, percent, plural, short, time
+from topox_core.training.graph import suggested_cluster, task_graph
+from topox_core.training.iteration import iteration
+from topox_core.training.job import Job
+from topox_core.training.job_file import dump_job
+from topox_core.training.machine import MACHINES, Machine, trust
+from topox_core.training.shape import Shape
+from topox_ui.shell.charts import Content, chart, frame, kpis, show_error, show_input_errors
+from topox_ui.shell.downloads import download_menu
+from topox_ui.shell.page import chart_title, escape, headline, quiet, size_switch
+from topox_ui.shell.training_job import use_job
+from topox_ui.state.loading import loaded_job
+from topox_ui.state.widgets import menu, number, slide
 from topox_ui.strategy.controls import pick_model, pick_request
-from topox_ui.strategy.fabric_run import FabricSearch
-from topox_ui.strategy.fabric_view import fabric_view
-from topox_ui.strategy.plans import pick_machine, plans_view
-from topox_ui.strategy.search_view import search_view
+from topox_ui.strategy.details import loaded_job_note, other_ways, strategy_link
+from topox_ui.strategy.search_run import FabricSearch
+from topox_ui.strategy.search_view import fabric_view, search_view
+from topox_ui.strategy.state import StrategyState
+
+SHOWN = 8
+
+
+def pick_machine(model: Model) -> tuple[Machine, int]:
+    """Draw the choices in the sidebar; return the GPUs and the sequences of an iteration."""
+    with st.sidebar:
+        titles = {name: one.title for name, one in MACHINES.items()}
+        known = MACHINES[menu("GPUs", StrategyState, "machine", titles)]
+        now = StrategyState.now()
+        gpus = slide(
+            "GPUs per server",
+            StrategyState,
+            "gpus",
+            (1, 2, 4, 8, 16),
+            value=now.gpus or known.gpus_per_server,
+        )
+        memory = number(
+            "Memory of a GPU, GB",
+            StrategyState,
+            "gpu_memory_gb",
+            0.0,
+            10_000.0,
+            value=known.memory_gb if now.gpu_memory_gb is None else now.gpu_memory_gb,
+            step=8.0,
+        )
+        speed = slide(
+            "Network of a GPU",
+            StrategyState,
+            "gpu_gbps",
+            (100.0, 200.0, 400.0, 800.0, 1600.0),
+            value=now.gpu_gbps or known.nic_gbps,
+            words=lambda v: f"{v:g}G",
+        )
+        batch = number(
+            "Sequences per iteration",
+            StrategyState,
+            "batch",
+            1,
+            1_000_000,
+            value=now.batch or model.batch,
+            step=1,
+        )
+    return replace(known, gpus_per_server=gpus, memory_gb=memory, nic_gbps=speed), batch
+
+
+@st.cache_resource(max_entries=24, show_spinner="Ranking plans")
+def _ranked(key: str, _shape: Shape, _machine: Machine, servers: int, batch: int) -> Plans:  # noqa: ARG001
+    return best_plans(_shape, _machine, servers, batch)
+
+
+def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: Theme) -> None:
+    """Draw the ranked plans; raises InputError where none fits."""
+    shape = model.shape
+    assert shape is not None
+    gpus = plural(servers * machine.gpus_per_server, "GPU")
+    kicker = f"Plans · {model.name} · {gpus} ({machine.title}), {machine.memory_gb:g} GB each"
+    try:
+        plans = _ranked(f"{model.name}|{machine}", shape, machine, servers, batch)
+    except InputError as error:
+        headline(
+            kicker,
+            "<b>No plan</b> can run here: give GPUs more memory, use more servers, or change the batch.",
+        )
+        show_error(error)
+        return
+    best = plans.best
+    others = len(ties(dict(enumerate(plan.total_ms for plan in plans.ranked)))) - 1
+    tie = f" {plural(others, 'other')} are as fast within {percent(EQUAL)}." if others else ""
+    headline(
+        kicker,
+        f"The fastest of {plural(plans.fitting, 'plan')} that fit the memory takes "
+        f"<b>{time(best.total_ms)}</b>: {escape(best.words)}.{tie}",
+    )
+    _loaded_beside(shape, machine, servers, batch, best.total_ms)
+    kpis(
+        ("Iteration time", time(best.total_ms), "in closed form"),
+        ("Of peak", percent(best.iteration.utilisation), f"{machine.tflops:,g} TFLOP/s per GPU"),
+        (
+            "Memory",
+            f"{short(best.memory.total_bytes / 1e9)} GB",
+            f"of {machine.memory_gb:g}, fullest stage",
+        ),
+        ("Do not fit", count(plans.too_large), f"of {plural(plans.considered, 'plan')}"),
+        (
+            "Bubble",
+            percent(best.parts["bubble"] / best.total_ms),
+            "waiting for other stages",
+        ),
+    )
+    names = [plan_word(one) for one in plans.ranked]
+    with st.container(horizontal=True, vertical_alignment="bottom", key="plan_actions"):
+        at = menu(
+            "Plan",
+            StrategyState,
+            "plan",
+            {k: f"{k + 1}. {name}" for k, name in enumerate(names)},
+            width=320,
+            label_visibility="collapsed",
+        )
+        _take_away(plans.ranked[at].job)
+        strategy_link()
+    chart_title(
+        "Where the time goes",
+        f"the {min(SHOWN, len(plans.ranked))} fastest plans, on their busiest stage; R: recomputing. "
+        "A plan is TP PP DP (CP EP), microbatches × sequences",
+    )
+    chart(
+        plan_bars(plans.ranked[:SHOWN], theme),
+        "plans",
+        "Iteration time of the fastest plans: "
+        + "; ".join(f"{plan_word(one)} {short(one.total_ms)} ms" for one in plans.ranked[:SHOWN]),
+        lambda: _table(plans.ranked[:SHOWN]),
+    )
+    chart_title(
+        "Plans that fit the memory",
+        f"the first {count(len(names))} of {count(plans.fitting)}; {count(plans.too_large)} do not fit: "
+        f"they need more than {machine.memory_gb:g} GB on a GPU",
+    )
+    frame(_table(plans.ranked))
+    quiet(
+        f"{escape(machine.title)}: {trust(machine)} All plans shard the optimizer's state across "
+        "replicas, split norms over tensor-parallel GPUs (SP), and send gradients while the last backward pass computes."
+    )
+    other_ways(plans=True)
+
+
+def _loaded_beside(
+    shape: Shape, machine: Machine, servers: int, batch: int, best_ms: float
+) -> None:
+    """Say what the loaded job takes, where it is one of the plans; else whose model this is."""
+    job = loaded_job()
+    if job is None or job.shape.name != shape.name:
+        loaded_job_note()
+        return
+    own_ms = iteration(job).total_ms
+    words = f"The loaded job, <b>{escape(job.plan.words)}</b>, takes {time(own_ms)}"
+    asked = (shape.sequence, servers * machine.gpus_per_server, batch)
+    if (job.shape.sequence, job.plan.gpus, job.plan.batch) == asked:
+        more = own_ms / best_ms - 1
+        quiet(f"{words}: {percent(more)} {'longer' if more >= 0 else 'less'} than the fastest.")
+    else:
+        quiet(
+            f"{words} for {plural(job.plan.batch, 'sequence')} per iteration on {plural(job.plan.gpus, 'GPU')}; "
+            "the plans here are for other numbers."
+        )
+
+
+def _table(ranked: tuple[RankedPlan, ...]) -> Content:
+    parts = [part for part in PLAN_PARTS if any(one.parts[part] for one in ranked)]
+    return [
+        {
+            "TP": one.plan.tensor,
+            "PP": one.plan.pipeline,
+            "DP": one.plan.data,
+            "CP": one.plan.context,
+            "EP": one.plan.expert,
+            "microbatches": one.plan.microbatches,
+            "of": one.plan.microbatch_size,
+            "recompute": one.recomputes,
+            "iteration (ms)": one.total_ms,
+            "of peak": one.iteration.utilisation,
+            "memory (GB)": one.memory.total_bytes / 1e9,
+            **{PLAN_PARTS[part][0]: one.parts[part] for part in parts},
+        }
+        for one in ranked
+    ]
+
+
+def _take_away(job: Job) -> None:
+    """Offer a plan as a job, its task graph and a cluster that suits it, and the job to the other pages."""
+    tasks = partial(task_graph, job)
+    cluster = partial(suggested_cluster, job)
+    download_menu(
+        job.name,
+        [
+            ("Job (JSON)", ".job.json", lambda: dump_job(job)),
+            ("Task graph (JSON)", ".taskgraph.json", lambda: dump_graph_json(tasks())),
+            ("Cluster (JSON)", ".cluster.json", lambda: dump_cluster(cluster())),
+        ],
+    )
+    use_job("use_plan", job)
 
 
 def draw(theme: Theme) -> None:

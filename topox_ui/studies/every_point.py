@@ -1,7 +1,5 @@
 """Every point of a study: parallel coordinates with ranges, the table, and the files to take away."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any

@@ -1,7 +1,5 @@
 """The first screen of Studies: which study, what it says so far, how it is run; and what to begin with."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from topox_core.errors import InputError
@@ -27,8 +25,7 @@ from topox_ui.shell.page import (
 )
 from topox_ui.state.loading import loaded
 from topox_ui.state.notices import notify_errors
-from topox_ui.studies.choosing import view_of
-from topox_ui.studies.finding import axis_chip, finding, time_words
+from topox_ui.studies.choosing import axis_chip, finding, time_words, view_of
 from topox_ui.studies.pictures import tornado_section
 from topox_ui.studies.planning import (
     POINTS,

@@ -1,7 +1,5 @@
 """The pictures of a study: the map, the front, the tornado, lines over seeds; each with its table and a way into its runs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import streamlit as st
@@ -31,11 +29,10 @@ from topox_core.text.numbers import count, plural
 from topox_core.text.sentences import capitalised
 from topox_ui.shell.charts import Content, chart, legend_line
 from topox_ui.shell.downloads import Figures
-from topox_ui.shell.links import leave_for
+from topox_ui.shell.menu import leave_for
 from topox_ui.shell.page import chart_title, escape, quiet
 from topox_ui.state.widgets import menu
-from topox_ui.studies.choosing import View
-from topox_ui.studies.finding import point_words
+from topox_ui.studies.choosing import View, point_words
 from topox_ui.studies.state import StudiesState
 
 MAX_OPENED = 4  # runs that the view Kept runs sets side by side

@@ -1,7 +1,5 @@
 """A study as the page has it: its record, its points, what of them is there, and the run that computes the rest."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

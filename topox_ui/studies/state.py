@@ -1,7 +1,5 @@
 """What can be chosen on the page Studies."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 

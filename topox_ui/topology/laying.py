@@ -1,23 +1,143 @@
-"""What Fixed circuits lays: its choices, the circuits that TopologyFinder finds for them, the hops on them."""
+"""Circuits laid for a job by TopologyFinder, once for all sessions; and the finding on them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import streamlit as st
 
+from topox_core.errors import InputError
+from topox_core.fabrics.compare import EQUAL
 from topox_core.model.lowering import lower
+from topox_core.text.foreign import escape_untrusted
+from topox_core.text.numbers import count, percent, plural, short, size, time
 from topox_core.topology.finder import Demand, LayoutResult, demand_of, find_layout
 from topox_core.topology.ring_circuits import Frame, bandwidth_tax, frames, link_loads
 from topox_core.topology.routing import RoutedNetwork
 from topox_core.topology.traffic import Pair, all_reduce_demand
 from topox_ui.answers.case import Case
+from topox_ui.answers.contest import contest_of, run_all
+from topox_ui.answers.solving import best
 from topox_ui.answers.state import VARIANTS, ContestState
 from topox_ui.runs.shared import once
+from topox_ui.shell.charts import kpis
+from topox_ui.shell.page import escape, headline, quiet
+from topox_ui.state.loading import Loaded, cluster_words
 from topox_ui.state.widgets import pick, sidebar_part, slide
 from topox_ui.topology.state import TopologyState
+
+MAX_STRIDES = 6
+EVEN = 1.005  # a busiest link below this many times the average is like all others
+
+
+def topology_headline(loaded: Loaded, case: Case, laid: LaidTopology) -> None:
+    """Write what these circuits make of the job, then in numbers how they do it."""
+    of_job = TopologyState.now().traffic == "graph"
+    at_degree = replace(case, cluster=case.cluster.changed(ports_per_server=laid.result.degree))
+    iteration_ms = _iteration_ms(at_degree) if of_job else None
+    planned_ms = _planned_ms(at_degree) if iteration_ms is not None else None
+    result, busiest = laid.result, laid.busiest
+    traffic = escape(loaded.title) if of_job else "one all-reduce"
+    headline(
+        f"Fixed circuits · {traffic} · {cluster_words(case.cluster)}, TopologyFinder as {result.variant}",
+        _finding(laid, iteration_ms, planned_ms),
+    )
+    longest = result.longest_route
+    source, _, parallel = result.layout.links
+    links, circuits = len(source), int(parallel.sum())
+    each = "of one circuit each" if circuits == links else f"of {plural(circuits, 'circuit')}"
+    gives = "–" if iteration_ms is None else time(iteration_ms)
+    against = "as on Compare" if planned_ms is None else f"planned circuits {time(planned_ms)}"
+    kpis(
+        ("Iteration time", gives, against if of_job else "of a job only"),
+        ("Busiest link", f"{short(busiest)}×" if busiest else "–", "the bytes of the average link"),
+        ("Longest route", plural(longest, "hop"), "that data takes"),
+        ("Bandwidth tax", short(laid.tax), "hops that a byte travels"),
+        ("Links", count(links), each),
+    )
+
+
+def _finding(laid: LaidTopology, iteration_ms: float | None, planned_ms: float | None) -> str:
+    """Return the answer: how long the iteration takes and what that loses, the busiest link, how far data goes."""
+    words, busiest = [], laid.busiest
+    if not busiest:
+        return "<b>No data</b> crosses the network here."
+    carries = (
+        "all links carry <b>the same</b>"
+        if busiest <= EVEN
+        else f"the busiest link carries <b>{short(busiest)}×</b> the average"
+    )
+    if iteration_ms is not None:
+        words.append(
+            f"Circuits fixed by TopoOpt take <b>{time(iteration_ms)}</b>{_lost(iteration_ms, planned_ms)}."
+        )
+    words.append(f"{carries[0].upper()}{carries[1:]}.")
+    longest = laid.result.longest_route
+    words.append(
+        "All data goes directly, over <b>1&nbsp;hop</b>."
+        if longest <= 1
+        else f"Data takes up to <b>{plural(longest, 'hop')}</b>."
+    )
+    return " ".join(words)
+
+
+def ports_line(laid: LaidTopology) -> None:
+    """Write what the ports are for, and which servers have no path because they never talk."""
+    result, demand = laid.result, laid.demand
+    rings, others = result.degree_all_reduce, result.degree_model_parallel
+    strides = sorted({stride for of_size in result.strides.values() for stride in of_size})
+    listed = ", ".join(map(str, strides[:MAX_STRIDES])) + (" …" * (len(strides) > MAX_STRIDES))
+    sets = (
+        [f"{rings} for all-reduce rings" + f" (stride {listed})" * bool(strides)] if rings else []
+    )
+    sets += [f"{others} for matchings"] if others else []
+    words = [
+        f"Degree {result.degree}: each server has {plural(result.degree, 'circuit')}, {' and '.join(sets)}."
+    ]
+    total = demand.all_reduce_bytes + demand.model_parallel_bytes
+    if demand.all_reduce_bytes and demand.model_parallel_bytes:
+        share = percent(demand.all_reduce_bytes / total)
+        words.append(
+            f"Rings carry {share} of {size(total)}: that traffic is mutable; the rest must go between given servers."
+        )
+    elif demand.all_reduce_bytes:
+        words.append("Rings carry all data: it is mutable traffic.")
+    if result.hops.unreachable:
+        words.append(
+            f"{plural(result.hops.unreachable, 'pair')} of servers exchange no data and have no path."
+        )
+    quiet(" ".join(words))
+
+
+def _lost(iteration_ms: float, planned_ms: float | None) -> str:
+    """Return what fixed circuits lose against those that are planned to change."""
+    if planned_ms is None:
+        return ""
+    if iteration_ms <= planned_ms * (1 + EQUAL):
+        return ", as fast as planned circuits"
+    return f", <b>{short(iteration_ms / planned_ms)}×</b> the time of planned circuits ({time(planned_ms)})"
+
+
+def _planned_ms(case: Case) -> float | None:
+    """Return what Schedule says of this job; None where there is no schedule."""
+    try:
+        return best(case).makespan_ms
+    except InputError:
+        return None
+
+
+def _iteration_ms(case: Case) -> float | None:
+    """Return what Compare says of these fixed circuits; None, and a line with the reason, where they cannot run the job."""
+    try:
+        contest = replace(contest_of(case), fabrics=("static",))
+        runs, _ = run_all(case, contest)
+    except InputError as error:
+        st.warning(escape_untrusted(str(error), "markdown"))
+        return None
+    return runs["static"].iteration_ms
+
 
 DEGREES = (1, 2, 3, 4, 6, 8)
 LAID_BY = {"topoopt": "TopoOpt", "matrix": "bytes", "graph": "graph"}

@@ -1,7 +1,5 @@
 """Fixed circuits: TopologyFinder step by step, on a circle of servers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd
@@ -17,8 +15,7 @@ from topox_ui.shell.page import chart_title, escape, when_opened, write_html
 from topox_ui.shell.player import Player
 from topox_ui.state.address import keep_address
 from topox_ui.state.widgets import control, menu
-from topox_ui.topology.headline import EVEN
-from topox_ui.topology.laying import LaidTopology, hops_of_step
+from topox_ui.topology.laying import EVEN, LaidTopology, hops_of_step
 from topox_ui.topology.state import TopologyState
 
 STEP_WORDS = {

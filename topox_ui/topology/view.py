@@ -1,18 +1,266 @@
 """Fixed circuits: what they make of a job, how TopologyFinder lays them; and one collective on circuits that change inside it."""
 
+import math
+from dataclasses import replace
+
+import pandas as pd
+import streamlit as st
+
+from topox_core.fabrics.compare import EQUAL, same_time
+from topox_core.fabrics.layout_search import LayoutAnswer, layout_by_matrix
+from topox_core.fabrics.one_collective import PERMUTATIONS, OneCollective, StepsOnPorts, sent_rows
+from topox_core.fabrics.run import FabricRequest
+from topox_core.fabrics.static import graph_layout
 from topox_core.figures.palette import Theme
-from topox_ui.answers.case import case_of
-from topox_ui.shell.charts import show_input_errors
+from topox_core.figures.topology import hops, steps_on_ports
+from topox_core.model.cluster import DELAYS_MS
+from topox_core.model.execution import Layout
+from topox_core.model.lowering import lower
+from topox_core.model.transfer_graph import transfer_ms
+from topox_core.text.choices import kind_words
+from topox_core.text.numbers import count, delay_label, percent, plural, short, size, time
+from topox_core.topology.routing import RoutedNetwork
+from topox_ui.answers.case import Case, case_of, listing
+from topox_ui.answers.contest import contest_of, run_all
+from topox_ui.runs.owner import session_over
+from topox_ui.runs.shared import once
+from topox_ui.shell.charts import chart, frame, kpis, show_input_errors
 from topox_ui.shell.downloads import graph_kept_here, link_menu
-from topox_ui.shell.page import size_switch
-from topox_ui.state.loading import Loaded, scenario
-from topox_ui.state.widgets import sidebar_part
-from topox_ui.topology.headline import ports_line, topology_headline
-from topox_ui.topology.inside import KICKER, inside_one_collective
-from topox_ui.topology.laying import controls, degree_slider, lay
+from topox_ui.shell.page import chart_title, escape, headline, quiet, size_switch, when_opened
+from topox_ui.state.loading import Loaded, cluster_words, scenario
+from topox_ui.state.widgets import menu, pick, sidebar_part, slide
+from topox_ui.topology.laying import (
+    controls,
+    degree_of,
+    degree_slider,
+    lay,
+    ports_line,
+    topology_headline,
+)
 from topox_ui.topology.player import link_table, player
-from topox_ui.topology.searched import searched, searched_topology
-from topox_ui.topology.state import TopologyState
+from topox_ui.topology.state import COLLECTIVES, CollectiveState, TopologyState
+
+MAX_ROWS = 5_000
+
+
+def searched(case: Case) -> tuple[LayoutAnswer, float | None]:
+    """Lay the circuits as the page says; return them, and the time of TopologyFinder's (None where those cannot run).
+
+    Raises
+    ------
+    InputError
+        If there are none.
+    """
+    by = TopologyState.now().layout_by
+    at_degree = replace(case, cluster=case.cluster.changed(ports_per_server=degree_of(case)))
+    contest = contest_of(at_degree)
+    fabrics = ("static", "static_graph") if by == "graph" else ("static",)
+    runs, _ = run_all(at_degree, replace(contest, fabrics=fabrics))
+    fixed = {name: run for name, run in runs.items() if name == "static"}
+    settings = listing(case.settings)
+    order = FabricRequest(
+        lower(case.graph, settings.lowering), at_degree.cluster, settings, contest.options, fixed
+    )
+    answer = layout_by_matrix(order) if by == "matrix" else graph_layout(order, session_over())
+    return answer, fixed["static"].iteration_ms if fixed else None
+
+
+def searched_topology(
+    loaded: Loaded, case: Case, answer: LayoutAnswer, topoopt_ms: float | None, theme: Theme
+) -> None:
+    """Write what these circuits make of the job, and draw and list them."""
+    by, best = TopologyState.now().layout_by, answer.best
+    words = "the task graph" if by == "graph" else "the bytes between servers"
+    headline(
+        f"Fixed circuits · {escape(loaded.title)} · {cluster_words(case.cluster)}, circuits by {words}",
+        f"Fixed circuits laid by {words} take <b>{time(best.time_ms)}</b>{_against(best.time_ms, topoopt_ms)}.",
+    )
+    ports = best.layout.servers * degree_of(case)
+    tried = "every possible layout" if answer.every else "starting from the best known"
+    kpis(
+        ("Iteration time", time(best.time_ms), "links shared fairly"),
+        (
+            "TopoOpt",
+            "–" if topoopt_ms is None else time(topoopt_ms),
+            "the same job on its circuits",
+        ),
+        ("Circuits", count(answer.circuits), f"of {count(ports)} that the ports allow"),
+        ("Given back", count(answer.given_back), "without losing time"),
+        ("Layouts tried", count(answer.evaluations), tried),
+    )
+    left, right = st.columns([1.1, 1], gap="medium")
+    with left:
+        _hops(best.layout, theme)
+    with right:
+        chart_title("Layouts at the start of the search", "iteration time of each")
+        frame(
+            {
+                "Iteration time": [
+                    time(value) if value < math.inf else "not connected"
+                    for _, value in answer.starts
+                ],
+                "Layout": [name for name, _ in answer.starts],
+            }
+        )
+        if by == "graph":
+            quiet("Built from the abstract of DELTA, whose formulas we could not read.")
+    when_opened("Every circuit", "searched_circuits", lambda: _circuits(best.layout), compact=True)
+
+
+def _against(time_ms: float, topoopt_ms: float | None) -> str:
+    """Return how these circuits compare with TopologyFinder's."""
+    if topoopt_ms is None:
+        return ""
+    share = 1 - time_ms / topoopt_ms
+    if same_time(time_ms, topoopt_ms):
+        return ", as long as TopologyFinder's"
+    less = "less" if share > 0 else "more"
+    return f", <b>{percent(abs(share))}</b> {less} than TopologyFinder's ({time(topoopt_ms)})"
+
+
+def _hops(layout: Layout, theme: Theme) -> None:
+    matrix = RoutedNetwork(layout.circuits).hop_matrix()
+    reach = matrix[matrix > 0]
+    most = int(reach.max()) if len(reach) else 0
+    note = f"{plural(most, 'hop')} at most; × no path"
+    chart_title("Hops from server (down) to server (across)", note)
+    n = layout.servers
+    chart(
+        hops(matrix, most, theme),
+        "searched_hops",
+        f"Hop counts between {n} servers: {note}.",
+        lambda: pd.DataFrame(matrix, columns=[f"S{s}" for s in range(n)]).assign(
+            source=[f"S{s}" for s in range(n)]
+        ),
+        "Hops as a table",
+    )
+
+
+def _circuits(layout: Layout) -> None:
+    source, destination, parallel = (ends.tolist()[:MAX_ROWS] for ends in layout.links)
+    frame(
+        {
+            "from": [f"S{a}" for a in source],
+            "to": [f"S{b}" for b in destination],
+            "circuits": parallel,
+        }
+    )
+
+
+MEMBERS = (2, 4, 8, 16, 32, 64)
+MEGABYTES = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+MAX_PORTS, MAX_COLOURS = 16, 8
+KICKER = "One collective"
+NOT_SO = "This collective <b>cannot run</b> this way. Change it, or the ports on the left."
+WAYS = {"together": "all ports together", "one_port": "one port per step", "split": "uneven split"}
+
+
+def inside_one_collective(case: Case, theme: Theme) -> None:
+    """Draw the finding, the choices, the times of all ways in numbers, and the ports of the one that is chosen."""
+    top = st.container()
+    first, second, third, fourth = st.columns(4)
+    kinds = {k: kind_words(k) for k in COLLECTIVES}
+    menu("Collective", CollectiveState, "collective", kinds, at=first)
+    slide("Members", CollectiveState, "members", MEMBERS, at=second)
+    slide(
+        "Tensor",
+        CollectiveState,
+        "tensor_mb",
+        MEGABYTES,
+        words=lambda megabytes: size(1e6 * megabytes),
+        at=third,
+    )
+    slide(
+        "Delay",
+        CollectiveState,
+        "switch_ms",
+        DELAYS_MS,
+        value=_delay_ms(case),
+        words=delay_label,
+        at=fourth,
+        help="Of one circuit change. Default: the delay of the cluster, unless that is 0.",
+    )
+    with top, show_input_errors(KICKER, NOT_SO, None):
+        one = _collective(case)
+    ways = {
+        "together": one.together(),
+        "one_port": one.one_port_a_step(),
+        "split": once("uneven split", repr(one), one.split),
+    }
+    with top:
+        _finding(one, ways)
+    _times(one, ways)
+    pick("Ports", CollectiveState, "collective_way", WAYS, label_visibility="collapsed")
+    chosen = CollectiveState.now().collective_way
+    way = ways[chosen]
+    chart(
+        steps_on_ports(one, way, theme),
+        "inside",
+        f"One row per port: the steps of {kind_words(one.kind)} with {WAYS[chosen]}, {time(way.makespan_ms)} in all, "
+        "and the set-ups between them.",
+        lambda: sent_rows(one, way),
+        "What each port sends",
+    )
+    colours = len(set(one.steps.circuits.tolist()))
+    same = "; equal colours are equal circuits" if colours <= MAX_COLOURS else ""
+    quiet(
+        f"{plural(len(one.steps.busy), 'step')} by {one.algorithm.replace('_', '-')}, numbered in the bars{same}. "
+        "Thin bars are set-ups. After SWOT (arXiv 2510.19322), built from its abstract. "
+        "The split is found by a search; the command <code>collective</code> proves it."
+    )
+
+
+def _collective(case: Case) -> OneCollective:
+    """Return the collective of the page's state on the cluster's ports."""
+    now, cluster = CollectiveState.now(), case.cluster
+    return OneCollective(
+        now.collective,
+        PERMUTATIONS[now.collective],
+        now.members,
+        min(max(1, degree_of(case)), MAX_PORTS),
+        transfer_ms(1e6 * now.tensor_mb, cluster.port_gbps),
+        cluster.latency_us / 1000,
+        _delay_ms(case),
+    )
+
+
+def _delay_ms(case: Case) -> float:
+    """Return the chosen delay; the cluster's own, or one that shows what switching costs."""
+    chosen = CollectiveState.now().switch_ms
+    return chosen if chosen is not None else case.cluster.reconfiguration_ms or 1.0
+
+
+def _finding(one: OneCollective, ways: dict[str, StepsOnPorts]) -> None:
+    """Write who wins."""
+    split_ms, rings_ms = ways["split"].makespan_ms, one.rings_ms
+    other_ms = min(ways["together"].makespan_ms, ways["one_port"].makespan_ms)
+    if rings_ms is not None and rings_ms <= split_ms * (1 + 1e-9):
+        words = f"Rings on all ports change no circuit and win: <b>{time(rings_ms)}</b>."
+    elif split_ms < other_ms and not same_time(split_ms, other_ms):
+        less = short(100 * (1 - split_ms / other_ms))
+        words = f"Uneven parts hide set-ups: <b>{time(split_ms)}</b>, {less} % less than the better simple way."
+    else:
+        words = f"An uneven split gains nothing here, or less than {percent(EQUAL)}: <b>{time(other_ms)}</b>."
+    headline(
+        f"{KICKER} · {kind_words(one.kind)} of {plural(one.members, 'server')}, {plural(one.ports, 'port')} each, "
+        f"{delay_label(one.delay_ms)} delay",
+        words,
+    )
+
+
+def _times(one: OneCollective, ways: dict[str, StepsOnPorts]) -> None:
+    """Write the time of every way."""
+    split_ms, rings_ms = ways["split"].makespan_ms, one.rings_ms
+    kpis(
+        ("All ports together", time(ways["together"].makespan_ms), "every port changes at once"),
+        ("One port per step", time(ways["one_port"].makespan_ms), "the others are set up"),
+        ("Uneven split", time(split_ms), f"at least {time(one.bound_ms)}"),
+        (
+            "A ring on each port",
+            "–" if rings_ms is None else time(rings_ms),
+            "no change" if rings_ms is not None else "this kind has none",
+        ),
+    )
 
 
 def draw(theme: Theme, opened: Loaded) -> None:

@@ -1,14 +1,18 @@
-"""What a script can count on: one JSON object, one clear line for a mistake, and an exit status that tells which."""
+"""What a script can count on: one JSON object, one line for a mistake, an exit status; and the dashboard's port."""
 
 import errno
 import gzip
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -16,11 +20,13 @@ from unittest.mock import Mock
 import pytest
 
 from tests.conftest import long_after
+from tests.patience import PATIENCE_S, wait_until
 from tests.real_inputs import ROOT
 from tests.topox_core.cli.conftest import parser
-from topox_core.cli import compare
+from topox_core.cli import compare, dashboard
 from topox_core.cli.command import ctrl_c_stops
 from topox_core.cli.options import settings
+from topox_core.errors import InputError
 from topox_core.io.cluster_file import load_cluster
 from topox_core.io.task_graph_file import load_graph
 from topox_core.model.lowering_choices import Lowering
@@ -314,3 +320,54 @@ def test_standard_output_that_takes_nothing_is_no_answer_no(
     last = ended.stderr.splitlines()[-1]
     assert (ended.returncode, last) == (2, f"topox: error: {told}"), ended.stderr
     assert json.loads((folder / "r.json").read_text())["makespan_ms"] == 13.0
+
+
+def test_it_answers_from_any_folder_until_it_is_interrupted(tmp_path):
+    with closing(socket.socket()) as free:
+        free.bind((dashboard.HERE, 0))
+        port = free.getsockname()[1]
+    log = tmp_path / "said"
+    with log.open("wb") as said:
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "topox_core"),
+                "dashboard",
+                "--no-browser",
+                "--port",
+                str(port),
+            ],
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": str(ROOT), "TOPOX_RUN_LIBRARY": "no"},
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            # Tests that run in the background are deaf to an interrupt, and so would this be.
+            preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+        )
+    address = f"http://{dashboard.HERE}:{port}"
+    wait_until(lambda: f"The workbench is on {address}" in log.read_text())
+    assert urllib.request.urlopen(address, timeout=10).status == 200
+    process.send_signal(signal.SIGINT)
+    assert process.wait(PATIENCE_S) == 0
+    assert "Traceback" not in log.read_text() and not dashboard._answers_now(address)
+
+
+def test_a_port_that_is_taken_is_passed_over_or_refused_where_it_was_named(monkeypatch):
+    with closing(socket.socket()) as taken:
+        taken.bind((dashboard.HERE, 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        monkeypatch.setattr(dashboard, "USUAL_PORT", port)
+        assert dashboard._port(None) > port
+        with pytest.raises(InputError, match=rf"--port: {port} is taken"):
+            dashboard._port(port)
+        monkeypatch.setattr(dashboard, "PORTS_TRIED", 1)
+        with pytest.raises(InputError, match="are all taken"):
+            dashboard._port(None)
+
+
+def test_without_pages_and_without_a_browser_one_line_says_what_to_do(monkeypatch, capsys):
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    with pytest.raises(InputError, match="pip install topox-workbench"):
+        dashboard.run.run(None)
+    monkeypatch.setattr("webbrowser.open", lambda _address: False)
+    assert not dashboard._opened("http://127.0.0.1:1")

@@ -59,17 +59,6 @@ def test_an_execution_of_a_fabric_is_carried_by_one_rail(answered):
     assert found["provisioned_ms"] == pytest.approx(found["base_ms"] + 1000 - 1.1)
 
 
-def test_the_paper_s_job_at_100_ms_grows_as_published(answered):
-    ahead, demand = (
-        answered(PAPER_JOB, "--delay-ms 100 --provisioning", on) for on in ("on", "off")
-    )
-    assert ahead["undisturbed_ms"] == pytest.approx(10_200, abs=1)
-    assert 0.03 <= ahead["overhead"] <= 0.05 <= demand["overhead"] <= 0.08
-    assert ahead["share_above_1_ms"] > 0.75
-    stalled = ahead["iteration_ms"] - ahead["undisturbed_ms"]
-    assert ahead["stall_ms"] == pytest.approx(stalled)
-
-
 def test_the_windows_it_writes_are_the_windows_it_reads(answered):
     made = answered(PAPER_JOB, "--switch piezo --output w.windows.json")
     assert (made["delay_ms"], made["switches_per_rail"]) == (25, 1)

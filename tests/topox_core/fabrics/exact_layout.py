@@ -4,8 +4,6 @@ After DELTA (arXiv 2603.28096), built from its abstract; the model is ours. Byte
 circuits at any rates, so that no sharing of direct circuits is faster.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,20 +1,32 @@
-"""One graph under every fabric: the order, who may lower how, what is free, the sentence, and the command."""
+"""One graph under every fabric: the order, who may lower how, what is free, what is called equal, the sentence, the command."""
 
 import json
+import re
 from dataclasses import replace
 from functools import partial
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import topox_core
 from tests.conftest import long_after
 from tests.past import load_past
 from tests.topox_core.small_graphs import cluster, compute, graph, random_graph, transfer
+from topox_core.claims.claims import CLAIMS
 from topox_core.cli.main import main
 from topox_core.errors import InputError
 from topox_core.fabrics import lowering_search
-from topox_core.fabrics.compare import compare, fastest, run_one, run_with_best_lowering, undecided
+from topox_core.fabrics.compare import (
+    EQUAL,
+    compare,
+    fastest,
+    run_one,
+    run_with_best_lowering,
+    ties,
+    undecided,
+)
 from topox_core.fabrics.comparison_words import headline, sentence
 from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.lowering_search import Case, fastest_run, ring_choices
@@ -22,12 +34,15 @@ from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.registry import FABRICS, PAYS_DELAY, USUAL
 from topox_core.fabrics.run import FabricRequest, FabricRun, JobRequest
 from topox_core.fabrics.scheduled import schedule
+from topox_core.figures.maps import sides_legend
+from topox_core.figures.palette import LIGHT
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
 from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.schedule.settings import FREE, Settings
+from topox_core.text.numbers import percent, whole_percent
 from topox_core.workloads.samples import load_sample
 
 QUICK = Settings.of(engine="list")
@@ -316,3 +331,42 @@ def test_the_headline_says_first_that_switching_does_not_pay() -> None:
     assert said == (
         "Switching does not pay here. Circuits fixed by TopoOpt need 30 ms, the best plan that changes circuits 44 ms."
     )
+
+
+ROOT = Path(topox_core.__file__).parents[1]
+
+
+def test_equal_is_said_in_one_place() -> None:
+    files = [path for name in ("topox_core", "topox_ui") for path in (ROOT / name).rglob("*.py")]
+    saying = re.compile(r"^(EQUAL|AS_GOOD)\b.*=", re.MULTILINE)
+    found = [path.name for path in files if saying.search(path.read_text(encoding="utf-8"))]
+    assert found == ["compare.py"]
+
+
+def test_the_words_have_its_number() -> None:
+    words = percent(EQUAL)
+    texts = json.loads((ROOT / "topox_core/labs/texts/en.json").read_text(encoding="utf-8"))
+    lab = texts["lab"]["all-to-all"]["P1"]["option"]["equal"]
+    counted = [one.counted for one in CLAIMS if "by more than" in one.counted]
+    assert len(counted) == 7
+    for text in (lab, sides_legend(LIGHT)[-1][1], *counted):
+        assert words in text.replace(" %", "\u00a0%")
+
+
+@pytest.mark.parametrize(
+    ("costs", "best"),
+    [
+        ({"a": 1.0, "b": 1.004, "c": 1.006}, ("a", "b")),
+        ({"c": 1.006, "b": 1.004, "a": 1.0}, ("b", "a")),
+        ({"a": 2.0, "b": 1.0}, ("b",)),
+        ({}, ()),
+    ],
+)
+def test_whatever_costs_the_same_is_best_with_the_best(
+    costs: dict[str, float], best: tuple[str, ...]
+) -> None:
+    assert ties(costs) == best
+
+
+def test_a_lead_that_is_no_tie_is_not_written_as_none() -> None:
+    assert [whole_percent(share) for share in (0.004975, 0.007, 0.123)] == ["0.5", "1", "12"]

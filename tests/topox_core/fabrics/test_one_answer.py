@@ -1,7 +1,5 @@
 """What is said of one job in different places does not exclude each other: sentences are read back and held against numbers."""
 
-from __future__ import annotations
-
 import re
 import time as clock
 from dataclasses import replace

@@ -26,7 +26,6 @@ from topox_core.fabrics.sweep import (
     Point,
     Sweep,
     usual_axes,
-    winner,
     with_degree,
 )
 from topox_core.model.cluster import Cluster
@@ -214,22 +213,6 @@ def test_worker_processes_give_the_same_map_and_a_point_lacks_while_a_cell_of_it
 # -- finer where the winner changes ----------------------------------------------------------------
 
 
-def outcome(time_ms: float, **changes: Any) -> MapOutcome:
-    return MapOutcome(time_ms, **changes)
-
-
-@pytest.mark.parametrize(
-    ("bound_ms", "rounding_ms", "doubt"),
-    [(104.0, 1.0, ""), (104.0, 10.0, "rounding"), (90.0, 0.0, "gap")],
-)
-def test_a_plan_behind_fixed_circuits_is_in_doubt_if_slots_or_its_gap_decide(
-    bound_ms: float, rounding_ms: float, doubt: str
-) -> None:
-    plan = {"plan_ms": 105.0, "plan_bound_ms": bound_ms, "rounding_ms": rounding_ms}
-    found = winner({"static": outcome(100.0), "scheduled": outcome(105.0, **plan)})
-    assert (found.fabric, found.doubt) == ("static", doubt)
-
-
 @pytest.mark.parametrize(("ports", "degree", "expected"), [(2, 4, (4, 4)), (4, 8, (8, 2))])
 def test_with_one_port_on_each_switch_the_switches_follow_the_degree(
     ports: int, degree: int, expected: tuple[int, int]
@@ -246,8 +229,8 @@ def turning_at(delay_of: Callable[[float], float], axes: Axes) -> set[Place]:
 
     def point(place: Place) -> Point:
         value, delay_ms = place
-        reactive = outcome(50.0 if delay_ms <= delay_of(value) else 200.0)
-        return Point(value, delay_ms, {"static": outcome(100.0), "reactive": reactive}, {})
+        reactive = MapOutcome(50.0 if delay_ms <= delay_of(value) else 200.0)
+        return Point(value, delay_ms, {"static": MapOutcome(100.0), "reactive": reactive}, {})
 
     points: dict[Place, Point] = {}
     while places := wanted(axes, points):

@@ -1,7 +1,5 @@
 """The verdict on a job: a case by hand, ends that enclose what planning finds, a sentence that says what the numbers say."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from itertools import product

@@ -13,10 +13,9 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
+from tests.topox_core.figures.test_gantt import FOUR, LONG
 from tests.topox_core.figures.test_jobs_figures import EXECUTION, NAMES, ROUND, TOGETHER
-from tests.topox_core.figures.test_race import FOUR, LONG
-from tests.topox_core.figures.test_rails_figures import CURVES, hand_run, phases
-from tests.topox_core.figures.test_recorded_figures import late_rank
+from tests.topox_core.figures.test_rails_figures import CURVES, hand_run, late_rank, phases
 from tests.topox_core.figures.test_study_figures import (
     DELAY,
     LANES,

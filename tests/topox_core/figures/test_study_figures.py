@@ -1,24 +1,25 @@
-"""Figures of studies and of runs side by side draw what they were given: every value, every gap, every run."""
+"""Figures of studies, of cost and of what a class predicted draw what they were given."""
 
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given, strategies as st
 
 from tests.conftest import examples
+from tests.topox_core.figures.test_every_figure import PRICED, QUESTION
+from topox_core.economics.comparison import Swing, curves
+from topox_core.economics.networks import NETWORKS
+from topox_core.figures import buying, cost
 from topox_core.figures.lanes import Lanes
 from topox_core.figures.maps import HeatMap, heat_map
 from topox_core.figures.palette import LIGHT
+from topox_core.figures.predictions import numbers_as_dots, numbers_histogram, options_chosen
 from topox_core.figures.study_axes import MeasureWords, StudyAxis, measure_axis, seed_lines
-from topox_core.figures.study_points import (
-    Cloud,
-    Upright,
-    drawn_points,
-    inside,
-)
+from topox_core.figures.study_points import Cloud, Upright, drawn_points, inside
 from topox_core.studies.pareto import front_of
 from topox_core.studies.slices import seed_lines_of
-from topox_core.text.numbers import delay_label, short, time
+from topox_core.text.numbers import delay_label, money, power, short, time
 
 MS = MeasureWords("iteration time", time)
 RATIO = MeasureWords("against a fat-tree", lambda v: f"{short(v)}x")
@@ -152,3 +153,55 @@ def test_runs_inside_the_ranges_are_those_whose_values_lie_there() -> None:
 
 
 LANES = Lanes(8, 1, ((0, 0),), 0, 7)
+
+
+@pytest.mark.parametrize(
+    ("measure", "unit", "words"), [("cost", 1e6, money), ("power", 1e3, power)]
+)
+def test_stacked_parts_add_up_to_the_total_on_top(measure, unit, words) -> None:
+    figure = cost.stacked(PRICED, measure, LIGHT, infeasible=("photonic_rails",))
+    heights = np.zeros(len(NETWORKS))
+    for trace in figure.data:
+        np.add.at(heights, np.array(trace.x), np.array(trace.y))
+    amounts = [one.cost_usd if measure == "cost" else one.power_w for one in PRICED.values()]
+    assert heights * unit == pytest.approx(amounts)
+    texts = [mark.text for mark in figure.layout.annotations]
+    assert texts[0] == f"<b>{words(amounts[0])}</b>" and texts[-1].endswith("✗")
+
+
+def test_a_swing_whose_ends_lie_on_one_side_shows_both() -> None:
+    figure = buying.tornado((Swing("x", ("a", 0.6), ("b", 0.7)),), 0.5, LIGHT)
+    assert len(figure.data[1].x) == 2 and abs(figure.data[1].x[0]) > abs(figure.data[1].x[1])
+
+
+@pytest.mark.parametrize("measure", ["cost", "power"])
+def test_names_at_the_lines_ends_do_not_meet(measure) -> None:
+    figure = cost.by_size(curves(QUESTION, (512, 1024)), measure, 1024, LIGHT)
+    low, high = figure.layout.yaxis.range
+    places = sorted(mark.y for mark in figure.layout.annotations)
+    assert len(places) == len(NETWORKS)
+    assert min(np.diff(places)) >= (high - low) * 13 / (cost.HEIGHT - 52)
+
+
+INTERVALS = [(float(k), float(k + 1), (3 * k) % 5) for k in range(12)]
+ENDS = ("or less", "or more")
+
+
+def test_the_truth_is_a_line_in_view_where_it_is_given_and_nowhere_else() -> None:
+    for truth in (-30.0, 5.0, 90.0):
+        told = {"truth": truth, "truth_words": "90 ms"}
+        for figure in (
+            numbers_histogram(INTERVALS, LIGHT, unit="ms", ends=ENDS, **told),
+            numbers_as_dots([1.0, 2.0, 2.0], LIGHT, unit="ms", **told),
+        ):
+            low, high = figure.layout.xaxis.range
+            assert low < truth == figure.layout.shapes[0].x0 < high
+    before = numbers_histogram(INTERVALS, LIGHT, unit="ms", ends=ENDS)
+    assert not before.layout.shapes and not before.layout.annotations
+
+
+def test_the_right_option_is_marked_only_when_it_is_told() -> None:
+    options = [("x", 6), ("y", 3), ("neither", 0)]
+    told = {"names": ("first", "again"), "again": [1, 8, 0]}
+    for more, marked in (({}, 0), (told, 0), (told | {"right": [1]}, 1)):
+        assert str(options_chosen(options, LIGHT, **more)).count("✓") == marked

@@ -1,10 +1,13 @@
-"""A file that wants memory, time or a wrong line gets one short line, before much was spent on it."""
+"""A file that wants memory, time or a wrong line gets one short line before much was spent on it, and the process goes on."""
 
 import gzip
 import json
 import resource
+import signal
+import time
 import zlib
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,8 +17,10 @@ import pytest
 from topox_core.check.schedule_file import read_schedule
 from topox_core.economics.parts_file import load_parts
 from topox_core.errors import InputError, one_line, printable, shown, visible
-from topox_core.io import content, limits
+from topox_core.io import content, limits, resource_limits
 from topox_core.io.cluster_file import load_cluster
+from topox_core.io.limits import MB
+from topox_core.io.resource_limits import limited_reading
 from topox_core.io.task_graph_file import load_graph
 from topox_core.rails.window_file import load_windows
 from topox_core.schedule.psplib import read_psplib
@@ -218,3 +223,64 @@ def test_every_error_is_one_line_below_400_characters_that_keeps_its_end() -> No
     assert len(f"topox: error: {long}") < 400
     assert long.startswith("fff") and long.endswith(" (got 7)")
     assert one_line("a\nb\tc") == "a b c"
+
+
+def within() -> tuple[object, object]:
+    return resource.getrlimit(resource.RLIMIT_DATA), signal.getsignal(signal.SIGPROF)
+
+
+def test_more_memory_than_reading_may_take_is_one_line_and_the_limit_ends_with_the_reading(
+    monkeypatch,
+):
+    monkeypatch.setattr(resource_limits, "MAX_READING_BYTES", 50 * MB)
+    before = within()
+    with (
+        pytest.raises(
+            InputError, match=r"^a\.json: needs more than the 50\.0 MB that reading it may take$"
+        ),
+        limited_reading("a.json", 10),
+    ):
+        bytes(200 * MB)
+    assert within() == before
+    assert len(bytes(200 * MB)) == 200 * MB
+
+
+def test_more_time_than_reading_may_take_is_one_line_through_readers_that_go_on_after_an_error(
+    monkeypatch,
+):
+    monkeypatch.setattr(resource_limits, "READING_S", 0.05)
+    before = within()
+    with (
+        pytest.raises(
+            InputError, match=r"^a\.json: takes more than 0 s of computing to be read: given up$"
+        ),
+        limited_reading("a.json", 10),
+    ):
+        while True:
+            try:
+                sum(range(10_000))
+            except Exception:
+                continue
+    assert within() == before
+    began = time.process_time()
+    while time.process_time() - began < 0.2:  # the timer is off
+        pass
+
+
+def test_what_is_read_within_its_limits_is_read_and_other_errors_pass():
+    with limited_reading("a.json", 10):
+        held = bytes(MB)
+    assert len(held) == MB
+    with pytest.raises(KeyError), limited_reading("a.json", 10):
+        raise KeyError
+
+
+def test_outside_the_main_thread_only_memory_is_limited(monkeypatch):
+    monkeypatch.setattr(resource_limits, "READING_S", 0.0)
+
+    def read() -> int:
+        with limited_reading("a.json", 0):
+            return sum(range(100_000))
+
+    with ThreadPoolExecutor(1) as threads:
+        assert threads.submit(read).result() == sum(range(100_000))

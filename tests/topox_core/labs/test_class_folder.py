@@ -1,12 +1,18 @@
-"""The folder of a class: whole files by seed, signed; nobody's answers over another's; limits; nothing but ours deleted."""
+"""A class's folder, its leaderboards and answers gone on with: no lock lost, nothing believed that a file claims."""
+
+import json
+import random
+from dataclasses import replace
 
 import pytest
 
-from tests.labs_answered import LABS, at, solved
+from tests.labs_answered import AT, LABS, answered, at, solved
 from topox_core.cli.main import main
 from topox_core.errors import InputError
+from topox_core.fabrics.scheduled import schedule
 from topox_core.labs import class_folder
-from topox_core.labs.answers_file import is_signed, load_answers
+from topox_core.labs.answers import Attempt, Worked
+from topox_core.labs.answers_file import is_signed, load_answers, taken_up, together
 from topox_core.labs.class_folder import (
     KEY_FILE,
     ClassFolder,
@@ -17,7 +23,28 @@ from topox_core.labs.class_folder import (
 )
 from topox_core.labs.folder import ENDING, grade_folder
 from topox_core.labs.generators.generator import seed_of
-from topox_core.labs.student import begin, lock
+from topox_core.labs.lab import LESSON_SETTINGS
+from topox_core.labs.leaderboard import (
+    BOARDS,
+    Entry,
+    hand_instance,
+    load_entry,
+    ranked,
+    shared_jobs,
+)
+from topox_core.labs.student import (
+    attempt,
+    begin,
+    closed,
+    give_up,
+    lock,
+    may_compute,
+    revealed,
+    revealed_on,
+    still_asked,
+)
+from topox_core.tdm.algorithms.catalogue import solve
+from topox_core.tdm.model.round import TdmSettings
 
 LAB = LABS["six-tasks"]
 
@@ -151,3 +178,184 @@ def test_a_roster_says_whose_answers_count_and_the_lecturer_releases_an_id(tmp_p
     folder.release("bob")
     assert folder.keep(LAB, begun("bob", minute=4), "new laptop").reason == ""
     assert clean(tmp_path)[1] == ["roster.txt"]
+
+
+HAND, SHARED = BOARDS["six-tasks"], BOARDS["time-division"]
+
+
+def planned() -> dict[str, float]:
+    """Start times of the list schedule of the class instance."""
+    graph, cluster = hand_instance()
+    execution = schedule(graph, cluster, LESSON_SETTINGS).execution
+    starts = dict(zip(execution.graph.ids, map(float, execution.start_ms), strict=True))
+    return {task.id: starts[task.id] for task in graph.tasks}
+
+
+def grouping(name: str) -> dict[str, str]:
+    groups = solve(shared_jobs(), TdmSettings(algorithm=name)).group
+    return {job.id: "AB"[group] for job, group in zip(shared_jobs().jobs, groups, strict=True)}
+
+
+def file_of(board: str, value: object, alias: str = "ada", **more: object) -> bytes:
+    entry = {"format": "topox-entry", "version": 1, "board": board, "alias": alias}
+    return json.dumps({**entry, BOARDS[board].field: value, **more}).encode()
+
+
+def test_the_boards_are_those_that_were_solved_when_the_lab_was_made() -> None:
+    """An exact engine proved that nobody can be below 56 ms on the first."""
+    assert HAND.best_known() == 56
+    in_one = dict.fromkeys([job.id for job in shared_jobs().jobs], "A")
+    times = [SHARED.checked(in_one), SHARED.checked(grouping("hill-climbing")), SHARED.best_known()]
+    assert times == pytest.approx([254.9, 171.8, 126.3], abs=0.05)
+
+
+def test_a_claimed_makespan_is_not_looked_at() -> None:
+    starts = planned()
+    late = {name: start + 4 for name, start in starts.items()}
+    files = (
+        file_of("six-tasks", late, "boaster", makespan_ms=1),
+        file_of("six-tasks", starts, "modest", makespan_ms=999),
+    )
+    lines = ranked(HAND, [load_entry(file, "a.entry.json") for file in files])
+    found = [(one.rank, one.alias, one.time, one.gap) for one in lines]
+    assert found == [(1, "modest", 56, 0), (2, "boaster", 60, pytest.approx(4 / 56))]
+
+
+def test_what_is_not_feasible_has_no_rank_and_its_first_broken_equation() -> None:
+    starts = planned()
+    first, last = (pick(starts, key=starts.__getitem__) for pick in (min, max))
+    wrong = ({**starts, last: 0.0}, {**starts, first: 0.5}, dict(list(starts.items())[1:]))
+    entries = [Entry("six-tasks", str(number), one) for number, one in enumerate((starts, *wrong))]
+    lines = ranked(HAND, entries)
+    assert [one.rank for one in lines] == [1, 0, 0, 0]
+    assert all("eq." in one.problem for one in lines[1:])
+
+
+def test_equal_times_share_a_rank_and_of_an_alias_the_best_counts() -> None:
+    best, all_a = grouping("hill-climbing"), dict.fromkeys(grouping("hill-climbing"), "A")
+    mirror = {name: {"A": "B", "B": "A"}[group] for name, group in best.items()}
+    entries = [
+        Entry("time-division", "x", all_a),
+        Entry("time-division", "x", best),
+        Entry("time-division", "y", mirror),
+        Entry("time-division", "z", all_a),
+        Entry("six-tasks", "elsewhere", {}),
+    ]
+    random.Random(1).shuffle(entries)
+    lines = ranked(SHARED, entries)
+    assert [(one.rank, one.alias) for one in lines] == [(1, "x"), (1, "y"), (3, "z")]
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ({"j0-8B": "C"}, "must be A or B"),
+        ({"nobody": "A"}, "unknown job"),
+        ({"j0-8B": "A"}, "has no group"),
+    ],
+)
+def test_a_grouping_names_every_job_and_no_other(value: dict, said: str) -> None:
+    (line,) = ranked(SHARED, [Entry("time-division", "x", value)])
+    assert line.rank == 0 and said in line.problem
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"{", "JSON"),
+        (file_of("six-tasks", {}), "field starts_ms"),
+        (file_of("six-tasks", {"a": 1}, alias=""), "field alias"),
+        (file_of("six-tasks", {"a": 1}, alias="x" * 21), "field alias"),
+        (file_of("six-tasks", {"a": 1}, name="Ada Lovelace"), "unknown key"),
+        (
+            file_of("six-tasks", {"a": 1}).replace(b"six-tasks", b"seven-tasks"),
+            "unknown leaderboard",
+        ),
+        (file_of("six-tasks", {"a": 1}).replace(b"topox-entry", b"topox-lab"), "format"),
+    ],
+)
+def test_a_file_that_is_no_entry_gets_one_line(data: bytes, said: str) -> None:
+    with pytest.raises(InputError) as error:
+        load_entry(data, "x.entry.json")
+    assert said in str(error.value) and "\n" not in str(error.value)
+
+
+def test_the_command_ranks_a_folder(tmp_path, capsys) -> None:
+    (tmp_path / "a.entry.json").write_bytes(file_of("six-tasks", planned(), "=1+1"))
+    out = tmp_path / "board.csv"
+    command = ["lab", "board", str(tmp_path), "--lab", "six-tasks", "--csv", str(out)]
+    assert main(command) == 0
+    assert "\n1,'=1+1,56.0,0.0,yes" in out.read_text()  # no formula
+    capsys.readouterr()
+    (tmp_path / "b.entry.json").write_text("[]")
+    assert main([*command, "--json"]) == 1
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["entries"][0]["time"] == 56 and "b.entry.json" in captured.err
+    assert main(["lab", "board", str(tmp_path), "--lab", "windows"]) == 2
+
+
+SIX = LABS["six-tasks"]
+LATER = "2026-10-05T09:30:00Z"
+
+
+def test_points_that_a_file_claims_are_not_believed() -> None:
+    claimed = replace(answered(SIX, 1, 1), given={"W2": Worked((Attempt(AT, 3, points=1.0),), "")})
+    read = taken_up(SIX, claimed, "edited.json")
+    assert read.worked("W2").attempts[0].points == 0
+    assert [closed(one, SIX.question("W2")) for one in (claimed, read)] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"lab": "crossover"}, "lab: must be 'six-tasks'"),
+        ({"digest": "0" * 16}, "another version"),
+        ({"versions": {"board": 2, "patience": 1}}, "another version"),
+        ({"given": {"Z9": Worked()}}, "question Z9: is no question"),
+        ({"given": {"P1": Worked()}}, "question P1: must be the answer of a predict screen"),
+        ({"given": {"W2": Worked((Attempt(AT, "many", 0.0),))}}, "question W2"),
+    ],
+)
+def test_a_file_that_does_not_fit_is_refused_in_one_line(change, words: str) -> None:
+    with pytest.raises(InputError, match=words) as refused:
+        taken_up(SIX, replace(answered(SIX, 1, 1), **change), "x.json")
+    assert str(refused.value).startswith("x.json") and "\n" not in str(refused.value)
+
+
+def test_of_two_tabs_the_earlier_lock_and_all_attempts_hold() -> None:
+    start = begin(SIX, "c", "s", AT, 1)
+    first = lock(SIX, start, "P1", 9, AT)
+    second = lock(SIX, lock(SIX, start, "P1", 12, LATER), "P2", "x", LATER)
+    for both in (together(first, second), together(second, first)):
+        held = both.prediction("P1").value, both.prediction("P2").value, both.finished
+        assert held == (9, "x", LATER)
+    tried = attempt(SIX, lock(SIX, first, "P2", "y", AT), "W2", 3, AT)[0]
+    twice = attempt(SIX, tried, "W2", 4, LATER)[0]
+    assert len(together(tried, twice).worked("W2").attempts) == 2
+    ended = give_up(SIX, tried, "W2", LATER)
+    assert together(ended, twice).worked("W2").given_up == LATER
+
+
+@pytest.mark.parametrize("lab", LABS.values(), ids=list(LABS))
+def test_no_figure_may_compute_before_a_reveal_and_none_shows_what_is_still_asked(lab) -> None:
+    """A prediction that is locked is still asked for, until all is answered that its reveal waits for."""
+    stages, nothing = [screen.stage for screen in lab.screens], begin(lab, "c", "s", AT, 1)
+    assert not any(may_compute(lab, nothing, k) for k, one in enumerate(stages) if one == "reveal")
+    for passed in range(len(lab.screens) + 1):
+        given = answered(lab, 1, passed)
+        for place, screen in enumerate(lab.screens):
+            reveal = stages.index("reveal", place) if "reveal" in stages[place:] else len(stages)
+            rest = [q for one in lab.screens[passed:reveal] for q in one.questions]
+            keys = {q.key for q in screen.questions if isinstance(q.key, str)}
+            if any(q.stage != "explain" for q in rest):
+                assert keys <= still_asked(lab, given, screen.instance)
+    assert not any(still_asked(lab, given, screen.instance) for screen in lab.screens)
+
+
+@pytest.mark.parametrize("lab", LABS.values(), ids=list(LABS))
+def test_every_question_with_a_reveal_after_it_is_told_at_exactly_one(lab) -> None:
+    done = answered(lab, 1, len(lab.screens))
+    told = [name for at in range(len(lab.screens)) for name in revealed_on(lab, done, at)]
+    last = max(at for at, screen in enumerate(lab.screens) if screen.stage == "reveal")
+    assert told == [q.id for screen in lab.screens[:last] for q in screen.questions]
+    assert all(revealed(lab, done, name).right for name in told)

@@ -10,11 +10,19 @@ import pytest
 
 from tests.conftest import long_after, some
 from topox_core.economics.comparison import Question
+from topox_core.errors import InputError
 from topox_core.fabrics.compare import compare
 from topox_core.fabrics.scheduled import schedule
 from topox_core.labs.generators.catalogue import GENERATORS, generator
 from topox_core.labs.generators.four_jobs import GROUPINGS, FourJobs
-from topox_core.labs.generators.generator import Value
+from topox_core.labs.generators.generator import (
+    KEPT_SEEDS,
+    MAX_ATTEMPTS,
+    Draws,
+    Value,
+    first_that,
+    seed_of,
+)
 from topox_core.labs.generators.mix import Mix
 from topox_core.labs.generators.pairs import Pairs
 from topox_core.labs.generators.windows import NEAR_MS
@@ -358,3 +366,36 @@ def test_every_plan_by_hand_is_feasible_and_ends_when_its_formula_says(seed: int
         assert verdict.broken is None and verdict.makespan_ms == plan.makespan_ms, verdict.broken
     assert {plan.makespan_ms for plan in hand_plans(star, 2, 8.0)} == {star.two_ports_ms}
     assert {plan.makespan_ms for plan in hand_plans(star, 1, 16.0)} == {star.fast_port_ms}
+
+
+def test_draws_are_those_that_any_language_makes() -> None:
+    assert Draws("a", 1, 0).whole("x", 1, 6) == 3
+    assert Draws("a", 1, 0).shuffle("s", [1, 2, 3, 4]) == [1, 2, 4, 3]
+
+
+@pytest.mark.parametrize(
+    ("course", "student", "seed"),
+    [
+        ("NET-401", "s1234567", 58157343),
+        (" net-401 ", "S1234567", 58157343),
+        ("NET-401", "s1234568", 13495181),
+        ("optics 2026", "ada", 64546851),
+    ],
+)
+def test_a_student_has_one_seed(course: str, student: str, seed: int) -> None:
+    assert seed_of(course, student) == seed
+
+
+def test_no_student_has_a_seed_of_the_class() -> None:
+    assert all(seed_of("c", str(k)) >= KEPT_SEEDS for k in range(2_000))
+
+
+def test_the_first_attempt_that_holds_is_the_instance() -> None:
+    assert first_that("a", 0, lambda draws: draws if draws.attempt >= 3 else None).attempt == 3
+
+
+def test_a_generator_that_never_holds_says_so() -> None:
+    with pytest.raises(InputError, match=f"generator a in {MAX_ATTEMPTS:,} attempts"):
+        first_that("a", 7, lambda draws: None)
+    with pytest.raises(InputError, match="at least 0"):
+        first_that("a", -1, lambda draws: draws)

@@ -1,12 +1,14 @@
-"""Where the time goes: shares along the chain, which add up to the iteration, and measures of an execution."""
+"""Where the time goes: shares along the chain, measures of an execution and of each moment, facts of a task graph."""
 
 from dataclasses import asdict, replace
+from itertools import pairwise
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from tests.conftest import long_after, some
+from tests.conftest import examples, long_after, some
 from tests.topox_core.conftest import build
 from tests.topox_core.small_graphs import (
     cluster,
@@ -19,18 +21,28 @@ from tests.topox_core.small_graphs import (
 from topox_core.fabrics.compare import compare
 from topox_core.fabrics.run import Breakdown
 from topox_core.io.exports import task_rows
+from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import critical_path
 from topox_core.model.execution import Circuits, Execution
+from topox_core.model.facts import facts
 from topox_core.model.lowering import lower
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.measures import (
+    busiest_slot,
     circuit_lives_ms,
     covered_ms,
     measures,
     port_table,
+    ports_busy,
+    ports_carrying_a_slot,
     ports_in_use,
+    slot_state,
+    slots,
 )
-from topox_core.model.task_graph import TaskGraph
+from topox_core.model.task_graph import Task, TaskGraph
+from topox_core.model.transfer_graph import durations_ms, latency_ms, work_bytes
 from topox_core.schedule.settings import Settings
+from topox_core.workloads.catalogue import generate
 from topox_core.workloads.samples import load_sample
 
 
@@ -227,3 +239,127 @@ def test_the_port_table_adds_up_to_the_measures(pipeline):
     assert sum(table["carrying (ms)"]) == pytest.approx(now.port_carrying * 3 * 2 * 37)
     assert sum(table["dark (ms)"]) == pytest.approx(now.dark_ms)
     assert sum(table["circuit changes"]) == now.circuits_changed
+
+
+def test_a_moment_shows_one_circuit_a_port_where_two_follow_one_another_within_the_slot(pipeline):
+    """Shown together they would look as if the port had two partners at a time."""
+    start_ms = np.array([0.0, 0.3, 0.6, 10.0, 10.3, 10.6])
+    moved = replace(
+        pipeline.circuits,
+        source=np.zeros(6, np.int32),
+        switch=np.zeros(6, np.int32),
+        setup_ms=start_ms,
+        start_ms=start_ms,
+        end_ms=start_ms + 0.3,
+    )
+    state = slot_state(replace(pipeline, circuits=moved), 0)
+    assert state.at_ms == 0.5 and state.all.tolist() == [1]
+
+
+def test_a_port_counts_once_at_every_moment_in_which_it_carries_whatever_lies_on_it(pipeline):
+    circuits, rng = pipeline.circuits, np.random.default_rng(0)
+    for start in (circuits.start_ms, rng.uniform(0, 30, 6)):
+        moved = replace(circuits, start_ms=start, end_ms=start + rng.uniform(0, 7, 6))
+        run = replace(pipeline, circuits=moved)
+        states = [slot_state(run, slot) for slot in range(slots(run))]
+        busy = [ports_busy(moved, state.carrying) for state in states]
+        assert ports_carrying_a_slot(run).tolist() == busy
+        unchanged = replace(run, circuits=replace(moved, changed=np.zeros(6, bool)))
+        assert busy[busiest_slot(unchanged)] == max(busy) > 0
+    assert ports_busy(circuits, np.array([4, 5]), inwards=True) == 1
+
+
+def test_the_busiest_slot_is_that_of_the_traffic_that_changes_most_circuits(pipeline):
+    """An all-reduce fills every port with circuits that stay: at its height both switches look alike."""
+    circuits, changes = pipeline.circuits, np.array([False] * 5 + [True])
+    start_ms = np.where(changes, 7.2, 0.2)
+    moved = replace(
+        circuits, setup_ms=start_ms, start_ms=start_ms, end_ms=start_ms + 0.5, changed=changes
+    )
+    kinds = ["dp"] * len(pipeline.graph)
+    kinds[circuits.node[5]] = "ep"
+    run = replace(pipeline, circuits=moved, graph=replace(pipeline.graph, parallelism=tuple(kinds)))
+    busy = ports_carrying_a_slot(run)
+    assert busiest_slot(run) == 7 and busy[0] > busy[7] == 1
+
+
+# 8 Gbit/s: a megabyte a millisecond.
+SLOW = Cluster(servers=8, ports_per_server=1, switches=1, ports_per_switch=8, port_gbps=8.0)
+
+
+def test_the_blackboard_sample_by_hand() -> None:
+    found = facts(*load_sample("blackboard"))
+    assert (found.tasks, found.transfers, found.dependencies) == (6, 3, 5)
+    assert (found.servers, found.devices) == (3, 3)
+    assert found.bytes_by_parallelism == {"pp": found.bytes_total} == {"pp": 6e6}
+    assert (found.busiest_server, found.busiest_out_bytes) == (0, 5e6)
+    assert (found.critical_path, found.critical_path_ms) == (("a", "x", "b", "z"), 10)
+    assert (found.compute_ms_max, found.compute_ms_mean) == (4, pytest.approx(8 / 3))
+
+
+def test_collectives_count_the_bytes_that_cross_the_network() -> None:
+    members = (0, 1, 2, 3)
+    graph = TaskGraph(
+        "collectives",
+        (
+            Task("sum", "all_reduce", (), members=members, size_bytes=8e6, parallelism="dp"),
+            Task("swap", "all_to_all", ("sum",), members=members, size_bytes=4e6, parallelism="ep"),
+            Task("alone", "all_gather", (), members=(2,), size_bytes=9e9),
+        ),
+    )
+    found = facts(graph, SLOW)
+    assert found.bytes_by_parallelism == {"dp": 48e6, "ep": 12e6}
+    assert (found.critical_path_ms, len(found.critical_path)) == (pytest.approx(12 + 1), 2)
+    assert facts(graph, SLOW, Lowering(rings=2)).critical_path_ms == pytest.approx(6 + 1)
+
+
+def test_a_transfer_given_by_its_time_has_no_bytes_and_pays_no_latency() -> None:
+    timed = Task("t", "communication", (), source=0, destination=1, duration_ms=3.0)
+    sized = Task("s", "communication", ("t",), source=1, destination=2, size_bytes=1e6)
+    graph = TaskGraph("timed", (timed, sized))
+    found = facts(graph, SLOW.changed(latency_us=500.0))
+    assert found.bytes_total == 1e6
+    assert found.critical_path_ms == pytest.approx(3 + 0.5 + 1)
+    # On a shared link bytes and latency are charged apart: the given time is all bytes.
+    lowered = lower(graph)
+    assert list(latency_ms(lowered, SLOW.changed(latency_us=500.0))) == [0.0, 0.5]
+    assert list(work_bytes(lowered, SLOW)) == [3e6, 1e6]
+
+
+def test_a_graph_of_barriers_takes_no_time() -> None:
+    found = facts(TaskGraph("empty", (Task("a", "barrier"), Task("b", "barrier", ("a",)))), SLOW)
+    assert (found.critical_path, found.critical_path_ms) == ((), 0)
+    assert (found.busiest_server, found.devices, found.compute_ms_max) == (-1, 0, 0)
+
+
+@given(seed=st.integers(0, 10_000), width=st.integers(1, 6), layers=st.integers(1, 8))
+@examples(40)
+def test_the_critical_path_agrees_with_networkx(seed: int, width: int, layers: int) -> None:
+    graph, cluster = generate(
+        "random-layered", {"seed": seed, "width": width, "layers": layers, "fan_in": 3}
+    )
+    lowered = lower(graph)
+    duration = durations_ms(lowered, cluster)
+    oracle = nx.DiGraph()
+    for i in range(len(lowered)):
+        oracle.add_edge(i, len(lowered), ms=duration[i])
+        for p in lowered.pred_idx[lowered.pred_ptr[i] : lowered.pred_ptr[i + 1]].tolist():
+            oracle.add_edge(p, i, ms=duration[p])
+    found = facts(graph, cluster)
+    assert found.critical_path_ms == pytest.approx(nx.dag_longest_path_length(oracle, "ms"))
+    path = [lowered.ids.index(name) for name in found.critical_path]
+    assert float(np.sum(duration[path])) == pytest.approx(found.critical_path_ms)
+    assert all(oracle.has_edge(a, b) for a, b in pairwise(path))
+
+
+@pytest.mark.parametrize("kind", ["all_reduce", "all_gather", "reduce_scatter"])
+@pytest.mark.parametrize("rings", [1, 2])
+def test_a_fluid_ring_takes_as_long_as_its_lock_steps_when_nothing_is_in_the_way(
+    kind: str, rings: int
+) -> None:
+    graph = TaskGraph("ring", (Task("c", kind, (), members=(0, 1, 2, 3, 4), size_bytes=1e7),))
+    fluid, steps = (
+        facts(graph, SLOW, Lowering(rings=rings, steps=word)) for word in ("fluid", "stepwise")
+    )
+    assert fluid.critical_path_ms == pytest.approx(steps.critical_path_ms)
+    assert fluid.bytes_total == pytest.approx(steps.bytes_total)

@@ -4,8 +4,6 @@ Stages are worked out one by one in both directions, so that push and pull may d
 the jobs in them. With every choice in its first position it is Algorithm 1 as built.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

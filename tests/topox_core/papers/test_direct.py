@@ -1,21 +1,44 @@
 """What a run of a card gives, and that documents and claims say so; each test names the command that renews them."""
 
+import json
 import re
+from dataclasses import replace
+from pathlib import Path
 from statistics import fmean
 
+import numpy as np
 import pytest
 
 from benchmarks import table_iii_page, topoopt_page
 from benchmarks.card_tables import DIRECT, HEAD, section
 from benchmarks.document_parts import part_of, stale, written
 from tests.real_inputs import ROOT
-from tests.topox_core.papers.answers import answer_of, run
+from tests.topox_core.papers.answers import answer_of, run, value
+from topox_core.cli.main import main
 from topox_core.economics.price_sets import PRICE_SETS
+from topox_core.errors import InputError
+from topox_core.library.run_library import RunLibrary
 from topox_core.papers.card import CANCELLED, UNFINISHED, Answer, Card, Choice
-from topox_core.papers.catalogue import CARDS, PAPERS, answer_words, card_named, complete_answers
-from topox_core.papers.kept_answers import shipped_answers
+from topox_core.papers.cards.lecture_technologies import GRID_MS, NEVER_MS, break_even_ms
+from topox_core.papers.cards.opus_rails import together
+from topox_core.papers.catalogue import (
+    CARDS,
+    PAPERS,
+    CardStep,
+    answer_words,
+    card_named,
+    complete_answers,
+    measured,
+    run_cards,
+)
+from topox_core.papers.kept_answers import keep, kept, shipped_answers
 from topox_core.papers.rows import same_rows
 from topox_core.papers.table_iii_runs import TABLE
+from topox_core.rails.builder import build
+from topox_core.rails.control.simulate import simulate
+from topox_core.rails.iteration import COMPUTE, Rail
+from topox_core.rails.measured import jittered, pass_factors
+from topox_core.rails.presets import PRESETS
 
 # Less than half a second each; those of one paper at least once.
 QUICK = (
@@ -75,8 +98,8 @@ def shipped_is(answer: Answer) -> bool:
 
 def test_every_card_comes_with_an_answer() -> None:
     assert list(shipped_answers()) == list(CARDS)
-    for name, kept in shipped_answers().items():
-        assert kept.answer.complete and len(kept.answer.rows) == CARDS[name].row_count
+    for name, shipped in shipped_answers().items():
+        assert shipped.answer.complete and len(shipped.answer.rows) == CARDS[name].row_count
 
 
 def test_the_readme_leads_to_the_sources_that_the_gallery_names() -> None:
@@ -166,3 +189,105 @@ def test_the_tables_of_table_iii_are_what_a_run_gives() -> None:
         "readings of the TopoOpt column": table_iii_page.topoopt_readings_part(),
     }
     assert stale(GALLERY, {f"table III, {name}": part for name, part in parts.items()}) == []
+
+
+QUICK_CARDS = ("topoopt-cost", "opus-cost", "tdm-traffic")
+
+
+def test_what_is_kept_is_found_with_when_and_by_which_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library, card = RunLibrary.open(tmp_path / "runs.sqlite"), CARDS["tdm-traffic"]
+    first = answer_of(card.name)
+    other = replace(first, rows=(replace(first.rows[0], ours=0.0), *first.rows[1:]))
+    assert keep(library, card, first, 1.5)
+    assert keep(library, card, first, 2.0)  # the same rows again
+    assert not keep(library, card, other, 1.0)
+    (found,) = kept(library, CARDS.values()).values()
+    assert (found.answer, found.wall_s, found.shipped) == (first, 1.5, False)
+    with monkeypatch.context() as later:
+        later.setattr("topox_core.papers.kept_answers.code_version", lambda: "another")
+        assert not kept(library, [card])
+        assert keep(library, card, other, -60.0)  # newer by a minute
+        assert kept(library, [card])[card.name].answer == other
+    assert kept(library, [card])[card.name].answer == first
+
+
+def test_cards_run_one_after_the_other_until_they_are_stopped() -> None:
+    steps: list[CardStep] = []
+    run_cards(QUICK_CARDS, lambda: any(step.answer for step in steps), steps.append)
+    assert [step.card for step in steps if step.answer is not None] == [QUICK_CARDS[0]]
+    now = measured(QUICK_CARDS, steps, 1.0)
+    assert (now.done, now.total, now.share) == (1, 3, pytest.approx(1 / 3))
+
+
+def test_one_command_runs_all(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in set(CARDS) - set(QUICK_CARDS):
+        monkeypatch.delitem(CARDS, name)
+    library = tmp_path / "runs.sqlite"
+    command = ["gallery", "--all", "--json", "--library", str(library)]
+    assert main(command) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert sum(record["verdicts"].values()) == sum(CARDS[name].row_count for name in QUICK_CARDS)
+    assert {one["card"] for one in record["cards"]} == set(QUICK_CARDS)
+    assert main(command) == 0  # the same rows again
+    assert json.loads(capsys.readouterr().out)["other_rows_than_before"] == []
+    assert RunLibrary.open(library).count() == len(QUICK_CARDS)
+    assert main(["gallery", "--all", "--card", "opus-cost"]) == 2
+
+
+def test_jitter_keeps_the_mean_and_is_one_draw_a_pass():
+    iteration = build(PRESETS["llama3-8b-perlmutter"])
+    assert jittered(iteration, 0.0, 3).duration_ms.tolist() == iteration.duration_ms.tolist()
+    factors, again = (pass_factors(iteration, 0.1, 3) for _ in range(2))
+    assert factors.tolist() == again.tolist()
+    assert set(factors[iteration.kind != COMPUTE]) == {1.0}
+    one = (iteration.kind == COMPUTE) & (iteration.rank == 0) & (iteration.microbatch == 0)
+    for work in range(2):
+        assert len(set(factors[one & (iteration.work == work)])) == 1
+    drawn = np.concatenate([pass_factors(iteration, 0.1, seed) for seed in range(300)])
+    logs = np.log(drawn[np.tile(iteration.kind == COMPUTE, 300)])
+    assert np.exp(logs).mean() == pytest.approx(1, abs=0.01)
+    assert logs.std() == pytest.approx(0.1, rel=0.1)
+
+
+@pytest.mark.parametrize("spread", [-0.1, 1.5, float("nan")])
+def test_a_spread_that_cannot_be_and_no_jobs_are_told_in_one_line(spread):
+    with pytest.raises(InputError, match="spread: must be from 0 to 1"):
+        pass_factors(build(PRESETS["toy"]), spread, 0)
+    with pytest.raises(InputError, match="field jobs: at least one job is needed"):
+        together([])
+
+
+# --- constraints, rails, jobs
+
+
+def test_jobs_side_by_side_run_as_they_do_alone():
+    preset = PRESETS["llama3-8b-perlmutter"]
+    jobs = [jittered(build(preset), 0.05, 1), build(PRESETS["toy"])]
+    for provisioned in (True, False):
+        rail = Rail(reconfiguration_ms=25.0, provisioned=provisioned)
+        alone = [simulate(job, rail) for job in jobs]
+        shared = simulate(together(jobs), rail)
+        ends = np.concatenate([own.end_ms for own in alone])
+        assert shared.end_ms == pytest.approx(ends, abs=1e-6)
+        assert shared.reconfigurations == sum(own.reconfigurations for own in alone)
+        assert len(shared.windows) == sum(len(own.windows) for own in alone)
+
+
+def test_rails_drift_apart_with_the_spread_of_their_passes():
+    drift = value("opus-rails", "drift", "each rail for itself")
+    even, wide = (run("opus-rails", spread=one).of("drift")[0].ours for one in (0.0, 0.05))
+    assert even == 0 < drift < wide
+    assert value("opus-rails", "coupled", "iteration over slowest rail alone") >= 1
+
+
+# --- TopoOpt, TOPO-X and the lecture
+
+
+def test_the_break_even_delay_keeps_the_limit_and_the_next_does_not():
+    assert break_even_ms(lambda delay: 10 + delay, 20) == max(d for d in GRID_MS if d <= 10.1)
+    assert break_even_ms(lambda delay: 30 + delay, 20) == NEVER_MS
+    assert break_even_ms(lambda delay: 5, 20) == GRID_MS[-1]

@@ -13,7 +13,7 @@ from tests.dask_machines import Machines, machines_in
 from tests.patience import PATIENCE_S, wait_until
 from tests.real_inputs import ROOT
 from tests.topox_core.runs.cells_to_run import begun, noted, number, scaled, times_begun
-from tests.topox_core.runs.test_identity import copied_package
+from tests.topox_core.runs.test_run import copied_package
 from topox_core import __version__
 from topox_core.errors import InputError
 from topox_core.runs.batch import Shared

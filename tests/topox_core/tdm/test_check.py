@@ -1,11 +1,9 @@
 """The checker of rounds: right rounds hold, and whatever is changed in one is named with its equation."""
 
-import ast
 import random
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,9 +26,6 @@ from topox_core.tdm.model.round import (
 )
 from topox_core.tdm.model.rounds import round_of
 from topox_core.tdm.model.traffic import StageTable
-
-ROOT = Path(__file__).resolve().parents[3]
-
 
 READINGS = (
     Reading(),
@@ -292,19 +287,6 @@ def test_a_parameter_server_trains_only_between_pull_and_push() -> None:
 def test_no_round_to_check() -> None:
     answer = replace(made(0, "static"), cycles=(), status="infeasible")
     assert "there is none to check (status infeasible)" in check_round(answer).lines()[0]
-
-
-def test_the_checker_shares_no_code_with_the_algorithms() -> None:
-    used = {
-        node.module
-        for path in (ROOT / "topox_core/check").glob("round*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ImportFrom)
-    }
-    assert {name for name in used if name and "tdm" in name} == {
-        "topox_core.tdm.model.jobs",
-        "topox_core.tdm.model.round",
-    }
 
 
 def test_a_right_round_of_many_years_holds() -> None:

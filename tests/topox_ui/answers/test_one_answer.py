@@ -1,5 +1,6 @@
-"""One setting has one number: the command, the Schedule page and the comparison give the same iteration time."""
+"""One setting has one number: the command, the Schedule page, the comparison and what is shipped give the same."""
 
+import gzip
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -10,27 +11,33 @@ from unittest.mock import Mock
 import pytest
 from streamlit.runtime.scriptrunner import StopException
 
+from tests.conftest import long_after
 from tests.patience import wait_until
+from tools.make_answers import first_visit
 from topox_core.cli.main import main
 from topox_core.fabrics.compare import compare
 from topox_core.fabrics.options import FabricOptions
+from topox_core.fabrics.scheduled import schedule
 from topox_core.io.exports import cross_connects_json, tasks_csv
 from topox_core.io.perfetto import perfetto_trace
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.runs.stopping import never
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import FREE, Settings
+from topox_core.schedule.story import finding
 from topox_core.tdm.mixes.samples import load_job_sample
 from topox_core.tdm.model.jobs import Reading
 from topox_core.workloads.samples import SAMPLES, load_sample
-from topox_ui.answers import first, running
-from topox_ui.answers.case import Case
+from topox_ui.answers import contest, first
+from topox_ui.answers.case import Case, listing
 from topox_ui.answers.contest import contest_of
 from topox_ui.answers.first import (
     FirstAnswers,
+    answer_record,
     first_answer,
     known_first_answer,
     prefetch,
+    shipped_answer,
 )
 from topox_ui.answers.solving import drawn, token
 from topox_ui.jobs.solving import Case as JobsCase, at_once
@@ -118,10 +125,10 @@ def test_what_a_session_that_has_ended_began_is_cut_short_and_shared_with_nobody
     with pytest.raises(StopException):
         first_answer(case, over)
     with pytest.raises(StopException):
-        running._run("a key", case, "scheduled", FabricOptions(), {}, over)
+        contest._run("a key", case, "scheduled", FabricOptions(), {}, over)
     result = first_answer(case, never)
     assert result.stopped_by != "cancelled" and result.makespan_ms
-    assert running._run("a key", case, "scheduled", FabricOptions(), {}, never).iteration_ms
+    assert contest._run("a key", case, "scheduled", FabricOptions(), {}, never).iteration_ms
 
 
 def test_processes_are_started_only_when_two_ask_at_once(monkeypatch) -> None:
@@ -155,3 +162,40 @@ def test_what_was_scheduled_ahead_is_the_answer_when_somebody_asks(monkeypatch) 
     ahead = prefetch(case).result(120)
     monkeypatch.setattr(first, "_schedule_here", lambda *_given: 1 / 0)
     assert first_answer(case, never) is ahead is known_first_answer(case)
+
+
+def untimed(record):
+    """Return an answer as a file holds it, without how long it took."""
+    if record is None:
+        return None
+    kept = json.loads(json.dumps(record)) | {"alternative": untimed(record["alternative"])}
+    kept["trace"] = [point[1:] for point in kept["trace"]]
+    for key in ("wall_s", "working_s"):
+        del kept["result"][key]
+    return kept
+
+
+@pytest.mark.parametrize("name", long_after(3, list(SAMPLES)))
+def test_a_shipped_answer_is_the_one_that_is_computed_else_run_tools_make_answers(name):
+    case = first_visit(name)
+    made = schedule(case.graph, case.cluster, listing(case.settings))
+    found = shipped_answer(case)
+    assert found is not None, "none is shipped"
+    assert untimed(answer_record(found)) == untimed(answer_record(made))
+    assert finding(found) == finding(made)
+
+
+def test_another_choice_another_graph_and_a_broken_schedule_have_no_shipped_answer(
+    monkeypatch, tmp_path
+):
+    case = first_visit("blackboard")
+    assert shipped_answer(case) is not None
+    assert shipped_answer(case.at_delay(3.0)) is None
+    monkeypatch.setattr(first, "FOLDER", tmp_path)
+    assert shipped_answer(case) is None
+    record = answer_record(schedule(case.graph, case.cluster, listing(case.settings)))
+    for task in record["result"]["tasks"]:
+        task["start_ms"], task["end_ms"] = 0.0, task["end_ms"] - task["start_ms"]
+    file = tmp_path / f"{case.graph.digest[:16]}.json.gz"
+    file.write_bytes(gzip.compress(json.dumps(record).encode()))
+    assert shipped_answer(case) is None, "its tasks do not wait for one another"

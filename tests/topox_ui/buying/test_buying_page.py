@@ -13,7 +13,7 @@ from topox_core.cli.main import main
 from topox_core.runs.executor import LocalExecutor
 from topox_core.studies.offers import OFFERS, load_offers
 from topox_core.studies.study import load_study
-from topox_ui.buying import offers_table
+from topox_ui.buying import controls
 from topox_ui.buying.state import BuyingState
 from topox_ui.state import notices
 
@@ -25,7 +25,7 @@ SMALL = {"sample": "blackboard", "buy.left_out": "plzt,sip,mems,lc,robotic"}
 def beside(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """One worker process for the tests of this file, which the server would share among all sessions."""
     executor = LocalExecutor(1)
-    monkeypatch.setattr("topox_ui.buying.running.shared_workers", lambda: executor)
+    monkeypatch.setattr("topox_ui.buying.question.shared_workers", lambda: executor)
     yield
     executor.kill()
 
@@ -74,14 +74,14 @@ def test_an_edit_of_a_switch_is_taken_and_a_wrong_one_is_a_line(
 ) -> None:
     said: list[str] = []
     kept = [BuyingState()]
-    for module in (notices, offers_table):
+    for module in (notices, controls):
         monkeypatch.setattr(module, "notify", lambda _kind, line: said.append(line))
     monkeypatch.setattr(BuyingState, "now", lambda: kept[0])
     monkeypatch.setattr(BuyingState, "choose", lambda **one: kept.insert(0, kept[0].changed(**one)))
 
     def edited(row: int, column: str, value: object) -> BuyingState:
         monkeypatch.setattr(st, "session_state", {"table": {"edited_rows": {row: {column: value}}}})
-        offers_table._edited("table")
+        controls._edited("table")
         return kept[0]
 
     taken = "piezo.port_usd:260:300:1040"

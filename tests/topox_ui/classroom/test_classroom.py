@@ -13,16 +13,15 @@ from topox_core.labs.class_folder import KEY_FILE, ClassFolder
 from topox_core.labs.lab import texts_in
 from topox_core.labs.student import begin, lock
 from topox_ui.classroom import access, answering, profile, serve
-from topox_ui.classroom.profile import ClassProfile, profile_of
-from topox_ui.classroom.session_limit import (
+from topox_ui.classroom.access import (
     WRONG_OF_ONE,
     WRONG_WORDS,
     Semaphore,
     SessionLimit,
     WrongWords,
 )
-from topox_ui.present import overview
-from topox_ui.runs import uploads
+from topox_ui.classroom.profile import ClassProfile, profile_of
+from topox_ui.present import view
 from topox_ui.runs.limits import ServerLimits
 from topox_ui.shell import page
 
@@ -35,7 +34,7 @@ WORD = "abcdef"
 def held(monkeypatch, tmp_path) -> ClassProfile:
     """A class is held on this machine."""
     one = ClassProfile("NET-401", WORD, ClassFolder.opened(tmp_path / "class"))
-    for module in (answering, access, profile, overview):
+    for module in (answering, access, profile, view):
         monkeypatch.setattr(module, "class_profile", lambda: one)
     for module in ("classroom.access", "shell.menu"):  # without a browser nobody has an address
         monkeypatch.setattr(f"topox_ui.{module}.is_student", lambda: False)
@@ -140,11 +139,11 @@ class _Files:
 def test_files_are_taken_past_the_door_alone_and_within_what_a_session_and_all_may_hold(
     monkeypatch,
 ):
-    monkeypatch.setattr(uploads, "admitted", lambda: {"ada", "bob", "eve"})
-    monkeypatch.setattr(uploads, "server_limits", lambda: ServerLimits(session_mb=10))
-    monkeypatch.setattr(uploads, "MAX_FILE_BYTES", 100)
-    monkeypatch.setattr(uploads, "MAX_OF_ALL_BYTES", 25 * MB)
-    uploads.limit(files := _Files())
+    monkeypatch.setattr(access, "admitted", lambda: {"ada", "bob", "eve"})
+    monkeypatch.setattr(access, "server_limits", lambda: ServerLimits(session_mb=10))
+    monkeypatch.setattr(access, "MAX_FILE_BYTES", 100)
+    monkeypatch.setattr(access, "MAX_OF_ALL_BYTES", 25 * MB)
+    access.limit(files := _Files())
 
     def send(session: str, name: str, mb: int) -> int:
         try:

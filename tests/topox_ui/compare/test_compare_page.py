@@ -37,8 +37,7 @@ from topox_core.schedule.settings import FREE, Settings
 from topox_core.text.numbers import short
 from topox_core.workloads.samples import load_sample
 from topox_ui.answers.case import Case
-from topox_ui.answers.contest import Contest
-from topox_ui.answers.known_maps import sweep_of
+from topox_ui.answers.contest import Contest, sweep_of
 
 COMPARE, MAP = "Compare", "Where which wins"
 
@@ -180,7 +179,7 @@ def test_a_plan_of_the_map_that_is_better_is_what_every_page_shows(visit, monkey
     assert plan is not None
     plan = replace(plan, cluster=cluster.changed(reconfiguration_ms=9.0))
     monkeypatch.setattr(
-        "topox_ui.answers.running.map_plans",
+        "topox_ui.answers.contest.map_plans",
         lambda case, _contest: (plan,) if case.cluster == cluster else (),
     )
     shorter_ms = 0.9 * slow.iteration_ms  # as if planning alone had found less

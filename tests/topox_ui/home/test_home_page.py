@@ -26,7 +26,7 @@ from topox_core.training.job_file import dump_job
 from topox_core.training.jobs import JOBS
 from topox_core.training.machine import MACHINES
 from topox_core.workloads.samples import SAMPLES, load_sample
-from topox_ui.home.samples import FINDINGS
+from topox_ui.home.view import FINDINGS
 
 
 def loaded(at):

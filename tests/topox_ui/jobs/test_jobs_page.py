@@ -31,9 +31,9 @@ from topox_core.tdm.mixes.deployment import SetUp, deploy
 from topox_core.tdm.mixes.samples import JOB_SAMPLES, load_job_sample
 from topox_core.tdm.model.jobs_file import dump_jobs
 from topox_core.tdm.model.round import TdmSettings
-from topox_ui.jobs import search
-from topox_ui.jobs.loading import changed
+from topox_ui.jobs import solving
 from topox_ui.jobs.state import JobsState
+from topox_ui.jobs.view import changed
 from topox_ui.runs.slots import SolverPlaces, solver_places
 
 JOBS = "Sharing"
@@ -178,7 +178,7 @@ def test_a_stopped_bound_is_not_begun_again_until_it_is_asked_for(page, monkeypa
         ended.set()
         raise WorkerDied("it was stopped")
 
-    monkeypatch.setattr(search, "soon", lambda jobs: jobs.network.ports_per_pod == 4)
+    monkeypatch.setattr(solving, "soon", lambda jobs: jobs.network.ports_per_pod == 4)
     monkeypatch.setattr("topox_ui.runs.owner.call_in_worker", never_done)
 
     at = page(ports="4")
@@ -196,7 +196,7 @@ def test_a_stopped_bound_is_not_begun_again_until_it_is_asked_for(page, monkeypa
 
 
 def test_a_bound_waits_in_the_line_says_its_place_and_leaves_when_it_is_given_up(monkeypatch):
-    monkeypatch.setattr(search, "soon", lambda _jobs: False)
+    monkeypatch.setattr(solving, "soon", lambda _jobs: False)
     monkeypatch.setattr(
         "topox_ui.runs.owner.call_in_worker", lambda _function, round_, stop: round_
     )
@@ -204,14 +204,14 @@ def test_a_bound_waits_in_the_line_says_its_place_and_leaves_when_it_is_given_up
     round_ = SimpleNamespace(jobs=None)
     holder, before = places.claim("another"), places.claim("a third")
     with ThreadPoolExecutor(1) as pool:
-        bounded = pool.submit(search._bounded, round_, places, "me", lambda: False, told.append)
+        bounded = pool.submit(solving._bounded, round_, places, "me", lambda: False, told.append)
         wait_until(lambda: any("second in line" in words for words in told))
         places.give_back(before)
         places.give_back(holder)
         assert bounded.result(PATIENCE_S) is round_
         holder = places.claim("another")
         given_up = threading.Event()
-        bounded = pool.submit(search._bounded, round_, places, "me", given_up.is_set, told.append)
+        bounded = pool.submit(solving._bounded, round_, places, "me", given_up.is_set, told.append)
         wait_until(lambda: places.waiting == 1)
         given_up.set()
         wait_until(lambda: places.waiting == 0)
@@ -221,10 +221,10 @@ def test_a_solver_that_dies_is_answered_for_by_hill_climbing(monkeypatch):
     def dies(*_arguments, **_options):
         raise WorkerDied("exit code 7")
 
-    monkeypatch.setattr(search, "call_in_worker", dies)
+    monkeypatch.setattr(solving, "call_in_worker", dies)
     jobs = load_job_sample("four-pods")
     climbed = solve(jobs, TdmSettings("hill-climbing"))
-    answer = search.solve_in_worker(jobs, TdmSettings("milp"), never, lambda _point: None)
+    answer = solving.solve_in_worker(jobs, TdmSettings("milp"), never, lambda _point: None)
     assert (answer.algorithm, answer.stopped_by) == ("milp", "time_limit")
     assert answer.round_s == climbed.round_s
     assert "this is the round of hill climbing" in answer.message

@@ -30,7 +30,7 @@ from topox_core.library.comparison import RunComparison
 from topox_core.library.run_library import RunLibrary
 from topox_core.workloads.samples import load_sample
 from topox_ui.library.executions import execution_of
-from topox_ui.library.finding import finding
+from topox_ui.library.side_by_side import finding
 
 COMPARE, RUNS = "Compare", "Kept runs"
 

@@ -7,7 +7,7 @@ import pytest
 from tests.conftest import long_after
 from tests.labs_answered import LABS, at, solved
 from tests.topox_core.labs.test_answers import written
-from tests.topox_core.labs.test_leaderboard import file_of, planned
+from tests.topox_core.labs.test_class_folder import file_of, planned
 from tests.topox_ui.conftest import address, chart, choose, press, unbroken, words
 from topox_core.labs.keys import key_of, written as in_words
 from topox_core.labs.presentation import slides

@@ -38,8 +38,7 @@ from topox_core.io.task_graph_file import load_graph
 from topox_core.rails.window_file import load_windows
 from topox_core.runs.stopping import never
 from topox_core.traces.run_graph import at_speed, replay_ms
-from topox_ui.recorded.files import SCRIPT
-from topox_ui.recorded.reading import EXAMPLE, read_files, read_within_limits
+from topox_ui.recorded.reading import EXAMPLE, SCRIPT, read_files, read_within_limits
 
 PAGE = "Your trace"
 EXAMPLE_FILES = {

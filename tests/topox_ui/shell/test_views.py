@@ -1,11 +1,20 @@
-"""The menu's eleven entries and their views: the address names one, only that is drawn, old addresses lead to theirs."""
+"""The menu's entries and their views: the address names one, old ones lead to theirs, and no timer takes a click back."""
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from streamlit.runtime.scriptrunner import script_runner
+from streamlit.runtime.scriptrunner_utils.script_requests import (
+    RerunData,
+    ScriptRequests,
+    ScriptRequestType,
+)
+from streamlit.util import calc_hash
 
+import topox_ui.shell.page  # noqa: F401  every page is drawn with it
 from tests.real_inputs import ROOT
 from tests.topox_ui.conftest import SCHEDULE, address, follow, turn_to, unbroken
 from topox_ui.shell.entry import imported
@@ -90,3 +99,70 @@ def test_only_the_view_in_view_is_drawn(visit, monkeypatch):
     at = visit("Glossary")
     turn_to(at, "Learn")
     assert drawn == ["learn.view.draw_glossary", "learn.view.draw_tour"]
+
+
+TIMER = RerunData(page_script_hash="left", fragment_id="follow theme", is_auto_rerun=True)
+
+
+def requests(*asked: RerunData) -> ScriptRequests:
+    """The requests of a busy server, none of them answered yet."""
+    waiting = script_runner.ScriptRequests()
+    for one in asked:
+        assert waiting.request_rerun(one)
+    return waiting
+
+
+def test_a_timer_of_the_page_that_is_left_does_not_call_the_new_one_off() -> None:
+    clicked = RerunData(page_script_hash="new")
+    for asked in ((clicked, TIMER), (TIMER, clicked)):
+        answer = requests(*asked).on_scriptrunner_ready()
+        assert answer.rerun_data.page_script_hash == "new"
+        assert answer.rerun_data.fragment_id_queue == []
+
+
+@pytest.mark.parametrize(
+    "known", ["new", "left", ""]
+)  # a page opened by its address is named only by it
+def test_a_timer_is_heard_only_on_the_page_it_belongs_to(known: str) -> None:
+    waiting = requests(RerunData(page_script_hash=known))
+    waiting.on_scriptrunner_ready()
+    assert waiting.request_rerun(TIMER)
+    answer = waiting.on_scriptrunner_ready()
+    if known == "new":
+        assert answer.type == ScriptRequestType.STOP
+        assert not waiting.request_rerun(TIMER)  # it has ended: the session asks its next one
+    else:
+        assert answer.rerun_data.fragment_id_queue == ["follow theme"]
+
+
+@pytest.mark.parametrize(
+    ("clicked", "timer"), [("view=circuits", ""), ("a=1", "a=1&view=circuits")]
+)
+def test_a_timer_does_not_undo_a_click_on_a_view_whose_page_has_the_same_script(
+    clicked: str, timer: str
+) -> None:
+    script = calc_hash(page_of("Circuits").address)
+    click = RerunData(page_script_hash=script, query_string=clicked)
+    late = replace(TIMER, page_script_hash=script, query_string=timer)
+    for asked in ((click, late), (late, click)):
+        answer = requests(*asked).on_scriptrunner_ready()
+        assert answer.rerun_data.query_string == clicked
+        assert answer.rerun_data.fragment_id_queue == []
+    waiting = requests(click)
+    waiting.on_scriptrunner_ready()
+    for query in (
+        clicked,
+        f"{clicked}&b=1",
+    ):  # a choice that was made since is none of another view
+        assert waiting.request_rerun(replace(late, query_string=query))
+        assert waiting.on_scriptrunner_ready().rerun_data.fragment_id_queue == ["follow theme"]
+        waiting = requests(click)
+        waiting.on_scriptrunner_ready()
+
+
+def test_a_timer_is_heard_where_the_address_named_no_view() -> None:
+    script = calc_hash(page_of("Circuits").address)
+    waiting = requests(RerunData(page_script_hash=script, query_string="view=fixed"))
+    waiting.on_scriptrunner_ready()
+    assert waiting.request_rerun(replace(TIMER, page_script_hash=script))
+    assert waiting.on_scriptrunner_ready().rerun_data.fragment_id_queue == ["follow theme"]

@@ -10,7 +10,7 @@ from topox_core.runs.executor import WorkerDied
 from topox_core.runs.run import FunctionRun
 from topox_ui.runs.owner import RunOwner
 from topox_ui.runs.slots import SolverPlaces, solver_places
-from topox_ui.state import generating
+from topox_ui.state import loading
 
 WIDE = {"set.data": "512", "set.expert": "512", "set.experts": "512"}
 LARGE = {"workload": "moe", "set.data": "4", "set.expert": "4", "switches": "2"}
@@ -18,7 +18,7 @@ LARGE = {"workload": "moe", "set.data": "4", "set.expert": "4", "switches": "2"}
 
 @pytest.fixture(autouse=True)
 def everything_is_large(monkeypatch):
-    monkeypatch.setattr(generating, "AT_ONCE", 10)
+    monkeypatch.setattr(loading, "AT_ONCE", 10)
 
 
 def ended() -> bool:
@@ -64,12 +64,12 @@ def test_the_end_of_the_session_ends_the_generator():
     places = SolverPlaces(1)
     owner = RunOwner(places)
     function = partial(
-        generating._generate,
+        loading._generate,
         "moe",
         (*((key.removeprefix("set."), value) for key, value in WIDE.items()), ("layers", "40")),
     )
-    owner.start(generating.GENERATE, "a", lambda _places: FunctionRun(function))
+    owner.start(loading.GENERATE, "a", lambda _places: FunctionRun(function))
     assert places.free == 0
     owner.close()
     wait_until(lambda: places.free == 1)
-    assert not owner.results(generating.GENERATE)
+    assert not owner.results(loading.GENERATE)

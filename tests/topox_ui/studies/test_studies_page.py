@@ -21,7 +21,7 @@ from topox_core.library.run_library import RunLibrary
 from topox_core.studies.ready import READY
 from topox_core.studies.study import load_study, study_of
 from topox_core.studies.study_run import PointRow, StudyResult, StudyRun, plan_of
-from topox_ui.studies.finding import finding, point_words
+from topox_ui.studies.choosing import finding, point_words
 from topox_ui.studies.planning import text_of
 
 STUDIES, RUNS, COMPARE = "Studies", "Kept runs", "Compare"
