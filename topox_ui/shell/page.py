@@ -21,7 +21,7 @@ from streamlit.util import calc_hash
 from topox_core.figures.palette import Theme, theme_of
 from topox_core.labs.lab import texts_in
 from topox_core.text.foreign import escape_untrusted
-from topox_core.warm_up import warm_up, warm_up_fabrics, warm_up_jobs
+from topox_core.warm_up import Preparation, warm_up, warm_up_fabrics, warm_up_jobs
 from topox_ui.classroom.access import (
     BEGINNING,
     OPEN_TO_STUDENTS,

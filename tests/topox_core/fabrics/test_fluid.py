@@ -18,7 +18,7 @@ from topox_core.fabrics.scheduled import schedule
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task
-from topox_core.model.transfer_graph import COMPUTE, TransferGraph
+from topox_core.model.transfer_graph import COMPUTE, TransferGraph, latency_ms, work_bytes
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
 

@@ -20,6 +20,8 @@ from tests.topox_core.figures.test_study_figures import (
     DELAY,
     LANES,
     MS,
+    PRICED,
+    QUESTION,
     ROWS,
     UPRIGHTS,
     cloud,
@@ -27,9 +29,7 @@ from tests.topox_core.figures.test_study_figures import (
 )
 from topox_core import figures
 from topox_core.claims.cells import Cell
-from topox_core.economics.comparison import Question, Running, curves, tornado as swings_of, year_of
-from topox_core.economics.networks import Counting, bills
-from topox_core.economics.price_sets import PRICE_SETS
+from topox_core.economics.comparison import Running, curves, tornado as swings_of, year_of
 from topox_core.fabrics.compare import compare
 from topox_core.fabrics.gated_iterations import FAT_TREE, REGIONAL, GatedNetwork
 from topox_core.fabrics.map_run import MapPicture
@@ -116,8 +116,6 @@ def builders() -> dict[str, Callable[..., go.Figure]]:
 
 # -- what they are drawn from ------------------------------------------------------------------------
 
-PRICED = bills(1024, PRICE_SETS["opus-v1"])
-QUESTION = Question(1024, PRICE_SETS["opus-v1"], Counting())
 NETWORKS = (
     buying.Drawn("Fixed", (100.0, 100.0, 100.0), (90.0, 90.0, 90.0), True, True),
     buying.Drawn("Fast", (200.0, 300.0, 500.0), (60.0, 70.0, 80.0), False, True),

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.conftest import examples
-from tests.topox_core.figures.test_every_figure import PRICED, QUESTION
-from topox_core.economics.comparison import Swing, curves
-from topox_core.economics.networks import NETWORKS
+from topox_core.economics.comparison import Question, Swing, curves
+from topox_core.economics.networks import NETWORKS, Counting, bills
+from topox_core.economics.price_sets import PRICE_SETS
 from topox_core.figures import buying, cost
 from topox_core.figures.lanes import Lanes
 from topox_core.figures.maps import HeatMap, heat_map
@@ -26,6 +26,8 @@ RATIO = MeasureWords("against a fat-tree", lambda v: f"{short(v)}x")
 DELAYS = (0.0, 1.0, 10.0)
 DELAY = StudyAxis("delay", DELAYS, tuple(map(delay_label, DELAYS)))
 SPEED = StudyAxis("port speed", (100, 400), ("100G", "400G"))
+PRICED = bills(1024, PRICE_SETS["opus-v1"])
+QUESTION = Question(1024, PRICE_SETS["opus-v1"], Counting())
 
 
 def ratios(*rows, **more) -> HeatMap:

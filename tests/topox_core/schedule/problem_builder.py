@@ -1,5 +1,7 @@
 """Small reduced problems for tests, made from durations, transfers, precedences and a network."""
 
+from __future__ import annotations
+
 import math
 import random
 from collections import defaultdict

@@ -30,7 +30,11 @@ from tests.topox_core.small_graphs import (
 from topox_core.model.lowering import lower
 from topox_core.model.lowering_choices import Lowering
 from topox_core.model.transfer_graph import TRANSFER, durations_ms
-from topox_core.schedule.bounds.ancestor_bounds import ancestor_bound, ancestor_heads_and_tails
+from topox_core.schedule.bounds.ancestor_bounds import (
+    ancestor_bound,
+    ancestor_heads_and_tails,
+    set_up_heads_and_tails,
+)
 from topox_core.schedule.bounds.best_bound import best_bound
 from topox_core.schedule.bounds.propagation import Propagator, raise_bounds, raised_bound
 from topox_core.schedule.bounds.unrounded import circuit_bound

@@ -1,5 +1,7 @@
 """Algorithms 1 to 3 line by line: what jobs send, the rings they form, the links they get, how groups are climbed to."""
 
+from __future__ import annotations
+
 import itertools
 import math
 import random

@@ -13,6 +13,7 @@ import pytest
 from tests.conftest import some
 from tests.topox_core.tdm.tdm_cases import random_jobs
 from topox_core.errors import InputError
+from topox_core.tdm.algorithms.catalogue import solve
 from topox_core.tdm.mixes.deployment import MODELS, SetUp, deploy
 from topox_core.tdm.mixes.samples import JOB_SAMPLES, load_job_sample
 from topox_core.tdm.model import jobs_file
