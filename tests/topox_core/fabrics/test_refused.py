@@ -85,7 +85,7 @@ def parts(word: str) -> Callable[[], object]:
             laid(Layout(layout(3, {(0, 2): 1}).circuits, {(0, 1): ((0, 2),)})),
             "does not lead from server 0 to server 1",
         ),
-        (laid(layout(2, {(1, 0): 1})), "server 0 sends to server 1, but no route leads there"),
+        (laid(layout(2, {(1, 0): 1})), "server 0 sends to server 1, but has no route to it"),
         (laid(layout(5, ring(5))), "joins 5 servers, but the cluster has 4"),
         # Layouts searched.
         (on("static", layout_by="chance"), "layout_by: must be one of topoopt, matrix, graph"),

@@ -225,7 +225,7 @@ REFUSED: dict[str, Callable[[], object]] = {
     "settings, field nic_ports: must be at least 1 (got 0)": lambda: simulate(
         chain(1.0, 2.0), Rail(nic_ports=0)
     ),
-    "needs 4 ports a NIC, one for each neighbour (fsdp 2, pp 2); got 2": lambda: simulate(
+    "needs 4 ports per NIC, one for each neighbour (fsdp 2, pp 2); got 2": lambda: simulate(
         build(PIPELINE), Rail(static_split=True)
     ),
     "settings, field reconfiguration_ms: must be 0 to 1e+09 (got -5)": lambda: iteration_source(
