@@ -54,7 +54,7 @@ def test_a_file_shows_its_number_without_a_solve_and_one_that_is_wrong_costs_a_l
     turn_to(at, SCHEDULE)
     assert not at.error and address(at).items() >= LINK.items()
     assert metric(at, "Iteration time") == "14 ms" and "Proved optimal" in words(at)
-    assert "this page has checked the schedule" in words(at)
+    assert "This page has checked the schedule" in words(at)
     assert [note.value.replace("\u00a0", " ") for note in at.info] == [
         "patience.link.json is open: a schedule of 14 ms, found on another machine."
     ]

@@ -255,5 +255,5 @@ def test_a_link_brings_every_choice_back_with_the_numbers_of_the_core(visit):
 
 def test_what_is_missing_for_it_is_said(visit):
     at = opened(visit, sample="race")
-    assert "No transfer of this job is between experts" in words(at)
+    assert "This job has no transfers between experts" in words(at)
     assert "regional_packet_ports" in the_error(opened(visit, packet_ports="0"))

@@ -54,7 +54,7 @@ def test_the_finding_stands_in_the_headline_and_holds_for_what_counts(visit):
             "23 % more expensive",
         ),
         ({"gpus": "4032", "switch": "robotic"}, "4,032 GPUs", ""),  # with ports enough for a rail
-        ({"gpus": "1000", "gpus_per_server": "72"}, "1,008 GPUs, 72 a server", ""),
+        ({"gpus": "1000", "gpus_per_server": "72"}, "1,008 GPUs, 72 per server", ""),
     ],
 )
 def test_where_the_headline_fails_the_page_says_so(visit, choices, says, note):

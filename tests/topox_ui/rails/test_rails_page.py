@@ -121,7 +121,7 @@ def test_a_loaded_graph_is_looked_at_as_a_fabric_ran_it_and_without_one_the_page
 @pytest.mark.parametrize(
     ("section", "says"),
     [
-        ("control", "12 reconfigurations of a group"),
+        ("control", "12 reconfigurations of groups"),
         ("rivals", "C3 limits this job"),
         ("bytes", "3,829 MiB reduce-scatter"),
         ("advice", "Table 2 of the paper"),

@@ -146,7 +146,7 @@ def test_files_of_two_runs_are_told_apart_in_one_line_and_can_be_put_away(page):
     other = recordings(pipeline_and_data(2), 100.0, Style(steps=2))
     mixed = {name: (FOUR_RANKS if k < 2 else other)[name] for k, name in enumerate(FOUR_RANKS)}
     at = bring(page(), mixed)
-    assert "do not make one run" in words(at) and the_error(at)
+    assert "are not of one run" in words(at) and the_error(at)
     assert "Bring a recording" in words(press(at, "Read another run"))
 
 

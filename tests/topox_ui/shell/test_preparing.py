@@ -45,12 +45,12 @@ def test_what_needs_kernels_says_so_and_waits(visit, page):
 
 def test_the_tour_can_be_read_meanwhile(visit):
     at = visit("Learn")
-    assert "the page shows it as soon as they are there" in words(at) and "Six screens" in words(at)
+    assert "then the page goes on by itself" in words(at) and "Six screens" in words(at)
     assert not charts(at) and not at.error
 
 
 def test_a_large_graph_waits_for_the_compiler_and_says_so(visit):
     at = visit(SCHEDULE, sample="moe", reconfiguration_ms="3")
     said = words(at)
-    assert "This schedule waits" in said and "the page shows it as soon as they are there" in said
+    assert "This schedule waits" in said and "then the page goes on by itself" in said
     assert not charts(at)

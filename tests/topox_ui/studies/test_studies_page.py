@@ -161,7 +161,7 @@ NOWHERE = {"kind": "files", "graph": "a", "cluster": "b", "digests": {"graph": "
 def test_a_study_names_no_files_of_the_server(page, subject: dict, says: str) -> None:
     at = page(RECORD | {"subject": subject})
     assert "cannot be read" in words(at) and says in the_error(at)
-    assert "Many what-ifs at once" in words(press(at, "all_studies"))
+    assert "many what-ifs at once" in words(press(at, "all_studies"))
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "3", '{"axes": 5}'])
@@ -194,5 +194,5 @@ def test_all_points_that_buy_most_for_a_dollar_are_named() -> None:
     ]
     said = finding(StudyResult(study, tuple(rows))).replace("\u00a0", " ")
     best, other = (point_words(StudyResult(study, ()), rows[k]) for k in (1, 0))
-    assert f"Most for a dollar (within 0.5 %): <b>{best}</b>, <b>{other}</b>, 10 ms" in said
-    assert point_words(StudyResult(study, ()), rows[2]) not in said.split("Most for")[1]
+    assert f"Most iterations per dollar (within 0.5 %): <b>{best}</b>, <b>{other}</b>, 10 ms" in said
+    assert point_words(StudyResult(study, ()), rows[2]) not in said.split("Most iterations per")[1]
