@@ -445,7 +445,9 @@ class _Bounds:
         small = len(job.task_graph.tasks) <= SMALL_TASKS
         self.near = 0 if effort == "list" and not small else None
         self.graphs: dict[Lowering, TransferGraph] = {}
+        # What is known of the bound at a delay: that it is at least so long, and with which ancestors shorter.
         self.known: dict[Lowering, list[tuple[float, float]]] = {}
+        self.below: dict[tuple[Lowering, int | None], list[tuple[float, float]]] = {}
         self.use(job.settings.lowering)
 
     def use(self, lowering: Lowering) -> None:
@@ -454,7 +456,7 @@ class _Bounds:
             self.graphs[lowering] = lower(self.job.task_graph, lowering)
 
     def know(self, lowering: Lowering, delay_ms: float, bound_ms: float) -> None:
-        """Keep what an engine proved at a delay, which holds at every longer one."""
+        """Keep what was proved at a delay, which holds at every longer one."""
         self.use(lowering)
         self.known.setdefault(lowering, []).append((delay_ms, bound_ms))
 
@@ -489,10 +491,16 @@ class _Bounds:
             known = self.known.get(lowering, ())
             if any(ms >= target_ms for delay, ms in known if delay <= delay_ms):
                 continue
-            bound = circuit_bound(graph, at.cluster, at.settings)
-            if bound.ms < target_ms and near != 0:
-                bound = continuous_bound(graph, at.cluster, at.settings, near)
-            if bound.ms < target_ms:
+            below = self.below.setdefault((lowering, near), [])
+            reaches = not any(ms < target_ms for delay, ms in below if delay >= delay_ms)
+            if reaches:
+                bound = circuit_bound(graph, at.cluster, at.settings)
+                if bound.ms < target_ms and near != 0:
+                    bound = continuous_bound(graph, at.cluster, at.settings, near)
+                reaches = bound.ms >= target_ms
+                self.know(lowering, delay_ms, bound.ms)
+                below.append((delay_ms, bound.ms))
+            if not reaches:
                 # The next time it is asked first: one that says no is enough.
                 self.graphs = {lowering: graph, **self.graphs}
                 return False
