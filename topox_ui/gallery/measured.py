@@ -47,8 +47,8 @@ def measured_card(theme: Theme) -> None:
     headline(
         "Papers · measured iterations",
         f"Predicted iteration times are off by <b>{_percent(of_test.mean)}</b> on average on "
-        f"{of_test.rows} held-out rows of {escape(tested.name)}, and by "
-        f"{_percent(calibrated.mean)} on the {calibrated.rows} rows used to fit two numbers.",
+        f"{of_test.rows} rows of {escape(tested.name)} that were not used for fitting, and by "
+        f"{_percent(calibrated.mean)} on {calibrated.rows} rows that two numbers were fitted to.",
     )
     quiet(_OTHERS)
     chart_title(
