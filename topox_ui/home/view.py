@@ -77,7 +77,7 @@ def introduction(theme: Theme) -> None:
         with st.container(key="tour", width="stretch"):
             page_link(
                 "Learn",
-                "**Take the tour: six screens**",
+                "**Take the tour**",
                 icon=":material/play_arrow:",
             )
 
