@@ -204,9 +204,7 @@ def test_a_run_of_all_cards_takes_the_place_of_the_release_s_answers(visit, monk
 
 def test_measured_iterations_stand_beside_their_predictions_and_a_file_adds_its_rows(visit):
     at = press(visit(GALLERY), "to_measured")
-    assert "3.0 % on average on 8 held-out rows" in words(at) and "6.0 % on the 55 rows" in words(
-        at
-    )
+    assert "3.0 % on average on 8 rows" in words(at) and "6.0 % on 55 rows" in words(at)
     # As if half of the rows had not been fitted to: they come as a set of their own.
     data = CALIBRATION_FILE.read_text("utf-8").splitlines()
     bring(at, "up_measured", "mine.csv", "\n".join(data[:11]).encode())
@@ -214,4 +212,4 @@ def test_measured_iterations_stand_beside_their_predictions_and_a_file_adds_its_
     assert list(lines["rows"][lines["model"] == "all"]) == [55, 10, 8]
     bring(at, "up_measured", "bad.csv", b"rows\n1\n")
     assert "bad.csv" in the_error(at)
-    assert "on average on 10 held-out rows of mine.csv" in words(at)
+    assert "on average on 10 rows of mine.csv" in words(at)
