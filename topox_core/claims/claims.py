@@ -422,9 +422,9 @@ def verdict_words(one: Tried) -> str:
     if one.share is None or one.of_all is None:
         return words
     if one.claim.identity:
-        return f"identity: {one.claim.identity}; counted: {percent(one.share)} of {one.trials}"
+        return f"identity: {one.claim.identity}; of {one.trials} {one.claim.counted}: {percent(one.share)}"
     if one.claim.abstract:
-        words = "not comparable"
+        words = "not judged, the paper's setting is not public"
     least, most = min(one.decades.values()), max(one.decades.values())
     by_decade = f", {percent(least)} to {percent(most)} by decade of the delay"
     alike = f", {percent(one.of_all)} with all weighed alike"

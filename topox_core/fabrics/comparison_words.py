@@ -71,10 +71,13 @@ def headline(runs: Mapping[str, FabricRun], spoken: Mapping[str, str] = SPOKEN) 
     first = fastest(contenders)
     winner = min((contenders[name] for name in first), key=lambda run: run.iteration_ms)
     full, words = rest.get(FULL, winner), _without_full(contenders, first, winner, spoken)
-    if full is winner or full.iteration_ms > winner.iteration_ms * (1 + EQUAL):
+    if full is winner:
         return words
-    level = same_time(full.iteration_ms, winner.iteration_ms)
-    return f"{words} {capitalised(spoken[FULL])} is {'as fast' if level else 'faster still'}: {time(full.iteration_ms)}."
+    told = "takes"
+    if full.iteration_ms <= winner.iteration_ms * (1 + EQUAL):
+        level = same_time(full.iteration_ms, winner.iteration_ms)
+        told = f"is {'as fast' if level else 'faster still'}:"
+    return f"{words} {capitalised(spoken[FULL])} {told} {time(full.iteration_ms)}."
 
 
 def _without_full(
@@ -252,7 +255,7 @@ def time_rows(runs: Mapping[str, FabricRun], labels: Mapping[str, str]) -> list[
             "compute (ms)": run.breakdown.compute_ms,
             "exposed transfer (ms)": run.breakdown.exposed_ms,
             "dark (ms)": run.breakdown.dark_ms,
-            "waiting (ms)": run.breakdown.waiting_ms,
+            "waiting for a slot (ms)": run.breakdown.waiting_ms,
             "bound (ms)": run.bound_ms,
             "what binds": run.bound_by,
             "circuit changes": run.circuits_changed,

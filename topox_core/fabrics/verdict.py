@@ -118,9 +118,14 @@ class Verdict:
     plans: tuple[PassedPlan, ...] = field(default=(), compare=False)
 
     @property
+    def sentences(self) -> tuple[str, ...]:
+        """The verdict in words, one to four sentences."""
+        return tuple(_sentences(self.brackets)) or ("No rival can run this job.",)
+
+    @property
     def sentence(self) -> str:
-        """The verdict in words, one to three sentences."""
-        return " ".join(_sentences(self.brackets)) or "No rival can run this job."
+        """The same in one line."""
+        return " ".join(self.sentences)
 
     def as_record(self) -> dict[str, Any]:
         """Return the verdict as plain values."""
@@ -507,7 +512,7 @@ def _sentences(brackets: Sequence[Bracket]) -> Iterable[str]:
     pays = [one for one in open_to if one.pays_up_to_ms is not None]
     never = [one for one in open_to if one.pays_up_to_ms is None]
     if pays:
-        ends = enumeration([_end(pays[0], " per change"), *map(_end, pays[1:])])
+        ends = enumeration([_end(pays[0], "a delay of "), *map(_end, pays[1:])])
         yield f"Changing circuits pays for this job {ends}."
     if never:
         proved = all(one.cannot_pay_from_ms == 0 for one in never)
@@ -529,10 +534,10 @@ def _named(brackets: Iterable[Bracket], joint: str = "and") -> str:
     return enumeration([RIVALS[one.name] for one in brackets], joint)
 
 
-def _end(one: Bracket, unit: str = "") -> str:
+def _end(one: Bracket, what: str = "") -> str:
     delay_ms = one.pays_up_to_ms or 0.0
     if one.always:
         return f"at every delay up to {delay_in_sentence(MAX_MS)} against {RIVALS[one.name]}"
     if delay_ms == 0:
         return f"only without a delay against {RIVALS[one.name]}"
-    return f"up to {delay_in_sentence(delay_ms)}{unit} against {RIVALS[one.name]}"
+    return f"up to {what}{delay_in_sentence(delay_ms)} against {RIVALS[one.name]}"

@@ -24,7 +24,7 @@ FAMILY_WORDS: dict[Family, str] = {
 CONTROLLER_WORDS = {
     "provisioned": FAMILY_WORDS["controllers"],
     "provisioned order": FAMILY_WORDS["controllers"],
-    "provisioned, improved": f"{FAMILY_WORDS['controllers']}, improved",
+    "provisioned, improved": "the provisioned order after improvement",
     "phase by phase": "the order phase by phase",
 }
 

@@ -48,7 +48,7 @@ def verdict_line(case: Case) -> None:
     if known is None:
         _coming(case)
         return
-    write_html(f'<p class="verdict">{emphasised(known.sentence)}</p>')
+    write_html(f'<p class="verdict">{"<br>".join(map(emphasised, known.sentences))}</p>')
     with st.expander("What the verdict rests on", key="verdict_details", type="compact"):
         _details(case, known)
 

@@ -12,6 +12,7 @@ from topox_core.economics.comparison import (
     year_of,
 )
 from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill
+from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
 from topox_core.fabrics.bills import fabric_bill
 from topox_core.fabrics.compare import same_time
 from topox_core.fabrics.registry import ENTRIES
@@ -34,12 +35,14 @@ from topox_ui.cost.headline import (
 )
 from topox_ui.cost.state import CostState, radix
 from topox_ui.shell.charts import chart, frame, show_input_errors
+from topox_ui.shell.menu import page_link
 from topox_ui.shell.page import chart_title, escape, headline, quiet, size_switch
-from topox_ui.state.loading import Loaded, cluster_words, scenario
+from topox_ui.state.loading import Loaded, cluster_words, loaded, opened_by_itself, scenario
 from topox_ui.state.prices import cluster_catalogue
 from topox_ui.state.session import Lasting
 from topox_ui.state.widgets import menu
 
+_LISTS_ALL = ", the one list with every port speed (choose another, or a file, on the left)"
 MAX_TASKS = 2_500  # a larger graph waits for a button
 # The large graph whose prices the reader asked for.
 _ASKED_FOR = Lasting[str]("priced_for")
@@ -240,9 +243,10 @@ def for_a_dollar(opened: Loaded, theme: Theme) -> None:
                 for name in runs
             ]
         )
+        every = _LISTS_ALL if prices is PRICE_SETS[SET_BY_SPEED] else ""
         quiet(
-            f"{escape(cluster_words(case.cluster))}; NICs are counted. Prices: {escape(prices.name)}, other "
-            "speeds by MixNet's table; watts proportional to speed (assumed). A fat-tree has five switch ports and six "
+            f"{escape(cluster_words(case.cluster))}; NICs are counted, since their speed differs by network. Prices: "
+            f"{escape(prices.name)}{every}; watts proportional to speed (assumed). A fat-tree has five switch ports and six "
             "transceivers per link, as TopoOpt counts. Fixed circuits are built on a patch panel, those that change on optical "
             "switches."
         )
@@ -265,6 +269,9 @@ def draw(theme: Theme) -> None:
         question, priced, findings = costs_now()
 
     cost_headline(question, priced, findings)
+    if (own := loaded()) is not None and not opened_by_itself():
+        quiet(f"A network of {count(question.gpus)} GPUs, whichever job it runs.")
+        page_link("Per iteration", f"What an iteration of {own.title} costs on each network")
     main_figures(question, priced, findings, theme)
     left, right = st.columns([1.22, 1], gap="medium")
     with left:

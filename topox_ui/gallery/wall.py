@@ -57,6 +57,12 @@ def _drawn(theme: Theme) -> None:
     )
     if any(totals.values()):
         write_html(_bar(totals))
+        others = plural(totals["not printed"], "more row", "more rows")
+        apart = apart_words(totals)
+        quiet(
+            f"{f'Not counted, since nothing is simulated: {apart}. ' if apart else ''}"
+            f"For {others} the papers print nothing to compare with."
+        )
     options = {ALL: f"All {len(CARDS)}"}
     options |= {
         paper: f"{paper} {count}"
@@ -96,16 +102,10 @@ def _finding(totals: Mapping[str, int]) -> str:
     judged = sum(totals[name] for name in JUDGED)
     if not judged:
         return "Each number that these sources print stands beside ours, with a verdict where ours is simulated."
-    others = totals["not printed"]
-    words = (
+    return (
         f"Of <b>{judged}</b> published numbers and statements that were simulated <b>{totals['match']}</b> match, "
-        f"<b>{totals['trend']}</b> follow the trend and <b>{totals['differs']}</b> differ"
+        f"<b>{totals['trend']}</b> follow the trend and <b>{totals['differs']}</b> differ."
     )
-    if apart := apart_words(totals):
-        words += f". No simulation, and not counted: {apart}"
-    if others:
-        words += f". For {plural(others, 'more row', 'more rows')} the papers print nothing"
-    return f"{words}."
 
 
 def _bar(totals: Mapping[str, int]) -> str:

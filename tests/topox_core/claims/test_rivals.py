@@ -206,7 +206,7 @@ def test_a_claim_is_tried_by_its_own_sentence_in_both_directions(
 def test_what_cannot_fail_and_what_was_built_from_an_abstract_has_no_verdict_and_no_tick() -> None:
     tests = {one.name for one in CLAIMS if not (one.identity or one.abstract)}
     assert tests == {"planned-over-fixed", "one-shot", "windows-hide"}
-    for name, words in (("planned-hides-delay", "identity: "), ("inside-collective", "not comp")):
+    for name, words in (("planned-hides-delay", "identity: "), ("inside-collective", "not judged")):
         fabric = claim(name).needs[0]
         one = tried(claim(name), beside(fabric, "static", 50.0))
         assert (one.share, one.verdict) == (1.0, "not printed")
