@@ -162,7 +162,7 @@ def test_a_file_that_asks_for_more_memory_than_its_reading_may_take_costs_its_li
     monkeypatch.setattr("topox_core.io.resource_limits.MAX_READING_BYTES", 1 << 20)
     # One piece, larger than whatever this process has freed and could give again.
     files = (
-        ("run_rank0.json", json.dumps({"traceEvents": [{"name": "x" * 60_000_000}]}).encode()),
+        ("run_rank0.json", json.dumps({"traceEvents": [{"name": "x" * 240_000_000}]}).encode()),
     )
     found = read_files({}, files, never, lambda _step: None, read=read_within_limits)
     assert found.lines == ("run_rank0.json: needs more than the 1.0 MB that reading it may take",)
