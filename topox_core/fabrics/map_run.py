@@ -5,7 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 from collections.abc import Generator, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise, product
+from itertools import groupby, pairwise, product
 from typing import Any
 
 from topox_core.errors import InputError
@@ -113,6 +113,24 @@ def points_won(picture: MapPicture) -> str:
     """Return how many computed points each fabric wins, in words."""
     won = [p.winner.fabric for p in picture.points]
     return ", ".join(f"{picture.labels[n]} {won.count(n)}" for n in FABRICS if n in won) or "none"
+
+
+def turns_by_delay(picture: MapPicture, value: float) -> str:
+    """Return who wins between which delays in the column of a value, in words; empty where nothing is computed of it."""
+    column = sorted((p for p in picture.points if p.value == value), key=lambda p: p.delay_ms)
+    parts = []
+    for name, points in groupby(column, key=lambda p: p.winner.fabric):
+        run = list(points)
+        label = picture.labels.get(name, "several equally")
+        if len(run) == len(column):
+            return f"{label} at every delay"
+        last = delay_label(run[-1].delay_ms)
+        if run[0] is column[0]:
+            parts.append(f"{label} up to {last}")
+        else:
+            until = "" if run[-1] is column[-1] else f" to {last}"
+            parts.append(f"{label} from {delay_label(run[0].delay_ms)}{until}")
+    return ", ".join(parts)
 
 
 def map_rows(picture: MapPicture, value: float | None = None) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ from topox_core.fabrics.map_run import (
     point_names,
     points_won,
     setting_words,
+    turns_by_delay,
 )
 from topox_core.fabrics.sweep import Sweep
 from topox_core.figures.crossover import cut
@@ -83,7 +84,7 @@ def where_which_wins(opened: Loaded, case: Case, contest: Contest, theme: Theme)
     top = st.container()
     chart_title(
         "Crossover map",
-        "the fastest network except a full fat-tree, its lead over the next in %; box: your setting; a click moves it",
+        "the fastest network, a full fat-tree left out; its lead over the next in %; box: your setting; a click moves it",
     )
     by = pick("Across", MapState, "across", ACROSS, label_visibility="collapsed")
     with (
@@ -98,7 +99,7 @@ def where_which_wins(opened: Loaded, case: Case, contest: Contest, theme: Theme)
         _start(sweep)
     picture = known_picture(sweep, contest)
     with top:
-        headline(kicker, _finding(picture, complete))
+        headline(kicker, _finding(picture, complete, _here(case, sweep)[0]))
     live = partial(_live, case, contest, sweep, theme)
     if watched(MAP, "Computing the map", live, sweep.digest):
         return
@@ -119,12 +120,18 @@ def where_which_wins(opened: Loaded, case: Case, contest: Contest, theme: Theme)
             cut_through(case, sweep, picture, theme)
 
 
-def _finding(picture: MapPicture, complete: bool) -> str:
-    """Return who wins how many points, in a sentence."""
+def _finding(picture: MapPicture, complete: bool, value: float) -> str:
+    """Return who wins between which delays at today's setting, or how many points while that column is not computed."""
     if not picture.points:
         return "The map is <b>not computed yet</b>: it comes point by point, beside this page."
-    so_far = "" if complete else ", so far"
+    so_far = "" if complete else " so far"
+    if turns := turns_by_delay(picture, value):
+        return f"The fastest at {_at(picture.axes.by, value)}{so_far}: <b>{escape(turns)}</b>."
     return f"Points won{so_far}, of {len(picture.points)}: <b>{escape(points_won(picture))}</b>."
+
+
+def _at(by: str, value: float) -> str:
+    return f"{value:g}G" if by == "port_gbps" else plural(int(value), "port")
 
 
 def _live(case: Case, contest: Contest, sweep: Sweep, theme: Theme, _run: object) -> None:
@@ -155,7 +162,7 @@ def cut_through(case: Case, sweep: Sweep, picture: MapPicture, theme: Theme) -> 
     """Draw the map's column at today's setting as curves over the delay."""
     axes, cluster, points = sweep.axes, case.cluster, picture.points
     value = _here(case, sweep)[0] if axes.focus is None else axes.focus
-    at = f"{value:g}G" if axes.by == "port_gbps" else plural(int(value), "port")
+    at = _at(axes.by, value)
     chart_title(f"Cut at {at}", "iteration in ms, both axes logarithmic; dotted: your delay")
     if not any(p.value == value for p in points):
         quiet("No point of this cut is computed yet.")

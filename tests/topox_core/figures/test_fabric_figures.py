@@ -13,6 +13,7 @@ from topox_core.fabrics.map_run import (
     MapPicture,
     cell_words,
     map_rows,
+    turns_by_delay,
 )
 from topox_core.fabrics.one_collective import OneCollective, sent_rows, set_ups
 from topox_core.fabrics.registry import FABRICS
@@ -149,6 +150,15 @@ def test_a_cell_between_points_that_agree_has_their_colour_and_no_number():
     _, figure = drawn(MAP_POINTS[:-1])
     assert figure.data[0].z[2, 1] == 0 and len(figure.data[1].x) == 5, "a cell without a point"
     assert len(map_rows(picture)) == 5
+
+
+def test_a_column_of_the_map_says_who_wins_between_which_delays():
+    picture, _ = drawn(MAP_POINTS)  # planned 80, 90, 180 against 100
+    planned_wins, fixed = FABRICS["scheduled"], FABRICS["static"]
+    assert turns_by_delay(picture, 100.0) == f"{planned_wins} up to 1 ms, {fixed} from 10 ms"
+    picture, _ = drawn(MAP_POINTS[:2])
+    assert turns_by_delay(picture, 100.0) == f"{planned_wins} at every delay"
+    assert turns_by_delay(picture, 200.0) == ""
 
 
 def test_open_cells_have_a_sign_that_the_table_explains():

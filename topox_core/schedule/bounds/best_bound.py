@@ -9,10 +9,14 @@ import numpy as np
 from topox_core.model.csr import grouped, row_of_entry
 from topox_core.model.loads import Load, load_bound
 from topox_core.model.passes import heads, tails
-from topox_core.schedule.bounds.unrounded import THRESHOLDS, longest_path, path_in_words
+from topox_core.schedule.bounds.unrounded import (
+    THRESHOLDS,
+    load_in_words,
+    longest_path,
+    path_in_words,
+)
 from topox_core.schedule.kernels.loads import dark_load_bound, shared_load_bound
 from topox_core.schedule.problem import Int, Problem
-from topox_core.text.numbers import short
 
 
 @dataclass(frozen=True)
@@ -66,11 +70,11 @@ def _critical_path(problem: Problem, head: Int, tail: Int) -> Bound:
 
 
 def _between(problem: Problem, name: str, capacity: int, bound: int, first: int, tail: int) -> str:
-    last = problem.ms(bound - tail)
     many = "" if capacity == 1 else f" ({capacity} at once)"
     if problem.network is None:
         return f"{name}{many}, busy from period {first} to {bound - tail}"
-    return f"{name}{many}, busy from {short(problem.ms(first))} to {short(last)} ms"
+    ms = problem.ms
+    return load_in_words(f"{name}{many}", ms(first), ms(bound - tail), ms(tail))
 
 
 def _device_load(problem: Problem, head: Int, tail: Int, beat: int) -> Bound | None:

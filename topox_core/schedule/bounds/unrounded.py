@@ -113,11 +113,15 @@ def lower_bound(graph: TransferGraph, length_ms: FloatArray, loads: Sequence[Loa
         )
         # A load that equals the path by another way of adding up is no better than the path.
         if which >= 0 and bound_ms > best.ms * (1 + 1e-12):
-            best = Bound(
-                bound_ms,
-                f"{shared.name(which)}, busy from {short(first)} to {short(bound_ms - last)} ms",
-            )
+            best = Bound(bound_ms, load_in_words(shared.name(which), first, bound_ms - last, last))
     return best
+
+
+def load_in_words(name: str, first_ms: float, until_ms: float, after_ms: float) -> str:
+    """Return what sets a bound: from when to when it is busy, and how long the iteration goes on after that."""
+    until = short(until_ms)
+    then = f", then {short(after_ms)} ms" if short(until_ms + after_ms) != until else ""
+    return f"{name}, busy from {short(first_ms)} to {until} ms{then}"
 
 
 def longest_path(
@@ -266,11 +270,8 @@ def with_set_ups(
             load.ptr, head[load.node], work, tail[load.node], THRESHOLDS
         )
         if which >= 0 and load_ms - saved > best.ms * (1 + 1e-12):
-            until = load_ms - saved - last
-            best = Bound(
-                load_ms - saved,
-                f"{load.name(which)}, busy from {short(first)} to {short(until)} ms, set-ups included",
-            )
+            words = load_in_words(load.name(which), first, load_ms - saved - last, last)
+            best = Bound(load_ms - saved, f"{words}, set-ups included")
     circuit = _circuit_of(graph, cluster)
     for load in port_loads(graph, cluster, length):
         which, end_ms = latest_side(
