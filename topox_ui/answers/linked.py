@@ -73,7 +73,8 @@ def link_with_result(name: str, case: Case, result: Result) -> None:
         on_click="ignore",
         key="get_linked",
         icon=":material/download:",
-        help="A file with the link and this schedule: it opens with the same time, without a new solve.",
+        help="A file with the link and this schedule: on any workbench (Home, Your own files) it opens with the same time, "
+        "without a new solve.",
     )
     open_linked("Open a link with result: a .link.json file")
 
