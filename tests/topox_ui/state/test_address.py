@@ -106,7 +106,7 @@ def test_a_link_carries_the_job_and_what_counts_on_its_page_and_says_where_it_op
         base, _, query = unbroken(at.run()).code[0].value.partition("?")
         assert base == f"http://{host}/Schedule" and len(query) < 150
         assert parse_qs(query) == {key: [text] for key, text in of_page["Schedule"].items()}
-        said = [one.value for one in at.caption]
+        said = " ".join(one.value for one in at.caption)
         assert ("This address opens only on this machine." in said) == only_here
 
 
