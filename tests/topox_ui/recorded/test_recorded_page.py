@@ -3,6 +3,8 @@
 import gzip
 import json
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -38,7 +40,7 @@ from topox_core.io.task_graph_file import load_graph
 from topox_core.rails.window_file import load_windows
 from topox_core.runs.stopping import never
 from topox_core.traces.run_graph import at_speed, replay_ms
-from topox_ui.recorded.reading import EXAMPLE, SCRIPT, read_files, read_within_limits
+from topox_ui.recorded.reading import EXAMPLE, SCRIPT, read_files
 
 PAGE = "Your trace"
 EXAMPLE_FILES = {
@@ -158,14 +160,23 @@ def test_packed_files_are_read_beside_the_page_whatever_they_unpack_to(page, mon
     assert metric(at, "Recorded step") == spoken(imported(FOUR_RANKS).run.recorded_ms)
 
 
-def test_a_file_that_asks_for_more_memory_than_its_reading_may_take_costs_its_line(monkeypatch):
-    monkeypatch.setattr("topox_core.io.resource_limits.MAX_READING_BYTES", 1 << 20)
-    # One piece, larger than whatever this process has freed and could give again.
-    files = (
-        ("run_rank0.json", json.dumps({"traceEvents": [{"name": "x" * 240_000_000}]}).encode()),
-    )
-    found = read_files({}, files, never, lambda _step: None, read=read_within_limits)
-    assert found.lines == ("run_rank0.json: needs more than the 1.0 MB that reading it may take",)
+# In a process that has freed nothing which it could take again.
+MEMORY = """
+import json
+from topox_core.io import resource_limits
+from topox_core.runs.stopping import never
+from topox_ui.recorded.reading import read_files, read_within_limits
+resource_limits.MAX_READING_BYTES = 1 << 20
+files = (("run_rank0.json", json.dumps({"traceEvents": [{"name": "x" * 60_000_000}]}).encode()),)
+print(*read_files({}, files, never, lambda _step: None, read=read_within_limits).lines)
+"""
+
+
+def test_a_file_that_asks_for_more_memory_than_its_reading_may_take_costs_its_line():
+    said = subprocess.run(
+        [sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True
+    ).stdout
+    assert said == "run_rank0.json: needs more than the 1.0 MB that reading it may take\n"
 
 
 def test_more_than_a_browser_brings_is_refused_before_it_is_read(page, monkeypatch):
