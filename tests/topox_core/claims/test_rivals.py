@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.document_parts import part_of
-from benchmarks.who_is_right_page import job_part
+from benchmarks.who_is_right_page import ALL, claims_part, job_part
 from topox_core.claims.cells import (
     JOBS,
     Cell,
@@ -254,6 +254,10 @@ DOCUMENT = (Path(__file__).parents[3] / "docs" / "who-is-right.md").read_text(en
 def test_the_document_says_what_comes_with_the_release(job: str) -> None:
     """If not: python -m benchmarks.who_is_right_page --document docs/who-is-right.md."""
     assert part_of(DOCUMENT, job) == job_part(cells_of(shipped_results()), job)
+
+
+def test_the_claims_of_the_document_are_those_of_the_release() -> None:
+    assert part_of(DOCUMENT, ALL) == claims_part(cells_of(shipped_results()))
 
 
 def same(row: PointRow, of_release: PointRow) -> bool:
