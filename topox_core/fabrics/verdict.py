@@ -527,7 +527,7 @@ def _sentences(brackets: Sequence[Bracket]) -> Iterable[str]:
             excluded.setdefault(delay_in_sentence(one.cannot_pay_from_ms), []).append(one)
     if excluded:
         said = (f"from {start} on against {_named(them)}" for start, them in excluded.items())
-        yield f"No plan can pay (proved) {', '.join(said)}; between, none was found."
+        yield f"No plan can pay (proved) {', '.join(said)}; at delays between, no plan that pays was found."
 
 
 def _named(brackets: Iterable[Bracket], joint: str = "and") -> str:

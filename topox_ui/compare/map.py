@@ -99,7 +99,7 @@ def where_which_wins(opened: Loaded, case: Case, contest: Contest, theme: Theme)
         _start(sweep)
     picture = known_picture(sweep, contest)
     with top:
-        headline(kicker, _finding(picture, complete, _here(case, sweep)[0]))
+        headline(kicker, _finding(picture, complete, _column(case, sweep)))
     live = partial(_live, case, contest, sweep, theme)
     if watched(MAP, "Computing the map", live, sweep.digest):
         return
@@ -121,7 +121,7 @@ def where_which_wins(opened: Loaded, case: Case, contest: Contest, theme: Theme)
 
 
 def _finding(picture: MapPicture, complete: bool, value: float) -> str:
-    """Return who wins between which delays at today's setting, or how many points while that column is not computed."""
+    """Return who wins between which delays at a value, or how many points while that column is not computed."""
     if not picture.points:
         return "The map is <b>not computed yet</b>: it comes point by point, beside this page."
     so_far = "" if complete else " so far"
@@ -161,7 +161,7 @@ def _drawn(case: Case, sweep: Sweep, picture: MapPicture, theme: Theme, live: bo
 def cut_through(case: Case, sweep: Sweep, picture: MapPicture, theme: Theme) -> None:
     """Draw the map's column at today's setting as curves over the delay."""
     axes, cluster, points = sweep.axes, case.cluster, picture.points
-    value = _here(case, sweep)[0] if axes.focus is None else axes.focus
+    value = _column(case, sweep)
     at = _at(axes.by, value)
     chart_title(f"Cut at {at}", "iteration in ms, both axes logarithmic; dotted: your delay")
     if not any(p.value == value for p in points):
@@ -182,6 +182,11 @@ def _here(case: Case, sweep: Sweep) -> tuple[float, float]:
     by_speed = sweep.axes.by == "port_gbps"
     value = cluster.port_gbps if by_speed else cluster.ports_per_server
     return float(value), cluster.reconfiguration_ms
+
+
+def _column(case: Case, sweep: Sweep) -> float:
+    """Return the column of the map that is today's setting, or the one nearest to it."""
+    return _here(case, sweep)[0] if sweep.axes.focus is None else sweep.axes.focus
 
 
 def _choice(picture: MapPicture, here: tuple[float, float]) -> None:

@@ -231,8 +231,7 @@ def link_menu(
             st.code(f"{base}?{urlencode(query)}" if query else base, language=None, wrap_lines=True)
             if only_this_machine(urlsplit(base).hostname or ""):
                 st.caption(
-                    "This address opens only on this machine. On another workbench the part behind its host and port opens "
-                    "the same page."
+                    "This address opens only on this machine. On another workbench, put what follows the port behind its address."
                 )
         if besides is not None:
             besides()

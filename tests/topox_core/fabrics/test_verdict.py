@@ -111,7 +111,7 @@ def test_from_which_delay_on_no_plan_can_pay_is_said_with_the_rivals_that_share_
     said = Verdict("list", brackets).sentence.replace("\u00a0", " ").split(". ")[1]
     assert said == (
         "No plan can pay (proved) from 8 ms on against the best fixed circuits found and a full fat-tree, "
-        "from 30 ms on against a fat-tree of the same cost; between, none was found."
+        "from 30 ms on against a fat-tree of the same cost; at delays between, no plan that pays was found."
     )
 
 
