@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any
 
-from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec import Struct, to_builtins
 
 from topox_core.model.cluster import MAX_PORTS, MAX_SERVERS
 from topox_core.schema.fields import WITHOUT_OUTER_SPACES, WITHOUT_SPACES, setting
@@ -28,7 +27,7 @@ Id = Annotated[str, setting(min_length=1, max_length=MAX_TEXT, without=WITHOUT_S
 Label = Annotated[str, setting(min_length=1, max_length=MAX_TEXT, without=WITHOUT_OUTER_SPACES)]
 
 
-class Task(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+class Task(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
     """One task of an iteration; ``kind`` decides which fields are set (docs/files.md).
 
     ``size_bytes`` of a collective is the full tensor of one member: the gathered output, the
@@ -55,10 +54,10 @@ class Task(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
 
     def as_record(self) -> dict[str, Any]:
         """Return the task as the file has it: only the keys that are set, dependencies always."""
-        record = {name: value for name, value in asdict(self).items() if value is not None}
-        for name in ("dependencies", "members"):
-            if name in record:
-                record[name] = list(record[name])
+        record: dict[str, Any] = to_builtins(self)
+        record["dependencies"] = list(self.dependencies)
+        if self.members is not None:
+            record["members"] = list(self.members)
         if isinstance(self.size_bytes, float) and self.size_bytes.is_integer():
             record["size_bytes"] = int(self.size_bytes)
         return record
