@@ -31,7 +31,8 @@ class Task(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, 
     """One task of an iteration; ``kind`` decides which fields are set (docs/files.md).
 
     ``size_bytes`` of a collective is the full tensor of one member: the gathered output, the
-    reduced input, an all-to-all's send buffer. A Struct, since a graph may have half a million.
+    reduced input, an all-to-all's send buffer. A Struct, since a graph may have half a million; what is
+    not set is left out by the library when it writes one.
     """
 
     id: Id

@@ -167,7 +167,7 @@ def main_figures(contest: Contest, runs: Runs, theme: Theme) -> None:
     )
     chart_title(
         "Iteration time on every fabric, and where it goes",
-        "ms along each fabric's critical path; exposed transfer: nothing computes, waits for ports among it; tick: lower bound",
+        "ms along each fabric's critical path; exposed transfer: sending, or waiting for a port, while nothing computes; tick: bound",
     )
     legend_line(bar_legend(runs, theme), theme)
     chart(
