@@ -145,11 +145,9 @@ def serving() -> Iterator[tuple[str, int]]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     base = f"http://127.0.0.1:{port}"
-    settings = {"address": "127.0.0.1", "port": port, "headless": "true", "fileWatcherType": "none"}
-    options = [f"--server.{name}={value}" for name, value in settings.items()]
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "streamlit", "run", "app.py", *options],
+            [sys.executable, "-m", "streamlit", "run", "app.py", f"--server.port={port}"],
             cwd=ROOT,
             stdout=log,
             stderr=log,

@@ -21,7 +21,6 @@ def command(limits: ServerLimits) -> list[str]:
         *(sys.executable, "-m", "streamlit", "run", str(APP)),
         *("--server.address", limits.address),
         *("--server.port", str(limits.port)),
-        *("--server.fileWatcherType", "none"),
         *(word for name in limits.allowed_hosts for word in ("--server.allowedHosts", name)),
     ]
 
