@@ -126,7 +126,7 @@ $(PY):
 
 $(RUN_STAMP): locks/run.txt | $(PY)
 	@echo "Installing what the workbench needs (once; mostly downloads)"
-	@$(PIP) install --quiet --require-hashes -r locks/run.txt
+	@$(PY) -m compileall -q topox_core topox_ui & $(PIP) install --quiet --require-hashes -r locks/run.txt && wait $$!
 	@touch $@
 
 $(DEV_STAMP): locks/dev.txt $(RUN_STAMP)
