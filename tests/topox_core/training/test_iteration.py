@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from tests.topox_core.training.random_jobs import jobs
-from tests.topox_core.training.reference_jobs import EXPECTED, JOBS, R1
+from tests.topox_core.training.reference_jobs import EXPECTED, JOBS, R1, R2
 from tests.topox_core.training.reference_walk import length_ms, reference_walk
 from topox_core.errors import InputError
 from topox_core.training.collectives import Call, strided
@@ -120,6 +120,17 @@ def test_a_rank_s_time_is_its_passes_its_messages_and_its_waiting(job: Job) -> N
         assert spent == pytest.approx(one.computed_ms, rel=1e-9)
         assert busy <= one.busy_ms(one.busiest_rank) * (1 + 1e-9)
     assert 0 < one.utilisation < 1
+
+
+def test_gradients_hide_behind_the_backward_pass_of_a_rank_s_first_chunk():
+    """The last one of an interleaved order; the last chunk of the last rank takes longer, as it holds the head."""
+    job = R2.changed(plan__data=64, plan__zero=0, schedule__overlap_gradients=True)
+    one, last = iteration(job), job.plan.pipeline - 1
+    first_chunk, last_chunk = one.passes[last].backward, one.passes[-1].backward
+    assert first_chunk.total_ms < last_chunk.total_ms
+    layers = job.stage_layers(last)
+    hidden_ms = first_chunk.total_ms * (layers - 1) / layers
+    assert one.exposed_ms[last] == pytest.approx(one.gradients_ms[last] - hidden_ms)
 
 
 @given(jobs())
