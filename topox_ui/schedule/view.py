@@ -29,7 +29,8 @@ from topox_ui.schedule.timeline import timeline
 from topox_ui.shell.charts import kpis, show_input_errors
 from topox_ui.shell.downloads import result_files, stem
 from topox_ui.shell.page import button, emphasised, escape, headline, quiet, size_switch
-from topox_ui.state.loading import Loaded, cluster_words, scenario
+from topox_ui.shell.speed_clicks import speed_clicks
+from topox_ui.state.loading import Loaded, choose_what_if, cluster_words, scenario
 from topox_ui.state.session import Passing
 from topox_ui.state.what_ifs import what_ifs
 
@@ -261,6 +262,13 @@ def draw(theme: Theme, opened: Loaded) -> None:
         schedule_headline(opened, case, result, parts.measures)
         verdict_line(case)
         schedule_kpis(opened, case, result, parts.measures)
+        speed_clicks(
+            "schedule",
+            "The same job, with ports",
+            opened.cluster.port_gbps,
+            case.cluster.port_gbps,
+            lambda gbps: choose_what_if(port_gbps=gbps),
+        )
         more_choices(case, result)
     with side:
         proof_panel(case, result, theme)
