@@ -125,7 +125,10 @@ def test_the_lead_has_the_hardest_rival_of_no_higher_cost_and_cells_say_how_sure
 
 def test_two_ends_that_meet_are_proved_and_a_dear_rival_leads_only_alone():
     assert Bracket("fixed", 10.0, "", 1.0, 1.05).words == ("1\u00a0ms", "1.05\u00a0ms", "proved")
-    assert RIVALS["fat_tree_full"] in Verdict("list", (Bracket("fat_tree_full", 9.0, "", 2.0, 3.0),)).lead
+    assert (
+        RIVALS["fat_tree_full"]
+        in Verdict("list", (Bracket("fat_tree_full", 9.0, "", 2.0, 3.0),)).lead
+    )
     assert Verdict("list", ()).lead == "No rival can run this job."
 
 

@@ -21,7 +21,10 @@ def test_the_card_leads_with_one_number_and_lists_every_rival(visit, monkeypatch
     plain = re.sub(r"<[^>]*>", "|", card).replace("\u00a0", " ").replace("&nbsp;", " ")
     said = re.sub(r"\|+", "|", plain)
     lead = said.partition("|Rival|")[0].replace("|", "")
-    assert lead == "Changing circuits pays up to a delay of 1.1 ms against the best fixed circuits found."
+    assert (
+        lead
+        == "Changing circuits pays up to a delay of 1.1 ms against the best fixed circuits found."
+    )
     assert "|165 ms|1.1 ms|6.2 ms|open between|" in said
     assert "|366 ms|8 ms|16 ms|open between|" in said
     assert "|119 ms|never|any delay|proved|" in said
