@@ -211,7 +211,6 @@ def largest_collective(graph: TaskGraph, kinds: Collection[str], most_members: i
     -------
     The first of equal ones; None where there is none.
     """
-
     sized = [task for task in graph.tasks if task.kind in kinds and task.size_bytes]
     known = {
         (kind, members): _runs(kind, members)
