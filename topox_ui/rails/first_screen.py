@@ -220,7 +220,8 @@ def loaded_elsewhere() -> None:
     if opened is None or RailsState.now().source not in PRESETS:
         return
     why = _why_not(loaded_job())
-    reason, link = ("", "Show it on rails") if not why else (f": {why}", "Show its windows")
+    reason = f": {why}" if why else " yet: the page begins with the job of the paper"
+    link = "Show its windows" if why else "Show it on rails"
     with st.container(horizontal=True, vertical_alignment="center", key="rails_loaded"):
         st.html(
             f'<p class="quiet">The loaded job, <b>{escape(opened.title)}</b>, is not used here{reason}.</p>',

@@ -137,8 +137,6 @@ def schedule_kpis(loaded: Loaded, case: Case, result: Result, now: Measures) -> 
 CHOICES = RunKind("choices", most_slots=0)
 # How often one looks whether the other choices have been tried.
 LOOK_S = 0.25
-# A shorter plan is told from this share on: less does not move three digits.
-WORTH_A_LINE = 5e-4
 # The plan of a case that was shown first, in ms.
 _FIRST_MS = Passing[tuple[str, float]]("first_plan_ms")
 
@@ -150,30 +148,32 @@ def still_searching(case: Case, result: Result) -> bool:
     return not settled(case) or run_owner().run(VERDICT) is not None or delays_to_come(case, result)
 
 
-def since_first(case: Case, result: Result) -> float:
-    """Return by what share the plan in view is shorter than the one that was shown first; 0 where less than a line is worth."""
+def shorter_than_first(case: Case, result: Result) -> str:
+    """Say by how much the plan in view is shorter than the one that was shown first; empty where both look the same."""
     of, first_ms = _FIRST_MS.get() or ("", 0.0)
     now_ms = result.makespan_ms or 0.0
-    if of != case.key or not first_ms:
+    if of != case.key:
         _FIRST_MS.set((case.key, now_ms))
-        return 0.0
-    shorter = 1 - now_ms / first_ms
-    return shorter if shorter >= WORTH_A_LINE else 0.0
+        return ""
+    if now_ms >= first_ms or time(now_ms) == time(first_ms):
+        return ""
+    share = percent(1 - now_ms / first_ms)
+    return (
+        f"Searching beside the page made it {share} shorter than the first plan, {time(first_ms)}. "
+    )
 
 
 def more_choices(case: Case, result: Result) -> None:
     """Say whether this is a first plan, and what searching made shorter; have all choices of collectives tried."""
-    shorter = since_first(case, result)
-    _, first_ms = _FIRST_MS.get() or ("", 0.0)
-    if shorter:
-        quiet(
-            f"Searching beside the page made it {percent(shorter)} shorter than the first plan, {time(first_ms)}."
-        )
+    told = shorter_than_first(case, result)
     if not settled(case):
         _trying(case)
     elif still_searching(case, result):
-        plan = "" if shorter else "A first plan. "
-        quiet(f"{plan}Plans for other delays are being made, and one of them may be shorter here …")
+        quiet(
+            f"{told or 'A first plan. '}Plans for other delays are being made, and one may be shorter here …"
+        )
+    elif told:
+        quiet(told)
 
 
 @st.fragment(run_every=LOOK_S)
@@ -204,7 +204,7 @@ def _so_far(case: Case, result: Result) -> str:
     """Return the mark of a time that may still fall."""
     if not still_searching(case, result):
         return ""
-    return "so far, " if since_first(case, result) else "first plan, "
+    return "so far, " if shorter_than_first(case, result) else "first plan, "
 
 
 def _uses(result: Result, now: Measures) -> str:
