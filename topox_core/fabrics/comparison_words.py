@@ -243,7 +243,7 @@ def ahead_of_time(runs: Mapping[str, FabricRun]) -> str:
     elif not ahead.execution.cluster.reconfiguration_ms:
         why = "without a delay, a circuit set up ahead of time is no earlier"
     else:
-        why = "their critical path has no port that is idle before it changes, so asking ahead of time gains nothing"
+        why = "hardly any port on the critical path is idle before it changes, so asking ahead gains next to nothing"
     return (
         f"{capitalised(SPOKEN['reactive'])} and {SPOKEN['provisioned']} take the same time: {why}."
     )

@@ -339,7 +339,7 @@ BY_RULES = ("reactive", "provisioned")
         (CHAIN.tasks, 5.0, ""),
         (CHAIN.tasks, 0.0, "without a delay"),
         (CHAIN.tasks[:1], 5.0, "no circuit changes"),
-        ([transfer("a", 0, 1, 4), transfer("b", 0, 2, 4)], 5.0, "no port that is idle"),
+        ([transfer("a", 0, 1, 4), transfer("b", 0, 2, 4)], 5.0, "hardly any port"),
     ],
 )
 def test_why_circuits_on_demand_and_provisioned_tie_is_said(tasks, delay_ms, says) -> None:
