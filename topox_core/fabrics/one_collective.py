@@ -8,6 +8,7 @@ stand (bypassing) is not in it.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -24,6 +25,7 @@ from topox_core.fabrics.kernels.split_steps import (
 from topox_core.io.ranges import check_number, check_one_of, check_whole
 from topox_core.model.collective_steps import ALGORITHMS, Shape, divisor_near_root, step_list
 from topox_core.model.rings import RING_KINDS
+from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.model.transfer_graph import FloatArray, IntArray
 
 # Of each kind the algorithm whose steps are permutations and move least.
@@ -193,6 +195,39 @@ def permutation_steps(kind: str, name: str, members: int) -> tuple[FloatArray, I
         share.append(max(len(one.blocks) for one in step) / steps.blocks)
         circuits.append(known.setdefault(frozenset(pairs), len(known)))
     return np.array(share), np.array(circuits, np.int32)
+
+
+def largest_collective(graph: TaskGraph, kinds: Collection[str], most_members: int) -> Task | None:
+    """Return the collective of a task graph with the largest tensor, of those that run by steps that are permutations.
+
+    Parameters
+    ----------
+    kinds
+        Of :data:`PERMUTATIONS`.
+    most_members
+        Collectives of more are left out.
+
+    Returns
+    -------
+    The first of equal ones; None where there is none.
+    """
+    sized = [task for task in graph.tasks if task.kind in kinds and task.size_bytes]
+    known = {
+        (kind, members): _runs(kind, members)
+        for kind, members in {(task.kind, len(task.members or ())) for task in sized}
+        if 2 <= members <= most_members
+    }
+    fitting = [task for task in sized if known.get((task.kind, len(task.members or ())))]
+    return max(fitting, key=lambda task: task.size_bytes or 0.0, default=None)
+
+
+def _runs(kind: str, members: int) -> bool:
+    """Whether a collective of so many members runs by steps that are permutations."""
+    try:
+        permutation_steps(kind, PERMUTATIONS[kind], members)
+    except InputError:
+        return False
+    return True
 
 
 def sent_rows(one: OneCollective, way: StepsOnPorts) -> list[dict[str, float]]:

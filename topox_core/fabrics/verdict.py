@@ -36,7 +36,7 @@ from topox_core.schedule.bounds.unrounded import circuit_bound
 from topox_core.schedule.fine_clock import continuous_bound
 from topox_core.schedule.replay import replayed_on_circuits
 from topox_core.schedule.settings import FREE, Settings
-from topox_core.text.numbers import delay_in_sentence
+from topox_core.text.numbers import delay_in_sentence, time
 from topox_core.text.sentences import enumeration
 
 Effort = Literal["list", "search", "prove"]
@@ -49,6 +49,9 @@ RIVALS: Mapping[str, str] = {
 }
 LAID_BY = {"static": "TopologyFinder", "static_graph": "search over the task graph"}
 BY_A_PLAN = "a plan that changes none"
+NO_RIVAL = "No rival can run this job."
+# Who may be chosen instead for no more money; a full fat-tree costs more.
+NO_DEARER = ("fixed", "fat_tree_same_cost")
 # Between these delays the ends are looked for, to a twentieth of the delay. A first answer does not
 # look between ends that are as near as WIDE.
 MIN_MS, MAX_MS, NEAR, WIDE = 1e-3, 1e4, 1.05, 1.5
@@ -95,6 +98,22 @@ class Bracket:
         """Whether it pays at every delay that is looked at."""
         return self.pays_up_to_ms is not None and self.pays_up_to_ms >= MAX_MS
 
+    @property
+    def words(self) -> tuple[str, str, str]:
+        """Up to where it pays, from where on it cannot, and how sure that is, as the cells of a table."""
+        pays, cannot = self.pays_up_to_ms, self.cannot_pay_from_ms
+        if pays is None and cannot == 0:
+            return "never", "any delay", "proved"
+        proved = "–" if cannot is None else time(cannot)
+        if pays is None:
+            return "no plan found", proved, "open" if cannot is None else "open below"
+        if self.always:
+            return "every delay", proved, "plan found"
+        found = time(pays) if pays else "only at 0\u00a0ms"
+        if cannot is None:
+            return found, proved, "open above"
+        return found, proved, "proved" if cannot <= pays * NEAR**2 else "open between"
+
     def as_record(self, effort: Effort) -> dict[str, Any]:
         """Return the bracket as plain values."""
         return {
@@ -118,9 +137,14 @@ class Verdict:
     plans: tuple[PassedPlan, ...] = field(default=(), compare=False)
 
     @property
+    def lead(self) -> str:
+        """The one end that counts, in one sentence: that against the hardest rival that costs no more."""
+        return _lead(self.brackets)
+
+    @property
     def sentences(self) -> tuple[str, ...]:
         """The verdict in words, one to four sentences."""
-        return tuple(_sentences(self.brackets)) or ("No rival can run this job.",)
+        return tuple(_sentences(self.brackets)) or (NO_RIVAL,)
 
     @property
     def sentence(self) -> str:
@@ -504,6 +528,23 @@ class _Bounds:
         return True
 
 
+def _lead(brackets: Sequence[Bracket]) -> str:
+    """Say how far it pays against the rival, of those that cost no more, that it pays least against."""
+    rivals = [one for one in brackets if one.name in NO_DEARER] or brackets
+    if not rivals:
+        return NO_RIVAL
+    one = min(rivals, key=lambda one: -1.0 if one.pays_up_to_ms is None else one.pays_up_to_ms)
+    if one.pays_up_to_ms is None:
+        return f"Changing circuits does not pay against {RIVALS[one.name]}, at any delay ({_never([one])})."
+    return f"Changing circuits pays {_end(one, 'a delay of ')}."
+
+
+def _never(brackets: Iterable[Bracket]) -> str:
+    """Return how sure it is that it pays at no delay."""
+    proved = all(one.cannot_pay_from_ms == 0 for one in brackets)
+    return "proved" if proved else "no plan was found that does"
+
+
 def _sentences(brackets: Sequence[Bracket]) -> Iterable[str]:
     """Yield up to which delay it pays against whom, against whom never, who is beaten anyway, and what is proved."""
     fixed_ms = min((one.iteration_ms for one in brackets if one.name == "fixed"), default=math.inf)
@@ -515,10 +556,8 @@ def _sentences(brackets: Sequence[Bracket]) -> Iterable[str]:
         ends = enumeration([_end(pays[0], "a delay of "), *map(_end, pays[1:])])
         yield f"Changing circuits pays for this job {ends}."
     if never:
-        proved = all(one.cannot_pay_from_ms == 0 for one in never)
-        known = "proved" if proved else "no plan was found that does"
         does_not = "It does not" if pays else "Changing circuits does not pay for this job"
-        yield f"{does_not} against {_named(never, 'or')}, at any delay ({known})."
+        yield f"{does_not} against {_named(never, 'or')}, at any delay ({_never(never)})."
     if beaten:
         yield f"Circuits that stay fixed already beat {_named(beaten)}."
     excluded: dict[str, list[Bracket]] = {}

@@ -21,6 +21,13 @@ FAMILY_WORDS: dict[Family, str] = {
     "exact": "exact engine",
     "bounds": "bounds without search",
 }
+# The same where a cell of a table has room for two words.
+SHORT_FAMILY_WORDS: dict[Family, str] = {
+    **FAMILY_WORDS,
+    "controllers": "provisioned order",
+    "fixed": "fixed circuits",
+    "bounds": "bound alone",
+}
 CONTROLLER_WORDS = {
     "provisioned": FAMILY_WORDS["controllers"],
     "provisioned order": FAMILY_WORDS["controllers"],
@@ -234,7 +241,7 @@ def event_table(events: Sequence[Event]) -> dict[str, list[object]]:
         "schedule (ms)": [e.incumbent_ms for e in events],
         "bound (ms)": [e.bound_ms for e in events],
         "by": [e.source for e in events],
-        "kind": [FAMILY_WORDS[e.family] for e in events],
+        "kind": [SHORT_FAMILY_WORDS[e.family] for e in events],
     }
 
 

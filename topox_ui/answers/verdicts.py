@@ -5,18 +5,19 @@ from functools import partial
 
 import streamlit as st
 
+from topox_core.fabrics.compare import EQUAL
 from topox_core.fabrics.run import JobRequest
 from topox_core.fabrics.verdict import RIVALS, Effort, Verdict, verdict, with_plans
 from topox_core.runs.cells import CellsResult, FuturesRun
 from topox_core.runs.cores import NICENESS
 from topox_core.runs.executor import LocalExecutor
 from topox_core.text.foreign import escape_untrusted
-from topox_core.text.numbers import plural, time
+from topox_core.text.numbers import percent, plural, time
+from topox_core.text.sentences import capitalised
 from topox_ui.answers.case import Case, listing
 from topox_ui.answers.solving import known_plans
 from topox_ui.runs.owner import Kept, RunKind, run_owner
 from topox_ui.runs.panel import run_note, watched
-from topox_ui.shell.charts import frame
 from topox_ui.shell.page import button, emphasised, quiet, write_html
 from topox_ui.shell.preparing import prepared
 from topox_ui.state.prices import cluster_catalogue
@@ -28,6 +29,7 @@ POLL_S = 0.5
 VERDICT = RunKind("verdict", most_kept=24, most_slots=0)
 # What a search may take, in words: 32 s on 1,066 tasks (benchmarks/verdicts.py).
 SEARCH_WORDS = "a minute or so"
+COLUMNS = ("Rival", "iteration", "pays up to", "cannot pay from", "how sure")
 
 
 @st.cache_resource(show_spinner=False)
@@ -48,9 +50,21 @@ def verdict_line(case: Case) -> None:
     if known is None:
         _coming(case)
         return
-    write_html(f'<p class="verdict">{"<br>".join(map(emphasised, known.sentences))}</p>')
+    write_html(f'<div class="verdict"><p>{emphasised(known.lead)}</p>{_rivals(known)}</div>')
     with st.expander("What the verdict rests on", key="verdict_details", type="compact"):
         _details(case, known)
+
+
+def _rivals(known: Verdict) -> str:
+    """Return a table of the rivals in HTML: what each takes, where switching pays against it, and how sure that is."""
+    rows = "".join(
+        f'<tr><th scope="row">{capitalised(RIVALS[one.name])}</th>'
+        + "".join(f"<td>{cell}</td>" for cell in (time(one.iteration_ms), *one.words))
+        + "</tr>"
+        for one in known.brackets
+    )
+    heads = "".join(f"<th>{name}</th>" for name in COLUMNS)
+    return f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>" if rows else ""
 
 
 def known_verdict(case: Case) -> Verdict | None:
@@ -121,24 +135,16 @@ def _lost(result: CellsResult[str, Verdict]) -> str:
 
 
 def _details(case: Case, known: Verdict) -> None:
-    """Draw what each rival takes and where its answer turns, and offer a longer search."""
-    frame(
-        {
-            "Rival": [RIVALS[one.name] for one in known.brackets],
-            "takes": [time(one.iteration_ms) for one in known.brackets],
-            "changing pays up to": [
-                "never" if one.pays_up_to_ms is None else time(one.pays_up_to_ms)
-                for one in known.brackets
-            ],
-            "cannot pay from": [
-                "–" if one.cannot_pay_from_ms is None else time(one.cannot_pay_from_ms)
-                for one in known.brackets
-            ],
-            "laid by": [one.laid_by or "–" for one in known.brackets],
-        }
+    """Say what the columns mean, who laid circuits and who cannot run, and offer a longer search."""
+    quiet(
+        f"Pays up to: the longest delay at which a plan was found that beats the rival by more than {percent(EQUAL)}. "
+        "Cannot pay from: a lower bound excludes every such plan (proved). Open: neither is known."
     )
+    for one in known.brackets:
+        if one.laid_by:
+            quiet(f"{capitalised(RIVALS[one.name])}: laid by {one.laid_by}.")
     for name, why in known.refused.items():
-        quiet(f"{RIVALS[name]} cannot run: {escape_untrusted(why, 'html')}")
+        quiet(f"{capitalised(RIVALS[name])} cannot run: {escape_untrusted(why, 'html')}")
     if known.effort == "list":
         if watched(VERDICT, "Looking for a narrower answer"):
             return

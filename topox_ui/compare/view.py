@@ -1,13 +1,15 @@
 """Compare: the same task graph under every fabric, who wins in a sentence, bars and numbers, and where the answer turns."""
 
 import re
+from functools import partial
 from typing import Any
 
+import plotly.graph_objects as go
 import streamlit as st
 
 from topox_core.fabrics import comparison_words
 from topox_core.fabrics.compare import fastest
-from topox_core.fabrics.comparison_words import YARDSTICK, sentence, time_rows
+from topox_core.fabrics.comparison_words import YARDSTICK, ahead_of_time, sentence, time_rows
 from topox_core.fabrics.registry import BY_RULE, FABRICS
 from topox_core.fabrics.run import FabricRun
 from topox_core.figures.fabrics import bar_legend, iteration_bars
@@ -20,6 +22,7 @@ from topox_core.text.numbers import count, percent, short, time
 from topox_core.text.sentences import enumeration
 from topox_ui.answers.case import Case, case_of
 from topox_ui.answers.contest import Contest, Runs, contest_of, priced_ratio, priced_words, run_all
+from topox_ui.answers.free_changes import free_here
 from topox_ui.answers.keeping import keep_contest_button
 from topox_ui.answers.state import VARIANTS, ContestState
 from topox_ui.answers.verdicts import verdict_line
@@ -28,7 +31,14 @@ from topox_ui.compare.gating import changing_gating
 from topox_ui.compare.lanes import lanes
 from topox_ui.compare.map import KICKER, where_which_wins
 from topox_ui.shell.charts import chart, frame, legend_line, show_error, show_input_errors
-from topox_ui.shell.downloads import graph_kept_here, link_menu
+from topox_ui.shell.downloads import (
+    csv_of,
+    figures_file,
+    graph_kept_here,
+    link_menu,
+    stem,
+    take_away,
+)
 from topox_ui.shell.page import chart_title, emphasised, escape, headline, quiet, size_switch
 from topox_ui.state.loading import Loaded, cluster_words, scenario
 from topox_ui.state.what_ifs import (
@@ -143,7 +153,7 @@ def compare_headline(loaded: Loaded, case: Case, contest: Contest, runs: Runs) -
     delay = f"{short(delay_ms)}&nbsp;ms delay" if delay_ms else "no delay"
     words = comparison_words.headline(runs, contest.spoken)
     if not delay_ms and any(run.circuits_changed for run in runs.values()):
-        words += " Changes of circuits take no time here."
+        words += " Circuits change for free at this setting."
     headline(
         f"Compare · {escape(loaded.title)} · {cluster_words(case.cluster)}, {delay}",
         emphasised(words),
@@ -156,22 +166,23 @@ def _in_words(contest: Contest) -> dict[str, str]:
     return {**contest.labels, "fat_tree": fat_tree}
 
 
+def bars(contest: Contest, runs: Runs, theme: Theme, legend: bool = False) -> go.Figure:
+    """Return the bars of all fabrics, those marked that are fastest of what can be built."""
+    first = fastest({name: run for name, run in runs.items() if name != YARDSTICK})
+    note = "equal" if len(first) > 1 else "fastest that can be built"
+    return iteration_bars(runs, contest.labels, dict.fromkeys(first, note), theme, legend=legend)
+
+
 def main_figures(contest: Contest, runs: Runs, theme: Theme) -> None:
     """Draw the bars, and the same in numbers under them."""
-    buildable = {name: run for name, run in runs.items() if name != YARDSTICK}
-    first = fastest(buildable)
-    notes = (
-        dict.fromkeys(first, "equal")
-        if len(first) > 1
-        else dict.fromkeys(first, "fastest that can be built")
-    )
     chart_title(
         "Iteration time on every fabric, and where it goes",
-        "ms along each fabric's critical path; exposed transfer: sending, or waiting for a port, while nothing computes; tick: bound",
+        "ms along each fabric's critical path; exposed transfer: sending, or waiting for a port, while nothing computes; tick: bound. "
+        "Compute is the same work everywhere: a bar has what lies on its own critical path",
     )
     legend_line(bar_legend(runs, theme), theme)
     chart(
-        iteration_bars(runs, contest.labels, notes, theme, legend=False),
+        bars(contest, runs, theme),
         "iterations",
         "Iteration time by fabric: "
         + "; ".join(f"{contest.labels[n]} {short(r.iteration_ms)} ms" for n, r in runs.items()),
@@ -195,6 +206,8 @@ def main_figures(contest: Contest, runs: Runs, theme: Theme) -> None:
         },
         column_config={name: st.column_config.TextColumn(alignment="right") for name in NUMBERS},
     )
+    if tie := ahead_of_time(runs):
+        quiet(tie)
     _notes(contest, runs)
 
 
@@ -243,13 +256,28 @@ def draw(theme: Theme, opened: Loaded) -> None:
     verdict_line(case)
     for line in failed:  # why some fabrics cannot run here; the others are compared
         show_error(line)
+    free_here(case)
+    take_away(
+        stem(opened.title),
+        [
+            (
+                "Comparison (CSV)",
+                ".comparison.csv",
+                lambda: csv_of(time_rows(runs, contest.labels)),
+            ),
+            figures_file(
+                opened.title,
+                {"Iteration time": lambda look: bars(contest, runs, look, legend=True)},
+            ),
+        ],
+        {},
+        graph_kept_here(),
+        keep=partial(keep_contest_button, opened, case, contest, runs),
+    )
     main_figures(contest, runs, theme)
     lanes(contest, runs, theme)
     changing_gating(case, theme)
     failures(case, contest, runs, theme)
-    with st.container(horizontal=True, key="take_away"):
-        link_menu(graph_kept_here())
-        keep_contest_button(opened, case, contest, runs)
 
 
 def draw_map(theme: Theme, opened: Loaded) -> None:

@@ -5,12 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 import streamlit as st
 
+from topox_core.errors import InputError
 from topox_core.figures.palette import Theme, parallelism_word
 from topox_core.figures.rails_delay import switch_word
 from topox_core.figures.rails_windows import cdf, strip, strip_legend
 from topox_core.rails.delay import BOTH, UNDISTURBED, Question, answer
 from topox_core.rails.iteration import Rail, RailRun, Window
 from topox_core.rails.measured import WINDOWS
+from topox_core.rails.presets import PRESETS, check_on_rail
 from topox_core.rails.technologies import PORTS_PER_GPU, SPLIT_NOTE, TECHNOLOGIES
 from topox_core.rails.window_lengths import hides, share_above
 from topox_core.rails.windows import Phase
@@ -20,7 +22,15 @@ from topox_core.training.job import Job
 from topox_core.training.schedule import REDUCTIONS
 from topox_ui.rails.delay import Curves, authors_job, curves_of, delay_chart, measured_curves
 from topox_ui.rails.runs import RAILS, answered, begun, run_of, simulate, simulated, start, times_of
-from topox_ui.rails.state import CONTROLS, MEASURED, UPLOAD, RailsState, preset_of
+from topox_ui.rails.state import (
+    CONTROLS,
+    JOB,
+    MEASURED,
+    SCENARIO,
+    UPLOAD,
+    RailsState,
+    preset_of,
+)
 from topox_ui.rails.subject import (
     Lane,
     Listed,
@@ -37,6 +47,7 @@ from topox_ui.runs.panel import run_note
 from topox_ui.shell.charts import Content, chart, kpis, legend_line, table_under
 from topox_ui.shell.menu import page_link, to_samples
 from topox_ui.shell.page import chart_title, escape, headline, quiet, stretch_in_view, title_row
+from topox_ui.state.loading import loaded, loaded_job
 from topox_ui.state.widgets import menu
 
 # What the paper's first version says of its own job: windows above 1 ms (Fig. 4a), and at 100 ms
@@ -203,6 +214,35 @@ def nothing_yet() -> None:
     to_samples()
 
 
+def loaded_elsewhere() -> None:
+    """Say beside a preset why the loaded job is not what the page shows, with the way to what it can show of it."""
+    opened = loaded()
+    if opened is None or RailsState.now().source not in PRESETS:
+        return
+    why = _why_not(loaded_job())
+    reason = f": {why}" if why else " yet: the page begins with the job of the paper"
+    link = "Show its windows" if why else "Show it on rails"
+    with st.container(horizontal=True, vertical_alignment="center", key="rails_loaded"):
+        st.html(
+            f'<p class="quiet">The loaded job, <b>{escape(opened.title)}</b>, is not used here{reason}.</p>',
+            width="content",
+        )
+        source = {"rails.source": SCENARIO if why else JOB}
+        page_link("Rails", link, icon=":material/arrow_forward:", **source)
+
+
+def _why_not(job: Job | None) -> str:
+    """Return why a loaded job cannot be put on rails; empty where it can."""
+    if job is None:
+        return "it is a task graph, which does not say what parallelism its GPUs have"
+    try:
+        check_on_rail(job)
+    except InputError:
+        tensor, gpus = job.plan.tensor, job.machine.gpus_per_server
+        return f"tensor parallelism must fill a server on rails, and here it has {tensor} of {plural(gpus, 'GPU')}"
+    return ""
+
+
 def simulating(subject: Simulated) -> bool:
     """Return whether the main simulations are there; if not, draw their progress (or the button that starts them)."""
     questions = [subject.undisturbed(), subject.at(dark_ms())]
@@ -250,6 +290,7 @@ def first_screen(subject: Subject, pattern: Pattern, run: RailRun | None, theme:
     lane, dark = lane_of(pattern), dark_ms()
     base, on_demand, provisioned = both_of(subject, lane)
     _headline(subject, pattern, base, on_demand, provisioned)
+    loaded_elsewhere()
     _kpis(pattern, lane, base, on_demand, provisioned, isinstance(subject, Listed))
     _strip(subject, pattern, run, lane, theme)
     left, right = st.columns([1, 1.42], gap="medium")

@@ -1,7 +1,6 @@
 """A recorded run: what a step of a profiled job takes, what of it is the network's, and what a faster one would save."""
 
 from collections.abc import Sequence
-from functools import partial
 
 import streamlit as st
 
@@ -33,7 +32,8 @@ from topox_ui.recorded.sections import (
 from topox_ui.recorded.state import RecordedState
 from topox_ui.runs.panel import watched
 from topox_ui.shell.charts import chart, kpis, show_error
-from topox_ui.shell.page import button, chart_title, escape, headline, quiet, size_switch, title_row
+from topox_ui.shell.page import chart_title, escape, headline, quiet, size_switch, title_row
+from topox_ui.shell.speed_clicks import speed_clicks
 from topox_ui.state.widgets import menu, number, sidebar_part, slide, switch
 
 STANDS_FOR_ALL = (
@@ -44,7 +44,6 @@ ONE_RANK = (
     "Only one rank was read: its waiting for others counts as transfer. Add the other ranks, or let this one "
     "stand for all."
 )
-TIMES = {"half": 0.5, "the same": 1.0, "twice": 2.0, "four times": 4.0}
 WHEN = "Right where all ranks do the same, as with data or sharded data parallelism. Not for pipelines, whose stages differ."
 
 
@@ -110,21 +109,14 @@ def _other_speeds(found: RecordedStep, speed: float) -> None:
     recorded = found.recorded_gbps
     if recorded is None:
         return
-    with st.container(horizontal=True, vertical_alignment="center", key="recorded_speeds"):
-        st.html(
-            f'<p class="quiet">Recorded at about <b>{speed_words(recorded)}</b> per server: at that speed the replay takes as '
-            "long as the recording. The same step at</p>",
-            width="content",
-        )
-        for words, factor in TIMES.items():
-            gbps = recorded * factor
-            button(
-                f"{words}: {gbps:,g}G",
-                f"recorded_{factor:g}_times",
-                "speed",
-                partial(RecordedState.choose, nic_gbps=gbps),
-                primary=gbps == speed,
-            )
+    speed_clicks(
+        "recorded",
+        f"Recorded at about <b>{speed_words(recorded)}</b> per server: at that speed the replay takes as "
+        "long as the recording. The same step at",
+        recorded,
+        speed,
+        lambda gbps: RecordedState.choose(nic_gbps=gbps),
+    )
 
 
 def _kpis(found: RecordedStep, speed: float) -> None:

@@ -64,14 +64,9 @@ def delay_panel(case: Case, result: Result, theme: Theme) -> None:
     if case.settings.circuits == "per-slot" or result.execution is None:
         owner.end(DELAYS)
         return
-    now = case.cluster.reconfiguration_ms
-    cases = {
-        delay: case if delay == now else case.at_delay(delay)
-        for delay in sorted({*(step * case.cluster.slot_ms for step in STEPS), now})
-    }
+    now, cases = case.cluster.reconfiguration_ms, _cases(case)
     chart_title("If the delay were different", "iteration time, ms (log); dotted: lower bound")
-    waiting = len(result.execution.graph) > MAX_TASKS and _ASKED_FOR.get() != case.graph.digest
-    if waiting:
+    if _waits_for_a_click(case, result):
         st.button(
             f"Try {len(cases)} delays",
             key="try_delays",
@@ -90,6 +85,35 @@ def delay_panel(case: Case, result: Result, theme: Theme) -> None:
     _drawn(cases, points, now, theme)
     if _missing(cases, points):
         _when_painted(cases, points, now, time.monotonic())
+
+
+def delays_to_come(case: Case, result: Result) -> bool:
+    """Return whether other delays are still to be planned: a plan for a longer one may be shorter here."""
+    if case.settings.circuits == "per-slot" or _waits_for_a_click(case, result):
+        return False
+    points = ChainMap(run_owner().results(DELAYS), _listed())
+    return any(
+        one is not case
+        and one.key not in points
+        and known(one) is None
+        and known_first_answer(one) is None
+        for one in _cases(case).values()
+    )
+
+
+def _cases(case: Case) -> dict[float, Case]:
+    """Return the case at every delay of the curve, from the shortest, its own among them."""
+    now = case.cluster.reconfiguration_ms
+    return {
+        delay: case if delay == now else case.at_delay(delay)
+        for delay in sorted({*(step * case.cluster.slot_ms for step in STEPS), now})
+    }
+
+
+def _waits_for_a_click(case: Case, result: Result) -> bool:
+    """Whether a graph is so large that its delays are planned only when asked for."""
+    tasks = 0 if result.execution is None else len(result.execution.graph)
+    return tasks > MAX_TASKS and _ASKED_FOR.get() != case.graph.digest
 
 
 @st.cache_resource(show_spinner=False)

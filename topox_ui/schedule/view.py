@@ -5,7 +5,7 @@ from functools import partial
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.fabrics.compare import EQUAL, same_time
+from topox_core.fabrics.compare import same_time
 from topox_core.figures.gantt import gantt
 from topox_core.figures.lanes import overview, port_use
 from topox_core.figures.palette import Theme
@@ -16,20 +16,22 @@ from topox_core.schedule.story import finding, found_by
 from topox_core.text.numbers import apart, count, percent, plural, short, time
 from topox_ui.answers.case import Case, case_of
 from topox_ui.answers.first import prefetch
+from topox_ui.answers.free_changes import free_here
 from topox_ui.answers.keeping import keep_every, keep_solve_button
 from topox_ui.answers.linked import link_with_result, take_linked
 from topox_ui.answers.solving import WORTH_A_WORD, best, drawn, settled, token
-from topox_ui.answers.verdicts import verdict_line
+from topox_ui.answers.verdicts import VERDICT, verdict_line
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import run_note
 from topox_ui.schedule.certificate import certificate
-from topox_ui.schedule.delays import delay_panel
+from topox_ui.schedule.delays import delay_panel, delays_to_come
 from topox_ui.schedule.proving import proof_panel, race_section, search_panel
 from topox_ui.schedule.timeline import timeline
 from topox_ui.shell.charts import kpis, show_input_errors
 from topox_ui.shell.downloads import result_files, stem
 from topox_ui.shell.page import button, emphasised, escape, headline, quiet, size_switch
-from topox_ui.state.loading import Loaded, cluster_words, scenario
+from topox_ui.shell.speed_clicks import speed_clicks
+from topox_ui.state.loading import Loaded, choose_what_if, cluster_words, scenario
 from topox_ui.state.session import Passing
 from topox_ui.state.what_ifs import what_ifs
 
@@ -60,8 +62,7 @@ def schedule_headline(loaded: Loaded, case: Case, result: Result, now: Measures)
             f"Circuits change {often}; ports are dark <b>{percent(now.port_dark)}</b> of the time."
         )
     else:
-        delay = f"{short(case.cluster.reconfiguration_ms)}&nbsp;ms"
-        second = f"Circuits change {often}; that costs nothing, as a change takes {delay} here."
+        second = f"Circuits change {often}, for free at this setting."
     headline(kicker, f"{first} {second}")
 
 
@@ -88,18 +89,15 @@ def schedule_kpis(loaded: Loaded, case: Case, result: Result, now: Measures) -> 
         case.cluster.servers * each
         for each in (case.cluster.devices_per_server, case.cluster.ports_per_server)
     )
+    line, *change = _change(
+        makespan,
+        before.makespan_ms if before else None,
+        "ms",
+        f"by {found_by(result)}",
+        worse_up=True,
+    )
     kpis(
-        (
-            "Iteration time",
-            shown,
-            *_change(
-                makespan,
-                before.makespan_ms if before else None,
-                "ms",
-                f"by {found_by(result)}",
-                worse_up=True,
-            ),
-        ),
+        ("Iteration time", shown, f"{_so_far(case, result)}{line}", *change),
         (
             "Gap to bound",
             percent(gap),
@@ -139,23 +137,43 @@ def schedule_kpis(loaded: Loaded, case: Case, result: Result, now: Measures) -> 
 CHOICES = RunKind("choices", most_slots=0)
 # How often one looks whether the other choices have been tried.
 LOOK_S = 0.25
-# The first plan of a case that is shown until then, in ms.
+# The plan of a case that was shown first, in ms.
 _FIRST_MS = Passing[tuple[str, float]]("first_plan_ms")
 
 
-def more_choices(case: Case, result: Result) -> None:
-    """Have all choices of collectives tried beside the page while a first plan is shown; say what they made shorter."""
-    if not settled(case):
-        _FIRST_MS.set((case.key, result.makespan_ms or 0.0))
-        _trying(case)
-        return
+def still_searching(case: Case, result: Result) -> bool:
+    """Whether something beside the page may still find a shorter plan than the one that is shown."""
+    if result.status == "optimal":
+        return False
+    return not settled(case) or run_owner().run(VERDICT) is not None or delays_to_come(case, result)
+
+
+def shorter_than_first(case: Case, result: Result) -> str:
+    """Say by how much the plan in view is shorter than the one that was shown first; empty where both look the same."""
     of, first_ms = _FIRST_MS.get() or ("", 0.0)
-    shorter = 1 - (result.makespan_ms or 0.0) / first_ms if of == case.key else 0.0
-    if shorter > EQUAL:
+    now_ms = result.makespan_ms or 0.0
+    if of != case.key:
+        _FIRST_MS.set((case.key, now_ms))
+        return ""
+    if now_ms >= first_ms or time(now_ms) == time(first_ms):
+        return ""
+    share = percent(1 - now_ms / first_ms)
+    return (
+        f"Searching beside the page made it {share} shorter than the first plan, {time(first_ms)}. "
+    )
+
+
+def more_choices(case: Case, result: Result) -> None:
+    """Say whether this is a first plan, and what searching made shorter; have all choices of collectives tried."""
+    told = shorter_than_first(case, result)
+    if not settled(case):
+        _trying(case)
+    elif still_searching(case, result):
         quiet(
-            f"Other rings and algorithms of collectives made it {percent(shorter)} shorter than "
-            f"the first plan, {time(first_ms)}."
+            f"{told or 'A first plan. '}Plans for other delays are being made, and one may be shorter here …"
         )
+    elif told:
+        quiet(told)
 
 
 @st.fragment(run_every=LOOK_S)
@@ -180,6 +198,13 @@ def _try(case: Case) -> None:
         lambda _slots: FuturesRun({case.key: prefetch(case)}, lambda _key, _result: None),
         lambda result: ". ".join([*map(str, result.failures.values()), *result.lost][:1]),
     )
+
+
+def _so_far(case: Case, result: Result) -> str:
+    """Return the mark of a time that may still fall."""
+    if not still_searching(case, result):
+        return ""
+    return "so far, " if shorter_than_first(case, result) else "first plan, "
 
 
 def _uses(result: Result, now: Measures) -> str:
@@ -261,6 +286,14 @@ def draw(theme: Theme, opened: Loaded) -> None:
         schedule_headline(opened, case, result, parts.measures)
         verdict_line(case)
         schedule_kpis(opened, case, result, parts.measures)
+        free_here(case)
+        speed_clicks(
+            "schedule",
+            "The same job, with ports",
+            opened.cluster.port_gbps,
+            case.cluster.port_gbps,
+            lambda gbps: choose_what_if(port_gbps=gbps),
+        )
         more_choices(case, result)
     with side:
         proof_panel(case, result, theme)

@@ -31,6 +31,9 @@ Table = Callable[[], Content]
 CAMERA = {"responsive": True, "displayModeBar": True, "modeBarButtons": [["toImage"]]}
 PICTURES = ("png", "svg")
 MANY = 1_000  # from here on the numbers of a column are written with separators
+# A text column is as wide as its longest cell: Streamlit takes one long cell among short ones for an
+# outlier, and cuts it.
+LONG_TEXT, LETTER_PX, EDGES_PX, MOST_PX = 18, 6, 24, 420
 
 
 def show_error(error: object) -> None:
@@ -197,18 +200,28 @@ def editor(content: Content, **options: Any) -> None:
 def _explained(
     table: pd.DataFrame, configured: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Mapping[str, Any]]:
-    """Return how columns are drawn: large numbers with separators, each name that is a term with what the glossary says."""
+    """Return how columns are drawn: large numbers with separators, no text cut, each term with what the glossary says."""
     columns = dict(configured)
     for place, name in enumerate(map(str, table.columns)):
         own: Any = columns.get(name)
         if own is None and (form := _separated(table.iloc[:, place])):
             own = st.column_config.NumberColumn(format=form)
+        if own is None and (wide := _width_px(table.iloc[:, place])):
+            own = st.column_config.Column(width=wide)
         own = own or st.column_config.Column()
         if not own.get("help") and (words := label_help(name)):
             own = {**own, "help": words}
         if own != st.column_config.Column():
             columns[name] = own
     return columns
+
+
+def _width_px(column: pd.Series) -> int:
+    """Return how wide a column of text with long cells is; 0 for any other."""
+    if pd.api.types.is_numeric_dtype(column):
+        return 0
+    longest = max((len(cell) for cell in column if isinstance(cell, str)), default=0)
+    return min(MOST_PX, LETTER_PX * longest + EDGES_PX) if longest > LONG_TEXT else 0
 
 
 def _separated(column: pd.Series) -> str:

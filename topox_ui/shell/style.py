@@ -59,7 +59,16 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
 [data-testid="stMain"] a[aria-current="page"] {{ background: none; font-weight: inherit; }}
 .st-key-views a:hover {{ background: {theme.grid}; }} .st-key-views a:focus-visible {{ outline: 2px solid {theme.primary}; }}
 .st-key-views .here {{ font-weight: 650; background: {theme.page}; box-shadow: inset 0 -2px {theme.primary}; }}
-.verdict {{ font-size: .95rem; line-height: 1.45; margin: 0; padding: .3rem 0 .3rem .7rem; border-left: 3px solid {theme.primary}; }}
+.verdict {{ padding: .25rem 0 .2rem .7rem; border-left: 3px solid {theme.primary}; color: {theme.ink}; }}
+.verdict p {{ font-size: .95rem; line-height: 1.45; margin: 0 0 .15rem; }}
+.verdict table {{ border-collapse: collapse; margin: 0; font-size: .82rem; line-height: 1.3; }}
+.verdict th, .verdict td {{ border: 0 !important; padding: .1rem .9rem .1rem 0 !important; text-align: right; font-weight: 400; }}
+.verdict :is(th, td):first-child {{ text-align: left; }} .verdict thead th {{ color: {theme.muted}; }}
+@media (max-width: 640px) {{ .verdict :is(th, td) {{ padding-right: .45rem !important; }} }}
+/* Rows of clicks under the figures that they change. */
+:is([class*="_speeds"], .st-key-free_changes) {{ gap: .25rem .5rem; }}
+:is([class*="_speeds"], .st-key-free_changes) button {{ min-height: 1.75rem; padding: 0 .55rem; }}
+:is([class*="_speeds"], .st-key-free_changes) button p {{ font-size: .82rem; }}
 .chart {{ font-size: .95rem; font-weight: 600; margin: 0; line-height: 1.3; color: {theme.ink}; }}
 .chart span {{ font-size: .8rem; font-weight: 400; color: {theme.muted}; }}
 .chart span.under {{ display: block; margin-top: .1rem; }}

@@ -19,7 +19,7 @@ from topox_ui.state.widgets import menu, pick, sidebar_part, slide, switch
 
 SWITCHES = (1, 2, 3, 4, 6, 8)
 RINGS = (1, 2, 3, 4, 6, 8)
-CIRCUIT_WORDS = {"continuous": "keeps one", "per-slot": "may change between slots"}
+CIRCUIT_WORDS = {"continuous": "kept", "per-slot": "may change"}
 MODEL_WORDS = {"physical": "physical", "paper": "as printed"}
 DUPLEX_WORDS = {"full": "full", "half": "half"}
 CLOCK_WORDS = {"continuous": "continuous", "slots": "whole slots"}
@@ -71,7 +71,7 @@ def what_ifs(loaded: Loaded) -> None:
             "circuits",
             CIRCUIT_WORDS,
             value=settings.circuits,
-            help="keeps one: a transfer keeps its circuit until it ends. may change between slots: circuits are chosen "
+            help="kept: a transfer keeps its circuit until it ends. may change: circuits are chosen "
             "again for each slot, as in the paper's equations, and changes cost no delay.",
         )
         delay_ms = scenario().delay_not_charged(loaded.cluster)

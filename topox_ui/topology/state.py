@@ -6,6 +6,7 @@ from pydantic import Field
 
 from topox_ui.state.page_state import Index, PageState
 
+MAX_MEMBERS = 64
 # Kinds of collective with an algorithm whose steps are permutations.
 COLLECTIVES = ("all_to_all", "all_reduce", "all_gather", "reduce_scatter")
 
@@ -24,12 +25,12 @@ class TopologyState(PageState):
 
 
 class CollectiveState(PageState):
-    """One collective: its kind and size, the delay of a change, and how its ports share the work."""
+    """One collective: its kind and size, the delay of a change, and how its ports share the work; None is that of the job."""
 
     of_graph = True
 
-    collective: Literal["all_to_all", "all_reduce", "all_gather", "reduce_scatter"] = "all_to_all"
-    members: Annotated[int, Field(ge=2, le=64)] = 8
-    tensor_mb: Annotated[float, Field(gt=0, le=1e6)] = 100.0
+    collective: Literal["all_to_all", "all_reduce", "all_gather", "reduce_scatter"] | None = None
+    members: Annotated[int, Field(ge=2, le=MAX_MEMBERS)] | None = None
+    tensor_mb: Annotated[float, Field(gt=0, le=1e6)] | None = None
     switch_ms: Annotated[float, Field(ge=0, le=3.6e6)] | None = None
     collective_way: Literal["together", "one_port", "split"] = "split"

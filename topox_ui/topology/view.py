@@ -1,14 +1,20 @@
 """Fixed circuits: what they make of a job, how TopologyFinder lays them; and one collective on circuits that change inside it."""
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pandas as pd
 import streamlit as st
 
 from topox_core.fabrics.compare import EQUAL, same_time
 from topox_core.fabrics.layout_search import LayoutAnswer, layout_by_matrix
-from topox_core.fabrics.one_collective import PERMUTATIONS, OneCollective, StepsOnPorts, sent_rows
+from topox_core.fabrics.one_collective import (
+    PERMUTATIONS,
+    OneCollective,
+    StepsOnPorts,
+    largest_collective,
+    sent_rows,
+)
 from topox_core.fabrics.run import FabricRequest
 from topox_core.fabrics.static import graph_layout
 from topox_core.figures.palette import Theme
@@ -22,6 +28,7 @@ from topox_core.text.numbers import count, delay_label, percent, plural, short, 
 from topox_core.topology.routing import RoutedNetwork
 from topox_ui.answers.case import Case, case_of, listing
 from topox_ui.answers.contest import contest_of, run_all
+from topox_ui.answers.free_changes import free_changes
 from topox_ui.runs.owner import session_over
 from topox_ui.runs.shared import once
 from topox_ui.shell.charts import chart, frame, kpis, show_input_errors
@@ -38,7 +45,7 @@ from topox_ui.topology.laying import (
     topology_headline,
 )
 from topox_ui.topology.player import link_table, player
-from topox_ui.topology.state import COLLECTIVES, CollectiveState, TopologyState
+from topox_ui.topology.state import COLLECTIVES, MAX_MEMBERS, CollectiveState, TopologyState
 
 MAX_ROWS = 5_000
 
@@ -155,18 +162,67 @@ NOT_SO = "This collective <b>cannot run</b> this way. Change it, or the ports on
 WAYS = {"together": "all ports together", "one_port": "one port per step", "split": "uneven split"}
 
 
-def inside_one_collective(case: Case, theme: Theme) -> None:
+@dataclass(frozen=True)
+class Tensor:
+    """A collective as far as this view chooses it."""
+
+    kind: str
+    members: int
+    megabytes: float
+
+    @property
+    def words(self) -> str:
+        """Kind, members and bytes: all-reduce of 8 servers, 64 MB each."""
+        return (
+            f"{kind_words(self.kind)} of {plural(self.members, 'server')}, "
+            f"{size(1e6 * self.megabytes)} each"
+        )
+
+
+EXAMPLE = Tensor("all_to_all", 8, 100.0)
+
+
+def largest_of(case: Case) -> Tensor | None:
+    """Return the largest collective of the loaded job that runs this way."""
+    one = largest_collective(case.graph, COLLECTIVES, MAX_MEMBERS)
+    return one and Tensor(one.kind, len(one.members or ()), (one.size_bytes or 0.0) / 1e6)
+
+
+def chosen_tensor(case: Case) -> Tensor:
+    """Return the collective in view: what was chosen of it, the rest as the largest of the loaded job has it."""
+    now, own = CollectiveState.now(), largest_of(case) or EXAMPLE
+    return Tensor(
+        now.collective or own.kind,
+        now.members or own.members,
+        now.tensor_mb or own.megabytes,
+    )
+
+
+def whose(loaded: Loaded, case: Case) -> None:
+    """Say whether the collective is one of the loaded job, and whose ports, speed and delay it has."""
+    own, name = largest_of(case), f"<b>{escape(loaded.title)}</b>"
+    ports = f"Port speed{' and delay are those' if CollectiveState.now().switch_ms is None else ' is that'} of {name}"
+    if own is None:
+        quiet(f"{ports}, which has no collective that runs by such steps: this one is an example.")
+    elif own == chosen_tensor(case):
+        quiet(f"{ports}, and this is its largest collective.")
+    else:
+        quiet(f"{ports}; its largest collective is the {own.words}.")
+
+
+def inside_one_collective(loaded: Loaded, case: Case, theme: Theme) -> None:
     """Draw the finding, the choices, the times of all ways in numbers, and the ports of the one that is chosen."""
-    top = st.container()
+    top, now = st.container(), chosen_tensor(case)
     first, second, third, fourth = st.columns(4)
     kinds = {k: kind_words(k) for k in COLLECTIVES}
-    menu("Collective", CollectiveState, "collective", kinds, at=first)
-    slide("Members", CollectiveState, "members", MEMBERS, at=second)
+    menu("Collective", CollectiveState, "collective", kinds, value=now.kind, at=first)
+    slide("Members", CollectiveState, "members", MEMBERS, value=now.members, at=second)
     slide(
         "Tensor",
         CollectiveState,
         "tensor_mb",
         MEGABYTES,
+        value=now.megabytes,
         words=lambda megabytes: size(1e6 * megabytes),
         at=third,
     )
@@ -178,7 +234,7 @@ def inside_one_collective(case: Case, theme: Theme) -> None:
         value=_delay_ms(case),
         words=delay_label,
         at=fourth,
-        help="Of one circuit change. Default: the delay of the cluster, unless that is 0.",
+        help="Of one circuit change. Default: the delay of the cluster.",
     )
     with top, show_input_errors(KICKER, NOT_SO, None):
         one = _collective(case)
@@ -189,6 +245,8 @@ def inside_one_collective(case: Case, theme: Theme) -> None:
     }
     with top:
         _finding(one, ways)
+        whose(loaded, case)
+        free_changes(one.delay_ms, lambda ms: CollectiveState.choose(switch_ms=ms))
     _times(one, ways)
     pick("Ports", CollectiveState, "collective_way", WAYS, label_visibility="collapsed")
     chosen = CollectiveState.now().collective_way
@@ -212,22 +270,22 @@ def inside_one_collective(case: Case, theme: Theme) -> None:
 
 def _collective(case: Case) -> OneCollective:
     """Return the collective of the page's state on the cluster's ports."""
-    now, cluster = CollectiveState.now(), case.cluster
+    now, cluster = chosen_tensor(case), case.cluster
     return OneCollective(
-        now.collective,
-        PERMUTATIONS[now.collective],
+        now.kind,
+        PERMUTATIONS[now.kind],
         now.members,
         min(max(1, degree_of(case)), MAX_PORTS),
-        transfer_ms(1e6 * now.tensor_mb, cluster.port_gbps),
+        transfer_ms(1e6 * now.megabytes, cluster.port_gbps),
         cluster.latency_us / 1000,
         _delay_ms(case),
     )
 
 
 def _delay_ms(case: Case) -> float:
-    """Return the chosen delay; the cluster's own, or one that shows what switching costs."""
+    """Return the chosen delay, or the cluster's own."""
     chosen = CollectiveState.now().switch_ms
-    return chosen if chosen is not None else case.cluster.reconfiguration_ms or 1.0
+    return chosen if chosen is not None else case.cluster.reconfiguration_ms
 
 
 def _finding(one: OneCollective, ways: dict[str, StepsOnPorts]) -> None:
@@ -240,7 +298,8 @@ def _finding(one: OneCollective, ways: dict[str, StepsOnPorts]) -> None:
         less = short(100 * (1 - split_ms / other_ms))
         words = f"Uneven parts hide set-ups: <b>{time(split_ms)}</b>, {less} % less than the better simple way."
     else:
-        words = f"An uneven split gains nothing here, or less than {percent(EQUAL)}: <b>{time(other_ms)}</b>."
+        free = ", since circuits change for free at this setting" if not one.delay_ms else ""
+        words = f"An uneven split gains nothing here, or less than {percent(EQUAL)}{free}: <b>{time(other_ms)}</b>."
     headline(
         f"{KICKER} · {kind_words(one.kind)} of {plural(one.members, 'server')}, {plural(one.ports, 'port')} each, "
         f"{delay_label(one.delay_ms)} delay",
@@ -254,7 +313,7 @@ def _times(one: OneCollective, ways: dict[str, StepsOnPorts]) -> None:
     kpis(
         ("All ports together", time(ways["together"].makespan_ms), "every port changes at once"),
         ("One port per step", time(ways["one_port"].makespan_ms), "the others are set up"),
-        ("Uneven split", time(split_ms), f"at least {time(one.bound_ms)}"),
+        ("Uneven split", time(split_ms), f"unequal parts per port; at least {time(one.bound_ms)}"),
         (
             "A ring on each port",
             "–" if rings_ms is None else time(rings_ms),
@@ -290,5 +349,5 @@ def draw_collective(theme: Theme, opened: Loaded) -> None:
     with sidebar_part("What if"):
         degree_slider(case)
     size_switch()
-    inside_one_collective(case, theme)
+    inside_one_collective(opened, case, theme)
     link_menu(graph_kept_here())

@@ -15,7 +15,7 @@ from tests.conftest import examples
 from topox_core.check.checker import check
 from topox_core.fabrics.collective_choice import with_fastest_algorithms
 from topox_core.fabrics.compare import compare, run_one
-from topox_core.fabrics.one_collective import OneCollective, StepsOnPorts
+from topox_core.fabrics.one_collective import OneCollective, StepsOnPorts, largest_collective
 from topox_core.fabrics.run import FabricRequest
 from topox_core.fabrics.scheduled import schedule
 from topox_core.fabrics.split_exact import shortest_split
@@ -303,6 +303,17 @@ def test_an_exchange_in_pairs_hides_set_ups_behind_other_ports(
     one = of_steps(8, c, delay, "all_to_all")
     times = one.together().makespan_ms, one.split().makespan_ms
     assert times == pytest.approx((together, optimum))
+
+
+def test_the_largest_collective_is_of_those_whose_steps_are_permutations() -> None:
+    six, four, two = (alone("reduce_scatter", n, 1e6 * n).tasks[0] for n in (6, 4, 2))
+    graph = TaskGraph("three", (two, four, six))
+    # Halving needs 2, 4, 8 members; an exchange of six runs pair by pair.
+    assert largest_collective(graph, ("reduce_scatter",), 64) is four
+    assert largest_collective(graph, ("reduce_scatter",), 3) is two
+    assert largest_collective(graph, ("all_gather",), 64) is None
+    exchange = alone("all_to_all", 6)
+    assert largest_collective(exchange, ("all_to_all",), 64) is exchange.tasks[0]
 
 
 @given(

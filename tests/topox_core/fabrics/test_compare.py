@@ -27,7 +27,7 @@ from topox_core.fabrics.compare import (
     ties,
     undecided,
 )
-from topox_core.fabrics.comparison_words import headline, sentence
+from topox_core.fabrics.comparison_words import ahead_of_time, headline, sentence
 from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.lowering_search import Case, fastest_run, ring_choices
 from topox_core.fabrics.options import FabricOptions
@@ -318,7 +318,35 @@ def test_the_headline_says_that_switching_pays_against_a_fat_tree() -> None:
     result = replace(runs["scheduled"].result, switching="planned")
     runs["scheduled"] = replace(runs["scheduled"], result=result)
     said = headline(runs).replace("\u00a0", " ")
-    assert said == "Planned circuits are fastest: 20 ms, half the time of a fat-tree."
+    assert said == (
+        "Planned circuits are the fastest that can be built: 20 ms, half the time of a fat-tree."
+    )
+    del runs["ideal"]
+    assert headline(runs).startswith("Planned circuits are fastest: ")
+    full = run_of("fat_tree_full", 15.0)
+    assert headline({**runs, "fat_tree_full": full}).startswith(
+        "Planned circuits are the fastest at this cost: "
+    )
+
+
+BY_RULES = ("reactive", "provisioned")
+
+
+@pytest.mark.parametrize(
+    ("tasks", "delay_ms", "says"),
+    [
+        # Server 0 computes between its two transfers: only then can its port change ahead of time.
+        (CHAIN.tasks, 5.0, ""),
+        (CHAIN.tasks, 0.0, "without a delay"),
+        (CHAIN.tasks[:1], 5.0, "no circuit changes"),
+        ([transfer("a", 0, 1, 4), transfer("b", 0, 2, 4)], 5.0, "hardly any port"),
+    ],
+)
+def test_why_circuits_on_demand_and_provisioned_tie_is_said(tasks, delay_ms, says) -> None:
+    runs = compare(graph(*tasks), THREE.changed(reconfiguration_ms=delay_ms), QUICK, BY_RULES)
+    said = ahead_of_time(runs)
+    assert bool(said) == bool(says) and says in said
+    assert not ahead_of_time({"reactive": runs["reactive"]})
 
 
 def test_the_headline_says_first_that_switching_does_not_pay() -> None:

@@ -105,6 +105,33 @@ def test_the_sentence_says_of_every_rival_what_its_bracket_says(pays, cannot):
         )
 
 
+@pytest.mark.parametrize(("pays", "cannot"), [*product(ENDS, (None, 0.0, 8.0))])
+def test_the_lead_has_the_hardest_rival_of_no_higher_cost_and_cells_say_how_sure(pays, cannot):
+    one = Bracket("fixed", 10.0, "search", pays, cannot)
+    easier = Bracket("fat_tree_same_cost", 12.0, "", MAX_MS, None)
+    dearer = Bracket("fat_tree_full", 9.0, "", None, 0.0)
+    lead = Verdict("list", (one, easier, dearer)).lead.replace("\u00a0", " ")
+    # At every delay both are as hard, and the first is named.
+    assert RIVALS["fixed"] in lead and RIVALS["fat_tree_full"] not in lead
+    assert len(re.findall(r"[\d.]+ (?:µs|ms|s)\b", lead)) == (pays not in (None, 0.0))
+    assert ("does not pay" in lead) == (pays is None)
+    assert ("(proved)" in lead) == (pays is None and cannot == 0.0)
+    found, proved, sure = one.words
+    assert (found in ("never", "no plan found")) == (pays is None)
+    assert (sure == "proved") == (pays != MAX_MS and cannot == 0.0)
+    assert ("open" in sure) == (pays != MAX_MS and cannot != 0.0)
+    assert (proved == "–") == (cannot is None)
+
+
+def test_two_ends_that_meet_are_proved_and_a_dear_rival_leads_only_alone():
+    assert Bracket("fixed", 10.0, "", 1.0, 1.05).words == ("1\u00a0ms", "1.05\u00a0ms", "proved")
+    assert (
+        RIVALS["fat_tree_full"]
+        in Verdict("list", (Bracket("fat_tree_full", 9.0, "", 2.0, 3.0),)).lead
+    )
+    assert Verdict("list", ()).lead == "No rival can run this job."
+
+
 def test_from_which_delay_on_no_plan_can_pay_is_said_with_the_rivals_that_share_it() -> None:
     ends = {"fixed": 8.0, "fat_tree_same_cost": 30.0, "fat_tree_full": 8.0}
     brackets = tuple(Bracket(name, 10.0, "", 2.0, ms) for name, ms in ends.items())

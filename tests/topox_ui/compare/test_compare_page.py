@@ -64,7 +64,8 @@ def test_the_times_of_the_core_and_a_winner_that_schedule_shows_as_well(visit):
     at = visit(COMPARE, sample="moe")
     assert times(at) == [spoken(run.iteration_ms) for run in runs.values()]
     best = spoken(runs["scheduled"].iteration_ms)
-    assert f"Planned circuits are fastest: {best}," in words(at)
+    assert f"Planned circuits are the fastest that can be built: {best}," in words(at)
+    assert "take the same time: without a delay" in words(at) and "for free" in words(at)
     turn_to(at, SCHEDULE)
     assert metric(at, "Iteration time") == best
 

@@ -119,6 +119,18 @@ def test_a_loaded_graph_is_looked_at_as_a_fabric_ran_it_and_without_one_the_page
 
 
 @pytest.mark.parametrize(
+    ("sample", "why"),
+    [
+        ("race", "race, is not used here: it is a task graph"),
+        ("llama3-8b", "llama3-8b, is not used here"),
+    ],
+)
+def test_a_loaded_job_that_the_page_does_not_show_is_said_with_the_reason(page, sample, why):
+    assert why in words(page(sample=sample))
+    assert "is not used here" not in words(page(sample=sample, source="scenario"))
+
+
+@pytest.mark.parametrize(
     ("section", "says"),
     [
         ("control", "12 reconfigurations of groups per iteration"),

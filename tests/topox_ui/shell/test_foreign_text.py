@@ -18,7 +18,7 @@ from topox_core.io.tables import harmless
 from topox_core.io.task_graph_json import dump_graph_json
 from topox_core.text.foreign import JOINER, escape_untrusted
 from topox_core.workloads.samples import load_sample
-from topox_ui.shell.charts import _explained, without_formulas
+from topox_ui.shell.charts import EDGES_PX, LETTER_PX, MOST_PX, _explained, without_formulas
 from topox_ui.shell.pages import PAGES, page_of
 from topox_ui.shell.terms import ASK, explanations
 
@@ -274,6 +274,18 @@ def test_large_numbers_of_a_table_have_separators_and_small_ones_keep_their_digi
         "cost ($)": "%,.2f",
         "bytes": "%,d",
     }
+
+
+def test_a_column_is_as_wide_as_its_longest_text_and_no_wider_than_a_page():
+    columns = {
+        "by": ["circuits searched for the task graph", *(["serial LST"] * 12)],
+        "remark": ["x" * 500, *([""] * 12)],
+        "ms": [1.5] * 13,
+        "moved": ["schedule"] * 13,
+    }
+    drawn = _explained(pd.DataFrame(columns), {})
+    widths = {name: one["width"] for name, one in drawn.items() if one.get("width")}
+    assert widths == {"by": LETTER_PX * 36 + EDGES_PX, "remark": MOST_PX}
 
 
 def test_every_table_of_a_page_is_drawn_by_the_functions_that_keep_formulas_out():

@@ -8,6 +8,7 @@ import pytest
 from tests.topox_ui.conftest import (
     address,
     choose,
+    control,
     metric,
     press,
     spoken,
@@ -102,10 +103,26 @@ def test_circuits_by_bytes_or_graph_are_those_of_compare(visit, by):
 
 def test_every_way_stands_beside_the_others(visit):
     """Two ports of 360 Gbit/s: 360 MB take 8 ms on one."""
-    at = visit("One collective", sample="fsdp", port_gbps="360", tensor_mb="360", switch_ms="0.8")
+    query = {"collective": "all_to_all", "tensor_mb": "360", "switch_ms": "0.8"}
+    at = visit("One collective", sample="fsdp", port_gbps="360", **query)
     assert not at.error
     one = OneCollective("all_to_all", "pairwise", 8, 2, 8.0, 0.0, 0.8)
     assert metric(at, "All ports together") == spoken(one.together().makespan_ms)
     assert metric(at, "One port per step") == spoken(one.one_port_a_step().makespan_ms)
     assert metric(at, "Uneven split") == spoken(one.split().makespan_ms) == "6.9 ms"
     assert address(at)["tensor_mb"] == "360"
+
+
+def test_the_collective_begins_as_the_largest_of_the_loaded_job_at_its_delay(visit):
+    at = visit("One collective", sample="fsdp", port_gbps="360")
+    assert "reduce-scatter of 8 servers, 2 ports each, 0 ms delay" in words(at)
+    assert control(at, "tensor_mb").value == 2973.794304
+    assert "Port speed and delay are those of fsdp, and this is its largest collective" in words(at)
+    assert "circuits change for free" in words(at)
+    press(at, "real_mems")
+    assert "15 ms delay" in words(at) and "change for free" not in words(at)
+    choose(at, members=4)
+    assert "its largest collective is the reduce-scatter of 8 servers, 2.97 GB each" in words(at)
+    at = visit("One collective", sample="race")
+    assert "has no collective that runs by such steps: this one is an example" in words(at)
+    assert control(at, "tensor_mb").value == 100.0

@@ -1,0 +1,31 @@
+"""The verdict on a page: one number in one sentence, and a row for each rival under it."""
+
+import re
+
+from tests.topox_ui.conftest import SCHEDULE, words
+from topox_core.fabrics.verdict import Bracket, Verdict
+
+
+def test_the_card_leads_with_one_number_and_lists_every_rival(visit, monkeypatch):
+    found = Verdict(
+        "list",
+        (
+            Bracket("fixed", 164.6, "search over the task graph", 1.1, 6.2),
+            Bracket("fat_tree_same_cost", 366.0, "", 8.0, 16.0),
+            Bracket("fat_tree_full", 119.0, "", None, 0.0),
+        ),
+    )
+    monkeypatch.setattr("topox_ui.answers.verdicts.known_verdict", lambda _case: found)
+    at = visit(SCHEDULE, sample="blackboard")
+    (card,) = [one.proto.body for one in at.get("html") if 'class="verdict"' in one.proto.body]
+    plain = re.sub(r"<[^>]*>", "|", card).replace("\u00a0", " ").replace("&nbsp;", " ")
+    said = re.sub(r"\|+", "|", plain)
+    lead = said.partition("|Rival|")[0].replace("|", "")
+    assert (
+        lead
+        == "Changing circuits pays up to a delay of 1.1 ms against the best fixed circuits found."
+    )
+    assert "|165 ms|1.1 ms|6.2 ms|open between|" in said
+    assert "|366 ms|8 ms|16 ms|open between|" in said
+    assert "|119 ms|never|any delay|proved|" in said
+    assert "laid by search over the task graph" in words(at)
