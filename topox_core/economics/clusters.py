@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from topox_core.economics.networks import NETWORKS, OPTICAL, Bill, Counting, Counts, priced
+from topox_core.economics.networks import AT_SWITCHES, NETWORKS, OPTICAL, Bill, Counting, priced
 from topox_core.economics.parts import Catalogue
 from topox_core.economics.price_sets import (
     PRICE_SETS,
@@ -117,14 +117,14 @@ def cluster_bill(
     above = _ABOVE / max(1.0, oversubscription) if tree else _ABOVE
     packets = {"fat_tree": links, "regional_ocs": cluster.servers * packet_ports}.get(network, 0)
     ports, circuits = packets * (_BELOW + above), links - packets
-    counts = Counts(
-        ports=ports,
-        gpu_transceivers=links,
-        switch_transceivers=ports,
-        ocs_ports=0 if patched else circuits,
-        patch_panel_ports=2 * circuits if patched else 0,
-        one_by_two_switches=circuits if patched else 0,
-    )
+    counts = {
+        "packet_port": ports,
+        "transceiver": links,
+        AT_SWITCHES: ports,
+        "ocs_port": 0 if patched else circuits,
+        "patch_panel_port": 2 * circuits if patched else 0,
+        "one_by_two_switch": circuits if patched else 0,
+    }
     return priced(network, links, counts, at_speed(catalogue, gbps), Counting(nics=True))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import count, takewhile
 from typing import Annotated
 
 from topox_core.economics.networks import (
@@ -45,23 +46,14 @@ class Question:
 
 def sizes_up_to(most_gpus: int, gpus_per_server: int, also: Iterable[int] = ()) -> tuple[int, ...]:
     """Return cluster sizes from two servers on, doubling, with those of ``also``."""
-    sizes = {also_gpus for also_gpus in also if also_gpus >= gpus_per_server}
-    gpus = 2 * gpus_per_server
-    while gpus <= most_gpus:
-        sizes.add(gpus)
-        gpus *= 2
-    return tuple(sorted(sizes))
+    doubled = takewhile(lambda gpus: gpus <= most_gpus, (gpus_per_server << k for k in count(1)))
+    return tuple(sorted({*doubled, *(gpus for gpus in also if gpus >= gpus_per_server)}))
 
 
-def curves(
-    question: Question, sizes: Iterable[int], networks: Iterable[str] = NETWORKS
-) -> dict[str, list[Bill]]:
+def curves(question: Question, sizes: Iterable[int]) -> dict[str, list[Bill]]:
     """Return each network's bill at each cluster size; raises InputError for unfilled servers."""
-    by_network: dict[str, list[Bill]] = {network: [] for network in networks}
-    for gpus in sizes:
-        for network, one in bills(gpus, question.catalogue, question.counting, by_network).items():
-            by_network[network].append(one)
-    return by_network
+    at = [bills(gpus, question.catalogue, question.counting) for gpus in sizes]
+    return {network: [one[network] for one in at] for network in NETWORKS}
 
 
 @dataclass(frozen=True)

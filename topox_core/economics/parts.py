@@ -190,10 +190,7 @@ def _retold(part: Part, values: Mapping[str, Any]) -> Part:
 
 def as_records(catalogue: Catalogue) -> list[dict[str, Any]]:
     """Return the parts as plain records, ``ports`` only where there are several."""
-    records = []
-    for part in catalogue.parts:
-        record = asdict(part)
-        if part.ports == 1:
-            del record["ports"]
-        records.append(record)
-    return records
+    return [
+        {key: one for key, one in asdict(part).items() if key != "ports" or part.ports != 1}
+        for part in catalogue.parts
+    ]
