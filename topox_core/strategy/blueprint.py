@@ -228,13 +228,7 @@ class Blueprint:
         return self.add(name, kind, work, FLOAT_BYTES * written, after, measured_as=measured_as)
 
     def graph(self) -> OperatorGraph:
-        """Return the model.
-
-        Raises
-        ------
-        InputError
-            If an operator is wrong.
-        """
+        """Return the model."""
         return OperatorGraph(
             self.name,
             self.samples,

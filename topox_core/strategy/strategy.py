@@ -15,7 +15,7 @@ from topox_core.io.limits import STRATEGY
 from topox_core.io.ranges import check_number, check_whole, is_whole
 from topox_core.schema.fields import PRINTABLE, setting
 from topox_core.schema.records import check_values, from_values
-from topox_core.strategy.operators import Operator, OperatorGraph
+from topox_core.strategy.operators import OperatorGraph
 
 MAX_NAME = 200
 Name = Annotated[str, setting(min_length=1, max_length=MAX_NAME, without=PRINTABLE)]
@@ -55,17 +55,10 @@ class Strategy:
 
 
 def data_parallel(graph: OperatorGraph, servers: int) -> Strategy:
-    """Return every operator split over all servers; what cannot be split, round robin.
-
-    Raises
-    ------
-    InputError
-        If an operator has no number of partitions that suits ``servers``.
-    """
-    check_servers(servers)
+    """Return every operator split over all servers; what cannot be split, round robin."""
     placements, whole = [], 0
     for operator in graph.operators:
-        most = _choices(graph, operator, servers)[-1]
+        most = graph.choices(operator, servers)[-1]
         start = 0
         if most == 1:
             start, whole = whole % servers, whole + 1
@@ -77,21 +70,7 @@ def spread(graph: OperatorGraph, servers: int) -> Strategy:
     """Return every operator whole on one server, servers filled evenly by memory.
 
     The fall-back where a full copy of the model does not fit on a server.
-
-    Raises
-    ------
-    InputError
-        If an operator cannot be kept whole.
     """
-    check_servers(servers)
-    for operator in graph.operators:
-        if 1 not in _choices(graph, operator, servers):
-            raise InputError(
-                "has no cost for one partition, so it cannot be kept whole",
-                file=f"model {graph.name}",
-                item=f"operator {operator.name}",
-                field="costs",
-            )
     sizes = [operator.costs[1].memory_bytes * operator.gpus for operator in graph.operators]
     total = sum(sizes) or 1.0
     before = [0.0, *accumulate(sizes)]
@@ -141,19 +120,6 @@ def check_servers(servers: object) -> None:
         If it is not a whole number of at least 1.
     """
     check_whole(servers, file="strategy", field="servers")
-
-
-def _choices(graph: OperatorGraph, operator: Operator, servers: int) -> tuple[int, ...]:
-    choices = graph.choices(operator, servers)
-    if not choices:
-        raise InputError(
-            f"has no cost for a number of partitions that divides {servers} servers and {graph.samples} samples "
-            f"(it has {', '.join(map(str, sorted(operator.costs)))})",
-            file=f"model {graph.name}",
-            item=f"operator {operator.name}",
-            field="costs",
-        )
-    return choices
 
 
 def check_strategy(

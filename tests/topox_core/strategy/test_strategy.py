@@ -445,10 +445,6 @@ def searched(memory_gb: float) -> object:
             "field memory_gb: server 2 needs 100.0 GB and its 1 GPUs have 80.0 GB",
         ),
         (
-            lambda: data_parallel(chain_graph(operator("a", 1.0, splits=(3,))), 4),
-            "chain, operator a, field costs: has no cost for a number of partitions that divides 4",
-        ),
-        (
             lambda: FastEvaluator(AB, non_blocking(4))(data_parallel(AB, 2)),
             "field servers: has 2 servers and the network 4",
         ),
