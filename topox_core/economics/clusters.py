@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from topox_core.economics.networks import AT_SWITCHES, NETWORKS, OPTICAL, Bill, Counting, priced
+from topox_core.economics.networks import AT_SWITCHES, NETWORKS, Bill, Counting, priced
 from topox_core.economics.parts import Catalogue
 from topox_core.economics.price_sets import (
     PRICE_SETS,
@@ -15,8 +15,7 @@ from topox_core.economics.price_sets import (
     SPEEDS_GBPS,
     USD_BY_SPEED,
 )
-from topox_core.errors import InputError, shown
-from topox_core.io.ranges import check_one_of
+from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
 from topox_core.text.numbers import plural, short
 
@@ -106,9 +105,8 @@ def cluster_bill(
     Raises
     ------
     InputError
-        If no cluster is priced as such a network.
+        If the ports are of a speed that no part can have.
     """
-    check_one_of(network, CLUSTER_NETWORKS, field="network")
     links: float = cluster.servers * cluster.ports_per_server
     gbps = cluster.port_gbps
     tree, patched = network == "fat_tree", network == "topoopt_patch_panel"
@@ -141,11 +139,8 @@ def cost_equivalent_gbps(
     Raises
     ------
     InputError
-        If the network is none of circuits, or the catalogue's packet parts are free, so that any
-        speed costs the same.
+        If the catalogue's packet parts are free, so that any speed costs the same.
     """
-    if network not in OPTICAL:
-        raise InputError(f"must be a network of circuits (got {shown(network)})", field="network")
     aim = cluster_bill(network, cluster, catalogue).cost_usd / cluster.servers
 
     def packet_usd(gbps: float) -> float:

@@ -19,12 +19,11 @@ from topox_core.economics.networks import (
     saving,
 )
 from topox_core.economics.parts import Catalogue
-from topox_core.errors import InputError, shown
+from topox_core.errors import InputError
 from topox_core.schema.fields import setting
 from topox_core.schema.records import check_fields
 
 HOURS_PER_YEAR = 8_760.0
-MEASURES = ("cost", "power")
 
 
 @dataclass(frozen=True)
@@ -82,10 +81,8 @@ def tornado(
     Raises
     ------
     InputError
-        If the measure is unknown, or the question itself cannot be answered.
+        If the question itself cannot be answered.
     """
-    if measure not in MEASURES:
-        raise InputError(f"must be cost or power (got {shown(measure)})", field="measure")
     base = question.saving(mine, other, measure)
     rows = []
     for row in (

@@ -73,10 +73,6 @@ class HeatMap:
     notes: Mapping[Place, str] | None = None
     ratio: bool = False
 
-    def __post_init__(self) -> None:
-        assert len(self.values) == len(self.up.values)
-        assert all(len(row) == len(self.across.values) for row in self.values)
-
     def cells(self) -> list[tuple[Place, float | None]]:
         """Return every (row, column) with its value, row by row."""
         return [

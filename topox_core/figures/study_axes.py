@@ -56,9 +56,6 @@ class StudyAxis:
     values: tuple[Any, ...]
     labels: tuple[str, ...]
 
-    def __post_init__(self) -> None:
-        assert len(self.values) == len(self.labels)
-
     @property
     def by_names(self) -> bool:
         """Whether its values stand at equal steps, each with its label: where they are few, or no numbers."""

@@ -147,18 +147,12 @@ def advise(parameters: float, gpus: int) -> Advice:
     )
 
 
-def communications(job: Job, stage: int = 0) -> tuple[Communication, ...]:
-    """Return what a rank of a stage sends on its rail, by parallelism (not tensor parallelism).
-
-    Raises
-    ------
-    InputError
-        If there is no such stage.
-    """
+def communications(job: Job) -> tuple[Communication, ...]:
+    """Return what a rank of the first stage sends on its rail, by parallelism (not tensor parallelism)."""
     rows = {row.key: row for row in TABLE_2}
     return tuple(
         Communication(rows[one.parallelism], one, one.wire_bytes * one.times)
-        for one in byte_classes(job, stage)
+        for one in byte_classes(job)
     )
 
 

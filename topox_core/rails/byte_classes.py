@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from topox_core.errors import InputError
 from topox_core.rails.chunks import Unit, chunk_units
 from topox_core.rails.passes import program
 from topox_core.training.exchanges import HALF, message
@@ -53,15 +52,7 @@ def byte_classes(job: Job, stage: int = 0) -> tuple[ByteClass, ...]:
 
     The paper's preset has 3,829 MiB of reduce-scatter, 957 MiB of all-gather and messages of 64 MiB
     (Fig. 4b).
-
-    Raises
-    ------
-    InputError
-        If there is no such stage.
     """
-    if not 0 <= stage < job.plan.pipeline:
-        problem = f"must be from 0 to {job.plan.pipeline - 1} (got {stage})"
-        raise InputError(problem, file=f"job {job.name}", field="stage")
     layers, gathered = dealt(job.shape.layers, job.chunks), GatheredChunks(job)
     gathering = Counter(
         one.chunk for one in program(job, stage) if gathered.needed(one.chunk, one.way)

@@ -205,15 +205,23 @@ def windows_source(
     )
 
 
-def iteration_source(iteration: RailIteration, rail: Rail) -> Source:
+def iteration_source(
+    iteration: RailIteration, rail: Rail, duration_ms: FloatArray | None = None
+) -> Source:
     """Return a simulated iteration as a source, whatever the rail's own delays and control.
+
+    Parameters
+    ----------
+    duration_ms
+        Of its nodes, where the rail does not give them.
 
     Raises
     ------
     InputError
         If a setting of the rail is out of range.
     """
-    return _simulated(iteration.name, Simulation(iteration, rail))
+    simulated = Simulation(iteration, rail, duration_ms)
+    return Source(iteration.name, simulated.undisturbed_ms, simulated.both_ms)
 
 
 def execution_source(execution: Execution) -> Source:
@@ -225,7 +233,7 @@ def execution_source(execution: Execution) -> Source:
         If the execution has no transfer.
     """
     iteration, duration_ms = recorded(execution)
-    return _simulated(iteration.name, Simulation(iteration, Rail(), duration_ms))
+    return iteration_source(iteration, Rail(), duration_ms)
 
 
 def study(source: Source, delays_ms: Sequence[float] = DELAYS_MS) -> DelayStudy:
@@ -304,10 +312,6 @@ def check_limit(percent: float) -> None:
     """Refuse a limit on the overhead that cannot be; raises InputError."""
     if not 0 <= percent <= 1e6:
         raise wrong_setting("limit_percent", f"must be 0 to 1e6 (got {percent:g})")
-
-
-def _simulated(name: str, simulation: Simulation) -> Source:
-    return Source(name, simulation.undisturbed_ms, simulation.both_ms)
 
 
 def _checked(

@@ -174,16 +174,14 @@ def _pairs(iteration: RailIteration) -> list[bool]:
     return [g in sends and group.size == 2 for g, group in enumerate(iteration.groups)]
 
 
-def _pipeline_neighbours(iteration: RailIteration, pair: list[bool]) -> defaultdict[int, list[int]]:
+def _pipeline_neighbours(iteration: RailIteration, pair: list[bool]) -> dict[int, list[int]]:
     """Return the other ends of each rank's pairs, ascending."""
     others_of: defaultdict[int, set[int]] = defaultdict(set)
     for g, group in enumerate(iteration.groups):
         if pair[g]:
             for rank in group.ranks:
                 others_of[rank].add(_other(group.ranks, rank))
-    ordered: defaultdict[int, list[int]] = defaultdict(list)
-    ordered.update({rank: sorted(others) for rank, others in others_of.items()})
-    return ordered
+    return {rank: sorted(others) for rank, others in others_of.items()}
 
 
 def _other(ranks: tuple[int, ...], rank: int) -> int:
