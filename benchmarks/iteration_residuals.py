@@ -14,7 +14,7 @@ import sys
 
 import numpy as np
 
-from topox_core.training.exchanges import message
+from topox_core.training.collectives import message
 from topox_core.training.iteration import iteration
 from topox_core.training.measurements import calibration_rows
 from topox_core.training.memory import memory

@@ -29,14 +29,13 @@ from topox_core.rails.iteration import (
 )
 from topox_core.rails.passes import Event, Pass, events, needed, needing
 from topox_core.rails.timing import durations_ms
-from topox_core.training.exchanges import gathered_ms, message
+from topox_core.training.collectives import Shared, gathered_ms, message, tied_tables
 from topox_core.training.iteration import scale_to
 from topox_core.training.job import Job
 from topox_core.training.layer import update_ms
 from topox_core.training.order import dealt
 from topox_core.training.program import Spread
 from topox_core.training.units import GatheredChunks
-from topox_core.training.weights import Shared, tied_tables
 
 CLOSE = 1e-9
 

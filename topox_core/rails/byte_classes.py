@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 from topox_core.rails.chunks import Unit, chunk_units
 from topox_core.rails.passes import program
-from topox_core.training.exchanges import HALF, message
+from topox_core.training.collectives import HALF, message, tied_tables
 from topox_core.training.job import Job
 from topox_core.training.order import dealt
 from topox_core.training.units import GatheredChunks
-from topox_core.training.weights import tied_tables
 
 
 @dataclass(frozen=True)

@@ -8,19 +8,20 @@ from functools import partial
 from itertools import groupby
 
 from topox_core.rails.iteration import ALL_GATHER, ALL_TO_ALL, COMPUTE, REDUCE_SCATTER
-from topox_core.training.exchanges import layer_exchanges, single_exchange
-from topox_core.training.job import Job
-from topox_core.training.layer import BACKWARD, head_forward_ms, layer_time, query_ms
-from topox_core.training.passes import layer_passes
-from topox_core.training.weights import (
+from topox_core.training.collectives import (
     Shared,
     Weights,
     gathers_of,
     gradients_of,
     head_weights,
     input_weights,
+    layer_exchanges,
     layer_weights,
+    single_exchange,
 )
+from topox_core.training.job import Job
+from topox_core.training.layer import BACKWARD, head_forward_ms, layer_time, query_ms
+from topox_core.training.passes import layer_passes
 
 
 @dataclass(frozen=True)

@@ -9,17 +9,18 @@ from functools import cached_property
 import numpy as np
 
 from topox_core.errors import InputError
-from topox_core.training.exchanges import gathered_ms, message
-from topox_core.training.job import Job
-from topox_core.training.kernel import walked
-from topox_core.training.order import warm_passes
-from topox_core.training.passes import NOTHING, ChunkPasses, PassTime, chunk_passes
-from topox_core.training.weights import (
+from topox_core.training.collectives import (
+    gathered_ms,
+    message,
     stage_gathers,
     stage_gradients,
     stage_update_ms,
     tied_tables,
 )
+from topox_core.training.job import Job
+from topox_core.training.kernel import walked
+from topox_core.training.order import warm_passes
+from topox_core.training.passes import NOTHING, ChunkPasses, PassTime, chunk_passes
 
 
 def walk(

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from topox_core.training.collectives import Call, Group
-from topox_core.training.exchanges import layer_exchanges, message, single_exchange
-from topox_core.training.iteration import Iteration
-from topox_core.training.weights import (
+from topox_core.training.collectives import (
+    Call,
+    Group,
     Shared,
+    layer_exchanges,
     layer_gathers,
     layer_scatters,
+    message,
+    single_exchange,
     stage_gathers,
     stage_gradients,
     tied_tables,
 )
+from topox_core.training.iteration import Iteration
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from topox_core.errors import InputError
-from topox_core.training.collectives import Group
+from topox_core.training.collectives import Group, Shared
 from topox_core.training.job import Job
-from topox_core.training.weights import Shared
 
 MAX_STEPS = 1_000_000
 COMPUTING = ("forward", "backward", "update")

@@ -5,8 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from topox_core.training.collectives import Groups
-from topox_core.training.exchanges import gathered_ms, layer_exchanges, message
+from topox_core.training.collectives import (
+    Groups,
+    Shared,
+    Weights,
+    gathered_ms,
+    gathers_of,
+    gradients_of,
+    layer_exchanges,
+    message,
+    stage_gathers,
+    stage_gradients,
+    stage_update_ms,
+    stage_weights,
+    tied_tables,
+)
 from topox_core.training.iteration import Iteration, iteration
 from topox_core.training.job import Job
 from topox_core.training.order import pass_order
@@ -21,17 +34,6 @@ from topox_core.training.units import (
     layered,
     sharded,
     stretches,
-)
-from topox_core.training.weights import (
-    Shared,
-    Weights,
-    gathers_of,
-    gradients_of,
-    stage_gathers,
-    stage_gradients,
-    stage_update_ms,
-    stage_weights,
-    tied_tables,
 )
 
 Names = tuple[str, ...]

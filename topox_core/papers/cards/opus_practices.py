@@ -12,7 +12,7 @@ from topox_core.rails.advice import LARGE, TABLE_1
 from topox_core.rails.byte_classes import byte_classes
 from topox_core.rails.presets import PRESETS
 from topox_core.strategy.plans import jobs
-from topox_core.training.exchanges import layer_exchanges
+from topox_core.training.collectives import layer_exchanges
 from topox_core.training.iteration import iteration
 from topox_core.training.job import Job
 from topox_core.training.machine import MACHINES
