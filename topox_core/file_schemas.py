@@ -18,7 +18,7 @@ from topox_core.strategy import strategy
 from topox_core.strategy.strategy import Placement, Strategy
 from topox_core.tdm.model import jobs_file
 from topox_core.tdm.model.jobs import Job as SharedJob, PodNetwork
-from topox_core.training import job_file
+from topox_core.training import jobs
 from topox_core.training.job import Job
 from topox_core.training.machine import MACHINES
 from topox_core.training.shape import SHAPES
@@ -68,8 +68,8 @@ DOCUMENTS: Mapping[str, Document] = {
         tuple(one.key for one in fields_of(Cluster).values() if one.required),
     ),
     "job": Document(
-        job_file.FORMAT,
-        job_file.VERSION,
+        jobs.FORMAT,
+        jobs.VERSION,
         ".job.json",
         _JOB
         | {"shape": Literal[tuple(SHAPES)] | _JOB["shape"]}

@@ -45,7 +45,7 @@ from topox_core.traces.recorded_run import read_host_trace
 from topox_core.traces.source import ImportSettings, Source
 from topox_core.traces.text_workload import import_text
 from topox_core.traces.windows import windows_of_trace
-from topox_core.training.job_file import load_job
+from topox_core.training.jobs import load_job
 from topox_core.training.measurements import CALIBRATION_FILE, read_measured
 from topox_core.workloads.catalogue import generate
 

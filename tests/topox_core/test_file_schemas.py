@@ -18,8 +18,7 @@ from topox_core.strategy.models import named
 from topox_core.strategy.strategy import data_parallel, dump_strategy, load_strategy
 from topox_core.tdm.mixes.samples import JOB_SAMPLES, load_job_sample
 from topox_core.tdm.model.jobs_file import dump_jobs, load_jobs
-from topox_core.training.job_file import dump_job, load_job
-from topox_core.training.jobs import JOBS
+from topox_core.training.jobs import JOBS, dump_job, load_job
 from topox_core.workloads.samples import load_sample
 
 GRAPH, CLUSTER = load_sample("moe")

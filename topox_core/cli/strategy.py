@@ -53,7 +53,7 @@ from topox_core.strategy.strategy import (
 )
 from topox_core.text.sentences import and_more
 from topox_core.training.job import Job
-from topox_core.training.job_file import dump_job, load_job
+from topox_core.training.jobs import dump_job, load_job
 from topox_core.training.machine import Machine, status_of
 
 if TYPE_CHECKING:

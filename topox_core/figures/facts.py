@@ -26,7 +26,7 @@ from topox_core.figures.template import (
     outside,
 )
 from topox_core.text.numbers import count, percent, size, time
-from topox_core.training.pieces import Piece
+from topox_core.training.iteration import Piece
 
 
 def _bars(

@@ -9,7 +9,7 @@ from topox_core.rails.chunks import Unit, chunk_units
 from topox_core.rails.passes import program
 from topox_core.training.collectives import HALF, message, tied_tables
 from topox_core.training.job import Job
-from topox_core.training.order import dealt
+from topox_core.training.schedule import dealt
 from topox_core.training.units import GatheredChunks
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from topox_core.training.job import Job
-from topox_core.training.order import pass_order
+from topox_core.training.schedule import pass_order
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from topox_core.errors import InputError
 from topox_core.model.transfer_graph import FloatArray
-from topox_core.training.iteration import iteration
+from topox_core.training.iteration import iteration, parts
 from topox_core.training.measurements import (
     TIME,
     Measured,
@@ -19,7 +19,6 @@ from topox_core.training.measurements import (
     production_rows,
     uncalibrated_rows,
 )
-from topox_core.training.pieces import parts
 
 # Two rows that differ in their microbatches alone contradict each other where the one that is
 # predicted this much faster was measured this much slower.

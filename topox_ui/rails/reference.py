@@ -18,7 +18,7 @@ from topox_core.rails.task_graph import as_task_graph
 from topox_core.rails.window_file import dump_windows_csv, dump_windows_json
 from topox_core.rails.window_lengths import mib
 from topox_core.training.job import Job
-from topox_core.training.job_file import dump_job
+from topox_core.training.jobs import dump_job
 from topox_ui.rails.runs import known
 from topox_ui.rails.state import UPLOAD, RailsState
 from topox_ui.rails.subject import Pattern, Simulated, Subject

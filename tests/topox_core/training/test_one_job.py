@@ -18,7 +18,7 @@ from topox_core.strategy.plans import timed
 from topox_core.training import jobs
 from topox_core.training.iteration import iteration
 from topox_core.training.job import Job
-from topox_core.training.job_file import dump_job, load_job
+from topox_core.training.jobs import dump_job, load_job
 
 
 @pytest.mark.parametrize("job", [R1, R2, R5], ids=lambda job: job.name)
