@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 
 from topox_core.errors import InputError
 from topox_core.model.csr import flattened
-from topox_core.rails.chunks import Unit, chunk_units, weights_of
+from topox_core.rails.chunks import (
+    Event,
+    Pass,
+    Unit,
+    chunk_units,
+    events,
+    needed,
+    needing,
+    weights_of,
+)
 from topox_core.rails.control.simulate import Simulation
 from topox_core.rails.folding import unfold
 from topox_core.rails.iteration import (
@@ -27,7 +36,6 @@ from topox_core.rails.iteration import (
     RailGroup,
     RailIteration,
 )
-from topox_core.rails.passes import Event, Pass, events, needed, needing
 from topox_core.rails.timing import durations_ms
 from topox_core.training.collectives import Shared, gathered_ms, message, tied_tables
 from topox_core.training.iteration import scale_to

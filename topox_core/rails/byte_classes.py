@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from topox_core.rails.chunks import Unit, chunk_units
-from topox_core.rails.passes import program
+from topox_core.rails.chunks import Unit, chunk_units, program
 from topox_core.training.collectives import HALF, message, tied_tables
 from topox_core.training.job import Job
 from topox_core.training.schedule import dealt

@@ -12,8 +12,7 @@ from topox_core.model.transfer_graph import FloatArray
 from topox_core.rails.control.jobs import NEVER, Jobs, Setup, Shims, Standing
 from topox_core.rails.control.program import Program, ProgramProgress
 from topox_core.rails.iteration import Rail, RailCircuit, RailIteration, RailRun
-from topox_core.rails.ports import SIDES, PortUse, port_use
-from topox_core.rails.timing import durations_ms
+from topox_core.rails.timing import SIDES, PortUse, durations_ms, port_use
 from topox_core.rails.windows import strip, windows_between
 
 
