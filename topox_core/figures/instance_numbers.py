@@ -34,7 +34,7 @@ from topox_core.rails.delay import DELAYS_MS, on_demand_ms, provisioned_ms
 from topox_core.rails.iteration import Window
 from topox_core.rails.technologies import TECHNOLOGIES
 from topox_core.text.numbers import money, percent
-from topox_core.training.schedule import Passes, order_1f1b
+from topox_core.training.plan import Passes, order_1f1b
 
 
 def named_bars(

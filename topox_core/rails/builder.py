@@ -41,8 +41,8 @@ from topox_core.training.collectives import Shared, gathered_ms, message, tied_t
 from topox_core.training.iteration import scale_to
 from topox_core.training.job import Job
 from topox_core.training.layer import update_ms
+from topox_core.training.plan import dealt
 from topox_core.training.program import Spread
-from topox_core.training.schedule import dealt
 from topox_core.training.units import GatheredChunks
 
 CLOSE = 1e-9

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from topox_core.rails.chunks import Unit, chunk_units, program
 from topox_core.training.collectives import HALF, message, tied_tables
 from topox_core.training.job import Job
-from topox_core.training.schedule import dealt
+from topox_core.training.plan import dealt
 from topox_core.training.units import GatheredChunks
 
 

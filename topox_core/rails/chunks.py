@@ -22,7 +22,7 @@ from topox_core.training.collectives import (
 from topox_core.training.job import Job
 from topox_core.training.layer import BACKWARD, head_forward_ms, layer_time, query_ms
 from topox_core.training.passes import layer_passes
-from topox_core.training.schedule import pass_order
+from topox_core.training.plan import pass_order
 
 
 @dataclass(frozen=True)

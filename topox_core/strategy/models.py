@@ -34,8 +34,7 @@ from topox_core.training.layer import (
 )
 from topox_core.training.machine import MACHINES
 from topox_core.training.memory import OPTIMIZER_BYTES
-from topox_core.training.plan import Plan
-from topox_core.training.schedule import Schedule
+from topox_core.training.plan import Plan, Schedule
 from topox_core.training.shape import SHAPES, Shape
 
 # Sequences of one server of an iteration that is split over all servers.

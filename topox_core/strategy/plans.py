@@ -13,8 +13,7 @@ from topox_core.training.iteration import Iteration, iteration, parts
 from topox_core.training.job import MAX_GPUS, MAX_PASSES, Job
 from topox_core.training.machine import Machine
 from topox_core.training.memory import Memory, memory
-from topox_core.training.plan import MAX_MICROBATCHES, Plan
-from topox_core.training.schedule import Schedule
+from topox_core.training.plan import MAX_MICROBATCHES, Plan, Schedule
 from topox_core.training.shape import Shape
 
 MICROBATCH_SIZES = (1, 2, 4, 8)

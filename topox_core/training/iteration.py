@@ -27,7 +27,7 @@ from topox_core.training.collectives import (
 from topox_core.training.job import Job
 from topox_core.training.kernel import walked
 from topox_core.training.passes import NOTHING, ChunkPasses, PassTime, chunk_passes
-from topox_core.training.schedule import warm_passes
+from topox_core.training.plan import warm_passes
 
 
 def walk(

@@ -13,8 +13,7 @@ from topox_core.io.limits import TRAINING_JOB
 from topox_core.schema.records import from_values
 from topox_core.training.job import PARTS, Job
 from topox_core.training.machine import MACHINES, Machine
-from topox_core.training.plan import Plan
-from topox_core.training.schedule import Schedule
+from topox_core.training.plan import Plan, Schedule
 from topox_core.training.shape import SHAPES, Shape
 
 _CHOSEN = "degrees chosen here"

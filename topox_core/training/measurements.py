@@ -14,8 +14,7 @@ from topox_core.io.tables import read_table
 from topox_core.training.job import Job
 from topox_core.training.jobs import JOBS
 from topox_core.training.machine import MACHINES, Machine
-from topox_core.training.plan import Plan
-from topox_core.training.schedule import Schedule
+from topox_core.training.plan import Plan, Schedule
 from topox_core.training.shape import SHAPES, Shape, gpt
 
 # The columns that vTrain published.

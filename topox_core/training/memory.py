@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from topox_core.training.collectives import WEIGHT_BYTES, layer_weights, stage_weights
 from topox_core.training.job import Job
-from topox_core.training.schedule import warm_passes
+from topox_core.training.plan import warm_passes
 
 # The optimizer's FP32 weight and two moments (Rajbhandari et al., ZeRO, SC 2020, section 3.1).
 OPTIMIZER_BYTES = 12

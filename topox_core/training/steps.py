@@ -22,8 +22,8 @@ from topox_core.training.collectives import (
 )
 from topox_core.training.iteration import Iteration, iteration
 from topox_core.training.job import Job
+from topox_core.training.plan import pass_order
 from topox_core.training.program import Program, Spread, Step, check_size, shared_steps
-from topox_core.training.schedule import pass_order
 from topox_core.training.units import (
     GatheredChunks,
     PassSegment,

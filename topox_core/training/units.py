@@ -17,7 +17,7 @@ from topox_core.training.iteration import Iteration
 from topox_core.training.job import Job
 from topox_core.training.layer import BACKWARD, expert_share, layer_time
 from topox_core.training.passes import PassTime, layer_passes, stretched
-from topox_core.training.schedule import dealt
+from topox_core.training.plan import dealt
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,7 @@ from topox_core.traces import run_graph
 from topox_core.training.iteration import Piece
 from topox_core.training.machine import MACHINES
 from topox_core.training.measurements import calibration_rows
-from topox_core.training.schedule import order_1f1b
+from topox_core.training.plan import order_1f1b
 from topox_core.training.shape import SHAPES
 from topox_core.training.validation import predicted as predicted_of
 from topox_core.workloads.samples import load_sample

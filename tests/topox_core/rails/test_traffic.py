@@ -44,7 +44,7 @@ from topox_core.schedule.settings import Settings
 from topox_core.training.collectives import stage_update_ms
 from topox_core.training.job import Job
 from topox_core.training.passes import chunk_passes
-from topox_core.training.schedule import dealt
+from topox_core.training.plan import dealt
 
 PAPER = PRESETS["llama3-8b-perlmutter"]
 SMALL = changed(PRESETS["llama3-70b"], {"gpus": 32, "pipeline": 2, "data": 2, "microbatches": 4})

@@ -18,8 +18,7 @@ from topox_core.strategy.recommenders import candle
 from topox_core.training.iteration import iteration
 from topox_core.training.job import Job
 from topox_core.training.machine import MACHINES
-from topox_core.training.plan import Plan
-from topox_core.training.schedule import Schedule
+from topox_core.training.plan import Plan, Schedule
 from topox_core.training.shape import SHAPES
 
 LANGUAGE_MODELS = sorted(name for name, model in MODELS.items() if model.shape)

@@ -5,8 +5,8 @@ from graphlib import TopologicalSorter
 
 from topox_core.training.collectives import Call
 from topox_core.training.job import Job
+from topox_core.training.plan import pass_order
 from topox_core.training.program import Program, Step, instances
-from topox_core.training.schedule import pass_order
 
 NEVER = float("inf")
 

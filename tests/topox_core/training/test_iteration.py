@@ -26,8 +26,7 @@ from topox_core.training.layer import layer_share, query_ms
 from topox_core.training.machine import MACHINES
 from topox_core.training.memory import layer_activation_bytes
 from topox_core.training.passes import layer_passes
-from topox_core.training.plan import Plan
-from topox_core.training.schedule import Schedule
+from topox_core.training.plan import Plan, Schedule
 from topox_core.training.shape import Shape
 from topox_core.training.steps import program
 

@@ -17,8 +17,7 @@ from topox_core.training.iteration import iteration
 from topox_core.training.job import Job
 from topox_core.training.machine import MACHINES
 from topox_core.training.memory import fits, stage_memory
-from topox_core.training.plan import Plan
-from topox_core.training.schedule import dealt
+from topox_core.training.plan import Plan, dealt
 from topox_core.training.shape import SHAPES
 
 WORDS = {"TP": "tensor", "DP": "data", "PP": "pipeline", "CP": "context"}
