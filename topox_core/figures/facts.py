@@ -168,7 +168,7 @@ def _colour(piece: Piece, theme: Theme) -> str:
         return str(CATEGORY_COLOURS[FORWARD])
     if piece.name == "update":
         return str(CATEGORY_COLOURS[UPDATE])
-    for begin, parallelism in _TRAFFIC.items():
-        if piece.name.startswith(begin):
-            return parallelism_colour(parallelism)
-    return theme.line
+    colours = (
+        parallelism_colour(use) for name, use in _TRAFFIC.items() if piece.name.startswith(name)
+    )
+    return next(colours, theme.line)

@@ -86,8 +86,8 @@ class HeatMap:
         return [value for _, value in self.cells() if value is not None]
 
 
-def heat_map(picture: HeatMap, theme: Theme, chosen: Place | None = None) -> go.Figure:
-    """Return the map: better than the middle in one colour, worse in another, the chosen cell in a box.
+def heat_map(picture: HeatMap, theme: Theme) -> go.Figure:
+    """Return the map: better than the middle in one colour, worse in another.
 
     The first row stands at the bottom. Clear markers over the cells take the clicks; the first entry
     of their customdata is what the picture has for the cell in ``runs``.
@@ -108,8 +108,6 @@ def heat_map(picture: HeatMap, theme: Theme, chosen: Place | None = None) -> go.
             marks.append(note(picture.measure.words(value), column, row, size, colour))
     if not written and len(marks) > 400:
         marks = []
-    if chosen is not None:
-        marks.append(_outline(chosen[1], chosen[0], 0.48, 0.47, theme))
     return frame(
         [image(z, [theme.page, *colours], xgap=gap, ygap=gap), _clicks(picture, theme)],
         theme,
@@ -119,12 +117,6 @@ def heat_map(picture: HeatMap, theme: Theme, chosen: Place | None = None) -> go.
         xaxis=picture.across.named(theme, MAX_WRITTEN),
         yaxis=picture.up.named(theme, MAX_WRITTEN),
     )
-
-
-def _outline(x: float, y: float, half_width: float, half_height: float, theme: Theme) -> Look:
-    """Return the box round the cell that is chosen, or where the setting lies between cells."""
-    ends = x - half_width, x + half_width, y - half_height, y + half_height
-    return box(*ends, line=line(theme.ink, 2.5))
 
 
 def heat_legend(
@@ -335,7 +327,8 @@ def winner_map(picture: MapPicture, now: tuple[float, float], theme: Theme) -> g
         if (value, delay) in points:
             colour = theme.fabric_text(one.fabric) if one.fabric else theme.muted
             marks.append(note(cell_words(one), x, y, 12 * theme.scale, colour))
-    marks.append(_outline(place(values, now[0]), place(delays, now[1]), 0.47, 0.46, theme))
+    x, y = place(values, now[0]), place(delays, now[1])
+    marks.append(box(x - 0.47, x + 0.47, y - 0.46, y + 0.46, line=line(theme.ink, 2.5)))
     clicks = _clear_markers(
         [(values.index(value), delays.index(delay)) for value, delay in winners],
         26 * theme.scale,

@@ -80,10 +80,10 @@ class StudyAxis:
         labels = self.labels[::every]
         return named_axis(theme, labels, places, range=span, title=self.title, **changes)
 
-    def drawn(self, theme: Theme, *, grid: bool = False) -> Look:
+    def drawn(self, theme: Theme) -> Look:
         """Return the axis of a figure whose marks stand at :meth:`places`."""
         if self.by_names:
-            return self.named(theme, MAX_NAMED, showgrid=grid, gridcolor=theme.grid)
+            return self.named(theme, MAX_NAMED)
         places = self.places()
         low, high = min(places), max(places)
         room = 0.03 * (high - low or 1.0)
@@ -96,7 +96,6 @@ class StudyAxis:
             }
         return axis(
             theme,
-            grid=grid,
             range=[low - room, high + room],
             title=f"{self.title}, logarithmic" if self.logarithmic else self.title,
             **ticks,

@@ -62,9 +62,10 @@ def byte_classes(job: Job, stage: int = 0) -> tuple[ByteClass, ...]:
         classes += _exchanges(job, len(layers[chunk]))
         classes += _messages(job, chunk)
     if stage in (0, job.plan.pipeline - 1):
-        for table in tied_tables(job):
-            when = "after the gradients"
-            classes.append(_class("pp", "all_reduce", when, 1, table.size_bytes, 2, 1))
+        classes += [
+            _class("pp", "all_reduce", "after the gradients", 1, table.size_bytes, 2, 1)
+            for table in tied_tables(job)
+        ]
     if job.plan.fsdp and job.plan.replicas > 1:
         classes.append(_class("dp", "all_reduce", "optimizer", 3, 3 * 4.0, job.plan.replicas, 1))
     return tuple(classes)
@@ -118,11 +119,13 @@ def _exchanges(job: Job, layers: int) -> list[ByteClass]:
     forwards = microbatches * (2 if job.schedule.recompute == "full" else 1)
     if job.plan.context > 1:
         size = layers * 2.0 * HALF * job.tokens * job.plan.context * job.key_width
-        for kind, when, times in (
-            ("all_gather", "forward passes", forwards),
-            ("reduce_scatter", "backward passes", microbatches),
-        ):
-            classes.append(_class("cp", kind, when, layers, size, job.plan.context, times))
+        classes += [
+            _class("cp", kind, when, layers, size, job.plan.context, times)
+            for kind, when, times in (
+                ("all_gather", "forward passes", forwards),
+                ("reduce_scatter", "backward passes", microbatches),
+            )
+        ]
     if job.plan.expert > 1:
         size = 2 * layers * HALF * job.expert_rows * job.shape.hidden / job.plan.tensor
         when, times = "forward and backward passes", forwards + microbatches

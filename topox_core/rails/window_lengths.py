@@ -126,11 +126,15 @@ def by_class(windows: Sequence[Window]) -> tuple[TrafficClass, ...]:
     for window in windows:
         size = round(window.size_bytes / MIB) if window.size_bytes >= MIB else 0
         members.setdefault((window.after, window.operation, size), []).append(window)
-    classes = []
-    for (parallelism, operation, size), same in members.items():
-        words = f"{size:,} MiB" if size else "below 1 MiB"
-        name = f"{parallelism} {operation.replace('_', '-')}, {words}"
-        classes.append(TrafficClass(name, parallelism, tuple(same)))
+    classes = (
+        TrafficClass(
+            f"{parallelism} {operation.replace('_', '-')}, "
+            + (f"{size:,} MiB" if size else "below 1 MiB"),
+            parallelism,
+            tuple(same),
+        )
+        for (parallelism, operation, size), same in members.items()
+    )
     return tuple(sorted(classes, key=lambda one: (one.mean_bytes, one.name)))
 
 

@@ -301,7 +301,7 @@ def pieces(one: Iteration) -> list[Piece]:
     spent = {"tp": passes.tensor_ms, "cp": passes.context_ms, "ep": passes.experts_ms}
     for parallelism, exposed_ms in spent.items():
         found += _shared_out(list(_exchanged(one, rank, parallelism)), exposed_ms)
-    found += _shared_out(list(_weights(one, rank)), passes.weights_ms)
+    found += _shared_out(_weights(one, rank), passes.weights_ms)
     found += _messages(one, rank)
     if job.plan.pipeline > 1:
         found.append(Piece("bubble", one.bubble_ms(rank)))
@@ -334,13 +334,15 @@ def _exchanged(one: Iteration, rank: int, parallelism: str) -> Iterator[Piece]:
         yield _piece(one, NAMES[parallelism], each, calls)
 
 
-def _weights(one: Iteration, rank: int) -> Iterator[Piece]:
-    """Yield what FSDP moves for the passes of a rank: gathers in both, scatters in the backward ones."""
+def _weights(one: Iteration, rank: int) -> list[Piece]:
+    """Return what FSDP moves for the passes of a rank: gathers in both, scatters in the backward ones."""
     job = one.job
     calls = (job.stage_layers(rank) + job.schedule.virtual) * job.plan.microbatches
-    for each, passes in ((layer_gathers(job), 2), (layer_scatters(job), 1)):
-        for shared in each:
-            yield _piece(one, f"FSDP's {shared.what}", shared, passes * calls)
+    moved = (
+        *((each, 2) for each in layer_gathers(job)),
+        *((each, 1) for each in layer_scatters(job)),
+    )
+    return [_piece(one, f"FSDP's {each.what}", each, passes * calls) for each, passes in moved]
 
 
 def _messages(one: Iteration, rank: int) -> list[Piece]:

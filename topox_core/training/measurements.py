@@ -245,24 +245,41 @@ def production_rows() -> list[Measured]:
 
     The order of GPT-3 is assumed, and the plan of LLaMA 65B, which is not printed: the fastest of those tried.
     """
-    shape = gpt("mt-nlg-530b", 105, 20_480, 128)
-    plans = [
-        Plan(tensor=8, pipeline=35, data=data, microbatches=1920 // data) for data, _ in _MT_NLG
-    ]
-    jobs = [_in_production(shape, plan, _RECOMPUTED, "MT-NLG 530B") for plan in plans]
-    plan = Plan(tensor=4, pipeline=12, data=8, microbatches=128, microbatch_size=2, zero=1)
-    jobs.append(_in_production(_BLOOM, plan, _RECOMPUTED, "BLOOM 176B"))
+    mt_nlg = gpt("mt-nlg-530b", 105, 20_480, 128)
     sharded = Plan(tensor=4, data=512, microbatch_size=4, sequence_parallel=True, zero=3)
-    jobs.append(_in_production(_LLAMA, sharded, Schedule(), "LLaMA 65B"))
-    plan = Plan(tensor=8, data=192, pipeline=8, microbatches=32, sequence_parallel=True, zero=1)
-    turns = Schedule("interleaved", 6, recompute="selective")
-    jobs.append(_in_production(SHAPES["gpt3-175b"], plan, turns, "GPT-3 175B"))
-    llama_s = sharded.batch * _LLAMA.sequence / (sharded.gpus * _LLAMA_SPEED)
-    times = [*(seconds for _, seconds in _MT_NLG), 105.0, llama_s, _MEGASCALE_S]
-    models = ("530", "530", "530", "176", "65", "175")
+    rows = (
+        *(
+            (
+                ("530", mt_nlg, "MT-NLG 530B", seconds),
+                Plan(tensor=8, pipeline=35, data=data, microbatches=1920 // data),
+                _RECOMPUTED,
+            )
+            for data, seconds in _MT_NLG
+        ),
+        (
+            ("176", _BLOOM, "BLOOM 176B", 105.0),
+            Plan(tensor=4, pipeline=12, data=8, microbatches=128, microbatch_size=2, zero=1),
+            _RECOMPUTED,
+        ),
+        (
+            (
+                "65",
+                _LLAMA,
+                "LLaMA 65B",
+                sharded.batch * _LLAMA.sequence / (sharded.gpus * _LLAMA_SPEED),
+            ),
+            sharded,
+            Schedule(),
+        ),
+        (
+            ("175", SHAPES["gpt3-175b"], "GPT-3 175B", _MEGASCALE_S),
+            Plan(tensor=8, data=192, pipeline=8, microbatches=32, sequence_parallel=True, zero=1),
+            Schedule("interleaved", 6, recompute="selective"),
+        ),
+    )
     return [
-        Measured(row, model, job, seconds * 1e3)
-        for row, (model, job, seconds) in enumerate(zip(models, jobs, times, strict=True), 1)
+        Measured(number, model, _in_production(shape, plan, schedule, words), seconds * 1e3)
+        for number, ((model, shape, words, seconds), plan, schedule) in enumerate(rows, 1)
     ]
 
 

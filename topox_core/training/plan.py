@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Annotated
 
 from topox_core.errors import InputError
@@ -360,12 +361,8 @@ def dealt(layers: int, chunks: int) -> list[range]:
     """
     count, longer = divmod(layers, chunks)
     shorter_first = (chunks - longer) // 2
-    result, first = [], 0
-    for chunk in range(chunks):
-        size = count + (shorter_first <= chunk < shorter_first + longer)
-        result.append(range(first, first + size))
-        first += size
-    return result
+    sizes = [count + (shorter_first <= chunk < shorter_first + longer) for chunk in range(chunks)]
+    return [range(end - size, end) for size, end in zip(sizes, accumulate(sizes), strict=True)]
 
 
 # Of a stage: (F or B, microbatch, begin), in order, every pass as long as the other.

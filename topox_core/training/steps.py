@@ -23,7 +23,7 @@ from topox_core.training.collectives import (
 from topox_core.training.iteration import Iteration, iteration
 from topox_core.training.job import Job
 from topox_core.training.plan import pass_order
-from topox_core.training.program import Program, Spread, Step, check_size, shared_steps
+from topox_core.training.program import Program, Spread, Step, check_size
 from topox_core.training.units import (
     GatheredChunks,
     PassSegment,
@@ -343,20 +343,19 @@ class _Builder:
     def _shared(
         self, word: str, stage: int, m: int, unit: Unit, found: list[Shared], waits: Names
     ) -> Names:
-        """Add what replicas share of a unit's weights, one after the other; return the last of them."""
+        """Add what replicas share of a unit's weights across servers, one after the other; return the last of them."""
         parallelism = "fsdp" if self.job.plan.fsdp else "dp"
-        for one, spread in shared_steps(found):
-            name = f"{word}.experts" if one.experts else word
+        for one in (each for each in found if each.group.crosses):
             waits = self._add(
                 Step(
-                    name,
+                    f"{word}.experts" if one.experts else word,
                     unit.place,
                     one.kind,
                     stage,
                     waits,
                     size_bytes=one.size_bytes,
                     group=one.group,
-                    spread=spread,
+                    spread=Spread.EXPERTS if one.experts else Spread.WEIGHTS,
                     parallelism=parallelism,
                     microbatch=m,
                     layer=unit.layer,
