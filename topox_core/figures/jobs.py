@@ -425,12 +425,16 @@ def pod_gantt(view: PodView, window: Window, theme: Theme) -> go.Figure:
             hovertemplate="<b>%{customdata[0]}</b>  %{customdata[1]}<br>%{customdata[2]}<br>%{customdata[3]} to "
             "%{customdata[4]} s, %{customdata[5]} s<extra></extra>",
         )
-    for words, colour, _ in (look for kind, look in KINDS.items() if kind in shown):
-        figure.add_bar(x=[None], y=[None], name=words, marker={"color": colour}, showlegend=True)
+    figure.add_traces(
+        [
+            go.Bar(x=[None], y=[None], name=words, marker={"color": colour}, showlegend=True)
+            for kind, (words, colour, _) in KINDS.items()
+            if kind in shown
+        ]
+    )
     figure.update_annotations(text=f"<b>P{view.pod}</b>")
-    for begin in view.stage_begins_ms:
-        if window[0] < begin < window[1]:
-            figure.add_shape(**upright(begin, line(theme.ink, 1, DOTS)))
+    for begin in (ms for ms in view.stage_begins_ms if window[0] < ms < window[1]):
+        figure.add_shape(**upright(begin, line(theme.ink, 1, DOTS)))
     marks, clock_words = clock(*window)
     figure.update_xaxes(tickvals=marks, ticktext=clock_words, ticksuffix="", minor=None)
     return figure
