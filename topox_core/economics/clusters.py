@@ -51,22 +51,22 @@ def at_speed(catalogue: Catalogue, gbps: float) -> Catalogue:
     if gbps == catalogue.port_gbps:
         return catalogue
     share = gbps / catalogue.port_gbps
-    parts = []
-    for part in catalogue.parts:
-        if part.id not in USD_BY_SPEED:
-            parts.append(part)
-            continue
-        price = part.price_usd * _listed(part.id, gbps) / _listed(part.id, catalogue.port_gbps)
-        at = replace(
+    parts = (
+        replace(
             part,
             name=f"{part.name}, at {gbps:g}G",
-            price_usd=price,
+            price_usd=part.price_usd
+            * _listed(part.id, gbps)
+            / _listed(part.id, catalogue.port_gbps),
             power_w=part.power_w * share,
             price_from="assumed",
             power_from="assumed",
             source=f"by speed as in {SPEED_SOURCE}; watts proportional to speed"[:300],
         )
-        parts.append(at)
+        if part.id in USD_BY_SPEED
+        else part
+        for part in catalogue.parts
+    )
     return replace(catalogue, parts=tuple(parts), port_gbps=gbps)
 
 

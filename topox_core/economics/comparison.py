@@ -84,15 +84,13 @@ def tornado(
         If the question itself cannot be answered.
     """
     base = question.saving(mine, other, measure)
-    rows = []
-    for row in (
-        *_prices(question, mine, other, measure),
-        *_choices(question, mine, other, measure),
-    ):
-        values = [end[1] for end in (row.low, row.high) if end is not None]
-        if any(abs(value - base) >= 0.0005 for value in values):
-            rows.append((max(*values, base) - min(*values, base), row))
-    return tuple(row for _, row in sorted(rows, key=lambda row: -row[0]))
+    rows = [*_prices(question, mine, other, measure), *_choices(question, mine, other, measure)]
+    values = [[base, *(end[1] for end in (row.low, row.high) if end)] for row in rows]
+    reach = [max(of_row) - min(of_row) for of_row in values]
+    widest = sorted(zip(reach, range(len(rows)), strict=True), key=lambda one: -one[0])
+    return tuple(
+        rows[k] for _, k in widest if any(abs(value - base) >= 0.0005 for value in values[k])
+    )
 
 
 MOVED_PARTS = {

@@ -67,11 +67,11 @@ def dump_parts(catalogue: Catalogue) -> bytes:
 
 def edits_between(base: Catalogue, now: Catalogue) -> str:
     """Return changed prices and watts for a link: ``ocs_port:260:0.390625``; ``""`` for none."""
-    words = []
-    for before, after in zip(base.parts, now.parts, strict=True):
-        if (before.price_usd, before.power_w) != (after.price_usd, after.power_w):
-            words.append(f"{after.id}:{after.price_usd:.9g}:{after.power_w:.9g}")
-    return ",".join(words)
+    return ",".join(
+        f"{after.id}:{after.price_usd:.9g}:{after.power_w:.9g}"
+        for before, after in zip(base.parts, now.parts, strict=True)
+        if (before.price_usd, before.power_w) != (after.price_usd, after.power_w)
+    )
 
 
 def with_edits(base: Catalogue, words: str) -> Catalogue:

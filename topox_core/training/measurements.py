@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 from topox_core.errors import InputError, printable, shown
@@ -166,12 +167,12 @@ def megatron_rows() -> list[Measured]:
 
     Odd rows recompute in full, even ones the attention scores alone, with sequence parallelism.
     """
-    found: list[Measured] = []
-    for name, layers, hidden, heads, stages, virtual, batch, size, *seconds in _TABLE_5:
-        for split, (recompute, took_s) in enumerate(
-            zip(("full", "selective"), seconds, strict=True)
-        ):
-            job = Job(
+    asked = product(_TABLE_5, enumerate(("full", "selective")))
+    return [
+        Measured(
+            number,
+            name,
+            Job(
                 gpt(f"gpt-{name}b", layers, hidden, heads),
                 Plan(
                     tensor=8,
@@ -190,9 +191,14 @@ def megatron_rows() -> list[Measured]:
                     overlap_gradients=False,
                 ),
                 name=f"gpt-{name}b",
-            )
-            found.append(Measured(len(found) + 1, name, job, took_s * 1e3))
-    return found
+            ),
+            seconds[split] * 1e3,
+        )
+        for number, (
+            (name, layers, hidden, heads, stages, virtual, batch, size, *seconds),
+            (split, recompute),
+        ) in enumerate(asked, 1)
+    ]
 
 
 # Llama 3 Herd (arXiv 2407.21783), table 4: BF16 TFLOP/s a GPU. The paper does not say whether

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, permutations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,12 +157,10 @@ def _contradictions(rows: Sequence[Measured], times: Sequence[float]) -> list[in
         alike = row.job.changed(plan__microbatches=row.job.plan.pipeline, plan__microbatch_size=1)
         key = (row.job.plan.batch, alike)
         kinds.setdefault(key, []).append(at)
-    for same in kinds.values():
-        for one in same:
-            for other in same:
-                slower = rows[one].measured_ms > CONTRADICTION * rows[other].measured_ms
-                if slower and CONTRADICTION * times[one] < times[other]:
-                    found[one], found[other] = rows[other].row, rows[one].row
+    for one, other in chain.from_iterable(permutations(same, 2) for same in kinds.values()):
+        slower = rows[one].measured_ms > CONTRADICTION * rows[other].measured_ms
+        if slower and CONTRADICTION * times[one] < times[other]:
+            found[one], found[other] = rows[other].row, rows[one].row
     return found
 
 
