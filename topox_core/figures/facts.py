@@ -89,17 +89,20 @@ def time_by_kind(times_ms: Mapping[str, tuple[float, str]], theme: Theme) -> go.
 
 
 # By how the name of a piece begins.
-_TRAFFIC = {
-    "tensor": "tp",
-    "context": "cp",
-    "tokens": "ep",
-    "FSDP": "fsdp",
-    "stage": "pp",
-    "gradients": "dp",
-    "experts' gradients": "dp",
-    "weights": "dp",
-    "experts' weights": "dp",
-    "tied": "dp",
+_COLOURS = {
+    "computing": CATEGORY_COLOURS[FORWARD],
+    "host": CATEGORY_COLOURS[FORWARD],
+    "update": CATEGORY_COLOURS[UPDATE],
+    "tensor": parallelism_colour("tp"),
+    "context": parallelism_colour("cp"),
+    "tokens": parallelism_colour("ep"),
+    "FSDP": parallelism_colour("fsdp"),
+    "stage": parallelism_colour("pp"),
+    "gradients": parallelism_colour("dp"),
+    "experts' gradients": parallelism_colour("dp"),
+    "weights": parallelism_colour("dp"),
+    "experts' weights": parallelism_colour("dp"),
+    "tied": parallelism_colour("dp"),
 }
 
 
@@ -128,6 +131,10 @@ def pieces_bars(pieces: Sequence[Piece], theme: Theme) -> go.Figure:
         time(whole_ms),
     ]
     hover = [*(f"{one.name}: {piece_words(one)}" for one in shown), f"iteration: {time(whole_ms)}"]
+    colours = [
+        next((look for name, look in _COLOURS.items() if one.name.startswith(name)), theme.line)
+        for one in shown
+    ]
     # A label follows its bar, or goes before it where the row has no room behind.
     words = []
     for row, (begin, length, label) in enumerate(zip(begins, lengths, labels, strict=True)):
@@ -148,7 +155,7 @@ def pieces_bars(pieces: Sequence[Piece], theme: Theme) -> go.Figure:
                 width=0.66,
                 customdata=[[words] for words in hover],
                 marker={
-                    "color": [*(_colour(one, theme) for one in shown), theme.muted],
+                    "color": [*colours, theme.muted],
                     "line": line(theme.line, 0.5),
                 },
                 hovertemplate="%{customdata[0]}<extra></extra>",
@@ -161,14 +168,3 @@ def pieces_bars(pieces: Sequence[Piece], theme: Theme) -> go.Figure:
         xaxis=axis(theme, grid=True, title="time, ms", range=[0, whole_ms * 1.02]),
         yaxis=named_axis(theme, names, None, 11.5, theme.ink, range=[len(names) - 0.5, -0.5]),
     )
-
-
-def _colour(piece: Piece, theme: Theme) -> str:
-    if piece.name in ("computing", "host"):
-        return str(CATEGORY_COLOURS[FORWARD])
-    if piece.name == "update":
-        return str(CATEGORY_COLOURS[UPDATE])
-    colours = (
-        parallelism_colour(use) for name, use in _TRAFFIC.items() if piece.name.startswith(name)
-    )
-    return next(colours, theme.line)

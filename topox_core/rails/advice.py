@@ -156,17 +156,6 @@ def communications(job: Job) -> tuple[Communication, ...]:
     )
 
 
-def rail_parallelisms(job: Job) -> dict[str, int]:
-    """Return the parallelisms that use the rail, each with the ranks of its largest group."""
-    degrees = {
-        "fsdp" if job.plan.fsdp else "dp": job.plan.replicas,
-        "pp": job.plan.pipeline,
-        "cp": job.plan.context,
-        "ep": job.plan.expert,
-    }
-    return {key: degree for key, degree in degrees.items() if degree > 1}
-
-
 def constraints(job: Job, nic_ports: int = 2, latency_us: float = 10.0) -> tuple[Constraint, ...]:
     """Return which constraints bind: C1 (rings only), C2 (few parallelisms), C3 (a split NIC).
 
@@ -177,7 +166,14 @@ def constraints(job: Job, nic_ports: int = 2, latency_us: float = 10.0) -> tuple
     latency_us
         Of one step of a collective.
     """
-    used = rail_parallelisms(job)
+    # The parallelisms that use the rail, each with the ranks of its largest group.
+    degrees = {
+        "fsdp" if job.plan.fsdp else "dp": job.plan.replicas,
+        "pp": job.plan.pipeline,
+        "cp": job.plan.context,
+        "ep": job.plan.expert,
+    }
+    used = {key: degree for key, degree in degrees.items() if degree > 1}
     return (
         _rings_only(job, used, latency_us),
         _dimensions(used, nic_ports),

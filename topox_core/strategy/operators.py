@@ -34,12 +34,11 @@ class Weight:
 
     name: str
     elements: int
-    element_bytes: int = 4
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the gradient."""
-        return self.elements * self.element_bytes
+        """Bytes of the gradient, in FP32."""
+        return 4 * self.elements
 
 
 @dataclass(frozen=True)
