@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from topox_core.economics import parts, parts_file, price_sets
+from topox_core.economics import parts, price_sets
 from topox_core.io import cluster_file, task_graph_json
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task
@@ -95,8 +95,8 @@ DOCUMENTS: Mapping[str, Document] = {
         ("model", "servers", "operators"),
     ),
     "parts": Document(
-        parts_file.FORMAT,
-        parts_file.VERSION,
+        price_sets.FORMAT,
+        price_sets.VERSION,
         ".parts.json",
         {name: _PARTS[name] for name in ("name", "port_gbps", "switch_transceivers")}
         | {"based_on": Literal[tuple(price_sets.PRICE_SETS)]}

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from topox_core.economics.parts_file import dump_parts, load_parts
-from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS
+from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS, dump_parts, load_parts
 from topox_core.errors import InputError
 from topox_core.file_schemas import DOCUMENTS, json_schema
 from topox_core.io.cluster_file import dump_cluster, load_cluster

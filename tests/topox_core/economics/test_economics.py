@@ -36,8 +36,13 @@ from topox_core.economics.networks import (
     saving,
 )
 from topox_core.economics.parts import PARTS
-from topox_core.economics.parts_file import dump_parts, edits_between, load_parts, with_edits
-from topox_core.economics.price_sets import PRICE_SETS
+from topox_core.economics.price_sets import (
+    PRICE_SETS,
+    dump_parts,
+    edits_between,
+    load_parts,
+    with_edits,
+)
 from topox_core.errors import InputError
 from topox_core.fabrics.registry import ENTRIES
 from topox_core.model.cluster import Cluster

@@ -19,8 +19,8 @@ from topox_core.model.execution import Circuits, Execution
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task
 from topox_core.model.transfer_graph import TRANSFER
+from topox_core.rails.advice import byte_classes
 from topox_core.rails.builder import build
-from topox_core.rails.byte_classes import byte_classes
 from topox_core.rails.control.simulate import simulate
 from topox_core.rails.folding import equal_groups, unfolded_size
 from topox_core.rails.iteration import (

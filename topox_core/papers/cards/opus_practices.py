@@ -8,8 +8,7 @@ from itertools import starmap
 
 from topox_core.papers.card import CardRun, Words
 from topox_core.papers.rows import MATCH, Row, directed, printed
-from topox_core.rails.advice import LARGE, TABLE_1
-from topox_core.rails.byte_classes import byte_classes
+from topox_core.rails.advice import LARGE, TABLE_1, byte_classes
 from topox_core.rails.presets import PRESETS
 from topox_core.strategy.plans import jobs
 from topox_core.training.collectives import layer_exchanges
