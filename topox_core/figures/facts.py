@@ -136,15 +136,15 @@ def pieces_bars(pieces: Sequence[Piece], theme: Theme) -> go.Figure:
         for one in shown
     ]
     # A label follows its bar, or goes before it where the row has no room behind.
-    words = []
-    for row, (begin, length, label) in enumerate(zip(begins, lengths, labels, strict=True)):
-        behind = (begin + length) / whole_ms < 0.72 or row == len(shown)
-        side = {"xanchor": "left", "xshift": 5} if behind else {"xanchor": "right", "xshift": -5}
-        words.append(
-            note(
-                label, begin + length if behind else begin, row, 11 * theme.scale, theme.ink, **side
-            )
-        )
+    ends = [begin + length for begin, length in zip(begins, lengths, strict=True)]
+    behind = [end / whole_ms < 0.72 or row == len(shown) for row, end in enumerate(ends)]
+    after, before = {"xanchor": "left", "xshift": 5}, {"xanchor": "right", "xshift": -5}
+    words = [
+        note(label, end, row, 11 * theme.scale, theme.ink, **after)
+        if behind[row]
+        else note(label, begins[row], row, 11 * theme.scale, theme.ink, **before)
+        for row, (label, end) in enumerate(zip(labels, ends, strict=True))
+    ]
     return frame(
         [
             go.Bar(

@@ -278,9 +278,10 @@ def options_chosen(
     votes = [(0.0, counts, theme.primary, names[0])]
     if again is not None:
         votes = [(-0.2, counts, theme.line, names[0]), (0.2, [*again], theme.primary, names[1])]
-    layers = []
-    for shift, values, colour, name in votes:
-        layers += [
+    layers = [
+        layer
+        for shift, values, colour, name in votes
+        for layer in (
             sideways_bars(
                 None,
                 values,
@@ -293,7 +294,8 @@ def options_chosen(
                 showlegend=False,
             ),
             legend_square(name, colour, 12 * theme.scale) if half else None,
-        ]
+        )
+    ]
     return frame(
         layers,
         theme,
