@@ -14,11 +14,10 @@ import sys
 
 import numpy as np
 
-from topox_core.training.exchanges import message
-from topox_core.training.iteration import iteration
+from topox_core.training.collectives import message
+from topox_core.training.iteration import iteration, parts
 from topox_core.training.measurements import calibration_rows
 from topox_core.training.memory import memory
-from topox_core.training.pieces import parts
 from topox_core.training.validation import rank_correlation
 
 ROWS = calibration_rows()

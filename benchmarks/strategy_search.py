@@ -15,10 +15,9 @@ import random
 import sys
 import time
 
-from topox_core.strategy.evaluator import FastEvaluator
+from topox_core.strategy.evaluator import FastEvaluator, non_blocking
 from topox_core.strategy.models import named
 from topox_core.strategy.moves import SearchSettings
-from topox_core.strategy.network import non_blocking
 from topox_core.strategy.operators import Cost, Edge, Operator, OperatorGraph, Weight
 from topox_core.strategy.search import search
 from topox_core.strategy.strategy import data_parallel

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from topox_core.economics import parts, parts_file, price_sets
+from topox_core.economics import parts, price_sets
 from topox_core.io import cluster_file, task_graph_json
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task
@@ -18,7 +18,7 @@ from topox_core.strategy import strategy
 from topox_core.strategy.strategy import Placement, Strategy
 from topox_core.tdm.model import jobs_file
 from topox_core.tdm.model.jobs import Job as SharedJob, PodNetwork
-from topox_core.training import job_file
+from topox_core.training import jobs
 from topox_core.training.job import Job
 from topox_core.training.machine import MACHINES
 from topox_core.training.shape import SHAPES
@@ -68,8 +68,8 @@ DOCUMENTS: Mapping[str, Document] = {
         tuple(one.key for one in fields_of(Cluster).values() if one.required),
     ),
     "job": Document(
-        job_file.FORMAT,
-        job_file.VERSION,
+        jobs.FORMAT,
+        jobs.VERSION,
         ".job.json",
         _JOB
         | {"shape": Literal[tuple(SHAPES)] | _JOB["shape"]}
@@ -95,8 +95,8 @@ DOCUMENTS: Mapping[str, Document] = {
         ("model", "servers", "operators"),
     ),
     "parts": Document(
-        parts_file.FORMAT,
-        parts_file.VERSION,
+        price_sets.FORMAT,
+        price_sets.VERSION,
         ".parts.json",
         {name: _PARTS[name] for name in ("name", "port_gbps", "switch_transceivers")}
         | {"based_on": Literal[tuple(price_sets.PRICE_SETS)]}

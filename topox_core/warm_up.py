@@ -86,9 +86,8 @@ def warm_up_fabrics() -> float:
     """Run the same iteration on every fabric, and time one strategy and one job; return the seconds it took."""
     from topox_core.fabrics.compare import compare
     from topox_core.fabrics.registry import FABRICS
-    from topox_core.strategy.evaluator import FastEvaluator
+    from topox_core.strategy.evaluator import FastEvaluator, non_blocking
     from topox_core.strategy.models import named
-    from topox_core.strategy.network import non_blocking
     from topox_core.strategy.strategy import data_parallel
     from topox_core.training.iteration import iteration
     from topox_core.training.jobs import JOBS

@@ -21,12 +21,11 @@ from tests.fuzz.costly import COSTLY_CHAKRA, COSTLY_RECORDINGS, COSTLY_TEXT, eve
 from tests.topox_core.io.test_flexnet_file import NOMINAL, fbuf, stored
 from tests.topox_core.schedule.test_psplib import SMALL
 from topox_core.check.schedule_file import read_linked, read_schedule
-from topox_core.economics.parts_file import load_parts, with_edits
-from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS
+from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS, load_parts, with_edits
 from topox_core.io.cluster_file import load_cluster
 from topox_core.io.resource_limits import limited_reading
 from topox_core.io.task_graph_file import load_graph
-from topox_core.rails.window_file import load_windows
+from topox_core.rails.window_lengths import load_windows
 from topox_core.schedule.psplib import read_psplib
 from topox_core.strategy.strategy import load_strategy
 from topox_core.tdm.model.jobs_file import load_jobs
@@ -45,7 +44,7 @@ from topox_core.traces.recorded_run import read_host_trace
 from topox_core.traces.source import ImportSettings, Source
 from topox_core.traces.text_workload import import_text
 from topox_core.traces.windows import windows_of_trace
-from topox_core.training.job_file import load_job
+from topox_core.training.jobs import load_job
 from topox_core.training.measurements import CALIBRATION_FILE, read_measured
 from topox_core.workloads.catalogue import generate
 

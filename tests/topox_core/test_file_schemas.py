@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from topox_core.economics.parts_file import dump_parts, load_parts
-from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS
+from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS, dump_parts, load_parts
 from topox_core.errors import InputError
 from topox_core.file_schemas import DOCUMENTS, json_schema
 from topox_core.io.cluster_file import dump_cluster, load_cluster
@@ -18,8 +17,7 @@ from topox_core.strategy.models import named
 from topox_core.strategy.strategy import data_parallel, dump_strategy, load_strategy
 from topox_core.tdm.mixes.samples import JOB_SAMPLES, load_job_sample
 from topox_core.tdm.model.jobs_file import dump_jobs, load_jobs
-from topox_core.training.job_file import dump_job, load_job
-from topox_core.training.jobs import JOBS
+from topox_core.training.jobs import JOBS, dump_job, load_job
 from topox_core.workloads.samples import load_sample
 
 GRAPH, CLUSTER = load_sample("moe")

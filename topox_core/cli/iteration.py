@@ -22,13 +22,11 @@ from topox_core.cli.command import (
 )
 from topox_core.cli.options import JSON, Option, value_of, wrong_option
 from topox_core.training.job import Job
-from topox_core.training.job_file import dump_job, load_job
-from topox_core.training.jobs import JOBS, job_of
+from topox_core.training.jobs import JOBS, dump_job, job_of, load_job
 from topox_core.training.machine import MACHINES, Machine, figures, status_of, trust
 
 if TYPE_CHECKING:
-    from topox_core.training.iteration import Iteration
-    from topox_core.training.pieces import Piece
+    from topox_core.training.iteration import Iteration, Piece
     from topox_core.training.validation import Agreement
 
 
@@ -65,9 +63,8 @@ def _list(_: Arguments) -> Answer:
 )
 def show(options: Arguments) -> Answer:
     """Return what an iteration of a job consists of."""
-    from topox_core.training.iteration import iteration
+    from topox_core.training.iteration import iteration, pieces
     from topox_core.training.memory import memory
-    from topox_core.training.pieces import pieces
 
     beside = options.graph and cluster_beside(options.graph)
     job = _job(options)

@@ -227,7 +227,7 @@ def _listed(options: Arguments) -> tuple[Source, int]:
     """Return the windows as what a delay study asks, from options, a file or the authors' list, and their number."""
     from topox_core.rails.delay import windows_source
     from topox_core.rails.measured import WINDOWS, WINDOWS_ITERATION_MS
-    from topox_core.rails.window_file import load_windows
+    from topox_core.rails.window_lengths import load_windows
 
     base, lengths = options.base_ms, options.window_ms or []
     if options.windows:
@@ -374,8 +374,7 @@ def _switch(radix: int | None) -> tuple[int, str]:
 
 
 def _catalogue(options: Arguments) -> Catalogue:
-    from topox_core.economics.parts_file import load_parts
-    from topox_core.economics.price_sets import DEFAULT_SET, price_set
+    from topox_core.economics.price_sets import DEFAULT_SET, load_parts, price_set
 
     if options.parts is not None:
         if options.prices is not None:

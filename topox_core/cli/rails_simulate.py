@@ -330,7 +330,7 @@ def graph(options: Arguments) -> Answer:
 )
 def rail_bytes(options: Arguments) -> Answer:
     """Return the bytes that a rank of each stage moves."""
-    from topox_core.rails.byte_classes import byte_classes
+    from topox_core.rails.advice import byte_classes
 
     preset = preset_of(options)
     stages = range(preset.plan.pipeline) if options.stage is None else (options.stage,)
@@ -428,7 +428,7 @@ def window_lengths(options: Arguments) -> Answer:
 
 def _listed_or_executed(options: Arguments) -> tuple[str, float, tuple[Window, ...]]:
     if len(options.files) == 1:
-        from topox_core.rails.window_file import load_windows
+        from topox_core.rails.window_lengths import load_windows
 
         listed = load_windows(read(options.files[0]), options.files[0])
         return listed.name, listed.iteration_ms, listed.windows
@@ -459,7 +459,7 @@ def executed(files: Sequence[str], options: Arguments) -> tuple[TaskGraph, Execu
 
 def windows_file(name: str, iteration_ms: float, windows: tuple[Window, ...], path: str) -> bytes:
     """Return windows as the file whose format the path's name says: .csv, else JSON."""
-    from topox_core.rails.window_file import dump_windows_csv, dump_windows_json
+    from topox_core.rails.window_lengths import dump_windows_csv, dump_windows_json
 
     if path.removesuffix(".gz").endswith(".csv"):
         return dump_windows_csv(windows)

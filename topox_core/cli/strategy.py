@@ -53,7 +53,7 @@ from topox_core.strategy.strategy import (
 )
 from topox_core.text.sentences import and_more
 from topox_core.training.job import Job
-from topox_core.training.job_file import dump_job, load_job
+from topox_core.training.jobs import dump_job, load_job
 from topox_core.training.machine import Machine, status_of
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ def _operators(graph: OperatorGraph, strategy: Strategy) -> list[dict[str, Any]]
 def _write_strategy(options: Arguments, graph: OperatorGraph, strategy: Strategy) -> None:
     """Write the files that were asked for."""
     from topox_core.io.task_graph_file import dump_graph_json
-    from topox_core.strategy.task_graph import task_graph
+    from topox_core.strategy.strategy import task_graph
 
     write(options.output, lambda: dump_strategy(strategy))
     write(options.graph, lambda: dump_graph_json(task_graph(graph, strategy, options.memory_gb)))
@@ -238,8 +238,7 @@ def _found(
 ) -> tuple[SearchResult | Alternated, bool, dict[str, Any]]:
     """Return what a search found, whether it is proved, and what there is to say of topologies."""
     from topox_core.strategy.alternation import alternate
-    from topox_core.strategy.evaluator import FastEvaluator
-    from topox_core.strategy.network import laid_out, non_blocking
+    from topox_core.strategy.evaluator import FastEvaluator, laid_out, non_blocking
     from topox_core.strategy.search import search
     from topox_core.topology.finder import find_layout, traffic_of
 

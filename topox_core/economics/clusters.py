@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from topox_core.economics.networks import NETWORKS, OPTICAL, Bill, Counting, Counts, priced
+from topox_core.economics.networks import AT_SWITCHES, NETWORKS, Bill, Counting, priced
 from topox_core.economics.parts import Catalogue
 from topox_core.economics.price_sets import (
     PRICE_SETS,
@@ -15,8 +15,7 @@ from topox_core.economics.price_sets import (
     SPEEDS_GBPS,
     USD_BY_SPEED,
 )
-from topox_core.errors import InputError, shown
-from topox_core.io.ranges import check_one_of
+from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
 from topox_core.text.numbers import plural, short
 
@@ -52,22 +51,22 @@ def at_speed(catalogue: Catalogue, gbps: float) -> Catalogue:
     if gbps == catalogue.port_gbps:
         return catalogue
     share = gbps / catalogue.port_gbps
-    parts = []
-    for part in catalogue.parts:
-        if part.id not in USD_BY_SPEED:
-            parts.append(part)
-            continue
-        price = part.price_usd * _listed(part.id, gbps) / _listed(part.id, catalogue.port_gbps)
-        at = replace(
+    parts = (
+        replace(
             part,
             name=f"{part.name}, at {gbps:g}G",
-            price_usd=price,
+            price_usd=part.price_usd
+            * _listed(part.id, gbps)
+            / _listed(part.id, catalogue.port_gbps),
             power_w=part.power_w * share,
             price_from="assumed",
             power_from="assumed",
             source=f"by speed as in {SPEED_SOURCE}; watts proportional to speed"[:300],
         )
-        parts.append(at)
+        if part.id in USD_BY_SPEED
+        else part
+        for part in catalogue.parts
+    )
     return replace(catalogue, parts=tuple(parts), port_gbps=gbps)
 
 
@@ -106,9 +105,8 @@ def cluster_bill(
     Raises
     ------
     InputError
-        If no cluster is priced as such a network.
+        If the ports are of a speed that no part can have.
     """
-    check_one_of(network, CLUSTER_NETWORKS, field="network")
     links: float = cluster.servers * cluster.ports_per_server
     gbps = cluster.port_gbps
     tree, patched = network == "fat_tree", network == "topoopt_patch_panel"
@@ -117,14 +115,14 @@ def cluster_bill(
     above = _ABOVE / max(1.0, oversubscription) if tree else _ABOVE
     packets = {"fat_tree": links, "regional_ocs": cluster.servers * packet_ports}.get(network, 0)
     ports, circuits = packets * (_BELOW + above), links - packets
-    counts = Counts(
-        ports=ports,
-        gpu_transceivers=links,
-        switch_transceivers=ports,
-        ocs_ports=0 if patched else circuits,
-        patch_panel_ports=2 * circuits if patched else 0,
-        one_by_two_switches=circuits if patched else 0,
-    )
+    counts = {
+        "packet_port": ports,
+        "transceiver": links,
+        AT_SWITCHES: ports,
+        "ocs_port": 0 if patched else circuits,
+        "patch_panel_port": 2 * circuits if patched else 0,
+        "one_by_two_switch": circuits if patched else 0,
+    }
     return priced(network, links, counts, at_speed(catalogue, gbps), Counting(nics=True))
 
 
@@ -141,11 +139,8 @@ def cost_equivalent_gbps(
     Raises
     ------
     InputError
-        If the network is none of circuits, or the catalogue's packet parts are free, so that any
-        speed costs the same.
+        If the catalogue's packet parts are free, so that any speed costs the same.
     """
-    if network not in OPTICAL:
-        raise InputError(f"must be a network of circuits (got {shown(network)})", field="network")
     aim = cluster_bill(network, cluster, catalogue).cost_usd / cluster.servers
 
     def packet_usd(gbps: float) -> float:

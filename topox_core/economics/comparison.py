@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import count, takewhile
 from typing import Annotated
 
 from topox_core.economics.networks import (
@@ -18,12 +19,11 @@ from topox_core.economics.networks import (
     saving,
 )
 from topox_core.economics.parts import Catalogue
-from topox_core.errors import InputError, shown
+from topox_core.errors import InputError
 from topox_core.schema.fields import setting
 from topox_core.schema.records import check_fields
 
 HOURS_PER_YEAR = 8_760.0
-MEASURES = ("cost", "power")
 
 
 @dataclass(frozen=True)
@@ -45,23 +45,14 @@ class Question:
 
 def sizes_up_to(most_gpus: int, gpus_per_server: int, also: Iterable[int] = ()) -> tuple[int, ...]:
     """Return cluster sizes from two servers on, doubling, with those of ``also``."""
-    sizes = {also_gpus for also_gpus in also if also_gpus >= gpus_per_server}
-    gpus = 2 * gpus_per_server
-    while gpus <= most_gpus:
-        sizes.add(gpus)
-        gpus *= 2
-    return tuple(sorted(sizes))
+    doubled = takewhile(lambda gpus: gpus <= most_gpus, (gpus_per_server << k for k in count(1)))
+    return tuple(sorted({*doubled, *(gpus for gpus in also if gpus >= gpus_per_server)}))
 
 
-def curves(
-    question: Question, sizes: Iterable[int], networks: Iterable[str] = NETWORKS
-) -> dict[str, list[Bill]]:
+def curves(question: Question, sizes: Iterable[int]) -> dict[str, list[Bill]]:
     """Return each network's bill at each cluster size; raises InputError for unfilled servers."""
-    by_network: dict[str, list[Bill]] = {network: [] for network in networks}
-    for gpus in sizes:
-        for network, one in bills(gpus, question.catalogue, question.counting, by_network).items():
-            by_network[network].append(one)
-    return by_network
+    at = [bills(gpus, question.catalogue, question.counting) for gpus in sizes]
+    return {network: [one[network] for one in at] for network in NETWORKS}
 
 
 @dataclass(frozen=True)
@@ -90,20 +81,16 @@ def tornado(
     Raises
     ------
     InputError
-        If the measure is unknown, or the question itself cannot be answered.
+        If the question itself cannot be answered.
     """
-    if measure not in MEASURES:
-        raise InputError(f"must be cost or power (got {shown(measure)})", field="measure")
     base = question.saving(mine, other, measure)
-    rows = []
-    for row in (
-        *_prices(question, mine, other, measure),
-        *_choices(question, mine, other, measure),
-    ):
-        values = [end[1] for end in (row.low, row.high) if end is not None]
-        if any(abs(value - base) >= 0.0005 for value in values):
-            rows.append((max(*values, base) - min(*values, base), row))
-    return tuple(row for _, row in sorted(rows, key=lambda row: -row[0]))
+    rows = [*_prices(question, mine, other, measure), *_choices(question, mine, other, measure)]
+    values = [[base, *(end[1] for end in (row.low, row.high) if end)] for row in rows]
+    reach = [max(of_row) - min(of_row) for of_row in values]
+    widest = sorted(zip(reach, range(len(rows)), strict=True), key=lambda one: -one[0])
+    return tuple(
+        rows[k] for _, k in widest if any(abs(value - base) >= 0.0005 for value in values[k])
+    )
 
 
 MOVED_PARTS = {

@@ -144,18 +144,20 @@ class Bill:
         return sum(line.count for line in self.lines if line.part == part)
 
 
-@dataclass(frozen=True)
-class Counts:
-    """What a network is built of: packet ports or whole switches, transceivers, optics, links."""
-
-    ports: float = 0
-    switches: float = 0
-    gpu_transceivers: float = 0
-    switch_transceivers: float = 0
-    links: float = 0
-    ocs_ports: float = 0
-    patch_panel_ports: float = 0
-    one_by_two_switches: float = 0
+# What a network is built of: of each line of a bill how much, NICs and fibre apart; and besides these
+# the transceivers that packet-switch ports may have, and the links.
+Counts = Mapping[str, float]
+AT_SWITCHES, LINKS = "transceivers at switches", "links"
+_ORDER = (
+    "packet_port",
+    "packet_switch",
+    "transceiver",
+    "ocs_port",
+    "patch_panel_port",
+    "one_by_two_switch",
+    "nic",
+    "fibre_m",
+)
 
 
 def check_size(gpus: int, counting: Counting) -> int:
@@ -221,14 +223,14 @@ def optical(network: str, gpus: int, counting: Counting) -> Counts:
     """
     optics = gpus * counting.ocs_transceivers_per_gpu
     if network == "topoopt_patch_panel":
-        return Counts(
-            gpu_transceivers=optics,
-            links=optics,
-            patch_panel_ports=(2 if counting.look_ahead else 1) * optics,
-            one_by_two_switches=optics if counting.look_ahead else 0,
-        )
+        return {
+            "transceiver": optics,
+            LINKS: optics,
+            "patch_panel_port": (2 if counting.look_ahead else 1) * optics,
+            "one_by_two_switch": optics if counting.look_ahead else 0,
+        }
     ports = gpus * counting.ocs_ports_per_gpu if network == "photonic_rails" else optics
-    return Counts(gpu_transceivers=optics, links=optics, ocs_ports=ports)
+    return {"transceiver": optics, LINKS: optics, "ocs_port": ports}
 
 
 _ELECTRICAL: Mapping[str, Callable[[int, Counting, int], Counts]] = {
@@ -256,13 +258,13 @@ def clos(endpoints: int, radix: int, rails: int = 1) -> tuple[int, int]:
 
 
 def _electrical(gpus: int, switches: int, used: int, *, ports: bool = False) -> Counts:
-    return Counts(
-        ports=used if ports else 0,
-        switches=switches,
-        gpu_transceivers=gpus,
-        switch_transceivers=used,
-        links=(gpus + used) / 2,
-    )
+    return {
+        "packet_port": used if ports else 0,
+        "packet_switch": switches,
+        "transceiver": gpus,
+        AT_SWITCHES: used,
+        LINKS: (gpus + used) / 2,
+    }
 
 
 def bill(network: str, gpus: int, catalogue: Catalogue, counting: Counting | None = None) -> Bill:
@@ -306,29 +308,17 @@ def priced(
 ) -> Bill:
     """Return counts as a bill; lines that count nothing are left out."""
     switch = catalogue.part("packet_switch")
-    amounts: list[tuple[str, float, float, float]] = [
-        ("packet_port", counts.ports, switch.port_usd, switch.port_w),
-        ("packet_switch", counts.switches, switch.price_usd, switch.power_w),
-        _of(
-            "transceiver",
-            counts.gpu_transceivers
-            + (counts.switch_transceivers if counting.at_switches(catalogue) else 0),
-            catalogue,
-        ),
-        _of("ocs_port", counts.ocs_ports, catalogue),
-        _of("patch_panel_port", counts.patch_panel_ports, catalogue),
-        _of("one_by_two_switch", counts.one_by_two_switches, catalogue),
-        _of("nic", gpus if counting.nics else 0, catalogue),
-        _of(
-            "fibre_m", counts.links * counting.fibre_m_per_link if counting.fibre else 0, catalogue
-        ),
-    ]
-    return Bill(network, gpus, tuple(Line(*amount) for amount in amounts if amount[1] > 0))
-
-
-def _of(name: str, count: float, catalogue: Catalogue) -> tuple[str, float, float, float]:
-    part = catalogue.part(name)
-    return name, count, part.price_usd, part.power_w
+    units = {part.id: (part.price_usd, part.power_w) for part in catalogue.parts}
+    units["packet_port"] = switch.port_usd, switch.port_w
+    carried = counts.get(AT_SWITCHES, 0) if counting.at_switches(catalogue) else 0
+    amounts = {
+        **counts,
+        "transceiver": counts["transceiver"] + carried,
+        "nic": gpus if counting.nics else 0,
+        "fibre_m": counts.get(LINKS, 0) * counting.fibre_m_per_link if counting.fibre else 0,
+    }
+    lines = (Line(name, amounts.get(name, 0), *units[name]) for name in _ORDER)
+    return Bill(network, gpus, tuple(line for line in lines if line.count > 0))
 
 
 def saving(mine: float, other: float) -> float:

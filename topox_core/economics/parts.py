@@ -106,7 +106,7 @@ class Catalogue:
     Parameters
     ----------
     parts
-        One of each of :data:`PARTS`; servers are the same on every network and are in none.
+        One of each of :data:`PARTS`, in their order; servers are the same on every network and are in none.
     port_gbps
         Speed of the transceivers, NICs and packet ports, in Gbit/s.
     switch_transceivers
@@ -116,7 +116,7 @@ class Catalogue:
     Raises
     ------
     InputError
-        If a part is missing or twice in it, or the speed is not a speed.
+        If the speed is not a speed.
     """
 
     name: _Words
@@ -126,15 +126,6 @@ class Catalogue:
     based_on: str = ""
 
     def __post_init__(self) -> None:
-        ids = [part.id for part in self.parts]
-        for name in PARTS:
-            if ids.count(name) != 1:
-                problem = "is missing" if name not in ids else "is in the catalogue twice"
-                raise InputError(problem, item=f"part {name}")
-        order = list(PARTS)
-        object.__setattr__(
-            self, "parts", tuple(sorted(self.parts, key=lambda part: order.index(part.id)))
-        )
         check_fields(self)
 
     def part(self, name: str) -> Part:
@@ -190,10 +181,7 @@ def _retold(part: Part, values: Mapping[str, Any]) -> Part:
 
 def as_records(catalogue: Catalogue) -> list[dict[str, Any]]:
     """Return the parts as plain records, ``ports`` only where there are several."""
-    records = []
-    for part in catalogue.parts:
-        record = asdict(part)
-        if part.ports == 1:
-            del record["ports"]
-        records.append(record)
-    return records
+    return [
+        {key: one for key, one in asdict(part).items() if key != "ports" or part.ports != 1}
+        for part in catalogue.parts
+    ]

@@ -100,25 +100,22 @@ def matrix(execution: Execution, state: SlotState, theme: Theme) -> go.Figure:
                 **_cell_style(execution, state.carrying[of]),
             )
         )
-    if len(state.dark):
-        tail = slice(len(state.carrying), None)
-        layers.append(
-            sideways_bars(
-                left[tail],
-                width[tail],
-                circuits.source[state.dark],
-                "dark",
-                hatched(theme, size=6, solidity=0.4),
-                **_cell_style(execution, state.dark),
-            )
-        )
+    tail = slice(len(state.carrying), None)
+    dark = sideways_bars(
+        left[tail],
+        width[tail],
+        circuits.source[state.dark],
+        "dark",
+        hatched(theme, size=6, solidity=0.4),
+        **_cell_style(execution, state.dark),
+    )
     shown = list(range(0, n, 1 if n <= 24 else 2))
     size = 11 if n <= 24 else 9
     names = [f"S{s}" for s in shown]
     # The totals need room inside the axes: annotations beyond an axis' range are not drawn.
     across, down = [-0.5, n - 0.5 + n * 0.15], [n - 0.5 + n * 0.09, -0.5]
     return frame(
-        layers,
+        [*layers, dark if len(state.dark) else None],
         theme,
         500 * theme.scale,
         _totals(execution, state, shown, size * theme.scale, theme.ink),
@@ -303,7 +300,7 @@ def _dark(
 
 def _bars(
     execution: Execution, switch: int, row: NDArray[np.int64], shown: NDArray[np.intp], theme: Theme
-) -> list[go.Bar]:
+) -> list[go.Bar | None]:
     """Return the circuits of one switch as bars with their destinations, and their dark time."""
     circuits = execution.circuits
     start, length = circuits.start_ms[shown], circuits.end_ms[shown] - circuits.start_ms[shown]
@@ -317,7 +314,8 @@ def _bars(
     ]
     marker = {"color": theme.switch_colour(switch), "line": line(theme.page, 1)}
     plain = {"width": 0.8, "showlegend": None}
-    bars = [
+    dark, begin, end = _dark(execution, shown)
+    return [
         sideways_bars(
             start,
             length,
@@ -333,22 +331,19 @@ def _bars(
             customdata=facts,
             hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}<br>from %{base:.9~g} ms, %{x:.6~g} ms<extra></extra>",
             **INSIDE,
+        ),
+        sideways_bars(
+            begin,
+            end - begin,
+            row[shown[dark]],
+            "dark",
+            hatched(theme),
+            **plain,
+            hoverinfo="skip",
         )
+        if len(dark)
+        else None,
     ]
-    dark, begin, end = _dark(execution, shown)
-    if len(dark):
-        bars.append(
-            sideways_bars(
-                begin,
-                end - begin,
-                row[shown[dark]],
-                "dark",
-                hatched(theme),
-                **plain,
-                hoverinfo="skip",
-            )
-        )
-    return bars
 
 
 def changes(execution: Execution, state: SlotState, theme: Theme) -> go.Figure:

@@ -119,32 +119,34 @@ def cut(
         one.iteration_ms for p in here for name, one in p.outcomes.items() if name not in PAYS_DELAY
     ]
     top = min(max(CUT_AT * best, 1.15 * max(steady, default=0.0)), 1.15 * most)
-    layers = []
-    level_lines: list[tuple[float, str]] = []
-    for name in FABRICS:
-        at = [(p.delay_ms, p.outcomes[name].iteration_ms) for p in here if name in p.outcomes]
-        if not at:
-            continue
-        flat = name not in PAYS_DELAY
-        layers.append(
-            go.Scatter(
-                x=[delay_level(order, delay) for delay, _ in at],
-                y=[ms for _, ms in at],
-                mode="lines" if flat else "lines+markers",
-                name=labels[name],
-                showlegend=not flat,
-                line=line(
-                    theme.fabric_colour(name),
-                    3 if name == "scheduled" else 2,
-                    ENTRIES[name].dash,
-                ),
-                marker=opaque(7, symbol=ENTRIES[name].mark),
-                customdata=[[labels[name], delay_label(d), f"{ms:.6g}"] for d, ms in at],
-                hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}: %{customdata[2]} ms<extra></extra>",
-            )
+    found = {
+        name: [(p.delay_ms, p.outcomes[name].iteration_ms) for p in here if name in p.outcomes]
+        for name in FABRICS
+    }
+    lines_of = {name: at for name, at in found.items() if at}
+    layers = [
+        go.Scatter(
+            x=[delay_level(order, delay) for delay, _ in at],
+            y=[ms for _, ms in at],
+            mode="lines+markers" if name in PAYS_DELAY else "lines",
+            name=labels[name],
+            showlegend=name in PAYS_DELAY,
+            line=line(
+                theme.fabric_colour(name),
+                3 if name == "scheduled" else 2,
+                ENTRIES[name].dash,
+            ),
+            marker=opaque(7, symbol=ENTRIES[name].mark),
+            customdata=[[labels[name], delay_label(d), f"{ms:.6g}"] for d, ms in at],
+            hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}: %{customdata[2]} ms<extra></extra>",
         )
-        if flat:
-            level_lines.append((math.log10(at[-1][1]), labels[name]))
+        for name, at in lines_of.items()
+    ]
+    level_lines = [
+        (math.log10(at[-1][1]), labels[name])
+        for name, at in lines_of.items()
+        if name not in PAYS_DELAY
+    ]
     low = best / 1.12
     # Lines that lie close together share a label, one name above the other as the lines are.
     near = 18 / HEIGHT * math.log10(max(top, low * 1.3) / low)

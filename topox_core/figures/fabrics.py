@@ -325,38 +325,30 @@ def strips(
 
 def before_after(rows: Sequence[tuple[str, str, float, float]], theme: Theme) -> go.Figure:
     """Return two bars a row: (label, fabric, undisturbed ms, degraded ms; hatched)."""
-    layers = []
-    for fabric in dict.fromkeys(row[1] for row in rows):
-        colour = theme.fabric_colour(fabric)
-        mine = [(k, row) for k, row in enumerate(rows) if row[1] == fabric]
-        striped = {
-            "color": CLEAR,
-            "pattern": hatch(theme, colour, 6, 0.35),
-            "line": line(colour, 1),
-        }
+    rows_of = {
+        fabric: [(k, row) for k, row in enumerate(rows) if row[1] == fabric]
+        for fabric in dict.fromkeys(row[1] for row in rows)
+    }
+    layers = [
+        go.Bar(
+            orientation="h",
+            x=[float(row[column]) for _, row in mine],
+            y=[k + shift for k, _ in mine],
+            width=0.32,
+            marker=marker,
+            name=f"{fabric} {words}",
+            **outside([time(float(row[column])) for _, row in mine], theme, 12),
+            customdata=[[row[0], f"{float(row[column]):.6g}"] for _, row in mine],
+            hovertemplate="<b>%{customdata[0]}</b><br>"
+            + words
+            + " %{customdata[1]} ms<extra></extra>",
+        )
+        for fabric, mine in rows_of.items()
         for words, column, shift, marker in (
-            ("undisturbed", 2, -0.19, {"color": colour}),
-            ("degraded", 3, 0.19, striped),
-        ):
-            times = [float(row[column]) for _, row in mine]
-            layers.append(
-                go.Bar(
-                    orientation="h",
-                    x=times,
-                    y=[k + shift for k, _ in mine],
-                    width=0.32,
-                    marker=marker,
-                    name=f"{fabric} {words}",
-                    **outside([time(value) for value in times], theme, 12),
-                    customdata=[
-                        [row[0], f"{value:.6g}"]
-                        for (_, row), value in zip(mine, times, strict=True)
-                    ],
-                    hovertemplate="<b>%{customdata[0]}</b><br>"
-                    + words
-                    + " %{customdata[1]} ms<extra></extra>",
-                )
-            )
+            ("undisturbed", 2, -0.19, {"color": theme.fabric_colour(fabric)}),
+            ("degraded", 3, 0.19, _striped(theme.fabric_colour(fabric), theme)),
+        )
+    ]
     top = max([1e-9, *(max(before, after) for _, _, before, after in rows)])
     return frame(
         layers,
@@ -366,3 +358,7 @@ def before_after(rows: Sequence[tuple[str, str, float, float]], theme: Theme) ->
         xaxis=time_axis(theme, top * 1.01, grid=True, most_ticks=5),
         yaxis=row_axis(theme, [row[0] for row in rows]),
     )
+
+
+def _striped(colour: str, theme: Theme) -> Look:
+    return {"color": CLEAR, "pattern": hatch(theme, colour, 6, 0.35), "line": line(colour, 1)}

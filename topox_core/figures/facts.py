@@ -26,7 +26,7 @@ from topox_core.figures.template import (
     outside,
 )
 from topox_core.text.numbers import count, percent, size, time
-from topox_core.training.pieces import Piece
+from topox_core.training.iteration import Piece
 
 
 def _bars(
@@ -89,17 +89,20 @@ def time_by_kind(times_ms: Mapping[str, tuple[float, str]], theme: Theme) -> go.
 
 
 # By how the name of a piece begins.
-_TRAFFIC = {
-    "tensor": "tp",
-    "context": "cp",
-    "tokens": "ep",
-    "FSDP": "fsdp",
-    "stage": "pp",
-    "gradients": "dp",
-    "experts' gradients": "dp",
-    "weights": "dp",
-    "experts' weights": "dp",
-    "tied": "dp",
+_COLOURS = {
+    "computing": CATEGORY_COLOURS[FORWARD],
+    "host": CATEGORY_COLOURS[FORWARD],
+    "update": CATEGORY_COLOURS[UPDATE],
+    "tensor": parallelism_colour("tp"),
+    "context": parallelism_colour("cp"),
+    "tokens": parallelism_colour("ep"),
+    "FSDP": parallelism_colour("fsdp"),
+    "stage": parallelism_colour("pp"),
+    "gradients": parallelism_colour("dp"),
+    "experts' gradients": parallelism_colour("dp"),
+    "weights": parallelism_colour("dp"),
+    "experts' weights": parallelism_colour("dp"),
+    "tied": parallelism_colour("dp"),
 }
 
 
@@ -128,16 +131,20 @@ def pieces_bars(pieces: Sequence[Piece], theme: Theme) -> go.Figure:
         time(whole_ms),
     ]
     hover = [*(f"{one.name}: {piece_words(one)}" for one in shown), f"iteration: {time(whole_ms)}"]
+    colours = [
+        next((look for name, look in _COLOURS.items() if one.name.startswith(name)), theme.line)
+        for one in shown
+    ]
     # A label follows its bar, or goes before it where the row has no room behind.
-    words = []
-    for row, (begin, length, label) in enumerate(zip(begins, lengths, labels, strict=True)):
-        behind = (begin + length) / whole_ms < 0.72 or row == len(shown)
-        side = {"xanchor": "left", "xshift": 5} if behind else {"xanchor": "right", "xshift": -5}
-        words.append(
-            note(
-                label, begin + length if behind else begin, row, 11 * theme.scale, theme.ink, **side
-            )
-        )
+    ends = [begin + length for begin, length in zip(begins, lengths, strict=True)]
+    behind = [end / whole_ms < 0.72 or row == len(shown) for row, end in enumerate(ends)]
+    after, before = {"xanchor": "left", "xshift": 5}, {"xanchor": "right", "xshift": -5}
+    words = [
+        note(label, end, row, 11 * theme.scale, theme.ink, **after)
+        if behind[row]
+        else note(label, begins[row], row, 11 * theme.scale, theme.ink, **before)
+        for row, (label, end) in enumerate(zip(labels, ends, strict=True))
+    ]
     return frame(
         [
             go.Bar(
@@ -148,7 +155,7 @@ def pieces_bars(pieces: Sequence[Piece], theme: Theme) -> go.Figure:
                 width=0.66,
                 customdata=[[words] for words in hover],
                 marker={
-                    "color": [*(_colour(one, theme) for one in shown), theme.muted],
+                    "color": [*colours, theme.muted],
                     "line": line(theme.line, 0.5),
                 },
                 hovertemplate="%{customdata[0]}<extra></extra>",
@@ -161,14 +168,3 @@ def pieces_bars(pieces: Sequence[Piece], theme: Theme) -> go.Figure:
         xaxis=axis(theme, grid=True, title="time, ms", range=[0, whole_ms * 1.02]),
         yaxis=named_axis(theme, names, None, 11.5, theme.ink, range=[len(names) - 0.5, -0.5]),
     )
-
-
-def _colour(piece: Piece, theme: Theme) -> str:
-    if piece.name in ("computing", "host"):
-        return str(CATEGORY_COLOURS[FORWARD])
-    if piece.name == "update":
-        return str(CATEGORY_COLOURS[UPDATE])
-    for begin, parallelism in _TRAFFIC.items():
-        if piece.name.startswith(begin):
-            return parallelism_colour(parallelism)
-    return theme.line

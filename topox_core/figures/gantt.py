@@ -213,16 +213,18 @@ def _kind(view: _View, of_kind: NDArray[np.intp], category: int, words: str) -> 
 def name_kinds_elsewhere(figure: go.Figure, execution: Execution, bars: Bars) -> None:
     """Add to a Gantt chart's legend the kinds of bars that only its overview shows, outside the window."""
     words, drawn = category_words(traffic(execution.graph)), {trace.name for trace in figure.data}
-    for category in COLOURED:
-        if words[category] not in drawn and (bars.category == category).any():
-            figure.add_trace(
-                go.Bar(
-                    x=[None],
-                    y=[None],
-                    name=words[category],
-                    marker={"color": CATEGORY_COLOURS[category]},
-                )
+    figure.add_traces(
+        [
+            go.Bar(
+                x=[None],
+                y=[None],
+                name=words[category],
+                marker={"color": CATEGORY_COLOURS[category]},
             )
+            for category in COLOURED
+            if words[category] not in drawn and (bars.category == category).any()
+        ]
+    )
 
 
 HOVER = (

@@ -34,7 +34,7 @@ from topox_core.rails.delay import DELAYS_MS, on_demand_ms, provisioned_ms
 from topox_core.rails.iteration import Window
 from topox_core.rails.technologies import TECHNOLOGIES
 from topox_core.text.numbers import money, percent
-from topox_core.training.order import Passes, order_1f1b
+from topox_core.training.plan import Passes, order_1f1b
 
 
 def named_bars(
@@ -291,26 +291,28 @@ def cdf(asking: Asking, one: Windows) -> list[Picture]:
 
 def pipeline(passes: Passes, names: list[str], theme: Theme) -> go.Figure:
     """Return every pass of every stage as a bar; microbatches numbered where they fit."""
-    layers = []
-    for wanted, category in (("F", FORWARD), ("B", BACKWARD)):
-        rows = [
+    of_kind = {
+        wanted: [
             (s, k, begin)
             for s, row in enumerate(passes)
             for kind, k, begin in row
             if kind == wanted
         ]
-        layers.append(
-            go.Bar(
-                orientation="h",
-                base=[begin for _, _, begin in rows],
-                x=[1] * len(rows),
-                y=[s for s, _, _ in rows],
-                width=0.8,
-                marker={"color": CATEGORY_COLOURS[category], "line": line(theme.page, 1)},
-                customdata=[[f"{wanted}{k}"] for _, k, _ in rows],
-                hovertemplate="%{customdata[0]}<extra></extra>",
-            )
+        for wanted in "FB"
+    }
+    layers = [
+        go.Bar(
+            orientation="h",
+            base=[begin for _, _, begin in of_kind[wanted]],
+            x=[1] * len(of_kind[wanted]),
+            y=[s for s, _, _ in of_kind[wanted]],
+            width=0.8,
+            marker={"color": CATEGORY_COLOURS[category], "line": line(theme.page, 1)},
+            customdata=[[f"{wanted}{k}"] for _, k, _ in of_kind[wanted]],
+            hovertemplate="%{customdata[0]}<extra></extra>",
         )
+        for wanted, category in (("F", FORWARD), ("B", BACKWARD))
+    ]
     return frame(
         layers,
         theme,

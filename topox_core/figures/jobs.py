@@ -113,17 +113,20 @@ def timeline(
             ),
         ]
         ends = [phase.end_s for phase in cycle.phases if phase.end_s > phase.start_s]
-        for end in ends:
-            style = line(theme.ink, 2, "solid") if end == ends[-1] else line(theme.ink, 1, DOTS)
-            marks.append(upright(end, style, top - 0.12, bottom + 0.06, yref="y"))
+        usual, last = line(theme.ink, 1, DOTS), line(theme.ink, 2, "solid")
+        marks += [
+            upright(end, last if end == ends[-1] else usual, top - 0.12, bottom + 0.06, yref="y")
+            for end in ends
+        ]
         stages += [(*one, at) for one in _stage_numbers(cycle, name, px, theme)]
         dark += [
             (phase.start_s, top - 0.1, phase.dark_s) for phase in cycle.phases if phase.dark_s > 0
         ]
-        for group in lanes:
-            jobs = len(members(round_, cycle, group))
-            words = f"{group_name(group)} · {jobs:,} job{'' if jobs == 1 else 's'}"
-            ticks.append((lane_at[group], words))
+        sizes = [len(members(round_, cycle, group)) for group in lanes]
+        ticks += [
+            (lane_at[group], f"{group_name(group)} · {jobs:,} job{'' if jobs == 1 else 's'}")
+            for group, jobs in zip(lanes, sizes, strict=True)
+        ]
         placed += [(lane_at[bar.group], bar) for bar in bars(round_, cycle)]
         y = bottom + GAP
     numbers = go.Scatter(  # text of a trace: a page hides it in a narrow window
@@ -422,12 +425,16 @@ def pod_gantt(view: PodView, window: Window, theme: Theme) -> go.Figure:
             hovertemplate="<b>%{customdata[0]}</b>  %{customdata[1]}<br>%{customdata[2]}<br>%{customdata[3]} to "
             "%{customdata[4]} s, %{customdata[5]} s<extra></extra>",
         )
-    for words, colour, _ in (look for kind, look in KINDS.items() if kind in shown):
-        figure.add_bar(x=[None], y=[None], name=words, marker={"color": colour}, showlegend=True)
+    figure.add_traces(
+        [
+            go.Bar(x=[None], y=[None], name=words, marker={"color": colour}, showlegend=True)
+            for kind, (words, colour, _) in KINDS.items()
+            if kind in shown
+        ]
+    )
     figure.update_annotations(text=f"<b>P{view.pod}</b>")
-    for begin in view.stage_begins_ms:
-        if window[0] < begin < window[1]:
-            figure.add_shape(**upright(begin, line(theme.ink, 1, DOTS)))
+    for begin in (ms for ms in view.stage_begins_ms if window[0] < ms < window[1]):
+        figure.add_shape(**upright(begin, line(theme.ink, 1, DOTS)))
     marks, clock_words = clock(*window)
     figure.update_xaxes(tickvals=marks, ticktext=clock_words, ticksuffix="", minor=None)
     return figure

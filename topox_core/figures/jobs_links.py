@@ -177,11 +177,17 @@ def ring_drawing(
         if round_.group[n] == group and len(round_.rings[n]) > 1
     ]
     # First the links that other traffic wanted, as wide as they have fibres.
-    layers = []
-    for k, count in enumerate(sorted(set(view.links[view.wanted].tolist()))):
-        wanted = [(i, j) for i, j in np.argwhere(view.wanted & (view.links == count)).tolist()]
-        style, name = line(theme.line, _width(count)), "also used by other traffic"
-        layers.append(_arcs(places, wanted, 0.04, style, name, legend=k == 0))
+    layers = [
+        _arcs(
+            places,
+            np.argwhere(view.wanted & (view.links == count)).tolist(),
+            0.04,
+            line(theme.line, _width(count)),
+            "also used by other traffic",
+            legend=k == 0,
+        )
+        for k, count in enumerate(sorted(set(view.links[view.wanted].tolist())))
+    ]
     laid = view.wanted.copy()
     for k, n in enumerate(rings):
         ring = round_.rings[n] if way == PUSH else round_.rings[n][::-1]
@@ -259,11 +265,17 @@ def _ring(
 ) -> list[go.Scatter]:
     """Return one ring: arcs as wide as the link has fibres, an arrow in the middle of each."""
     name = f"{job[:18]}: {len(arcs)} arcs, {added} added"
-    traces = []
-    for count in sorted({int(view.links[arc]) for arc in arcs}):
-        of = [arc for arc in arcs if view.links[arc] == count]
-        first = count == int(view.links[arcs[0]])
-        traces.append(_arcs(places, of, bend, line(colour, _width(count)), name, first))
+    traces = [
+        _arcs(
+            places,
+            [arc for arc in arcs if view.links[arc] == count],
+            bend,
+            line(colour, _width(count)),
+            name,
+            legend=count == int(view.links[arcs[0]]),
+        )
+        for count in sorted({int(view.links[arc]) for arc in arcs})
+    ]
     ends = np.array(arcs)
     curves = arc_points(places[ends[:, 0]], places[ends[:, 1]], bend)
     before, middle = curves[:, ARC_POINTS * 5 // 8 - 1], curves[:, ARC_POINTS * 5 // 8]

@@ -190,7 +190,6 @@ def bars_of(execution: Execution, lanes: Lanes) -> Bars:
         ),
     ]
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    columns[2] = columns[2].astype(np.uint8)
     order = np.argsort(columns[3], kind="stable")
     return Bars(*(column[order] for column in columns))
 

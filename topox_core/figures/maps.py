@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import plotly.graph_objects as go
+from numpy.typing import NDArray
 
 from topox_core.claims.cells import Cell, Side
 from topox_core.fabrics.compare import EQUAL
@@ -73,10 +74,6 @@ class HeatMap:
     notes: Mapping[Place, str] | None = None
     ratio: bool = False
 
-    def __post_init__(self) -> None:
-        assert len(self.values) == len(self.up.values)
-        assert all(len(row) == len(self.across.values) for row in self.values)
-
     def cells(self) -> list[tuple[Place, float | None]]:
         """Return every (row, column) with its value, row by row."""
         return [
@@ -90,8 +87,8 @@ class HeatMap:
         return [value for _, value in self.cells() if value is not None]
 
 
-def heat_map(picture: HeatMap, theme: Theme, chosen: Place | None = None) -> go.Figure:
-    """Return the map: better than the middle in one colour, worse in another, the chosen cell in a box.
+def heat_map(picture: HeatMap, theme: Theme) -> go.Figure:
+    """Return the map: better than the middle in one colour, worse in another.
 
     The first row stands at the bottom. Clear markers over the cells take the clicks; the first entry
     of their customdata is what the picture has for the cell in ``runs``.
@@ -112,8 +109,6 @@ def heat_map(picture: HeatMap, theme: Theme, chosen: Place | None = None) -> go.
             marks.append(note(picture.measure.words(value), column, row, size, colour))
     if not written and len(marks) > 400:
         marks = []
-    if chosen is not None:
-        marks.append(_outline(chosen[1], chosen[0], 0.48, 0.47, theme))
     return frame(
         [image(z, [theme.page, *colours], xgap=gap, ygap=gap), _clicks(picture, theme)],
         theme,
@@ -123,12 +118,6 @@ def heat_map(picture: HeatMap, theme: Theme, chosen: Place | None = None) -> go.
         xaxis=picture.across.named(theme, MAX_WRITTEN),
         yaxis=picture.up.named(theme, MAX_WRITTEN),
     )
-
-
-def _outline(x: float, y: float, half_width: float, half_height: float, theme: Theme) -> Look:
-    """Return the box round the cell that is chosen, or where the setting lies between cells."""
-    ends = x - half_width, x + half_width, y - half_height, y + half_height
-    return box(*ends, line=line(theme.ink, 2.5))
 
 
 def heat_legend(
@@ -243,6 +232,17 @@ def _clear_markers(
     )
 
 
+def _painted(
+    shape: tuple[int, int], cells: Sequence[tuple[int, int, int, str, str]], theme: Theme
+) -> tuple[NDArray[np.uint8], list[Look]]:
+    """Return an image of (column, row, code of the colour, words, their colour), and the words in its cells."""
+    z = np.zeros(shape, np.uint8)
+    for x, y, code, _, _ in cells:
+        z[y, x] = code
+    size = 12 * theme.scale
+    return z, [note(words, x, y, size, ink) for x, y, _, words, ink in cells if words]
+
+
 # A letter in each cell says what its colour says.
 SIGNS: Mapping[Side, str] = {"changing": "C", "fixed": "F", "even": "=", "": "·"}
 _AS_FABRIC: Mapping[Side, str] = {"changing": "scheduled", "fixed": "static"}
@@ -261,16 +261,20 @@ def sides_map(cells: Sequence[Cell], jobs: Mapping[str, str], theme: Theme) -> g
     """
     delays = sorted({one.delay_ms for one in cells})
     rows = list(jobs)
-    z = np.zeros((len(rows), len(delays)), np.uint8)
-    text = []
-    for one in cells:
-        x, y = delays.index(one.delay_ms), rows.index(one.job)
-        z[y, x] = _SIDES.index(one.side)
-        words, ink = SIGNS[one.side], theme.muted
-        if one.side in _AS_FABRIC:
-            words = f"{words} {whole_percent(one.lead)}"
-            ink = theme.fabric_text(_AS_FABRIC[one.side])
-        text.append(note(words, x, y, 12 * theme.scale, ink))
+    said = [
+        (f"{SIGNS[one.side]} {whole_percent(one.lead)}", theme.fabric_text(_AS_FABRIC[one.side]))
+        if one.side in _AS_FABRIC
+        else (SIGNS[one.side], theme.muted)
+        for one in cells
+    ]
+    z, text = _painted(
+        (len(rows), len(delays)),
+        [
+            (delays.index(one.delay_ms), rows.index(one.job), _SIDES.index(one.side), *words)
+            for one, words in zip(cells, said, strict=True)
+        ],
+        theme,
+    )
     colours = [theme.page, theme.grid, *(theme.fabric_colour(_AS_FABRIC[s]) for s in _SIDES[2:])]
     # Above its row, so that a narrow window keeps its width for the cells.
     titles = [
@@ -331,15 +335,22 @@ def winner_map(picture: MapPicture, now: tuple[float, float], theme: Theme) -> g
     points = {(p.value, p.delay_ms): p for p in picture.points}
     present = [name for name in FABRICS if any(one.fabric == name for one in winners.values())]
     codes = {name: k + 2 for k, name in enumerate(present)}
-    z = np.zeros((len(delays), len(values)), np.uint8)
-    marks: list[Look] = []
-    for (value, delay), one in winners.items():
-        x, y = values.index(value), delays.index(delay)
-        z[y, x] = codes.get(one.fabric, 1)
-        if (value, delay) in points:
-            colour = theme.fabric_text(one.fabric) if one.fabric else theme.muted
-            marks.append(note(cell_words(one), x, y, 12 * theme.scale, colour))
-    marks.append(_outline(place(values, now[0]), place(delays, now[1]), 0.47, 0.46, theme))
+    z, marks = _painted(
+        (len(delays), len(values)),
+        [
+            (
+                values.index(value),
+                delays.index(delay),
+                codes.get(one.fabric, 1),
+                cell_words(one) if (value, delay) in points else "",
+                theme.fabric_text(one.fabric) if one.fabric else theme.muted,
+            )
+            for (value, delay), one in winners.items()
+        ],
+        theme,
+    )
+    x, y = place(values, now[0]), place(delays, now[1])
+    marks.append(box(x - 0.47, x + 0.47, y - 0.46, y + 0.46, line=line(theme.ink, 2.5)))
     clicks = _clear_markers(
         [(values.index(value), delays.index(delay)) for value, delay in winners],
         26 * theme.scale,

@@ -209,15 +209,15 @@ def traffic(graph: TransferGraph) -> list[str]:
 
 def category_words(parallelisms: Sequence[str]) -> dict[int, str]:
     """Return the legend's words for each category; of traffic only what occurs."""
-    words = dict(CATEGORY_WORDS)
-    for category in (SEND, GRADIENT, MODEL, EXPERT):
-        present = [
+    present = {
+        category: [
             text
             for use, text in _PARALLELISM_WORDS.items()
             if _TRANSFER_CATEGORY[use] == category and use in parallelisms
         ]
-        words[category] = ", ".join(present) or "transfer"
-    return words
+        for category in (SEND, GRADIENT, MODEL, EXPERT)
+    }
+    return CATEGORY_WORDS | {one: ", ".join(texts) or "transfer" for one, texts in present.items()}
 
 
 def traffic_category(use: str) -> int:

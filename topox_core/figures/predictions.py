@@ -71,36 +71,39 @@ def predicted_against_measured(sets: Sequence[MeasuredSet], theme: Theme) -> go.
         ),
         equal,
     ]
-    for one in sets:
-        for place, model in enumerate(models):
-            rows = [row for row in one.rows if row.measured.model == model]
-            colour = theme.switch_colour(place)
-            if rows:
-                layers.append(
-                    go.Scatter(
-                        x=[row.measured.measured_ms / 1e3 for row in rows],
-                        y=[row.predicted_ms / 1e3 for row in rows],
-                        mode="markers",
-                        name=f"{model} B, {escape_untrusted(one.name, 'figure')}",
-                        marker={
-                            "symbol": SYMBOLS[one.kind],
-                            "size": 8 * theme.scale,
-                            "color": colour,
-                            "line": line(colour, 1.6),
-                        },
-                        customdata=[
-                            [
-                                row.measured.job.plan.words,
-                                seconds(row.measured.measured_ms / 1e3),
-                                seconds(row.predicted_ms / 1e3),
-                                f"{short(row.error * 100)} %",
-                            ]
-                            for row in rows
-                        ],
-                        hovertemplate="%{customdata[0]}<br>measured %{customdata[1]}, predicted %{customdata[2]}"
-                        "<br>error %{customdata[3]}<extra></extra>",
-                    )
-                )
+    colours = {model: theme.switch_colour(place) for place, model in enumerate(models)}
+    of_model = [
+        (one, model, [row for row in one.rows if row.measured.model == model])
+        for one in sets
+        for model in models
+    ]
+    layers += [
+        go.Scatter(
+            x=[row.measured.measured_ms / 1e3 for row in rows],
+            y=[row.predicted_ms / 1e3 for row in rows],
+            mode="markers",
+            name=f"{model} B, {escape_untrusted(one.name, 'figure')}",
+            marker={
+                "symbol": SYMBOLS[one.kind],
+                "size": 8 * theme.scale,
+                "color": colours[model],
+                "line": line(colours[model], 1.6),
+            },
+            customdata=[
+                [
+                    row.measured.job.plan.words,
+                    seconds(row.measured.measured_ms / 1e3),
+                    seconds(row.predicted_ms / 1e3),
+                    f"{short(row.error * 100)} %",
+                ]
+                for row in rows
+            ],
+            hovertemplate="%{customdata[0]}<br>measured %{customdata[1]}, predicted %{customdata[2]}"
+            "<br>error %{customdata[3]}<extra></extra>",
+        )
+        for one, model, rows in of_model
+        if rows
+    ]
     ticks = log_ticks(low, high)
     span: Look = {
         "type": "log",
@@ -275,9 +278,10 @@ def options_chosen(
     votes = [(0.0, counts, theme.primary, names[0])]
     if again is not None:
         votes = [(-0.2, counts, theme.line, names[0]), (0.2, [*again], theme.primary, names[1])]
-    layers = []
-    for shift, values, colour, name in votes:
-        layers += [
+    layers = [
+        layer
+        for shift, values, colour, name in votes
+        for layer in (
             sideways_bars(
                 None,
                 values,
@@ -290,7 +294,8 @@ def options_chosen(
                 showlegend=False,
             ),
             legend_square(name, colour, 12 * theme.scale) if half else None,
-        ]
+        )
+    ]
     return frame(
         layers,
         theme,

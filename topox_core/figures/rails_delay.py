@@ -421,30 +421,32 @@ def timeline(run: RailRun, theme: Theme) -> go.Figure:
     groups = run.iteration.groups
     least = 0.003 * run.iteration_ms  # of the width: about three pixels
     markers = parallelism_markers([groups[g].parallelism for g in shown], theme)
-    layers = []
-    for name in dict.fromkeys(groups[g].parallelism for g in shown):
-        same = [one for one in circuits if groups[one.group].parallelism == name]
-        layers.append(
-            sideways_bars(
-                [one.start_ms for one in same],
-                [max(least, one.end_ms - one.start_ms) for one in same],
-                [row[one.group] for one in same],
-                parallelism_word(name),
-                markers[name],
-                width=0.72,
-                customdata=[
-                    [
-                        group_words(run, one.group),
-                        _members(run, one.group),
-                        time(one.start_ms),
-                        time(one.end_ms),
-                    ]
-                    for one in same
-                ],
-                hovertemplate="<b>%{customdata[0]}</b>, %{customdata[1]}<br>set up from %{customdata[2]} to %{customdata[3]}"
-                "<extra></extra>",
-            )
+    alike = {
+        name: [one for one in circuits if groups[one.group].parallelism == name]
+        for name in dict.fromkeys(groups[g].parallelism for g in shown)
+    }
+    layers = [
+        sideways_bars(
+            [one.start_ms for one in same],
+            [max(least, one.end_ms - one.start_ms) for one in same],
+            [row[one.group] for one in same],
+            parallelism_word(name),
+            markers[name],
+            width=0.72,
+            customdata=[
+                [
+                    group_words(run, one.group),
+                    _members(run, one.group),
+                    time(one.start_ms),
+                    time(one.end_ms),
+                ]
+                for one in same
+            ],
+            hovertemplate="<b>%{customdata[0]}</b>, %{customdata[1]}<br>set up from %{customdata[2]} to %{customdata[3]}"
+            "<extra></extra>",
         )
+        for name, same in alike.items()
+    ]
     dark = [one for one in circuits if one.changed and one.start_ms > one.setup_ms]
     if dark:
         layers.append(

@@ -63,27 +63,24 @@ def search(
     moments = [point.elapsed_s for point in trace]
     begin, end = _clock([until_s, *moments], moments)
     falling, rising = [[e for e in events if e.moved == what] for what in ("schedule", "bound")]
-    layers = []
-    for name, steps in (("bound", rising), ("best found", falling)):
-        best = name == "best found"
-        if steps:
-            layers.append(
-                go.Scatter(
-                    x=[*(max(e.elapsed_s, begin) for e in steps), end],
-                    y=[*(e.value_ms for e in steps), steps[-1].value_ms],
-                    # Where the incumbent starts later than the bound, the band between them starts
-                    # there too.
-                    mode="lines",
-                    fill="tonexty" if best and rising else None,
-                    fillcolor="rgba(86,180,233,0.18)",
-                    name=name,
-                    line={
-                        "shape": "hv",
-                        **(line(theme.primary, 2.5) if best else line(theme.ink, 2, DOTS)),
-                    },
-                    hoverinfo="skip",
-                )
-            )
+    layers = [
+        go.Scatter(
+            x=[*(max(e.elapsed_s, begin) for e in steps), end],
+            y=[*(e.value_ms for e in steps), steps[-1].value_ms],
+            # Where the incumbent starts later than the bound, the band between them starts there too.
+            mode="lines",
+            fill=fill,
+            fillcolor="rgba(86,180,233,0.18)",
+            name=name,
+            line={"shape": "hv", **look},
+            hoverinfo="skip",
+        )
+        for name, steps, fill, look in (
+            ("bound", rising, None, line(theme.ink, 2, DOTS)),
+            ("best found", falling, "tonexty" if rising else None, line(theme.primary, 2.5)),
+        )
+        if steps
+    ]
     layers += [
         _marks(f, [e for e in events if e.family == f], begin, theme) for f in families_of(events)
     ]
@@ -345,8 +342,7 @@ def _labels(shown: Sequence[Contestant], spread: float, theme: Theme) -> list[Lo
     labels: list[Look] = []
     previous = float("inf")
     for (kind, value), word in zip(order, words, strict=True):
-        y = min(value, previous - 0.075 * spread)
-        previous = y
+        y = previous = min(value, previous - 0.075 * spread)
         who = _who(levels[kind, value], shown)
         labels.append(
             note(

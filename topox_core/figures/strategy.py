@@ -86,8 +86,7 @@ def walk(
     tried
         All strategies tried, where some were after the chain.
     """
-    at = [float(move.proposal) for move in moves]
-    points = list(zip(at, (move.after_ms for move in moves), strict=True)) or list(current)
+    points = [(float(move.proposal), move.after_ms) for move in moves] or list(current)
     x: list[float] = [0, *(p for p, _ in points), max(until, tried, *(p for p, _ in points), 1)]
     y = [start_ms, *(ms for _, ms in points)]
     y.append(y[-1])
@@ -107,36 +106,31 @@ def walk(
             ("best so far", np.minimum.accumulate(y), 2.6, theme.primary, HOVER_BEST),
         )
     ]
-    for words, symbol in dict.fromkeys(REASONS.values()):
-        of = [
-            (place, move)
-            for place, move in zip(at, moves, strict=True)
-            if REASONS.get(move.reason) == (words, symbol)
-        ]
-        if of:
-            layers.append(
-                go.Scatter(
-                    x=[place for place, _ in of],
-                    y=[move.after_ms for _, move in of],
-                    mode="markers",
-                    name=words,
-                    showlegend=True,
-                    marker=opaque(
-                        5, theme.muted if symbol == "circle-open" else theme.primary, symbol=symbol
-                    ),
-                    customdata=[
-                        [
-                            move.operator or "circuits",
-                            f"{move.before_ms:.6g}",
-                            f"{move.after_ms:.6g}",
-                        ]
-                        for _, move in of
-                    ],
-                    hovertemplate="<b>%{customdata[0]}</b>: %{customdata[1]} to %{customdata[2]} ms<br>"
-                    + words
-                    + "<extra></extra>",
-                )
-            )
+    by_look = {
+        look: [move for move in moves if REASONS.get(move.reason) == look]
+        for look in dict.fromkeys(REASONS.values())
+    }
+    layers += [
+        go.Scatter(
+            x=[float(move.proposal) for move in of],
+            y=[move.after_ms for move in of],
+            mode="markers",
+            name=words,
+            showlegend=True,
+            marker=opaque(
+                5, theme.muted if symbol == "circle-open" else theme.primary, symbol=symbol
+            ),
+            customdata=[
+                [move.operator or "circuits", f"{move.before_ms:.6g}", f"{move.after_ms:.6g}"]
+                for move in of
+            ],
+            hovertemplate="<b>%{customdata[0]}</b>: %{customdata[1]} to %{customdata[2]} ms<br>"
+            + words
+            + "<extra></extra>",
+        )
+        for (words, symbol), of in by_look.items()
+        if of
+    ]
     highest = min(max(y), max(start_ms, 1.6 * best_ms) * 1.05)
     low, high, _ = roomy((min(best_ms, *y), highest), 0.12, 0.18, 0.04)
     words, size = f"data parallel {time(start_ms)}", 12 * theme.scale

@@ -56,9 +56,6 @@ class StudyAxis:
     values: tuple[Any, ...]
     labels: tuple[str, ...]
 
-    def __post_init__(self) -> None:
-        assert len(self.values) == len(self.labels)
-
     @property
     def by_names(self) -> bool:
         """Whether its values stand at equal steps, each with its label: where they are few, or no numbers."""
@@ -83,10 +80,10 @@ class StudyAxis:
         labels = self.labels[::every]
         return named_axis(theme, labels, places, range=span, title=self.title, **changes)
 
-    def drawn(self, theme: Theme, *, grid: bool = False) -> Look:
+    def drawn(self, theme: Theme) -> Look:
         """Return the axis of a figure whose marks stand at :meth:`places`."""
         if self.by_names:
-            return self.named(theme, MAX_NAMED, showgrid=grid, gridcolor=theme.grid)
+            return self.named(theme, MAX_NAMED)
         places = self.places()
         low, high = min(places), max(places)
         room = 0.03 * (high - low or 1.0)
@@ -99,7 +96,6 @@ class StudyAxis:
             }
         return axis(
             theme,
-            grid=grid,
             range=[low - room, high + room],
             title=f"{self.title}, logarithmic" if self.logarithmic else self.title,
             **ticks,

@@ -43,35 +43,36 @@ def steps_on_ports(one: OneCollective, way: StepsOnPorts, theme: Theme) -> go.Fi
     All members do the same, so that the ports of one stand for all. A set-up is drawn right before
     the step that needs it.
     """
-    layers = []
-    for circuits in np.unique(one.steps.circuits).tolist():
-        sent = [
-            (q, r)
-            for q, r in np.argwhere(way.share_ms > 0).tolist()
-            if one.steps.circuits[q] == circuits
-        ]
-        lengths = [float(way.share_ms[q, r]) + one.latency_ms for q, r in sent]
-        layers.append(
-            go.Bar(
-                x=lengths,
-                base=[float(way.start_ms[q, r]) for q, r in sent],
-                y=[r for _, r in sent],
-                orientation="h",
-                width=0.62,
-                marker={"color": theme.switch_colour(circuits), "line": {"width": 0}},
-                text=[
-                    str(q + 1) if length > LABELLED_SHARE * way.makespan_ms else ""
-                    for (q, _), length in zip(sent, lengths, strict=True)
-                ],
-                textfont={"color": theme.switch_text(circuits)},
-                customdata=[
-                    [q + 1, r + 1, f"{way.share_ms[q, r] / one.steps.busy[q]:.1%}"] for q, r in sent
-                ],
-                hovertemplate="<b>step %{customdata[0]}</b>, port %{customdata[1]}<br>%{customdata[2]} of the message<br>"
-                "%{base:.6g} ms for %{x:.6g} ms<extra></extra>",
-                **INSIDE,
-            )
+    lasting_ms = {
+        (q, r): float(way.share_ms[q, r]) + one.latency_ms
+        for q, r in np.argwhere(way.share_ms > 0).tolist()
+    }
+    sent_on = {
+        circuits: [(q, r) for q, r in lasting_ms if one.steps.circuits[q] == circuits]
+        for circuits in np.unique(one.steps.circuits).tolist()
+    }
+    layers = [
+        go.Bar(
+            x=[lasting_ms[step] for step in sent],
+            base=[float(way.start_ms[step]) for step in sent],
+            y=[r for _, r in sent],
+            orientation="h",
+            width=0.62,
+            marker={"color": theme.switch_colour(circuits), "line": {"width": 0}},
+            text=[
+                str(step[0] + 1) if lasting_ms[step] > LABELLED_SHARE * way.makespan_ms else ""
+                for step in sent
+            ],
+            textfont={"color": theme.switch_text(circuits)},
+            customdata=[
+                [q + 1, r + 1, f"{way.share_ms[q, r] / one.steps.busy[q]:.1%}"] for q, r in sent
+            ],
+            hovertemplate="<b>step %{customdata[0]}</b>, port %{customdata[1]}<br>%{customdata[2]} of the message<br>"
+            "%{base:.6g} ms for %{x:.6g} ms<extra></extra>",
+            **INSIDE,
         )
+        for circuits, sent in sent_on.items()
+    ]
     dark = set_ups(one, way)
     dark_bars = go.Bar(
         x=[one.delay_ms] * len(dark),
@@ -285,12 +286,17 @@ def hops(matrix: NDArray[np.int32], most: int, theme: Theme) -> go.Figure:
     words: list[Look] = []
     if n <= MAX_NUMBERED:
         size = float(np.clip(200 / n, 9, 13)) * theme.scale
-        for (a, b), value in np.ndenumerate(matrix):
-            if a != b:
-                colour = (
-                    theme.bad if value < 0 else theme.page if value > most * 0.55 else theme.ink
-                )
-                words.append(note("×" if value < 0 else str(value), int(b), int(a), size, colour))
+        words = [
+            note(
+                "×" if value < 0 else str(value),
+                int(b),
+                int(a),
+                size,
+                theme.bad if value < 0 else theme.page if value > most * 0.55 else theme.ink,
+            )
+            for (a, b), value in np.ndenumerate(matrix)
+            if a != b
+        ]
     ticks = list(range(0, n, 1 if n <= 24 else max(1, n // 16)))
     names = [f"S{s}" for s in ticks]
     return frame(

@@ -27,7 +27,7 @@ from topox_core.tdm.algorithms.catalogue import ALGORITHMS, solve
 from topox_core.tdm.model.jobs import Jobs, PodNetwork
 from topox_core.tdm.model.round import TdmSettings
 from topox_core.topology.finder import VARIANTS, find_layout, traffic_of
-from topox_core.training.schedule import ORDERS
+from topox_core.training.plan import ORDERS
 
 ENGINES = ("list", "auto", "cpsat", "highs")
 # Of algorithms for jobs, those that end by themselves and not by the clock.

@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from topox_core.economics.parts_file import load_parts
+from topox_core.economics.price_sets import load_parts
 from topox_core.errors import InputError, errors_at
 from topox_core.io.cluster_file import load_cluster
 from topox_core.io.content import read
@@ -29,7 +29,7 @@ from topox_core.labs.lab import (
     Texts,
     texts_in,
 )
-from topox_core.rails.window_file import load_windows
+from topox_core.rails.window_lengths import load_windows
 from topox_core.tdm.mixes.samples import load_job_sample
 from topox_core.tdm.model.jobs_file import load_jobs
 from topox_core.workloads.samples import load_sample

@@ -27,8 +27,7 @@ from topox_core.strategy.blueprint import Blueprint
 from topox_core.strategy.models import named
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.recommenders import dlrm_layers
-from topox_core.strategy.strategy import data_parallel
-from topox_core.strategy.task_graph import task_graph
+from topox_core.strategy.strategy import data_parallel, task_graph
 from topox_core.topology.finder import find_layout
 from topox_core.topology.mutation import on_rings
 from topox_core.topology.traffic import demand_of

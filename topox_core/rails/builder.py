@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 
 from topox_core.errors import InputError
 from topox_core.model.csr import flattened
-from topox_core.rails.chunks import Unit, chunk_units, weights_of
+from topox_core.rails.chunks import (
+    Event,
+    Pass,
+    Unit,
+    chunk_units,
+    events,
+    needed,
+    needing,
+    weights_of,
+)
 from topox_core.rails.control.simulate import Simulation
 from topox_core.rails.folding import unfold
 from topox_core.rails.iteration import (
@@ -27,16 +36,14 @@ from topox_core.rails.iteration import (
     RailGroup,
     RailIteration,
 )
-from topox_core.rails.passes import Event, Pass, events, needed, needing
 from topox_core.rails.timing import durations_ms
-from topox_core.training.exchanges import gathered_ms, message
+from topox_core.training.collectives import Shared, gathered_ms, message, tied_tables
 from topox_core.training.iteration import scale_to
 from topox_core.training.job import Job
 from topox_core.training.layer import update_ms
-from topox_core.training.order import dealt
+from topox_core.training.plan import dealt
 from topox_core.training.program import Spread
 from topox_core.training.units import GatheredChunks
-from topox_core.training.weights import Shared, tied_tables
 
 CLOSE = 1e-9
 

@@ -9,8 +9,7 @@ from typing import Any
 from topox_core.errors import InputError, errors_in_file, shown, unknown
 from topox_core.training.job import Job
 from topox_core.training.machine import MACHINES
-from topox_core.training.plan import FSDP, Plan
-from topox_core.training.schedule import Schedule
+from topox_core.training.plan import FSDP, Plan, Schedule
 from topox_core.training.shape import SHAPES, Shape
 
 # What a job on rails may change (``rails simulate --set``, the axes of a study, the page's sidebar),

@@ -64,11 +64,10 @@ def technology(key: str) -> Technology:
     InputError
         If there is none of that key; the nearest one is named.
     """
-    for one in TECHNOLOGIES:
-        if one.key == key:
-            return one
-    problem = unknown(key, [one.key for one in TECHNOLOGIES], "technology")
-    raise wrong_setting("technology", f"{key!r}: {problem}")
+    known = {one.key: one for one in TECHNOLOGIES}
+    if key not in known:
+        raise wrong_setting("technology", f"{key!r}: {unknown(key, list(known), 'technology')}")
+    return known[key]
 
 
 def servers(one: Technology) -> int:

@@ -1,16 +1,25 @@
-"""How long windows are: lengths, shares above a delay, by the traffic that follows (Fig. 4)."""
+"""Lists of windows: their lengths, shares above a delay, by the traffic that follows (Fig. 4); and as files, JSON or a table."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from itertools import accumulate
+from typing import Annotated, Any
 
 import numpy as np
 
-from topox_core.errors import wrong_setting
+from topox_core.errors import InputError, Mistakes, printable, wrong_setting
+from topox_core.io.content import first_letter
+from topox_core.io.json import FileFormat, count_of, read_object
+from topox_core.io.limits import WINDOWS, check_count
+from topox_core.io.tables import as_meant, read_table, table_bytes
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.rails.iteration import Window
+from topox_core.schema.fields import PRINTABLE, setting
+from topox_core.schema.records import check_values, from_values
 from topox_core.text.numbers import short
 
 MIB = float(1 << 20)
@@ -126,11 +135,15 @@ def by_class(windows: Sequence[Window]) -> tuple[TrafficClass, ...]:
     for window in windows:
         size = round(window.size_bytes / MIB) if window.size_bytes >= MIB else 0
         members.setdefault((window.after, window.operation, size), []).append(window)
-    classes = []
-    for (parallelism, operation, size), same in members.items():
-        words = f"{size:,} MiB" if size else "below 1 MiB"
-        name = f"{parallelism} {operation.replace('_', '-')}, {words}"
-        classes.append(TrafficClass(name, parallelism, tuple(same)))
+    classes = (
+        TrafficClass(
+            f"{parallelism} {operation.replace('_', '-')}, "
+            + (f"{size:,} MiB" if size else "below 1 MiB"),
+            parallelism,
+            tuple(same),
+        )
+        for (parallelism, operation, size), same in members.items()
+    )
     return tuple(sorted(classes, key=lambda one: (one.mean_bytes, one.name)))
 
 
@@ -163,3 +176,147 @@ def mib(size_bytes: float) -> str:
     if value >= 100:
         return f"{value:,.0f} MiB"
     return f"{short(value)} MiB" if value >= 0.01 else "< 0.01 MiB"
+
+
+FORMAT, VERSION = "topox-windows", 1
+MAX_WINDOWS = WINDOWS.entries
+COLUMNS = tuple(one.name for one in fields(Window))
+_FORM = FileFormat(FORMAT, VERSION, ("name", "iteration_ms", "windows"), WINDOWS)
+_WORDS = ("before", "after", "operation")
+_DEFAULTS = {"rank": 0, "rail": 0, **dict.fromkeys(_WORDS, ""), "begin_ms": 0.0, "size_bytes": 0.0}
+
+
+@dataclass(frozen=True)
+class WindowList:
+    """The windows of one iteration.
+
+    Attributes
+    ----------
+    iteration_ms
+        How long the iteration lasted; without one in the file the end of the last window.
+    timed
+        Whether the file says when each window begins; if not, windows stand end to end.
+    """
+
+    name: Annotated[str, setting(max_length=200, without=PRINTABLE)]
+    iteration_ms: Annotated[float, setting(ge=0, le=1e15)]
+    windows: tuple[Window, ...]
+    timed: bool
+
+
+def load_windows(data: bytes, file: str) -> WindowList:
+    """Read a list of windows from JSON or a table (comma, semicolon or tab), gzipped or not.
+
+    Raises
+    ------
+    InputError
+        If it is not such a file, a value is missing or out of range, or there is no window in it.
+    """
+    file = printable(file, 200) if file else "windows"
+    of = _of_json if first_letter(data, file, WINDOWS) == "{" else _of_table
+    return of(data, file)
+
+
+def _of_json(data: bytes, file: str) -> WindowList:
+    windows = _Windows(file, "window")
+    record = read_object(data, file, _FORM, {"windows": windows.add})
+    count_of(record, "windows", "windows", file)
+    given = {key: record[key] for key in ("name", "iteration_ms") if record.get(key) is not None}
+    check_values(WindowList, given, file, must=())
+    return windows.listed(given.get("name") or _stem(file), given.get("iteration_ms"))
+
+
+def _of_table(data: bytes, file: str) -> WindowList:
+    table = read_table(data, file, WINDOWS, COLUMNS, "length_ms,before,after", ("length_ms",))
+    windows = _Windows(file, "row")
+    for number, cells in table.rows:
+        if any(cells[len(table.columns) :]):
+            problem = f"has more cells than the first row names ({len(table.columns)})"
+            raise InputError(problem, file=file, item=f"row {number}")
+        named = zip(table.columns, cells, strict=False)
+        windows.add(number, {key: _cell(key, one, table.delimiter) for key, one in named if one})
+    return windows.listed(_stem(file), None)
+
+
+def _cell(column: str, text: str, delimiter: str) -> str | float:
+    """Return a cell; unless commas separate columns, 3,5 is three and a half."""
+    if column in _WORDS:
+        return as_meant(text)
+    if column.endswith("_ms") and delimiter != "," and text.count(",") == 1 and "." not in text:
+        text = text.replace(",", ".")
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return int(number) if number.is_integer() else number
+
+
+class _Windows:
+    """The windows of a file as they are read, each checked at once."""
+
+    def __init__(self, file: str, noun: str) -> None:
+        self._file, self._noun = file, noun
+        self._wrong = Mistakes(file)
+        self._windows: list[Window] = []
+        self._untimed: list[int] = []
+
+    def add(self, number: int, row: Any) -> None:
+        """Check one window and keep it."""
+        check_count(len(self._windows) + 1, MAX_WINDOWS, "windows a file may have", self._file)
+        if isinstance(row, dict):
+            row = {key: one for key, one in row.items() if one is not None}
+            if "begin_ms" not in row:
+                self._untimed.append(number)
+            row = _DEFAULTS | row
+        try:
+            self._windows.append(from_values(Window, row, self._file, f"{self._noun} {number}"))
+        except InputError as error:
+            self._wrong.add(error.problem, item=error.item, field=error.field)
+
+    def listed(self, name: str, iteration_ms: float | None) -> WindowList:
+        """Return all windows; without begins they stand end to end."""
+        self._wrong.stop()
+        file, windows = self._file, self._windows
+        if not windows:
+            raise InputError("holds no window", file=file)
+        timed = not self._untimed
+        if not timed:
+            if len(self._untimed) < len(windows):
+                item = f"{self._noun} {self._untimed[0]}"
+                problem = "is missing, but other windows have one"
+                raise InputError(problem, file=file, item=item, field="begin_ms")
+            lengths_ms = [max(0.0, one.length_ms) for one in windows]
+            begins_ms = accumulate(lengths_ms, initial=0.0)
+            windows = [
+                replace(one, begin_ms=at) for one, at in zip(windows, begins_ms, strict=False)
+            ]
+        ends_ms = max(one.begin_ms + max(0.0, one.length_ms) for one in windows)
+        if iteration_ms is not None and iteration_ms < ends_ms - 1e-6:
+            problem = (
+                f"must be at least {ends_ms:.15g}, where the last window ends "
+                f"(got {iteration_ms:.15g})"
+            )
+            raise InputError(problem, file=file, field="iteration_ms")
+        whole_ms = ends_ms if iteration_ms is None else float(iteration_ms)
+        return WindowList(name, whole_ms, tuple(windows), timed)
+
+
+def _stem(file: str) -> str:
+    return file.rpartition("/")[2].partition(".")[0] or "windows"
+
+
+def dump_windows_json(name: str, iteration_ms: float, windows: Iterable[Window]) -> bytes:
+    """Return windows as the file :func:`load_windows` reads."""
+    record = {
+        "format": FORMAT,
+        "version": VERSION,
+        "name": name,
+        "iteration_ms": iteration_ms,
+        "windows": [vars(one) for one in windows],
+    }
+    return json.dumps(record, allow_nan=False).encode()
+
+
+def dump_windows_csv(windows: Iterable[Window]) -> bytes:
+    """Return windows as a table that :func:`load_windows` reads."""
+    return table_bytes(COLUMNS, map(vars, windows))

@@ -21,8 +21,7 @@ from topox_core.model.csr import row_of_entry
 from topox_core.model.execution import Execution
 from topox_core.model.transfer_graph import TRANSFER, FloatArray
 from topox_core.rails.iteration import COMPUTE, KINDS, RailIteration, Window
-from topox_core.training.order import pass_order
-from topox_core.training.schedule import ORDERS
+from topox_core.training.plan import ORDERS, pass_order
 
 MAX_PASSES = 1_000_000  # forward and backward passes walked for one answer
 

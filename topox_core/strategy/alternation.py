@@ -12,8 +12,7 @@ from topox_core.strategy.evaluator import Evaluator
 from topox_core.strategy.moves import MoveProgress, SearchSettings
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.search import Chain, SearchResult, first_strategy
-from topox_core.strategy.strategy import Placement, Strategy
-from topox_core.strategy.task_graph import task_graph
+from topox_core.strategy.strategy import Placement, Strategy, task_graph
 
 # FlexNet rebuilds a topology that has not changed for this many proposals.
 PATIENCE = 50

@@ -148,10 +148,8 @@ class Blueprint:
         """
         gpus = 1 if whole else GPUS
         measured = self._table.get(measured_as, {})
-        costs: dict[int, Cost] = {}
-        for partitions in (1,) if whole else divisors(self.servers):
-            samples = self.samples // partitions
-            costs[partitions] = measured.get(samples) or roofline(work, samples, gpus)
+        samples = {p: self.samples // p for p in ((1,) if whole else divisors(self.servers))}
+        costs = {p: measured.get(n) or roofline(work, n, gpus) for p, n in samples.items()}
         self._operators.append(Operator(name, kind, costs, weights, gpus))
         self._edges += [Edge(producer, name, self._output_bytes[producer]) for producer in inputs]
         self._output_bytes[name] = output_bytes
@@ -228,13 +226,7 @@ class Blueprint:
         return self.add(name, kind, work, FLOAT_BYTES * written, after, measured_as=measured_as)
 
     def graph(self) -> OperatorGraph:
-        """Return the model.
-
-        Raises
-        ------
-        InputError
-            If an operator is wrong.
-        """
+        """Return the model."""
         return OperatorGraph(
             self.name,
             self.samples,

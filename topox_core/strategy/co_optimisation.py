@@ -345,8 +345,7 @@ class _Walk(Chain):
         graph, servers, pinned = self.model.graph, self.model.cluster.servers, self.pinned.values()
         for count in divisors(servers)[1:]:
             yield blocks(graph, servers, count).changed(pinned), "blocks"
-        if all(1 in choices for choices in self.proposer.choices.values()):
-            yield spread(graph, servers).changed(pinned), "whole"
+        yield spread(graph, servers).changed(pinned), "whole"
         evaluate: FastEvaluator = self.estimate.fast
         fast = replace(self.asked, proposals=min(FAST_PROPOSALS, 10 * self.asked.proposals))
         found = search(graph, servers, evaluate, fast, fixed=tuple(pinned), stop=stop)

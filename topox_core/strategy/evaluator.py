@@ -1,18 +1,22 @@
-"""How long an iteration takes under a strategy: the fast simulator of the search, or any other."""
+"""How long an iteration takes under a strategy: the fast simulator of the search on its network, or any other."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from math import gcd
 
 import numpy as np
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, shown
+from topox_core.io.ranges import check_whole, is_number
 from topox_core.model.csr import flattened, grouped
-from topox_core.model.transfer_graph import FloatArray
-from topox_core.strategy.kernel import Exchanged, Placed, iteration_ms
-from topox_core.strategy.network import StrategyNetwork
+from topox_core.model.execution import Layout
+from topox_core.model.transfer_graph import FloatArray, transfer_ms
+from topox_core.strategy.kernel import Exchanged, Placed, Routes, iteration_ms
 from topox_core.strategy.operators import OperatorGraph
-from topox_core.strategy.strategy import Placement, Strategy
+from topox_core.strategy.strategy import Placement, Strategy, check_servers
 
 
 def computing_ms(graph: OperatorGraph, strategy: Strategy) -> FloatArray:
@@ -78,3 +82,134 @@ class FastEvaluator:
                 placed.parts[k], placed.start[k] = placement.partitions, placement.start
                 placed.forward_ms[k], placed.backward_ms[k] = cost.forward_ms, cost.backward_ms
         return float(iteration_ms(self.graph.samples, placed, self._exchanged, self._routes))
+
+
+@dataclass(frozen=True)
+class StrategyNetwork:
+    """Links and routes for the compiled simulator (:func:`non_blocking`, :func:`laid_out`).
+
+    Attributes
+    ----------
+    symmetric
+        Every rotation of the servers leaves the network as it is.
+    """
+
+    routes: Routes
+    symmetric: bool
+
+
+def non_blocking(
+    servers: int, ports: int = 4, port_gbps: float = 100.0, latency_us: float = 0.0
+) -> StrategyNetwork:
+    """Return the simplified fabric: a server's ports are one link out and one link in.
+
+    Raises
+    ------
+    InputError
+        If a number is out of range.
+    """
+    speed = _checked(servers, port_gbps, latency_us)
+    check_whole(ports, file="network", field="ports")
+    links = np.array(
+        [[a, servers + b] for a in range(servers) for b in range(servers)], np.int32
+    ).ravel()
+    ptr = np.arange(0, 2 * servers * servers + 1, 2, dtype=np.int32)
+    ring_ptr = np.maximum(np.arange(servers + 2, dtype=np.int32) - 1, 0).astype(
+        np.int32
+    )  # one ring of stride 1 a group size
+    routes = Routes(
+        servers,
+        ptr,
+        links,
+        np.full(2 * servers, speed / ports),
+        latency_us / 1000,
+        ring_ptr,
+        np.ones(servers, np.int32),
+    )
+    return StrategyNetwork(routes, symmetric=True)
+
+
+def laid_out(layout: Layout, port_gbps: float = 100.0, latency_us: float = 0.0) -> StrategyNetwork:
+    """Return static circuits: parallel ones add up, a transfer takes its first route.
+
+    An all-reduce uses all strides whose circuits join every member to the next one, else stride 1
+    over routes.
+
+    Raises
+    ------
+    InputError
+        If two servers are not connected, or a number is out of range.
+    """
+    servers = layout.servers
+    speed = _checked(servers, port_gbps, latency_us)
+    source, destination, parallel = layout.links
+    number = {
+        pair: k for k, pair in enumerate(zip(source.tolist(), destination.tolist(), strict=True))
+    }
+    ptr, links = [0], []
+    for a, hops in enumerate(_trees(layout)):
+        for b in range(servers):
+            given = layout.routes.get((a, b))
+            path = (given[0] if given else hops[b]) if a != b else ()
+            links += [number[pair] for pair in pairwise(path)]
+            ptr.append(len(links))
+    ring_ptr, strides = [0, 0], []
+    for members in range(1, servers + 1):
+        strides += _ring_strides(layout, members)
+        ring_ptr.append(len(strides))
+    routes = Routes(
+        servers,
+        np.array(ptr, np.int32),
+        np.array(links, np.int32),
+        speed / parallel,
+        latency_us / 1000,
+        np.array(ring_ptr, np.int32),
+        np.array(strides, np.int32),
+    )
+    return StrategyNetwork(routes, symmetric=False)
+
+
+def _checked(servers: object, port_gbps: float, latency_us: float) -> float:
+    """Return ms a byte of one port."""
+    check_servers(servers)
+    for field, value, least in (("port_gbps", port_gbps, 1e-9), ("latency_us", latency_us, 0.0)):
+        if not is_number(value, least):
+            span = "above" if field == "port_gbps" else "of at least"
+            problem = f"must be a number {span} 0 (got {shown(value)})"
+            raise InputError(problem, file="network", field=field)
+    return transfer_ms(1.0, port_gbps)
+
+
+def _trees(layout: Layout) -> list[list[tuple[int, ...]]]:
+    """Return shortest paths between all servers, for pairs the layout has no route for."""
+    following = [np.nonzero(row)[0].tolist() for row in layout.circuits]
+    trees = []
+    for a in range(layout.servers):
+        path: dict[int, tuple[int, ...]] = {a: (a,)}
+        wave = [a]
+        while wave:
+            wave = [
+                b
+                for c in wave
+                for b in following[c]
+                if b not in path and path.setdefault(b, (*path[c], b))
+            ]
+        missing = next((b for b in range(layout.servers) if b not in path), None)
+        if missing is not None:
+            problem = f"no circuits lead from server {a} to server {missing}"
+            raise InputError(problem, file="network", field="layout")
+        trees.append([path[b] for b in range(layout.servers)])
+    return trees
+
+
+def _ring_strides(layout: Layout, members: int) -> list[int]:
+    if layout.servers % members or members == 1:
+        return [1]
+    step = layout.servers // members
+    at = np.arange(layout.servers)
+    direct = [
+        k
+        for k in range(1, members)
+        if gcd(k, members) == 1 and layout.circuits[at, (at + k * step) % layout.servers].all()
+    ]
+    return direct or [1]

@@ -123,10 +123,10 @@ def strategy_table(
 def _known(searches: Mapping[str, CoOptimised]) -> dict[Strategy, dict[str, Outcome]]:
     """Return what the searches ran: the start first, then what was found for each fabric."""
     known: dict[Strategy, dict[str, Outcome]] = {}
-    for name, search in searches.items():
-        known.setdefault(search.start, {})[name] = search.start_outcome
-    for name, search in searches.items():
-        known.setdefault(search.strategy, {})[name] = search.outcome
+    starts = ((name, one.start, one.start_outcome) for name, one in searches.items())
+    ends = ((name, one.strategy, one.outcome) for name, one in searches.items())
+    for name, strategy, outcome in (*starts, *ends):
+        known.setdefault(strategy, {})[name] = outcome
     return known
 
 

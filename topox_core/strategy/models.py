@@ -19,7 +19,12 @@ from topox_core.strategy.blueprint import (
 )
 from topox_core.strategy.operators import Cost, Edge, Operator, OperatorGraph, Weight
 from topox_core.strategy.recommenders import candle, dlrm, ncf
-from topox_core.training.exchanges import layer_exchanges, residual_bytes, single_exchange
+from topox_core.training.collectives import (
+    WEIGHT_BYTES,
+    layer_exchanges,
+    residual_bytes,
+    single_exchange,
+)
 from topox_core.training.job import Job
 from topox_core.training.layer import (
     attention_backward_ms,
@@ -29,10 +34,8 @@ from topox_core.training.layer import (
 )
 from topox_core.training.machine import MACHINES
 from topox_core.training.memory import OPTIMIZER_BYTES
-from topox_core.training.plan import Plan
-from topox_core.training.schedule import Schedule
+from topox_core.training.plan import Plan, Schedule
 from topox_core.training.shape import SHAPES, Shape
-from topox_core.training.weights import WEIGHT_BYTES
 
 # Sequences of one server of an iteration that is split over all servers.
 SAMPLES_PER_SERVER = 8

@@ -18,11 +18,9 @@ from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.bounds.unrounded import circuit_bound
 from topox_core.schedule.settings import FREE, Settings
-from topox_core.strategy.evaluator import FastEvaluator
-from topox_core.strategy.network import non_blocking
+from topox_core.strategy.evaluator import FastEvaluator, non_blocking
 from topox_core.strategy.operators import OperatorGraph
-from topox_core.strategy.strategy import Strategy
-from topox_core.strategy.task_graph import task_graph
+from topox_core.strategy.strategy import Strategy, task_graph
 
 
 def estimate(name: str, job: JobRequest, best_ms: float = math.inf) -> tuple[float, bool]:

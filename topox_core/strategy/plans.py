@@ -9,13 +9,11 @@ from functools import cached_property, partial
 from topox_core.errors import InputError
 from topox_core.io.ranges import check_whole
 from topox_core.strategy.blueprint import divisors
-from topox_core.training.iteration import Iteration, iteration
+from topox_core.training.iteration import Iteration, iteration, parts
 from topox_core.training.job import MAX_GPUS, MAX_PASSES, Job
 from topox_core.training.machine import Machine
 from topox_core.training.memory import Memory, memory
-from topox_core.training.pieces import parts
-from topox_core.training.plan import MAX_MICROBATCHES, Plan
-from topox_core.training.schedule import Schedule
+from topox_core.training.plan import MAX_MICROBATCHES, Plan, Schedule
 from topox_core.training.shape import Shape
 
 MICROBATCH_SIZES = (1, 2, 4, 8)
@@ -47,7 +45,7 @@ class RankedPlan:
 
     @cached_property
     def parts(self) -> dict[str, float]:
-        """What the iteration is spent on, in ms (:data:`topox_core.training.pieces.PARTS`)."""
+        """What the iteration is spent on, in ms (:data:`topox_core.training.iteration.PARTS`)."""
         return parts(self.iteration)
 
     @property

@@ -117,10 +117,9 @@ class Chain:
             return
         self.accepted += 1
         reason = "better" if slower_ms < 0 else "equal" if slower_ms == 0 else "chance"
-        self._move_to(proposal, proposal_ms, name, reason)
         if proposal_ms < self.best_ms:
-            self.best, self.best_ms = proposal, proposal_ms
             self._since_best = 0
+        self._move_to(proposal, proposal_ms, name, reason)
 
     def _move_to(self, strategy: Strategy, strategy_ms: float, name: str, reason: str) -> None:
         pairs = [
@@ -140,14 +139,14 @@ class Chain:
             )
         )
         self.current, self.current_ms = strategy, strategy_ms
+        if strategy_ms < self.best_ms:
+            self.best, self.best_ms = strategy, strategy_ms
 
     def take(self, strategy: Strategy, strategy_ms: float, reason: str) -> None:
         """Go to a strategy that was found outside the chain."""
         pairs = zip(self.current.placements, strategy.placements, strict=True)
         name = next((new.operator for old, new in pairs if old != new), "")
         self._move_to(strategy, strategy_ms, name, reason)
-        if strategy_ms < self.best_ms:
-            self.best, self.best_ms = strategy, strategy_ms
 
     def offer(self, strategy: Strategy, reason: str, later: int = 0) -> bool:
         """Go to a strategy if it is the best so far; return whether it is. ``later`` counts it as tried after the proposals."""

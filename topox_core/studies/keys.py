@@ -30,8 +30,7 @@ from topox_core.text.numbers import count, delay_label, money, percent, plural, 
 from topox_core.text.sentences import capitalised, words_of
 from topox_core.training.job import MAX_GPUS
 from topox_core.training.machine import Machine
-from topox_core.training.plan import Plan
-from topox_core.training.schedule import Schedule
+from topox_core.training.plan import Plan, Schedule
 from topox_core.training.shape import Shape
 from topox_core.workloads.parameter import Parameter
 

@@ -1,4 +1,4 @@
-"""How long a group of GPUs communicates, alone on its links.
+"""What GPUs of a job send one another: its groups, what layers exchange, what replicas share; and how long each call takes.
 
 Rings (Patarasuk and Yuan, 2009): of a tensor of S bytes every one of n members sends (n-1)/n S, in an
 all-reduce twice that, in as many steps. Across servers the members of one server use their network cards
@@ -7,9 +7,11 @@ together; the other cards belong to other groups of the kind, which run at the s
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from topox_core.training.job import Job
+from topox_core.training.layer import BACKWARD, LayerTime, expert_share, layer_share, update_ms
 from topox_core.training.machine import Machine
 
 
@@ -110,3 +112,207 @@ class Call:
         inside_ms = (m - 1) / n * self.size_bytes / inside
         network_ms = (n - m) / n * self.size_bytes / machine.nic_per_ms
         return _latency_ms(machine, crosses, 1) + max(network_ms, inside_ms)
+
+
+HALF = 2
+
+
+@dataclass(frozen=True)
+class Exchange(Call):
+    """A collective that every layer of a pass calls.
+
+    Attributes
+    ----------
+    parallelism
+        tp, cp or ep.
+    forward, backward
+        Calls of a layer in either pass.
+    """
+
+    parallelism: str
+    forward: int
+    backward: int
+
+
+def residual_bytes(job: Job) -> float:
+    """Return the bytes of a microbatch's residual stream."""
+    return float(HALF * job.tokens * job.shape.hidden)
+
+
+def layer_exchanges(job: Job) -> list[Exchange]:
+    """Return the exchanges of a layer; what is recomputed in full is exchanged again."""
+    shape, plan, groups = job.shape, job.plan, Groups.of(job)
+    again = job.schedule.recompute == "full"
+    found: list[Exchange] = []
+    if plan.tensor > 1:
+        size, calls = residual_bytes(job), (2, 4 if again else 2)
+        kinds = ("all_gather", "reduce_scatter") if plan.sequence_parallel else ("all_reduce",)
+        found += [Exchange(kind, size, groups.tensor, "tp", *calls) for kind in kinds]
+    if plan.context > 1:
+        size = 2.0 * HALF * job.tokens * plan.context * job.key_width
+        found.append(Exchange("all_gather", size, groups.context, "cp", 1, int(again)))
+        found.append(Exchange("reduce_scatter", size, groups.context, "cp", 0, 1))
+    if plan.expert > 1:
+        size = HALF * job.expert_rows * shape.hidden / plan.tensor
+        found.append(Exchange("all_to_all", size, groups.experts, "ep", 2, 4 if again else 2))
+    return found
+
+
+def single_exchange(job: Job) -> Exchange:
+    """Return what follows the lookup on the first stage, and the head's backward pass on the last, once a pass."""
+    kind = "all_gather" if job.plan.sequence_parallel else "all_reduce"
+    return Exchange(kind, residual_bytes(job), Groups.of(job).tensor, "tp", 1, 1)
+
+
+def message(job: Job) -> Exchange:
+    """Return what a stage sends its neighbour after a pass."""
+    parts = job.plan.tensor if job.schedule.split_sends else 1
+    size = residual_bytes(job) / parts
+    return Exchange("send", size, Groups.of(job).neighbours, "pp", 1, 1)
+
+
+def gathered_ms(job: Job) -> float:
+    """Return what the receivers take to make a split message whole; nothing where the stream is split anyway."""
+    if not job.schedule.split_sends or job.plan.sequence_parallel or job.plan.pipeline == 1:
+        return 0.0
+    return Call("all_gather", residual_bytes(job), Groups.of(job).tensor).ms(job)
+
+
+def hidden_backward_ms(job: Job, exchanges: Iterable[Exchange], time: LayerTime) -> float:
+    """Return how much of a layer's tensor-parallel exchanges hides behind weight gradients, backward.
+
+    The products that make weight gradients are half of the backward pass of the linear layers; what is
+    computed again has none.
+    """
+    if job.schedule.tensor_overlap == "none":
+        return 0.0
+    sums = sum(2 * one.ms(job) for one in exchanges if one.parallelism == "tp")
+    return min(sums, BACKWARD / 2 * (time.linear_ms + time.block_ms))
+
+
+WEIGHT_BYTES = 2
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Parameters of one GPU of a stage.
+
+    Attributes
+    ----------
+    shared, experts
+        Held by all replicas alike, and by those alone that hold the same experts.
+    """
+
+    shared: float
+    experts: float
+
+    @property
+    def held(self) -> float:
+        """Both."""
+        return self.shared + self.experts
+
+    def split(self, job: Job) -> float:
+        """Return what is left where replicas share them out."""
+        return self.shared / job.plan.replicas + self.experts / job.plan.expert_replicas
+
+
+def layer_weights(job: Job) -> Weights:
+    """Return what one GPU holds of a layer, before ZeRO shares anything out."""
+    experts = expert_share(job) if job.shape.experts > 1 else 0.0
+    return Weights(layer_share(job) - experts, experts)
+
+
+def input_weights(job: Job) -> float:
+    """Return what one GPU of the first stage holds besides its layers: the table, learned positions."""
+    positions = job.shape.sequence * job.shape.hidden if job.shape.positions else 0
+    return (job.shape.table_parameters + positions) / job.plan.tensor
+
+
+def head_weights(job: Job) -> float:
+    """Return what one GPU of the last stage holds besides its layers: the last norm, and its own table."""
+    own_table = not (job.shape.tied and job.plan.pipeline == 1)
+    return (job.shape.hidden + own_table * job.shape.table_parameters) / job.plan.tensor
+
+
+def stage_weights(job: Job, stage: int) -> Weights:
+    """Return what one GPU of a stage holds, before ZeRO shares anything out."""
+    layers, layer = job.stage_layers(stage), layer_weights(job)
+    shared = layers * layer.shared
+    if stage == 0:
+        shared += input_weights(job)
+    if stage == job.plan.pipeline - 1:
+        shared += head_weights(job)
+    return Weights(shared, layers * layer.experts)
+
+
+def stage_update_ms(job: Job, stage: int) -> float:
+    """Return the optimizer's step on a GPU of a stage: on all it holds, or on its part of that.
+
+    Before it GPUs that hold the same head of keys add up their gradients of it, or of their part.
+    """
+    weights, shape, t = stage_weights(job, stage), job.shape, job.plan.tensor
+    keys = 2 * shape.hidden * job.key_width * job.stage_layers(stage)
+    keys /= job.plan.replicas if job.plan.zero else 1
+    alike = strided(max(1, t // shape.key_heads), 1, job.machine.gpus_per_server)
+    sum_ms = Call("all_reduce", job.plan.gradient_bytes * keys, alike).ms(job)
+    return sum_ms + update_ms(job, weights.split(job) if job.plan.zero else weights.held)
+
+
+@dataclass(frozen=True)
+class Shared(Call):
+    """A tensor that replicas add up or gather: its bytes on one GPU, and who takes part.
+
+    ``experts``: it is of experts, and those alone take part that hold the same ones.
+    """
+
+    what: str
+    experts: bool = False
+
+
+def shared_out(job: Job, weights: Weights, kind: str, what: str, each: int) -> list[Shared]:
+    """Return the collectives that move ``each`` bytes of every parameter of ``weights`` between replicas."""
+    groups = Groups.of(job)
+    found = [
+        Shared(kind, each * weights.shared, groups.weights, what),
+        Shared(kind, each * weights.experts, groups.same_experts, f"experts' {what}", True),
+    ]
+    return [one for one in found if one.size_bytes and one.group.size > 1]
+
+
+def gradients_of(job: Job, weights: Weights) -> list[Shared]:
+    """Return what replicas do with gradients: all get the sum, or each a part of it."""
+    kind = "reduce_scatter" if job.plan.zero else "all_reduce"
+    return shared_out(job, weights, kind, "gradients", job.plan.gradient_bytes)
+
+
+def gathers_of(job: Job, weights: Weights) -> list[Shared]:
+    """Return what replicas do to have whole weights, of which each holds or updated a part."""
+    return shared_out(job, weights, "all_gather", "weights", WEIGHT_BYTES)
+
+
+def stage_gradients(job: Job, stage: int) -> list[Shared]:
+    """Return what a stage's GPUs add up after the last backward pass; FSDP adds up layer by layer instead."""
+    return [] if job.plan.fsdp else gradients_of(job, stage_weights(job, stage))
+
+
+def stage_gathers(job: Job, stage: int) -> list[Shared]:
+    """Return what a stage's GPUs gather after the update, where each updated a part (ZeRO 1 and 2)."""
+    return gathers_of(job, stage_weights(job, stage)) if job.plan.zero in (1, 2) else []
+
+
+def layer_gathers(job: Job) -> list[Shared]:
+    """Return what FSDP gathers before a layer runs."""
+    return gathers_of(job, layer_weights(job)) if job.plan.fsdp else []
+
+
+def layer_scatters(job: Job) -> list[Shared]:
+    """Return what FSDP adds up and shares out after a layer's backward pass."""
+    return gradients_of(job, layer_weights(job)) if job.plan.fsdp else []
+
+
+def tied_tables(job: Job) -> list[Shared]:
+    """Return what first and last stage add up if both hold the one table."""
+    if not job.shape.tied or job.plan.pipeline == 1:
+        return []
+    size = job.plan.gradient_bytes * job.shape.table_parameters / job.plan.tensor
+    return [Shared("all_reduce", size, Groups.of(job).ends, "tied tables")]

@@ -153,13 +153,12 @@ class _Unfolding:
     def count(self) -> int:
         """Return how many tasks there are."""
         copies = {spread: max(many) + 1 for spread, many in self.instance.items()}
-        found = 0
-        for step in self.steps:
-            if self._uneven(step):
-                found += sum(self._pairs(step, group) for group in range(copies[step.spread]))
-            else:
-                found += copies[step.spread]
-        return found
+        return sum(
+            sum(self._pairs(step, group) for group in range(copies[step.spread]))
+            if self._uneven(step)
+            else copies[step.spread]
+            for step in self.steps
+        )
 
     def _pairs(self, step: Step, group: int) -> int:
         """Return how many transfers an uneven exchange is."""

@@ -10,9 +10,7 @@ from topox_core.errors import InputError, unknown
 from topox_core.schema.records import check_fields
 from topox_core.training.checks import Rule, divides, obey, short_text
 from topox_core.training.machine import Machine
-from topox_core.training.order import dealt
-from topox_core.training.plan import Plan
-from topox_core.training.schedule import Schedule
+from topox_core.training.plan import Plan, Schedule, dealt
 from topox_core.training.shape import Shape
 
 MAX_GPUS = 1_000_000

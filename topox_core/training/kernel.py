@@ -23,7 +23,7 @@ def walked(
 
     A rank's turn i is microbatch ``i // (stages virtual) stages + i % stages`` of its chunk
     ``i // stages % virtual``: ``warm`` forward turns come first, then a forward and a backward one
-    alternate, then the backward ones that are left (:func:`topox_core.training.order.pass_order`).
+    alternate, then the backward ones that are left (:func:`topox_core.training.plan.pass_order`).
 
     Parameters
     ----------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 from topox_core.errors import InputError, printable, shown
@@ -14,8 +15,7 @@ from topox_core.io.tables import read_table
 from topox_core.training.job import Job
 from topox_core.training.jobs import JOBS
 from topox_core.training.machine import MACHINES, Machine
-from topox_core.training.plan import Plan
-from topox_core.training.schedule import Schedule
+from topox_core.training.plan import Plan, Schedule
 from topox_core.training.shape import SHAPES, Shape, gpt
 
 # The columns that vTrain published.
@@ -167,12 +167,12 @@ def megatron_rows() -> list[Measured]:
 
     Odd rows recompute in full, even ones the attention scores alone, with sequence parallelism.
     """
-    found: list[Measured] = []
-    for name, layers, hidden, heads, stages, virtual, batch, size, *seconds in _TABLE_5:
-        for split, (recompute, took_s) in enumerate(
-            zip(("full", "selective"), seconds, strict=True)
-        ):
-            job = Job(
+    asked = product(_TABLE_5, enumerate(("full", "selective")))
+    return [
+        Measured(
+            number,
+            name,
+            Job(
                 gpt(f"gpt-{name}b", layers, hidden, heads),
                 Plan(
                     tensor=8,
@@ -191,9 +191,14 @@ def megatron_rows() -> list[Measured]:
                     overlap_gradients=False,
                 ),
                 name=f"gpt-{name}b",
-            )
-            found.append(Measured(len(found) + 1, name, job, took_s * 1e3))
-    return found
+            ),
+            seconds[split] * 1e3,
+        )
+        for number, (
+            (name, layers, hidden, heads, stages, virtual, batch, size, *seconds),
+            (split, recompute),
+        ) in enumerate(asked, 1)
+    ]
 
 
 # Llama 3 Herd (arXiv 2407.21783), table 4: BF16 TFLOP/s a GPU. The paper does not say whether
@@ -246,24 +251,41 @@ def production_rows() -> list[Measured]:
 
     The order of GPT-3 is assumed, and the plan of LLaMA 65B, which is not printed: the fastest of those tried.
     """
-    shape = gpt("mt-nlg-530b", 105, 20_480, 128)
-    plans = [
-        Plan(tensor=8, pipeline=35, data=data, microbatches=1920 // data) for data, _ in _MT_NLG
-    ]
-    jobs = [_in_production(shape, plan, _RECOMPUTED, "MT-NLG 530B") for plan in plans]
-    plan = Plan(tensor=4, pipeline=12, data=8, microbatches=128, microbatch_size=2, zero=1)
-    jobs.append(_in_production(_BLOOM, plan, _RECOMPUTED, "BLOOM 176B"))
+    mt_nlg = gpt("mt-nlg-530b", 105, 20_480, 128)
     sharded = Plan(tensor=4, data=512, microbatch_size=4, sequence_parallel=True, zero=3)
-    jobs.append(_in_production(_LLAMA, sharded, Schedule(), "LLaMA 65B"))
-    plan = Plan(tensor=8, data=192, pipeline=8, microbatches=32, sequence_parallel=True, zero=1)
-    turns = Schedule("interleaved", 6, recompute="selective")
-    jobs.append(_in_production(SHAPES["gpt3-175b"], plan, turns, "GPT-3 175B"))
-    llama_s = sharded.batch * _LLAMA.sequence / (sharded.gpus * _LLAMA_SPEED)
-    times = [*(seconds for _, seconds in _MT_NLG), 105.0, llama_s, _MEGASCALE_S]
-    models = ("530", "530", "530", "176", "65", "175")
+    rows = (
+        *(
+            (
+                ("530", mt_nlg, "MT-NLG 530B", seconds),
+                Plan(tensor=8, pipeline=35, data=data, microbatches=1920 // data),
+                _RECOMPUTED,
+            )
+            for data, seconds in _MT_NLG
+        ),
+        (
+            ("176", _BLOOM, "BLOOM 176B", 105.0),
+            Plan(tensor=4, pipeline=12, data=8, microbatches=128, microbatch_size=2, zero=1),
+            _RECOMPUTED,
+        ),
+        (
+            (
+                "65",
+                _LLAMA,
+                "LLaMA 65B",
+                sharded.batch * _LLAMA.sequence / (sharded.gpus * _LLAMA_SPEED),
+            ),
+            sharded,
+            Schedule(),
+        ),
+        (
+            ("175", SHAPES["gpt3-175b"], "GPT-3 175B", _MEGASCALE_S),
+            Plan(tensor=8, data=192, pipeline=8, microbatches=32, sequence_parallel=True, zero=1),
+            Schedule("interleaved", 6, recompute="selective"),
+        ),
+    )
     return [
-        Measured(row, model, job, seconds * 1e3)
-        for row, (model, job, seconds) in enumerate(zip(models, jobs, times, strict=True), 1)
+        Measured(number, model, _in_production(shape, plan, schedule, words), seconds * 1e3)
+        for number, ((model, shape, words, seconds), plan, schedule) in enumerate(rows, 1)
     ]
 
 

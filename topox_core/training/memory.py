@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from topox_core.training.collectives import WEIGHT_BYTES, layer_weights, stage_weights
 from topox_core.training.job import Job
-from topox_core.training.order import warm_passes
-from topox_core.training.weights import WEIGHT_BYTES, layer_weights, stage_weights
+from topox_core.training.plan import warm_passes
 
 # The optimizer's FP32 weight and two moments (Rajbhandari et al., ZeRO, SC 2020, section 3.1).
 OPTIMIZER_BYTES = 12
@@ -91,10 +91,11 @@ def _layers_kept(job: Job, stage: int) -> int:
         warm = warm_passes(stage, ranks, many, order.order, order.virtual)
         passes = min(warm + 1, passes)
     rounds, rest = divmod(passes, ranks * order.virtual)
-    kept = rounds * ranks * job.stage_layers(stage)
-    for chunk, layers in enumerate(job.chunk_layers[stage::ranks]):
-        kept += layers * min(max(rest - chunk * ranks, 0), ranks)
-    return kept
+    begun = (
+        layers * min(max(rest - chunk * ranks, 0), ranks)
+        for chunk, layers in enumerate(job.chunk_layers[stage::ranks])
+    )
+    return rounds * ranks * job.stage_layers(stage) + sum(begun)
 
 
 def layer_activation_bytes(job: Job) -> float:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from topox_core.training.exchanges import hidden_backward_ms, layer_exchanges, single_exchange
+from topox_core.training.collectives import (
+    hidden_backward_ms,
+    layer_exchanges,
+    layer_gathers,
+    layer_scatters,
+    single_exchange,
+)
 from topox_core.training.job import Job
 from topox_core.training.layer import head_forward_ms, layer_backward_ms, layer_time
-from topox_core.training.weights import layer_gathers, layer_scatters
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
 from topox_core.errors import InputError
 from topox_core.training.collectives import Group
 from topox_core.training.job import Job
-from topox_core.training.weights import Shared
 
 MAX_STEPS = 1_000_000
 COMPUTING = ("forward", "backward", "update")
@@ -101,13 +99,6 @@ def instances(job: Job) -> dict[Spread, list[int]]:
         Spread.EXCHANGE: [data // expert * context + c for data, c in replicas],
         Spread.EXPERTS: [data % expert for data, _ in replicas],
     }
-
-
-def shared_steps(found: list[Shared]) -> Iterator[tuple[Shared, Spread]]:
-    """Yield what replicas share across servers, with which of them share it."""
-    for one in found:
-        if one.group.crosses:
-            yield one, Spread.EXPERTS if one.experts else Spread.WEIGHTS
 
 
 def check_size(steps: int) -> None:

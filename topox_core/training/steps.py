@@ -5,12 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from topox_core.training.collectives import Groups
-from topox_core.training.exchanges import gathered_ms, layer_exchanges, message
+from topox_core.training.collectives import (
+    Groups,
+    Shared,
+    Weights,
+    gathered_ms,
+    gathers_of,
+    gradients_of,
+    layer_exchanges,
+    message,
+    stage_gathers,
+    stage_gradients,
+    stage_update_ms,
+    stage_weights,
+    tied_tables,
+)
 from topox_core.training.iteration import Iteration, iteration
 from topox_core.training.job import Job
-from topox_core.training.order import pass_order
-from topox_core.training.program import Program, Spread, Step, check_size, shared_steps
+from topox_core.training.plan import pass_order
+from topox_core.training.program import Program, Spread, Step, check_size
 from topox_core.training.units import (
     GatheredChunks,
     PassSegment,
@@ -21,17 +34,6 @@ from topox_core.training.units import (
     layered,
     sharded,
     stretches,
-)
-from topox_core.training.weights import (
-    Shared,
-    Weights,
-    gathers_of,
-    gradients_of,
-    stage_gathers,
-    stage_gradients,
-    stage_update_ms,
-    stage_weights,
-    tied_tables,
 )
 
 Names = tuple[str, ...]
@@ -341,20 +343,19 @@ class _Builder:
     def _shared(
         self, word: str, stage: int, m: int, unit: Unit, found: list[Shared], waits: Names
     ) -> Names:
-        """Add what replicas share of a unit's weights, one after the other; return the last of them."""
+        """Add what replicas share of a unit's weights across servers, one after the other; return the last of them."""
         parallelism = "fsdp" if self.job.plan.fsdp else "dp"
-        for one, spread in shared_steps(found):
-            name = f"{word}.experts" if one.experts else word
+        for one in (each for each in found if each.group.crosses):
             waits = self._add(
                 Step(
-                    name,
+                    f"{word}.experts" if one.experts else word,
                     unit.place,
                     one.kind,
                     stage,
                     waits,
                     size_bytes=one.size_bytes,
                     group=one.group,
-                    spread=spread,
+                    spread=Spread.EXPERTS if one.experts else Spread.WEIGHTS,
                     parallelism=parallelism,
                     microbatch=m,
                     layer=unit.layer,

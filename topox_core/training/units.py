@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from topox_core.training.collectives import Groups
-from topox_core.training.exchanges import single_exchange
-from topox_core.training.iteration import Iteration
-from topox_core.training.job import Job
-from topox_core.training.layer import BACKWARD, expert_share, layer_time
-from topox_core.training.order import dealt
-from topox_core.training.passes import PassTime, layer_passes, stretched
-from topox_core.training.weights import (
+from topox_core.training.collectives import (
+    Groups,
     Weights,
     head_weights,
     input_weights,
     layer_weights,
+    single_exchange,
     stage_gradients,
 )
+from topox_core.training.iteration import Iteration
+from topox_core.training.job import Job
+from topox_core.training.layer import BACKWARD, expert_share, layer_time
+from topox_core.training.passes import PassTime, layer_passes, stretched
+from topox_core.training.plan import dealt
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, permutations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.errors import InputError
 from topox_core.model.transfer_graph import FloatArray
-from topox_core.training.iteration import iteration
+from topox_core.training.iteration import iteration, parts
 from topox_core.training.measurements import (
     TIME,
     Measured,
@@ -19,7 +20,6 @@ from topox_core.training.measurements import (
     production_rows,
     uncalibrated_rows,
 )
-from topox_core.training.pieces import parts
 
 # Two rows that differ in their microbatches alone contradict each other where the one that is
 # predicted this much faster was measured this much slower.
@@ -157,12 +157,10 @@ def _contradictions(rows: Sequence[Measured], times: Sequence[float]) -> list[in
         alike = row.job.changed(plan__microbatches=row.job.plan.pipeline, plan__microbatch_size=1)
         key = (row.job.plan.batch, alike)
         kinds.setdefault(key, []).append(at)
-    for same in kinds.values():
-        for one in same:
-            for other in same:
-                slower = rows[one].measured_ms > CONTRADICTION * rows[other].measured_ms
-                if slower and CONTRADICTION * times[one] < times[other]:
-                    found[one], found[other] = rows[other].row, rows[one].row
+    for one, other in chain.from_iterable(permutations(same, 2) for same in kinds.values()):
+        slower = rows[one].measured_ms > CONTRADICTION * rows[other].measured_ms
+        if slower and CONTRADICTION * times[one] < times[other]:
+            found[one], found[other] = rows[other].row, rows[one].row
     return found
 
 

@@ -15,9 +15,8 @@ from topox_core.training.graph import count_tasks, suggested_cluster, tasks
 from topox_core.training.job import Job
 from topox_core.training.jobs import JOBS
 from topox_core.training.machine import Machine
-from topox_core.training.plan import Plan
+from topox_core.training.plan import Plan, Schedule
 from topox_core.training.program import Program
-from topox_core.training.schedule import Schedule
 from topox_core.training.shape import Shape
 from topox_core.training.steps import program
 from topox_core.workloads.parameter import Parameter, Workload

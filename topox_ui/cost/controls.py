@@ -7,8 +7,7 @@ import streamlit as st
 
 from topox_core.economics.comparison import sizes_up_to
 from topox_core.economics.parts import PARTS, Catalogue, Part
-from topox_core.economics.parts_file import dump_parts, load_parts
-from topox_core.economics.price_sets import PRICE_SETS
+from topox_core.economics.price_sets import PRICE_SETS, dump_parts, load_parts
 from topox_ui.cost.state import RIVALS, TECHNOLOGIES, CostState
 from topox_ui.shell.charts import Content, editor, table_under
 from topox_ui.shell.downloads import link_menu, offer, stem

@@ -15,10 +15,9 @@ from topox_core.model.facts import GraphSummary, facts
 from topox_core.model.task_graph import COMPUTE_KINDS, Task
 from topox_core.schedule.bounds.open_bound import least_chain
 from topox_core.text.numbers import percent, plural, size, time
-from topox_core.training.iteration import iteration
-from topox_core.training.job_file import dump_job
+from topox_core.training.iteration import iteration, pieces
+from topox_core.training.jobs import dump_job
 from topox_core.training.machine import trust
-from topox_core.training.pieces import pieces
 from topox_ui.answers.case import Case, case_of, listing
 from topox_ui.answers.verdicts import verdict_line
 from topox_ui.runs.shared import once

@@ -7,8 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from topox_core.economics.parts_file import edits_between
-from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS
+from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS, edits_between
 from topox_core.figures.hand_schedules import sheet_of, starts_of
 from topox_core.figures.instance_pictures import pictures_of, slider_of
 from topox_core.figures.palette import Theme

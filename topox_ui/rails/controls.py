@@ -7,7 +7,7 @@ from topox_core.fabrics.registry import FABRICS
 from topox_core.model.cluster import DELAYS_MS, SPEEDS_GBPS
 from topox_core.rails.presets import PRESETS, settings_of
 from topox_core.rails.technologies import TECHNOLOGIES
-from topox_core.rails.window_file import WindowList, load_windows
+from topox_core.rails.window_lengths import WindowList, load_windows
 from topox_core.text.numbers import delay_label, time
 from topox_core.training.job import Job
 from topox_ui.rails.state import (

@@ -19,7 +19,7 @@ from topox_core.rails.windows import Phase
 from topox_core.text.numbers import count, percent, plural, time
 from topox_core.text.sentences import capitalised
 from topox_core.training.job import Job
-from topox_core.training.schedule import REDUCTIONS
+from topox_core.training.plan import REDUCTIONS
 from topox_ui.rails.delay import Curves, authors_job, curves_of, delay_chart, measured_curves
 from topox_ui.rails.runs import RAILS, answered, begun, run_of, simulate, simulated, start, times_of
 from topox_ui.rails.state import (

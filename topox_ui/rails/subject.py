@@ -21,7 +21,7 @@ from topox_core.rails.iteration import Rail, RailRun, Window
 from topox_core.rails.measured import WINDOWS, WINDOWS_ITERATION_MS, WINDOWS_PROVENANCE
 from topox_core.rails.presets import degrees_in_words
 from topox_core.rails.technologies import TECHNOLOGIES, fits
-from topox_core.rails.window_file import WindowList
+from topox_core.rails.window_lengths import WindowList
 from topox_core.rails.windows import Phase, strip, traffic_between
 from topox_core.text.numbers import plural, short
 from topox_core.training.job import Job

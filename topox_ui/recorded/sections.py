@@ -12,8 +12,12 @@ from topox_core.figures.recorded import call_colour, call_words, lanes
 from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.model.task_graph import PARALLELISMS
-from topox_core.rails.window_file import dump_windows_csv, dump_windows_json, load_windows
-from topox_core.rails.window_lengths import share_hiding
+from topox_core.rails.window_lengths import (
+    dump_windows_csv,
+    dump_windows_json,
+    load_windows,
+    share_hiding,
+)
 from topox_core.text.numbers import count, percent, plural, size, time
 from topox_core.traces.checks import FAILED, PASSED, WARNED
 from topox_core.traces.recorded_run import spans

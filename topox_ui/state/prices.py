@@ -6,8 +6,13 @@ from typing import Annotated, ClassVar
 from pydantic import AfterValidator
 
 from topox_core.economics.parts import Catalogue
-from topox_core.economics.parts_file import edits_between, with_edits
-from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS, SET_BY_SPEED
+from topox_core.economics.price_sets import (
+    DEFAULT_SET,
+    PRICE_SETS,
+    SET_BY_SPEED,
+    edits_between,
+    with_edits,
+)
 from topox_core.errors import InputError
 from topox_ui.state.notices import notify_errors
 from topox_ui.state.page_state import PageState, one_of

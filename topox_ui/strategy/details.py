@@ -9,8 +9,7 @@ from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.model.cluster import Cluster
 from topox_core.strategy.operators import OperatorGraph
-from topox_core.strategy.strategy import Placement, Strategy, dump_strategy
-from topox_core.strategy.task_graph import task_graph
+from topox_core.strategy.strategy import Placement, Strategy, dump_strategy, task_graph
 from topox_core.text.numbers import plural
 from topox_ui.shell.charts import Content, frame
 from topox_ui.shell.downloads import download_menu, link_menu, offer_task_graph

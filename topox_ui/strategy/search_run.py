@@ -11,10 +11,9 @@ from topox_core.runs.run import FunctionRun, RunProgress
 from topox_core.runs.stopping import Stop
 from topox_core.strategy.alternation import Alternated, alternate
 from topox_core.strategy.co_optimisation import CoProgress
-from topox_core.strategy.evaluator import FastEvaluator
+from topox_core.strategy.evaluator import FastEvaluator, laid_out, non_blocking
 from topox_core.strategy.fabric_table import StrategyTable, strategy_table
 from topox_core.strategy.moves import MoveProgress, SearchSettings
-from topox_core.strategy.network import laid_out, non_blocking
 from topox_core.strategy.on_fabrics import ModelOnCluster
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.search import SearchResult, search

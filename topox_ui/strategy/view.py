@@ -17,7 +17,7 @@ from topox_core.text.numbers import count, percent, plural, short, time
 from topox_core.training.graph import suggested_cluster, task_graph
 from topox_core.training.iteration import iteration
 from topox_core.training.job import Job
-from topox_core.training.job_file import dump_job
+from topox_core.training.jobs import dump_job
 from topox_core.training.machine import MACHINES, Machine, trust
 from topox_core.training.shape import Shape
 from topox_ui.shell.charts import Content, chart, frame, kpis, show_error, show_input_errors

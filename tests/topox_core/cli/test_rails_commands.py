@@ -12,7 +12,7 @@ from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.rails.delay import BOTH, RUN, UNDISTURBED, Question, answer
 from topox_core.rails.iteration import Rail, Window
 from topox_core.rails.presets import PRESETS
-from topox_core.rails.window_file import dump_windows_csv, dump_windows_json, load_windows
+from topox_core.rails.window_lengths import dump_windows_csv, dump_windows_json, load_windows
 
 PAPER_JOB = "rails simulate llama3-8b-perlmutter"
 

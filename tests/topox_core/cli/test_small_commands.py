@@ -20,7 +20,7 @@ from topox_core.fabrics.failures import FixedCircuits, after_failure
 from topox_core.fabrics.run import JobRequest
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.library.run_library import RunLibrary
-from topox_core.rails.byte_classes import byte_classes
+from topox_core.rails.advice import byte_classes
 from topox_core.rails.presets import PRESETS
 from topox_core.runs.run import finish
 from topox_core.schedule.settings import Settings

@@ -89,10 +89,10 @@ from topox_core.tdm.model.round import RoundTracePoint
 from topox_core.topology import ring_circuits
 from topox_core.topology.finder import find_layout, traffic_of
 from topox_core.traces import run_graph
-from topox_core.training import order
+from topox_core.training.iteration import Piece
 from topox_core.training.machine import MACHINES
 from topox_core.training.measurements import calibration_rows
-from topox_core.training.pieces import Piece
+from topox_core.training.plan import order_1f1b
 from topox_core.training.shape import SHAPES
 from topox_core.training.validation import predicted as predicted_of
 from topox_core.workloads.samples import load_sample
@@ -296,7 +296,7 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         [1, 3, 7, 8, 9],
     ),
     instance_numbers.pipeline: lambda look: (
-        instance_numbers.pipeline(order.order_1f1b(3, 4), ["0", "1", "2"], look),
+        instance_numbers.pipeline(order_1f1b(3, 4), ["0", "1", "2"], look),
         range(1, 13),
     ),
     jobs.timeline: lambda look: (

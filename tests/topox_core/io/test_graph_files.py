@@ -14,7 +14,7 @@ from hypothesis import given, strategies as st
 
 from tests.conftest import examples
 from tests.real_inputs import ROOT, SUITE
-from topox_core.economics.parts_file import load_parts
+from topox_core.economics.price_sets import load_parts
 from topox_core.errors import InputError
 from topox_core.io.cluster_file import load_cluster
 from topox_core.io.exports import cross_connects, cross_connects_csv, cross_connects_json, tasks_csv
@@ -38,9 +38,9 @@ from topox_core.model.task_graph import (
     Task,
     TaskGraph,
 )
-from topox_core.rails.window_file import load_windows
+from topox_core.rails.window_lengths import load_windows
 from topox_core.tdm.model.jobs_file import load_jobs
-from topox_core.training.job_file import load_job
+from topox_core.training.jobs import load_job
 
 PIPELINE = validated(
     "two servers",

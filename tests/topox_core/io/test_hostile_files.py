@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 
 from topox_core.check.schedule_file import read_schedule
-from topox_core.economics.parts_file import load_parts
+from topox_core.economics.price_sets import load_parts
 from topox_core.errors import InputError, one_line, printable, shown, visible
 from topox_core.io import content, limits, resource_limits
 from topox_core.io.cluster_file import load_cluster
 from topox_core.io.limits import MB
 from topox_core.io.resource_limits import limited_reading
 from topox_core.io.task_graph_file import load_graph
-from topox_core.rails.window_file import load_windows
+from topox_core.rails.window_lengths import load_windows
 from topox_core.schedule.psplib import read_psplib
 from topox_core.strategy.strategy import load_strategy
 from topox_core.tdm.model.jobs_file import load_jobs

@@ -15,7 +15,7 @@ from topox_core.rails.iteration import (
     RailIteration,
     RailRun,
 )
-from topox_core.rails.ports import port_use
+from topox_core.rails.timing import port_use
 
 # 400 Gbit/s both ways of a ring of two: half of the tensor crosses, so this many bytes take one
 # millisecond.

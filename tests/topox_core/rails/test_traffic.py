@@ -19,8 +19,8 @@ from topox_core.model.execution import Circuits, Execution
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task
 from topox_core.model.transfer_graph import TRANSFER
+from topox_core.rails.advice import byte_classes
 from topox_core.rails.builder import build
-from topox_core.rails.byte_classes import byte_classes
 from topox_core.rails.control.simulate import simulate
 from topox_core.rails.folding import equal_groups, unfolded_size
 from topox_core.rails.iteration import (
@@ -41,10 +41,10 @@ from topox_core.rails.task_graph import as_task_graph
 from topox_core.rails.window_lengths import MIB, by_class
 from topox_core.rails.windows import strip, windows_by_stage, windows_of_execution
 from topox_core.schedule.settings import Settings
+from topox_core.training.collectives import stage_update_ms
 from topox_core.training.job import Job
-from topox_core.training.order import dealt
 from topox_core.training.passes import chunk_passes
-from topox_core.training.weights import stage_update_ms
+from topox_core.training.plan import dealt
 
 PAPER = PRESETS["llama3-8b-perlmutter"]
 SMALL = changed(PRESETS["llama3-70b"], {"gpus": 32, "pipeline": 2, "data": 2, "microbatches": 4})

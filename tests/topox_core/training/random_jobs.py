@@ -4,8 +4,7 @@ from hypothesis import strategies as st
 
 from topox_core.training.job import Job
 from topox_core.training.machine import MACHINES
-from topox_core.training.plan import Plan
-from topox_core.training.schedule import Schedule
+from topox_core.training.plan import Plan, Schedule
 from topox_core.training.shape import Shape
 
 

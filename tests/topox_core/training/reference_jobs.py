@@ -2,8 +2,7 @@
 
 from topox_core.training.job import Job
 from topox_core.training.machine import MACHINES
-from topox_core.training.plan import Plan
-from topox_core.training.schedule import Schedule
+from topox_core.training.plan import Plan, Schedule
 from topox_core.training.shape import SHAPES
 
 _AFTER = Schedule(overlap_gradients=False)

@@ -5,7 +5,7 @@ from graphlib import TopologicalSorter
 
 from topox_core.training.collectives import Call
 from topox_core.training.job import Job
-from topox_core.training.order import pass_order
+from topox_core.training.plan import pass_order
 from topox_core.training.program import Program, Step, instances
 
 NEVER = float("inf")

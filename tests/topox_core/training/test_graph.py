@@ -19,13 +19,12 @@ from topox_core.model.lowering import lower
 from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.stopping import never
 from topox_core.schedule.settings import Settings
-from topox_core.training.collectives import Groups
+from topox_core.training.collectives import Groups, stage_weights
 from topox_core.training.graph import count_tasks, suggested_cluster, task_graph, tasks
 from topox_core.training.iteration import iteration
 from topox_core.training.job import Job
 from topox_core.training.program import Program
 from topox_core.training.steps import program
-from topox_core.training.weights import stage_weights
 
 # What a graph cannot hold: latencies on the network, and splitting messages that are not split anyway.
 PLAIN = {"machine__network_call_us": 0.0, "machine__network_step_us": 0.0}

@@ -10,24 +10,25 @@ from tests.topox_core.training.random_jobs import jobs
 from tests.topox_core.training.reference_jobs import EXPECTED, JOBS, R1, R2
 from tests.topox_core.training.reference_walk import length_ms, reference_walk
 from topox_core.errors import InputError
-from topox_core.training.collectives import Call, strided
-from topox_core.training.exchanges import layer_exchanges, message
+from topox_core.training.collectives import (
+    Call,
+    layer_exchanges,
+    layer_gathers,
+    layer_scatters,
+    message,
+    stage_update_ms,
+    stage_weights,
+    strided,
+)
 from topox_core.training.iteration import iteration, walk
 from topox_core.training.job import Job
 from topox_core.training.layer import layer_share, query_ms
 from topox_core.training.machine import MACHINES
 from topox_core.training.memory import layer_activation_bytes
 from topox_core.training.passes import layer_passes
-from topox_core.training.plan import Plan
-from topox_core.training.schedule import Schedule
+from topox_core.training.plan import Plan, Schedule
 from topox_core.training.shape import Shape
 from topox_core.training.steps import program
-from topox_core.training.weights import (
-    layer_gathers,
-    layer_scatters,
-    stage_update_ms,
-    stage_weights,
-)
 
 CLOSE = 1e-6
 

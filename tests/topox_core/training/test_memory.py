@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 
 from tests.topox_core.training.reference_jobs import R1, R4, R5, R6
+from topox_core.training.collectives import stage_weights
 from topox_core.training.job import Job
 from topox_core.training.jobs import JOBS
 from topox_core.training.layer import layer_share
@@ -20,7 +21,6 @@ from topox_core.training.measurements import (
 from topox_core.training.memory import fits, layer_activation_bytes, memory, stage_memory
 from topox_core.training.plan import Plan
 from topox_core.training.shape import Shape
-from topox_core.training.weights import stage_weights
 
 
 def test_a_layer_keeps_what_korthikanti_et_al_count() -> None:

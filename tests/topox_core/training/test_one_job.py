@@ -10,15 +10,15 @@ import pytest
 
 from tests.topox_core.training.reference_jobs import JOBS, R1, R2, R5
 from topox_core.errors import InputError
+from topox_core.rails.advice import byte_classes
 from topox_core.rails.builder import build
-from topox_core.rails.byte_classes import byte_classes
 from topox_core.rails.iteration import KINDS
 from topox_core.rails.presets import changed, check_on_rail
 from topox_core.strategy.plans import timed
 from topox_core.training import jobs
 from topox_core.training.iteration import iteration
 from topox_core.training.job import Job
-from topox_core.training.job_file import dump_job, load_job
+from topox_core.training.jobs import dump_job, load_job
 
 
 @pytest.mark.parametrize("job", [R1, R2, R5], ids=lambda job: job.name)

@@ -13,7 +13,7 @@ from topox_core.api import load_cluster, load_graph
 from topox_core.cli.main import main
 from topox_core.errors import InputError
 from topox_core.io.task_graph_file import check_fits
-from topox_core.training.iteration import iteration
+from topox_core.training.iteration import iteration, pieces
 from topox_core.training.job import Job
 from topox_core.training.jobs import JOBS
 from topox_core.training.machine import MACHINES, figures, trust
@@ -27,7 +27,6 @@ from topox_core.training.measurements import (
     read_measured,
     uncalibrated_rows,
 )
-from topox_core.training.pieces import pieces
 from topox_core.training.validation import agreement, by_model, predicted, rank_correlation
 
 LINES = CALIBRATION_FILE.read_text(encoding="utf-8").splitlines()

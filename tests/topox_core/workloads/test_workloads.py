@@ -28,10 +28,10 @@ from topox_core.model.task_graph import COMPUTE_KINDS, Task, TaskGraph
 from topox_core.model.transfer_graph import transfer_ms
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import solve
+from topox_core.training.collectives import stage_update_ms
 from topox_core.training.iteration import iteration
 from topox_core.training.jobs import JOBS
-from topox_core.training.order import pass_order
-from topox_core.training.weights import stage_update_ms
+from topox_core.training.plan import pass_order
 from topox_core.workloads.catalogue import WORKLOADS, generate
 from topox_core.workloads.samples import SAMPLES, load_sample
 from topox_core.workloads.training_jobs import as_workload, job_of

@@ -16,8 +16,7 @@ from tests.topox_ui.conftest import (
     the_error,
     words,
 )
-from topox_core.economics.parts_file import dump_parts
-from topox_core.economics.price_sets import PRICE_SETS
+from topox_core.economics.price_sets import PRICE_SETS, dump_parts
 from topox_core.fabrics.verdict import Bracket, Verdict
 
 COST, PER_ITERATION, COMPARE = "Cost", "Per iteration", "Compare"

@@ -37,7 +37,7 @@ from topox_core.io.cluster_file import load_cluster
 from topox_core.io.limits import Limits
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.io.task_graph_file import load_graph
-from topox_core.rails.window_file import load_windows
+from topox_core.rails.window_lengths import load_windows
 from topox_core.runs.stopping import never
 from topox_core.traces.run_graph import at_speed, replay_ms
 from topox_ui.recorded.reading import EXAMPLE, SCRIPT, read_files

@@ -20,11 +20,10 @@ from tests.topox_ui.conftest import (
     words,
 )
 from topox_core.fabrics.registry import FABRICS
-from topox_core.strategy.evaluator import FastEvaluator
+from topox_core.strategy.evaluator import FastEvaluator, non_blocking
 from topox_core.strategy.fabric_table import strategy_table
 from topox_core.strategy.models import MODELS, named
 from topox_core.strategy.moves import SearchSettings
-from topox_core.strategy.network import non_blocking
 from topox_core.strategy.on_fabrics import ModelOnCluster, cluster_of
 from topox_core.strategy.plans import best_plans
 from topox_core.strategy.search import search

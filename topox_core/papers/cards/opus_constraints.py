@@ -11,8 +11,8 @@ from topox_core.papers.rows import Row, directed, printed, stated, unprinted
 from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import simulate
 from topox_core.rails.iteration import SEND, Rail, RailIteration
-from topox_core.rails.ports import static_ports
 from topox_core.rails.presets import PRESETS
+from topox_core.rails.timing import static_ports
 from topox_core.training.job import Job
 
 JOB, WITH_CP, OWN = "llama3.1-405b-8192", "llama3.1-405b-16384-cp", "llama3-8b-perlmutter"

@@ -8,17 +8,15 @@ from itertools import starmap
 
 from topox_core.papers.card import CardRun, Words
 from topox_core.papers.rows import MATCH, Row, directed, printed
-from topox_core.rails.advice import LARGE, TABLE_1
-from topox_core.rails.byte_classes import byte_classes
+from topox_core.rails.advice import LARGE, TABLE_1, byte_classes
 from topox_core.rails.presets import PRESETS
 from topox_core.strategy.plans import jobs
-from topox_core.training.exchanges import layer_exchanges
+from topox_core.training.collectives import layer_exchanges
 from topox_core.training.iteration import iteration
 from topox_core.training.job import Job
 from topox_core.training.machine import MACHINES
 from topox_core.training.memory import fits, stage_memory
-from topox_core.training.order import dealt
-from topox_core.training.plan import Plan
+from topox_core.training.plan import Plan, dealt
 from topox_core.training.shape import SHAPES
 
 WORDS = {"TP": "tensor", "DP": "data", "PP": "pipeline", "CP": "context"}

@@ -8,8 +8,8 @@ import numpy as np
 
 from topox_core.papers.card import CardRun, Settings, Words
 from topox_core.papers.rows import Row, at_least, directed, printed, unprinted
+from topox_core.rails.advice import byte_classes
 from topox_core.rails.builder import build
-from topox_core.rails.byte_classes import byte_classes
 from topox_core.rails.control.simulate import simulate
 from topox_core.rails.iteration import Rail, Window
 from topox_core.rails.measured import WINDOWS, jittered

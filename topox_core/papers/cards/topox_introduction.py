@@ -11,8 +11,7 @@ from topox_core.training.iteration import iteration
 from topox_core.training.job import Job
 from topox_core.training.machine import MACHINES, Machine
 from topox_core.training.memory import memory
-from topox_core.training.plan import Plan
-from topox_core.training.schedule import Schedule
+from topox_core.training.plan import Plan, Schedule
 from topox_core.training.shape import SHAPES
 
 # Section I: gradients that an iteration transfers, and the share of training that communicates.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from topox_core.rails.control.program import Program
 from topox_core.rails.iteration import Message, Rail, RailCircuit
-from topox_core.rails.ports import SIDES, PortUse
+from topox_core.rails.timing import SIDES, PortUse
 
 # A communication is announced; the answer names the network that carries it: the rail (0) or the
 # scale-up domain (1).

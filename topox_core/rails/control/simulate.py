@@ -8,13 +8,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from topox_core.errors import InputError
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.rails.control.jobs import NEVER, Jobs, Setup, Shims, Standing
 from topox_core.rails.control.program import Program, ProgramProgress
 from topox_core.rails.iteration import Rail, RailCircuit, RailIteration, RailRun
-from topox_core.rails.ports import SIDES, PortUse, port_use
-from topox_core.rails.timing import durations_ms
+from topox_core.rails.timing import SIDES, PortUse, durations_ms, port_use
 from topox_core.rails.windows import strip, windows_between
 
 
@@ -221,8 +219,8 @@ def simulate(
     Raises
     ------
     InputError
-        If a setting of the rail is out of range, the iteration has no node, or its ranks wait for
-        each other in a circle.
+        If a setting of the rail is out of range, or the iteration's ranks wait for each other in a
+        circle.
     """
     return Simulation(iteration, rail).run(profile=profile, messages=messages)
 
@@ -243,8 +241,6 @@ class Simulation:
     def __init__(
         self, iteration: RailIteration, rail: Rail, duration_ms: FloatArray | None = None
     ) -> None:
-        if not len(iteration):
-            raise InputError("has no node", file=iteration.name)
         self.iteration, self.rail = iteration, rail
         self._duration_ms: list[float] = (
             durations_ms(iteration, rail) if duration_ms is None else duration_ms
