@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from topox_core.check.rows import is_finite
+from topox_core.check.rows import is_finite, wrong
 from topox_core.errors import InputError, shown
+from topox_core.io.ranges import is_whole
 from topox_core.model.cluster import Cluster
 
 MODELS = ("physical", "paper")
@@ -172,12 +173,11 @@ class Rules:
 
 
 def _wrong(expected: str, value: object, key: str, file: str) -> InputError:
-    problem = f"must be {expected} (got {shown(value)})"
-    return InputError(problem, file=file, item="settings", field=key)
+    return wrong(expected, value, file, "settings", key)
 
 
 def _count(value: Any, key: str, file: str, least: int = 1) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+    if not is_whole(value, least):
         raise _wrong(f"a whole number of at least {least}", value, key, file)
     return value
 
