@@ -11,7 +11,7 @@ import numpy as np
 from topox_core.io.tables import table_bytes
 from topox_core.model.critical_path import CriticalPath, critical_path
 from topox_core.model.execution import Execution
-from topox_core.model.measures import out_port
+from topox_core.model.measures import held_circuits
 
 TASK_COLUMNS = (
     "id",
@@ -98,16 +98,9 @@ def cross_connects(execution: Execution) -> list[dict[str, Any]]:
     be torn down at ``until_ms``. A circuit that its ports keep between two transfers is one row.
     """
     circuits, graph = execution.circuits, execution.graph
-    if not len(circuits):
-        return []
-    port = out_port(circuits)
-    order = np.lexsort((circuits.start_ms, port))
-    begins = circuits.changed[order].copy()
-    begins[0] = True
-    begins[1:] |= port[order][1:] != port[order][:-1]
-    edges = [*np.flatnonzero(begins).tolist(), len(order)]
+    order, begins = held_circuits(circuits)
     rows = []
-    for low, high in pairwise(edges):
+    for low, high in pairwise([*begins.tolist(), len(order)]):
         held = order[low:high]
         first = int(held[0])
         setup = float(circuits.setup_ms[first])
