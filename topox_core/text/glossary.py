@@ -14,8 +14,6 @@ from pathlib import Path
 
 import msgspec
 
-MAX_WORDS = 25
-MAX_RELATED = 2
 _FILE = Path(__file__).with_name("glossary.json")
 _WORD = re.compile(r"(?<![\w/&-])\w[\w/-]*")
 _IN_BRACKETS = re.compile(r"\s*\([^)]*\)")
