@@ -88,7 +88,15 @@ class Field:
     required
         Whether it has no default.
     limits
-        Its range; None if it has none.
+        Its range and its words.
+    key
+        What files call it.
+    title, description
+        Its name on pages, and one line of help.
+    unit
+        What it is counted in; empty for a plain number.
+    steps
+        Values that a slider offers.
     """
 
     name: str
@@ -97,36 +105,16 @@ class Field:
     default: Any
     kind: Any
     limits: msgspec.Meta
-
-    @property
-    def key(self) -> str:
-        """What files call it."""
-        return str((self.limits.extra or {}).get("key", "")) or self.name
-
-    @property
-    def title(self) -> str:
-        """Its name on pages."""
-        return self.limits.title or ""
-
-    @property
-    def description(self) -> str:
-        """One line of help."""
-        return self.limits.description or ""
-
-    @property
-    def unit(self) -> str:
-        """What it is counted in; empty for a plain number."""
-        return str((self.limits.extra or {}).get("unit", ""))
+    key: str
+    title: str
+    description: str
+    unit: str
+    steps: tuple[float, ...]
 
     @property
     def help(self) -> str:
         """Its description with the unit, as an option of a command has it."""
         return f"{self.description} ({self.unit})" if self.unit else self.description
-
-    @property
-    def steps(self) -> tuple[float, ...]:
-        """Values that a slider offers."""
-        return tuple((self.limits.extra or {}).get("steps", ()))
 
     @property
     def alternatives(self) -> tuple[tuple[Any, msgspec.Meta], ...]:
@@ -160,8 +148,19 @@ def _field(one: Any, hint: Any) -> Field:
     kind, limits = _bare(hint)
     if limits is _ANY and len(others := _without_null(kind)) > 1:
         limits = _bare(others[0])[1]  # whose words are those of the field
+    extra = limits.extra or {}
     return Field(
-        one.name, hint, required, None if one.default in absent else one.default, kind, limits
+        one.name,
+        hint,
+        required,
+        None if one.default in absent else one.default,
+        kind,
+        limits,
+        key=extra.get("key") or one.name,
+        title=limits.title or "",
+        description=limits.description or "",
+        unit=extra.get("unit", ""),
+        steps=extra.get("steps", ()),
     )
 
 
