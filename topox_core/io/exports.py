@@ -47,13 +47,11 @@ def task_rows(execution: Execution, path: CriticalPath | None = None) -> list[di
     graph = execution.graph
     path = path or critical_path(execution)
     critical = path.mask(len(graph)).tolist()
-    switches: dict[int, list[int]] = {}
+    switches: dict[int, dict[int, None]] = {}
     for node, switch in zip(
         execution.circuits.node.tolist(), execution.circuits.switch.tolist(), strict=True
     ):
-        known = switches.setdefault(node, [])
-        if switch not in known:
-            known.append(switch)
+        switches.setdefault(node, {})[switch] = None
     start, end, sizes = (
         execution.start_ms.tolist(),
         execution.end_ms.tolist(),
@@ -79,7 +77,7 @@ def task_rows(execution: Execution, path: CriticalPath | None = None) -> list[di
                 "start_ms": start[i],
                 "end_ms": end[i],
                 "duration_ms": round(end[i] - start[i], 9),
-                "switch": " ".join(map(str, switches.get(i, []))),
+                "switch": " ".join(map(str, switches.get(i, ()))),
                 "critical": "yes" if critical[i] else "",
             }
         )
