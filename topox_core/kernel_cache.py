@@ -28,9 +28,10 @@ from typing import Any
 from uuid import uuid4
 
 import numba
-from numba.core import caching, compiler, serialize
+from numba.core import caching, compiler
 
-numba_cache: Any = caching  # it has no types
+numba_cache: Any = caching  # they have no types
+CompileResult: Any = compiler.CompileResult
 
 OTHERS = stat.S_IWGRP | stat.S_IWOTH
 FIRST_USE = "Compiling for this machine, once: the first answer takes up to two minutes longer.\n"
@@ -166,7 +167,7 @@ class KernelCache(numba_cache.NullCache):  # type: ignore[misc]
         with suppress(Exception):  # whatever bytes lie there can raise anything
             content = self._file(sig, target_context.codegen()).read_bytes()
             if hashlib.sha256(content[:-32]).digest() == content[-32:]:
-                made = compiler.CompileResult._rebuild(target_context, *pickle.loads(content[:-32]))
+                made = CompileResult._rebuild(target_context, *pickle.loads(content[:-32]))
                 if made.signature.args == tuple(sig):
                     return made
         _announce_first_use()
@@ -179,7 +180,7 @@ class KernelCache(numba_cache.NullCache):  # type: ignore[misc]
         with suppress(Exception):
             if not data.library.has_dynamic_globals:  # addresses in this process
                 file.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-                content = serialize.dumps(data._reduce())
+                content = numba_cache.dumps(data._reduce())
                 new.write_bytes(content + hashlib.sha256(content).digest())
                 new.replace(file)
         with suppress(OSError):  # of a full disk

@@ -35,7 +35,7 @@ def is_count(value: object) -> TypeGuard[int]:
     return is_whole(value, 0, MAX_NUMBER)
 
 
-def _is_word(value: object) -> bool:
+def _is_word(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and value != ""
 
 

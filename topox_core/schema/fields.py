@@ -170,17 +170,13 @@ def _choices(kind: Any, limits: msgspec.Meta) -> tuple[Any, ...]:
     return tuple((limits.extra or {}).get("choices", ()))
 
 
-def _as_it_is(record: type) -> Any:  # noqa: ARG001
-    return Any
-
-
-def plain(hint: Any, within: Callable[[type], Any] = _as_it_is) -> Any:
-    """Return a type as msgspec checks it, choices included; ``within`` says what stands for a record within."""
+def plain(hint: Any, within: Callable[[type], Any] | None = None) -> Any:
+    """Return a type as msgspec checks it, choices included; ``within`` says what stands for a record within, else anything."""
     kind, limits = _bare(hint)
     if choices := _choices(kind, limits):
         return Literal[choices] | None if _may_be_null(hint) else Literal[choices]
     if is_record(kind):
-        return within(kind)
+        return within(kind) if within else Any
     if get_origin(kind) is tuple:
         return Annotated[tuple[plain(get_args(kind)[0], within), ...], limits]  # type: ignore[misc]
     others = _without_null(kind)

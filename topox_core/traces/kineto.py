@@ -427,7 +427,8 @@ def _kernels(
 
 def _exact_waits(columns: _Columns, launches: _Launches, base: float) -> Iterator[ExactWait]:
     syncs = sorted(columns.syncs)
-    asked, recorded = (launches.of(one[at] for one in syncs)[0] for at in (4, 3))
+    asked, _ = launches.of(one[4] for one in syncs)
+    recorded, _ = launches.of(one[3] for one in syncs)
     for (at, stream, waits_for, _, correlation), when, record in zip(
         syncs, asked, recorded, strict=True
     ):
