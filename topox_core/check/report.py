@@ -76,12 +76,8 @@ class CheckReport:
     @property
     def equations(self) -> dict[str, bool]:
         """Of each equation that was checked, whether all that belongs to it holds."""
-        verdicts: dict[str, bool] = {}
-        for constraint in self.constraints:
-            verdicts[constraint.equation] = (
-                verdicts.get(constraint.equation, True) and constraint.ok
-            )
-        return verdicts
+        wrong = {constraint.equation for constraint in self.constraints if not constraint.ok}
+        return {one.equation: one.equation not in wrong for one in self.constraints}
 
     def lines(self, limit: int = 10) -> tuple[str, ...]:
         """Return the first violations in words, at most ``limit``, and how many more there are."""

@@ -322,12 +322,8 @@ def _problem(kind: Any, limits: msgspec.Meta, value: Any) -> str:
         return "" if known else f"must be one of {words} (got {shown(value)})"
     if kind is bool:
         return "" if isinstance(value, bool) else f"must be true or false (got {shown(value)})"
-    if kind is int:
-        return _wrong_whole(limits, value)
-    if kind is float:
-        return _wrong_number(limits, value)
-    if kind is str:
-        return _wrong_text(limits, value)
+    if kind in _WRONG:
+        return _WRONG[kind](limits, value)
     if get_origin(kind) in (dict, Mapping) and not isinstance(value, Mapping):
         return f"must be an object in braces (got {shown(value)})"
     return ""  # a record within a record checks itself
@@ -392,3 +388,6 @@ def _wrong_text(limits: msgspec.Meta, value: Any) -> str:
         printed = "printable " * bool(without)
         return f"must be {printed}text of {span} characters (got {shown(value)})"
     return f"must be {span} printable characters without {without} (got {shown(value)})"
+
+
+_WRONG = {int: _wrong_whole, float: _wrong_number, str: _wrong_text}
