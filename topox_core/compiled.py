@@ -37,7 +37,7 @@ COMPILED = (
 # where nothing is compiled yet.
 WITHOUT = bool(numba.config.DISABLE_JIT)  # type: ignore[attr-defined]
 # Raised where machine code of the same sources is no longer to be used.
-CACHE_FORMAT = b"2"
+CACHE_FORMAT = b"3"
 
 
 def number_functions_apart() -> None:
@@ -119,7 +119,7 @@ def at_once(kernel: Callable[P, R]) -> Callable[P, R]:
     For calls on a few dozen numbers, which compiling would hold up for seconds.
     """
     dispatcher = cast("Any", kernel)
-    if WITHOUT or dispatcher.signatures or Path(dispatcher._cache._cache_file._index_path).exists():
+    if WITHOUT or dispatcher.signatures or dispatcher._cache.folder.exists():
         return kernel
     return cast("Callable[P, R]", _plain(dispatcher))
 

@@ -2,42 +2,38 @@
 
 Cached code is unpickled, which can run anything, so a folder is used only if nobody may write to it
 who could not as well change our sources. A cache that is damaged or cannot be written to costs
-time, never an answer: it is forgotten once, then this process goes without.
+time, never an answer.
+
+Numba's own cache has an index of each function and its code in another file, which two processes that
+write at once can leave apart. Here what is compiled for one signature is one file, named by all that it
+depends on and put in place whole, so that no process waits for another.
 """
 
 from __future__ import annotations
 
 import atexit
 import hashlib
+import inspect
 import os
+import pickle
 import shutil
 import stat
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
+from uuid import uuid4
 
 import numba
-from numba.core import caching
+from numba.core import caching, compiler
 
-try:
-    import fcntl
-except (
-    ImportError
-):  # Windows: without it, compile with one process first (python -m topox_core.warm_up)
-    fcntl = None  # type: ignore[assignment]
-
-numba_cache: Any = caching  # it has no types
-P = ParamSpec("P")
-R = TypeVar("R")
+numba_cache: Any = caching  # they have no types
+CompileResult: Any = compiler.CompileResult
 
 OTHERS = stat.S_IWGRP | stat.S_IWOTH
-MARK = b"sha256:"
-# Another process may hold the lock while it writes; one that was stopped meanwhile holds it for good.
-LOCK_S = 20.0
 FIRST_USE = "Compiling for this machine, once: the first answer takes up to two minutes longer.\n"
 
 
@@ -139,123 +135,58 @@ def _of_one(group: int) -> bool:
     return False
 
 
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold the lock between processes on a cache folder.
+@cache
+def _digest_of_file(path: str) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
-    Numba writes a function's index and its code one after the other. Two processes that compile it
-    for different types at once could otherwise leave an index that leads to the wrong code.
 
-    Raises
-    ------
-    TimeoutError
-        If another process has not let go of it for ``LOCK_S``.
+class KernelCache(numba_cache.NullCache):  # type: ignore[misc]
+    """What is kept of one function, a file a signature: code with its digest behind it.
+
+    Code of which a byte was lost would end the process.
+
+    Attributes
+    ----------
+    folder
+        Of the function's files; there is none before it was compiled.
     """
-    if fcntl is None:
-        yield
-        return
-    try:
-        lock = (folder / "lock").open("a")
-    except OSError:  # a folder that cannot be written to is not written to
-        yield
-        return
-    with lock:
-        patience = time.monotonic() + LOCK_S
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > patience:
-                    raise TimeoutError(f"{folder} is locked") from None
-                time.sleep(0.002)
-            except OSError:  # a file system without locks
-                break
-        yield
-
-
-class _Locator(numba_cache.UserProvidedCacheLocator):  # type: ignore[misc]
-    """Our folder, found without writing to it."""
-
-    @classmethod
-    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _Locator:
-        return cls(py_func, py_file)
-
-    def ensure_cache_path(self) -> None:
-        Path(self.get_cache_path()).mkdir(mode=0o755, parents=True, exist_ok=True)
-
-
-class _Implementation(numba_cache.CompileResultCacheImpl):  # type: ignore[misc]
-    _locator_classes = (_Locator,)
-
-
-class _CheckedFile(numba_cache.IndexDataCacheFile):  # type: ignore[misc]
-    """Machine code with its digest behind it: code of which a byte was lost would end the process.
-
-    Code without a digest is that of an earlier version.
-    """
-
-    def _dump(self, obj: Any) -> bytes:
-        data: bytes = super()._dump(obj)
-        return data + MARK + hashlib.sha256(data).digest()
-
-    def _load_data(self, name: str) -> Any:
-        data = Path(self._data_path(name)).read_bytes()
-        content, mark, digest = data[:-39], data[-39:-32], data[-32:]
-        if mark == MARK and hashlib.sha256(content).digest() != digest:
-            raise ValueError(f"{name} is damaged")
-        return super()._load_data(name)
-
-    def forget(self) -> None:
-        """Forget what is kept of a function; raises OSError."""
-        Path(self._index_path).unlink(missing_ok=True)
-
-
-class KernelCache(numba_cache.FunctionCache):  # type: ignore[misc]
-    """Numba's cache of one function, for any state of its folder."""
-
-    _impl_class = _Implementation
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__(function)
-        stamp = self._impl.locator.get_source_stamp()
-        self._cache_file: Any = _CheckedFile(self._cache_path, self._impl.filename_base, stamp)
-        self._folder = Path(numba.config.CACHE_DIR)  # type: ignore[attr-defined]
-        self._forgotten = False
+        self._name = f"{function.__module__}.{function.__qualname__}"
+        self.folder = Path(numba.config.CACHE_DIR, self._name.replace("<locals>.", ""))  # type: ignore[attr-defined]
+        self._made_of = numba.__version__, sys.version, _digest_of_file(inspect.getfile(function))
+
+    def _file(self, sig: Any, codegen: Any) -> Path:
+        """Return the file of a signature, on this kind of machine, in this version of everything."""
+        key = repr((self._name, self._made_of, sig, codegen.magic_tuple()))
+        return self.folder / hashlib.sha256(key.encode()).hexdigest()
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return what is kept for a signature; None if there is nothing, or nothing that can be used."""
-        known = self._attempt(super().load_overload, sig, target_context)[1]
-        if known is None:
-            _announce_first_use()
-        return known
+        target_context.refresh()
+        with suppress(Exception):  # whatever bytes lie there can raise anything
+            content = self._file(sig, target_context.codegen()).read_bytes()
+            if hashlib.sha256(content[:-32]).digest() == content[-32:]:
+                made = CompileResult._rebuild(target_context, *pickle.loads(content[:-32]))
+                if made.signature.args == tuple(sig):
+                    return made
+        _announce_first_use()
+        return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled, if that can be done, and tell whoever listens."""
-        if not self._attempt(super().save_overload, sig, data)[0]:
-            # What was there before could be at fault, and is forgotten.
-            self._attempt(super().save_overload, sig, data)
+        file = self._file(sig, data.codegen)
+        new = file.with_name(uuid4().hex)
+        with suppress(Exception):
+            if not data.library.has_dynamic_globals:  # addresses in this process
+                file.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+                content = numba_cache.dumps(data._reduce())
+                new.write_bytes(content + hashlib.sha256(content).digest())
+                new.replace(file)
+        with suppress(OSError):  # of a full disk
+            new.unlink(missing_ok=True)
         for tell in _listeners:
             tell(self._name)
-
-    def _attempt(
-        self, access: Callable[P, R], *args: P.args, **kwargs: P.kwargs
-    ) -> tuple[bool, R | None]:
-        """Access the folder; after a first trouble forget what is there, after a second go without."""
-        if not self._enabled or self._folder in _out_of_reach:
-            return False, None
-        try:
-            with locked(self._folder):
-                return True, access(*args, **kwargs)
-        except TimeoutError:
-            _out_of_reach.add(self._folder)
-        except Exception:  # whatever bytes lie there can raise anything
-            if self._forgotten:
-                self.disable()
-            self._forgotten = True
-            with suppress(OSError):
-                self._cache_file.forget()
-        return False, None
 
 
 _listeners: list[Callable[[str], object]] = []
@@ -266,8 +197,6 @@ def tell_compiled(tell: Callable[[str], object]) -> None:
     _listeners.append(tell)
 
 
-# Folders whose lock another process does not let go of.
-_out_of_reach: set[Path] = set()
 _announced = False
 
 

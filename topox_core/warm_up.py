@@ -43,9 +43,8 @@ USUAL_S, USUAL_COUNTS = 156.0, 30
 COMMAND = (sys.executable, "-m", "topox_core.warm_up", "all")
 
 
-def warm_up() -> float:
-    """Schedule a tiny iteration under both models and both rules for circuits; return the seconds it took."""
-    began = time.perf_counter()
+def warm_up() -> None:
+    """Schedule a tiny iteration under both models and both rules for circuits."""
     graph, cluster = _everyone_to_everyone()
     for duplex in ("full", "half"):
         for changes, settings in (
@@ -56,7 +55,6 @@ def warm_up() -> float:
             solve(graph, cluster.changed(duplex=duplex, **changes), settings)
     _propagate(graph, cluster)
     _search(graph, cluster)
-    return time.perf_counter() - began
 
 
 def get_ready() -> None:
@@ -82,8 +80,8 @@ def _remember(part: str) -> None:
         _stamp(part).touch()
 
 
-def warm_up_fabrics() -> float:
-    """Run the same iteration on every fabric, and time one strategy and one job; return the seconds it took."""
+def warm_up_fabrics() -> None:
+    """Run the same iteration on every fabric, and time one strategy and one job."""
     from topox_core.fabrics.compare import compare
     from topox_core.fabrics.registry import FABRICS
     from topox_core.strategy.evaluator import FastEvaluator, non_blocking
@@ -92,14 +90,12 @@ def warm_up_fabrics() -> float:
     from topox_core.training.iteration import iteration
     from topox_core.training.jobs import JOBS
 
-    began = time.perf_counter()
     graph, cluster = _everyone_to_everyone()
     slow = cluster.changed(reconfiguration_ms=0.5)
     compare(graph, slow, Settings.of("physical", engine="list"), FABRICS)
     model = named("dlrm-16").build(16)
     FastEvaluator(model, non_blocking(16))(data_parallel(model, 16))
     iteration(JOBS["llama3-8b"])
-    return time.perf_counter() - began
 
 
 def load_kernels() -> None:
@@ -108,21 +104,19 @@ def load_kernels() -> None:
     warm_up_fabrics()
 
 
-def warm_up_jobs() -> float:
-    """Share a small fabric among a few jobs by every method that is compiled, and bound it; return the seconds it took."""
+def warm_up_jobs() -> None:
+    """Share a small fabric among a few jobs by every method that is compiled, and bound it."""
     from topox_core.tdm.algorithms.catalogue import ALGORITHMS, solve
     from topox_core.tdm.bounds.round_bounds import bounded
     from topox_core.tdm.mixes.deployment import SetUp, deploy
     from topox_core.tdm.model.round import TdmSettings
 
-    began = time.perf_counter()
     jobs = deploy(SetUp(jobs=8, pod_groups=2, pods_per_group=4, ports_per_pod=8, degree_max=6))
     for name in ALGORITHMS:
         if name not in ("milp", "best"):  # compiled no further, and HiGHS stays out of this process
             bounded(
                 solve(jobs, TdmSettings(algorithm=name, time_limit_s=30.0, starts=2, steps=200))
             )
-    return time.perf_counter() - began
 
 
 def _everyone_to_everyone() -> tuple[TaskGraph, Cluster]:
@@ -252,7 +246,8 @@ if __name__ == "__main__":
         lower_priority(NICENESS)
         tell_compiled(_tell)
     for part in PARTS if asked == "all" else (asked,):
-        seconds = PARTS[part]()
+        began = time.perf_counter()
+        PARTS[part]()
         _remember(part)
         if asked != "all":
-            sys.stdout.write(f"Kernels ready after {seconds:.1f} s\n")
+            sys.stdout.write(f"Kernels ready after {time.perf_counter() - began:.1f} s\n")

@@ -15,6 +15,7 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import BinaryIO
 
@@ -40,19 +41,10 @@ def engine(name: str) -> Engine:
     ValueError
         If there is no such engine.
     """
-    if name == "highs":
-        from topox_core.schedule.engines.highs import solve_highs
-
-        return solve_highs
-    if name == "cpsat":
-        from topox_core.schedule.engines.cpsat import solve_cpsat
-
-        return solve_cpsat
-    if name == "printed":
-        from topox_core.schedule.engines.printed import solve_printed
-
-        return solve_printed
-    raise ValueError(f"unknown engine {name!r} (expected highs, cpsat or printed)")
+    if name not in ("highs", "cpsat", "printed"):
+        raise ValueError(f"unknown engine {name!r} (expected highs, cpsat or printed)")
+    solve: Engine = getattr(import_module(f"topox_core.schedule.engines.{name}"), f"solve_{name}")
+    return solve
 
 
 def load(name: str) -> None:

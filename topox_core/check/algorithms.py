@@ -8,7 +8,8 @@ transfers that wait for each other.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise, permutations
 
 
 def steps_of(waits: Mapping[int, Sequence[int]]) -> dict[int, int]:
@@ -33,7 +34,10 @@ def steps_of(waits: Mapping[int, Sequence[int]]) -> dict[int, int]:
     return step
 
 
-Bytes = dict[tuple[int, int], float]
+Pair = tuple[int, int]
+Bytes = dict[Pair, float]
+# Pairs that all move the same share.
+Parts = list[tuple[Iterable[Pair], float]]
 # Parts of messages, even or not, move the same bytes.
 _WORD = re.compile(r"([a-z_]+)(?:\((\d+)\))?(?:\*\d+|\[[\d:|]+\])?")
 
@@ -68,102 +72,79 @@ def owed_bytes(kind: str, name: str, members: int, group: int, root: int) -> Byt
 
     Rings are told apart by their strides elsewhere; here they have stride 1.
     """
-    n, owed = members, _Owed()
+    n, parts = members, Parts()
     at = [(root + v) % n for v in range(n)]
     powers = [1 << k for k in range((n - 1).bit_length())]
     passes = 2 if kind == "all_reduce" else 1
     match kind, name:
         case (("all_reduce" | "all_gather" | "reduce_scatter"), "ring"):
-            owed.ring(range(n), passes * (n - 1) / n)
+            parts = [(_ring(range(n)), passes * (n - 1) / n)]
         case (("all_reduce" | "all_gather" | "reduce_scatter" | "all_to_all"), "direct"):
-            owed.everybody(range(n), passes / n)
+            parts = [(permutations(range(n), 2), passes / n)]
         case ("all_gather", "doubling") | ("reduce_scatter", "halving"):
-            owed.exchange(range(n), 1.0)
+            parts = _exchange(range(n), 1.0)
         case "all_gather", "bruck":
-            for d in powers:
-                owed.shift(n, -d, min(d, n - d) / n)
+            parts = [(_shift(n, -d), min(d, n - d) / n) for d in powers]
         case "all_reduce", "halving_doubling":
             folded = n - (1 << (n.bit_length() - 1))
-            for i in range(folded):
-                owed.both_ways(2 * i, 2 * i + 1, 1.0)
-            owed.exchange([*range(0, 2 * folded, 2), *range(2 * folded, n)], 2.0)
+            active = [*range(0, 2 * folded, 2), *range(2 * folded, n)]
+            fold = _both_ways((2 * i, 2 * i + 1) for i in range(folded))
+            parts = [(fold, 1.0), *_exchange(active, 2.0)]
         case "all_reduce", "tree":
-            for v in range(1, n):
-                owed.both_ways(v, v & (v - 1), 1.0)
+            parts = [(_both_ways((v, v & (v - 1)) for v in range(1, n)), 1.0)]
         case (("all_reduce" | "all_to_all"), "two_level"):
-            owed.two_levels(n, group, kind)
+            parts = _two_levels(n, group, kind)
         case "broadcast", "tree":
-            for v in range(1, n):
-                owed.add(at[v - (1 << (v.bit_length() - 1))], at[v], 1.0)
+            parts = [(((at[v - (1 << (v.bit_length() - 1))], at[v]) for v in range(1, n)), 1.0)]
         case "broadcast", "flat":
-            for v in range(1, n):
-                owed.add(root, at[v], 1.0)
+            parts = [(((root, to) for to in at[1:]), 1.0)]
         case "broadcast", "scatter_gather":
-            for v in range(1, n):
-                owed.add(root, at[v], 1 / n)
-            owed.ring(at, (n - 1) / n)
+            parts = [(((root, to) for to in at[1:]), 1 / n), (_ring(at), (n - 1) / n)]
         case "broadcast", "chain":
-            for v in range(1, n):
-                owed.add(at[v - 1], at[v], 1.0)
+            parts = [(pairwise(at), 1.0)]
         case "all_to_all", "pairwise":
-            owed.everybody(range(n), 1 / n)
+            parts = [(permutations(range(n), 2), 1 / n)]
         case "all_to_all", "bruck":
-            for d in powers:
-                owed.shift(n, d, sum(1 for offset in range(n) if offset & d) / n)
+            parts = [
+                (_shift(n, d), sum(1 for offset in range(n) if offset & d) / n) for d in powers
+            ]
         case _:
             return None
-    return owed.share
+    owed: Bytes = {}
+    for pairs, share in parts:
+        for pair in pairs:
+            owed[pair] = owed.get(pair, 0.0) + share
+    return owed
 
 
-class _Owed:
-    """Shares of the tensor by ordered pair, added up."""
+def _both_ways(pairs: Iterable[Pair]) -> Iterable[Pair]:
+    return (one for a, b in pairs for one in ((a, b), (b, a)))
 
-    def __init__(self) -> None:
-        self.share: Bytes = {}
 
-    def add(self, source: int, destination: int, share: float) -> None:
-        pair = source, destination
-        self.share[pair] = self.share.get(pair, 0.0) + share
+def _ring(at: Sequence[int]) -> Iterable[Pair]:
+    return ((one, at[(i + 1) % len(at)]) for i, one in enumerate(at) if len(at) > 1)
 
-    def both_ways(self, a: int, b: int, share: float) -> None:
-        self.add(a, b, share)
-        self.add(b, a, share)
 
-    def ring(self, at: Sequence[int], share: float) -> None:
-        for i, one in enumerate(at):
-            if len(at) > 1:
-                self.add(one, at[(i + 1) % len(at)], share)
+def _shift(n: int, by: int) -> Iterable[Pair]:
+    return ((i, (i + by) % n) for i in range(n))
 
-    def shift(self, n: int, by: int, share: float) -> None:
-        for i in range(n):
-            self.add(i, (i + by) % n, share)
 
-    def everybody(self, at: Sequence[int], share: float) -> None:
-        for a in at:
-            for b in at:
-                if a != b:
-                    self.add(a, b, share)
+def _exchange(at: Sequence[int], times: float) -> Parts:
+    """Return partners at distances 1, 2, 4, ...; at distance d they exchange d blocks."""
+    distances = [1 << k for k in range(len(at).bit_length() - 1)]
+    return [
+        ([(one, at[i ^ d]) for i, one in enumerate(at)], times * d / len(at)) for d in distances
+    ]
 
-    def exchange(self, at: Sequence[int], times: float) -> None:
-        """Add partners at distances 1, 2, 4, ...; at distance d they exchange d blocks."""
-        for k in range(len(at).bit_length() - 1):
-            for i, one in enumerate(at):
-                self.add(one, at[i ^ (1 << k)], times * (1 << k) / len(at))
 
-    def two_levels(self, n: int, m: int, kind: str) -> None:
-        g = n // m
-        for first in range(0, n, m):
-            inside = range(first, first + m)
-            if kind == "all_reduce":
-                self.ring(inside, 2 * (m - 1) / m)
-            else:
-                self.everybody(inside, g / n)
-        for x in range(m):
-            across = range(x, n, m)
-            if kind == "all_reduce":
-                self.ring(across, 2 * (g - 1) / n)
-            else:
-                self.everybody(across, m / n)
+def _two_levels(n: int, m: int, kind: str) -> Parts:
+    g, inside = n // m, [range(first, first + m) for first in range(0, n, m)]
+    across = [range(x, n, m) for x in range(m)]
+    if kind == "all_reduce":
+        rings = [(_ring(one), 2 * (m - 1) / m) for one in inside]
+        return [*rings, *((_ring(one), 2 * (g - 1) / n) for one in across)]
+    pairs = [(permutations(one, 2), g / n) for one in inside]
+    return [*pairs, *((permutations(one, 2), m / n) for one in across)]
 
 
 def unreached(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd
@@ -12,6 +13,7 @@ import numpy as np
 from topox_core.check.algorithms import algorithm_of, group_size, owed_bytes, steps_of, unreached
 from topox_core.check.plan import COLLECTIVE_CODE, CheckedPlan
 from topox_core.check.report import ConstraintFinding
+from topox_core.check.schedule_file import Schedule
 from topox_core.model.task_graph import Task
 
 # Shares of a tensor are quotients; a file may keep nine of their digits.
@@ -27,6 +29,20 @@ class _Listed:
     source: list[int]
     destination: list[int]
     size: list[float]
+
+    @property
+    def root(self) -> int:
+        """Position of the root; 0 where there is none."""
+        members, root = self.task.members or (), self.task.root
+        return members.index(root) if root in members else 0
+
+    def waits(self, given: Schedule, chosen: Sequence[int]) -> dict[int, list[int]]:
+        """Return for some of them which of these each waits for, by position in ``rows``."""
+        position = {given.transfer[self.rows[i]]: i for i in chosen}
+        return {
+            i: [position[d] for d in given.transfer_dependencies[self.rows[i]] if d in position]
+            for i in chosen
+        }
 
 
 def collectives_move_their_bytes(plan: CheckedPlan) -> ConstraintFinding:
@@ -132,8 +148,7 @@ def _of_algorithm(
     group = parameter or rules.group or group_size(n)
     if name == "two_level" and n % group:
         return [f"groups of {group} do not divide its {n} members"]
-    root = (task.members or ()).index(task.root) if task.root in (task.members or ()) else 0
-    owed = owed_bytes(task.kind, name, n, group, root)
+    owed = owed_bytes(task.kind, name, n, group, listed.root)
     if owed is None:
         return [f"has the algorithm {name}, which is none of {task.kind}"]
     if name == "ring":
@@ -159,16 +174,10 @@ def _of_algorithm(
         if abs(size - share) > BYTES_TOLERANCE * tensor:
             words = f"{_server(listed, pair[0])} -> {_server(listed, pair[1])}"
             return [f"moves {size:.9g} bytes {words}, {name} moves {share:.9g}"]
-    names = plan.schedule.transfer
-    position = {names[row]: i for i, row in enumerate(listed.rows)}
-    listed_waits = plan.schedule.transfer_dependencies
-    waits = {
-        i: [position[d] for d in listed_waits[row] if d in position]
-        for i, row in enumerate(listed.rows)
-    }
+    waits = listed.waits(plan.schedule, range(len(listed.rows)))
     if len(steps_of(waits)) < len(ends):
         return ["has transfers that wait for themselves"]
-    lost = unreached(task.kind, n, root, ends, waits)
+    lost = unreached(task.kind, n, listed.root, ends, waits)
     if lost is not None:
         member, other = (_server(listed, one) for one in lost)
         return [f"server {member} can end without the data of server {other}: a wait is missing"]
@@ -201,12 +210,9 @@ def _rings(plan: CheckedPlan, listed: _Listed, n: int, chain: bool) -> list[str]
         copies = {stride: max(1, len(ring) // each) for stride, ring in by_stride.items()}
     total = sum(copies.values())
     share = (task.size_bytes or 0.0) * passes / ((1 if chain else n) * total * steps)
-    root = (
-        (task.members or ()).index(task.root) if chain and task.root in (task.members or ()) else 0
-    )
     for stride, ring in by_stride.items():
         times = Counter(listed.source[i] for i in ring)
-        end, often = (root - stride) % n, steps * copies[stride]
+        end, often = (listed.root - stride) % n, steps * copies[stride]
         wrong = [i for i in range(n) if times[i] != (0 if chain and i == end else often)]
         if gcd(stride, n) != 1:
             faults.append(f"its transfers of stride {stride} make no single ring of {n} members")
@@ -243,15 +249,7 @@ def _lock_step(
 ) -> list[str]:
     """Check that in step q a member passes on what it received in step q - 1, as the listed dependencies have it."""
     names = plan.schedule.transfer
-    position = {names[listed.rows[i]]: i for i in ring}
-    waits = {
-        i: [
-            position[d]
-            for d in plan.schedule.transfer_dependencies[listed.rows[i]]
-            if d in position
-        ]
-        for i in ring
-    }
+    waits = listed.waits(plan.schedule, ring)
     step = steps_of(waits)
     for i in ring:
         if i not in step:
@@ -270,8 +268,7 @@ def _lock_step(
 
 def _tree(plan: CheckedPlan, listed: _Listed, n: int) -> list[str]:
     """Check a broadcast by store and forward: each member but the root receives all once, and sends only after."""
-    task, names = listed.task, plan.schedule.transfer
-    root = (task.members or ()).index(task.root) if task.root in (task.members or ()) else 0
+    names, root = plan.schedule.transfer, listed.root
     arrives = Counter(listed.destination)
     for member in range(n):
         if arrives[member] != (member != root):
@@ -290,7 +287,7 @@ def _tree(plan: CheckedPlan, listed: _Listed, n: int) -> list[str]:
             seen, at = seen + 1, parent[at]
         if at != root:
             return [f"server {_server(listed, member)} is not reached from the root"]
-    return _uneven(plan, listed, list(range(len(listed.rows))), task.size_bytes or 0.0)
+    return _uneven(plan, listed, list(range(len(listed.rows))), listed.task.size_bytes or 0.0)
 
 
 def _waits_of_the_collective(plan: CheckedPlan, listed: _Listed) -> list[str]:

@@ -192,24 +192,26 @@ def _arrived(
 def _totals(plan: CheckedPlan, paths: PathsOfTransfers, finding: ConstraintFinding) -> None:
     """Check that a transfer's rates are the sum of those on its paths, and that none runs backwards."""
     item = [f"transfer {name}" for name in paths.transfer]
-    for rates, owner in ((paths.rates, paths.owner[paths.rates.owner]), (paths.totals, None)):
-        whose = rates.owner if owner is None else owner
+    for rates, whose in (
+        (paths.rates, paths.owner[paths.rates.owner]),
+        (paths.totals, paths.totals.owner),
+    ):
         wrong = (rates.end_ms < rates.begin_ms) | (rates.gbps < 0)
         finding.each(
             np.unique(whose[wrong]), lambda i: (item[i], "has a rate or a time below zero")
         )
     on_paths, totals = paths.rates, paths.totals
-    whose = np.concatenate([paths.owner[on_paths.owner], totals.owner])
-    load = _load(
-        whose,
-        np.concatenate([on_paths.begin_ms, totals.begin_ms]),
-        np.concatenate([on_paths.end_ms, totals.end_ms]),
-        np.concatenate([on_paths.gbps, -totals.gbps]),
+    load = _added(
+        Rates(
+            np.concatenate([paths.owner[on_paths.owner], totals.owner]),
+            np.concatenate([on_paths.begin_ms, totals.begin_ms]),
+            np.concatenate([on_paths.end_ms, totals.end_ms]),
+            np.concatenate([on_paths.gbps, -totals.gbps]),
+        )
     )
-    lasts = load.until_ms - load.since_ms > plan.tolerance_ms
     most = SHARE * max(plan.cluster.port_gbps, float(totals.gbps.max(initial=0.0)))
     finding.each(
-        np.unique(load.group[lasts & (np.abs(load.value) > most)]),
+        np.unique(load.owner[_lasts(plan, load) & (np.abs(load.gbps) > most)]),
         lambda i: (item[i], "has rates that are not the sum of those on its paths"),
     )
 
@@ -258,36 +260,32 @@ def _on_equal_paths(plan: CheckedPlan, paths: PathsOfTransfers) -> tuple[Int, Ra
         ],
         np.int64,
     )
-    rates = paths.rates
-    load = _load(same[rates.owner], rates.begin_ms, rates.end_ms, rates.gbps)
-    kept = (load.value > 0) & (load.until_ms - load.since_ms > plan.tolerance_ms)
-    row = load.group[kept]
-    return row, Rates(row, load.since_ms[kept], load.until_ms[kept], load.value[kept])
+    load = _added(replace(paths.rates, owner=same[paths.rates.owner]))
+    kept = (load.gbps > 0) & _lasts(plan, load)
+    row = load.owner[kept]
+    return row, Rates(row, load.begin_ms[kept], load.end_ms[kept], load.gbps[kept])
 
 
-@dataclass(frozen=True)
-class _Load:
-    """What is under way in each group, from each event to the next."""
-
-    group: Int
-    since_ms: Float
-    until_ms: Float
-    value: Float
+def _lasts(plan: CheckedPlan, rates: Rates) -> Bool:
+    """Return which rows last longer than the tolerance."""
+    return rates.end_ms - rates.begin_ms > plan.tolerance_ms
 
 
-def _load(group: Int, begin_ms: Float, end_ms: Float, value: Float) -> _Load:
-    groups, when = np.concatenate([group, group]), np.concatenate([begin_ms, end_ms])
-    order = np.lexsort((when, groups))
-    groups, when = groups[order], when[order]
-    # Every group's steps sum to nothing, but for the last digits: sums begin anew in each group.
-    sums = np.cumsum(np.concatenate([value, -value])[order])
-    begins: Bool = np.ones(len(groups), np.bool_)
-    begins[1:] = groups[1:] != groups[:-1]
+def _added(rates: Rates) -> Rates:
+    """Return what is under way of each owner, from each event to the next."""
+    owner = np.concatenate([rates.owner, rates.owner])
+    when = np.concatenate([rates.begin_ms, rates.end_ms])
+    order = np.lexsort((when, owner))
+    owner, when = owner[order], when[order]
+    # Every owner's steps sum to nothing, but for the last digits: sums begin anew with each owner.
+    sums = np.cumsum(np.concatenate([rates.gbps, -rates.gbps])[order])
+    begins: Bool = np.ones(len(owner), np.bool_)
+    begins[1:] = owner[1:] != owner[:-1]
     before = np.where(begins, np.concatenate([[0.0], sums[:-1]]), 0.0)
-    sums = sums - np.repeat(before[begins], np.diff(np.append(np.flatnonzero(begins), len(groups))))
+    sums = sums - np.repeat(before[begins], np.diff(np.append(np.flatnonzero(begins), len(owner))))
     until = np.append(when[1:], 0.0)
     until[np.append(begins[1:], True)] = -np.inf
-    return _Load(groups, when, until, sums)
+    return Rates(owner, when, until, sums)
 
 
 def _over(
@@ -298,15 +296,15 @@ def _over(
     name: Callable[[int], str],
 ) -> None:
     """Report every group whose rates add up to more than its capacity for longer than the tolerance."""
-    load = _load(rates.owner, rates.begin_ms, rates.end_ms, rates.gbps)
-    lasts = load.until_ms - load.since_ms > plan.tolerance_ms
+    load = _added(rates)
     most = float(rates.gbps.max(initial=0.0))
-    over = np.flatnonzero(lasts & (load.value > capacity[load.group] * (1 + SHARE) + SHARE * most))
+    above = load.gbps > capacity[load.owner] * (1 + SHARE) + SHARE * most
+    over = np.flatnonzero(_lasts(plan, load) & above)
     finding.each(
-        over[np.unique(load.group[over], return_index=True)[1]] if len(over) else over,
+        over[np.unique(load.owner[over], return_index=True)[1]],
         lambda i: (
-            name(int(load.group[i])),
-            f"carries {load.value[i]:.6g} Gbit/s at {ms(load.since_ms[i])}; it has {capacity[load.group[i]]:.6g}",
+            name(int(load.owner[i])),
+            f"carries {load.gbps[i]:.6g} Gbit/s at {ms(load.begin_ms[i])}; it has {capacity[load.owner[i]]:.6g}",
         ),
     )
 

@@ -126,13 +126,14 @@ def switch_capacity(plan: CheckedPlan, held: HeldCircuits) -> ConstraintFinding:
             f"is on switch {held.switch[i]}, but the cluster has {cluster.switches}",
         ),
     )
-    over, open_now = held.openings.above(held.switch, cluster.ports_per_switch)
-    finding.each(
-        range(len(over)),
-        lambda j: (
-            f"switch {held.switch[over[j]]}",
-            f"carries {open_now[j]} circuits at {ms(held.setup_ms[over[j]])}, when it takes up "
-            f"{_circuit(plan, held, over[j])}; it has room for {cluster.ports_per_switch}",
+    finding.above(
+        held.openings,
+        held.switch,
+        cluster.ports_per_switch,
+        lambda i, count: (
+            f"switch {held.switch[i]}",
+            f"carries {count} circuits at {ms(held.setup_ms[i])}, when it takes up "
+            f"{_circuit(plan, held, i)}; it has room for {cluster.ports_per_switch}",
         ),
     )
     return finding
@@ -167,13 +168,13 @@ def one_way_a_port(held: HeldCircuits, k: int) -> ConstraintFinding:
     finding = ConstraintFinding("one way a port", "physical", 2 * len(held.row))
     ends = _both_ends(held)
     switch = np.concatenate([held.switch, held.switch])
-    group = ends.server * _wide(held) + switch
-    over, open_now = ends.openings.above(group, k)
-    finding.each(
-        range(len(over)),
-        lambda j: (
-            f"server {ends.server[over[j]]}",
-            f"uses {open_now[j]} ports on switch {switch[over[j]]} at {_setup_ms(held, over[j])}, in and out; it has {k} there",
+    finding.above(
+        ends.openings,
+        ends.server * _wide(held) + switch,
+        k,
+        lambda i, count: (
+            f"server {ends.server[i]}",
+            f"uses {count} ports on switch {switch[i]} at {_setup_ms(held, i)}, in and out; it has {k} there",
         ),
     )
     return finding
@@ -202,13 +203,14 @@ def _too_many(
     plan: CheckedPlan, finding: ConstraintFinding, held: HeldCircuits, ends: _Ends, words: str
 ) -> None:
     limit = plan.cluster.ports_per_server
-    over, open_now = ends.openings.above(ends.server, limit)
-    finding.each(
-        range(len(over)),
-        lambda j: (
-            f"server {ends.server[over[j]]}",
-            f"{words.format(open_now[j])} at {_setup_ms(held, over[j])}, when "
-            f"{plan.schedule.circuit_task[ends.row[over[j]]]} begins; it has {limit} {'port' if limit == 1 else 'ports'}",
+    finding.above(
+        ends.openings,
+        ends.server,
+        limit,
+        lambda i, count: (
+            f"server {ends.server[i]}",
+            f"{words.format(count)} at {_setup_ms(held, i)}, when "
+            f"{plan.schedule.circuit_task[ends.row[i]]} begins; it has {limit} {'port' if limit == 1 else 'ports'}",
         ),
     )
 
@@ -221,13 +223,14 @@ def _on_switch(
     k: int,
     verb: str,
 ) -> ConstraintFinding:
-    over, open_now = held.openings.above(server * _wide(held) + held.switch, k)
-    finding.each(
-        range(len(over)),
-        lambda j: (
-            f"server {server[over[j]]}",
-            f"{verb} on {open_now[j]} circuits of switch {held.switch[over[j]]} at "
-            f"{_setup_ms(held, over[j])}, when {_circuit(plan, held, over[j])} begins; it may on {k}",
+    finding.above(
+        held.openings,
+        server * _wide(held) + held.switch,
+        k,
+        lambda i, count: (
+            f"server {server[i]}",
+            f"{verb} on {count} circuits of switch {held.switch[i]} at "
+            f"{_setup_ms(held, i)}, when {_circuit(plan, held, i)} begins; it may on {k}",
         ),
     )
     return finding

@@ -177,14 +177,11 @@ def _lengths(
     running = np.where(
         np.isnan(given), cluster.latency_us / 1000 + size * 8 / (cluster.port_gbps * 1e6), given
     )
-    if tick_ms is None:
-        lengths = [given, running, np.zeros(len(kind))]
-        return np.select(
-            [kind == COMPUTE_CODE, kind == TRANSFER_CODE, kind == BARRIER_CODE], lengths, np.nan
-        )
+    if tick_ms is not None:
+        given, running = rounded_up(given, tick_ms), rounded_up(running, cluster.slot_ms)
     return np.select(
         [kind == COMPUTE_CODE, kind == TRANSFER_CODE, kind == BARRIER_CODE],
-        [rounded_up(given, tick_ms), rounded_up(running, cluster.slot_ms), np.zeros(len(kind))],
+        [given, running, np.zeros(len(kind))],
         np.nan,
     )
 

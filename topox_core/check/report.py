@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+import numpy as np
+
+from topox_core.check.intervals import Bool, Int, Openings
+
 # Enough to see the pattern of a mistake; a page or a terminal needs no more, and counting goes on.
 KEPT_VIOLATIONS = 50
 
@@ -72,12 +76,8 @@ class CheckReport:
     @property
     def equations(self) -> dict[str, bool]:
         """Of each equation that was checked, whether all that belongs to it holds."""
-        verdicts: dict[str, bool] = {}
-        for constraint in self.constraints:
-            verdicts[constraint.equation] = (
-                verdicts.get(constraint.equation, True) and constraint.ok
-            )
-        return verdicts
+        wrong = {constraint.equation for constraint in self.constraints if not constraint.ok}
+        return {one.equation: one.equation not in wrong for one in self.constraints}
 
     def lines(self, limit: int = 10) -> tuple[str, ...]:
         """Return the first violations in words, at most ``limit``, and how many more there are."""
@@ -112,6 +112,25 @@ class ConstraintFinding:
                 self.add(*describe(int(position)))
             else:
                 self._violated += 1
+
+    def where(self, wrong: Bool, describe: Callable[..., tuple[str, str]]) -> None:
+        """Note a violation for each place of an array that is wrong; ``describe`` is given its indices."""
+        places = np.argwhere(wrong).tolist()
+        self.each(range(len(places)), lambda n: describe(*places[n]))
+
+    def above(
+        self,
+        openings: Openings,
+        group: Int,
+        capacity: int,
+        describe: Callable[[int, int], tuple[str, str]],
+    ) -> None:
+        """Note a violation for each interval that takes its group above its capacity.
+
+        ``describe`` is given the interval and how many are open then.
+        """
+        over, open_now = openings.above(group, capacity)
+        self.each(range(len(over)), lambda n: describe(int(over[n]), int(open_now[n])))
 
     def report(self) -> ConstraintReport:
         """Return the constraint with its violations so far."""

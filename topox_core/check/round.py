@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.check.intervals import Float
+from topox_core.check.intervals import Bool, Float
 from topox_core.check.report import CheckReport, ConstraintFinding
 from topox_core.tdm.model.jobs import Job, Reading
 from topox_core.tdm.model.round import NOBODY, PULL, PUSH, Cycle, Phase, Round
@@ -129,32 +129,23 @@ def _rings(answer: Round) -> ConstraintFinding:
 def _links(answer: Round) -> list[ConstraintFinding]:
     network, links = answer.jobs.network, answer.links
     whole = ConstraintFinding("links are whole numbers between two pods", "6", links.size)
-    if not np.issubdtype(links.dtype, np.integer):
-        fractions = np.argwhere(links != np.floor(links))
-        whole.each(
-            range(len(fractions)),
-            lambda n: (_stage(*fractions[n]), f"{links[tuple(fractions[n])]} links"),
-        )
-    wrong = np.argwhere(
-        (links < 0) | ((links != 0) & np.eye(network.pods_per_group, dtype=np.bool_))
-    )
-    whole.each(range(len(wrong)), lambda n: (_stage(*wrong[n]), f"{links[tuple(wrong[n])]} links"))
+    for wrong in (
+        links != np.floor(links),
+        (links < 0) | ((links != 0) & np.eye(network.pods_per_group, dtype=np.bool_)),
+    ):
+        whole.where(wrong, lambda *at: (_stage(*at), f"{links[at]} links"))
     # Half-duplex: a link takes a port in each of its pods, whichever way it goes.
     used = links.sum(axis=3, dtype=np.int64) + links.sum(axis=2, dtype=np.int64)
     ports = ConstraintFinding("ports of a pod", "6", used.size)
-    over = np.argwhere(used > network.ports_per_pod)
-    ports.each(
-        range(len(over)),
-        lambda n: (
-            _stage(*over[n]),
-            f"uses {used[tuple(over[n])]} of {network.ports_per_pod} ports",
-        ),
+    ports.where(
+        used > network.ports_per_pod,
+        lambda *at: (_stage(*at), f"uses {used[at]} of {network.ports_per_pod} ports"),
     )
     return [whole, ports]
 
 
-def needed_s(answer: Round, inter: Float, intra: Float) -> tuple[Float, NDArray[np.intp]]:
-    """Return the time that each group's push takes in each pod group on its links (eq. 2), and pairs that have none."""
+def needed_s(answer: Round, inter: Float, intra: Float) -> tuple[Float, Bool]:
+    """Return the time that each group's push takes in each pod group on its links (eq. 2), and which pairs have none."""
     network = answer.jobs.network
     ways = [inter, np.swapaxes(inter, 2, 3)] if answer.static else [inter]
     demand = np.maximum.reduce(ways)
@@ -166,28 +157,20 @@ def needed_s(answer: Round, inter: Float, intra: Float) -> tuple[Float, NDArray[
         0.0,
     )
     optical = pair_s.max(axis=(2, 3), initial=0.0)
-    return np.maximum(optical, intra.max(axis=2, initial=0.0) / network.tor_gbps), np.argwhere(
-        np.isinf(pair_s)
-    )
+    electrical = intra.max(axis=2, initial=0.0) / network.tor_gbps
+    return np.maximum(optical, electrical), np.isinf(pair_s)
 
 
 def _served(answer: Round, inter: Float, intra: Float) -> list[ConstraintFinding]:
     """Eq. 2: links times speed times time covers every pair's demand, and the top-of-rack switches keep up."""
     needed, cut_off = needed_s(answer, inter, intra)
     pairs = ConstraintFinding("a pair that talks has a link", "2", int((inter > 0).sum()))
-    pairs.each(
-        range(len(cut_off)),
-        lambda n: (_stage(*cut_off[n]), f"{inter[tuple(cut_off[n])]:.9g} Gbit and no link"),
-    )
+    pairs.where(cut_off, lambda *at: (_stage(*at), f"{inter[at]:.9g} Gbit and no link"))
     claimed = answer.communication_s
     times = ConstraintFinding("demand is served in the time claimed", "2", claimed.size)
-    wrong = np.argwhere(~same(claimed, needed))
-    times.each(
-        range(len(wrong)),
-        lambda n: (
-            _stage(*wrong[n]),
-            f"takes {needed[tuple(wrong[n])]:.9g} s (claimed {claimed[tuple(wrong[n])]:.9g} s)",
-        ),
+    times.where(
+        ~same(claimed, needed),
+        lambda *at: (_stage(*at), f"takes {needed[at]:.9g} s (claimed {claimed[at]:.9g} s)"),
     )
     return [pairs, times]
 
@@ -287,12 +270,11 @@ class _Clock:
         findings = [self.covered, self.order, self.turns, self.length, self.computing, self.dark]
         if not answer.static:
             return findings
-        moved = np.argwhere(answer.links != answer.links[:, :1])
-        self.static.each(
-            range(len(moved)),
-            lambda n: (
-                f"pod group {moved[n][0]}",
-                f"pods {moved[n][2]} to {moved[n][3]} have other links in group {moved[n][1]}",
+        self.static.where(
+            answer.links != answer.links[:, :1],
+            lambda pod_group, group, pod, other: (
+                f"pod group {pod_group}",
+                f"pods {pod} to {other} have other links in group {group}",
             ),
         )
         return [*findings, self.static]

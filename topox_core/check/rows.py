@@ -5,40 +5,37 @@ Where circuits stay fixed transfers have paths and rates: who crosses which serv
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, pairwise
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from topox_core.check.intervals import Float, Int
 from topox_core.errors import InputError, printable, shown, unknown
+from topox_core.io.ranges import is_number, is_whole
 
 # Server, switch and port numbers; far above any cluster, far below what the arrays hold.
 MAX_NUMBER = 1_000_000_000
 PATH_KEYS = frozenset(("servers", "share", "rates"))
+# What each column holds, as errors say it.
+COUNT, NUMBER, ID = "a whole number from 0", "a finite number", "an id"
+IDS, RATES = "a list of ids", "a list of [from_ms, to_ms, gbps]"
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def is_finite(value: object) -> bool:
+def is_finite(value: object) -> TypeGuard[float]:
     """Return whether a value from a file is a number that can be counted with."""
-    try:
-        return _is_number(value) and math.isfinite(value)  # type: ignore[arg-type]
-    except OverflowError:
-        return False
+    return is_number(value, -sys.float_info.max, sys.float_info.max)
 
 
-def is_count(value: object) -> bool:
+def is_count(value: object) -> TypeGuard[int]:
     """Return whether a value from a file is a number of a server, switch or port."""
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_NUMBER
+    return is_whole(value, 0, MAX_NUMBER)
 
 
-def _is_word(value: object) -> bool:
+def _is_word(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and value != ""
 
 
@@ -46,30 +43,30 @@ def _is_list_of_words(value: object) -> bool:
     return isinstance(value, list | tuple) and all(map(_is_word, value))
 
 
+def _is_object(value: object) -> bool:
+    return isinstance(value, Mapping)
+
+
 class Rows:
-    """The rows of one list of the record, read a column at a time; errors name the row."""
+    """The rows of one list of the record, read a column at a time; errors name the row.
+
+    Sets of types settle thousands of good values at once; only odd ones are looked at singly.
+    """
 
     def __init__(
         self, record: Mapping[str, Any], key: str, noun: str, file: str, needed: bool
     ) -> None:
         rows = record.get(key)
-        if rows is None and not needed:
-            rows = []
-        if rows is None:
+        if rows is None and needed:
             raise InputError(
                 "is missing: this is a summary (expected the whole result, as `schedule --output` writes it)",
                 file=file,
                 field=key,
             )
-        if not isinstance(rows, list | tuple):
-            raise InputError(f"must be a list (got {shown(rows)})", file=file, field=key)
-        self.rows, self._noun, self._file = rows, noun, file
-        if not set(map(type, rows)) <= {dict}:
-            for i, row in enumerate(rows):
-                if not isinstance(row, Mapping):
-                    raise InputError(
-                        f"must be an object (got {shown(row)})", file=file, item=self._name(i)
-                    )
+        self.rows = _list([] if rows is None else rows, "a list", file, "", key)
+        self._noun, self._file = noun, file
+        if not set(map(type, self.rows)) <= {dict}:
+            self._refuse(self.rows, "", _is_object, "an object")
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -92,80 +89,61 @@ class Rows:
             return f"{self._noun} number {i}"
         return f"circuit number {i} (of {label})" if circuit else f"{self._noun} {label}"
 
-    def _column(
-        self, field: str, right: Callable[[object], bool], types: set[type], expected: str
-    ) -> list[Any]:
+    def _column(self, field: str, expected: str) -> list[Any]:
         try:
-            column = [row[field] for row in self.rows]
+            return [row[field] for row in self.rows]
         except KeyError:
             i = next(i for i, row in enumerate(self.rows) if field not in row)
             raise InputError(
                 f"is missing; expected {expected}", file=self._file, item=self._name(i), field=field
             ) from None
-        # The set of types settles thousands of good rows at once; only odd ones are looked at
-        # singly.
-        if not set(map(type, column)) <= types:
-            self._refuse(column, field, right, expected)
-        return column
 
     def _refuse(
-        self, column: list[Any], field: str, right: Callable[[object], bool], expected: str
+        self, column: Sequence[Any], field: str, right: Callable[[object], bool], expected: str
     ) -> None:
+        """Refuse the first value of a column that is not right."""
         for i, value in enumerate(column):
             if not right(value):
-                raise InputError(
-                    f"must be {expected} (got {shown(value)})",
-                    file=self._file,
-                    item=self._name(i),
-                    field=field,
-                )
+                raise wrong(expected, value, self._file, self._name(i), field)
 
     def words(self, field: str) -> list[str]:
         """Return a column of ids."""
-        column = self._column(field, _is_word, {str}, "an id")
-        if "" in column:
-            self._refuse(column, field, _is_word, "an id")
+        column = self._column(field, ID)
+        if not set(map(type, column)) <= {str} or "" in column:
+            self._refuse(column, field, _is_word, ID)
         return column
 
     def numbers(self, field: str) -> Float:
         """Return a column of finite numbers."""
-        column = self._column(field, is_finite, {int, float}, "a finite number")
-        try:
-            values = np.array(column, np.float64)
-        except OverflowError:
-            values = np.array([math.nan])
-        if not np.isfinite(values).all():
-            self._refuse(column, field, is_finite, "a finite number")
-        return values
+        column = self._column(field, NUMBER)
+        values = _finite(column)
+        if values is None:
+            self._refuse(column, field, is_finite, NUMBER)
+        return np.array(column, np.float64) if values is None else values
 
-    def counts(self, field: str, absent: int | None = None) -> Int:
-        """Return a column of whole numbers from 0.
+    def counts(self, field: str) -> Int:
+        """Return a column of whole numbers from 0."""
+        return self._counts(self._column(field, COUNT), field)
 
-        ``absent`` stands where the key may be left out and is.
-        """
-        expected = "a whole number from 0"
-        if absent is None:
-            return self._as_counts(self._column(field, is_count, {int}, expected), field, expected)
+    def counts_given(self, field: str) -> Int:
+        """Return a column of whole numbers from 0, -1 where the key is left out."""
         column = [row.get(field) for row in self.rows]
-        missing = np.array([value is None for value in column], np.bool_)
-        if missing.all():
-            return np.full(len(column), absent, np.int64)
-        if missing.any():
-            column = [0 if value is None else value for value in column]
-        return np.where(missing, absent, self._as_counts(column, field, expected))
+        absent = [value is None for value in column]
+        counts = self._counts([0 if value is None else value for value in column], field)
+        return np.where(absent, -1, counts)
 
-    def _as_counts(self, column: list[Any], field: str, expected: str) -> Int:
-        if column and (
-            set(map(type, column)) != {int} or min(column) < 0 or max(column) > MAX_NUMBER
-        ):
-            self._refuse(column, field, is_count, expected)
+    def _counts(self, column: list[Any], field: str) -> Int:
+        whole = set(map(type, column)) <= {int}
+        if not whole or min(column, default=0) < 0 or max(column, default=0) > MAX_NUMBER:
+            self._refuse(column, field, is_count, COUNT)
         return np.array(column, np.int64)
 
     def lists(self, field: str) -> list[Sequence[str]]:
         """Return a column of lists of ids."""
-        column = self._column(field, _is_list_of_words, {list, tuple}, "a list of ids")
-        if not set(map(type, chain.from_iterable(column))) <= {str}:
-            self._refuse(column, field, _is_list_of_words, "a list of ids")
+        column = self._column(field, IDS)
+        lists = set(map(type, column)) <= {list, tuple}
+        if not lists or not set(map(type, chain.from_iterable(column))) <= {str}:
+            self._refuse(column, field, _is_list_of_words, IDS)
         return column
 
 
@@ -230,57 +208,51 @@ class PathsOfTransfers:
             If a value is of the wrong kind; the transfer and the field are named.
         """
         names: list[str] = []
-        owner: list[int] = []
-        share: list[float] = []
-        servers: list[Sequence[int]] = []
         totals: list[Any] = []
-        rates: list[Any] = []
-        scale: list[float] = []
+        # Of each path: its transfer, its share, its servers, its rates and what they are times.
+        paths: list[tuple[int, float, Sequence[int], Any, float]] = []
         for number, row in enumerate(rows):
             if "paths" not in row and "rates" not in row:
                 continue
             name = row.get("id")
-            if not isinstance(name, str) or not name:
-                raise _wrong("an id", name, file, f"transfer number {number}", "id")
+            if not _is_word(name):
+                raise wrong(ID, name, file, f"transfer number {number}", "id")
             item = f"transfer {printable(name)}"
             for path in _list(row.get("paths"), "a list of paths", file, item, "paths"):
                 if not isinstance(path, Mapping):
-                    raise _wrong("an object", path, file, item, "paths")
+                    raise wrong("an object", path, file, item, "paths")
                 refuse_unknown(path, PATH_KEYS, file, "paths", item)
-                servers.append(_servers(path.get("servers"), file, item))
-                if not is_finite(path.get("share")):
-                    raise _wrong("a finite number", path.get("share"), file, item, "paths.share")
-                owner.append(len(names))
-                share.append(float(path["share"]))
-                own = "rates" in path
-                rates.append(path["rates"] if own else row.get("rates"))
-                scale.append(1.0 if own else share[-1])
+                servers, share = _servers(path.get("servers"), file, item), path.get("share")
+                if not is_finite(share):
+                    raise wrong(NUMBER, share, file, item, "paths.share")
+                rates, times = (
+                    (path["rates"], 1.0) if "rates" in path else (row.get("rates"), share)
+                )
+                paths.append((len(names), float(share), servers, rates, float(times)))
             names.append(name)
             totals.append(row.get("rates"))
-        of_path = [names[i] for i in owner]
-        hops = [(p, a, b) for p, path in enumerate(servers) for a, b in pairwise(path)]
+        owners, shares, ways, given, scale = list(zip(*paths, strict=True)) or [()] * 5
+        hops = [(p, a, b) for p, way in enumerate(ways) for a, b in pairwise(way)]
         hop_path, hop_source, hop_destination = np.array(hops, np.int64).reshape(-1, 3).T
-        on_paths = _rates(rates, of_path, file)
-        times = np.array(scale)[on_paths.owner] if scale else np.zeros(0)
+        on_paths = _rates(given, [names[i] for i in owners], file)
         return PathsOfTransfers(
             names,
-            np.array(owner, np.int64),
-            np.array(share),
-            np.array([path[0] for path in servers], np.int64),
-            np.array([path[-1] for path in servers], np.int64),
+            np.array(owners, np.int64),
+            np.array(shares, np.float64),
+            np.array([way[0] for way in ways], np.int64),
+            np.array([way[-1] for way in ways], np.int64),
             hop_path,
             hop_source,
             hop_destination,
-            Rates(on_paths.owner, on_paths.begin_ms, on_paths.end_ms, on_paths.gbps * times),
+            replace(on_paths, gbps=on_paths.gbps * np.array(scale, np.float64)[on_paths.owner]),
             _rates(totals, names, file),
         )
 
 
 def _rates(given: Sequence[Any], names: Sequence[str], file: str) -> Rates:
     """Return rows of [from_ms, to_ms, gbps], of one list for each name, as columns."""
-    expected = "a list of [from_ms, to_ms, gbps]"
     for rows, name in zip(given, names, strict=True):
-        _list(rows, expected, file, f"transfer {printable(name)}", "rates")
+        _list(rows, RATES, file, f"transfer {printable(name)}", "rates")
     every = list(chain.from_iterable(given))
     whole = set(map(type, every)) <= {list, tuple} and set(map(len, every)) <= {3}
     values = list(chain.from_iterable(every)) if whole else []
@@ -291,7 +263,7 @@ def _rates(given: Sequence[Any], names: Sequence[str], file: str) -> Rates:
                 right = isinstance(row, list | tuple) and len(row) == 3
                 if not right or not all(map(is_finite, row)):
                     item = f"transfer {printable(name)}"
-                    raise _wrong("[from_ms, to_ms, gbps]", row, file, item, "rates")
+                    raise wrong("[from_ms, to_ms, gbps]", row, file, item, "rates")
     assert table is not None
     begin, end, gbps = table.reshape(-1, 3).T
     return Rates(np.repeat(np.arange(len(given)), [len(rows) for rows in given]), begin, end, gbps)
@@ -312,15 +284,16 @@ def _servers(value: Any, file: str, item: str) -> Sequence[int]:
     words = "a list of two servers at least"
     servers = _list(value, words, file, item, "paths.servers")
     if len(servers) < 2 or not all(map(is_count, servers)):
-        raise _wrong(words, value, file, item, "paths.servers")
+        raise wrong(words, value, file, item, "paths.servers")
     return servers
 
 
 def _list(value: Any, expected: str, file: str, item: str, field: str) -> Sequence[Any]:
     if not isinstance(value, list | tuple):
-        raise _wrong(expected, value, file, item, field)
+        raise wrong(expected, value, file, item, field)
     return value
 
 
-def _wrong(expected: str, value: object, file: str, item: str, field: str) -> InputError:
+def wrong(expected: str, value: object, file: str, item: str, field: str) -> InputError:
+    """Return the error of a value that is not what was expected."""
     return InputError(f"must be {expected} (got {shown(value)})", file=file, item=item, field=field)

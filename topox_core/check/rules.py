@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from topox_core.check.rows import is_finite
+from topox_core.check.rows import is_finite, wrong
 from topox_core.errors import InputError, shown
+from topox_core.io.ranges import is_whole
 from topox_core.model.cluster import Cluster
 
 MODELS = ("physical", "paper")
@@ -118,13 +119,13 @@ class Rules:
         def word(key: str, words: tuple[str, ...], default: str) -> str:
             value = settings.get(key, default)
             if value not in words:
-                raise _wrong(f"one of {', '.join(words)}", value, key, file)
+                raise wrong(f"one of {', '.join(words)}", value, file, "settings", key)
             return str(value)
 
         def flag(key: str, default: bool) -> bool:
             value = settings.get(key, default)
             if not isinstance(value, bool):
-                raise _wrong("true or false", value, key, file)
+                raise wrong("true or false", value, file, "settings", key)
             return value
 
         for field, value, words in (
@@ -171,20 +172,15 @@ class Rules:
         )
 
 
-def _wrong(expected: str, value: object, key: str, file: str) -> InputError:
-    problem = f"must be {expected} (got {shown(value)})"
-    return InputError(problem, file=file, item="settings", field=key)
-
-
 def _count(value: Any, key: str, file: str, least: int = 1) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise _wrong(f"a whole number of at least {least}", value, key, file)
+    if not is_whole(value, least):
+        raise wrong(f"a whole number of at least {least}", value, file, "settings", key)
     return value
 
 
 def _words(value: Any, file: str) -> dict[str, str]:
     if not isinstance(value, Mapping) or not all(isinstance(v, str) for v in value.values()):
-        raise _wrong("a record of names of algorithms", value, "algorithm", file)
+        raise wrong("a record of names of algorithms", value, file, "settings", "algorithm")
     return {str(key): word for key, word in value.items()}
 
 
@@ -193,14 +189,14 @@ def _tick(settings: Mapping[str, Any], file: str) -> str | float:
     if isinstance(tick, str) and tick in ("auto", "slot"):
         return tick
     if not is_finite(tick) or tick <= 0:
-        raise _wrong("'auto', 'slot' or a length in ms above 0", tick, "tick", file)
+        raise wrong("'auto', 'slot' or a length in ms above 0", tick, file, "settings", "tick")
     return float(tick)
 
 
 def _strides(settings: Mapping[str, Any], file: str) -> tuple[int, ...]:
     strides = settings.get("strides", ())
     if not isinstance(strides, list | tuple):
-        raise _wrong("a list of whole numbers", strides, "strides", file)
+        raise wrong("a list of whole numbers", strides, file, "settings", "strides")
     return tuple(_count(stride, "strides", file) for stride in strides)
 
 
@@ -215,7 +211,7 @@ def changed_cluster(cluster: Cluster, changes: Any, file: str) -> Cluster:
     if changes is None:
         return cluster
     if not isinstance(changes, Mapping):
-        raise _wrong("a record of cluster keys", changes, "cluster", file)
+        raise wrong("a record of cluster keys", changes, file, "settings", "cluster")
     try:
         return cluster.changed(**{str(key): value for key, value in changes.items()})
     except InputError as error:

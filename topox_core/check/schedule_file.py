@@ -7,7 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from topox_core.check.intervals import Float, Int
-from topox_core.check.rows import PathsOfTransfers, Rows, is_finite, refuse_unknown
+from topox_core.check.rows import (
+    COUNT,
+    ID,
+    IDS,
+    NUMBER,
+    RATES,
+    PathsOfTransfers,
+    Rows,
+    is_finite,
+    refuse_unknown,
+    wrong,
+)
 from topox_core.errors import InputError, printable, shown
 from topox_core.io.json import EntryCount, FileFormat, Take, check_header, read_object
 from topox_core.io.limits import MAX_DEPENDENCIES, SCHEDULE, check_count
@@ -15,15 +26,13 @@ from topox_core.io.ranges import check_one_of
 
 # The lists of a file, and what a row of each is called.
 LISTS = {"tasks": "task", "transfers": "transfer", "circuits": "circuit"}
-# What each column holds, as errors say it.
-COUNT, NUMBER, ID = "a whole number from 0", "a finite number", "an id"
 EXPECTED = {
     **dict.fromkeys(("id", "task", "collective"), ID),
     **dict.fromkeys(("source", "destination", "switch", "source_port", "destination_port"), COUNT),
     **dict.fromkeys(("start_ms", "end_ms", "setup_ms", "size_bytes"), NUMBER),
-    "dependencies": "a list of ids",
+    "dependencies": IDS,
     "paths": "a list of paths",
-    "rates": "a list of [from_ms, to_ms, gbps]",
+    "rates": RATES,
 }
 _NESTED = ("dependencies", "paths", "rates")
 _MAX_KEYS = 16
@@ -34,12 +43,12 @@ class RowsAsRead:
 
     def __init__(self, file: str) -> None:
         self._file = file
-        self._lists: dict[str, list[Any]] = {}
+        self.lists: dict[str, list[Any]] = {}
         self._count = self._nested = 0
 
     def take(self, key: str) -> Take:
         """Return what takes the rows of one list."""
-        rows = self._lists[key] = []
+        rows = self.lists[key] = []
         # By keys and types of a row: its keys of no column, and those that hold lists.
         known: dict[tuple[Any, ...], tuple[list[str], list[str]]] = {}
 
@@ -60,7 +69,7 @@ class RowsAsRead:
 
     def _looked_at(self, row: Any, item: str) -> tuple[list[str], list[str]]:
         if not isinstance(row, dict):
-            raise InputError(f"must be an object (got {shown(row)})", file=self._file, item=item)
+            raise wrong("an object", row, self._file, item, "")
         if len(row) > _MAX_KEYS:
             raise InputError(f"has more than {_MAX_KEYS} keys", file=self._file, item=item)
         name = row.get("id")
@@ -69,14 +78,13 @@ class RowsAsRead:
         for field, value in row.items():
             expected = EXPECTED.get(field, "")
             if isinstance(value, str):
-                wrong = expected != ID
+                misplaced = expected != ID
             elif isinstance(value, list):
-                wrong = field not in _NESTED
+                misplaced = field not in _NESTED
             else:
-                wrong = isinstance(value, dict)
-            if expected and wrong:
-                problem = f"must be {expected} (got {shown(value)})"
-                raise InputError(problem, file=self._file, item=item, field=field)
+                misplaced = isinstance(value, dict)
+            if expected and misplaced:
+                raise wrong(expected, value, self._file, item, field)
         strange = [field for field in row if field not in EXPECTED]
         return strange, [field for field in _NESTED if isinstance(row.get(field), list)]
 
@@ -95,13 +103,6 @@ class RowsAsRead:
             inner = holder.values() if isinstance(holder, dict) else holder
             left += [one for one in inner if type(one) in (list, dict)]
 
-    def put_into(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Return the keys of a file with their rows."""
-        return {
-            key: self._lists[key] if isinstance(value, EntryCount) else value
-            for key, value in body.items()
-        }
-
 
 FORMAT, VERSION = "topox-schedule", 2
 _FORM = FileFormat(FORMAT, VERSION, (), SCHEDULE)
@@ -117,10 +118,14 @@ def _keys(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
+# What a result may claim besides its makespan and its bound.
+CLAIMS = (
+    *("first_ms", "slotted_ms", "bound_slotted_ms", "bound_switching_ms", "bound_fixed_ms"),
+    *("best_switching_ms", "best_fixed_ms"),
+)
 # Keys of version 2; version 1 had no others that count.
-KEYS = _keys(
+KEYS = frozenset(CLAIMS) | _keys(
     "format version status engine effort clock makespan_ms bound_ms gap bound_by unrounded_bound_ms "
-    "first_ms slotted_ms bound_slotted_ms bound_switching_ms bound_fixed_ms best_switching_ms best_fixed_ms "
     "stopped_by wall_s working_s slot_ms tick_ms rounding chosen message settings tasks transfers circuits"
 )
 CHOSEN_KEYS = _keys("slot_ms rings strides algorithms switching")
@@ -138,7 +143,8 @@ class Schedule:
     """A result in columns: tasks, the transfers that collectives became, and circuits.
 
     ``has_schedule`` is false where the result has no makespan (infeasible, or stopped before any).
-    Ports are -1 where the file leaves them out. All times in ms. ``clock`` is ``slots`` where the
+    Ports are -1 where the file leaves them out. All times in ms; ``claims_ms`` holds those of
+    :data:`CLAIMS` that the file has. ``clock`` is ``slots`` where the
     file does not say; ``fixed`` holds the paths of transfers where circuits stay fixed, whose rows
     then belong to no one transfer (``circuit_task`` is empty).
     """
@@ -151,13 +157,7 @@ class Schedule:
     gap: float | None
     slot_ms: float
     tick_ms: float
-    first_ms: float | None
-    slotted_ms: float | None
-    bound_slotted_ms: float | None
-    bound_switching_ms: float | None
-    bound_fixed_ms: float | None
-    best_switching_ms: float | None
-    best_fixed_ms: float | None
+    claims_ms: Mapping[str, float]
     settings: Mapping[str, Any]
     task: list[str]
     start_ms: Float
@@ -190,8 +190,7 @@ def read_schedule(data: bytes, file: str = "") -> dict[str, Any]:
     InputError
         If the file is no such record; names the item and the field.
     """
-    rows = RowsAsRead(file)
-    record = rows.put_into(read_object(data, file, _FORM, {key: rows.take(key) for key in LISTS}))
+    record = _as_read(data, file, _FORM)
     columns_of(record, file)
     return record
 
@@ -204,8 +203,7 @@ def read_linked(data: bytes, file: str = "") -> tuple[dict[str, str], str, dict[
     InputError
         If the file is none; names the item and the field.
     """
-    rows = RowsAsRead(file)
-    record = rows.put_into(read_object(data, file, _LINKED, {key: rows.take(key) for key in LISTS}))
+    record = _as_read(data, file, _LINKED)
     link, digest = record.pop("link", None), record.pop("graph_digest", None)
     if not isinstance(link, dict) or not all(isinstance(text, str) for text in link.values()):
         raise InputError(
@@ -221,6 +219,16 @@ def read_linked(data: bytes, file: str = "") -> tuple[dict[str, str], str, dict[
     return link, digest, record
 
 
+def _as_read(data: bytes, file: str, form: FileFormat) -> dict[str, Any]:
+    """Return the keys of a file with their rows."""
+    rows = RowsAsRead(file)
+    body = read_object(data, file, form, {key: rows.take(key) for key in LISTS})
+    return {
+        key: rows.lists[key] if isinstance(value, EntryCount) else value
+        for key, value in body.items()
+    }
+
+
 def columns_of(record: Any, file: str = "") -> Schedule:
     """Return a result record as columns.
 
@@ -230,7 +238,7 @@ def columns_of(record: Any, file: str = "") -> Schedule:
         If a key is missing or a value is of the wrong kind; names the item and the field.
     """
     if not isinstance(record, Mapping):
-        raise InputError(f"must be one JSON object (got {shown(record)})", file=file)
+        raise wrong("one JSON object", record, file, "", "")
     check_header(dict(record), FORMAT, VERSION, file)
     if "fixed" in record:
         raise InputError(
@@ -268,13 +276,9 @@ def columns_of(record: Any, file: str = "") -> Schedule:
         gap=_number(record, "gap", file, optional=True),
         slot_ms=_length(record, "slot_ms", file, optional=not there),
         tick_ms=_length(record, "tick_ms", file, optional=not there),
-        first_ms=_number(record, "first_ms", file, optional=True),
-        slotted_ms=_number(record, "slotted_ms", file, optional=True),
-        bound_slotted_ms=_number(record, "bound_slotted_ms", file, optional=True),
-        bound_switching_ms=_number(record, "bound_switching_ms", file, optional=True),
-        bound_fixed_ms=_number(record, "bound_fixed_ms", file, optional=True),
-        best_switching_ms=_number(record, "best_switching_ms", file, optional=True),
-        best_fixed_ms=_number(record, "best_fixed_ms", file, optional=True),
+        claims_ms={
+            key: value for key in CLAIMS if (value := _number(record, key, file, True)) is not None
+        },
         settings=settings,
         task=tasks.words("id"),
         start_ms=tasks.numbers("start_ms"),
@@ -289,8 +293,8 @@ def columns_of(record: Any, file: str = "") -> Schedule:
         switch=circuits.counts("switch"),
         source=circuits.counts("source"),
         destination=circuits.counts("destination"),
-        source_port=circuits.counts("source_port", absent=-1),
-        destination_port=circuits.counts("destination_port", absent=-1),
+        source_port=circuits.counts_given("source_port"),
+        destination_port=circuits.counts_given("destination_port"),
         setup_ms=circuits.numbers("setup_ms"),
         circuit_start_ms=circuits.numbers("start_ms"),
         circuit_end_ms=circuits.numbers("end_ms"),
@@ -302,7 +306,7 @@ def _switching(record: Mapping[str, Any], file: str) -> str:
     """Return how the schedule uses circuits, and refuse other keys of ``chosen`` and ``effort`` that are none."""
     chosen = record.get("chosen", {})
     if not isinstance(chosen, Mapping):
-        raise InputError(f"must be an object (got {shown(chosen)})", file=file, field="chosen")
+        raise wrong("an object", chosen, file, "", "chosen")
     refuse_unknown(chosen, CHOSEN_KEYS, file, "chosen")
     switching = chosen.get("switching", "planned")
     check_one_of(switching, SWITCHING, file=file, field="chosen.switching")
@@ -315,8 +319,8 @@ def _number(record: Mapping[str, Any], key: str, file: str, optional: bool) -> f
     if value is None and optional:
         return None
     if not is_finite(value):
-        raise InputError(f"must be a finite number (got {shown(value)})", file=file, field=key)
-    return float(value)  # type: ignore[arg-type]
+        raise wrong(NUMBER, value, file, "", key)
+    return float(value)
 
 
 def _length(record: Mapping[str, Any], key: str, file: str, optional: bool) -> float:

@@ -234,13 +234,14 @@ def one_task_a_device(plan: CheckedPlan) -> ConstraintFinding:
     wide = plan.cluster.devices_per_server
     device = np.array([(task.server or 0) * wide + (task.device or 0) for task in tasks], np.int64)
     start, end = np.nan_to_num(plan.start_ms[compute]), np.nan_to_num(plan.end_ms[compute])
-    over, open_now = Openings.of(start, end, plan.tolerance_ms).above(device, 1)
-    finding.each(
-        range(len(over)),
-        lambda j: (
-            _name(plan, int(compute[over[j]])),
-            f"is one of {open_now[j]} tasks at {ms(start[over[j]])} on device {device[over[j]] % wide} "
-            f"of server {device[over[j]] // wide}, which runs one",
+    finding.above(
+        Openings.of(start, end, plan.tolerance_ms),
+        device,
+        1,
+        lambda i, count: (
+            _name(plan, int(compute[i])),
+            f"is one of {count} tasks at {ms(start[i])} on device {device[i] % wide} "
+            f"of server {device[i] // wide}, which runs one",
         ),
     )
     return finding

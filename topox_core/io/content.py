@@ -10,6 +10,7 @@ import threading
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
@@ -170,22 +171,17 @@ def text_pieces(data: bytes, file: str, limits: Limits) -> Iterator[str]:
     """
     decoder = codecs.getincrementaldecoder("utf-8")()
     lines, begun = 1, False
-    for piece in pieces(data, file, limits):
+    for piece in chain(pieces(data, file, limits), (b"",)):  # b"": there is no more
         if not begun and piece.startswith((b"\xff\xfe", b"\xfe\xff")):
             raise InputError("is UTF-16 text; save it as UTF-8", file=file)
         waiting = decoder.getstate()[0]
         try:
-            text = decoder.decode(piece)
+            text = decoder.decode(piece, final=not piece)
         except UnicodeDecodeError as error:
             raise _not_utf8(waiting + piece, error, lines, file) from None
         yield text if begun else text.removeprefix(_MARK)
         begun = begun or text != ""
         lines += piece.count(b"\n")
-    waiting = decoder.getstate()[0]
-    try:
-        decoder.decode(b"", final=True)
-    except UnicodeDecodeError as error:
-        raise _not_utf8(waiting, error, lines, file) from None
 
 
 def _not_utf8(content: bytes, error: UnicodeDecodeError, lines: int, file: str) -> InputError:

@@ -11,7 +11,7 @@ import numpy as np
 from topox_core.io.tables import table_bytes
 from topox_core.model.critical_path import CriticalPath, critical_path
 from topox_core.model.execution import Execution
-from topox_core.model.measures import out_port
+from topox_core.model.measures import held_circuits
 
 TASK_COLUMNS = (
     "id",
@@ -47,13 +47,11 @@ def task_rows(execution: Execution, path: CriticalPath | None = None) -> list[di
     graph = execution.graph
     path = path or critical_path(execution)
     critical = path.mask(len(graph)).tolist()
-    switches: dict[int, list[int]] = {}
+    switches: dict[int, dict[int, None]] = {}
     for node, switch in zip(
         execution.circuits.node.tolist(), execution.circuits.switch.tolist(), strict=True
     ):
-        known = switches.setdefault(node, [])
-        if switch not in known:
-            known.append(switch)
+        switches.setdefault(node, {})[switch] = None
     start, end, sizes = (
         execution.start_ms.tolist(),
         execution.end_ms.tolist(),
@@ -79,7 +77,7 @@ def task_rows(execution: Execution, path: CriticalPath | None = None) -> list[di
                 "start_ms": start[i],
                 "end_ms": end[i],
                 "duration_ms": round(end[i] - start[i], 9),
-                "switch": " ".join(map(str, switches.get(i, []))),
+                "switch": " ".join(map(str, switches.get(i, ()))),
                 "critical": "yes" if critical[i] else "",
             }
         )
@@ -98,16 +96,9 @@ def cross_connects(execution: Execution) -> list[dict[str, Any]]:
     be torn down at ``until_ms``. A circuit that its ports keep between two transfers is one row.
     """
     circuits, graph = execution.circuits, execution.graph
-    if not len(circuits):
-        return []
-    port = out_port(circuits)
-    order = np.lexsort((circuits.start_ms, port))
-    begins = circuits.changed[order].copy()
-    begins[0] = True
-    begins[1:] |= port[order][1:] != port[order][:-1]
-    edges = [*np.flatnonzero(begins).tolist(), len(order)]
+    order, begins = held_circuits(circuits)
     rows = []
-    for low, high in pairwise(edges):
+    for low, high in pairwise([*begins.tolist(), len(order)]):
         held = order[low:high]
         first = int(held[0])
         setup = float(circuits.setup_ms[first])

@@ -219,24 +219,23 @@ class _Writer:
         source, at, change = source[order], at[order], change[order]
         last = np.ones(len(order), np.bool_)
         last[:-1] = (source[1:] != source[:-1]) | (at[1:] != at[:-1])
-        busy = np.cumsum(change)  # ends with 0 for each server
-        before: dict[int, int] = {}
-        for server, when, count in zip(
-            source[last].tolist(), at[last].tolist(), busy[last].tolist(), strict=True
-        ):
-            if before.get(server) == count:
-                continue
-            before[server] = count
-            self.others.append(
-                {
-                    "ph": "C",
-                    "name": "out-ports busy",
-                    "pid": server,
-                    "tid": 0,
-                    "ts": when / 1000,
-                    "args": {"ports": count},
-                }
+        # The sum ends with 0 for each server.
+        source, at, busy = source[last], at[last], np.cumsum(change)[last]
+        new = np.ones(len(busy), np.bool_)
+        new[1:] = (source[1:] != source[:-1]) | (busy[1:] != busy[:-1])
+        self.others += [
+            {
+                "ph": "C",
+                "name": "out-ports busy",
+                "pid": server,
+                "tid": 0,
+                "ts": when / 1000,
+                "args": {"ports": count},
+            }
+            for server, when, count in zip(
+                source[new].tolist(), at[new].tolist(), busy[new].tolist(), strict=True
             )
+        ]
 
     def markers(self) -> list[dict[str, Any]]:
         """Return barriers as instants."""

@@ -11,7 +11,7 @@ from topox_core.io.task_graph_json import dump_graph_json, read_graph_json
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import MAX_TEXT, TaskGraph
 
-__all__ = ["SUFFIXES", "check_fits", "dump_graph_csv", "dump_graph_json", "load_graph"]
+__all__ = ["check_fits", "dump_graph_csv", "dump_graph_json", "load_graph"]
 
 _READERS = {
     ".json": read_graph_json,
@@ -20,7 +20,6 @@ _READERS = {
     ".txt": read_graph_csv,
     ".fbuf": read_graph_flexnet,
 }
-SUFFIXES = tuple(suffix + packed for suffix in _READERS for packed in ("", ".gz"))
 
 
 def load_graph(data: bytes, file: str) -> TaskGraph:

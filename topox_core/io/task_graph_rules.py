@@ -37,7 +37,6 @@ FIELDS_OF: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 # Keys that belong to some kinds; whatever else a task has is a note.
 OWN = ("server", "device", "source", "destination", "members", "root", "duration_ms", "size_bytes")
 NOTES = ("parallelism", "group", "job", "microbatch", "stage", "layer")
-_AMOUNTS = ("duration_ms", "size_bytes")
 
 
 def wrong_fields(task: Task) -> Iterator[tuple[str, str]]:
@@ -135,8 +134,6 @@ def _kind_sound(kind: str, tasks: list[Task]) -> bool:
         if (field in must and None in column) or (
             field not in must + may and column.count(None) < len(column)
         ):
-            return False
-        if field in _AMOUNTS and not math.isfinite(sum(one for one in column if one is not None)):
             return False
     if kind in TRANSFER_KINDS:
         amounts = zip(columns["size_bytes"], columns["duration_ms"], strict=True)

@@ -16,10 +16,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
+from math import inf
 from typing import NamedTuple
 
 from topox_core.errors import InputError, shown
-from topox_core.io.ranges import check_whole
+from topox_core.io.ranges import check_whole, number_in
 from topox_core.model.collective_steps import (
     ALGORITHMS,
     PARAMETERS,
@@ -84,19 +85,16 @@ def check_algorithms(lowering: Lowering) -> None:
     check_whole(lowering.parts, file="settings", field="parts")
     for key, word in lowering.algorithm:
         kind, *more = str(key).split(":")
-        if kind not in ALGORITHMS or len(more) > 2 or not all(map(_is_count, more)):
+        if (
+            kind not in ALGORITHMS
+            or len(more) > 2
+            or not all(0 <= number_in(one) < inf for one in more)
+        ):
             raise _wrong(
                 f"must be kinds of collective ({', '.join(ALGORITHMS)}), with members and bytes as in "
                 f"all_reduce:8:1e+06 if wanted (got {shown(key)})"
             )
         _read(kind, word)
-
-
-def _is_count(text: str) -> bool:
-    try:
-        return 0 <= float(text) < float("inf")
-    except ValueError:
-        return False
 
 
 def _read(kind: str, word: str) -> Choice:

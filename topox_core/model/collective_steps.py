@@ -90,6 +90,11 @@ class Shape(NamedTuple):
     root: int = 0
     parameter: int = 1
 
+    @property
+    def ranks(self) -> list[int]:
+        """Positions by rank: that of rank v is v places after the root."""
+        return [(self.root + v) % self.members for v in range(self.members)]
+
 
 def log2_up(n: int) -> int:
     """Return the smallest k with ``2**k >= n``."""
@@ -165,39 +170,34 @@ def _merged(rings: Iterable[list[Step]]) -> list[Step]:
 # Reduce-scatter: member i ends with block i of the sum.
 
 
-def _reduce_scatter_ring(shape: Shape) -> StepList:
-    n = shape.members
+def _reduce_scatter_ring(n: int) -> StepList:
     return StepList(tuple(_ring_scatter(range(n), _one_each(n))), n)
 
 
-def _reduce_scatter_direct(shape: Shape) -> StepList:
-    n = shape.members
+def _reduce_scatter_direct(n: int) -> StepList:
     return StepList((tuple(Message(i, j, (j,), True) for i, j in _pairs(n)),), n)
 
 
-def _reduce_scatter_halving(shape: Shape) -> StepList:
-    return StepList(tuple(_halving(range(shape.members))), shape.members)
+def _reduce_scatter_halving(n: int) -> StepList:
+    return StepList(tuple(_halving(range(n))), n)
 
 
 # All-gather: member i starts with block i.
 
 
-def _all_gather_ring(shape: Shape) -> StepList:
-    n = shape.members
+def _all_gather_ring(n: int) -> StepList:
     return StepList(tuple(_ring_gather(range(n), _one_each(n))), n)
 
 
-def _all_gather_direct(shape: Shape) -> StepList:
-    n = shape.members
+def _all_gather_direct(n: int) -> StepList:
     return StepList((tuple(Message(i, j, (i,)) for i, j in _pairs(n)),), n)
 
 
-def _all_gather_doubling(shape: Shape) -> StepList:
-    return StepList(tuple(_doubling(range(shape.members))), shape.members)
+def _all_gather_doubling(n: int) -> StepList:
+    return StepList(tuple(_doubling(range(n))), n)
 
 
-def _all_gather_bruck(shape: Shape) -> StepList:
-    n = shape.members
+def _all_gather_bruck(n: int) -> StepList:
     steps = []
     for k in range(log2_up(n)):
         d = 1 << k
@@ -211,21 +211,12 @@ def _all_gather_bruck(shape: Shape) -> StepList:
 # All-reduce.
 
 
-def _all_reduce_ring(shape: Shape) -> StepList:
-    return _one_after_the_other(_reduce_scatter_ring(shape), _all_gather_ring(shape))
-
-
-def _all_reduce_direct(shape: Shape) -> StepList:
-    return _one_after_the_other(_reduce_scatter_direct(shape), _all_gather_direct(shape))
-
-
-def _one_after_the_other(scatter: StepList, gather: StepList) -> StepList:
+def _in_turn(scatter: StepList, gather: StepList) -> StepList:
     return StepList(scatter.steps + gather.steps, scatter.blocks)
 
 
-def _all_reduce_halving_doubling(shape: Shape) -> StepList:
+def _all_reduce_halving_doubling(n: int) -> StepList:
     """Fold to a power of two, halve, double, unfold."""
-    n = shape.members
     p = 1 << (n.bit_length() - 1)
     folded = range(n - p)
     whole = tuple(range(p))
@@ -235,9 +226,8 @@ def _all_reduce_halving_doubling(shape: Shape) -> StepList:
     return StepList((*fold, *_halving(active), *_doubling(active), *unfold), p)
 
 
-def _all_reduce_tree(shape: Shape) -> StepList:
+def _all_reduce_tree(n: int) -> StepList:
     """Binomial tree to position 0, then the reverse; the whole tensor each time."""
-    n = shape.members
     levels = [range(1 << q, n, 2 << q) for q in range(log2_up(n))]
     up = [
         tuple(Message(v, v - (1 << q), (0,), True) for v in ranks) for q, ranks in enumerate(levels)
@@ -246,9 +236,8 @@ def _all_reduce_tree(shape: Shape) -> StepList:
     return StepList((*up, *reversed(down)), 1)
 
 
-def _all_reduce_two_level(shape: Shape) -> StepList:
+def _all_reduce_two_level(n: int, m: int) -> StepList:
     """Ring reduce-scatter in groups of m neighbours, ring all-reduce across them, ring all-gather."""
-    n, m = shape.members, shape.parameter
     g = n // m
     groups = [range(i * m, (i + 1) * m) for i in range(g)]
     shares = [tuple(range(x * g, (x + 1) * g)) for x in range(m)]
@@ -262,15 +251,11 @@ def _all_reduce_two_level(shape: Shape) -> StepList:
     return StepList(tuple(steps), n)
 
 
-# Broadcast; rank v is the member v places after the root.
+# Broadcast from rank 0.
 
 
-def _ranks(shape: Shape) -> list[int]:
-    return [(shape.root + v) % shape.members for v in range(shape.members)]
-
-
-def _broadcast_tree(shape: Shape) -> StepList:
-    n, at = shape.members, _ranks(shape)
+def _broadcast_tree(at: Sequence[int]) -> StepList:
+    n = len(at)
     steps = [
         tuple(Message(at[v], at[v + (1 << q)], (0,)) for v in range(min(1 << q, n - (1 << q))))
         for q in range(log2_up(n))
@@ -278,20 +263,19 @@ def _broadcast_tree(shape: Shape) -> StepList:
     return StepList(tuple(steps), 1)
 
 
-def _broadcast_flat(shape: Shape) -> StepList:
-    at = _ranks(shape)
+def _broadcast_flat(at: Sequence[int]) -> StepList:
     return StepList((tuple(Message(at[0], other, (0,)) for other in at[1:]),), 1)
 
 
-def _broadcast_scatter_gather(shape: Shape) -> StepList:
-    n, at = shape.members, _ranks(shape)
+def _broadcast_scatter_gather(at: Sequence[int]) -> StepList:
+    n = len(at)
     scatter = tuple(Message(at[0], at[v], (v,)) for v in range(1, n))
     return StepList((scatter, *_ring_gather(at, _one_each(n))), n)
 
 
-def _broadcast_chain(shape: Shape) -> StepList:
+def _broadcast_chain(at: Sequence[int], chunks: int) -> StepList:
     """Chain of C chunks: in step t rank v passes chunk t - v on."""
-    n, chunks, at = shape.members, shape.parameter, _ranks(shape)
+    n = len(at)
     steps = [
         tuple(Message(at[v], at[v + 1], (t - v,)) for v in range(n - 1) if 0 <= t - v < chunks)
         for t in range(n - 2 + chunks)
@@ -302,13 +286,11 @@ def _broadcast_chain(shape: Shape) -> StepList:
 # All-to-all: block i * n + j goes from i to j.
 
 
-def _all_to_all_direct(shape: Shape) -> StepList:
-    n = shape.members
+def _all_to_all_direct(n: int) -> StepList:
     return StepList((tuple(Message(i, j, (i * n + j,)) for i, j in _pairs(n)),), n)
 
 
-def _all_to_all_pairwise(shape: Shape) -> StepList:
-    n = shape.members
+def _all_to_all_pairwise(n: int) -> StepList:
     steps = [
         tuple(Message(i, (i + q) % n, (i * n + (i + q) % n,)) for i in range(n))
         for q in range(1, n)
@@ -316,9 +298,8 @@ def _all_to_all_pairwise(shape: Shape) -> StepList:
     return StepList(tuple(steps), n)
 
 
-def _all_to_all_bruck(shape: Shape) -> StepList:
+def _all_to_all_bruck(n: int) -> StepList:
     """In the step of distance d every block moves on whose way to its target still has bit d."""
-    n = shape.members
     held = [[i * n + j for j in range(n)] for i in range(n)]
     steps = []
     for k in range(log2_up(n)):
@@ -330,9 +311,8 @@ def _all_to_all_bruck(shape: Shape) -> StepList:
     return StepList(tuple(steps), n)
 
 
-def _all_to_all_two_level(shape: Shape) -> StepList:
+def _all_to_all_two_level(n: int, m: int) -> StepList:
     """Inside the group to the member with the target's index, then across groups."""
-    n, m = shape.members, shape.parameter
     g = n // m
     steps = []
     for q in range(1, m):
@@ -384,86 +364,128 @@ class Algorithm:
     on_rings: bool = False
 
 
-def _passes(count: int) -> Callable[[Shape], Size]:
+def _passes(count: int, n: int) -> Size:
     """Return the size of ``count`` passes in which every member sends n - 1 blocks one by one."""
-
-    def size(shape: Shape) -> Size:
-        messages = count * shape.members * (shape.members - 1)
-        return Size(messages, 2 * messages)
-
-    return size
+    messages = count * n * (n - 1)
+    return Size(messages, 2 * messages)
 
 
-def _logarithmic(shape: Shape) -> Size:
-    n, k = shape.members, log2_up(shape.members)
+def _logarithmic(n: int) -> Size:
+    k = log2_up(n)
     return Size(n * k, n * (n + k))
 
 
-def _direct_all_reduce(shape: Shape) -> Size:
-    n = shape.members
-    return Size(2 * n * (n - 1), 2 * n * (n - 1) ** 2)
-
-
-def _folded(shape: Shape) -> Size:
-    n = shape.members
+def _folded(n: int) -> Size:
     p, k = 1 << (n.bit_length() - 1), n.bit_length() - 1
     return Size(2 * (n - p) + 2 * p * k, 2 * n * (p + k))
 
 
-def _two_level_all_reduce(shape: Shape) -> Size:
-    n, m = shape.members, shape.parameter
+def _two_level_all_reduce(n: int, m: int) -> Size:
     g = n // m
     return Size(2 * n * (m + g - 2), 4 * n * (n + g))
 
 
-def _two_level_all_to_all(shape: Shape) -> Size:
-    n, m = shape.members, shape.parameter
+def _two_level_all_to_all(n: int, m: int) -> Size:
     g = n // m
     return Size(n * (m + g - 2), 2 * n * n + n * (m + g))
 
 
-def _bruck_all_to_all(shape: Shape) -> Size:
-    n, k = shape.members, log2_up(shape.members)
+def _bruck_all_to_all(n: int) -> Size:
+    k = log2_up(n)
     return Size(n * k, n * n * k)
 
 
 ALGORITHMS: Mapping[str, Mapping[str, Algorithm]] = MappingProxyType(
     {
         "all_reduce": {
-            "ring": Algorithm(_all_reduce_ring, _passes(2), on_rings=True),
-            "direct": Algorithm(_all_reduce_direct, _direct_all_reduce),
-            "halving_doubling": Algorithm(_all_reduce_halving_doubling, _folded),
-            "tree": Algorithm(_all_reduce_tree, lambda s: Size(2 * s.members - 2, 4 * s.members)),
-            "two_level": Algorithm(_all_reduce_two_level, _two_level_all_reduce),
+            "ring": Algorithm(
+                lambda s: _in_turn(_reduce_scatter_ring(s.members), _all_gather_ring(s.members)),
+                lambda s: _passes(2, s.members),
+                on_rings=True,
+            ),
+            "direct": Algorithm(
+                lambda s: _in_turn(
+                    _reduce_scatter_direct(s.members), _all_gather_direct(s.members)
+                ),
+                lambda s: Size(
+                    2 * s.members * (s.members - 1), 2 * s.members * (s.members - 1) ** 2
+                ),
+            ),
+            "halving_doubling": Algorithm(
+                lambda s: _all_reduce_halving_doubling(s.members), lambda s: _folded(s.members)
+            ),
+            "tree": Algorithm(
+                lambda s: _all_reduce_tree(s.members),
+                lambda s: Size(2 * s.members - 2, 4 * s.members),
+            ),
+            "two_level": Algorithm(
+                lambda s: _all_reduce_two_level(s.members, s.parameter),
+                lambda s: _two_level_all_reduce(s.members, s.parameter),
+            ),
         },
         "all_gather": {
-            "ring": Algorithm(_all_gather_ring, _passes(1), on_rings=True),
-            "direct": Algorithm(_all_gather_direct, _passes(1)),
-            "doubling": Algorithm(_all_gather_doubling, _logarithmic, power_of_two=True),
-            "bruck": Algorithm(_all_gather_bruck, _logarithmic),
+            "ring": Algorithm(
+                lambda s: _all_gather_ring(s.members),
+                lambda s: _passes(1, s.members),
+                on_rings=True,
+            ),
+            "direct": Algorithm(
+                lambda s: _all_gather_direct(s.members), lambda s: _passes(1, s.members)
+            ),
+            "doubling": Algorithm(
+                lambda s: _all_gather_doubling(s.members),
+                lambda s: _logarithmic(s.members),
+                power_of_two=True,
+            ),
+            "bruck": Algorithm(
+                lambda s: _all_gather_bruck(s.members), lambda s: _logarithmic(s.members)
+            ),
         },
         "reduce_scatter": {
-            "ring": Algorithm(_reduce_scatter_ring, _passes(1), on_rings=True),
-            "direct": Algorithm(_reduce_scatter_direct, _passes(1)),
-            "halving": Algorithm(_reduce_scatter_halving, _logarithmic, power_of_two=True),
+            "ring": Algorithm(
+                lambda s: _reduce_scatter_ring(s.members),
+                lambda s: _passes(1, s.members),
+                on_rings=True,
+            ),
+            "direct": Algorithm(
+                lambda s: _reduce_scatter_direct(s.members), lambda s: _passes(1, s.members)
+            ),
+            "halving": Algorithm(
+                lambda s: _reduce_scatter_halving(s.members),
+                lambda s: _logarithmic(s.members),
+                power_of_two=True,
+            ),
         },
         "broadcast": {
-            "tree": Algorithm(_broadcast_tree, lambda s: Size(s.members - 1, 2 * s.members)),
-            "flat": Algorithm(_broadcast_flat, lambda s: Size(s.members - 1, s.members)),
+            "tree": Algorithm(
+                lambda s: _broadcast_tree(s.ranks), lambda s: Size(s.members - 1, 2 * s.members)
+            ),
+            "flat": Algorithm(
+                lambda s: _broadcast_flat(s.ranks), lambda s: Size(s.members - 1, s.members)
+            ),
             "scatter_gather": Algorithm(
-                _broadcast_scatter_gather,
+                lambda s: _broadcast_scatter_gather(s.ranks),
                 lambda s: Size(s.members**2 - 1, 3 * s.members**2),
             ),
             "chain": Algorithm(
-                _broadcast_chain,
+                lambda s: _broadcast_chain(s.ranks, s.parameter),
                 lambda s: Size((s.members - 1) * s.parameter, 2 * s.members * s.parameter),
             ),
         },
         "all_to_all": {
-            "direct": Algorithm(_all_to_all_direct, _passes(1)),
-            "pairwise": Algorithm(_all_to_all_pairwise, _passes(1)),
-            "bruck": Algorithm(_all_to_all_bruck, _bruck_all_to_all),
-            "two_level": Algorithm(_all_to_all_two_level, _two_level_all_to_all),
+            "direct": Algorithm(
+                lambda s: _all_to_all_direct(s.members), lambda s: _passes(1, s.members)
+            ),
+            "pairwise": Algorithm(
+                lambda s: _all_to_all_pairwise(s.members), lambda s: _passes(1, s.members)
+            ),
+            "bruck": Algorithm(
+                lambda s: _all_to_all_bruck(s.members), lambda s: _bruck_all_to_all(s.members)
+            ),
+            "two_level": Algorithm(
+                lambda s: _all_to_all_two_level(s.members, s.parameter),
+                lambda s: _two_level_all_to_all(s.members, s.parameter),
+            ),
         },
     }
 )

@@ -20,7 +20,7 @@ from topox_core.model.algorithm_choice import (
 )
 from topox_core.model.csr import row_pointer
 from topox_core.model.lowering_choices import Lowering
-from topox_core.model.rings import Pattern, distinct_rings, pattern, ring_strides, transfer_count
+from topox_core.model.rings import Pattern, pattern, ring_strides, transfer_count
 from topox_core.model.task_graph import (
     COLLECTIVE_KINDS,
     COMPUTE_KINDS,
@@ -29,8 +29,6 @@ from topox_core.model.task_graph import (
     TaskGraph,
 )
 from topox_core.model.transfer_graph import BARRIER, COMPUTE, TRANSFER, TransferGraph
-
-__all__ = ["MAX_TRANSFERS", "distinct_rings", "lower"]
 
 # Named before memory is spent: a stepwise ring of n members has 2n(n-1) transfers, an all-to-all
 # n(n-1).

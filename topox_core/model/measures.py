@@ -112,20 +112,22 @@ def measures(execution: Execution) -> Measures:
     )
 
 
-def circuit_lives_ms(circuits: Circuits) -> FloatArray:
-    """Return, for every circuit that was set up, how long it served: first use to end of last use before its port turned."""
-    if not len(circuits):
-        return np.zeros(0)
+def held_circuits(circuits: Circuits) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return rows by out-port and time, and which of these begin a circuit; its port holds it until the next."""
     port = out_port(circuits)
     order = np.lexsort((circuits.start_ms, port))
     port = port[order]
     begins = circuits.changed[order].copy()
-    begins[0] = True
+    begins[:1] = True
     begins[1:] |= port[1:] != port[:-1]
-    first = np.flatnonzero(begins)
-    start = circuits.start_ms[order][first]
+    return order, np.flatnonzero(begins)
+
+
+def circuit_lives_ms(circuits: Circuits) -> FloatArray:
+    """Return, for every circuit that was set up, how long it served: first use to end of last use before its port turned."""
+    order, first = held_circuits(circuits)
     last = np.maximum.reduceat(circuits.end_ms[order], first)
-    lives: FloatArray = last - start
+    lives: FloatArray = last - circuits.start_ms[order][first]
     return lives
 
 

@@ -121,7 +121,7 @@ def pattern(
 def _ring_pass(members: int, strides: tuple[int, ...], passes: int) -> Pattern:
     """One lump a member and ring: a fluid model of the lock steps of ``passes`` passes."""
     pairs = [(r, i, (i + p) % members) for r, p in enumerate(strides) for i in range(members)]
-    return _all_active(
+    return _made_of(
         [(f"/r{r}/{i}", i, j) for r, i, j in pairs], passes * (members - 1), members * len(strides)
     )
 
@@ -138,15 +138,12 @@ def _ring_steps(members: int, strides: tuple[int, ...], steps: int) -> Pattern:
                 rows.append((f"/r{r}/s{q}/{i}", i, (i + stride) % members))
                 after.append((before + (i - stride) % members, before + i) if q else ())
         last.extend(range(len(rows) - members, len(rows)))
-    suffix, source, destination = zip(*rows, strict=True)
-    return Pattern(
-        suffix, source, destination, 1, members * len(strides), tuple(after), tuple(last)
-    )
+    return _made_of(rows, 1, members * len(strides), tuple(after), tuple(last))
 
 
 def _all_to_all(members: int) -> Pattern:
     """Every ordered pair moves its share of the send buffer."""
-    return _all_active(
+    return _made_of(
         [(f"/{i}-{j}", i, j) for i in range(members) for j in range(members) if i != j], 1, members
     )
 
@@ -157,7 +154,7 @@ def _chain(members: int, root: int, strides: tuple[int, ...]) -> Pattern:
     for r, stride in enumerate(strides):
         walk = [(root + hop * stride) % members for hop in range(members)]
         rows += [(f"/r{r}/{i}", i, j) for i, j in pairwise(walk)]
-    return _all_active(rows, 1, len(strides))
+    return _made_of(rows, 1, len(strides))
 
 
 def _binomial_tree(members: int, root: int) -> Pattern:
@@ -172,10 +169,17 @@ def _binomial_tree(members: int, root: int) -> Pattern:
         sender, receiver = (root + parent) % members, (root + rank) % members
         rows.append((f"/r0/{receiver}", sender, receiver))
         after.append((parent - 1,) if parent else ())
-    suffix, source, destination = zip(*rows, strict=True)
-    return Pattern(suffix, source, destination, 1, 1, tuple(after), tuple(range(len(rows))))
+    return _made_of(rows, 1, 1, tuple(after))
 
 
-def _all_active(rows: list[tuple[str, int, int]], numerator: int, denominator: int) -> Pattern:
+def _made_of(
+    rows: list[tuple[str, int, int]],
+    numerator: int,
+    denominator: int,
+    after: tuple[tuple[int, ...], ...] = (),
+    last: tuple[int, ...] = (),
+) -> Pattern:
+    """Return the pattern of transfers that, unless it is said, wait for none of each other and all end it."""
     suffix, source, destination = zip(*rows, strict=True)
-    return Pattern(suffix, source, destination, numerator, denominator, (), tuple(range(len(rows))))
+    last = last or tuple(range(len(rows)))
+    return Pattern(suffix, source, destination, numerator, denominator, after, last)

@@ -199,26 +199,21 @@ class DaskExecutor(Executor):
             return
         kind = type(error).__name__
         if kind == "KilledWorker":
-            future.set_exception(WorkerDied(tries=error.allowed_failures + 1))  # type: ignore[attr-defined]
+            error = WorkerDied(tries=error.allowed_failures + 1)  # type: ignore[attr-defined]
         elif _MISSING.search(str(error)):
-            future.set_exception(self._without_package() or error)
+            try:
+                self._meet()
+            except InputError as problem:
+                error = problem
         elif kind in ("FutureCancelledError", "CancelledError", "LostWorkerError"):
-            future.set_exception(AnswerLost(AWAY))
-        else:
-            future.set_exception(error)
+            error = AnswerLost(AWAY)
+        future.set_exception(error)
 
     def _future(self, key: str) -> concurrent.futures.Future[Any] | None:
         """Return the future of a call that is over, if somebody still waits for it."""
         with self._lock:
             _, future = self._calls.pop(key, (None, None))
         return future if future is not None and future.set_running_or_notify_cancel() else None
-
-    def _without_package(self) -> InputError | None:
-        try:
-            self._meet()
-        except InputError as error:
-            return error
-        return None
 
     # -- connections -------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import hashlib
 import platform
 from dataclasses import astuple, dataclass, fields
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 
 import topox_core
@@ -54,13 +54,4 @@ def code_version() -> str:
 @cache
 def identity() -> Identity:
     """Return what this process computes with."""
-    return Identity(
-        code_version(), platform.python_version(), _installed("numpy"), _installed("numba")
-    )
-
-
-def _installed(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "none"
+    return Identity(code_version(), platform.python_version(), version("numpy"), version("numba"))

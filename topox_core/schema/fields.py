@@ -88,7 +88,15 @@ class Field:
     required
         Whether it has no default.
     limits
-        Its range; None if it has none.
+        Its range and its words.
+    key
+        What files call it.
+    title, description
+        Its name on pages, and one line of help.
+    unit
+        What it is counted in; empty for a plain number.
+    steps
+        Values that a slider offers.
     """
 
     name: str
@@ -97,36 +105,16 @@ class Field:
     default: Any
     kind: Any
     limits: msgspec.Meta
-
-    @property
-    def key(self) -> str:
-        """What files call it."""
-        return str((self.limits.extra or {}).get("key", "")) or self.name
-
-    @property
-    def title(self) -> str:
-        """Its name on pages."""
-        return self.limits.title or ""
-
-    @property
-    def description(self) -> str:
-        """One line of help."""
-        return self.limits.description or ""
-
-    @property
-    def unit(self) -> str:
-        """What it is counted in; empty for a plain number."""
-        return str((self.limits.extra or {}).get("unit", ""))
+    key: str
+    title: str
+    description: str
+    unit: str
+    steps: tuple[float, ...]
 
     @property
     def help(self) -> str:
         """Its description with the unit, as an option of a command has it."""
         return f"{self.description} ({self.unit})" if self.unit else self.description
-
-    @property
-    def steps(self) -> tuple[float, ...]:
-        """Values that a slider offers."""
-        return tuple((self.limits.extra or {}).get("steps", ()))
 
     @property
     def alternatives(self) -> tuple[tuple[Any, msgspec.Meta], ...]:
@@ -160,8 +148,19 @@ def _field(one: Any, hint: Any) -> Field:
     kind, limits = _bare(hint)
     if limits is _ANY and len(others := _without_null(kind)) > 1:
         limits = _bare(others[0])[1]  # whose words are those of the field
+    extra = limits.extra or {}
     return Field(
-        one.name, hint, required, None if one.default in absent else one.default, kind, limits
+        one.name,
+        hint,
+        required,
+        None if one.default in absent else one.default,
+        kind,
+        limits,
+        key=extra.get("key") or one.name,
+        title=limits.title or "",
+        description=limits.description or "",
+        unit=extra.get("unit", ""),
+        steps=extra.get("steps", ()),
     )
 
 
@@ -171,17 +170,13 @@ def _choices(kind: Any, limits: msgspec.Meta) -> tuple[Any, ...]:
     return tuple((limits.extra or {}).get("choices", ()))
 
 
-def _as_it_is(record: type) -> Any:  # noqa: ARG001
-    return Any
-
-
-def plain(hint: Any, within: Callable[[type], Any] = _as_it_is) -> Any:
-    """Return a type as msgspec checks it, choices included; ``within`` says what stands for a record within."""
+def plain(hint: Any, within: Callable[[type], Any] | None = None) -> Any:
+    """Return a type as msgspec checks it, choices included; ``within`` says what stands for a record within, else anything."""
     kind, limits = _bare(hint)
     if choices := _choices(kind, limits):
         return Literal[choices] | None if _may_be_null(hint) else Literal[choices]
     if is_record(kind):
-        return within(kind)
+        return within(kind) if within else Any
     if get_origin(kind) is tuple:
         return Annotated[tuple[plain(get_args(kind)[0], within), ...], limits]  # type: ignore[misc]
     others = _without_null(kind)
@@ -327,12 +322,8 @@ def _problem(kind: Any, limits: msgspec.Meta, value: Any) -> str:
         return "" if known else f"must be one of {words} (got {shown(value)})"
     if kind is bool:
         return "" if isinstance(value, bool) else f"must be true or false (got {shown(value)})"
-    if kind is int:
-        return _wrong_whole(limits, value)
-    if kind is float:
-        return _wrong_number(limits, value)
-    if kind is str:
-        return _wrong_text(limits, value)
+    if kind in _WRONG:
+        return _WRONG[kind](limits, value)
     if get_origin(kind) in (dict, Mapping) and not isinstance(value, Mapping):
         return f"must be an object in braces (got {shown(value)})"
     return ""  # a record within a record checks itself
@@ -397,3 +388,6 @@ def _wrong_text(limits: msgspec.Meta, value: Any) -> str:
         printed = "printable " * bool(without)
         return f"must be {printed}text of {span} characters (got {shown(value)})"
     return f"must be {span} printable characters without {without} (got {shown(value)})"
+
+
+_WRONG = {int: _wrong_whole, float: _wrong_number, str: _wrong_text}

@@ -29,9 +29,8 @@ def check_fields(record: Any, file: str = "", item: str = "") -> None:
     fields = fields_of(kind)
     values = {name: getattr(record, name) for name in fields}
     if not _fits(kind, values):
-        for name, field in fields.items():
-            for path, problem in problems(field.hint, values[name], name):
-                raise InputError(problem, file=file, item=item, field=path)
+        for path, problem in wrong_fields(record):
+            raise InputError(problem, file=file, item=item, field=path)
     for name, value in values.items():
         if type(value) is int and fields[name].kind is float:
             # 40 and 40.0 are one value, with one digest.

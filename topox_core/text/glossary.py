@@ -6,15 +6,14 @@ the page Glossary all read them here.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-MAX_WORDS = 25
-MAX_RELATED = 2
+import msgspec
+
 _FILE = Path(__file__).with_name("glossary.json")
 _WORD = re.compile(r"(?<![\w/&-])\w[\w/-]*")
 _IN_BRACKETS = re.compile(r"\s*\([^)]*\)")
@@ -60,18 +59,14 @@ class Occurrence:
     entry: Entry
 
 
-@lru_cache(maxsize=1)
 def glossary() -> tuple[Entry, ...]:
     """Return all entries, in the order of the file: what belongs together stands together."""
-    return tuple(
-        Entry(one["id"], one["term"], one["text"], *map(tuple, _lists(one)))
-        for one in _content()["entries"]
-    )
+    return _content().entries
 
 
 def entry_of(name: str) -> Entry:
     """Return an entry by its id."""
-    return _by_id()[name]
+    return {one.id: one for one in glossary()}[name]
 
 
 def occurrences(text: str) -> Iterator[Occurrence]:
@@ -106,18 +101,14 @@ def label_help(label: str, more: str | None = None) -> str | None:
     return " ".join(part for part in (entry.text if entry else None, more) if part) or None
 
 
-def _content() -> dict[str, list[dict[str, str]]]:
-    content: dict[str, list[dict[str, str]]] = json.loads(_FILE.read_text(encoding="utf-8"))
-    return content
-
-
-def _lists(one: dict[str, str]) -> Iterator[str]:
-    yield from (one[name] for name in ("also", "labels", "see"))
+class _File(msgspec.Struct, frozen=True):
+    entries: tuple[Entry, ...]
+    not_terms: tuple[str, ...]
 
 
 @lru_cache(maxsize=1)
-def _by_id() -> dict[str, Entry]:
-    return {one.id: one for one in glossary()}
+def _content() -> _File:
+    return msgspec.json.decode(_FILE.read_bytes(), type=_File)
 
 
 @lru_cache(maxsize=1)
@@ -133,7 +124,7 @@ def _by_first_word() -> dict[str, tuple[tuple[re.Pattern[str], Entry | None], ..
     One pattern of all terms would try each of them at every word of a text, at milliseconds a text.
     """
     words: list[tuple[str, Entry | None]] = [(w, one) for one in glossary() for w in one.words]
-    words += [(str(word), None) for word in _content()["not_terms"]]
+    words += [(word, None) for word in _content().not_terms]
     words.sort(key=lambda word: -len(word[0]))
     index: dict[str, list[tuple[re.Pattern[str], Entry | None]]] = {}
     for word, entry in words:

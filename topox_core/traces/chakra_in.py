@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import zip_longest
 from typing import Annotated
 
@@ -45,6 +46,8 @@ EXACT_NS, ROUNDED_US = "exact_ns", 2.0
 # A message of so many bytes stands for a dependency between servers.
 DEPENDENCY_BYTES = 1
 _DEPENDENCIES = "dependencies a run may have"
+# Calls of a group share its set.
+_set_of = lru_cache(1_000)(frozenset[int])
 # The group that ASTRA-sim knows without a groups file: all ranks.
 ALL_RANKS = "0"
 
@@ -155,7 +158,6 @@ class _Builder:
     everyone: tuple[int, ...] = ()
     # Dependencies of nodes that stand for nothing, each with what it passes on.
     passed_on: int = 0
-    sets: dict[tuple[int, ...], frozenset[int]] = field(default_factory=dict)
     # What stands for a node of a rank: a position in ``nodes``.
     place: dict[tuple[int, int], int] = field(default_factory=dict)
     # Of each node of ``nodes`` the nodes of ranks that it stands for.
@@ -178,7 +180,7 @@ class _Builder:
                     ends[node.type == RECEIVE].append((rank, at))
                 elif node.type == COLLECTIVE and _is_call(node):
                     ranks = self._group(node, one)
-                    same = self._set_of(ranks)
+                    same = _set_of(ranks)
                     total += len(same)
                     if total > MAX_CALL_MEMBERS:
                         most = f"{MAX_CALL_MEMBERS:,}"
@@ -225,11 +227,6 @@ class _Builder:
             )
         return ranks or self.everyone
 
-    def _set_of(self, ranks: tuple[int, ...]) -> frozenset[int]:
-        if ranks not in self.sets:
-            self.sets[ranks] = frozenset(ranks)
-        return self.sets[ranks]
-
     def _compute(self, rank: int, at: int, node: ChakraNode) -> None:
         self.wrappers += node.type in (SEND, RECEIVE, COLLECTIVE)
         name = f"r{rank}.n{node.id}"
@@ -246,7 +243,7 @@ class _Builder:
     def _collective(self, name: str, k: int, members: Members) -> None:
         nodes = [self.ranks[rank].nodes[at] for rank, at in members]
         ranks = self._group(nodes[0], self.ranks[members[0][0]])
-        same, there = self._set_of(ranks), {rank for rank, _ in members}
+        same, there = _set_of(ranks), {rank for rank, _ in members}
         absent = sorted(r for r in self.ranks if r in same and r not in there)
         kinds = {int(_number(node.attributes.get("comm_type"))) for node in nodes}
         if absent or len(kinds) > 1:

@@ -258,21 +258,19 @@ class _Writer:
 
 def _servers(graph: TaskGraph) -> list[tuple[int, ...]]:
     """Return the servers that take part in each task; in a barrier those before and after it."""
-    tasks, place = graph.tasks, graph.position
+    tasks, waits = graph.tasks, _waits_of(graph)
     own: list[dict[int, None]] = []
     for task in tasks:
         named = (task.server, task.source, task.destination, *(task.members or ()))
         own.append(dict.fromkeys(server for server in named if server is not None))
-    order = order_of(_waits_of(graph))
+    order = order_of(waits)
     below = [dict(one) for one in own]
     for at in order:
-        if tasks[at].kind == "barrier":
-            for name in tasks[at].dependencies:
-                below[at].update(below[place[name]])
+        for before in waits[at] if tasks[at].kind == "barrier" else ():
+            below[at].update(below[before])
     above = [dict(one) for one in own]
     for at in reversed(order):
-        for name in tasks[at].dependencies:
-            before = place[name]
+        for before in waits[at]:
             if tasks[before].kind == "barrier":
                 above[before].update(above[at])
     return [

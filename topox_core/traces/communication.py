@@ -219,9 +219,7 @@ def parallelism_of(description: str, kind: str) -> str | None:
 
 
 def _ranks(args: Mapping[str, Any]) -> tuple[int, ...] | None:
-    text = args.get("Process Group Ranks")
-    listed = _listed(text)
-    if listed:
+    if listed := _listed(args.get("Process Group Ranks")):
         return listed
     first, stride, size = (
         _whole(args.get(key)) for key in ("Global rank start", "Global rank stride", "Group size")

@@ -62,17 +62,14 @@ class EventStream:
         self.cut = False
         self.seen = 0
         self._done = 0  # characters behind us, about bytes
-        self._boundary = re.compile(r'\}\s*,\s*\{\s*"ph"')
-        self._key = "ph"
 
     def __iter__(self) -> Iterator[list[Event]]:
         text = self._texts()
         before, buffer = self._beginning(text)
+        # Writers other than the profiler begin an event with another key: events are found by that one.
         first = _FIRST_KEY.match(buffer)
-        if first and first[1] != "ph":
-            # Other writers begin an event with another key; their events are found by that one.
-            self._key = first[1]
-            self._boundary = re.compile(rf'\}}\s*,\s*\{{\s*"{self._key}"')
+        self._key = first[1] if first else "ph"
+        self._boundary = re.compile(rf'\}}\s*,\s*\{{\s*"{self._key}"')
         opened = False
         for piece in chain(text, (None,)):  # None: there is no more
             at = -1
@@ -116,13 +113,10 @@ class EventStream:
 
     def _last_boundary(self, buffer: str) -> int:
         """Return where the last event but one ends; -1 if there is only one."""
-        found = -1
         for begin in (max(0, len(buffer) - NEAR_END), 0):
-            for match in self._boundary.finditer(buffer, begin):
-                found = match.start()
-            if found >= 0:
-                break
-        return found
+            if ends := [match.start() for match in self._boundary.finditer(buffer, begin)]:
+                return ends[-1]
+        return -1
 
     def _events(self, chunk: str, opened: bool) -> list[Event]:
         """Return the wanted events of a chunk, which ends with an event."""

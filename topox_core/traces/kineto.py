@@ -389,10 +389,10 @@ class _Launches:
         at = np.searchsorted(self.number, asked)
         return np.where((self.number[at] == asked) & (asked >= 0), at, -1)
 
-    def one(self, number: int) -> tuple[float, int]:
-        """Return begin and thread of a call; NaN and -1 if it was not recorded."""
-        (at,) = self.positions(np.array([number], np.int64)).tolist()
-        return float(self.launch[at]), int(self.thread[at])
+    def of(self, numbers: Iterable[int]) -> tuple[list[float], list[int]]:
+        """Return begin and thread of the call of each number; NaN and -1 if it was not recorded."""
+        at = self.positions(np.array(list(numbers), np.int64))
+        return self.launch[at].tolist(), self.thread[at].tolist()
 
     def unfinished(self, work: Ints, kernels: list[int]) -> Floats:
         """Return when the host launched what has no activity, in order of time."""
@@ -417,20 +417,23 @@ def _in_order_of_start(correlation: Ints, start: Floats) -> Floats:
 def _kernels(
     columns: _Columns, launches: _Launches, base: float, later: list[float]
 ) -> Iterator[Kernel]:
-    for (begin, lasts, stream, correlation, name, args), after in zip(
-        columns.kernels, later, strict=True
+    begun = launches.of(one[3] for one in columns.kernels)
+    for (begin, lasts, stream, _, name, args), after, launch, thread in zip(
+        columns.kernels, later, *begun, strict=True
     ):
-        launch, thread = launches.one(correlation)
         at = begin - base
         yield Kernel(at, at + lasts, launch + after - base, thread, stream, name, args)
 
 
 def _exact_waits(columns: _Columns, launches: _Launches, base: float) -> Iterator[ExactWait]:
-    for at, stream, waits_for, record, correlation in sorted(columns.syncs):
-        asked, _ = launches.one(correlation)
-        recorded, _ = launches.one(record)
-        when = asked if asked == asked else at
-        yield ExactWait(when - base, stream, waits_for, recorded - base, correlation)
+    syncs = sorted(columns.syncs)
+    asked, _ = launches.of(one[4] for one in syncs)
+    recorded, _ = launches.of(one[3] for one in syncs)
+    for (at, stream, waits_for, _, correlation), when, record in zip(
+        syncs, asked, recorded, strict=True
+    ):
+        begin = when if when == when else at
+        yield ExactWait(begin - base, stream, waits_for, record - base, correlation)
 
 
 def _steps(steps: list[Step], base: float) -> tuple[Step, ...]:

@@ -382,20 +382,16 @@ def step_of(run: RecordedRun, settings: ImportSettings, number: int | None = Non
 def _check_one_recording(steps: Mapping[int, StepOfRank], matched: Matched, clocks: Clocks) -> None:
     longest = max(step.end_us - step.begin_us for step in steps.values())
     if clocks.largest_us > FAR_APART_SHARE * longest and len(steps) > 1:
-        first, worst = min(steps), min(steps)
-        far = -1.0
-        for call in matched.calls:
-            row = [
-                (steps[r].entries[e].kernel.end_us - clocks.offset_us[r], r)
-                for r, e, _ in call.places
-            ]
-            if len(row) > 1 and max(row)[0] - min(row)[0] > far:
-                far = max(row)[0] - min(row)[0]
-                worst = max(r for _, r in (max(row), min(row)))
+        ends = (
+            [(steps[r].entries[e].kernel.end_us - clocks.offset_us[r], r) for r, e, _ in c.places]
+            for c in matched.calls
+        )
+        extremes = ((min(row), max(row)) for row in ends)
+        (early_us, one), (late_us, other) = max(extremes, key=lambda row: row[1][0] - row[0][0])
         raise Refused(
-            f"its calls end up to {far / 1000:,.0f} ms apart from those of rank {first}: "
+            f"its calls end up to {(late_us - early_us) / 1000:,.0f} ms apart from those of rank {min(steps)}: "
             "not one recording, or events were left out",
-            file=steps[worst].recording.file,
+            file=steps[max(one, other)].recording.file,
         )
     lost, parts = len(matched.unmatched), matched.parts
     if parts and lost > 0.01 * parts:

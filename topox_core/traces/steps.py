@@ -71,11 +71,7 @@ class RankSteps:
         self._told = tuple(told)
         work = recording.work
         launched = work.launch_us if recording.has_launches else work.start_us
-        self._known = recording.steps
-        if not self._known:
-            if recording.cut:
-                raise ends_early(recording.file, recording.events)
-            self._known = (Step(WHOLE_FILE, -np.inf, np.inf),)
+        self._known = recording.steps or (Step(WHOLE_FILE, -np.inf, np.inf),)
         self._begins = np.array([one.begin_us for one in self._known])
         self._ends = np.array([one.end_us for one in self._known])
         self._of_work = self._steps_of(launched)
@@ -84,10 +80,8 @@ class RankSteps:
         )
         last = len(self._known) - 1
         activities = len(recording.work) + len(recording.kernels)
-        if (
-            recording.cut
-            and not 0 <= recording.unlaunched <= 0.01 * activities * recording.has_launches
-        ):
+        few = 0 <= recording.unlaunched <= 0.01 * activities * recording.has_launches
+        if recording.cut and not (recording.steps and few):
             raise ends_early(recording.file, recording.events)
         late = set() if self._known[0].number == WHOLE_FILE else self._incomplete(last)
         self.left_out = tuple(self._known[at].number for at in sorted(late))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -47,14 +47,10 @@ def coarsened(graph: RunGraph, most: int) -> tuple[RunGraph, float]:
     )
 
 
-def _thetas(most_ms: float) -> Iterator[float]:
-    scale = 0.01
-    while scale <= most_ms:
-        for factor in (1, 2, 5):
-            if factor * scale <= most_ms:
-                yield factor * scale
-        scale *= 10
-    yield most_ms
+def _thetas(most_ms: float) -> list[float]:
+    """Return 0.01 ms times 1, 2, 5, 10, ... as far as the most, and the most."""
+    rising = (factor * 10.0**k for k in range(-2, 16) for factor in (1, 2, 5))
+    return [*(theta for theta in rising if theta <= most_ms), most_ms]
 
 
 def _bundled(graph: RunGraph, theta_ms: float) -> RunGraph:
@@ -73,12 +69,8 @@ def _bundled(graph: RunGraph, theta_ms: float) -> RunGraph:
 
 def _posts(links: LinkedNodes, call: int) -> dict[int, int]:
     """Return, by rank, the last segment that a call waits for."""
-    found: dict[int, int] = {}
-    for at in links.waits[call]:
-        if not links.nodes[at].is_call:
-            rank = links.nodes[at].ranks[0]
-            found[rank] = max(at, found.get(rank, -1))
-    return found
+    befores = ((links.nodes[at], at) for at in sorted(links.waits[call]))
+    return {node.ranks[0]: at for node, at in befores if not node.is_call}
 
 
 def _between(links: LinkedNodes, c: int, d: int, theta_ms: float) -> list[tuple[int, int]] | None:

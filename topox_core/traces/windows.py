@@ -28,6 +28,9 @@ SAME_MS = 1e-6
 # Of one of our traces.
 MAX_SERVERS = 100_000
 MAX_TRANSFERS = 2_000_000
+# What a transfer's slice tells: whole numbers below so much, and amounts.
+_WHOLE = {"task": 1e9, "switch": 1e5, "source": MAX_SERVERS, "destination": MAX_SERVERS}
+_AMOUNTS = ("start_ms", "end_ms", "size_bytes")
 
 
 @dataclass(frozen=True)
@@ -148,25 +151,14 @@ def _row(event: Event, file: str) -> tuple[Any, ...] | None:
     if event.get("pid") != args.get("source"):
         return None  # the same on its switch
     item = f"transfer {str(event.get('name', ''))[:60]!r}"
-    numbers = []
-    for key, most in (
-        ("task", 1e9),
-        ("switch", 1e5),
-        ("source", MAX_SERVERS),
-        ("destination", MAX_SERVERS),
-    ):
-        value = args.get(key, 0 if key == "switch" else None)
-        if not is_whole(value, 0, most - 1):
-            raise InputError("must be a whole number from 0", file=file, item=item, field=key)
-        numbers.append(value)
-    times = []
-    for key in ("start_ms", "end_ms", "size_bytes"):
-        value = args.get(key)
+    told = {"switch": 0, **args}
+    for key, most in (*_WHOLE.items(), *dict.fromkeys(_AMOUNTS, 1e18).items()):
+        whole, value = key in _WHOLE, told.get(key)
         if value is None and key == "size_bytes":
-            value = 0.0
-        if not is_number(value, 0.0, 1e18):
-            raise InputError("must be a number from 0", file=file, item=item, field=key)
-        times.append(float(value))
+            value = told[key] = 0.0
+        if not (is_whole(value, 0, most - 1) if whole else is_number(value, 0.0, most)):
+            problem = f"must be a {'whole ' * whole}number from 0"
+            raise InputError(problem, file=file, item=item, field=key)
     kind = str(args.get("kind") or "transfer")[:80]
     label = str(args.get("parallelism") or kind)[:80]
-    return (*numbers, *times, label, kind)
+    return (*map(told.get, _WHOLE), *(float(told[key]) for key in _AMOUNTS), label, kind)

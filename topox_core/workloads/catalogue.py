@@ -14,10 +14,8 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.workloads.dlrm import DLRM
 from topox_core.workloads.drawn import RANDOM_LAYERED, SERVING_BURSTS
-from topox_core.workloads.parameter import Parameter, Workload
+from topox_core.workloads.parameter import Workload
 from topox_core.workloads.training_jobs import TRAINING_JOBS
-
-__all__ = ["WORKLOADS", "Parameter", "Workload", "count_tasks", "generate"]
 
 WORKLOADS: dict[str, Workload] = {
     w.name: w for w in (DLRM, *TRAINING_JOBS.values(), SERVING_BURSTS, RANDOM_LAYERED)

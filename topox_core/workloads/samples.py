@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from topox_core.io.cluster_file import load_cluster
+from topox_core.io.content import read
 from topox_core.io.sample_folder import SAMPLE_FOLDER, named_sample, samples_of
 from topox_core.io.task_graph_file import check_fits, load_graph
 from topox_core.model.cluster import Cluster
@@ -49,14 +50,6 @@ class Sample:
     proof: str = ""
     made_by: dict[str, Any] = field(default_factory=dict)
 
-    def graph_bytes(self) -> bytes:
-        """Return the task graph's file as it is."""
-        return (SAMPLE_FOLDER / self.graph_file).read_bytes()
-
-    def cluster_bytes(self) -> bytes:
-        """Return the cluster's file as it is."""
-        return (SAMPLE_FOLDER / self.cluster_file).read_bytes()
-
 
 SAMPLES = samples_of("samples", Sample)
 
@@ -70,7 +63,7 @@ def load_sample(name: str) -> tuple[TaskGraph, Cluster]:
         If there is no sample of that name.
     """
     sample = named_sample(SAMPLES, name)
-    graph = load_graph(sample.graph_bytes(), sample.graph_file)
-    cluster = load_cluster(sample.cluster_bytes(), sample.cluster_file)
+    graph = load_graph(read(SAMPLE_FOLDER / sample.graph_file), sample.graph_file)
+    cluster = load_cluster(read(SAMPLE_FOLDER / sample.cluster_file), sample.cluster_file)
     check_fits(graph, cluster, sample.graph_file)
     return graph, cluster

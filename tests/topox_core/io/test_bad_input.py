@@ -110,6 +110,10 @@ ring = [compute(id=f"f{i}", dependencies=[f"f{(i - 1) % 20}"]) for i in range(20
             "task j, field duration_ms: is not a key of kind barrier (it has none of its own)",
         ),
         (
+            [{"id": "j", "kind": "barrier", "duration_ms": float("nan")}],
+            "task j, field duration_ms: is not a key of kind barrier (it has none of its own)",
+        ),
+        (
             [compute(kind="fwd")],
             f"task f0, field kind: must be one of {', '.join(KINDS)} (got 'fwd')",
         ),

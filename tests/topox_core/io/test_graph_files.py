@@ -21,7 +21,6 @@ from topox_core.io.exports import cross_connects, cross_connects_csv, cross_conn
 from topox_core.io.limits import MAX_DEPENDENCIES, MAX_TASKS
 from topox_core.io.tables import as_meant, harmless, harmless_on_screen, table_bytes
 from topox_core.io.task_graph_file import (
-    SUFFIXES,
     check_fits,
     dump_graph_csv,
     dump_graph_json,
@@ -131,7 +130,8 @@ def test_any_graph_survives_json_gzip_and_a_table(graph: TaskGraph) -> None:
 
 
 @pytest.mark.parametrize(
-    "suffix", [suffix for suffix in SUFFIXES if not suffix.startswith(".fbuf")]
+    "suffix",
+    [kind + packed for kind in (".json", ".csv", ".tsv", ".txt") for packed in ("", ".gz")],
 )
 def test_the_ending_says_how_to_read_and_names_a_table(suffix: str) -> None:
     data = dump_graph_json(PIPELINE) if ".json" in suffix else dump_graph_csv(PIPELINE)

@@ -21,9 +21,10 @@ from topox_core.model.collective_steps import (
     is_power_of_two,
     step_list,
 )
-from topox_core.model.lowering import MAX_TRANSFERS, distinct_rings, lower
+from topox_core.model.lowering import MAX_TRANSFERS, lower
 from topox_core.model.lowering_choices import Lowering
 from topox_core.model.passes import topological_order
+from topox_core.model.rings import distinct_rings
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.model.transfer_graph import BARRIER, TRANSFER, TransferGraph
 
