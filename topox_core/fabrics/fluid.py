@@ -68,12 +68,14 @@ def check_servers(graph: TransferGraph, cluster: Cluster) -> int:
 class Pairs:
     """The (source, destination) pairs that talk, each once, by source, then destination.
 
-    ``of_node`` is the pair of each node of the graph, -1 where a node is no transfer.
+    ``of_node`` is the pair of each node of the graph, -1 where a node is no transfer. Transfers that
+    are marked make pairs ``apart`` from the others between the same servers.
     """
 
     source: IntArray
     destination: IntArray
     of_node: IntArray
+    apart: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.source)
@@ -84,8 +86,8 @@ class Pairs:
         return list(zip(self.source.tolist(), self.destination.tolist(), strict=True))
 
     @staticmethod
-    def of(graph: TransferGraph, cluster: Cluster) -> Pairs:
-        """Return the pairs of a graph.
+    def of(graph: TransferGraph, cluster: Cluster, apart: NDArray[np.bool_] | None = None) -> Pairs:
+        """Return the pairs of a graph; ``apart`` marks nodes.
 
         Raises
         ------
@@ -97,15 +99,16 @@ class Pairs:
         code = (
             graph.source[transfers].astype(np.int64) * cluster.servers
             + graph.destination[transfers]
-        )
+        ) * 2
+        if apart is not None:
+            code += apart[transfers]
         unique, number = np.unique(code, return_inverse=True)
         of_node = np.full(len(graph), -1, np.int32)
         of_node[transfers] = number
-        return Pairs(
-            (unique // cluster.servers).astype(np.int32),
-            (unique % cluster.servers).astype(np.int32),
-            of_node,
+        source, destination = (
+            ends.astype(np.int32) for ends in divmod(unique // 2, cluster.servers)
         )
+        return Pairs(source, destination, of_node, unique % 2 == 1)
 
 
 @dataclass(frozen=True)
@@ -134,18 +137,6 @@ class FluidNetwork:
         path_ptr, path_link = flattened([path for of_pair in paths for path in of_pair], np.int32)
         pair_ptr = row_pointer([len(of_pair) for of_pair in paths])
         return FluidNetwork(np.asarray(capacity, np.float64), path_ptr, path_link, pair_ptr)
-
-
-def held_devices(graph: TransferGraph, exclusive: bool) -> tuple[IntArray, int]:
-    """Return the device that each task holds alone (-1: none), and the number of devices."""
-    device = np.full(len(graph), -1, np.int32)
-    compute = graph.kind == COMPUTE
-    if not exclusive or not compute.any():
-        return device, 0
-    places = graph.server[compute].astype(np.int64) * 8192 + graph.device[compute]
-    unique, number = np.unique(places, return_inverse=True)
-    device[compute] = number
-    return device, len(unique)
 
 
 @dataclass(frozen=True)
@@ -180,7 +171,7 @@ class FluidTasks:
         """Return the tasks of a graph, with all their bytes."""
         work = work_bytes(graph, cluster)
         moving = np.flatnonzero(work > 0)
-        device, _ = held_devices(graph, exclusive_devices)
+        device, _ = graph.devices(exclusive_devices)
         return FluidTasks(
             graph,
             work,
@@ -213,11 +204,9 @@ class FluidTasks:
         within = np.arange(len(part_node)) - part_ptr[part_node]
         first = np.repeat(network.pair_ptr[self.pair], split)
         part_class = (first + within).astype(np.int32)
-        succ_ptr, succ_idx = graph.successors
         return TaskTables(
-            kind=graph.kind,
-            succ_ptr=succ_ptr,
-            succ_idx=succ_idx,
+            graph.kind,
+            *graph.successors,
             device=self.device,
             length_ms=length_ms,
             part_ptr=part_ptr,

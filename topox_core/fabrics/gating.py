@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from topox_core.fabrics.options import GIVEN, FabricOptions
 from topox_core.model.cluster import Cluster
-from topox_core.model.passes import heads, topological_order
 from topox_core.model.task_graph import COLLECTIVE_KINDS
 from topox_core.model.transfer_graph import (
     BARRIER,
@@ -79,9 +78,7 @@ def exchanges(graph: TransferGraph, cluster: Cluster) -> tuple[Exchange, ...]:
             if graph.task_kind[i] in COLLECTIVE_KINDS:
                 name = closing.get(int(graph.origin[i]), name)
             nodes.setdefault(name, []).append(i)
-    succ_ptr, succ_idx = graph.successors
-    order = topological_order(graph.pred_ptr, succ_ptr, succ_idx)
-    head = heads(order, graph.pred_ptr, graph.pred_idx, durations_ms(graph, cluster))
+    head = graph.heads(durations_ms(graph, cluster))
     found = [
         (float(head[of].min()), of[0], Exchange(name, np.array(of, np.int32)))
         for name, of in nodes.items()

@@ -23,7 +23,6 @@ from topox_core.fabrics.registry import ENTRIES, fabric
 from topox_core.fabrics.run import FabricRequest, FabricRun
 from topox_core.model.csr import row_of_entry
 from topox_core.model.execution import Circuits, Execution
-from topox_core.model.passes import tails, topological_order
 from topox_core.model.transfer_graph import TRANSFER, FloatArray, bytes_per_ms, shortest_ms
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.replay import replayed
@@ -168,9 +167,7 @@ def _switched(run: FabricRun) -> Execution:
 def _urgency(request: FabricRequest) -> NDArray[np.intp]:
     """Return the nodes by the longest path from their start to the end at the full speed of a server."""
     graph, length = request.graph, shortest_ms(request.graph, request.cluster)
-    succ_ptr, succ_idx = graph.successors
-    tail = tails(topological_order(graph.pred_ptr, succ_ptr, succ_idx), succ_ptr, succ_idx, length)
-    return np.lexsort((np.arange(len(graph)), -(tail + length)))
+    return np.lexsort((np.arange(len(graph)), -(graph.tails(length) + length)))
 
 
 def _by_priority(request: FabricRequest, nodes: NDArray[np.intp]) -> Execution:

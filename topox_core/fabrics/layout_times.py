@@ -18,7 +18,6 @@ from topox_core.fabrics.links import half_duplex, shared_fairly, static_layout, 
 from topox_core.fabrics.run import FabricRequest
 from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Circuits, Execution, Layout
-from topox_core.model.passes import heads, tails, topological_order
 from topox_core.model.transfer_graph import FloatArray, IntArray, TransferGraph, bytes_per_ms
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.settings import FREE
@@ -152,10 +151,7 @@ class LayoutTimes:
         graph, tasks = self.graph, self.tasks
         speed = self.cluster.ports_per_server * bytes_per_ms(self.cluster.port_gbps)
         length = np.nan_to_num(tasks.length_ms) + tasks.work_bytes / speed
-        succ_ptr, succ_idx = graph.successors
-        order = topological_order(graph.pred_ptr, succ_ptr, succ_idx)
-        head = heads(order, graph.pred_ptr, graph.pred_idx, length)
-        return head, tails(order, succ_ptr, succ_idx, length) + length
+        return graph.heads(length), graph.tails(length) + length
 
     def _least_ms(self, circuits: Matrix, routes: _Routes) -> float:
         """Return a time that the iteration cannot be shorter than: load of a link, after and before what must lie beside it."""
