@@ -86,16 +86,6 @@ def exchanges(graph: TransferGraph, cluster: Cluster) -> tuple[Exchange, ...]:
     return tuple(one for _, _, one in sorted(found, key=lambda row: row[:2]))
 
 
-def bytes_of(
-    graph: TransferGraph, cluster: Cluster, nodes: IntArray, moved: FloatArray | None = None
-) -> FloatArray:
-    """Return the bytes of some transfers as a matrix servers x servers."""
-    moved = work_bytes(graph, cluster) if moved is None else moved
-    matrix = np.zeros((cluster.servers, cluster.servers))
-    np.add.at(matrix, (graph.source[nodes], graph.destination[nodes]), moved[nodes])
-    return matrix
-
-
 class Gating:
     """The graph of every iteration, with the bytes between experts that its gating gives.
 
@@ -137,7 +127,8 @@ class Gating:
     def bytes_of(self, number: int, iteration: int) -> FloatArray:
         """Return the bytes of an exchange in an iteration; before the first one those of the given graph."""
         graph = self.graph if iteration < 0 else self.graph_of(iteration)
-        return bytes_of(graph, self.cluster, self.exchanges[number].nodes)
+        moved = work_bytes(graph, self.cluster)
+        return graph.matrix(moved, self.exchanges[number].nodes, self.cluster.servers)
 
     def _drawn(self, rng: random.Random) -> Iterator[dict[str, FloatArray]]:
         """Yield for every iteration the shares by layer; drawn layer by layer, iteration by iteration."""
@@ -166,7 +157,7 @@ class Gating:
         tokens: dict[str, FloatArray] = {}
         place: dict[str, int] = {}
         for one in self.exchanges:
-            given = bytes_of(graph, cluster, one.nodes, self._moved)
+            given = graph.matrix(self._moved, one.nodes, cluster.servers)
             at = place.get(one.batch, 0)
             place[one.batch] = at + 1
             servers = members[one.layer]

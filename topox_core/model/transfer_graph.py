@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,6 +112,12 @@ class TransferGraph:
 
         tail: FloatArray = tails(self.order, *self.successors, length_ms)
         return tail
+
+    def matrix(self, amount: FloatArray, nodes: NDArray[Any], servers: int) -> FloatArray:
+        """Return an amount of some transfers, summed up by source and destination."""
+        matrix = np.zeros((servers, servers))
+        np.add.at(matrix, (self.source[nodes], self.destination[nodes]), amount[nodes])
+        return matrix
 
     def devices(self, exclusive: bool = True) -> tuple[IntArray, list[tuple[int, int]]]:
         """Return the number of the device that each node holds alone (-1: none), and the devices as (server, device)."""
