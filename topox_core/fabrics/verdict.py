@@ -295,20 +295,17 @@ class _Search:
         self._bound(stop)
         yield
         large = len(self.job.task_graph.tasks) > LARGE_TASKS and self.effort == "list"
-        for _ in range(LARGE_PLANS if large else PLANS[self.effort]):
-            between_ms = self._widest()
-            if between_ms is None or stop():
-                break
-            self._plan(between_ms)
-            self._bound(stop)
-            yield
-        if self.effort == "prove":
-            for _ in range(SOLVES):
-                between_ms = self._widest(again=True)
+        plans = LARGE_PLANS if large else PLANS[self.effort]
+        solves = SOLVES if self.effort == "prove" else 0
+        for most, exactly in ((plans, False), (solves, True)):
+            for _ in range(most):
+                between_ms = self._widest(again=exactly)
                 if between_ms is None or stop():
                     break
-                self._solve(between_ms, stop)
-                self.cannot_ms.clear()
+                if exactly:
+                    self._solve(between_ms, stop)
+                else:
+                    self._plan(between_ms)
                 self._bound(stop)
                 yield
 
@@ -343,6 +340,7 @@ class _Search:
             bound_ms = result.lowered_bound_ms or result.own_class.bound_ms
             self.bounds.know(lowering, delay_ms, bound_ms)
             self.take(result.execution)
+        self.cannot_ms.clear()
 
     def take(self, plan: Execution) -> None:
         """Keep a plan, and note how far it pays against every rival, or that it does not at its own delay.
