@@ -144,7 +144,7 @@ def _on_circuits(base: FabricRequest, name: str, stop: Stop) -> Iterator[Executi
         at_once = replace(at_once, settings=replace(own, switching="planned"))
     for request in [base] if base.cluster == at_once.cluster else [at_once, base]:
         try:
-            execution = _switched(request.runs.get(name) or fabric(name)(request, stop))
+            execution = (request.runs.get(name) or fabric(name)(request, stop)).switching
         except InputError:  # ports that cannot be cabled evenly: no circuits at all
             return
         if name == "scheduled" and base.settings.circuits == "per-slot":
@@ -154,14 +154,6 @@ def _on_circuits(base: FabricRequest, name: str, stop: Stop) -> Iterator[Executi
                 yield replace(execution, circuits=Circuits.none())
             return
         yield replayed(execution, at_once.cluster, base.settings.exclusive_devices)
-
-
-def _switched(run: FabricRun) -> Execution:
-    """Return the execution of a run, or of the best that switches where it keeps fixed circuits."""
-    if run.result is not None and run.result.alternative is not None:
-        assert run.result.alternative.execution is not None
-        return run.result.alternative.execution
-    return run.execution
 
 
 def _urgency(request: FabricRequest) -> NDArray[np.intp]:
