@@ -166,7 +166,8 @@ class LayoutTimes:
         )
         if not connected:
             return None
-        capacity = circuits[np.nonzero(circuits)] * bytes_per_ms(self.cluster.port_gbps)
+        parallel = circuits[np.nonzero(circuits)].astype(np.float64)
+        capacity = parallel * bytes_per_ms(self.cluster.port_gbps)
         return FluidNetwork(capacity, path_ptr, path_link, pair_ptr)
 
 
