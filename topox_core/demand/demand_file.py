@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from typing import Any
 
@@ -11,10 +10,9 @@ import numpy as np
 from topox_core.demand.assignment import DemandPlan
 from topox_core.demand.planning import MAX_MS
 from topox_core.errors import InputError, shown
-from topox_core.io.content import text_pieces
-from topox_core.io.limits import DEMAND, MAX_ENTRY_CHARACTERS
+from topox_core.io.limits import DEMAND
 from topox_core.io.ranges import number_in
-from topox_core.io.tables import DELIMITERS, table_bytes
+from topox_core.io.tables import read_rows, table_bytes
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.schedule.bounds.unrounded import Bound
 
@@ -34,15 +32,9 @@ def read_demand(data: bytes, file: str) -> FloatArray:
         named.
     """
     rows: list[list[float]] = []
-    for number, cells in _cells("".join(text_pieces(data, file, DEMAND)), file):
+    for number, cells in read_rows(data, file, DEMAND):
         if len(rows) == DEMAND.entries:
             raise InputError(f"has more than {DEMAND.entries} rows", file=file)
-        if len(cells) > DEMAND.entries:
-            raise InputError(
-                f"has {len(cells):,} cells (limit {DEMAND.entries})",
-                file=file,
-                item=f"row {number}",
-            )
         rows.append([_time(cell, file, number, k) for k, cell in enumerate(cells, 1)])
         if len(cells) != len(rows[0]):
             raise InputError(
@@ -50,8 +42,6 @@ def read_demand(data: bytes, file: str) -> FloatArray:
                 file=file,
                 item=f"row {number}",
             )
-    if not rows:
-        raise InputError("is empty", file=file)
     if len(rows) != len(rows[0]):
         raise InputError(
             f"must be a square matrix (got {len(rows)} rows of {len(rows[0])})", file=file
@@ -59,29 +49,11 @@ def read_demand(data: bytes, file: str) -> FloatArray:
     return np.array(rows)
 
 
-def _cells(text: str, file: str) -> list[tuple[int, list[str]]]:
-    """Return the rows that say something, with their numbers."""
-    lines = text.splitlines()
-    first = next((line for line in lines if line.strip(" ,;\t")), "")
-    if not first:
-        return []
-    delimiter = max(DELIMITERS, key=first.count)
-    longest = max(map(len, lines), default=0)
-    if longest > MAX_ENTRY_CHARACTERS:
-        raise InputError(f"has a row of {longest:,} characters", file=file)
-    try:
-        rows = list(csv.reader(lines, delimiter=delimiter, strict=True))
-    except csv.Error as error:
-        raise InputError(f"cannot be read as a table: {error}", file=file) from None
-    return [(k, row) for k, row in enumerate(rows, 1) if any(cell.strip() for cell in row)]
-
-
 def _time(cell: str, file: str, row: int, column: int) -> float:
-    text = cell.strip()
-    value = number_in(text or "0")
+    value = number_in(cell or "0")
     if not 0 <= value <= MAX_MS:
         raise InputError(
-            f"must be a time from 0 to {MAX_MS:g} ms (got {shown(text)})",
+            f"must be a time from 0 to {MAX_MS:g} ms (got {shown(cell)})",
             file=file,
             item=f"row {row}, column {column}",
         )

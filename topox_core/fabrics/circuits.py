@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.errors import InputError
-from topox_core.fabrics.fluid import check_servers, go_on, held_devices
+from topox_core.fabrics.fluid import check_servers, go_on
 from topox_core.fabrics.kernels.circuit_requests import (
     Requests,
     RequestTables,
@@ -99,17 +99,15 @@ class Profile:
         graph, cluster = request.graph, request.cluster
         length = durations_ms(graph, cluster)
         carried = (graph.kind == TRANSFER) & (length > 0)
-        device, devices = held_devices(graph, request.settings.exclusive_devices)
+        device, places = graph.devices(request.settings.exclusive_devices)
         server, wiring = _wiring(request, carried)
-        succ_ptr, succ_idx = graph.successors
         tasks = RequestTasks(
             np.diff(graph.pred_ptr),
-            succ_ptr,
-            succ_idx,
+            *graph.successors,
             length,
             carried,
             device,
-            devices,
+            len(places),
             numbered_servers(graph.source, server),
             numbered_servers(graph.destination, server),
         )

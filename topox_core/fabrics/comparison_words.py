@@ -20,6 +20,12 @@ YARDSTICK = "ideal"
 FULL = "fat_tree_full"
 # A mean of hops above this is worth a word; below, nearly every byte goes direct.
 NOTABLE_TAX = 1.02
+# What the loser has more of, where it is not exposed transfer.
+LOSES_BY = {
+    "dark": "dark time, in which ports change their circuits",
+    "waiting": "waiting for a port, a device or a slot",
+    "compute": "compute on the critical path, where the order of tasks is worse",
+}
 
 
 def sentence(runs: Mapping[str, FabricRun], labels: Mapping[str, str] = FABRICS) -> str:
@@ -161,12 +167,8 @@ def _reason(winner: FabricRun, loser: FabricRun) -> str:
     }
     what = max(more, key=lambda key: more[key])
     longer = _ms(more[what])
-    if what == "dark":
-        return f"{longer} more dark time, in which ports change their circuits"
-    if what == "waiting":
-        return f"{longer} more waiting for a port, a device or a slot"
-    if what == "compute":
-        return f"{longer} more compute on the critical path, where the order of tasks is worse"
+    if what in LOSES_BY:
+        return f"{longer} more {LOSES_BY[what]}"
     because = ""
     if loser.traffic.bandwidth_tax > max(NOTABLE_TAX, winner.traffic.bandwidth_tax):
         because = f", its bytes travelling {loser.traffic.mean_hops:.3g} hops on average"

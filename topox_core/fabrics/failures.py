@@ -209,7 +209,9 @@ def planned_again(
     if not at_ms and job.settings.switching in ("auto", "fixed") and not job.settings.on_slots:
         fixed_ms = fixed.repaired(failure)[0].iteration_ms
     if job.settings.switching != "fixed":
-        plan = on_ports_left(rest, lost_ports(job, failure), None if at_ms else _switching(job))
+        plan = on_ports_left(
+            rest, lost_ports(job, failure), None if at_ms else job.runs["scheduled"].switching
+        )
         if plan.makespan_ms <= fixed_ms:
             words = f"{_lost_words(failure)} is not used, all others are"
             return at_ms + plan.makespan_ms, words
@@ -240,12 +242,6 @@ def lost_ports(job: JobRequest, failure: Failure) -> frozenset[LostPort]:
             LostPort("in", failure.server, switch, port),
         }
     )
-
-
-def _switching(job: JobRequest) -> Execution | None:
-    """Return the best schedule of the comparison that switches."""
-    result = job.runs["scheduled"].result
-    return None if result is None else (result.alternative or result).execution
 
 
 def on_ports_left(

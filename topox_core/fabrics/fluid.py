@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,12 +69,14 @@ def check_servers(graph: TransferGraph, cluster: Cluster) -> int:
 class Pairs:
     """The (source, destination) pairs that talk, each once, by source, then destination.
 
-    ``of_node`` is the pair of each node of the graph, -1 where a node is no transfer.
+    ``of_node`` is the pair of each node of the graph, -1 where a node is no transfer. Transfers that
+    are marked make pairs ``apart`` from the others between the same servers.
     """
 
     source: IntArray
     destination: IntArray
     of_node: IntArray
+    apart: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.source)
@@ -84,8 +87,8 @@ class Pairs:
         return list(zip(self.source.tolist(), self.destination.tolist(), strict=True))
 
     @staticmethod
-    def of(graph: TransferGraph, cluster: Cluster) -> Pairs:
-        """Return the pairs of a graph.
+    def of(graph: TransferGraph, cluster: Cluster, apart: NDArray[np.bool_] | None = None) -> Pairs:
+        """Return the pairs of a graph; ``apart`` marks nodes.
 
         Raises
         ------
@@ -97,15 +100,16 @@ class Pairs:
         code = (
             graph.source[transfers].astype(np.int64) * cluster.servers
             + graph.destination[transfers]
-        )
+        ) * 2
+        if apart is not None:
+            code += apart[transfers]
         unique, number = np.unique(code, return_inverse=True)
         of_node = np.full(len(graph), -1, np.int32)
         of_node[transfers] = number
-        return Pairs(
-            (unique // cluster.servers).astype(np.int32),
-            (unique % cluster.servers).astype(np.int32),
-            of_node,
+        source, destination = (
+            ends.astype(np.int32) for ends in divmod(unique // 2, cluster.servers)
         )
+        return Pairs(source, destination, of_node, unique % 2 == 1)
 
 
 @dataclass(frozen=True)
@@ -136,18 +140,6 @@ class FluidNetwork:
         return FluidNetwork(np.asarray(capacity, np.float64), path_ptr, path_link, pair_ptr)
 
 
-def held_devices(graph: TransferGraph, exclusive: bool) -> tuple[IntArray, int]:
-    """Return the device that each task holds alone (-1: none), and the number of devices."""
-    device = np.full(len(graph), -1, np.int32)
-    compute = graph.kind == COMPUTE
-    if not exclusive or not compute.any():
-        return device, 0
-    places = graph.server[compute].astype(np.int64) * 8192 + graph.device[compute]
-    unique, number = np.unique(places, return_inverse=True)
-    device[compute] = number
-    return device, len(unique)
-
-
 @dataclass(frozen=True)
 class FluidTasks:
     """What a run's tables hold of the tasks alone, whatever the links are.
@@ -156,17 +148,14 @@ class FluidTasks:
     ----------
     work_bytes, length_ms
         Bytes left of each node, and how long it takes besides sending them.
-    moving, pair
-        The nodes that have bytes, and their pairs.
     device
         Number of the device that a node must hold alone, or -1.
     """
 
     graph: TransferGraph
+    pairs: Pairs
     work_bytes: FloatArray
     length_ms: FloatArray
-    moving: NDArray[np.intp]
-    pair: IntArray
     device: IntArray
     queue_ptr: IntArray
 
@@ -178,25 +167,25 @@ class FluidTasks:
         exclusive_devices: bool,
     ) -> FluidTasks:
         """Return the tasks of a graph, with all their bytes."""
-        work = work_bytes(graph, cluster)
-        moving = np.flatnonzero(work > 0)
-        device, _ = held_devices(graph, exclusive_devices)
+        device, _ = graph.devices(exclusive_devices)
         return FluidTasks(
             graph,
-            work,
+            pairs,
+            work_bytes(graph, cluster),
             np.where(graph.kind == COMPUTE, graph.duration_ms, latency_ms(graph, cluster)),
-            moving,
-            pairs.of_node[moving],
             device,
             pointer_of(device[device >= 0], 1),
         )
 
-    def with_left(self, left_bytes: FloatArray) -> FluidTasks:
-        """Return the tasks with other bytes left, of no node more than before."""
-        moving = np.flatnonzero(left_bytes > 0)
-        of_node = np.full(len(left_bytes), -1, np.int32)
-        of_node[self.moving] = self.pair
-        return replace(self, work_bytes=left_bytes, moving=moving, pair=of_node[moving])
+    @cached_property
+    def moving(self) -> NDArray[np.intp]:
+        """The nodes that have bytes left."""
+        return np.flatnonzero(self.work_bytes > 0)
+
+    @cached_property
+    def pair(self) -> IntArray:
+        """The pair of each of them."""
+        return self.pairs.of_node[self.moving]
 
     def on(self, network: FluidNetwork) -> TaskTables:
         """Return the tables for these links, transfers cut into one part for each of their paths; without any it waits for ever."""
@@ -213,11 +202,9 @@ class FluidTasks:
         within = np.arange(len(part_node)) - part_ptr[part_node]
         first = np.repeat(network.pair_ptr[self.pair], split)
         part_class = (first + within).astype(np.int32)
-        succ_ptr, succ_idx = graph.successors
         return TaskTables(
-            kind=graph.kind,
-            succ_ptr=succ_ptr,
-            succ_idx=succ_idx,
+            graph.kind,
+            *graph.successors,
             device=self.device,
             length_ms=length_ms,
             part_ptr=part_ptr,
@@ -291,34 +278,9 @@ class Simulation:
     def moved_to(self, network: FluidNetwork, now_ms: float) -> Simulation:
         """Return the run as it goes on from ``now_ms`` on other links; pairs without a path wait."""
         moved = copy(self)
-        moved.tasks = self.tasks.with_left(self.unsent_of_tasks(now_ms))
+        moved.tasks = replace(self.tasks, work_bytes=self.unsent_of_tasks(now_ms))
         moved.plan = moved.tasks.on(network)
         moved.state = fresh(moved.plan, self.state.waiting)
         old = self.state
         resume(moved.plan, moved.state, now_ms, old.waiting, old.start, old.end)
         return moved
-
-
-def simulate(
-    graph: TransferGraph,
-    cluster: Cluster,
-    pairs: Pairs,
-    network: FluidNetwork,
-    exclusive_devices: bool,
-    stop: Stop,
-) -> tuple[FloatArray, FloatArray]:
-    """Run one iteration and return (start, end) of every node in ms.
-
-    A transfer starts when it is ready, shares every link of its paths max-min fairly with the
-    others on it, and ends ``latency_us`` after its last byte. A task that computes starts when it
-    is ready and its device is free.
-
-    Raises
-    ------
-    Stopped
-        If ``stop()`` turns true meanwhile.
-    """
-    simulation = Simulation(graph, cluster, pairs, network, exclusive_devices)
-    while simulation.advance(BATCHES_BETWEEN_STOPS):
-        go_on(stop)
-    return simulation.state.start, simulation.state.end

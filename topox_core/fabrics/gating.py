@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from topox_core.fabrics.options import GIVEN, FabricOptions
 from topox_core.model.cluster import Cluster
-from topox_core.model.passes import heads, topological_order
 from topox_core.model.task_graph import COLLECTIVE_KINDS
 from topox_core.model.transfer_graph import (
     BARRIER,
@@ -79,24 +78,12 @@ def exchanges(graph: TransferGraph, cluster: Cluster) -> tuple[Exchange, ...]:
             if graph.task_kind[i] in COLLECTIVE_KINDS:
                 name = closing.get(int(graph.origin[i]), name)
             nodes.setdefault(name, []).append(i)
-    succ_ptr, succ_idx = graph.successors
-    order = topological_order(graph.pred_ptr, succ_ptr, succ_idx)
-    head = heads(order, graph.pred_ptr, graph.pred_idx, durations_ms(graph, cluster))
+    head = graph.heads(durations_ms(graph, cluster))
     found = [
         (float(head[of].min()), of[0], Exchange(name, np.array(of, np.int32)))
         for name, of in nodes.items()
     ]
     return tuple(one for _, _, one in sorted(found, key=lambda row: row[:2]))
-
-
-def bytes_of(
-    graph: TransferGraph, cluster: Cluster, nodes: IntArray, moved: FloatArray | None = None
-) -> FloatArray:
-    """Return the bytes of some transfers as a matrix servers x servers."""
-    moved = work_bytes(graph, cluster) if moved is None else moved
-    matrix = np.zeros((cluster.servers, cluster.servers))
-    np.add.at(matrix, (graph.source[nodes], graph.destination[nodes]), moved[nodes])
-    return matrix
 
 
 class Gating:
@@ -140,7 +127,8 @@ class Gating:
     def bytes_of(self, number: int, iteration: int) -> FloatArray:
         """Return the bytes of an exchange in an iteration; before the first one those of the given graph."""
         graph = self.graph if iteration < 0 else self.graph_of(iteration)
-        return bytes_of(graph, self.cluster, self.exchanges[number].nodes)
+        moved = work_bytes(graph, self.cluster)
+        return graph.matrix(moved, self.exchanges[number].nodes, self.cluster.servers)
 
     def _drawn(self, rng: random.Random) -> Iterator[dict[str, FloatArray]]:
         """Yield for every iteration the shares by layer; drawn layer by layer, iteration by iteration."""
@@ -169,7 +157,7 @@ class Gating:
         tokens: dict[str, FloatArray] = {}
         place: dict[str, int] = {}
         for one in self.exchanges:
-            given = bytes_of(graph, cluster, one.nodes, self._moved)
+            given = graph.matrix(self._moved, one.nodes, cluster.servers)
             at = place.get(one.batch, 0)
             place[one.batch] = at + 1
             servers = members[one.layer]

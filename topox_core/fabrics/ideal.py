@@ -23,7 +23,6 @@ from topox_core.fabrics.registry import ENTRIES, fabric
 from topox_core.fabrics.run import FabricRequest, FabricRun
 from topox_core.model.csr import row_of_entry
 from topox_core.model.execution import Circuits, Execution
-from topox_core.model.passes import tails, topological_order
 from topox_core.model.transfer_graph import TRANSFER, FloatArray, bytes_per_ms, shortest_ms
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.replay import replayed
@@ -145,7 +144,7 @@ def _on_circuits(base: FabricRequest, name: str, stop: Stop) -> Iterator[Executi
         at_once = replace(at_once, settings=replace(own, switching="planned"))
     for request in [base] if base.cluster == at_once.cluster else [at_once, base]:
         try:
-            execution = _switched(request.runs.get(name) or fabric(name)(request, stop))
+            execution = (request.runs.get(name) or fabric(name)(request, stop)).switching
         except InputError:  # ports that cannot be cabled evenly: no circuits at all
             return
         if name == "scheduled" and base.settings.circuits == "per-slot":
@@ -157,20 +156,10 @@ def _on_circuits(base: FabricRequest, name: str, stop: Stop) -> Iterator[Executi
         yield replayed(execution, at_once.cluster, base.settings.exclusive_devices)
 
 
-def _switched(run: FabricRun) -> Execution:
-    """Return the execution of a run, or of the best that switches where it keeps fixed circuits."""
-    if run.result is not None and run.result.alternative is not None:
-        assert run.result.alternative.execution is not None
-        return run.result.alternative.execution
-    return run.execution
-
-
 def _urgency(request: FabricRequest) -> NDArray[np.intp]:
     """Return the nodes by the longest path from their start to the end at the full speed of a server."""
     graph, length = request.graph, shortest_ms(request.graph, request.cluster)
-    succ_ptr, succ_idx = graph.successors
-    tail = tails(topological_order(graph.pred_ptr, succ_ptr, succ_idx), succ_ptr, succ_idx, length)
-    return np.lexsort((np.arange(len(graph)), -(tail + length)))
+    return np.lexsort((np.arange(len(graph)), -(graph.tails(length) + length)))
 
 
 def _by_priority(request: FabricRequest, nodes: NDArray[np.intp]) -> Execution:

@@ -6,7 +6,6 @@ import hashlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -18,8 +17,7 @@ from topox_core.fabrics.links import half_duplex, shared_fairly, static_layout, 
 from topox_core.fabrics.run import FabricRequest
 from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Circuits, Execution, Layout
-from topox_core.model.passes import heads, tails, topological_order
-from topox_core.model.transfer_graph import FloatArray, IntArray, TransferGraph, bytes_per_ms
+from topox_core.model.transfer_graph import FloatArray, TransferGraph, bytes_per_ms
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.settings import FREE
 from topox_core.text.choices import chosen_words
@@ -85,17 +83,18 @@ class LayoutTimes:
         if known is not None and (known >= 0 or -known >= latest_ms):
             return known if 0 <= known <= latest_ms else math.inf
         self.evaluations += 1
-        routes = self._routes(circuits)
-        connected, time_ms = routes is not None, math.inf
-        if routes is not None and self._least_ms(circuits, routes) <= latest_ms * (1 + 1e-12):
-            plan = self.tasks.on(self._network(circuits, routes))
+        network, time_ms = self._network(circuits), math.inf
+        if network is not None and self._least_ms(network) <= latest_ms * (1 + 1e-12):
+            if self.cluster.duplex == "half":
+                network = half_duplex(network, self.cluster, *np.nonzero(circuits))
+            plan = self.tasks.on(network)
             state = fresh(plan, self._waiting)
             if run_until(plan, state, self.tail_ms, latest_ms):
                 time_ms = float(state.end.max(initial=0.0))
                 self._last = key, state
             self.work += int(state.counts[WORK]) + OF_EVENT * int(state.counts[BATCHES])
         self.work += OF_LAYOUT + len(self.graph) + len(self.pairs)
-        self._known[key] = -latest_ms if connected and time_ms == math.inf else time_ms
+        self._known[key] = -latest_ms if network is not None and time_ms == math.inf else time_ms
         return time_ms
 
     def execution(self, circuits: Matrix) -> Execution | None:
@@ -110,9 +109,7 @@ class LayoutTimes:
 
     def layout(self, circuits: Matrix, name: str) -> Layout:
         """Return a matrix with its routes; raises ValueError where a talking pair has no path."""
-        rows = self._routes(circuits)
-        if rows is None:
-            raise ValueError("two servers that exchange data are not connected")
+        rows = self._connected(circuits)
         source, destination = (ends.tolist() for ends in np.nonzero(circuits))
         links, routes = rows.path_link.tolist(), {}
         for i, pair in enumerate(self.pairs.ends):
@@ -124,75 +121,54 @@ class LayoutTimes:
         return Layout(circuits, routes, name)
 
     def busy_ms(self, circuits: Matrix) -> FloatArray:
-        """Return how long each link would need for its bytes alone, as a matrix servers x servers.
-
-        Raises
-        ------
-        ValueError
-            If two servers that talk are not connected.
-        """
-        routes = self._routes(circuits)
-        if routes is None:
-            raise ValueError("two servers that exchange data are not connected")
-        source, destination = np.nonzero(circuits)
+        """Return how long each link would need for its bytes alone, as a matrix servers x servers; raises as :meth:`layout`."""
+        network = self._connected(circuits)
         busy = np.zeros(circuits.shape)
-        busy[source, destination] = self._link_ms(circuits, routes)
+        busy[np.nonzero(circuits)] = self._link_ms(network)
         return busy
 
-    def _link_ms(self, circuits: Matrix, routes: _Routes) -> FloatArray:
-        split = np.diff(routes.pair_ptr)
+    def _link_ms(self, network: FluidNetwork) -> FloatArray:
+        split = np.diff(network.pair_ptr)
         on_path = np.repeat(self._pair_bytes / np.maximum(split, 1), split)
-        hops = np.diff(routes.path_ptr)
-        capacity = circuits[np.nonzero(circuits)] * bytes_per_ms(self.cluster.port_gbps)
-        carried = np.bincount(routes.path_link, np.repeat(on_path, hops), len(capacity))
-        return np.asarray(carried / capacity, np.float64)
+        sent = np.repeat(on_path, np.diff(network.path_ptr))
+        carried = np.bincount(network.path_link, sent, len(network.capacity))
+        return np.asarray(carried / network.capacity, np.float64)
 
     def _least_times(self) -> tuple[FloatArray, FloatArray]:
         """Return the least time before each task begins, and from then to the end: all ports of a server for each transfer."""
         graph, tasks = self.graph, self.tasks
         speed = self.cluster.ports_per_server * bytes_per_ms(self.cluster.port_gbps)
         length = np.nan_to_num(tasks.length_ms) + tasks.work_bytes / speed
-        succ_ptr, succ_idx = graph.successors
-        order = topological_order(graph.pred_ptr, succ_ptr, succ_idx)
-        head = heads(order, graph.pred_ptr, graph.pred_idx, length)
-        return head, tails(order, succ_ptr, succ_idx, length) + length
+        return graph.heads(length), graph.tails(length) + length
 
-    def _least_ms(self, circuits: Matrix, routes: _Routes) -> float:
+    def _least_ms(self, network: FluidNetwork) -> float:
         """Return a time that the iteration cannot be shorter than: load of a link, after and before what must lie beside it."""
-        link = routes.path_link
-        hops = np.diff(routes.path_ptr)
-        pair = np.repeat(np.repeat(np.arange(len(self.pairs)), np.diff(routes.pair_ptr)), hops)
-        load = self._link_ms(circuits, routes)
+        link, hops = network.path_link, np.diff(network.path_ptr)
+        pair = np.repeat(np.repeat(np.arange(len(self.pairs)), np.diff(network.pair_ptr)), hops)
+        load = self._link_ms(network)
         before, after = np.full(len(load), np.inf), np.full(len(load), np.inf)
         np.minimum.at(before, link, self._pair_head[pair])
         np.minimum.at(after, link, self._pair_after[pair])
         used = load > 0
         return float((before + load + after)[used].max(initial=0.0))
 
-    def _routes(self, circuits: Matrix) -> _Routes | None:
-        """Return the routes of all pairs; None where one has none."""
-        pairs = self.pairs
-        connected, *rows = shortest_routes(
-            circuits, pairs.source, pairs.destination, self._by_destination
-        )
-        return _Routes(*rows) if connected else None
-
-    def _network(self, circuits: Matrix, routes: _Routes) -> FluidNetwork:
-        source, destination = np.nonzero(circuits)
-        parallel = circuits[source, destination].astype(np.float64)
-        capacity = parallel * bytes_per_ms(self.cluster.port_gbps)
-        network = FluidNetwork(capacity, routes.path_ptr, routes.path_link, routes.pair_ptr)
-        if self.cluster.duplex == "half":
-            return half_duplex(network, self.cluster, source, destination)
+    def _connected(self, circuits: Matrix) -> FluidNetwork:
+        network = self._network(circuits)
+        if network is None:
+            raise ValueError("two servers that exchange data are not connected")
         return network
 
-
-class _Routes(NamedTuple):
-    """Paths of pairs and links of paths, in compressed rows."""
-
-    pair_ptr: IntArray
-    path_ptr: IntArray
-    path_link: IntArray
+    def _network(self, circuits: Matrix) -> FluidNetwork | None:
+        """Return the links one way with the routes of all pairs; None where one has none."""
+        pairs = self.pairs
+        connected, pair_ptr, path_ptr, path_link = shortest_routes(
+            circuits, pairs.source, pairs.destination, self._by_destination
+        )
+        if not connected:
+            return None
+        parallel = circuits[np.nonzero(circuits)].astype(np.float64)
+        capacity = parallel * bytes_per_ms(self.cluster.port_gbps)
+        return FluidNetwork(capacity, path_ptr, path_link, pair_ptr)
 
 
 def _digest(circuits: Matrix) -> bytes:

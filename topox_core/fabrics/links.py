@@ -11,7 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.errors import InputError
-from topox_core.fabrics.fluid import FluidNetwork, FluidTasks, Pairs, simulate
+from topox_core.fabrics.fluid import (
+    BATCHES_BETWEEN_STOPS,
+    FluidNetwork,
+    FluidTasks,
+    Pairs,
+    Simulation,
+    go_on,
+)
 from topox_core.fabrics.kernels.state import TaskTables
 from topox_core.fabrics.run import FabricRequest, FabricRun, Traffic
 from topox_core.model.cluster import Cluster
@@ -74,10 +81,16 @@ def run_on_links(
 
 
 def shared_fairly(request: FabricRequest, wiring: LinkRoutes, stop: Stop) -> Execution:
-    """Return one iteration whose transfers share the links max-min fairly; raises as :func:`run_on_links`."""
+    """Return one iteration whose transfers share the links max-min fairly; raises as :func:`run_on_links`.
+
+    A transfer starts when it is ready, and ends ``latency_us`` after its last byte. A task that
+    computes starts when it is ready and its device is free.
+    """
     graph, cluster, exclusive = request.graph, request.cluster, request.settings.exclusive_devices
-    start, end = simulate(graph, cluster, wiring.pairs, wiring.network, exclusive, stop)
-    return Execution(graph, cluster, start, end, Circuits.none())
+    run = Simulation(graph, cluster, wiring.pairs, wiring.network, exclusive)
+    while run.advance(BATCHES_BETWEEN_STOPS):
+        go_on(stop)
+    return Execution(graph, cluster, run.state.start, run.state.end, Circuits.none())
 
 
 def measured_on_links(

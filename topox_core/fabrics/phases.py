@@ -7,7 +7,6 @@ decomposition, with whole transfers.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -17,15 +16,15 @@ from numpy.typing import NDArray
 from topox_core.demand.assignment import SwitchTimes, assigned, equalised
 from topox_core.demand.decomposition import few_matchings
 from topox_core.fabrics.circuits import Profile, circuit_run, numbered_servers
-from topox_core.fabrics.fluid import go_on, held_devices
+from topox_core.fabrics.fluid import go_on
 from topox_core.fabrics.kernels.circuit_requests import Requests
 from topox_core.fabrics.kernels.port_order import OrderedTasks, with_port_orders
 from topox_core.fabrics.run import FabricRequest, FabricRun
-from topox_core.model.passes import heads, topological_order
 from topox_core.model.transfer_graph import TRANSFER, IntArray, TransferGraph
 from topox_core.runs.latest import Latest
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.kernels.known_order import Holders, Places, orders_of
+from topox_core.topology.wiring import wired
 
 Pair = tuple[int, int]
 # Changes that even out the planes of a phase, and transfers looked at in all.
@@ -181,7 +180,7 @@ def _in_order(
     orders = orders_of(
         np.argsort(rank).astype(np.int32), holders, Places(0, 0, 0, nothing, nothing)
     )
-    device = np.where(length_ms > 0, held_devices(graph, exclusive_devices)[0], -1)
+    device = np.where(length_ms > 0, graph.devices(exclusive_devices)[0], -1)
     tasks = OrderedTasks(
         graph.pred_ptr, *graph.successors, length_ms, device.astype(np.int32), *holders[1:]
     )
@@ -203,7 +202,7 @@ def _held(
     a transfer takes the one that has carried least for its pair so far.
     """
     graph, lengths = profile.graph, profile.length_ms.tolist()
-    rank = _ranks(topological_order(graph.pred_ptr, *graph.successors))
+    rank = _ranks(graph.order)
     nodes = np.flatnonzero(carried)
     in_order = nodes[np.argsort(rank[nodes])].tolist()
     matchings = _matched(graph, in_order, lengths, profile.wiring.half)
@@ -225,9 +224,7 @@ def _phase_by_phase(
 ) -> tuple[IntArray, IntArray]:
     """Return a rank for every node, by which ports take transfers, and the plane of each transfer."""
     graph, half, lengths = profile.graph, profile.wiring.half, profile.length_ms.tolist()
-    topological = topological_order(graph.pred_ptr, *graph.successors)
-    before = heads(topological, graph.pred_ptr, graph.pred_idx, carried.astype(np.float64))
-    phase = before.astype(np.int32) + carried
+    phase = graph.heads(carried.astype(np.float64)).astype(np.int32) + carried
     step, plane = np.zeros(len(graph), np.int32), np.zeros(len(graph), np.int32)
     times = SwitchTimes(profile.cluster.reconfiguration_ms, first_free=False)
     carried_ms = [0.0] * planes
@@ -248,7 +245,7 @@ def _phase_by_phase(
                 for transfers in one.transfers.values():
                     step[transfers], plane[transfers] = at, port
     # Transfers of a phase come before what else belongs to it, and that waits for them only.
-    place = _ranks(topological)
+    place = _ranks(graph.order)
     in_order = np.lexsort((np.arange(len(graph)), place * ~carried, step, ~carried, phase))
     return _ranks(in_order), plane
 
@@ -315,44 +312,6 @@ def one_way_matchings(pairs: list[Pair]) -> dict[Pair, int]:
 
 
 def matching_of_pairs(pairs: list[Pair]) -> dict[Pair, int]:
-    """Return the number of a matching for each pair; as many matchings as the busiest server has peers one way.
-
-    Pairs take the first matching in which both servers are free, in the order given; where there is
-    none, an alternating path makes room (Koenig).
-    """
-    at_source: dict[int, dict[int, int]] = {}  # colour -> the other end
-    at_destination: dict[int, dict[int, int]] = {}
-    degree = Counter(x for x, _ in pairs), Counter(y for _, y in pairs)
-    most = max(max(one.values(), default=0) for one in degree)
-    for x, y in pairs:
-        out, into = at_source.setdefault(x, {}), at_destination.setdefault(y, {})
-        first = next(c for c in range(len(out) + len(into) + 1) if c not in out)
-        both = next(c for c in range(len(out) + len(into) + 1) if c not in out and c not in into)
-        if both < most:
-            out[both], into[both] = y, x
-            continue
-        other = next(c for c in range(len(into) + 1) if c not in into)
-        _swap(at_source, at_destination, y, first, other)
-        out[first], into[first] = y, x
-    return {(x, y): c for x, of_x in at_source.items() for c, y in of_x.items()}
-
-
-def _swap(
-    at_source: dict[int, dict[int, int]],
-    at_destination: dict[int, dict[int, int]],
-    y: int,
-    first: int,
-    other: int,
-) -> None:
-    """Exchange two colours along the path from y that begins with ``first``, so that y has it free."""
-    path: list[tuple[int, int, int]] = []
-    at, wanted, here = y, first, at_destination
-    while (next_one := here.get(at, {}).get(wanted)) is not None:
-        path.append((next_one, at, wanted) if here is at_destination else (at, next_one, wanted))
-        here = at_source if here is at_destination else at_destination
-        at, wanted = next_one, other if wanted == first else first
-    for a, b, colour in path:
-        del at_source[a][colour], at_destination[b][colour]
-    for a, b, colour in path:
-        swapped = other if colour == first else first
-        at_source[a][swapped], at_destination[b][swapped] = b, a
+    """Return the number of a matching for each pair; as many matchings as the busiest server has peers one way."""
+    planes = wired([(x, y, False) for x, y in pairs]).plane
+    return dict(zip(pairs, planes.tolist(), strict=True))

@@ -230,9 +230,7 @@ class _Controller:
         node = np.flatnonzero(
             (state.waiting == 0) & waiting & (self.pairs.of_node >= 0) & (left > 0)
         )
-        wanted = np.zeros((self.cluster.servers, self.cluster.servers))
-        np.add.at(wanted, (self.graph.source[node], self.graph.destination[node]), left[node])
-        return wanted
+        return self.graph.matrix(left, node, self.cluster.servers)
 
     def _wiring(self) -> LinkRoutes:
         """Return the links that are up, with one shortest path a pair, or direct circuits alone."""

@@ -137,24 +137,17 @@ class _Hybrid:
         expert = np.zeros(len(graph), np.bool_)
         for one in gating.exchanges:
             expert[one.nodes] = True
-        transfers = np.flatnonzero(graph.kind == TRANSFER)
-        source, destination = graph.source[transfers], graph.destination[transfers]
-        inside = expert[transfers] & (region[source] == region[destination])
-        if self.packet_ports == 0 and not inside.all():
-            node = int(transfers[np.argmin(inside)])
+        inside = expert & (region[graph.source] == region[graph.destination])
+        outside = (graph.kind == TRANSFER) & ~inside
+        if self.packet_ports == 0 and outside.any():
+            node = int(np.argmax(outside))
             raise InputError(
                 "must be at least 1, because not all transfers are between experts of one region "
                 f"(server {graph.source[node]} sends to server {graph.destination[node]})",
                 file="settings",
                 field="regional_packet_ports",
             )
-        code = (source.astype(np.int64) * n + destination) * 2 + inside
-        unique, number = np.unique(code, return_inverse=True)
-        of_node = np.full(len(graph), -1, np.int32)
-        of_node[transfers] = number
-        ends = unique // 2
-        self.pairs = Pairs((ends // n).astype(np.int32), (ends % n).astype(np.int32), of_node)
-        self.on_circuits = unique % 2 == 1
+        self.pairs = Pairs.of(graph, cluster, apart=inside)
 
     def network(self, up: Matrix) -> FluidNetwork:
         """Return the links of the packet switch, then a link for each pair of servers that circuits join."""
@@ -169,7 +162,7 @@ class _Hybrid:
         # A link of no capacity is on no path.
         packet = np.full(2 * n, max(self.packet_ports, 1) * speed)
         capacity = np.concatenate([packet, up[source, destination] * speed])
-        joined = self.on_circuits & (up[pairs.source, pairs.destination] > 0)
+        joined = pairs.apart & (up[pairs.source, pairs.destination] > 0)
         into = pairs.destination + n
         paths: list[list[list[int]]] = []
         for i, (a, b) in enumerate(zip(pairs.source.tolist(), into.tolist(), strict=True)):

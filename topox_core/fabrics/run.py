@@ -187,6 +187,12 @@ class FabricRun:
         return self.execution.makespan_ms if self.mean_ms is None else self.mean_ms
 
     @property
+    def switching(self) -> Execution:
+        """The execution, or where circuits stay fixed because that is faster, that of the best plan that changes them."""
+        plan = None if self.result is None else self.result.alternative
+        return self.execution if plan is None or plan.execution is None else plan.execution
+
+    @property
     def dark_share(self) -> float:
         """Share of the time of all out-ports that is dark."""
         cluster = self.execution.cluster

@@ -277,16 +277,12 @@ class Sweep:
     def _point(
         self, value: float, delay_ms: float, known: MapKnown, better: Mapping[float, MapOutcome]
     ) -> Point | None:
-        parts = []
-        for names, delay in (
-            (set(self.fabrics) - PAYS_DELAY, None),
-            (set(self.fabrics) & PAYS_DELAY, delay_ms),
-        ):
-            cell = self.cell(value, delay, known) if names else None
-            if names and cell is None:
-                return None
-            if cell is not None:
-                parts.append(cell)
+        asked = [
+            self.cell(one.value, one.delay_ms, known) for one in self.cells([(value, delay_ms)])
+        ]
+        parts = [cell for cell in asked if cell is not None]
+        if len(parts) < len(asked):
+            return None
         outcomes = {
             name: part.outcomes[name] for name in FABRICS for part in parts if name in part.outcomes
         }

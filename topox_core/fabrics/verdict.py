@@ -10,15 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from topox_core.economics.clusters import cluster_bill, same_cost_nic_gbps
 from topox_core.economics.parts import Catalogue
 from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import EQUAL, run_with_best_lowering
-from topox_core.fabrics.lowering_search import Case, choices
+from topox_core.fabrics.delay_bounds import MAX_MS, MIN_MS, NEAR, DelayBounds, turn
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.passed_plans import PassedPlan
 from topox_core.fabrics.run import FabricRun, JobRequest
@@ -27,13 +26,8 @@ from topox_core.io.ranges import check_one_of
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Execution
-from topox_core.model.lowering import lower
-from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import TaskGraph
-from topox_core.model.transfer_graph import TransferGraph
 from topox_core.runs.stopping import Stop, never
-from topox_core.schedule.bounds.unrounded import circuit_bound
-from topox_core.schedule.fine_clock import continuous_bound
 from topox_core.schedule.replay import replayed_on_circuits
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.text.numbers import delay_in_sentence, time
@@ -52,15 +46,13 @@ BY_A_PLAN = "a plan that changes none"
 NO_RIVAL = "No rival can run this job."
 # Who may be chosen instead for no more money; a full fat-tree costs more.
 NO_DEARER = ("fixed", "fat_tree_same_cost")
-# Between these delays the ends are looked for, to a twentieth of the delay. A first answer does not
-# look between ends that are as near as WIDE.
-MIN_MS, MAX_MS, NEAR, WIDE = 1e-3, 1e4, 1.05, 1.5
+# A first answer does not look between ends that are as near as this; the others go on to NEAR.
+WIDE = 1.5
 # Where the first plan is made: the verdict does not depend on the delay of the cluster.
 FIRST_MS = 1.0
 # Delays at which a plan is made. The first answer makes few where each takes long.
 PLANS: Mapping[Effort, int] = {"list": 4, "search": 24, "prove": 24}
 LARGE_TASKS, LARGE_PLANS = 2_000, 2
-SMALL_TASKS = 200
 # Delays at which exact engines plan and bound, sharing the time limit.
 SOLVES = 6
 
@@ -88,9 +80,9 @@ class Bracket:
 
     name: str
     iteration_ms: float
-    laid_by: str
-    pays_up_to_ms: float | None
-    cannot_pay_from_ms: float | None
+    laid_by: str = ""
+    pays_up_to_ms: float | None = None
+    cannot_pay_from_ms: float | None = None
     cheaper_up_to_usd: float | None = None
 
     @property
@@ -236,17 +228,13 @@ def with_plans(found: Verdict, job: JobRequest, plans: Iterable[PassedPlan]) -> 
     ]
     if not new:
         return found
-    cannot_ms = {one.name: one.cannot_pay_from_ms for one in found.brackets}
-    search.rivals = {one.name: Rival(one.iteration_ms, one.laid_by) for one in found.brackets}
-    search.pays_ms = {one.name: one.pays_up_to_ms for one in found.brackets}
+    search.rivals = {one.name: one for one in found.brackets}
     search.plans = [plan.on(at(plan))[1] for plan in found.plans]
     for plan in new:
         search.take(plan.on(at(plan))[1])
-    search.cannot_ms = cannot_ms  # it holds against a faster rival too
-    known = search.verdict(found.refused)
-    usd = {one.name: one.cheaper_up_to_usd for one in found.brackets}
-    brackets = (replace(one, cheaper_up_to_usd=usd.get(one.name)) for one in known.brackets)
-    return replace(known, brackets=tuple(brackets), plans=(*found.plans, *new))
+    # It holds against a faster rival too.
+    search.cannot_ms = {one.name: one.cannot_pay_from_ms for one in found.brackets}
+    return replace(search.verdict(found.refused), plans=(*found.plans, *new))
 
 
 def priced(found: Verdict, job: JobRequest, catalogue: Catalogue) -> Verdict:
@@ -272,19 +260,12 @@ def priced(found: Verdict, job: JobRequest, catalogue: Catalogue) -> Verdict:
     return replace(found, brackets=tuple(brackets))
 
 
-class Rival(NamedTuple):
-    """What a rival takes, and who laid its circuits (empty for packets)."""
-
-    iteration_ms: float
-    laid_by: str = ""
-
-
 def _rivals(
     job: JobRequest, catalogue: Catalogue, stop: Stop
-) -> tuple[dict[str, Rival], dict[str, str]]:
+) -> tuple[dict[str, Bracket], dict[str, str]]:
     """Return every rival, and why others cannot run."""
     same_cost = same_cost_nic_gbps(job.cluster, catalogue)
-    rivals: dict[str, Rival] = {}
+    rivals: dict[str, Bracket] = {}
     refused: dict[str, str] = {}
     fixed: list[FabricRun] = []
     for name in LAID_BY:
@@ -299,12 +280,12 @@ def _rivals(
     if fixed:
         refused.pop("fixed", None)
         best = min(fixed, key=lambda run: run.iteration_ms)
-        rivals["fixed"] = Rival(best.iteration_ms, LAID_BY[best.fabric])
+        rivals["fixed"] = Bracket("fixed", best.iteration_ms, LAID_BY[best.fabric])
     options = FabricOptions(equivalent_gbps=same_cost)
     for name, fabric in (("fat_tree_same_cost", "fat_tree"), ("fat_tree_full", "fat_tree_full")):
         try:
             run = run_with_best_lowering(fabric, replace(job, options=options), stop)
-            rivals[name] = Rival(run.iteration_ms)
+            rivals[name] = Bracket(name, run.iteration_ms)
         except InputError as error:
             refused[name] = str(error)
     return rivals, refused
@@ -318,14 +299,13 @@ class _Search:
     effort: Effort
     catalogue: Catalogue = PRICE_SETS[SET_BY_SPEED]
     time_limit_s: float = 0.0
-    rivals: dict[str, Rival] = field(default_factory=dict)
+    rivals: dict[str, Bracket] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.plans: list[Execution] = []
-        self.pays_ms: dict[str, float | None] = {}
         self.failed_ms: dict[str, float] = {}
         self.cannot_ms: dict[str, float | None] = {}
-        self.bounds = _Bounds(self.job, self.effort)
+        self.bounds = DelayBounds(self.job, quickly=self.effort == "list")
 
     def target_ms(self, name: str) -> float:
         """Return what a plan must stay below to pay."""
@@ -333,35 +313,31 @@ class _Search:
 
     def steps(self, stop: Stop) -> Iterable[None]:
         """Plan and bound where the widest bracket is, step by step."""
-        self.pays_ms = dict.fromkeys(self.rivals)
         self._plan(FIRST_MS)
-        if None in self.pays_ms.values():
+        if any(one.pays_up_to_ms is None for one in self.rivals.values()):
             self._plan(0.0)
         self._bound(stop)
         yield
         large = len(self.job.task_graph.tasks) > LARGE_TASKS and self.effort == "list"
-        for _ in range(LARGE_PLANS if large else PLANS[self.effort]):
-            between_ms = self._widest()
-            if between_ms is None or stop():
-                break
-            self._plan(between_ms)
-            self._bound(stop)
-            yield
-        if self.effort == "prove":
-            for _ in range(SOLVES):
-                between_ms = self._widest(again=True)
+        plans = LARGE_PLANS if large else PLANS[self.effort]
+        solves = SOLVES if self.effort == "prove" else 0
+        for most, exactly in ((plans, False), (solves, True)):
+            for _ in range(most):
+                between_ms = self._widest(again=exactly)
                 if between_ms is None or stop():
                     break
-                self._solve(between_ms, stop)
-                self.cannot_ms.clear()
+                if exactly:
+                    self._solve(between_ms, stop)
+                else:
+                    self._plan(between_ms)
                 self._bound(stop)
                 yield
 
     def _widest(self, again: bool = False) -> float | None:
         """Return a delay within the widest open bracket; None where all are near. ``again``: plans that failed do not count."""
         open_ms = {}
-        for name, pays in self.pays_ms.items():
-            cannot = self.cannot_ms.get(name)
+        for name, rival in self.rivals.items():
+            pays, cannot = rival.pays_up_to_ms, self.cannot_ms.get(name)
             if pays is None or cannot == 0.0:
                 continue
             high = MAX_MS if cannot is None else cannot
@@ -388,6 +364,7 @@ class _Search:
             bound_ms = result.lowered_bound_ms or result.own_class.bound_ms
             self.bounds.know(lowering, delay_ms, bound_ms)
             self.take(result.execution)
+        self.cannot_ms.clear()
 
     def take(self, plan: Execution) -> None:
         """Keep a plan, and note how far it pays against every rival, or that it does not at its own delay.
@@ -398,8 +375,9 @@ class _Search:
         if not plan.circuits.changed.any():
             fixed = self.rivals.get("fixed")
             if fixed is None or plan.makespan_ms < fixed.iteration_ms * (1 - 1e-9):
-                self.rivals["fixed"] = Rival(plan.makespan_ms, BY_A_PLAN)
-                self.pays_ms["fixed"] = None
+                usd = None if fixed is None else fixed.cheaper_up_to_usd
+                beaten = Bracket("fixed", plan.makespan_ms, BY_A_PLAN, cheaper_up_to_usd=usd)
+                self.rivals["fixed"] = beaten
                 self.cannot_ms.pop("fixed", None)
                 for other in self.plans:
                     self._judge("fixed", other, other.cluster.reconfiguration_ms)
@@ -409,11 +387,11 @@ class _Search:
     def _judge(self, name: str, plan: Execution, delay_ms: float) -> None:
         """Note how far a plan pays against one rival; against fixed circuits only one that changes some can."""
         if name != "fixed" or plan.circuits.changed.any():
-            target_ms, pays = self.target_ms(name), self.pays_ms[name]
+            target_ms, pays = self.target_ms(name), self.rivals[name].pays_up_to_ms
             ends = [pays, self._longest(plan, target_ms, pays)]
             ends += [delay_ms] if plan.makespan_ms < target_ms else []
             pays = max((one for one in ends if one is not None), default=None)
-            self.pays_ms[name] = pays
+            self.rivals[name] = replace(self.rivals[name], pays_up_to_ms=pays)
             if pays is None or pays < delay_ms:
                 self.failed_ms[name] = min(delay_ms, self.failed_ms.get(name, delay_ms))
             elif self.failed_ms.get(name, math.inf) <= pays:
@@ -429,7 +407,7 @@ class _Search:
         low = max(least, MIN_MS)
         if self.length_ms(plan, low) >= target_ms:
             return least
-        return _turn(low, MAX_MS, lambda delay_ms: self.length_ms(plan, delay_ms) >= target_ms)[0]
+        return turn(low, MAX_MS, lambda delay_ms: self.length_ms(plan, delay_ms) >= target_ms)[0]
 
     def length_ms(self, plan: Execution, delay_ms: float) -> float:
         """Return how long a plan's orders take at a delay."""
@@ -440,92 +418,18 @@ class _Search:
         """Find for every rival from which delay on the bound excludes that a plan pays."""
         for name in self.rivals:
             if name not in self.cannot_ms and not stop():
-                low = self.pays_ms[name]
+                low = self.rivals[name].pays_up_to_ms
                 self.cannot_ms[name] = self.bounds.exceeds_from(self.target_ms(name), low)
 
     def verdict(self, refused: Mapping[str, str]) -> Verdict:
         """Return what is known so far."""
         brackets = tuple(
-            Bracket(name, *rival, self.pays_ms.get(name), self.cannot_ms.get(name))
-            for name, rival in self.rivals.items()
+            replace(one, cannot_pay_from_ms=self.cannot_ms.get(name))
+            for name, one in self.rivals.items()
         )
         left_out = {name: why for name, why in refused.items() if name not in self.rivals}
         plans = tuple(PassedPlan.carrying(plan) for plan in self.plans)
         return Verdict(self.effort, brackets, left_out, plans)
-
-
-def _turn(low_ms: float, high_ms: float, holds: Callable[[float], bool]) -> tuple[float, float]:
-    """Return two delays, a twentieth apart, between which something begins to hold that holds at every longer delay."""
-    while high_ms > low_ms * NEAR:
-        between = (low_ms * high_ms) ** 0.5
-        if holds(between):
-            high_ms = between
-        else:
-            low_ms = between
-    return low_ms, high_ms
-
-
-class _Bounds:
-    """What no plan that changes circuits goes below, over every way of lowering that is tried, by delay."""
-
-    def __init__(self, job: JobRequest, effort: Effort) -> None:
-        self.job = job
-        # Of many tasks ancestors take seconds and hardly say more than chains do (moe: 3 s for 1 %).
-        small = len(job.task_graph.tasks) <= SMALL_TASKS
-        self.near = 0 if effort == "list" and not small else None
-        self.graphs: dict[Lowering, TransferGraph] = {}
-        self.known: dict[Lowering, list[tuple[float, float]]] = {}
-        self.use(job.settings.lowering)
-
-    def use(self, lowering: Lowering) -> None:
-        """Count one more way of lowering."""
-        if lowering not in self.graphs:
-            self.graphs[lowering] = lower(self.job.task_graph, lowering)
-
-    def know(self, lowering: Lowering, delay_ms: float, bound_ms: float) -> None:
-        """Keep what an engine proved at a delay, which holds at every longer one."""
-        self.use(lowering)
-        self.known.setdefault(lowering, []).append((delay_ms, bound_ms))
-
-    def exceeds_from(self, target_ms: float, low_ms: float | None) -> float | None:
-        """Return the least delay from which on the bound reaches ``target_ms``, to a twentieth; 0 where it always does."""
-        while True:
-            delay_ms = self._exceeds_from(target_ms, low_ms)
-            if delay_ms is None:
-                return None
-            before = len(self.graphs)
-            for lowering in choices(Case("scheduled", self.job.at_delay(max(delay_ms, MIN_MS)))):
-                self.use(lowering)
-            if len(self.graphs) == before:
-                return delay_ms
-
-    def _exceeds_from(self, target_ms: float, low_ms: float | None) -> float | None:
-        """Return the same for the ways of lowering that are known: by loads and chains first, then by ancestors, which take longer."""
-        delay_ms = MAX_MS
-        for near in dict.fromkeys((0, self.near)):
-            if low_ms is None and self._reaches(0.0, target_ms, near):
-                return 0.0
-            if delay_ms == MAX_MS and not self._reaches(MAX_MS, target_ms, near):
-                continue
-            reaches = partial(self._reaches, target_ms=target_ms, near=near)
-            delay_ms = _turn(max(MIN_MS, low_ms or 0.0), delay_ms, reaches)[1]
-        return None if delay_ms == MAX_MS else delay_ms
-
-    def _reaches(self, delay_ms: float, target_ms: float, near: int | None) -> bool:
-        """Whether the bound at a delay is at least ``target_ms``, whichever way collectives are lowered."""
-        at = self.job.at_delay(delay_ms)
-        for lowering, graph in self.graphs.items():
-            known = self.known.get(lowering, ())
-            if any(ms >= target_ms for delay, ms in known if delay <= delay_ms):
-                continue
-            bound = circuit_bound(graph, at.cluster, at.settings)
-            if bound.ms < target_ms and near != 0:
-                bound = continuous_bound(graph, at.cluster, at.settings, near)
-            if bound.ms < target_ms:
-                # The next time it is asked first: one that says no is enough.
-                self.graphs = {lowering: graph, **self.graphs}
-                return False
-        return True
 
 
 def _lead(brackets: Sequence[Bracket]) -> str:

@@ -121,8 +121,7 @@ class _Constraints:
         self.ports_before = np.full((2, len(graph)), -1, np.int64)
         if exclusive_devices:
             held = np.flatnonzero((graph.kind == COMPUTE) & (self.end > self.start))
-            device = graph.server[held].astype(np.int64) * 8192 + graph.device[held]
-            before = _before(device, self.start[held])
+            before = _before(graph.devices()[0][held], self.start[held])
             known = before >= 0
             self.device_before[held[known]] = held[before[known]]
         self.carried = np.unique(circuits.node)
@@ -221,7 +220,7 @@ def _port_holders(execution: Execution) -> tuple[NDArray[np.int64], NDArray[np.i
     return before[:n], before[n:]
 
 
-def _before(lane: NDArray[np.int64], start_ms: FloatArray) -> NDArray[np.int64]:
+def _before(lane: IntArray | NDArray[np.int64], start_ms: FloatArray) -> NDArray[np.int64]:
     """Return for every interval the one before it on its lane, -1 for the first."""
     order = np.lexsort((start_ms, lane))
     same = lane[order][1:] == lane[order][:-1]

@@ -10,11 +10,9 @@ import numpy as np
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
 from topox_core.model.lowering_choices import Lowering
-from topox_core.model.passes import heads, topological_order
 from topox_core.model.task_graph import KINDS, PARALLELISMS, TaskGraph
 from topox_core.model.transfer_graph import (
     BARRIER,
-    COMPUTE,
     TRANSFER,
     FloatArray,
     TransferGraph,
@@ -106,14 +104,9 @@ def _bytes_by_parallelism(lowered: TransferGraph) -> dict[str, float]:
 
 def _device_loads(lowered: TransferGraph) -> FloatArray:
     """Return the compute time of each (server, device) that computes."""
-    compute = lowered.kind == COMPUTE
-    if not compute.any():
-        return np.zeros(0)
-    device = lowered.device[compute].astype(np.int64)
-    _, index = np.unique(
-        lowered.server[compute] * (int(device.max()) + 1) + device, return_inverse=True
-    )
-    return np.bincount(index, weights=lowered.duration_ms[compute]).astype(np.float64)
+    device, places = lowered.devices()
+    held = device >= 0
+    return np.bincount(device[held], lowered.duration_ms[held], len(places)).astype(np.float64)
 
 
 def longest_chain(lowered: TransferGraph, duration_ms: FloatArray) -> tuple[float, tuple[str, ...]]:
@@ -121,8 +114,7 @@ def longest_chain(lowered: TransferGraph, duration_ms: FloatArray) -> tuple[floa
     if not len(lowered):
         return 0.0, ()
     pred_ptr, pred_idx = lowered.pred_ptr, lowered.pred_idx
-    order = topological_order(pred_ptr, *lowered.successors)
-    head = heads(order, pred_ptr, pred_idx, duration_ms)
+    head = lowered.heads(duration_ms)
     end = head + duration_ms
     path, at = [], int(end.argmax()) if end.any() else -1
     while at >= 0:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.model.execution import Circuits, Execution
+from topox_core.model.intervals import added_ms, covered_ms
 from topox_core.model.transfer_graph import COMPUTE, FloatArray, IntArray
 
 EPS_MS = 1e-6
@@ -43,27 +44,6 @@ class Measures:
     circuits_used: int
     mean_life_ms: float | None
     dark_ms: float
-
-
-def covered_ms(group: NDArray[np.int64], start_ms: FloatArray, end_ms: FloatArray) -> float:
-    """Return the time covered by intervals, summed over groups; overlap within a group counts once."""
-    return float(_added_ms(group, start_ms, end_ms).sum())
-
-
-def _added_ms(group: NDArray[np.int64], start_ms: FloatArray, end_ms: FloatArray) -> FloatArray:
-    """Return what each interval adds to the time that those of its group cover."""
-    added = np.zeros(len(group))
-    if not len(group):
-        return added
-    order = np.lexsort((start_ms, group))
-    group, start, end = group[order], start_ms[order], end_ms[order]
-    # Shift every group beyond the last, so that one running maximum serves all.
-    shift = (float(end.max()) + 1.0) * np.searchsorted(np.unique(group), group)
-    start, end = start + shift, end + shift
-    reach = np.maximum.accumulate(end)
-    before = np.concatenate(([-np.inf], reach[:-1]))
-    added[order] = np.clip(end - np.maximum(start, before), 0.0, None)
-    return added
 
 
 def out_port(circuits: Circuits) -> NDArray[np.int64]:
@@ -139,7 +119,7 @@ def port_table(execution: Execution) -> dict[str, list[float | int]]:
     circuits = execution.circuits
     port, inverse = np.unique(out_port(circuits), return_inverse=True)
     n = len(port)
-    carrying = np.bincount(inverse, _added_ms(inverse, circuits.start_ms, circuits.end_ms), n)
+    carrying = np.bincount(inverse, added_ms(inverse, circuits.start_ms, circuits.end_ms), n)
     dark = np.bincount(inverse, circuits.start_ms - circuits.setup_ms, n)
     makespan = execution.makespan_ms or 1.0
     return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from topox_core.model.csr import transposed
 from topox_core.model.lowering_choices import Lowering
 
 COMPUTE, TRANSFER, BARRIER = 0, 1, 2
+MAX_DEVICES = 8_192  # more than a server may have
 
 IntArray = NDArray[np.int32]
 FloatArray = NDArray[np.float64]
@@ -89,6 +90,42 @@ class TransferGraph:
     def successors(self) -> tuple[IntArray, IntArray]:
         """The edges turned round: ``succ_ptr, succ_idx`` in the same layout as the predecessors."""
         return transposed(self.pred_ptr, self.pred_idx, len(self))
+
+    @cached_property
+    def order(self) -> IntArray:
+        """The nodes, each after its predecessors."""
+        from topox_core.model.passes import topological_order  # loads the compiler
+
+        order: IntArray = topological_order(self.pred_ptr, *self.successors)
+        return order
+
+    def heads(self, length_ms: FloatArray) -> FloatArray:
+        """Return the longest path that ends where each node begins, if nodes take ``length_ms``."""
+        from topox_core.model.passes import heads
+
+        head: FloatArray = heads(self.order, self.pred_ptr, self.pred_idx, length_ms)
+        return head
+
+    def tails(self, length_ms: FloatArray) -> FloatArray:
+        """Return the longest path that begins where each node ends."""
+        from topox_core.model.passes import tails
+
+        tail: FloatArray = tails(self.order, *self.successors, length_ms)
+        return tail
+
+    def matrix(self, amount: FloatArray, nodes: NDArray[Any], servers: int) -> FloatArray:
+        """Return an amount of some transfers, summed up by source and destination."""
+        matrix = np.zeros((servers, servers))
+        np.add.at(matrix, (self.source[nodes], self.destination[nodes]), amount[nodes])
+        return matrix
+
+    def devices(self, exclusive: bool = True) -> tuple[IntArray, list[tuple[int, int]]]:
+        """Return the number of the device that each node holds alone (-1: none), and the devices as (server, device)."""
+        device = np.full(len(self), -1, np.int32)
+        compute = (self.kind == COMPUTE) & exclusive
+        code = self.server[compute].astype(np.int64) * MAX_DEVICES + self.device[compute]
+        places, device[compute] = np.unique(code, return_inverse=True)
+        return device, [divmod(place, MAX_DEVICES) for place in places.tolist()]
 
     @cached_property
     def lowered(self) -> tuple[LoweredTransfer, ...]:

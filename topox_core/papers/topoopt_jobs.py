@@ -127,11 +127,7 @@ def bandwidth_tax(model: str, servers: int, degree: int, variant: str) -> tuple[
     demand = demand_of(graph, servers)
     result = find_layout(demand, degree, variant)
     moved = on_rings(graph, result)
-    sent = np.zeros((servers, servers))
-    transfers = moved.kind == TRANSFER
-    np.add.at(
-        sent, (moved.source[transfers], moved.destination[transfers]), moved.size_bytes[transfers]
-    )
+    sent = moved.matrix(moved.size_bytes, moved.kind == TRANSFER, servers)
     hops = sum(
         size * sum(len(route) - 1 for route in routes) / len(routes)
         for (a, b), routes in result.layout.routes.items()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from topox_core.model.csr import entries_of, row_of_entry
+from topox_core.model.intervals import Line
 from topox_core.schedule.problem import Int, Problem
 
 
@@ -55,19 +56,12 @@ def circuit_intervals(problem: Problem, start: Int) -> tuple[Int, Int, Int]:
     own = tasks[problem.pair[tasks] < 0]
     if not len(shared):
         return own, start[own], end[own]
-    shared = shared[np.lexsort((start[shared], problem.pair[shared]))]
-    # Shift every pair onto its own stretch of a line, so that one running maximum serves all of
-    # them.
-    line = problem.pair[shared].astype(np.int64) * (int(end.max()) + 1)
-    reach = np.maximum.accumulate(end[shared] + line)
-    opens = np.ones(len(shared), np.bool_)
-    opens[1:] = (start[shared] + line)[1:] > reach[:-1]
-    first = np.flatnonzero(opens)
-    last = np.append(first[1:], len(shared)) - 1
+    line = Line.of(problem.pair[shared], start[shared], end[shared])
+    first, shared = np.flatnonzero(line.start > line.before), shared[line.order]
     return (
         np.concatenate((own, shared[first])),
         np.concatenate((start[own], start[shared[first]])),
-        np.concatenate((end[own], (reach - line)[last])),
+        np.concatenate((end[own], np.maximum.reduceat(end[shared], first))),
     )
 
 

@@ -16,9 +16,7 @@ import numpy as np
 from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
 from topox_core.model.execution import BookedPorts, Circuits, Execution
-from topox_core.model.passes import topological_order
 from topox_core.model.transfer_graph import TRANSFER
-from topox_core.schedule.reduction import devices_of
 from topox_core.schedule.replay import replayed_on_circuits
 from topox_core.schedule.settings import Settings
 
@@ -54,10 +52,9 @@ def rebooked(
     graph, cluster = execution.graph, execution.cluster
     length = execution.end_ms - execution.start_ms
     exclusive, slot_ms = settings.exclusive_devices, cluster.slot_ms if settings.on_slots else 0.0
-    device = devices_of(graph)[0] if exclusive else np.full(len(graph), -1, np.int32)
-    succ_ptr, succ_idx = graph.successors
+    device, _ = graph.devices(exclusive)
     place = np.empty(len(graph), np.int64)
-    place[topological_order(graph.pred_ptr, succ_ptr, succ_idx)] = np.arange(len(graph))
+    place[graph.order] = np.arange(len(graph))
     ports = _Ports(cluster, lost, slot_ms)
     start, device_end = np.zeros(len(graph)), dict[int, float]()
     rows: list[tuple[int, int, int, int, bool]] = []

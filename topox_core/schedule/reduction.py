@@ -12,7 +12,6 @@ from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
 from topox_core.model.csr import grouped
 from topox_core.model.transfer_graph import (
-    COMPUTE,
     TRANSFER,
     FloatArray,
     TransferGraph,
@@ -202,8 +201,10 @@ def _too_many_slots(least: float, cluster: Cluster, longest: str) -> InputError:
 def without_clock(graph: TransferGraph, cluster: Cluster, settings: Settings) -> Problem:
     """Return the problem without its clock: devices, ports, pairs and precedence."""
     n = len(graph)
-    device, device_names = (
-        devices_of(graph) if settings.exclusive_devices else (np.full(n, -1, np.int32), ())
+    device, places = graph.devices(settings.exclusive_devices)
+    single = not any(d for _, d in places)
+    device_names = tuple(
+        f"the device of server {s}" if single else f"device {d} of server {s}" for s, d in places
     )
     network = _network(graph, cluster, settings)
     pointer, resource, capacity, server_ports, names = _ports(graph, network)
@@ -243,23 +244,6 @@ def _pairs(code: Int) -> Int32:
     _, place, count = np.unique(code, return_inverse=True, return_counts=True)
     number = np.where(count > 1, np.cumsum(count > 1) - 1, -1)
     return number[place].astype(np.int32)
-
-
-def devices_of(graph: TransferGraph) -> tuple[Int32, tuple[str, ...]]:
-    """Return each compute task's device number, and the devices' names."""
-    device = np.full(len(graph), -1, np.int32)
-    compute = graph.kind == COMPUTE
-    if not compute.any():
-        return device, ()
-    places = np.stack([graph.server[compute], graph.device[compute]], axis=1)
-    unique, number = np.unique(places, axis=0, return_inverse=True)
-    device[compute] = number.reshape(-1)
-    single = int(graph.device[compute].max()) == 0
-    names = tuple(
-        f"the device of server {s}" if single else f"device {d} of server {s}"
-        for s, d in unique.tolist()
-    )
-    return device, names
 
 
 def _network(graph: TransferGraph, cluster: Cluster, settings: Settings) -> SwitchNetwork:

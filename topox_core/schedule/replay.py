@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from topox_core.model.cluster import Cluster
 from topox_core.model.execution import BookedPorts, Circuits, Execution, PortsHeld
-from topox_core.model.passes import topological_order
 from topox_core.model.transfer_graph import (
     TRANSFER,
     FloatArray,
@@ -38,7 +37,6 @@ from topox_core.schedule.kernels.known_order import (
 )
 from topox_core.schedule.planner import Prepared, SchedulePlan
 from topox_core.schedule.problem import Int32
-from topox_core.schedule.reduction import devices_of
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.source import ELSEWHERE, TraceSource
 
@@ -178,14 +176,10 @@ def _in_the_same_order(
     rounded: bool = False,
 ) -> Replay:
     graph = execution.graph
-    device = np.full(len(graph), -1, np.int32)
-    if exclusive_devices:
-        device = devices_of(graph)[0]
-    succ_ptr, succ_idx = graph.successors
-    topological = topological_order(graph.pred_ptr, succ_ptr, succ_idx)
+    device, _ = graph.devices(exclusive_devices)
     length_ms = execution.end_ms - execution.start_ms if rounded else durations_ms(graph, cluster)
     slot_ms = cluster.slot_ms if on_slots else 0.0
-    order = Sequence(topological, execution.start_ms, device, length_ms, slot_ms, repeats)
+    order = Sequence(graph.order, execution.start_ms, device, length_ms, slot_ms, repeats)
     return _carried_out(graph, cluster, order, execution.circuits, places, ELSEWHERE)
 
 

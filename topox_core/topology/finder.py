@@ -21,7 +21,7 @@ from topox_core.model.cluster import MAX_PORTS
 from topox_core.model.execution import Layout
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.topology.released import find_released
-from topox_core.topology.result import LayoutResult, LayoutStep, ring_strides
+from topox_core.topology.result import LayoutResult, LayoutStep, LinkSet, ring_strides
 from topox_core.topology.ring_circuits import (
     MAX_SHOWN,
     Routes,
@@ -30,9 +30,11 @@ from topox_core.topology.ring_circuits import (
     named,
     riding_strides,
     ring_circuits,
+    ring_pairs,
     route_step,
     routes_of_rings,
     select_strides,
+    stride_links,
     totient_strides,
 )
 from topox_core.topology.routing import RoutedNetwork
@@ -214,6 +216,13 @@ def _plan(demand: Demand, degree: int, degree_rings: int, backbones: tuple[Group
                 "before": one.before,
                 "after": one.after,
             },
+            (
+                LinkSet(
+                    f"matching {number}",
+                    "matching",
+                    tuple(ends for a, b in one.pairs for ends in ((a, b), (b, a))),
+                ),
+            ),
         )
         for number, one in enumerate(plan.rounds, 1)
     ]
@@ -222,11 +231,13 @@ def _plan(demand: Demand, degree: int, degree_rings: int, backbones: tuple[Group
 
 def _connect_step(members: Group, own: bool) -> LayoutStep:
     what = "the group's own ring" if own else "a ring"
+    ring = LinkSet("connecting ring", "connect", tuple(ring_pairs(members, (1,))))
     return LayoutStep(
         "connect",
         f"One port of each of {len(members)} servers that exchange data goes to {what} through all of them: "
         "without it some could not reach each other.",
         {"members": list(members[:MAX_SHOWN]), "size": len(members)},
+        () if own or len(members) > MAX_SHOWN else (ring,),
     )
 
 
@@ -264,12 +275,17 @@ def _lay_rings(
         if rings:
             plan.rings[members] = select_strides(len(members), rings, totient_strides(len(members)))
             plan.strides.setdefault(len(members), plan.rings[members])
+    several = len({len(members) for members in plan.rings}) > 1
     for (size, rings), groups in laid.items():
         sent = sum(demand.all_reduce[members] * size for members in groups)
-        plan.steps += _ring_steps(size, rings, groups, sent)
+        of = f"groups of {size}, " if several else ""
+        plan.steps += _ring_steps(rings, groups, sent, demand.servers, of)
 
 
-def _ring_steps(size: int, rings: int, groups: list[Group], ring_bytes: float) -> list[LayoutStep]:
+def _ring_steps(
+    rings: int, groups: list[Group], ring_bytes: float, servers: int, of: str
+) -> list[LayoutStep]:
+    size = len(groups[0])
     candidates = totient_strides(size)
     chosen = select_strides(size, rings, candidates)
     which = f"{counted(len(groups), 'group', 'groups')} of {size}"
@@ -288,12 +304,13 @@ def _ring_steps(size: int, rings: int, groups: list[Group], ring_bytes: float) -
         ]
     ratio = size ** (1 / rings)
     return [
-        candidate_step(which, candidates, about),
+        candidate_step(which, candidates, about, servers),
         LayoutStep(
             "choose",
             f"{which}, {counted(rings, 'port', 'ports')} per server: {named(chosen)}, near a geometric sequence of "
             f"ratio {ratio:.3g}.",
             {**about, "bytes": ring_bytes, "ports": rings, "ratio": ratio, "chosen": list(chosen)},
+            tuple(stride_links(groups, (stride,), of) for stride in chosen),
         ),
     ]
 

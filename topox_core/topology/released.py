@@ -22,6 +22,7 @@ from topox_core.topology.ring_circuits import (
     ring_circuits,
     ring_pairs,
     route_step,
+    stride_links,
     walk,
 )
 from topox_core.topology.routing import RoutedNetwork, coin_sequences
@@ -37,9 +38,10 @@ def find_released(demand: Demand, degree: int, seed: int) -> LayoutResult:
     rings: dict[Group, tuple[int, ...]] = {}
     strides: dict[int, tuple[int, ...]] = {}
     jumps: list[int] = []
-    for size, ports in _ring_budget(
+    budget = _ring_budget(
         {size: sent for size, sent in buckets.items() if n % size == 0}, n, degree
-    ).items():
+    )
+    for size, ports in budget.items():
         # Any stride that shares no factor with the size: composites and 1 are candidates at every
         # size.
         chosen = released_strides(distinct_rings(size), ports // 2)
@@ -47,8 +49,10 @@ def find_released(demand: Demand, degree: int, seed: int) -> LayoutResult:
         spacing = n // size
         strides[size] = chosen
         jumps += [p * spacing for p in both_ways]
-        rings |= {tuple(range(first, n, spacing)): both_ways for first in range(spacing)}
-        steps += _ring_steps(size, spacing, ports, chosen, buckets.get(size, 0.0))
+        groups = [tuple(range(first, n, spacing)) for first in range(spacing)]
+        rings |= dict.fromkeys(groups, both_ways)
+        of = f"groups of {size}, " if len(budget) > 1 else ""
+        steps += _ring_steps(groups, ports, chosen, buckets.get(size, 0.0), of)
     wiring = wired(ring_circuits(rings))
     circuits = wiring.circuits(n)
     network = RoutedNetwork(circuits)
@@ -141,18 +145,20 @@ def _split_step(demand: Demand, degree: int, buckets: dict[int, float]) -> Layou
 
 
 def _ring_steps(
-    size: int, spacing: int, ports: int, chosen: tuple[int, ...], sent: float
+    groups: list[Group], ports: int, chosen: tuple[int, ...], sent: float, of: str
 ) -> list[LayoutStep]:
+    size, spacing = len(groups[0]), len(groups)
     candidates = distinct_rings(size)
     ratio = (candidates[-1] / candidates[0]) ** (2 / ports)
     which = f"Groups of {size}" + (f", every {spacing} servers" if spacing > 1 else "")
     about = {"size": size, "spacing": spacing, "group_count": spacing}
     return [
-        candidate_step(which, candidates, about),
+        candidate_step(which, candidates, about, size * spacing),
         LayoutStep(
             "choose",
             f"{which}, {ports} ports per server: {named(chosen)} both ways, "
             f"the first not below a geometric sequence of ratio {ratio:.3g}.",
             {**about, "bytes": sent, "ports": ports, "ratio": ratio, "chosen": list(chosen)},
+            tuple(stride_links(groups, (stride, size - stride), of) for stride in chosen),
         ),
     ]

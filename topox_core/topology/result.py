@@ -10,8 +10,25 @@ from typing import Any
 from topox_core.errors import InputError
 from topox_core.model.execution import Layout
 from topox_core.topology.routing import Hops, RoutedNetwork
-from topox_core.topology.traffic import Group
+from topox_core.topology.traffic import Group, Pair
 from topox_core.topology.wiring import SwitchWiring
+
+
+@dataclass(frozen=True)
+class LinkSet:
+    """Circuits that belong together: one stride of rings, one matching, the connecting ring.
+
+    ``kind`` is ``ring``, ``matching``, ``connect`` or ``candidate`` (considered, not laid).
+    """
+
+    name: str
+    kind: str
+    pairs: tuple[Pair, ...]
+
+    @property
+    def laid(self) -> bool:
+        """Whether these are circuits, not candidates."""
+        return self.kind != "candidate"
 
 
 @dataclass(frozen=True)
@@ -26,11 +43,14 @@ class LayoutStep:
         What happened, in one sentence.
     data
         The numbers behind it, as JSON would hold them (docs/topology.md lists the keys by kind).
+    links
+        The circuits that it lays or considers, in the order in which the player adds them.
     """
 
     kind: str
     text: str
     data: Mapping[str, Any] = field(default_factory=dict)
+    links: tuple[LinkSet, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.model.rings import distinct_rings
-from topox_core.topology.result import LayoutResult, LayoutStep
+from topox_core.topology.result import LayoutResult, LayoutStep, LinkSet
 from topox_core.topology.routing import Path, RoutedNetwork, coin_sequences
 from topox_core.topology.traffic import Demand, Group, Pair
 
@@ -161,10 +161,22 @@ def walk(members: Sequence[int], start: int, coins: Iterable[int]) -> Path:
     return tuple(path)
 
 
-def candidate_step(which: str, candidates: Sequence[int], about: Mapping[str, Any]) -> LayoutStep:
+def stride_links(groups: Iterable[Group], ways: Sequence[int], of: str = "") -> LinkSet:
+    """Return the circuits of a stride in some groups, with those back where there are two ``ways``."""
+    pairs = tuple((a, b) for a, b, _ in ring_circuits(dict.fromkeys(groups, ways)))
+    both = " both ways" if len(ways) > 1 else ""
+    return LinkSet(f"{of}stride {ways[0]}{both}", "ring", pairs)
+
+
+def candidate_step(
+    which: str, candidates: Sequence[int], about: Mapping[str, Any], servers: int
+) -> LayoutStep:
     """Return the record of a group's candidate strides."""
+    apart = max(1, servers // about["size"])
+    from_first = tuple((0, p * apart % servers) for p in candidates)
     text = f"{which}: {counted(len(candidates), 'stride makes a regular ring', 'strides make regular rings')}."
-    return LayoutStep("candidates", text, {**about, "candidates": list(candidates)})
+    considered = LinkSet("candidate strides from S0", "candidate", from_first)
+    return LayoutStep("candidates", text, {**about, "candidates": list(candidates)}, (considered,))
 
 
 def route_step(routes: Routes, rings: Mapping[int, tuple[int, ...]], rule: str) -> LayoutStep:
@@ -210,23 +222,6 @@ def named(strides: Sequence[int]) -> str:
 
 
 @dataclass(frozen=True)
-class LinkSet:
-    """Circuits that belong together: one stride of rings, one matching, the connecting ring.
-
-    ``kind`` is ``ring``, ``matching``, ``connect`` or ``candidate`` (considered, not laid).
-    """
-
-    name: str
-    kind: str
-    pairs: tuple[Pair, ...]
-
-    @property
-    def laid(self) -> bool:
-        """Whether these are circuits, not candidates."""
-        return self.kind != "candidate"
-
-
-@dataclass(frozen=True)
 class Frame:
     """One picture of the player: the step, what it adds, and what lies already."""
 
@@ -251,11 +246,10 @@ class Frame:
 
 def frames(layout: LayoutResult) -> tuple[Frame, ...]:
     """Return the player's pictures: chosen strides one by one, a matching all at once."""
-    several = len({len(members) for members in layout.rings}) > 1
     result: list[Frame] = []
     laid: tuple[LinkSet, ...] = ()
     for step in layout.steps:
-        parts = list(_parts(step, layout, several))
+        parts = step.links
         if not parts:
             result.append(Frame(step, step.text, (), laid))
         for k, one in enumerate(parts):
@@ -266,74 +260,12 @@ def frames(layout: LayoutResult) -> tuple[Frame, ...]:
     return tuple(result)
 
 
-def _parts(step: LayoutStep, layout: LayoutResult, several: bool) -> Iterator[LinkSet]:
-    data = step.data
-    if (
-        step.kind == "connect"
-        and tuple(data["members"]) not in layout.rings
-        and data["size"] == len(data["members"])
-    ):
-        members = data["members"]
-        yield LinkSet("connecting ring", "connect", tuple(ring_pairs(tuple(members), (1,))))
-    elif step.kind == "candidates":
-        yield LinkSet(
-            "candidate strides from S0",
-            "candidate",
-            tuple(
-                (0, p * max(1, layout.layout.servers // data["size"]) % layout.layout.servers)
-                for p in data["candidates"]
-            ),
-        )
-    elif step.kind == "choose" and data["chosen"]:
-        yield from _strides(step, layout, several)
-    elif step.kind == "matching":
-        pairs = tuple(ends for a, b, _ in data["pairs"] for ends in ((a, b), (b, a)))
-        yield LinkSet(f"matching {data['round']}", "matching", pairs)
-
-
-def _strides(step: LayoutStep, layout: LayoutResult, several: bool) -> Iterator[LinkSet]:
-    """Yield the circuits of each chosen stride, with those back where rings run both ways."""
-    size = step.data["size"]
-    ports = step.data["ports"]
-    groups = {
-        members: strides
-        for members, strides in layout.rings.items()
-        if len(members) == size
-        and (layout.variant == "released" or len(strides) >= ports)
-        and _is_of(step, members)
-    }
-    if not groups:
-        return
-    of = f"groups of {size}, " if several else ""
-    left = list(next(iter(groups.values())))
-    while left:
-        ways = [left.pop(0)]
-        back = (size - ways[0]) % size
-        if layout.variant == "released" and back in left:
-            left.remove(back)
-            ways.append(back)
-        pairs = tuple(
-            (members[i], members[(i + q) % size])
-            for members in groups
-            for q in ways
-            for i in range(size)
-        )
-        both = " both ways" if len(ways) > 1 else ""
-        yield LinkSet(f"{of}stride {ways[0]}{both}", "ring", pairs)
-
-
-def _is_of(step: LayoutStep, members: tuple[int, ...]) -> bool:
-    listed = step.data.get("groups")
-    return listed is None or len(listed) < step.data["group_count"] or list(members) in listed
-
-
 def used_for(layout: LayoutResult) -> dict[Pair, str]:
     """Return for each linked pair what its circuits were laid for, in words."""
     words: dict[Pair, list[str]] = {}
-    for picture in frames(layout)[-1:]:
-        for one in picture.circuits_laid:
-            for pair in one.pairs:
-                words.setdefault(pair, []).append(one.name)
+    for one in chain.from_iterable(step.links for step in layout.steps):
+        for pair in one.pairs if one.laid else ():
+            words.setdefault(pair, []).append(one.name)
     return {pair: ", ".join(names) for pair, names in words.items()}
 
 

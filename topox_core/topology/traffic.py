@@ -98,8 +98,6 @@ def demand_of(graph: TransferGraph, servers: int) -> Demand:
     mutable = _mutable(graph)
     sized = np.nan_to_num(graph.size_bytes, nan=0.0)
     fixed = np.flatnonzero(is_transfer & ~mutable)
-    matrix = np.zeros((servers, servers))
-    np.add.at(matrix, (graph.source[fixed], graph.destination[fixed]), sized[fixed])
     pairs = frozenset(
         zip(graph.source[fixed].tolist(), graph.destination[fixed].tolist(), strict=True)
     )
@@ -112,7 +110,7 @@ def demand_of(graph: TransferGraph, servers: int) -> Demand:
         servers,
         sent,
         {members: tuple(ring_strides) for members, ring_strides in strides.items()},
-        matrix,
+        graph.matrix(sized, fixed, servers),
         pairs,
     )
 

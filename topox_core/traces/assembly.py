@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from topox_core.io.limits import MAX_RUN_DEPENDENCIES, check_count
+from topox_core.model.intervals import covered_ms
 from topox_core.traces.communication import parallelism_of
 from topox_core.traces.matching import Call, Clocks
 from topox_core.traces.recording import launch_us
@@ -132,13 +133,9 @@ def _earlier(step: StepOfRank, waits: Waits, posts: list[Cut]) -> tuple[tuple[in
 
 
 def _union(start: np.ndarray, end: np.ndarray, begin: float) -> float:
-    """Return how long at least one of some stretches, in order of start, lasts."""
-    if not len(start):
-        return 0.0
-    start = np.maximum(start, begin)
-    reach = np.maximum.accumulate(np.maximum(end, begin))
-    before = np.concatenate(([begin], reach[:-1]))
-    return float(np.maximum(0.0, reach - np.maximum(start, before)).sum())
+    """Return how long at least one of some stretches lasts, from ``begin`` on."""
+    one = np.zeros(len(start), np.int64)
+    return covered_ms(one, np.maximum(start, begin), np.maximum(end, begin))
 
 
 def _kind(step: StepOfRank, inside: slice) -> str:

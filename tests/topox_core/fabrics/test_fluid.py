@@ -12,17 +12,22 @@ from tests.past import load_past
 from tests.topox_core.small_graphs import cluster, compute, graph
 from topox_core.check.checker import check
 from topox_core.fabrics.compare import run_one
-from topox_core.fabrics.fluid import FluidNetwork, Pairs, simulate
+from topox_core.fabrics.fluid import FluidNetwork, Pairs, Simulation
 from topox_core.fabrics.run import FabricRequest, FabricRun
 from topox_core.fabrics.scheduled import schedule
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task
-from topox_core.model.transfer_graph import COMPUTE, TransferGraph, latency_ms, work_bytes
+from topox_core.model.transfer_graph import (
+    COMPUTE,
+    FloatArray,
+    TransferGraph,
+    latency_ms,
+    work_bytes,
+)
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
 
-NEVER = bool
 SERVERS = 5
 
 
@@ -84,19 +89,26 @@ BY_HAND = {  # tasks, capacity of links, links of the paths of each pair; when w
 }
 
 
+def ends(run: Simulation) -> FloatArray:
+    """Return the ends of all tasks of a run, taken to its end."""
+    while run.advance(100):
+        pass
+    return run.state.end
+
+
 @pytest.mark.parametrize("rule", BY_HAND)
 def test_what_shares_links_and_devices_ends_when_counted_by_hand(rule):
     tasks, (capacity, paths), expected = BY_HAND[rule]
     lowered, machine = lower(graph(*tasks)), cluster(SERVERS)
     network = FluidNetwork.of(capacity, paths)
-    _, end = simulate(lowered, machine, Pairs.of(lowered, machine), network, True, NEVER)
+    end = ends(Simulation(lowered, machine, Pairs.of(lowered, machine), network))
     assert dict(zip(lowered.ids, end.tolist(), strict=True)) == pytest.approx(expected)
 
 
 def test_devices_that_are_not_exclusive_run_everything_at_once():
     lowered, machine = lower(graph(*(compute(name, 0, 2.0) for name in "abc"))), cluster(SERVERS)
     network = FluidNetwork.of([], [])
-    _, end = simulate(lowered, machine, Pairs.of(lowered, machine), network, False, NEVER)
+    end = ends(Simulation(lowered, machine, Pairs.of(lowered, machine), network, False))
     assert end.tolist() == [2.0, 2.0, 2.0]
 
 
@@ -212,7 +224,7 @@ def cases(draw) -> Case:
 def test_every_task_ends_when_the_exact_reference_says(case):
     network = FluidNetwork.of([float(one) for one in case.capacity], case.paths)
     pairs = Pairs.of(case.graph, case.of)
-    _, end = simulate(case.graph, case.of, pairs, network, True, NEVER)
+    end = ends(Simulation(case.graph, case.of, pairs, network))
     assert end.tolist() == pytest.approx([float(t) for t in reference(case)], rel=1e-9, abs=1e-12)
 
 

@@ -11,8 +11,9 @@ from tests.conftest import some
 from tests.topox_core.small_graphs import cluster, graph, random_graph, transfer
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import EQUAL
+from topox_core.fabrics.delay_bounds import MAX_MS, NEAR
 from topox_core.fabrics.scheduled import schedule
-from topox_core.fabrics.verdict import MAX_MS, NEAR, RIVALS, Bracket, Verdict, verdict
+from topox_core.fabrics.verdict import RIVALS, Bracket, Verdict, verdict
 from topox_core.schedule.settings import Settings
 
 FOUR = cluster(4)

@@ -12,7 +12,7 @@ from tests.topox_core.training.random_jobs import jobs
 from tests.topox_core.training.reference_jobs import JOBS, R1, R2, R4, R5, R6
 from tests.topox_core.training.reference_walk import copies, length_ms, own_ms
 from topox_core.errors import InputError
-from topox_core.fabrics.fluid import simulate
+from topox_core.fabrics.links import shared_fairly
 from topox_core.fabrics.packet import non_blocking
 from topox_core.fabrics.run import FabricRequest
 from topox_core.model.lowering import lower
@@ -46,9 +46,7 @@ def unfolded_ms(built: Program) -> float:
 def fair_ms(task_graph: TaskGraph, job: Job) -> float:
     """How long it takes on a non-blocking switch that transfers share fairly."""
     request = FabricRequest(lower(task_graph), suggested_cluster(job), Settings.of(engine="list"))
-    wiring = non_blocking(request)
-    _, end = simulate(request.graph, request.cluster, wiring.pairs, wiring.network, True, never)
-    return float(end.max())
+    return float(shared_fairly(request, non_blocking(request), never).end.max())
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from topox_core.model.cluster import Cluster
 from topox_core.model.csr import grouped, row_of_entry
-from topox_core.model.passes import heads, tails, topological_order
 from topox_core.model.transfer_graph import (
     COMPUTE,
     TRANSFER,
@@ -95,11 +94,8 @@ def lower_bound(graph: TransferGraph, length_ms: FloatArray, loads: Sequence[Loa
     """
     if not length_ms.any():
         return Bound(0.0, "nothing to do")
-    succ_ptr, succ_idx = graph.successors
-    order = topological_order(graph.pred_ptr, succ_ptr, succ_idx)
-    head = heads(order, graph.pred_ptr, graph.pred_idx, length_ms)
-    tail = tails(order, succ_ptr, succ_idx, length_ms)
-    precedence = (graph.pred_ptr, graph.pred_idx, succ_ptr, succ_idx)
+    head, tail = graph.heads(length_ms), graph.tails(length_ms)
+    precedence = (graph.pred_ptr, graph.pred_idx, *graph.successors)
     path = longest_path(precedence, head, length_ms, tail)
     words = path_in_words(path, graph.ids, length_ms)
     best = Bound(float((head + length_ms + tail).max()), words)
@@ -286,8 +282,7 @@ def chain_heads_and_tails(
     graph: TransferGraph, cluster: Cluster, length: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return heads and tails in ms that count the work and the changes of direct predecessors, or successors, at one server."""
-    succ_ptr, succ_idx = graph.successors
-    order = topological_order(graph.pred_ptr, succ_ptr, succ_idx)
+    order = graph.order
     carried = (graph.kind == TRANSFER) & (length > 0)
     source, peer = graph.source.astype(np.int32), graph.destination.astype(np.int32)
     apart = 0 if cluster.duplex == "half" else cluster.servers
@@ -296,7 +291,7 @@ def chain_heads_and_tails(
     ports, delay = cluster.ports_per_server, cluster.reconfiguration_ms
     head, tail = np.zeros(len(graph)), np.zeros(len(graph))
     chain_heads(head, order, graph.pred_ptr, graph.pred_idx, length, ends, ports, delay)
-    chain_heads(tail, order[::-1].copy(), succ_ptr, succ_idx, length, ends, ports, delay)
+    chain_heads(tail, order[::-1].copy(), *graph.successors, length, ends, ports, delay)
     return head, tail
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from topox_core.model.csr import Whole, grouped
 from topox_core.model.execution import Circuits, PortsHeld
+from topox_core.model.intervals import Line
 from topox_core.schedule.feasibility import violation
 from topox_core.schedule.kernels.colouring import colour_slots
 from topox_core.schedule.problem import Int, Int32, Problem, SwitchNetwork
@@ -144,12 +145,8 @@ def _shared_runs(
     pair: Int, first: Int, end: Int
 ) -> tuple[Int, Int, NDArray[np.intp], NDArray[np.intp]]:
     """Merge overlapping transfers of a pair into runs: (first, end) of each run, run of each transfer, an example."""
-    order = np.lexsort((first, pair))
-    # Shift every pair onto its own stretch of a line, so that one running maximum serves all of them.
-    line = pair[order] * (int(end.max(initial=0)) + 1)
-    reach = np.maximum.accumulate(end[order] + line)
-    opens = np.ones(len(order), np.bool_)
-    opens[1:] = (first[order] + line)[1:] >= reach[:-1]
+    line = Line.of(pair, first, end)
+    order, opens = line.order, line.start >= line.before
     example = order[opens]
     run_of = np.empty(len(order), np.intp)
     run_of[order] = np.cumsum(opens) - 1

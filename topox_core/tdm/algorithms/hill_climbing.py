@@ -107,12 +107,9 @@ class _Flips:
         for way in (PUSH, PULL):
             seconds = self.computing[way]
             for k, inside in ((0, ~self.in_second), (1, self.in_second)):
-                first, second, at = _two_largest(np.where(inside, seconds, 0.0))
-                longest[way, k, 0] = first
-                stays = np.full(n, first)
-                if at >= 0:
-                    stays[at] = second
-                longest[way, k, 1:] = np.where(inside, stays, np.maximum(first, seconds))
+                most, without = _largest(np.where(inside, seconds, 0.0))
+                longest[way, k, 0] = most
+                longest[way, k, 1:] = np.where(inside, without, np.maximum(most, seconds))
         return longest
 
     def rounds_s(self) -> Floats:
@@ -120,9 +117,9 @@ class _Flips:
         communication = np.empty((2, len(self.in_second) + 1))
         change = np.empty((2, len(self.in_second) + 1), np.bool_)
         for k in (0, 1):
-            first, second, at = _two_largest(self.now_s[:, k])
-            elsewhere = np.where(self.home == at, second, first)
-            communication[k] = np.concatenate([[first], np.maximum(elsewhere, self.then_s[:, k])])
+            most, without = _largest(self.now_s[:, k])
+            flipped = np.maximum(without[self.home], self.then_s[:, k])
+            communication[k] = np.concatenate([[most], flipped])
             count = int(self.now_change[:, k].sum())
             others = count - self.now_change[self.home, k] > 0
             change[k] = np.concatenate([[count > 0], others | self.then_change[:, k]])
@@ -134,10 +131,12 @@ class _Flips:
         return tuple(int(second) for second in self.in_second)
 
 
-def _two_largest(values: Floats) -> tuple[float, float, int]:
+def _largest(values: Floats) -> tuple[float, Floats]:
+    """Return the largest of some times, and the largest without each of them."""
     at = int(values.argmax())
-    rest = np.delete(values, at)
-    return float(values[at]), float(rest.max(initial=0.0)), at
+    without = np.full(len(values), values[at])
+    without[at] = np.delete(values, at).max(initial=0.0)
+    return float(values[at]), without
 
 
 def _round_s(talk: Floats, computing: Floats, dark: Floats, delay_inside: bool) -> Floats:

@@ -27,7 +27,7 @@ from topox_core.tdm.model.round import (
     with_bound,
 )
 from topox_core.tdm.model.rounds import after_push_s
-from topox_core.tdm.model.traffic import Floats, Ints, fixed_and_arc_gbit, inside_pods_gbit
+from topox_core.tdm.model.traffic import Floats, Ints, job_seconds
 
 MAX_NODES = 6_000  # of one search over the divisions of a pod group's jobs
 REACH_NODES = 2_000  # of one search for a division that keeps to given times
@@ -101,10 +101,8 @@ def _pod_group(jobs: Jobs, reading: Reading, pod_group: int) -> _PodGroup:
     on, local = np.zeros((len(members), pods), np.bool_), np.zeros((len(members), pods))
     for row, n in enumerate(members):
         job = jobs.jobs[n]
-        fixed_gbit, arc_gbit = fixed_and_arc_gbit(job, reading)
-        pair[row], arc[row] = fixed_gbit / network.port_gbps, arc_gbit / network.port_gbps
-        on[row, list(job.pods)] = arc_gbit > 0
-        local[row] = inside_pods_gbit(job) / network.tor_gbps
+        pair[row], arc[row], local[row] = job_seconds(job, network, reading)
+        on[row, list(job.pods)] = arc[row] > 0
     order = np.argsort(-(pair.sum(1) + pair.sum(2) + 2 * arc[:, None] * on).max(1), kind="stable")
     push = np.array([after_push_s(jobs.jobs[n], reading) for n in members])
     pull = np.array([jobs.jobs[n].train_s for n in members])

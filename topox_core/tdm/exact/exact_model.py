@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from topox_core.schedule.engines.mip import MipBuilder
 from topox_core.tdm.model.jobs import Jobs, Reading
 from topox_core.tdm.model.rounds import after_push_s
-from topox_core.tdm.model.traffic import fixed_and_arc_gbit, inside_pods_gbit
+from topox_core.tdm.model.traffic import job_seconds
 
 Pair = tuple[int, int]
 Tie = Literal["free", "same", "transposed", "symmetric"]
@@ -86,18 +86,15 @@ class Traffic:
     @staticmethod
     def of(jobs: Jobs, reading: Reading) -> Traffic:
         """Return the traffic of all jobs; a ring of two pods has no choice, its arcs are fixed."""
-        network, fixed, arc, inside = jobs.network, [], [], []
-        for job in jobs.jobs:
-            between, each_arc = fixed_and_arc_gbit(job, reading)
-            fixed.append(
-                {
-                    (int(i), int(j)): float(between[i, j]) / network.port_gbps
-                    for i, j in np.argwhere(between > 0)
-                }
-            )
-            arc.append(each_arc / network.port_gbps)
-            inside.append(inside_pods_gbit(job) / network.tor_gbps)
-        return Traffic(tuple(fixed), tuple(arc), tuple(inside))
+        rows = [job_seconds(job, jobs.network, reading) for job in jobs.jobs]
+        return Traffic(
+            tuple(
+                {(i, j): float(fixed[i, j]) for i, j in np.argwhere(fixed > 0).tolist()}
+                for fixed, *_ in rows
+            ),
+            tuple(arc for _, arc, _ in rows),
+            tuple(inside for *_, inside in rows),
+        )
 
     def longest_stage_s(self, jobs: Jobs) -> float:
         """Return how long a stage can last when every pair has one link and every ring takes every arc."""
@@ -179,9 +176,19 @@ class ExactModel:
             self._pod_group(g)
         self.mip = self._b.built(self.offset_s / unit_s)
 
-    def _in_group(self, n: int, k: int, weight: float) -> tuple[float, dict[int, float]]:
-        """Return weight times "job n communicates in stage k" as a constant and a term."""
-        return (weight, {self.group[n]: -weight}) if k == 0 else (0.0, {self.group[n]: weight})
+    def _row(
+        self,
+        terms: dict[int, float],
+        *shares: tuple[int, int, float],
+        lower: float = -math.inf,
+        upper: float = math.inf,
+    ) -> None:
+        """Add a row with ``(n, k, weight)``, weight times "job n communicates in stage k", beside its terms."""
+        constant = 0.0
+        for n, k, weight in shares:
+            constant += weight if k == 0 else 0.0
+            terms = terms | {self.group[n]: -weight if k == 0 else weight}
+        self._b.row(terms, lower - constant, upper - constant)
 
     def _dark(self, k: int) -> float:
         """Return the dark time that lengthens the communication of a group's stages."""
@@ -203,8 +210,7 @@ class ExactModel:
             for k in range(2):
                 for stage, share in zip(columns[k], computing, strict=True):
                     if share > 0:
-                        constant, terms = self._in_group(n, 1 - k, -share)
-                        b.row({stage: 1.0, **terms}, -constant, math.inf)
+                        self._row({stage: 1.0}, (n, 1 - k, -share), lower=0.0)
         self._cut_off([*columns[0], *columns[1]], cutoff_s)
 
     def _halves(self, cutoff_s: float) -> None:
@@ -220,16 +226,10 @@ class ExactModel:
         for n, computing in self._computing():
             for half, share in zip(columns, computing, strict=True):
                 for k in range(2):
-                    constant, terms = self._in_group(n, k, -share)
-                    dark_constant, dark = self._in_group(n, k, -self._dark(k))
-                    both = {column: terms[column] + dark[column] for column in terms}
                     # Only while the job is in the group: otherwise the row must not ask for more
                     # than its communication.
-                    b.row(
-                        {half: 1.0, self.communicating[k]: -1.0, **both},
-                        -constant - dark_constant,
-                        math.inf,
-                    )
+                    communicated = {half: 1.0, self.communicating[k]: -1.0}
+                    self._row(communicated, (n, k, -share - self._dark(k)), lower=0.0)
         self._cut_off(columns, cutoff_s)
 
     def _cut_off(self, columns: Sequence[int], cutoff_s: float) -> None:
@@ -246,16 +246,14 @@ class ExactModel:
                 pods = self.jobs.jobs[n].pods
                 for pod in pods:
                     for end in range(2):
-                        constant, terms = self._in_group(n, k, -1.0)
                         degree = {column: 1.0 for pair, column in arc.items() if pair[end] == pod}
-                        b.row({**degree, **terms}, -constant, -constant)
+                        self._row(degree, (n, k, -1.0), lower=0.0, upper=0.0)
                 if len(pods) <= CUT_PODS:
                     for cut in _cuts(pods):
-                        constant, terms = self._in_group(n, k, -(len(cut) - 1.0))
                         inside = {
                             column: 1.0 for (i, j), column in arc.items() if i in cut and j in cut
                         }
-                        b.row({**inside, **terms}, -math.inf, -constant)
+                        self._row(inside, (n, k, -(len(cut) - 1.0)), upper=0.0)
                 else:
                     self._numbered(arc, pods)
 
@@ -290,15 +288,10 @@ class ExactModel:
 
     def _switch(self, k: int, pod: int, members: Sequence[int]) -> None:
         """Keep the traffic between a pod's servers and its top-of-rack switch within the stage."""
-        least, terms = 0.0, {self.communicating[k]: 1.0}
-        for n in members:
-            if self.traffic.inside[n][pod] > 0:
-                constant, term = self._in_group(
-                    n, k, -float(self.traffic.inside[n][pod]) / self.unit_s
-                )
-                least, terms = least - constant, terms | term
-        if len(terms) > 1:
-            self._b.row(terms, least, math.inf)
+        inside = [(n, float(self.traffic.inside[n][pod])) for n in members]
+        shares = [(n, k, -seconds / self.unit_s) for n, seconds in inside if seconds > 0]
+        if shares:
+            self._row({self.communicating[k]: 1.0}, *shares, lower=0.0)
 
     def _ports(self, g: int) -> None:
         """Eq. 6: links that begin or end in a pod share its ports."""
@@ -322,20 +315,19 @@ class ExactModel:
         for time, count in zip(w, z, strict=True):
             b.row({time: 1.0, count: -1.0}, -math.inf, 0.0)
         b.row({**dict.fromkeys(w, 1.0), self.communicating[k]: -1.0}, 0.0, 0.0)
-        least, terms = 0.0, {column: float(count) for count, column in enumerate(w) if count}
+        terms = {column: float(count) for count, column in enumerate(w) if count}
+        shares: list[tuple[int, int, float]] = []
         links = {column: float(count) for count, column in enumerate(z) if count}
         for n in members:
             if pair in self.traffic.fixed[n]:
                 seconds = self.traffic.fixed[n][pair] / self.unit_s
-                constant, term = self._in_group(n, k, -seconds)
-                least, terms = least - constant, terms | term
-                constant, term = self._in_group(n, k, -_links_for(seconds))
-                b.row({**links, **term}, -constant, math.inf)
+                shares.append((n, k, -seconds))
+                self._row(links, (n, k, -_links_for(seconds)), lower=0.0)
             elif pair in self.arc.get((n, k), {}):
                 seconds, column = self.traffic.arc[n] / self.unit_s, self.arc[n, k][pair]
                 terms[column] = -seconds
                 b.row({**links, column: -_links_for(seconds)}, 0.0, math.inf)
-        b.row(terms, least, math.inf)
+        self._row(terms, *shares, lower=0.0)
         return w
 
     def _shared_ports(self, g: int, k: int, busy: dict[Pair, list[int]]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,9 +112,6 @@ class _Proof:
             all_train=self.form.all_train,
         )
 
-        def on_values(values: mip.Float) -> None:
-            self._take(model, values)
-
         def on_dual(dual: float) -> bool:
             if math.isfinite(dual):
                 self._note_bound(self.bound_s(left, dual * unit_s))
@@ -125,11 +123,11 @@ class _Proof:
             mip.Run(search.left_s, 0.0, 1e-8, seed=search.settings.seed),
             start,
             search.stop,
-            on_values,
+            partial(self._take, model),
             on_dual,
         )
         if outcome.values is not None:
-            on_values(outcome.values)
+            self._take(model, outcome.values)
         bound = outcome.dual * unit_s if math.isfinite(outcome.dual) else 0.0
         if outcome.ended == "infeasible" or (
             outcome.ended == "optimal" and bound > self.shortest_s * (1 - TOLERANCE)

@@ -43,7 +43,6 @@ class Limit:
     """
 
     stage: int
-    phase: Phase
     seconds: float
     cause: Cause
     pod_group: int | None = None
@@ -105,14 +104,13 @@ def _limit(answer: Round, cycle: Cycle, position: int) -> Limit:
         )
         return Limit(
             position + 1,
-            phase,
             seconds,
             "aggregation" if aggregating else "training",
             job=job,
             pod_group=None if job is None else answer.jobs.jobs[job].pod_group,
         )
     if phase.group == NOBODY or phase.communication_s <= 0:
-        return Limit(position + 1, phase, seconds, "nothing")
+        return Limit(position + 1, seconds, "nothing")
     groups = list(cycle.pod_groups)
     pod_group = groups[int(np.argmax(answer.communication_s[groups, phase.group]))]
     return _communication(answer, position + 1, phase, pod_group)
@@ -168,7 +166,6 @@ def _communication(answer: Round, stage: int, phase: Phase, pod_group: int) -> L
         pod = int(local.sum(0).argmax())
         return Limit(
             stage,
-            phase,
             length,
             "tor",
             pod_group,
@@ -178,7 +175,6 @@ def _communication(answer: Round, stage: int, phase: Phase, pod_group: int) -> L
         )
     return Limit(
         stage,
-        phase,
         length,
         "link",
         pod_group,

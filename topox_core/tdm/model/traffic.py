@@ -24,7 +24,7 @@ from topox_core.tdm.kernels.stage import (
     stage_demand,
     stage_s,
 )
-from topox_core.tdm.model.jobs import Collective, Job, Jobs, Reading
+from topox_core.tdm.model.jobs import Collective, Job, Jobs, PodNetwork, Reading
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -120,14 +120,17 @@ def between_pods_gbit(job: Job, reading: Reading, ring: Sequence[int] = ()) -> F
     return demand
 
 
-def fixed_and_arc_gbit(job: Job, reading: Reading) -> tuple[Floats, float]:
-    """Return what a job pushes whatever its ring, ``[from, to]``, and what each arc of a ring adds.
+def job_seconds(job: Job, network: PodNetwork, reading: Reading) -> tuple[Floats, float, Floats]:
+    """Return what a job pushes whatever its ring, ``[from, to]``, what each arc of a ring adds, and what passes each pod's switch.
 
-    A ring of two pods has no choice: its arcs are fixed, and what an arc adds is 0.
+    In seconds of one link, and of the top-of-rack switch. A ring of two pods has no choice: its arcs
+    are fixed, and what an arc adds is 0.
     """
     free = job.collective == "ring_all_reduce" and len(job.pods) > 2
     fixed = between_pods_gbit(job, reading, () if free else job.pods)
-    return fixed, arc_gbit(job, reading) if free else 0.0
+    arc = arc_gbit(job, reading) if free else 0.0
+    inside = inside_pods_gbit(job) / network.tor_gbps
+    return fixed / network.port_gbps, arc / network.port_gbps, inside
 
 
 def inside_pods_gbit(job: Job) -> Floats:
