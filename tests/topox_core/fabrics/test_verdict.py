@@ -11,9 +11,12 @@ from tests.conftest import some
 from tests.topox_core.small_graphs import cluster, graph, random_graph, transfer
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import EQUAL
-from topox_core.fabrics.delay_bounds import MAX_MS, NEAR
+from topox_core.fabrics.delay_bounds import MAX_MS, NEAR, DelayBounds
+from topox_core.fabrics.run import JobRequest
 from topox_core.fabrics.scheduled import schedule
-from topox_core.fabrics.verdict import RIVALS, Bracket, Verdict, verdict
+from topox_core.fabrics.verdict import RIVALS, Bracket, Verdict, verdict, with_plans
+from topox_core.model.lowering_choices import Lowering
+from topox_core.model.task_graph import Task
 from topox_core.schedule.settings import Settings
 
 FOUR = cluster(4)
@@ -56,6 +59,36 @@ def test_the_delay_of_the_cluster_does_not_move_the_verdict():
         (one.pays_up_to_ms, one.cannot_pay_from_ms) == (two.pays_up_to_ms, two.cannot_pay_from_ms)
         for one, two in zip(here.brackets, there.brackets, strict=True)
     )
+
+
+def test_a_time_is_excluded_only_where_every_way_of_lowering_exceeds_it():
+    """An all-reduce by halving and doubling changes circuits, one on a ring changes none, whatever a change costs."""
+    reduce = Task(id="r", kind="all_reduce", members=(0, 1, 2, 3), size_bytes=1e8)
+    ring, halving = Lowering(), Lowering(algorithm=(("all_reduce", "halving_doubling"),))
+
+    def excludes_from(*ways: Lowering) -> float | None:
+        settings = replace(PLANNED, free=(), lowering=ways[0])
+        bounds = DelayBounds(JobRequest(graph(reduce), FOUR, settings), quickly=False)
+        for one in ways[1:]:
+            bounds.use(one)
+        return bounds.exceeds_from(20.0, None)
+
+    assert excludes_from(halving) == pytest.approx(4, rel=0.05)
+    assert excludes_from(ring) is None
+    assert excludes_from(halving, ring) is None
+    assert excludes_from(ring, halving) is None
+
+
+def test_plans_made_elsewhere_pay_as_the_verdict_s_own():
+    found = verdict(shifts(), FOUR)
+    unplanned = tuple(replace(one, pays_up_to_ms=None) for one in found.brackets)
+    told = with_plans(
+        replace(found, plans=(), brackets=unplanned),
+        JobRequest(shifts(), FOUR, PLANNED),
+        found.plans,
+    )
+    assert told.brackets == found.brackets
+    assert told.plans == found.plans
 
 
 @pytest.mark.parametrize("seed", some(range(12), quick=2))
