@@ -46,7 +46,7 @@ def unfolded_ms(built: Program) -> float:
 def fair_ms(task_graph: TaskGraph, job: Job) -> float:
     """How long it takes on a non-blocking switch that transfers share fairly."""
     request = FabricRequest(lower(task_graph), suggested_cluster(job), Settings.of(engine="list"))
-    return float(shared_fairly(request, non_blocking(request), never).end.max())
+    return shared_fairly(request, non_blocking(request), never).makespan_ms
 
 
 @pytest.mark.parametrize(
