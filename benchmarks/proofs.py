@@ -148,7 +148,7 @@ def _within(
         else (
             propagator.propagated(given, horizon)
             if narrowed == "propagated"
-            else propagator.shaved(given, horizon, "thorough", lambda: False)
+            else propagator.propagated(given, horizon, "thorough")
         )
     )
     if narrower is None:

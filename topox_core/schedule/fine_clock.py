@@ -18,8 +18,8 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.transfer_graph import FloatArray, TransferGraph, durations_ms
 from topox_core.schedule.bounds.ancestor_bounds import (
     ancestor_bound,
+    ancestor_heads_and_tails,
     near_of,
-    set_up_heads_and_tails,
 )
 from topox_core.schedule.bounds.best_bound import Bound as TickBound, best_bound
 from topox_core.schedule.bounds.unrounded import Bound, chain_heads_and_tails, circuit_bound
@@ -115,7 +115,7 @@ def continuous_bound(
         near = near_of(problem, NEAR) if near is None else near
         by_chains = chain_heads_and_tails(graph, cluster, durations_ms(graph, cluster))
         head, tail = (_below(one * (ticks_per_ms / tick)) for one in by_chains)
-        head, tail = set_up_heads_and_tails(problem, clocks(problem), near, dark, (head, tail))
+        head, tail = ancestor_heads_and_tails(problem, clocks(problem), near, dark, (head, tail))
         bound = ancestor_bound(problem, head, tail, bound.ticks, dark) or bound
     raised_ms = bound.ticks * tick / ticks_per_ms
     return Bound(raised_ms, bound.text) if raised_ms > best.ms * (1 + EXACT) else best

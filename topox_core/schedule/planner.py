@@ -15,8 +15,8 @@ from topox_core.model.transfer_graph import TransferGraph
 from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.bounds.ancestor_bounds import (
     ancestor_bound,
+    ancestor_heads_and_tails,
     near_of,
-    set_up_heads_and_tails,
 )
 from topox_core.schedule.bounds.best_bound import Bound, best_bound
 from topox_core.schedule.bounds.windows import clocks
@@ -94,7 +94,7 @@ class Planner:
         ports know of them.
         """
         problem, dark = self.problem, 0 if self.ports is None else self.ports.ports.dark
-        head, tail = set_up_heads_and_tails(
+        head, tail = ancestor_heads_and_tails(
             problem,
             clocks(problem),
             near_of(problem, STEERING_NEAR) if dark else STEERING_NEAR,

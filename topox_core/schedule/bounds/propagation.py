@@ -20,7 +20,6 @@ from topox_core.schedule.bounds.ancestor_bounds import (
     ancestor_bound,
     ancestor_heads_and_tails,
     near_of,
-    set_up_heads_and_tails,
 )
 from topox_core.schedule.bounds.windows import Windows, clocks, step_of, windows, within
 from topox_core.schedule.engines.best_known import BestKnown
@@ -43,7 +42,6 @@ MAX_MOMENTS = 20_000
 ENERGY_TASKS, TRIAL_ENERGY_TASKS = 1000, 150
 # Of single starts: with quick rules only, or with energetic reasoning.
 Trials = Literal["quick", "thorough"]
-Refuter = Callable[[Windows, int, Stop], Windows | None]
 PASSES = 3
 PROPAGATION_BY = "propagation: no shorter schedule fits its time windows"
 # Shares of the time left: to raise the bound by propagation, above 500 tasks in a minute or in less
@@ -96,21 +94,14 @@ class Propagator:
         """Whether the problem is small enough for trials of single starts."""
         return self.problem.n <= SHAVED_TASKS
 
-    def propagated(self, given: Windows, horizon: int) -> Windows | None:
-        """Return narrower windows, or None: no schedule lies within those given."""
-        return self._run(given, horizon, None, never)
-
-    def shaved(self, given: Windows, horizon: int, trials: Trials, stop: Stop) -> Windows | None:
-        """Return windows narrowed by trying single starts as well, or None: no schedule lies within those given.
-
-        ``thorough`` trials use energetic reasoning too: some ten times slower, and stronger by a
-        few per cent.
-        """
-        return self._run(given, horizon, trials, stop)
-
-    def _run(
-        self, given: Windows, horizon: int, trials: Trials | None, stop: Stop
+    def propagated(
+        self, given: Windows, horizon: int, trials: Trials | None = None, stop: Stop = never
     ) -> Windows | None:
+        """Return narrower windows, or None: no schedule lies within those given.
+
+        ``trials`` of single starts narrow them further; ``thorough`` ones use energetic reasoning
+        too: some ten times slower, and stronger by a few per cent.
+        """
         constraints = self._constraints
         constraints = constraints._replace(edges=constraints.edges._replace(clock=given.clock))
         earliest, latest = given.earliest.copy(), given.latest.copy()
@@ -171,16 +162,10 @@ def raised_bound(
     """
     late = any_of(stop, AfterSeconds(seconds))
 
-    def shaved(trials: Trials) -> Refuter:
-        return lambda given, length, stop: propagator.shaved(given, length, trials, stop)
-
     small = propagator.problem.n <= SMALL_TASKS
-    refuters: list[Refuter] = [lambda given, length, _: propagator.propagated(given, length)]
-    if propagator.shaves:
-        ways: tuple[Trials, ...] = ("quick", "thorough") if small else ("thorough",)
-        refuters += [shaved(trials) for trials in ways]
-    for refuted in refuters:
-        dear = not small and refuted is not refuters[0]
+    ways: tuple[Trials | None, ...] = (None, "quick", "thorough") if small else (None, "thorough")
+    for trials in ways if propagator.shaves else ways[:1]:
+        dear = not small and trials is not None
         open_, jump = shortest(), 2 * step if dear else step
         while bound < open_ and not late():
             length = min(bound + jump, open_) - step
@@ -191,7 +176,7 @@ def raised_bound(
             def pointless(length: int = length) -> bool:
                 return late() or length >= shortest()
 
-            if refuted(given, length, pointless) is None:
+            if propagator.propagated(given, length, trials, pointless) is None:
                 bound, jump = length + step, jump + step if dear else 2 * jump
                 if on_bound is not None:
                     on_bound(bound)
@@ -218,7 +203,7 @@ def raise_bounds_with_set_ups(known: BestKnown, stop: Stop) -> tuple[Int, Int]:
     """Raise the bound by heads and tails that count set-ups, then by propagation within them; return both."""
     problem = known.problem
     dark_slots, dark_ticks = problem.switch_network.dark_slots or 0, problem.dark_ticks or 0
-    counted = set_up_heads_and_tails(
+    counted = ancestor_heads_and_tails(
         problem, clocks(problem), near_of(problem, FIRST_NEAR), dark_ticks
     )
     bound = ancestor_bound(problem, *counted, known.bound, dark_slots)
@@ -282,7 +267,7 @@ def narrow_windows(
     if not thorough or not propagator.shaves:
         return propagator.propagated(given, horizon)
     deadline = time.monotonic() + WINDOWS_SHARE * known.left_s
-    return propagator.shaved(
+    return propagator.propagated(
         given,
         horizon,
         "thorough" if problem.n <= SMALL_TASKS else "quick",
