@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass, field
 
@@ -15,9 +14,6 @@ from topox_core.schedule.engines.engine import Answer, Limits, News, OnProgress,
 from topox_core.schedule.generation.list_scheduler import serial_schedule
 from topox_core.schedule.problem import Int, Int32, Problem
 from topox_core.schedule.source import ELSEWHERE, LOADS, TraceSource
-
-# A dual bound this little above a whole number is that number, rounding errors apart.
-TOLERANCE = 1e-6
 
 
 @dataclass
@@ -102,11 +98,6 @@ class BestKnown:
             self.bound, self.bound_by, self.bound_source = bound, words, source
             if self.on_progress is not None:
                 self.on_progress(Progress(bound, source, words=words))
-
-    def raise_dual(self, dual: float, unit: int, source: TraceSource, words: str) -> None:
-        """Take a solver's dual bound, rounded up to the steps of ``unit`` ticks in which makespans come."""
-        if math.isfinite(dual):
-            self.raise_bound(math.ceil(dual - TOLERANCE) * unit, source, words)
 
     def answer(self, otherwise: StoppedBy) -> Answer:
         """Return what is known as the answer; a closed gap tells why it stopped better than ``otherwise``."""

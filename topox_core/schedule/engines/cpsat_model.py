@@ -177,6 +177,32 @@ class Model:
             self._model.add_hint(literal, bool(known[i] < known[j]))
         return self._first[i, j]
 
+    def _keep_apart(
+        self,
+        tasks: tuple[int, int],
+        ticks: int,
+        may: tuple[bool, bool],
+        known: Int,
+        condition: list[Choice],
+    ) -> None:
+        """Where the condition holds, one of two tasks starts so many ticks after the other ends.
+
+        ``may``: whether the second can follow, and whether it can lead (one of them at least); if
+        both, a literal says which, hinted as in a known schedule.
+        """
+        (i, j), (may_follow, may_lead) = tasks, may
+        model, lasts = self._model, self._problem.duration
+        follows = self._at[j] >= self._at[i] + (int(lasts[i]) + ticks)
+        leads = self._at[i] >= self._at[j] + (int(lasts[j]) + ticks)
+        if not may_lead:
+            model.add(follows).only_enforce_if(*condition)
+        elif not may_follow:
+            model.add(leads).only_enforce_if(*condition)
+        else:
+            first = self._in_order(i, j, known)
+            model.add(follows).only_enforce_if(first, *condition)
+            model.add(leads).only_enforce_if(first.negated(), *condition)
+
     def hint(self, start: Int) -> None:
         """Tell a schedule to start from."""
         for var, value in zip(self._start, (start // self._clock).tolist(), strict=True):

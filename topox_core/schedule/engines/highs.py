@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -33,6 +34,8 @@ BOUND_BY = "branch and bound (HiGHS, step formulation)"
 REACH_SHARE = 0.4  # of the time left, to look for a schedule as short as the bound
 WHOLE_COLUMNS = 60_000  # larger models are left to neighbourhoods
 FREE_TASKS = 120  # of the first neighbourhood
+# A dual bound this little above a whole number is that number, rounding errors apart.
+TOLERANCE = 1e-6
 
 
 @on_coarse_clock
@@ -197,7 +200,9 @@ def branch_and_bound(
         known.offer(reading.start_of(values), reading.source)
 
     def on_dual(dual: float) -> bool:
-        known.raise_dual(dual, reading.unit, reading.source, reading.words)
+        if math.isfinite(dual):
+            bound = math.ceil(dual - TOLERANCE) * reading.unit
+            known.raise_bound(bound, reading.source, reading.words)
         return known.close_enough or enough()
 
     run = mip.Run(

@@ -20,7 +20,6 @@ from topox_core.schedule.engines.best_known import BestKnown
 from topox_core.schedule.engines.cpsat_model import Choice, Model, Run
 from topox_core.schedule.engines.disjunctions import (
     Bools,
-    Follows,
     kept_apart,
     sides_in_turn,
 )
@@ -86,24 +85,10 @@ class TurnModel(Model):
                     self._switch[j] = self._one_of(self._switches, self._place[j])
         sides = sides_in_turn(problem, self._known)
         for pair in kept_apart(problem, sides, self._known, self._free, self._given):
-            self._keep(pair)
-
-    def _keep(self, pair: Follows) -> None:
-        model, at, lasts = self._model, self._at, self._problem.duration
-        i, j = pair.first, pair.second
-        where: list[Choice] = []
-        if pair.on_one_switch and self._switches > 1:
-            where = [self._on_one_switch(min(i, j), max(i, j))]
-        follows = at[j] >= at[i] + (int(lasts[i]) + pair.apart)
-        if not pair.either:
-            constraint = model.add(follows)
-            if where:
-                constraint.only_enforce_if(*where)
-            return
-        i_first = self._in_order(i, j, self._known.start)
-        model.add(follows).only_enforce_if(i_first, *where)
-        leads = at[i] >= at[j] + (int(lasts[j]) + pair.apart)
-        model.add(leads).only_enforce_if(i_first.negated(), *where)
+            both, where = (pair.first, pair.second), list[Choice]()
+            if pair.on_one_switch and self._switches > 1:
+                where = [self._on_one_switch(min(both), max(both))]
+            self._keep_apart(both, pair.apart, (True, pair.either), self._known.start, where)
 
     def _on_one_switch(self, i: int, j: int) -> Choice:
         """Return a literal that holds where both tasks, at least one of them free, are on one switch."""
