@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from topox_core.model.csr import entries_of, row_of_entry
 from topox_core.schedule.problem import Int, Problem
@@ -55,20 +56,29 @@ def circuit_intervals(problem: Problem, start: Int) -> tuple[Int, Int, Int]:
     own = tasks[problem.pair[tasks] < 0]
     if not len(shared):
         return own, start[own], end[own]
-    shared = shared[np.lexsort((start[shared], problem.pair[shared]))]
-    # Shift every pair onto its own stretch of a line, so that one running maximum serves all of
-    # them.
-    line = problem.pair[shared].astype(np.int64) * (int(end.max()) + 1)
-    reach = np.maximum.accumulate(end[shared] + line)
-    opens = np.ones(len(shared), np.bool_)
-    opens[1:] = (start[shared] + line)[1:] > reach[:-1]
-    first = np.flatnonzero(opens)
-    last = np.append(first[1:], len(shared)) - 1
+    pair = problem.pair[shared].astype(np.int64)
+    since, until, _, example = shared_runs(pair, start[shared], end[shared])
     return (
-        np.concatenate((own, shared[first])),
-        np.concatenate((start[own], start[shared[first]])),
-        np.concatenate((end[own], (reach - line)[last])),
+        np.concatenate((own, shared[example])),
+        np.concatenate((start[own], since)),
+        np.concatenate((end[own], until)),
     )
+
+
+def shared_runs(
+    pair: Int, first: Int, end: Int
+) -> tuple[Int, Int, NDArray[np.intp], NDArray[np.intp]]:
+    """Merge overlapping transfers of a pair into runs: (first, end) of each run, run of each transfer, an example."""
+    order = np.lexsort((first, pair))
+    # Shift every pair onto its own stretch of a line, so that one running maximum serves all of them.
+    line = pair[order] * (int(end.max(initial=0)) + 1)
+    reach = np.maximum.accumulate(end[order] + line)
+    opens = np.ones(len(order), np.bool_)
+    opens[1:] = (first[order] + line)[1:] >= reach[:-1]
+    example = order[opens]
+    run_of = np.empty(len(order), np.intp)
+    run_of[order] = np.cumsum(opens) - 1
+    return first[example], np.maximum.reduceat(end[order], np.flatnonzero(opens)), run_of, example
 
 
 def _resource_violation(problem: Problem, start: Int) -> str | None:

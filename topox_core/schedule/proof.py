@@ -168,7 +168,7 @@ class Proof:
         if engine != "printed" and (self.plan.makespan > known.bound or changing):
             began = time.monotonic()
             if self._left_s > 0:
-                expect_request([team.engine])
+                expect_request(team.engine)
             known = root_phase(planner, self.plan, known.bound_by, self._limits())
             self.spent_before_s += time.monotonic() - began
             if known.plan.makespan > known.bound:
@@ -190,8 +190,7 @@ class Proof:
     def _wait_once(self, team: Team) -> None:
         """Let the engines load before the first stage; in a second one there is a search that can go on meanwhile."""
         if self.blocks:
-            expect_request([team.engine])
-            wait_until_loaded([team.engine], LOADING_S)
+            wait_until_loaded(team.engine, LOADING_S)
             self.blocks = False
 
     def _exact_on_time(self, team: Team) -> FineClockSolve | None:

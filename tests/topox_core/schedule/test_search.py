@@ -44,6 +44,7 @@ from topox_core.schedule.engines.highs import solve_highs
 from topox_core.schedule.engines.step_model import StepModel
 from topox_core.schedule.feasibility import violation
 from topox_core.schedule.generation.list_scheduler import RULES, Generator, serial_schedule
+from topox_core.schedule.kernels.parallel import parallel
 from topox_core.schedule.kernels.slots import book, first_free, nothing_held
 from topox_core.schedule.planner import Planner, SchedulePlan, prepare
 from topox_core.schedule.problem import Int, Problem
@@ -186,10 +187,10 @@ def test_both_schemes_keep_every_rule_and_improvement_never_makes_a_schedule_lon
         made = generator(problem)
         for name in RULES:
             rank = made.rule(name)
-            serial, parallel = made.serially(rank), made.in_parallel(rank)
+            serial, side_by_side = made.serially(rank), parallel(rank, made.tasks)
             better = made.improved(*serial, 0)
             assert better[1] <= serial[1]
-            for start, end in (serial, parallel, better):
+            for start, end in (serial, side_by_side, better):
                 assert violation(problem, start) is None, (seed, name)
                 assert end == makespan(problem, start)
         behind, length = made.serially(made.rule("LST"), backwards=True)

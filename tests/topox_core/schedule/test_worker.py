@@ -240,9 +240,9 @@ def nobody_waits() -> Iterator[None]:
 
 @pytest.mark.parametrize("engine", long_after(1, ["highs", "cpsat"]))
 def test_a_child_that_has_loaded_takes_the_next_request(nobody_waits, engine):
-    expect_request([engine])
-    expect_request([engine])  # one is enough
-    wait_until_loaded([engine], PATIENCE_S)
+    expect_request(engine)
+    expect_request(engine)  # one is enough
+    wait_until_loaded(engine, PATIENCE_S)
     with worker_of(engine) as waiting, worker_of(engine) as late:
         assert waiting.args[-1] == engine
         assert late.args[-1] != engine  # nobody waited any more
@@ -273,8 +273,8 @@ def test_a_child_is_waited_for_in_a_process_with_many_open_files(
 ):
     program = "print('loaded', flush=True); input()"
     monkeypatch.setattr(waiting_workers, "WORKER", (sys.executable, "-c", program))
-    expect_request(["highs"])
-    wait_until_loaded(["highs"], PATIENCE_S)
+    expect_request("highs")
+    wait_until_loaded("highs", PATIENCE_S)
     with worker_of("highs") as waiting:
         assert waiting.stdout.fileno() > 1023
         assert waiting.stdout.readline() == b"loaded\n"
@@ -282,11 +282,11 @@ def test_a_child_is_waited_for_in_a_process_with_many_open_files(
 
 
 def test_a_child_that_died_while_it_waited_is_replaced(nobody_waits):
-    expect_request(["cpsat"])
+    expect_request("cpsat")
     dead = worker_of("cpsat")
     dead.kill()
     dead.wait()
-    expect_request(["cpsat"])
+    expect_request("cpsat")
     with worker_of("cpsat") as waiting:
         assert waiting.pid != dead.pid
         assert waiting.poll() is None

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from topox_core.model.csr import Whole, grouped
 from topox_core.model.execution import Circuits, PortsHeld
-from topox_core.schedule.feasibility import violation
+from topox_core.schedule.feasibility import shared_runs, violation
 from topox_core.schedule.kernels.colouring import colour_slots
 from topox_core.schedule.problem import Int, Int32, Problem, SwitchNetwork
 
@@ -114,7 +114,7 @@ def per_slot(problem: Problem, start: Int) -> Booking:
     edge_of: NDArray[np.intp] = np.arange(len(carried))
     x, y = network.source[carried], network.destination[carried]
     if network.shares:
-        edge_first, edge_end, edge_of, example = _shared_runs(
+        edge_first, edge_end, edge_of, example = shared_runs(
             x.astype(np.int64) * network.servers + y, first, end
         )
         x, y = x[example], y[example]
@@ -138,22 +138,6 @@ def per_slot(problem: Problem, start: Int) -> Booking:
         rows = edge.astype(np.intp)
     port = (colour % k).astype(np.int32)
     return Booking(carried[rows], (colour // k).astype(np.int32), port, port, since, until)
-
-
-def _shared_runs(
-    pair: Int, first: Int, end: Int
-) -> tuple[Int, Int, NDArray[np.intp], NDArray[np.intp]]:
-    """Merge overlapping transfers of a pair into runs: (first, end) of each run, run of each transfer, an example."""
-    order = np.lexsort((first, pair))
-    # Shift every pair onto its own stretch of a line, so that one running maximum serves all of them.
-    line = pair[order] * (int(end.max(initial=0)) + 1)
-    reach = np.maximum.accumulate(end[order] + line)
-    opens = np.ones(len(order), np.bool_)
-    opens[1:] = (first[order] + line)[1:] >= reach[:-1]
-    example = order[opens]
-    run_of = np.empty(len(order), np.intp)
-    run_of[order] = np.cumsum(opens) - 1
-    return first[example], np.maximum.reduceat(end[order], np.flatnonzero(opens)), run_of, example
 
 
 def _cut(
