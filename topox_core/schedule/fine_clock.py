@@ -83,11 +83,6 @@ def _floor_ticks(duration_ms: FloatArray, ticks_per_ms: float) -> Int:
     return np.where(whole, nearest, np.floor(ticks)).astype(np.int64)
 
 
-def _below(ticks: FloatArray) -> Int:
-    """Return whole ticks that are no more than a sum of fractions is, whatever its last digits."""
-    return np.floor(ticks * (1 - 1e-12)).astype(np.int64)
-
-
 def continuous_bound(
     graph: TransferGraph, cluster: Cluster, settings: Settings, near: int | None = None
 ) -> Bound:
@@ -114,7 +109,9 @@ def continuous_bound(
     if near != 0:
         near = near_of(problem, NEAR) if near is None else near
         by_chains = chain_heads_and_tails(graph, cluster, durations_ms(graph, cluster))
-        head, tail = (_below(one * (ticks_per_ms / tick)) for one in by_chains)
+        # Whole ticks that are no more than a sum of fractions is, whatever its last digits.
+        below = [one * (ticks_per_ms / tick) * (1 - 1e-12) for one in by_chains]
+        head, tail = (np.floor(one).astype(np.int64) for one in below)
         head, tail = ancestor_heads_and_tails(problem, clocks(problem), near, dark, (head, tail))
         bound = ancestor_bound(problem, head, tail, bound.ticks, dark) or bound
     raised_ms = bound.ticks * tick / ticks_per_ms
@@ -162,8 +159,8 @@ class FineClockSolve:
     def __post_init__(self) -> None:
         self.best, self.bound = self.known, Bound(0.0, "")
         self._fine = fine_prepared(self.prepared, self.known.makespan_ms)
-        self._ended = False
-        self._began, self._ended_s = time.monotonic(), 0.0
+        self._began = time.monotonic()
+        self._ended: float | None = None
         given = self._solution(self.known)
         self._process = SolverProcess(
             ENGINE,
@@ -184,12 +181,12 @@ class FineClockSolve:
     @property
     def running(self) -> bool:
         """Whether the solve goes on."""
-        return not self._ended
+        return self._ended is None
 
     @property
     def elapsed_s(self) -> float:
         """Seconds since the start, standing still once the solve has ended."""
-        return self._ended_s if self._ended else time.monotonic() - self._began
+        return (self._ended or time.monotonic()) - self._began
 
     def poll(self) -> bool:
         """Take in what the child says; return whether iteration or bound became better."""
@@ -198,7 +195,7 @@ class FineClockSolve:
             if progress.start is not None:
                 self._take(Solution(progress.start, progress.ports), progress.source)
             self._raise(progress.bound, progress.words, progress.source)
-        if not self._ended and not self._process.running:
+        if self.running and not self._process.running:
             self._end()
         return (self.best.cost, self.bound.ms) != before
 
@@ -214,17 +211,13 @@ class FineClockSolve:
 
     def close(self) -> None:
         """End the child at once; what it told is kept."""
-        if not self._ended:
+        if self.running:
             self._process.close()
             self.poll()
-            self._finish()
-
-    def _finish(self) -> None:
-        if not self._ended:
-            self._ended, self._ended_s = True, time.monotonic() - self._began
+            self._ended = self._ended or time.monotonic()
 
     def _end(self) -> None:
-        self._finish()
+        self._ended = time.monotonic()
         try:
             answer = self._process.answer
         except InputError as refusal:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -183,16 +183,9 @@ class Planner:
             if self._good_enough(best):
                 return
 
-    def best_plan(
-        self, stop: Stop = never, on_plan: Callable[[SchedulePlan], None] | None = None
-    ) -> SchedulePlan:
-        """Return the best plan over all rules; ``on_plan`` is told each better one."""
-        best: SchedulePlan | None = None
-        for plan in self.plans(stop):
-            best = plan
-            if on_plan is not None:
-                on_plan(plan)
-        assert best is not None
+    def best_plan(self, stop: Stop = never) -> SchedulePlan:
+        """Return the best plan over all rules."""
+        *_, best = self.plans(stop)
         return best
 
     def unfolded(self, plan: SchedulePlan) -> SchedulePlan:

@@ -210,7 +210,9 @@ class Portfolio:
         messages = ["" if self._answer is None else self._answer.message]
         if self._refused:
             messages.append(f"No exact solve: {self._refused}.")
-        if self._dark and self.plan.makespan > self.bound and self._without_set_ups:
+        takes_part = self._process is not None and not self._refused
+        without_set_ups = self._dark and takes_part and not self._counts_set_ups
+        if without_set_ups and self.plan.makespan > self.bound:
             messages.append("No exact engine that takes part knows set-ups here.")
         if self.stopped_by == "heuristic" and self._answer is not None:
             messages.append(self._what_was_proved())
@@ -228,11 +230,6 @@ class Portfolio:
             f"If transfers could move between switches, {optimum:g} ms would be the optimum; no schedule was found "
             "that keeps every transfer on its switch in that time."
         )
-
-    @property
-    def _without_set_ups(self) -> bool:
-        """Whether an engine takes part that has no model of set-ups in a problem of this size."""
-        return self._process is not None and not self._counts_set_ups and not self._refused
 
     @property
     def _engine_ended(self) -> bool:
@@ -318,7 +315,11 @@ class Portfolio:
         give_way()
         left = self.limits.time_limit_s - (time.monotonic() - self.began)
         stop = any_of(self._cancelled.is_set, self._enough.is_set, AfterSeconds(left))
-        planner = self.search_planner or self._with_ancestor_tails()
+        planner = self.search_planner
+        if planner is None:
+            planner, better = self.planner.with_ancestor_tails()
+            if better is not None:
+                self._bounds.put(RaisedBound(better.ticks, better.text, HEADS_AND_TAILS, True))
         search, pace = SuccessiveHalving(planner, self.plan, self.limits.seed), Pace()
         published, published_s = search.cost, 0.0
         gave_way, gained_s = self._process is None and not self.gives_way, time.monotonic()
@@ -339,13 +340,6 @@ class Portfolio:
                 self._plans.put(search.best_plan())
         if search.cost < published:
             self._plans.put(search.best_plan())
-
-    def _with_ancestor_tails(self) -> Planner:
-        """Return the planner with the heads and tails of ancestors; publish the bound that they give."""
-        search_planner, better = self.planner.with_ancestor_tails()
-        if better is not None:
-            self._bounds.put(RaisedBound(better.ticks, better.text, HEADS_AND_TAILS, True))
-        return search_planner
 
     def _take(self, progress: Progress) -> None:
         if progress.start is not None:
