@@ -211,7 +211,7 @@ def without_clock(graph: TransferGraph, cluster: Cluster, settings: Settings) ->
     transfers = graph.kind == TRANSFER
     pair = np.full(n, -1, np.int32)
     if settings.share_circuits:
-        pair[transfers] = _pairs(
+        pair[transfers] = pairs_that_repeat(
             graph.source[transfers].astype(np.int64) * cluster.servers
             + graph.destination[transfers]
         )
@@ -238,7 +238,7 @@ def without_clock(graph: TransferGraph, cluster: Cluster, settings: Settings) ->
     )
 
 
-def _pairs(code: Int) -> Int32:
+def pairs_that_repeat(code: Int) -> Int32:
     """Return the number of each transfer's pair; a pair's only transfer shares with nobody (-1)."""
     _, place, count = np.unique(code, return_inverse=True, return_counts=True)
     number = np.where(count > 1, np.cumsum(count > 1) - 1, -1)

@@ -99,11 +99,11 @@ class BestKnown:
             if self.on_progress is not None:
                 self.on_progress(Progress(bound, source, words=words))
 
-    def answer(self, otherwise: StoppedBy) -> Answer:
-        """Return what is known as the answer; a closed gap tells why it stopped better than ``otherwise``."""
-        stopped_by: StoppedBy = (
-            "proof" if self.bound >= self.makespan else "gap" if self.close_enough else otherwise
-        )
+    def answer(self, stop: Stop) -> Answer:
+        """Return what is known as the answer; a closed gap tells why it stopped better than ``stop``."""
+        stopped_by: StoppedBy = "cancelled" if stop() else "time_limit"
+        if self.close_enough:
+            stopped_by = "proof" if self.bound >= self.makespan else "gap"
         return Answer(
             self.start,
             self.bound,

@@ -82,14 +82,14 @@ def solve_cpsat(
     known = initially_known(problem, limits, on_progress)
     if problem.n <= WHOLE_TASKS:  # most are decided at once, sooner than shaving would be through
         _whole(known, limits.time_limit_s, stop, news, thorough=False)
-        return known.answer("cancelled" if stop() else "time_limit")
+        return known.answer(stop)
     raise_bounds(known, known.hearing(news, stop))
     if known.makespan - known.bound <= CLOSE * known.makespan:
         _whole(known, known.elapsed_s + WHOLE_SHARE * known.left_s, stop, news)
     if not known.close_enough and not stop() and known.left_s > 0:
         search = LargeNeighbourhoods(known, _sub_solve(limits), NEIGHBOURHOODS, FREE_TASKS)
         search.run(stop, news)
-    return known.answer("cancelled" if stop() else "time_limit")
+    return known.answer(stop)
 
 
 def _whole(
@@ -172,7 +172,7 @@ def _solve_on_ports(
     known = initially_known(problem, limits, on_progress)
     root = SetUpRoot(known, *raise_bounds_with_set_ups(known, stop))
     if known.close_enough:
-        return known.answer("proof")
+        return known.answer(stop)
     net = problem.switch_network
     may_fill, nearby = net.switches_may_fill, neighbourhoods_fit(problem)
     # Where neighbourhoods can take over, pairs are counted only if they may be few.
@@ -187,7 +187,7 @@ def _solve_on_ports(
                 field="engine",
             )
         search_with_set_ups(root, stop, news, math.inf)
-        return known.answer("cancelled" if stop() else "time_limit")
+        return known.answer(stop)
     until_s = known.left_s * RELAXED_SHARE if may_fill else known.left_s
     search = _Search(root, stop, news)
     if nearby and net.ports_each_way > 1:  # orders alone are decided sooner as a whole
@@ -197,7 +197,7 @@ def _solve_on_ports(
     search.run(known.elapsed_s + until_s, strict=False)
     if may_fill:
         search.run(limits.time_limit_s, strict=True)
-    return known.answer("cancelled" if stop() else "time_limit")
+    return known.answer(stop)
 
 
 def _windows(root: SetUpRoot) -> Windows:

@@ -16,7 +16,6 @@ from topox_core.schedule.engines.engine import (
     Limits,
     News,
     OnProgress,
-    StoppedBy,
     on_coarse_clock,
 )
 from topox_core.schedule.engines.step_model import StepModel
@@ -61,28 +60,25 @@ def solve_highs(
     """
     known = initially_known(problem, limits, on_progress)
     raise_bounds(known, known.hearing(news, stop))
-    ended: StoppedBy = "time_limit"
-    if known.close_enough or stop():
-        return known.answer("cancelled" if stop() else ended)
-    if not _fits(known):
+    if _open(known, stop) and not _fits(known):
         search = LargeNeighbourhoods(known, _sub_solve(limits), NEIGHBOURHOODS, FREE_TASKS)
         search.run(stop, news)
-        return known.answer("cancelled" if stop() else ended)
+        return known.answer(stop)
     step = step_of(problem, clocks(problem))
     reaching_s = known.elapsed_s + REACH_SHARE * known.left_s
     while _open(known, stop) and known.elapsed_s < reaching_s:
         before = known.bound
         last_length = known.bound >= known.makespan - step
         until = known.limits.time_limit_s if last_length else reaching_s
-        ended = _within(known, known.bound, until, stop, news)
+        _within(known, known.bound, until, stop, news)
         if known.bound == before:
             break
     while _open(known, stop):
         shortest = known.makespan
-        ended = _within(known, known.makespan - 1, known.limits.time_limit_s, stop, news)
+        _within(known, known.makespan - 1, known.limits.time_limit_s, stop, news)
         if known.makespan == shortest:
             break
-    return known.answer("cancelled" if stop() else ended)
+    return known.answer(stop)
 
 
 def _open(known: BestKnown, stop: Stop) -> bool:
@@ -128,7 +124,7 @@ def _within(
     until_s: float,
     stop: Stop,
     news: News | None,
-) -> StoppedBy:
+) -> None:
     """Look for schedules that end by the horizon, better than the best known.
 
     Ends when there are none, which raises the bound, when the best of them is found, at the first
@@ -138,18 +134,18 @@ def _within(
     given = narrow_windows(known, horizon, stop)
     if given is None:
         known.raise_bound(horizon + 1, PROPAGATION, PROPAGATION_BY)
-        return "proof"
+        return
     model = StepModel(known.problem, given, known.bound, horizon)
     if model.empty:
         known.raise_bound(-(-(horizon + 1) // model.step) * model.step, PROPAGATION, PROPAGATION_BY)
-        return "proof"
+        return
 
     def enough() -> bool:
         known.take_news(news)
         return known.makespan < shortest
 
     reading = ModelReading(model.start, model.step, SOURCE, BOUND_BY, horizon + 1)
-    return branch_and_bound(known, model.build(), None, reading, until_s, stop, enough)
+    branch_and_bound(known, model.build(), None, reading, until_s, stop, enough)
 
 
 @dataclass(frozen=True)
@@ -183,7 +179,7 @@ def branch_and_bound(
     until_s: float,
     stop: Stop,
     enough: Callable[[], bool],
-) -> StoppedBy:
+) -> None:
     """Run HiGHS on a model of what is still to be found, and take in what it says.
 
     Parameters
@@ -209,15 +205,14 @@ def branch_and_bound(
         until_s - known.elapsed_s, known.limits.gap, 1.0, known.limits.threads, known.limits.seed
     )
     if run.time_limit_s <= 0:
-        return "time_limit"
+        return
     outcome = mip.solve(built, run, start, stop, on_values, on_dual)
     if outcome.ended == "infeasible":
         if not reading.beyond:
             raise RuntimeError("HiGHS calls a model infeasible although a schedule for it is known")
         bound = -(-reading.beyond // reading.unit) * reading.unit
         known.raise_bound(bound, reading.source, reading.words)
-        return "proof"
+        return
     if outcome.values is not None:
         on_values(outcome.values)
     on_dual(outcome.dual)
-    return "time_limit"

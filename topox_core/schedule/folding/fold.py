@@ -42,15 +42,13 @@ class Folding:
     orbit: Int32
 
     @property
-    def replicas(self) -> int:
-        """Size of the orbits that most tasks are in: how many equal copies run side by side."""
-        size = np.bincount(self.orbit)
-        return int(np.argmax(np.bincount(size, weights=size))) if len(size) else 0
-
-    @property
     def words(self) -> str:
-        """What was folded, in words."""
-        return f"{self.replicas:,} equal replicas, {self.problem.n:,} tasks instead of {len(self.orbit):,}"
+        """What was folded, in words: the equal copies that run side by side are orbits as large as that of most tasks."""
+        size = np.bincount(self.orbit)
+        replicas = int(np.argmax(np.bincount(size, weights=size)))
+        return (
+            f"{replicas:,} equal replicas, {self.problem.n:,} tasks instead of {len(self.orbit):,}"
+        )
 
     def unfolded(self, start: Int) -> Int:
         """Return the whole problem's start ticks: every task starts with its orbit."""

@@ -25,6 +25,7 @@ from topox_core.schedule.kernels.moves import Neighbours
 from topox_core.schedule.kernels.tasks import by_time
 from topox_core.schedule.planner import Planner, SchedulePlan
 from topox_core.schedule.problem import Int, Int32, Problem
+from topox_core.schedule.reduction import pairs_that_repeat
 from topox_core.schedule.source import LOCAL_SEARCH
 
 CALL_S = 0.04  # about how long one call of the compiled loop lasts
@@ -48,12 +49,9 @@ def neighbours(problem: Problem) -> Neighbours:
         problem.network.source[carried].astype(np.int64) * problem.network.servers
         + problem.network.destination[carried]
     )
-    _, pair, many = np.unique(code, return_inverse=True, return_counts=True)
-    repeated = many[pair] > 1
-    _, pair = np.unique(pair[repeated], return_inverse=True)
-    pair_ptr, pair_task = grouped(
-        pair.astype(np.int32), carried[repeated], int(pair.max(initial=-1)) + 1
-    )
+    pair = pairs_that_repeat(code)
+    repeated = pair >= 0
+    pair_ptr, pair_task = grouped(pair[repeated], carried[repeated], int(pair.max(initial=-1)) + 1)
     return Neighbours(resource_ptr, resource_task, pair_ptr, pair_task)
 
 
