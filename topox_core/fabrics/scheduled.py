@@ -365,16 +365,7 @@ def _start_ticks(prepared: Prepared, profile: Profile) -> Int:
 def _on_the_same_ports(prepared: Prepared, profile: Profile, source: TraceSource) -> SchedulePlan:
     """Return an iteration on slots, on the ports that its profile books."""
     problem, start = prepared.reduction.problem, _start_ticks(prepared, profile)
-    booked = profile.booked_ports
-    first = start[booked.node] // problem.ticks_per_slot
-    booking = Booking(
-        booked.node,
-        booked.switch,
-        booked.source_port,
-        booked.destination_port,
-        first,
-        first + problem.duration[booked.node] // problem.ticks_per_slot,
-    )
+    booking = Booking.at(problem, profile.booked_ports, start)
     return SchedulePlan.on_circuits(problem, start, booking, source)
 
 

@@ -118,17 +118,6 @@ def continuous_bound(
     return Bound(raised_ms, bound.text) if raised_ms > best.ms * (1 + EXACT) else best
 
 
-def fine_prepared(prepared: Prepared, makespan_ms: float) -> Prepared:
-    """Return the problem on a clock for schedules of about ``makespan_ms``, with the planner that books its ports."""
-    graph, cluster = prepared.graph_and_cluster
-    ticks_per_ms = exact_ticks_per_ms(durations_ms(graph, cluster), makespan_ms)
-    problem = fine_problem(graph, cluster, prepared.settings, ticks_per_ms)
-    dark = problem.switch_network.dark_slots or 0
-    planner = Planner.of(problem, 0, continuous=True, dark_slots=dark)
-    reduction = Reduction(problem, TickBound(0, ""), dark, problem, problem)
-    return replace(prepared, reduction=reduction, planner=planner)
-
-
 @dataclass
 class FineClockSolve:
     """One exact solve in a child process; poll it until it no longer runs. Nothing here blocks but :meth:`close`.
@@ -158,7 +147,13 @@ class FineClockSolve:
 
     def __post_init__(self) -> None:
         self.best, self.bound = self.known, Bound(0.0, "")
-        self._fine = fine_prepared(self.prepared, self.known.makespan_ms)
+        graph, cluster = self.prepared.graph_and_cluster
+        ticks_per_ms = exact_ticks_per_ms(durations_ms(graph, cluster), self.known.makespan_ms)
+        problem = fine_problem(graph, cluster, self.prepared.settings, ticks_per_ms)
+        dark = problem.switch_network.dark_slots or 0
+        planner = Planner.of(problem, 0, continuous=True, dark_slots=dark)
+        reduction = Reduction(problem, TickBound(0, ""), dark, problem, problem)
+        self._fine = replace(self.prepared, reduction=reduction, planner=planner)
         self._began = time.monotonic()
         self._ended: float | None = None
         given = self._solution(self.known)
@@ -246,15 +241,7 @@ class FineClockSolve:
         """Return an iteration on the fine clock: its orders, as early as they allow."""
         problem = self._problem
         ticks = np.round(known.start_ms / problem.tick_ms).astype(np.int64)
-        node, none = known.ports.node, np.zeros(len(known.ports.node), np.int64)
-        booking = Booking(
-            node,
-            known.ports.switch,
-            known.ports.source_port,
-            known.ports.destination_port,
-            none,
-            none,
-        )
+        booking = Booking.at(problem, known.ports, ticks)
         plan = SchedulePlan(ticks, 0, booking, 0, known.source, ticks, 0)
         graph, cluster = self._fine.graph_and_cluster
         # Milliseconds of this graph are ticks: whole numbers, exact up to 2**53.

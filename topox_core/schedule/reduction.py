@@ -205,7 +205,18 @@ def without_clock(graph: TransferGraph, cluster: Cluster, settings: Settings) ->
     device, device_names = (
         devices_of(graph) if settings.exclusive_devices else (np.full(n, -1, np.int32), ())
     )
-    network = _network(graph, cluster, settings)
+    network = SwitchNetwork(
+        source=graph.source,
+        destination=graph.destination,
+        servers=cluster.servers,
+        switches=cluster.switches,
+        circuits_per_switch=cluster.ports_per_switch,
+        ports_per_server=cluster.ports_per_server,
+        ports_on_switch=ports_on_switch(cluster, settings),
+        half_duplex=cluster.duplex == "half",
+        shares=settings.share_circuits,
+        repeats=settings.repeats,
+    )
     pointer, resource, capacity, server_ports, names = _ports(graph, network)
     succ_ptr, succ_idx = graph.successors
     transfers = graph.kind == TRANSFER
@@ -260,21 +271,6 @@ def devices_of(graph: TransferGraph) -> tuple[Int32, tuple[str, ...]]:
         for s, d in unique.tolist()
     )
     return device, names
-
-
-def _network(graph: TransferGraph, cluster: Cluster, settings: Settings) -> SwitchNetwork:
-    return SwitchNetwork(
-        source=graph.source,
-        destination=graph.destination,
-        servers=cluster.servers,
-        switches=cluster.switches,
-        circuits_per_switch=cluster.ports_per_switch,
-        ports_per_server=cluster.ports_per_server,
-        ports_on_switch=ports_on_switch(cluster, settings),
-        half_duplex=cluster.duplex == "half",
-        shares=settings.share_circuits,
-        repeats=settings.repeats,
-    )
 
 
 def _ports(

@@ -20,7 +20,8 @@ from topox_core.schedule.source import ELSEWHERE, LOADS, TraceSource
 class BestKnown:
     """The best schedule and bound of one solve (makespan and bound in ticks), and whom to tell.
 
-    ``bound_by`` says in words what raised the bound last; empty if nothing did.
+    ``bound_by`` says in words what raised the bound last; empty if nothing did. ``counted`` are heads
+    and tails in ticks that count what ancestors need, once they have been found.
     """
 
     problem: Problem
@@ -33,6 +34,7 @@ class BestKnown:
     bound_by: str = ""
     bound_source: TraceSource | None = None
     ports: Int32 | None = None
+    counted: tuple[Int, Int] | None = None
 
     @property
     def elapsed_s(self) -> float:

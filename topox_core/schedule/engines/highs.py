@@ -60,7 +60,9 @@ def solve_highs(
     """
     known = initially_known(problem, limits, on_progress)
     raise_bounds(known, known.hearing(news, stop))
-    if _open(known, stop) and not _fits(known):
+    horizon = known.makespan
+    whole = StepModel(problem, windows(problem, horizon), known.bound, horizon)
+    if _open(known, stop) and int(whole.width.sum()) > WHOLE_COLUMNS:
         search = LargeNeighbourhoods(known, _sub_solve(limits), NEIGHBOURHOODS, FREE_TASKS)
         search.run(stop, news)
         return known.answer(stop)
@@ -83,13 +85,6 @@ def solve_highs(
 
 def _open(known: BestKnown, stop: Stop) -> bool:
     return not known.close_enough and known.left_s > 0 and not stop()
-
-
-def _fits(known: BestKnown) -> bool:
-    """Whether the whole problem is worth one model."""
-    problem, horizon = known.problem, known.makespan
-    model = StepModel(problem, windows(problem, horizon), known.bound, horizon)
-    return int(model.width.sum()) <= WHOLE_COLUMNS
 
 
 def _sub_solve(limits: Limits) -> SubSolve:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from ortools.sat.python import cp_model
 
 from topox_core.runs.stopping import Stop
-from topox_core.schedule.bounds.windows import Windows, clocks, step_of, windows, within
+from topox_core.schedule.bounds.windows import Windows, clocks, step_of, windows
 from topox_core.schedule.circuits.held_ports import Solution, carried_tasks
 from topox_core.schedule.engines.best_known import BestKnown
 from topox_core.schedule.engines.cpsat_model import Choice, Model, Run
@@ -24,27 +23,13 @@ from topox_core.schedule.engines.disjunctions import (
     sides_in_turn,
 )
 from topox_core.schedule.engines.engine import News
-from topox_core.schedule.problem import Int, Int32, Problem
+from topox_core.schedule.problem import Int32, Problem
 from topox_core.schedule.source import TraceSource
 
 SOURCE = TraceSource("neighbourhoods", "CP-SAT neighbourhoods with set-ups")
 FREE_TASKS, FEWEST, MAX = 40, 10, 400
 ROUND_S = 1.0  # at most, for one neighbourhood
 GROWS, SHRINKS = 1.1, 0.8
-
-
-@dataclass(frozen=True)
-class SetUpRoot:
-    """What is known before a model is built: the best schedule and bound, and each task's head and tail, set-ups counted."""
-
-    known: BestKnown
-    head: Int
-    tail: Int
-
-    def windows(self, horizon: int) -> Windows:
-        """Return the windows of schedules that end by the horizon."""
-        problem = self.known.problem
-        return within(windows(problem, horizon), problem, self.head, self.tail, horizon)
 
 
 class TurnModel(Model):
@@ -112,12 +97,12 @@ class TurnModel(Model):
         return ports
 
 
-def search_with_set_ups(root: SetUpRoot, stop: Stop, news: News | None, fruitless: float) -> None:
-    """Shorten the best schedule of a root, neighbourhood by neighbourhood, until its time is up or the gap closed.
+def search_with_set_ups(known: BestKnown, stop: Stop, news: News | None, fruitless: float) -> None:
+    """Shorten the best schedule, neighbourhood by neighbourhood, until its time is up or the gap closed.
 
     ``fruitless``: so many of them that bring nothing one after another end it.
     """
-    known, problem = root.known, root.known.problem
+    problem = known.problem
     rng = np.random.default_rng(known.limits.seed)
     size = float(FREE_TASKS)
     step = step_of(problem, clocks(problem))
@@ -125,7 +110,7 @@ def search_with_set_ups(root: SetUpRoot, stop: Stop, news: News | None, fruitles
     while not known.close_enough and not stop() and known.left_s > 0 and in_vain < fruitless:
         known.take_news(news)
         horizon = known.makespan - step
-        given = root.windows(horizon)
+        given = windows(problem, horizon, known.counted)
         if (given.earliest > given.latest).any():
             return
         current = Solution(known.start, known.ports)

@@ -7,7 +7,7 @@ critical path and loads are those of the whole.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 
 import numpy as np
@@ -60,14 +60,8 @@ class Folding:
         row_of[booking.node] = np.arange(len(booking.node))
         node = np.flatnonzero(row_of[self.orbit] >= 0).astype(np.int32)
         row = row_of[self.orbit[node]]
-        return Booking(
-            node,
-            booking.switch[row],
-            booking.source_port[row],
-            booking.destination_port[row],
-            booking.first_slot[row],
-            booking.end_slot[row],
-        )
+        columns = [getattr(booking, one.name)[row] for one in fields(booking)[1:]]
+        return Booking(node, *columns)
 
 
 def fold(
