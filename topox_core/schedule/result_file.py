@@ -369,15 +369,12 @@ def _circuits_of(rows: Rows, cluster: Cluster, place: Mapping[str, int], repeats
             row.get("source_port") or 0,
         ),
     )
+    ports_of = ("switch", "source", "destination", "source_port", "destination_port")
+    whole = {key: np.array([row.get(key) or 0 for row in rows], np.int32) for key in ports_of}
+    times = ("setup_ms", "start_ms", "end_ms")
     circuits = Circuits(
-        switch=_whole(rows, "switch"),
-        source=_whole(rows, "source"),
-        destination=_whole(rows, "destination"),
-        source_port=_whole(rows, "source_port"),
-        destination_port=_whole(rows, "destination_port"),
-        setup_ms=_times_of(rows, "setup_ms"),
-        start_ms=_times_of(rows, "start_ms"),
-        end_ms=_times_of(rows, "end_ms"),
+        **whole,
+        **{key: np.array([row[key] for row in rows], np.float64) for key in times},
         node=np.array([place[row["task"]] for row in rows], np.int32),
         changed=np.zeros(len(rows), np.bool_),
     )
@@ -389,14 +386,6 @@ def _circuits_of(rows: Rows, cluster: Cluster, place: Mapping[str, int], repeats
         cluster.duplex == "half",
     )
     return replace(circuits, changed=numbers.changed(circuits.start_ms, repeats))
-
-
-def _whole(rows: Rows, key: str) -> IntArray:
-    return np.array([row.get(key) or 0 for row in rows], np.int32)
-
-
-def _times_of(rows: Rows, key: str) -> FloatArray:
-    return np.array([row[key] for row in rows], np.float64)
 
 
 def _fixed(record: Mapping[str, Any], cluster: Cluster) -> tuple[Layout, PathRates]:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topox_core.model.csr import grouped
 from topox_core.model.loads import Load, load_bound
 from topox_core.model.passes import heads, tails
 from topox_core.schedule.bounds.unrounded import (
@@ -49,19 +48,14 @@ def load_bounds(
 ) -> Bound | None:
     """Return the best bound above ``beat`` ticks from the load of one device or port row; heads and tails must be valid."""
     best: Bound | None = None
-    task, row, amount = problem.uses
     names, ports = (*problem.resource_names, *problem.device_names), len(problem.capacity)
-    edges, order = grouped(row, np.arange(len(row)), len(names))
-    # Devices first: of equal loads the first is named.
-    for r in (*range(ports, len(names)), *range(ports)):
-        uses = order[edges[r] : edges[r + 1]]
-        tasks = task[uses]
+    for r, tasks, amount in problem.held_by_row():  # of equal loads the first is named
         if not len(tasks):
             continue
         unit, capacity = 1, 1
         if r < ports:
             unit, capacity = problem.ticks_per_slot, max(1, int(problem.capacity[r]))
-        work = problem.duration[tasks] // unit * amount[uses]
+        work = problem.duration[tasks] // unit * amount
         load = Load(head[tasks], work, tail[tasks])
         if r < ports and problem.shares:
             found = shared_load_bound(load, problem.pair[tasks], THRESHOLDS, capacity, unit)
