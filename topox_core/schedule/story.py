@@ -253,11 +253,6 @@ class Contestant:
             engine, events_of(result.trace), result.wall_s, result.stopped_by, result.message
         )
 
-    @staticmethod
-    def running(engine: str, trace: Sequence[TracePoint], elapsed_s: float) -> Contestant:
-        """Return the runner of a solve on its way."""
-        return Contestant(engine, events_of(trace), elapsed_s)
-
     @property
     def name(self) -> str:
         """The engine's name."""

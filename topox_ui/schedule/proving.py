@@ -89,7 +89,7 @@ class EngineStart:
         proof = self.proof
         if proof is None:
             return None
-        return Contestant.running(self.engine, proof.story, proof.elapsed_s)
+        return Contestant(self.engine, events_of(proof.story), proof.elapsed_s)
 
 
 def start(race: Race) -> None:

@@ -92,20 +92,6 @@ class StepModel:
         return int(self.clock[-1])
 
     @cached_property
-    def _terminals(self) -> Int:
-        return np.flatnonzero(np.diff(self.problem.succ_ptr) == 0)
-
-    @cached_property
-    def _edges(self) -> tuple[Int, Int]:
-        """(before, after) of every precedence; last tasks come before the makespan."""
-        p = self.problem
-        after = row_of_entry(p.pred_ptr)
-        ends = np.full(len(self._terminals), p.n, np.int64)
-        return np.concatenate((p.pred_idx.astype(np.int64), self._terminals)), np.concatenate(
-            (after, ends)
-        )
-
-    @cached_property
     def empty(self) -> bool:
         """Whether some window is empty: nothing ends by the horizon."""
         return bool((self.width < 0).any())
@@ -151,10 +137,13 @@ class StepModel:
         Where the later task has the finer clock, only the last tick before the earlier one's index
         changes says anything: the rows of the other ticks follow from monotonicity.
         """
-        before, after = self._edges
+        p = self.problem
+        last = np.flatnonzero(np.diff(p.succ_ptr) == 0)  # the makespan comes after these
+        before = np.concatenate((p.pred_idx.astype(np.int64), last))
+        after = np.concatenate((row_of_entry(p.pred_ptr), np.full(len(last), p.n, np.int64)))
         owner, k = ragged(self.lowest[after], self.width[after])
         i, j = before[owner], after[owner]
-        lag = self.problem.duration[i]
+        lag = p.duration[i]
         index = (k * self.clock[j] - lag) // self.clock[i]
         ahead = ((k + 1) * self.clock[j] - lag) // self.clock[i]
         says = (index != ahead) & (index < self.highest[i])
