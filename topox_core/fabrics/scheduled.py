@@ -313,10 +313,7 @@ class Controllers:
                 yield exact
                 yield planner.improved(exact)
         start = _start_ticks(prepared, profile)
-        makespan = int((start + prepared.reduction.problem.duration).max(initial=0))
-        yield planner.with_circuits(
-            start, makespan, TraceSource("controllers", "provisioned order")
-        )
+        yield planner.with_circuits(start, TraceSource("controllers", "provisioned order"))
 
     def replays(self, prepared: Prepared) -> Iterator[Replay]:
         """Yield what the controllers do themselves, so that no schedule on continuous time is behind one."""

@@ -226,7 +226,7 @@ class FineClockSolve:
 
     def _take(self, solution: Solution, source: TraceSource) -> None:
         _, cluster = self.prepared.graph_and_cluster
-        plan = self._fine.planner.with_ports(solution, source)
+        plan = self._fine.planner.of_solution(solution, source)
         carried_out = replay(self._fine, plan, cluster)
         carried_out = replace(carried_out, planned_slot_ms=None)  # a tick is no slot
         if carried_out.cost < self.best.cost:

@@ -343,15 +343,10 @@ class Portfolio:
 
     def _take(self, progress: Progress) -> None:
         if progress.start is not None:
-            self._offer(self._planned(Solution(progress.start, progress.ports), progress.source))
+            self._offer(
+                self.planner.of_solution(Solution(progress.start, progress.ports), progress.source)
+            )
         self._raise(progress.bound, progress.source, progress.words, self._counts_set_ups)
-
-    def _planned(self, solution: Solution, source: TraceSource) -> SchedulePlan:
-        """Return the plan of an engine's schedule: as it is if it has ports, else as an order."""
-        if solution.ports is not None:
-            return self.planner.with_ports(solution, source)
-        makespan = int((solution.start + self.planner.problem.duration).max(initial=0))
-        return self.planner.with_circuits(solution.start, makespan, source)
 
     def _take_end(self, process: SolverProcess) -> None:
         """Take in how the exact engine ended; a refusal (the model is too large) keeps what there is."""
@@ -366,7 +361,7 @@ class Portfolio:
         source = answer.bound_source or ENGINES[name]
         self._raise(answer.bound, source, answer.bound_by, self._counts_set_ups)
         if answer.start is not None:
-            plan = self._planned(Solution(answer.start, answer.ports), ENGINES[name])
+            plan = self.planner.of_solution(Solution(answer.start, answer.ports), ENGINES[name])
             self._offer(plan)
             moved = self.planner.ports is not None and self.plan.makespan > plan.reduced_makespan
             if moved and self._thread is None and not self._cancelled.is_set():

@@ -76,9 +76,9 @@ def carried_over(
         prepared = replace(finer, settings=prepared.settings)
     problem, planner = prepared.reduction.problem, prepared.planner
     start = plan.start * (both // given)
-    makespan = int((start + problem.duration).max(initial=0))
     if planner.ports is None:
-        return prepared, planner.with_circuits(start, makespan, plan.source)
+        return prepared, planner.with_circuits(start, plan.source)
+    makespan = int((start + problem.duration).max(initial=0))
     kept = replace(plan, start=start, makespan=makespan)
     return prepared, replace(kept, reduced_start=start, reduced_makespan=makespan)
 

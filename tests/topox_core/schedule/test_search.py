@@ -73,8 +73,8 @@ def planner_of(problem: Problem, continuous: bool = False, dark_slots: int = 0) 
 
 def poor_plan(planner: Planner) -> SchedulePlan:
     """The first rule's plan without improvement: something is left to gain."""
-    start, makespan = planner.generator.serially(planner.generator.rule("MIS"))
-    return planner.with_circuits(start, makespan, TraceSource("rules", "MIS"), improve=False)
+    start, _ = planner.generator.serially(planner.generator.rule("MIS"))
+    return planner.with_circuits(start, TraceSource("rules", "MIS"), improve=False)
 
 
 @by_kind

@@ -166,8 +166,8 @@ class LocalSearch:
         ports = self.planner.ports
         if ports is not None:
             return ports.in_sequence(self._state.best, LOCAL_SEARCH, before=self._state.best_before)
-        start, makespan = self.planner.generator.in_sequence(self._state.best)
-        return self.planner.with_circuits(start, makespan, LOCAL_SEARCH)
+        start, _ = self.planner.generator.in_sequence(self._state.best)
+        return self.planner.with_circuits(start, LOCAL_SEARCH)
 
     def _before(self, sequence: Int32) -> Before:
         """Return what ports hold before the best schedule of a sequence; nothing where there are none."""
@@ -347,7 +347,7 @@ class SuccessiveHalving:
         elif listed.start.tobytes() not in self._met:
             self._met.add(listed.start.tobytes())
             if self.planner.ports is not None:  # circuits decide the start times
-                listed = self.planner.with_circuits(listed.start, listed.makespan, listed.source)
+                listed = self.planner.with_circuits(listed.start, listed.source)
             self._enter(self._search_from(listed))
 
     def _run(self, runner: Candidate, at_most: int) -> None:
