@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
 from topox_core.model.transfer_graph import FloatArray, TransferGraph, durations_ms
 from topox_core.schedule.bounds.ancestor_bounds import (
@@ -213,11 +212,7 @@ class FineClockSolve:
 
     def _end(self) -> None:
         self._ended = time.monotonic()
-        try:
-            answer = self._process.answer
-        except InputError as refusal:
-            self.stopped_by, self.message = "heuristic", f"No exact solve: {refusal.problem}."
-            return
+        answer = self._process.answer
         assert answer is not None
         self.stopped_by, self.message = answer.stopped_by, answer.message
         if answer.start is not None:

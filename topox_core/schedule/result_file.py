@@ -369,12 +369,14 @@ def _circuits_of(rows: Rows, cluster: Cluster, place: Mapping[str, int], repeats
             row.get("source_port") or 0,
         ),
     )
-    ports_of = ("switch", "source", "destination", "source_port", "destination_port")
-    whole = {key: np.array([row.get(key) or 0 for row in rows], np.int32) for key in ports_of}
+    whole = ("switch", "source", "destination", "source_port", "destination_port")
     times = ("setup_ms", "start_ms", "end_ms")
+    columns: dict[str, Any] = {
+        key: np.array([row.get(key) or 0 for row in rows], np.int32) for key in whole
+    }
+    columns |= {key: np.array([row[key] for row in rows], np.float64) for key in times}
     circuits = Circuits(
-        **whole,
-        **{key: np.array([row[key] for row in rows], np.float64) for key in times},
+        **columns,
         node=np.array([place[row["task"]] for row in rows], np.int32),
         changed=np.zeros(len(rows), np.bool_),
     )
