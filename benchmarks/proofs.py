@@ -148,7 +148,7 @@ def _within(
         else (
             propagator.propagated(given, horizon)
             if narrowed == "propagated"
-            else propagator.shaved(given, horizon, "thorough", lambda: False)
+            else propagator.propagated(given, horizon, "thorough")
         )
     )
     if narrower is None:
@@ -218,7 +218,7 @@ def solve(path: str, way: str, seconds: float, cores: int) -> Found:
 
 
 def _one(way: str, path: str, seconds: float, cores: int) -> None:
-    from topox_core.schedule.engines.waiting_workers import expect_request, wait_until_loaded
+    from topox_core.schedule.engines.waiting_workers import wait_until_loaded
     from topox_core.schedule.proof import LOADING_S
     from topox_core.warm_up import get_ready
 
@@ -226,8 +226,7 @@ def _one(way: str, path: str, seconds: float, cores: int) -> None:
     if way not in ("straight", "one-worker"):
         get_ready()
         auto(read_psplib(made(0).encode(), "made"), 0.2, cores)
-        expect_request(["cpsat"])
-        wait_until_loaded(["cpsat"], LOADING_S)
+        wait_until_loaded("cpsat", LOADING_S)
     import ortools.sat.python.cp_model  # noqa: F401 - loaded before the clock starts, as for every way
 
     print(json.dumps(WAYS[way](problem, seconds, cores)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 
 from topox_core.cli.main import main
-from topox_core.schedule.engines.waiting_workers import LOADED, expect_request, wait_until_loaded
+from topox_core.schedule.engines.waiting_workers import LOADED, wait_until_loaded
 from topox_core.schedule.proof import LOADING_S
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import solve
@@ -21,8 +21,8 @@ def load_code() -> None:
     """Call every kernel once, on inputs that have nothing to do with the instance, and load the engines."""
     warm_up()
     solve(*load_sample("patience"), Settings.of(circuits="per-slot", tick="slot", time_limit_s=0.5))
-    expect_request(LOADED)
-    wait_until_loaded(LOADED, LOADING_S)
+    for engine in LOADED:
+        wait_until_loaded(engine, LOADING_S)
 
 
 if __name__ == "__main__":

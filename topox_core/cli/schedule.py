@@ -38,7 +38,7 @@ from topox_core.cli.options import (
     settings,
 )
 from topox_core.io.json import record_of
-from topox_core.schedule.engines.waiting_workers import exact_engine, expect_request
+from topox_core.schedule.engines.waiting_workers import expect_request
 
 if TYPE_CHECKING:
     from topox_core.schedule.result import Result, TracePoint
@@ -78,7 +78,7 @@ def run(options: Arguments) -> int:
     from topox_core.warm_up import get_ready
 
     asked = settings(options)
-    expect_request([exact_engine(asked.engine)])
+    expect_request(asked.engine)
     check_figure(options)
     check_keep(options)
     overrides = cluster_overrides(options)
@@ -243,7 +243,7 @@ def rcpsp(options: Arguments) -> Answer:
     from topox_core.warm_up import get_ready
 
     asked = settings(options)
-    expect_request([exact_engine(asked.engine)])
+    expect_request(asked.engine)
     problem = read_psplib(read(options.file), options.file)
     if asked.engine != "list":
         get_ready()

@@ -313,10 +313,7 @@ class Controllers:
                 yield exact
                 yield planner.improved(exact)
         start = _start_ticks(prepared, profile)
-        makespan = int((start + prepared.reduction.problem.duration).max(initial=0))
-        yield planner.with_circuits(
-            start, makespan, TraceSource("controllers", "provisioned order")
-        )
+        yield planner.with_circuits(start, TraceSource("controllers", "provisioned order"))
 
     def replays(self, prepared: Prepared) -> Iterator[Replay]:
         """Yield what the controllers do themselves, so that no schedule on continuous time is behind one."""
@@ -365,16 +362,7 @@ def _start_ticks(prepared: Prepared, profile: Profile) -> Int:
 def _on_the_same_ports(prepared: Prepared, profile: Profile, source: TraceSource) -> SchedulePlan:
     """Return an iteration on slots, on the ports that its profile books."""
     problem, start = prepared.reduction.problem, _start_ticks(prepared, profile)
-    booked = profile.booked_ports
-    first = start[booked.node] // problem.ticks_per_slot
-    booking = Booking(
-        booked.node,
-        booked.switch,
-        booked.source_port,
-        booked.destination_port,
-        first,
-        first + problem.duration[booked.node] // problem.ticks_per_slot,
-    )
+    booking = Booking.at(problem, profile.booked_ports, start)
     return SchedulePlan.on_circuits(problem, start, booking, source)
 
 

@@ -103,7 +103,10 @@ def plan_on_continuous_time(
     one answer on every machine. Where only the provisioned order is allowed, there is one.
     """
     if plans.prepared.settings.switching == "provisioned" and candidates is not None:
-        _plan_as_provisioned(plans, candidates)
+        plans.planned_on = plans.prepared  # the provisioned iteration on slots stands beside it
+        plans.slotted = plans.plan_to_improve = next(iter(candidates(plans.prepared)))
+        for known in candidates.replays(plans.prepared):
+            plans.take_replay(known)
         return
     for prepared in _planning_problems(plans.prepared):
         _plan_by_rules(plans, prepared, stop)
@@ -117,14 +120,6 @@ def plan_on_continuous_time(
                     plans.take_replay(known)
         if stop() or plans.solved:
             return
-
-
-def _plan_as_provisioned(plans: ContinuousPlans, candidates: Candidates) -> None:
-    """Keep the provisioned iteration, and the same on slots beside it."""
-    plans.planned_on = plans.prepared
-    plans.slotted = plans.plan_to_improve = next(iter(candidates(plans.prepared)))
-    for known in candidates.replays(plans.prepared):
-        plans.take_replay(known)
 
 
 def _plan_by_rules(plans: ContinuousPlans, prepared: Prepared, stop: Stop) -> None:

@@ -13,13 +13,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
 from topox_core.model.transfer_graph import FloatArray, TransferGraph, durations_ms
 from topox_core.schedule.bounds.ancestor_bounds import (
     ancestor_bound,
+    ancestor_heads_and_tails,
     near_of,
-    set_up_heads_and_tails,
 )
 from topox_core.schedule.bounds.best_bound import Bound as TickBound, best_bound
 from topox_core.schedule.bounds.unrounded import Bound, chain_heads_and_tails, circuit_bound
@@ -83,11 +82,6 @@ def _floor_ticks(duration_ms: FloatArray, ticks_per_ms: float) -> Int:
     return np.where(whole, nearest, np.floor(ticks)).astype(np.int64)
 
 
-def _below(ticks: FloatArray) -> Int:
-    """Return whole ticks that are no more than a sum of fractions is, whatever its last digits."""
-    return np.floor(ticks * (1 - 1e-12)).astype(np.int64)
-
-
 def continuous_bound(
     graph: TransferGraph, cluster: Cluster, settings: Settings, near: int | None = None
 ) -> Bound:
@@ -114,22 +108,13 @@ def continuous_bound(
     if near != 0:
         near = near_of(problem, NEAR) if near is None else near
         by_chains = chain_heads_and_tails(graph, cluster, durations_ms(graph, cluster))
-        head, tail = (_below(one * (ticks_per_ms / tick)) for one in by_chains)
-        head, tail = set_up_heads_and_tails(problem, clocks(problem), near, dark, (head, tail))
+        # Whole ticks that are no more than a sum of fractions is, whatever its last digits.
+        below = [one * (ticks_per_ms / tick) * (1 - 1e-12) for one in by_chains]
+        head, tail = (np.floor(one).astype(np.int64) for one in below)
+        head, tail = ancestor_heads_and_tails(problem, clocks(problem), near, dark, (head, tail))
         bound = ancestor_bound(problem, head, tail, bound.ticks, dark) or bound
     raised_ms = bound.ticks * tick / ticks_per_ms
     return Bound(raised_ms, bound.text) if raised_ms > best.ms * (1 + EXACT) else best
-
-
-def fine_prepared(prepared: Prepared, makespan_ms: float) -> Prepared:
-    """Return the problem on a clock for schedules of about ``makespan_ms``, with the planner that books its ports."""
-    graph, cluster = prepared.graph_and_cluster
-    ticks_per_ms = exact_ticks_per_ms(durations_ms(graph, cluster), makespan_ms)
-    problem = fine_problem(graph, cluster, prepared.settings, ticks_per_ms)
-    dark = problem.switch_network.dark_slots or 0
-    planner = Planner.of(problem, 0, continuous=True, dark_slots=dark)
-    reduction = Reduction(problem, TickBound(0, ""), dark, problem, problem)
-    return replace(prepared, reduction=reduction, planner=planner)
 
 
 @dataclass
@@ -161,9 +146,15 @@ class FineClockSolve:
 
     def __post_init__(self) -> None:
         self.best, self.bound = self.known, Bound(0.0, "")
-        self._fine = fine_prepared(self.prepared, self.known.makespan_ms)
-        self._ended = False
-        self._began, self._ended_s = time.monotonic(), 0.0
+        graph, cluster = self.prepared.graph_and_cluster
+        ticks_per_ms = exact_ticks_per_ms(durations_ms(graph, cluster), self.known.makespan_ms)
+        problem = fine_problem(graph, cluster, self.prepared.settings, ticks_per_ms)
+        dark = problem.switch_network.dark_slots or 0
+        planner = Planner.of(problem, 0, continuous=True, dark_slots=dark)
+        reduction = Reduction(problem, TickBound(0, ""), dark, problem, problem)
+        self._fine = replace(self.prepared, reduction=reduction, planner=planner)
+        self._began = time.monotonic()
+        self._ended: float | None = None
         given = self._solution(self.known)
         self._process = SolverProcess(
             ENGINE,
@@ -184,12 +175,12 @@ class FineClockSolve:
     @property
     def running(self) -> bool:
         """Whether the solve goes on."""
-        return not self._ended
+        return self._ended is None
 
     @property
     def elapsed_s(self) -> float:
         """Seconds since the start, standing still once the solve has ended."""
-        return self._ended_s if self._ended else time.monotonic() - self._began
+        return (self._ended or time.monotonic()) - self._began
 
     def poll(self) -> bool:
         """Take in what the child says; return whether iteration or bound became better."""
@@ -198,7 +189,7 @@ class FineClockSolve:
             if progress.start is not None:
                 self._take(Solution(progress.start, progress.ports), progress.source)
             self._raise(progress.bound, progress.words, progress.source)
-        if not self._ended and not self._process.running:
+        if self.running and not self._process.running:
             self._end()
         return (self.best.cost, self.bound.ms) != before
 
@@ -214,22 +205,14 @@ class FineClockSolve:
 
     def close(self) -> None:
         """End the child at once; what it told is kept."""
-        if not self._ended:
+        if self.running:
             self._process.close()
             self.poll()
-            self._finish()
-
-    def _finish(self) -> None:
-        if not self._ended:
-            self._ended, self._ended_s = True, time.monotonic() - self._began
+            self._ended = self._ended or time.monotonic()
 
     def _end(self) -> None:
-        self._finish()
-        try:
-            answer = self._process.answer
-        except InputError as refusal:
-            self.stopped_by, self.message = "heuristic", f"No exact solve: {refusal.problem}."
-            return
+        self._ended = time.monotonic()
+        answer = self._process.answer
         assert answer is not None
         self.stopped_by, self.message = answer.stopped_by, answer.message
         if answer.start is not None:
@@ -238,7 +221,7 @@ class FineClockSolve:
 
     def _take(self, solution: Solution, source: TraceSource) -> None:
         _, cluster = self.prepared.graph_and_cluster
-        plan = self._fine.planner.with_ports(solution, source)
+        plan = self._fine.planner.of_solution(solution, source)
         carried_out = replay(self._fine, plan, cluster)
         carried_out = replace(carried_out, planned_slot_ms=None)  # a tick is no slot
         if carried_out.cost < self.best.cost:
@@ -253,15 +236,7 @@ class FineClockSolve:
         """Return an iteration on the fine clock: its orders, as early as they allow."""
         problem = self._problem
         ticks = np.round(known.start_ms / problem.tick_ms).astype(np.int64)
-        node, none = known.ports.node, np.zeros(len(known.ports.node), np.int64)
-        booking = Booking(
-            node,
-            known.ports.switch,
-            known.ports.source_port,
-            known.ports.destination_port,
-            none,
-            none,
-        )
+        booking = Booking.at(problem, known.ports, ticks)
         plan = SchedulePlan(ticks, 0, booking, 0, known.source, ticks, 0)
         graph, cluster = self._fine.graph_and_cluster
         # Milliseconds of this graph are ticks: whole numbers, exact up to 2**53.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -15,8 +15,8 @@ from topox_core.model.transfer_graph import TransferGraph
 from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.bounds.ancestor_bounds import (
     ancestor_bound,
+    ancestor_heads_and_tails,
     near_of,
-    set_up_heads_and_tails,
 )
 from topox_core.schedule.bounds.best_bound import Bound, best_bound
 from topox_core.schedule.bounds.windows import clocks
@@ -94,7 +94,7 @@ class Planner:
         ports know of them.
         """
         problem, dark = self.problem, 0 if self.ports is None else self.ports.ports.dark
-        head, tail = set_up_heads_and_tails(
+        head, tail = ancestor_heads_and_tails(
             problem,
             clocks(problem),
             near_of(problem, STEERING_NEAR) if dark else STEERING_NEAR,
@@ -107,14 +107,13 @@ class Planner:
             problem, self.bound if better is None else better.ticks, generator, ports
         ), better
 
-    def with_circuits(
-        self, start: Int, makespan: int, source: TraceSource, improve: bool = True
-    ) -> SchedulePlan:
+    def with_circuits(self, start: Int, source: TraceSource, improve: bool = True) -> SchedulePlan:
         """Return the plan that carries out start times of the reduced problem.
 
         Per slot it keeps them exactly; continuous circuits take them as an order, since a transfer
         must find one switch free for as long as it lasts.
         """
+        makespan = int((start + self.problem.duration).max(initial=0))
         if self.ports is not None:
             booked = self.ports.serially(ranked(start), source)
             if improve:
@@ -124,8 +123,10 @@ class Planner:
             return SchedulePlan.without_circuits(start, makespan, source)
         return SchedulePlan.on_circuits(self.problem, start, per_slot(self.problem, start), source)
 
-    def with_ports(self, solution: Solution, source: TraceSource) -> SchedulePlan:
-        """Return the plan of a solution that comes with its ports, which hold it exactly."""
+    def of_solution(self, solution: Solution, source: TraceSource) -> SchedulePlan:
+        """Return the plan of an engine's solution: as it is if it has ports, else as an order."""
+        if solution.ports is None:
+            return self.with_circuits(solution.start, source)
         booking, repeats = booking_of(self.problem, solution), self.problem.switch_network.repeats
         plan = SchedulePlan.on_circuits(self.problem, solution.start, booking, source)
         return self.ports.held_back(plan) if self.ports is not None and repeats else plan
@@ -175,7 +176,7 @@ class Planner:
                 reduced = listed.start, listed.makespan
             if self.ports is None and best is not None and listed.makespan > best.makespan:
                 continue
-            plan = self.with_circuits(listed.start, listed.makespan, listed.source)
+            plan = self.with_circuits(listed.start, listed.source)
             plan = replace(plan, reduced_start=reduced[0], reduced_makespan=reduced[1])
             if best is None or plan.cost < best.cost:
                 best = plan
@@ -183,16 +184,9 @@ class Planner:
             if self._good_enough(best):
                 return
 
-    def best_plan(
-        self, stop: Stop = never, on_plan: Callable[[SchedulePlan], None] | None = None
-    ) -> SchedulePlan:
-        """Return the best plan over all rules; ``on_plan`` is told each better one."""
-        best: SchedulePlan | None = None
-        for plan in self.plans(stop):
-            best = plan
-            if on_plan is not None:
-                on_plan(plan)
-        assert best is not None
+    def best_plan(self, stop: Stop = never) -> SchedulePlan:
+        """Return the best plan over all rules."""
+        *_, best = self.plans(stop)
         return best
 
     def unfolded(self, plan: SchedulePlan) -> SchedulePlan:
@@ -204,7 +198,7 @@ class Planner:
             plan.source.within(f"folded: {folding.words}"),
         )
         if plan.booking is None or self.problem.network is None:
-            return self.with_circuits(start, plan.reduced_makespan, source)
+            return self.with_circuits(start, source)
         booking = folding.unfolded_booking(plan.booking)
         changes = int(changed_rows(booking, self.problem.network).sum())
         return SchedulePlan(
@@ -233,7 +227,7 @@ class Planner:
         """
         if not direct:
             for listed in self._listed(folded):
-                yield self.with_circuits(listed.start, listed.makespan, listed.source, False)
+                yield self.with_circuits(listed.start, listed.source, False)
             return
         assert self.ports is not None
         for name in islice(RULES, self._rules_beside(folded)):

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from topox_core.errors import InputError
 from topox_core.runs.cores import give_way, lower_priority
 from topox_core.runs.stopping import AfterSeconds, any_of
 from topox_core.schedule.bounds.best_bound import best_bound
@@ -126,7 +125,6 @@ class Portfolio:
         self._better: queue.SimpleQueue[SchedulePlan] = queue.SimpleQueue()
         self._process: SolverProcess | None = None
         self._answer: Answer | None = None
-        self._refused = ""  # why the engine has no model
         self._raised: dict[TraceSource, RaisedBound] = {}
         self._counts_set_ups = False  # whether the engine does
         self._thread: threading.Thread | None = None
@@ -165,7 +163,7 @@ class Portfolio:
         if self._process is not None:
             for progress in self._process.poll():
                 self._take(progress)
-            if not self._process.running and not self._engine_ended:
+            if not self._process.running and self._answer is None:
                 self._take_end(self._process)
         self._drain()
         if self._ended is None and self._over():
@@ -193,13 +191,13 @@ class Portfolio:
             return "cancelled"
         if self._closed():
             return "gap"
-        ended = None if self._answer is None else self._answer.stopped_by
+        ended = self._engine_ended
         if ended == "proof" and self.plan.reduced_makespan <= self.bound:
             return "heuristic"  # the reduced optimum is proved, but no plan on real switches reaches it
         if self._thread is not None and self.engine == "auto":
             return "time_limit"
-        if self._refused:
-            return "heuristic"
+        if ended == "heuristic":  # the engine has no model of the problem
+            return ended
         return (
             "failed" if ended in ("failed", "proof") else "time_limit"
         )  # no bound supports that proof
@@ -208,11 +206,11 @@ class Portfolio:
     def message(self) -> str:
         """What a user must know besides."""
         messages = ["" if self._answer is None else self._answer.message]
-        if self._refused:
-            messages.append(f"No exact solve: {self._refused}.")
-        if self._dark and self.plan.makespan > self.bound and self._without_set_ups:
+        takes_part = self._process is not None and self._engine_ended != "heuristic"
+        without_set_ups = self._dark and takes_part and not self._counts_set_ups
+        if without_set_ups and self.plan.makespan > self.bound:
             messages.append("No exact engine that takes part knows set-ups here.")
-        if self.stopped_by == "heuristic" and self._answer is not None:
+        if self.stopped_by == "heuristic" and self._engine_ended == "proof":
             messages.append(self._what_was_proved())
         return " ".join(message for message in messages if message)
 
@@ -230,13 +228,9 @@ class Portfolio:
         )
 
     @property
-    def _without_set_ups(self) -> bool:
-        """Whether an engine takes part that has no model of set-ups in a problem of this size."""
-        return self._process is not None and not self._counts_set_ups and not self._refused
-
-    @property
-    def _engine_ended(self) -> bool:
-        return self._answer is not None or bool(self._refused)
+    def _engine_ended(self) -> StoppedBy | None:
+        """Why the engine ended, if it has."""
+        return None if self._answer is None else self._answer.stopped_by
 
     @property
     def _dark(self) -> bool:
@@ -281,7 +275,7 @@ class Portfolio:
 
     def _over(self) -> bool:
         """Nothing more can come: the gap is closed, the time is up, or every engine has ended."""
-        ended = self._process is None or self._engine_ended
+        ended = self._process is None or self._answer is not None
         over = self.elapsed_s - self.limits.time_limit_s
         if self._cancelled.is_set():
             return ended
@@ -318,7 +312,11 @@ class Portfolio:
         give_way()
         left = self.limits.time_limit_s - (time.monotonic() - self.began)
         stop = any_of(self._cancelled.is_set, self._enough.is_set, AfterSeconds(left))
-        planner = self.search_planner or self._with_ancestor_tails()
+        planner = self.search_planner
+        if planner is None:
+            planner, better = self.planner.with_ancestor_tails()
+            if better is not None:
+                self._bounds.put(RaisedBound(better.ticks, better.text, HEADS_AND_TAILS, True))
         search, pace = SuccessiveHalving(planner, self.plan, self.limits.seed), Pace()
         published, published_s = search.cost, 0.0
         gave_way, gained_s = self._process is None and not self.gives_way, time.monotonic()
@@ -340,39 +338,22 @@ class Portfolio:
         if search.cost < published:
             self._plans.put(search.best_plan())
 
-    def _with_ancestor_tails(self) -> Planner:
-        """Return the planner with the heads and tails of ancestors; publish the bound that they give."""
-        search_planner, better = self.planner.with_ancestor_tails()
-        if better is not None:
-            self._bounds.put(RaisedBound(better.ticks, better.text, HEADS_AND_TAILS, True))
-        return search_planner
-
     def _take(self, progress: Progress) -> None:
         if progress.start is not None:
-            self._offer(self._planned(Solution(progress.start, progress.ports), progress.source))
+            self._offer(
+                self.planner.of_solution(Solution(progress.start, progress.ports), progress.source)
+            )
         self._raise(progress.bound, progress.source, progress.words, self._counts_set_ups)
-
-    def _planned(self, solution: Solution, source: TraceSource) -> SchedulePlan:
-        """Return the plan of an engine's schedule: as it is if it has ports, else as an order."""
-        if solution.ports is not None:
-            return self.planner.with_ports(solution, source)
-        makespan = int((solution.start + self.planner.problem.duration).max(initial=0))
-        return self.planner.with_circuits(solution.start, makespan, source)
 
     def _take_end(self, process: SolverProcess) -> None:
         """Take in how the exact engine ended; a refusal (the model is too large) keeps what there is."""
-        try:
-            answer = process.answer
-        except InputError as refusal:
-            self._refused = refusal.problem
-            return
-        if answer is None:
-            return
+        answer = process.answer
+        assert answer is not None
         self._answer, name = answer, self._team.engine
         source = answer.bound_source or ENGINES[name]
         self._raise(answer.bound, source, answer.bound_by, self._counts_set_ups)
         if answer.start is not None:
-            plan = self._planned(Solution(answer.start, answer.ports), ENGINES[name])
+            plan = self.planner.of_solution(Solution(answer.start, answer.ports), ENGINES[name])
             self._offer(plan)
             moved = self.planner.ports is not None and self.plan.makespan > plan.reduced_makespan
             if moved and self._thread is None and not self._cancelled.is_set():

@@ -7,13 +7,14 @@ N_OCS * d_OCS (Koenig's theorem and de Werra's balancing), so eqs 7, 9 and 10 be
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.model.csr import row_of_entry
+from topox_core.model.csr import grouped, row_of_entry
 from topox_core.model.passes import topological_order
 
 Int = NDArray[np.int64]
@@ -131,6 +132,15 @@ class Problem:
             ),
             np.concatenate((self.demand_amount, np.ones(len(held)))).astype(np.int64),
         )
+
+    def held_by_row(self) -> Iterator[tuple[int, Int, Int]]:
+        """Yield (row, tasks, how much) of each row of :attr:`uses`, the devices first."""
+        task, row, amount = self.uses
+        ports, rows = len(self.capacity), len(self.rooms)
+        edges, order = grouped(row, np.arange(len(row)), rows)
+        for r in (*range(ports, rows), *range(ports)):
+            entries = order[edges[r] : edges[r + 1]]
+            yield r, task[entries], amount[entries]
 
     @property
     def rooms(self) -> Int:

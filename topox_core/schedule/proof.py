@@ -117,21 +117,14 @@ class Proof:
         self._stages = self._races()
         self._begin(next(self._stages))
 
-    @property
-    def folds(self) -> bool:
-        """Whether the solve begins with a race on the folded problem: where there is one and it can help."""
-        engines = self.prepared.settings.engine in ("auto", "highs", "cpsat")
-        if not engines or self.plan.makespan <= self.prepared.reduction.bound.ticks:
-            return False
-        folded = self.prepared.planner.folded
-        return folded is not None and folded.faithful
-
     def _races(self) -> Iterator[Portfolio]:
-        """Yield the race of every stage, each begun when it is asked for."""
-        if self.folds:
-            self._folded = self.prepared.planner.folded
-            assert self._folded is not None
-            yield self._folded_race(self._folded)
+        """Yield the race of every stage, each begun when it is asked for: on the folded problem where that can help."""
+        settings, above = self.prepared.settings, self.prepared.reduction.bound.ticks
+        exact = settings.engine in ("auto", "highs", "cpsat") and self.plan.makespan > above
+        folded = self.prepared.planner.folded if exact else None
+        if folded is not None and folded.faithful:
+            self._folded = folded
+            yield self._folded_race(folded)
             self._unfold()
             self.spent_before_s += self.race.elapsed_s
         race = self._whole_race()
@@ -168,7 +161,7 @@ class Proof:
         if engine != "printed" and (self.plan.makespan > known.bound or changing):
             began = time.monotonic()
             if self._left_s > 0:
-                expect_request([team.engine])
+                expect_request(team.engine)
             known = root_phase(planner, self.plan, known.bound_by, self._limits())
             self.spent_before_s += time.monotonic() - began
             if known.plan.makespan > known.bound:
@@ -190,8 +183,7 @@ class Proof:
     def _wait_once(self, team: Team) -> None:
         """Let the engines load before the first stage; in a second one there is a search that can go on meanwhile."""
         if self.blocks:
-            expect_request([team.engine])
-            wait_until_loaded([team.engine], LOADING_S)
+            wait_until_loaded(team.engine, LOADING_S)
             self.blocks = False
 
     def _exact_on_time(self, team: Team) -> FineClockSolve | None:

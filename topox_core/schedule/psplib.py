@@ -6,7 +6,7 @@ Kolisch & Sprecher, "PSPLIB - a project scheduling problem library", EJOR 96 (19
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -99,65 +99,59 @@ def read_psplib(data: bytes, file: str) -> Problem:
     return problem
 
 
-def _job(text: _Lines, at: int, number: int, jobs: int) -> int:
-    if not 1 <= number <= jobs:
-        raise text.error(f"names job {number}, expected 1 to {jobs}", at)
-    return number - 1
-
-
 def _successors(text: _Lines, jobs: int) -> list[list[int]]:
-    found: dict[int, list[int]] = {}
-    for at, row in text.numbers():
+    def wrong(row: list[int]) -> str:
         if len(row) < 3:
-            raise text.error(
-                "must hold job number, modes, number of successors and the successors", at
-            )
-        job = _job(text, at, row[0], jobs)
-        if job in found:
-            raise text.error(f"repeats job {row[0]}", at)
+            return "must hold job number, modes, number of successors and the successors"
         if row[1] != 1:
-            raise text.error(
-                f"must have 1 mode: only single-mode files are supported (got {row[1]})", at
-            )
+            return f"must have 1 mode: only single-mode files are supported (got {row[1]})"
         if row[2] != len(row) - 3:
-            raise text.error(f"announces {row[2]} successors but lists {len(row) - 3}", at)
-        found[job] = [_job(text, at, number, jobs) for number in row[3:]]
-        if job in found[job]:
-            raise text.error(f"makes job {row[0]} its own successor", at)
-    _complete(text, found, jobs, "PRECEDENCE RELATIONS")
-    return [found[job] for job in range(jobs)]
+            return f"announces {row[2]} successors but lists {len(row) - 3}"
+        strange = [number for number in row[3:] if not 1 <= number <= jobs]
+        if strange:
+            return f"names job {strange[0]}, expected 1 to {jobs}"
+        return f"makes job {row[0]} its own successor" if row[0] in row[3:] else ""
+
+    rows = _by_job(text, jobs, "PRECEDENCE RELATIONS", wrong)
+    return [[number - 1 for number in row[3:]] for row in rows]
 
 
 def _requests(text: _Lines, jobs: int, renewable: int) -> tuple[list[int], list[list[int]]]:
-    found: dict[int, list[int]] = {}
-    for at, row in text.numbers():
+    def wrong(row: list[int]) -> str:
         if len(row) != 3 + renewable:
-            raise text.error(
-                f"must hold job number, mode, duration and {renewable} requests (got {len(row)} numbers)",
-                at,
-            )
-        job = _job(text, at, row[0], jobs)
-        if job in found:
-            raise text.error(f"repeats job {row[0]}: only single-mode files are supported", at)
+            return f"must hold job number, mode, duration and {renewable} requests (got {len(row)} numbers)"
         if min(row[2:]) < 0 or max(row[2:]) > MAX_TOTAL_DURATION:
-            raise text.error(
-                f"must hold durations and requests from 0 to {MAX_TOTAL_DURATION:,}", at
-            )
-        found[job] = row[2:]
-    _complete(text, found, jobs, "REQUESTS/DURATIONS")
-    total = sum(row[0] for row in found.values())
+            return f"must hold durations and requests from 0 to {MAX_TOTAL_DURATION:,}"
+        return ""
+
+    rows = _by_job(text, jobs, "REQUESTS/DURATIONS", wrong)
+    total = sum(row[2] for row in rows)
     if total > MAX_TOTAL_DURATION:
         raise InputError(
             f"durations add up to {total:,}, at most {MAX_TOTAL_DURATION:,} are supported",
             file=text.file,
         )
-    return [found[job][0] for job in range(jobs)], [found[job][1:] for job in range(jobs)]
+    return [row[2] for row in rows], [row[3:] for row in rows]
 
 
-def _complete(text: _Lines, found: dict[int, list[int]], jobs: int, section: str) -> None:
-    missing = next((job for job in range(jobs) if job not in found), None)
+def _by_job(
+    text: _Lines, jobs: int, section: str, wrong: Callable[[list[int]], str]
+) -> list[list[int]]:
+    """Return the row of each job in a section; ``wrong`` says what is wrong with a row, if anything."""
+    found: dict[int, list[int]] = {}
+    for at, row in text.numbers():
+        problem = wrong(row)
+        if not problem and not 1 <= row[0] <= jobs:
+            problem = f"names job {row[0]}, expected 1 to {jobs}"
+        if not problem and row[0] in found:
+            problem = f"repeats job {row[0]}: only single-mode files are supported"
+        if problem:
+            raise text.error(problem, at)
+        found[row[0]] = row
+    missing = next((job for job in range(1, jobs + 1) if job not in found), None)
     if missing is not None:
-        raise text.error(f"{section} ends without job {missing + 1} (expected {jobs} jobs)")
+        raise text.error(f"{section} ends without job {missing} (expected {jobs} jobs)")
+    return [found[job] for job in range(1, jobs + 1)]
 
 
 def _availabilities(text: _Lines, renewable: int) -> list[int]:

@@ -206,13 +206,24 @@ def without_clock(graph: TransferGraph, cluster: Cluster, settings: Settings) ->
     device_names = tuple(
         f"the device of server {s}" if single else f"device {d} of server {s}" for s, d in places
     )
-    network = _network(graph, cluster, settings)
+    network = SwitchNetwork(
+        source=graph.source,
+        destination=graph.destination,
+        servers=cluster.servers,
+        switches=cluster.switches,
+        circuits_per_switch=cluster.ports_per_switch,
+        ports_per_server=cluster.ports_per_server,
+        ports_on_switch=ports_on_switch(cluster, settings),
+        half_duplex=cluster.duplex == "half",
+        shares=settings.share_circuits,
+        repeats=settings.repeats,
+    )
     pointer, resource, capacity, server_ports, names = _ports(graph, network)
     succ_ptr, succ_idx = graph.successors
     transfers = graph.kind == TRANSFER
     pair = np.full(n, -1, np.int32)
     if settings.share_circuits:
-        pair[transfers] = _pairs(
+        pair[transfers] = pairs_that_repeat(
             graph.source[transfers].astype(np.int64) * cluster.servers
             + graph.destination[transfers]
         )
@@ -239,26 +250,11 @@ def without_clock(graph: TransferGraph, cluster: Cluster, settings: Settings) ->
     )
 
 
-def _pairs(code: Int) -> Int32:
+def pairs_that_repeat(code: Int) -> Int32:
     """Return the number of each transfer's pair; a pair's only transfer shares with nobody (-1)."""
     _, place, count = np.unique(code, return_inverse=True, return_counts=True)
     number = np.where(count > 1, np.cumsum(count > 1) - 1, -1)
     return number[place].astype(np.int32)
-
-
-def _network(graph: TransferGraph, cluster: Cluster, settings: Settings) -> SwitchNetwork:
-    return SwitchNetwork(
-        source=graph.source,
-        destination=graph.destination,
-        servers=cluster.servers,
-        switches=cluster.switches,
-        circuits_per_switch=cluster.ports_per_switch,
-        ports_per_server=cluster.ports_per_server,
-        ports_on_switch=ports_on_switch(cluster, settings),
-        half_duplex=cluster.duplex == "half",
-        shares=settings.share_circuits,
-        repeats=settings.repeats,
-    )
 
 
 def _ports(

@@ -95,11 +95,12 @@ def to_record(result: Result, file_cluster: Cluster | None = None) -> dict[str, 
 
 def _on_slots(result: Result) -> dict[str, Any]:
     """Return the best plan on the cluster's slots and its bound, on slots the result's own; null where only fixed circuits may be."""
-    if _only_fixed(result):
-        return {"slotted_ms": None, "bound_slotted_ms": None}
+    found = result.slotted_ms, result.bound_slotted_ms
     if result.settings.on_slots:
-        return {"slotted_ms": result.makespan_ms, "bound_slotted_ms": result.bound_ms}
-    return {"slotted_ms": result.slotted_ms, "bound_slotted_ms": result.bound_slotted_ms}
+        found = result.makespan_ms, result.bound_ms
+    if not any(one.changes_circuits for one in result.classes):
+        found = None, None
+    return dict(zip(("slotted_ms", "bound_slotted_ms"), found, strict=True))
 
 
 def _by_class(result: Result) -> dict[str, Any]:
@@ -110,10 +111,6 @@ def _by_class(result: Result) -> dict[str, Any]:
         record[f"bound_{name}_ms"] = None if one is None else one.bound_ms
         record[f"best_{name}_ms"] = None if one is None else one.best_ms
     return record
-
-
-def _only_fixed(result: Result) -> bool:
-    return not any(one.changes_circuits for one in result.classes)
 
 
 def _chosen(result: Result) -> dict[str, Any]:
@@ -166,10 +163,7 @@ def _circuits(execution: Execution) -> list[dict[str, Any]]:
         "end_ms": circuits.end_ms.tolist(),
         "task": [graph.ids[n] for n in circuits.node.tolist()],
     }
-    if _several_ports(execution):
-        columns["source_port"] = circuits.source_port.tolist()
-        columns["destination_port"] = circuits.destination_port.tolist()
-    return _as_rows(columns)
+    return _as_rows(execution, columns, circuits.source_port, circuits.destination_port)
 
 
 def _standing(execution: Execution, layout: Layout) -> list[dict[str, Any]]:
@@ -184,19 +178,18 @@ def _standing(execution: Execution, layout: Layout) -> list[dict[str, Any]]:
         "start_ms": [0.0] * whole,
         "end_ms": [execution.makespan_ms] * whole,
     }
-    if _several_ports(execution):
-        columns["source_port"] = columns["destination_port"] = port.tolist()
-    return _as_rows(columns)
+    return _as_rows(execution, columns, port, port)
 
 
-def _several_ports(execution: Execution) -> bool:
-    """Whether a server has several ports on a switch, so that switch and server do not name one."""
-    return execution.cluster.ports_per_server > execution.cluster.switches
-
-
-def _as_rows(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:
-    keys = list(columns)
-    return [dict(zip(keys, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+def _as_rows(
+    execution: Execution, columns: dict[str, list[Any]], out_port: IntArray, in_port: IntArray
+) -> Rows:
+    """Return columns as rows, with ports where a server has several on a switch, so that switch and server do not name one."""
+    if execution.cluster.ports_per_server > execution.cluster.switches:
+        columns |= {"source_port": out_port.tolist(), "destination_port": in_port.tolist()}
+    return [
+        dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
+    ]
 
 
 def _with_paths(execution: Execution, lowered: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -366,16 +359,24 @@ def _circuits_of(rows: Rows, cluster: Cluster, place: Mapping[str, int], repeats
     strange = next((row["task"] for row in rows if row["task"] not in place), None)
     if strange is not None:
         raise InputError("carries no transfer of this graph", item=f"circuit of {strange}")
-    rows = sorted(rows, key=lambda row: (row["start_ms"], row["switch"], row["source"], _port(row)))
+    # The only out-port there is stands in no file.
+    rows = sorted(
+        rows,
+        key=lambda row: (
+            row["start_ms"],
+            row["switch"],
+            row["source"],
+            row.get("source_port") or 0,
+        ),
+    )
+    whole = ("switch", "source", "destination", "source_port", "destination_port")
+    times = ("setup_ms", "start_ms", "end_ms")
+    columns: dict[str, Any] = {
+        key: np.array([row.get(key) or 0 for row in rows], np.int32) for key in whole
+    }
+    columns |= {key: np.array([row[key] for row in rows], np.float64) for key in times}
     circuits = Circuits(
-        switch=_whole(rows, "switch"),
-        source=_whole(rows, "source"),
-        destination=_whole(rows, "destination"),
-        source_port=_whole(rows, "source_port"),
-        destination_port=_whole(rows, "destination_port"),
-        setup_ms=_times_of(rows, "setup_ms"),
-        start_ms=_times_of(rows, "start_ms"),
-        end_ms=_times_of(rows, "end_ms"),
+        **columns,
         node=np.array([place[row["task"]] for row in rows], np.int32),
         changed=np.zeros(len(rows), np.bool_),
     )
@@ -387,19 +388,6 @@ def _circuits_of(rows: Rows, cluster: Cluster, place: Mapping[str, int], repeats
         cluster.duplex == "half",
     )
     return replace(circuits, changed=numbers.changed(circuits.start_ms, repeats))
-
-
-def _port(row: Mapping[str, Any]) -> int:
-    """Return the out-port of a circuit; the only one there is stands in no file."""
-    return row.get("source_port") or 0
-
-
-def _whole(rows: Rows, key: str) -> IntArray:
-    return np.array([row.get(key) or 0 for row in rows], np.int32)
-
-
-def _times_of(rows: Rows, key: str) -> FloatArray:
-    return np.array([row[key] for row in rows], np.float64)
 
 
 def _fixed(record: Mapping[str, Any], cluster: Cluster) -> tuple[Layout, PathRates]:

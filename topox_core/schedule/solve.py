@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 
 from topox_core.compiled import working_s
 from topox_core.errors import InputError
@@ -77,9 +76,9 @@ def carried_over(
         prepared = replace(finer, settings=prepared.settings)
     problem, planner = prepared.reduction.problem, prepared.planner
     start = plan.start * (both // given)
-    makespan = int((start + problem.duration).max(initial=0))
     if planner.ports is None:
-        return prepared, planner.with_circuits(start, makespan, plan.source)
+        return prepared, planner.with_circuits(start, plan.source)
+    makespan = int((start + problem.duration).max(initial=0))
     kept = replace(plan, start=start, makespan=makespan)
     return prepared, replace(kept, reduced_start=start, reduced_makespan=makespan)
 
@@ -213,13 +212,11 @@ def _planned(
             if on_point is not None:
                 on_point(trace[-1])
 
-    def record(of: Prepared, plan: SchedulePlan) -> None:
-        note(length_ms(of, plan), _bound_ms(of), plan.source)
-
     if prepared.graph is None or prepared.settings.on_slots:
-        best = _best_of_own(prepared, candidates, ended, partial(record, prepared))
+        for best in _better_and_better(prepared, candidates, ended):
+            note(length_ms(prepared, best), _bound_ms(prepared), best.source)
         of, best = _never_behind_stricter(prepared, best, candidates, late, {})
-        record(of, best)
+        note(length_ms(of, best), _bound_ms(of), best.source)
         return of, best, working_s() - began, trace, None
     plans = ContinuousPlans.of(prepared)
     plans.on_better = lambda best: note(best.makespan_ms, plans.bound.ms, best.source)
@@ -266,21 +263,17 @@ def _plan_never_behind_stricter(
             plans.take(*carried_over(strict.slotted, strict.prepared, prepared))
 
 
-def _best_of_own(
-    prepared: Prepared,
-    candidates: Candidates | None,
-    ended: Stop,
-    better: Callable[[SchedulePlan], None] | None = None,
-) -> SchedulePlan:
-    """Return the best of the plans by rules and candidates; ``better`` is told each better one."""
-    best = prepared.planner.best_plan(ended, better)
+def _better_and_better(
+    prepared: Prepared, candidates: Candidates | None, ended: Stop
+) -> Iterator[SchedulePlan]:
+    """Yield plans by rules, then candidates, each better than those before; at least one."""
+    for best in prepared.planner.plans(ended):
+        yield best
     if candidates is not None and not ended():
         for plan in candidates(prepared):
             if plan.cost < best.cost:
                 best = keeping_reduced(plan, best)
-                if better is not None:
-                    better(best)
-    return best
+                yield best
 
 
 def _never_behind_stricter(
@@ -305,7 +298,7 @@ def _never_behind_stricter(
                 strict = prepare(graph, cluster, settings)
                 if _bound_ms(strict) >= length_ms(prepared, best):
                     continue  # no plan of it is shorter
-                plan = _best_of_own(strict, candidates, late)
+                *_, plan = _better_and_better(strict, candidates, late)
                 known[settings] = _never_behind_stricter(strict, plan, candidates, late, known)
             except InputError:  # too many ports to book, where circuits per slot need no booking
                 continue

@@ -119,15 +119,11 @@ def found_by(result: Result) -> str:
 
 @dataclass(frozen=True)
 class Event:
-    """One step of a solve: a shorter schedule or a higher bound, with where both stand afterwards (ms).
-
-    ``before_ms`` is what the step improved; None for the first schedule and the first bound.
-    """
+    """One step of a solve: a shorter schedule or a higher bound, with where both stand afterwards (ms)."""
 
     elapsed_s: float
     moved: Literal["schedule", "bound"]
     value_ms: float
-    before_ms: float | None
     incumbent_ms: float | None
     bound_ms: float
     family: Family
@@ -149,15 +145,11 @@ def events_of(trace: Sequence[TracePoint]) -> tuple[Event, ...]:
         if now_ms is not None and (incumbent is None or now_ms < incumbent):
             by = point.source
             family = "rules" if by.family == "bounds" else by.family
-            events.append(
-                Event(at, "schedule", now_ms, incumbent, now_ms, bound_ms, family, by.name)
-            )
+            events.append(Event(at, "schedule", now_ms, now_ms, bound_ms, family, by.name))
             incumbent = now_ms
         if bound is None or bound_ms > bound:
             by = point.bound_source
-            events.append(
-                Event(at, "bound", bound_ms, bound, incumbent, bound_ms, by.family, by.name)
-            )
+            events.append(Event(at, "bound", bound_ms, incumbent, bound_ms, by.family, by.name))
             bound = bound_ms
     return tuple(events)
 
@@ -267,11 +259,6 @@ class Contestant:
         return Contestant(
             engine, events_of(result.trace), result.wall_s, result.stopped_by, result.message
         )
-
-    @staticmethod
-    def running(engine: str, trace: Sequence[TracePoint], elapsed_s: float) -> Contestant:
-        """Return the runner of a solve on its way."""
-        return Contestant(engine, events_of(trace), elapsed_s)
 
     @property
     def name(self) -> str:

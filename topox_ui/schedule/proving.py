@@ -14,7 +14,6 @@ from topox_core.figures.search import GLYPHS, families_of, race, search
 from topox_core.runs.run import FunctionRun, RunProgress, finish
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.engines.waiting_workers import (
-    exact_engine,
     expect_request,
     wait_until_loaded,
 )
@@ -90,7 +89,7 @@ class EngineStart:
         proof = self.proof
         if proof is None:
             return None
-        return Contestant.running(self.engine, proof.story, proof.elapsed_s)
+        return Contestant(self.engine, events_of(proof.story), proof.elapsed_s)
 
 
 def start(race: Race) -> None:
@@ -143,9 +142,7 @@ def _solved(
             on_step(EngineStart(race, engine))
             result: Result | None = schedule(*arguments, stop)
         else:
-            loaded = [exact_engine(engine)]
-            expect_request(loaded)
-            wait_until_loaded(loaded, LOADING_S)
+            wait_until_loaded(engine, LOADING_S)
             proof = prove(*arguments)
             on_step(EngineStart(race, engine, proof))
             result = finish(proof, stop)
@@ -307,7 +304,7 @@ def _offer(case: Case, result: Result) -> None:
             "and servers forward; no engine here looks for those."
         )
     if not proved:
-        expect_request([exact_engine(case.settings.engine)])
+        expect_request(case.settings.engine)
         quiet(
             "Looks for a shorter schedule, or for a proof that there is none, for at most "
             f"{seconds(case.settings.time_limit_s)}."

@@ -33,7 +33,6 @@ from topox_core.model.transfer_graph import TRANSFER, durations_ms
 from topox_core.schedule.bounds.ancestor_bounds import (
     ancestor_bound,
     ancestor_heads_and_tails,
-    set_up_heads_and_tails,
 )
 from topox_core.schedule.bounds.best_bound import best_bound
 from topox_core.schedule.bounds.propagation import Propagator, raise_bounds, raised_bound
@@ -79,7 +78,7 @@ def by_work_of_ancestors(problem: Problem, dark_slots: int = 0) -> int:
 
 
 def by_set_ups(problem: Problem, delay: int) -> int:
-    head, tail = set_up_heads_and_tails(
+    head, tail = ancestor_heads_and_tails(
         problem, clocks(problem), 1_000, delay * problem.ticks_per_slot
     )
     return ancestor_bound(problem, head, tail, 0, delay).ticks
@@ -232,10 +231,7 @@ def test_windows_keep_every_start_of_an_optimal_schedule_and_narrow_from_rule_to
             rules = [
                 given,
                 propagator.propagated(given, horizon),
-                *(
-                    propagator.shaved(given, horizon, depth, lambda: False)
-                    for depth in ("quick", "thorough")
-                ),
+                *(propagator.propagated(given, horizon, depth) for depth in ("quick", "thorough")),
             ]
             # Barriers and the like may keep to slots without loss, so compare them on their own
             # clock.
@@ -289,7 +285,7 @@ def test_propagation_asked_to_stop_keeps_what_is_proved():
     problem = build([4, 5, 6], devices={0: 0, 1: 0, 2: 0})
     known, propagator = critical_path(problem), Propagator(problem)
     assert raised_bound(propagator, known, lambda: 40, 1, 60.0, lambda: True) == 6
-    assert propagator.shaved(windows(problem, 15), 15, "thorough", lambda: True)
+    assert propagator.propagated(windows(problem, 15), 15, "thorough", lambda: True)
 
 
 # Earliest start, how much later the latest is, duration and demand.

@@ -39,7 +39,7 @@ def first_plan(planner: Planner, idle: int = 0) -> SchedulePlan:
     """A plan to start from; ``idle`` slots pass before anything in it starts."""
     start = serial_schedule(planner.problem) + idle
     source = TraceSource("rules", "serial schedule")
-    return planner.with_circuits(start, makespan(planner.problem, start), source, improve=False)
+    return planner.with_circuits(start, source, improve=False)
 
 
 # Far too hard to prove while a test lasts.

@@ -44,6 +44,7 @@ from topox_core.schedule.engines.highs import solve_highs
 from topox_core.schedule.engines.step_model import StepModel
 from topox_core.schedule.feasibility import violation
 from topox_core.schedule.generation.list_scheduler import RULES, Generator, serial_schedule
+from topox_core.schedule.kernels.parallel import parallel
 from topox_core.schedule.kernels.slots import book, first_free, nothing_held
 from topox_core.schedule.planner import Planner, SchedulePlan, prepare
 from topox_core.schedule.problem import Int, Problem
@@ -72,8 +73,8 @@ def planner_of(problem: Problem, continuous: bool = False, dark_slots: int = 0) 
 
 def poor_plan(planner: Planner) -> SchedulePlan:
     """The first rule's plan without improvement: something is left to gain."""
-    start, makespan = planner.generator.serially(planner.generator.rule("MIS"))
-    return planner.with_circuits(start, makespan, TraceSource("rules", "MIS"), improve=False)
+    start, _ = planner.generator.serially(planner.generator.rule("MIS"))
+    return planner.with_circuits(start, TraceSource("rules", "MIS"), improve=False)
 
 
 @by_kind
@@ -186,10 +187,10 @@ def test_both_schemes_keep_every_rule_and_improvement_never_makes_a_schedule_lon
         made = generator(problem)
         for name in RULES:
             rank = made.rule(name)
-            serial, parallel = made.serially(rank), made.in_parallel(rank)
+            serial, side_by_side = made.serially(rank), parallel(rank, made.tasks)
             better = made.improved(*serial, 0)
             assert better[1] <= serial[1]
-            for start, end in (serial, parallel, better):
+            for start, end in (serial, side_by_side, better):
                 assert violation(problem, start) is None, (seed, name)
                 assert end == makespan(problem, start)
         behind, length = made.serially(made.rule("LST"), backwards=True)

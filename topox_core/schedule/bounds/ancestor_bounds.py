@@ -41,45 +41,6 @@ def uses_of(problem: Problem) -> Uses:
     return Uses(pointer_of(task, p.n), resource[order], work[order], pair[order], pairs, p.rooms)
 
 
-def ancestor_heads_and_tails(
-    problem: Problem,
-    clock: Int,
-    near: int,
-    dark_ticks: int = 0,
-    known: tuple[Int, Int] | None = None,
-) -> tuple[Int, Int]:
-    """Return (heads, tails) in ticks, each at least the critical path's.
-
-    A task cannot start before every resource has done the work of its ancestors: for each resource
-    and thresholds H and Q, H + work / capacity + Q, where H is the least head and Q the shortest
-    way to the task of the ancestors counted.
-
-    Parameters
-    ----------
-    clock
-        Ticks that each task's start is a multiple of.
-    near
-        How many of a task's ancestors count, the nearest first; all of them are much work for
-        thousands of tasks.
-    dark_ticks
-        What a port is dark for before each circuit but its first; c ports that serve P pairs of
-        what is counted change at least P - c times in between.
-    known
-        Valid heads and tails to raise.
-    """
-    p, uses = problem, uses_of(problem)
-    head, tail = (np.zeros(p.n, np.int64), np.zeros(p.n, np.int64)) if known is None else known
-    head, tail, near = head.copy(), tail.copy(), min(near, p.n)
-    ahead = Precedence(p.order, p.pred_ptr, p.pred_idx, p.duration, clock)
-    # Backwards the tail plus the duration of a task is what its head is forwards, on no clock.
-    behind = Precedence(
-        p.order[::-1].copy(), p.succ_ptr, p.succ_idx, p.duration, np.ones_like(p.duration)
-    )
-    ancestor_heads(head, ahead, uses, near, dark_ticks)
-    ancestor_heads(tail, behind, uses, near, dark_ticks)
-    return head, tail
-
-
 def sides_of(problem: Problem) -> Sides:
     """Return the transfers at the out-side and the in-side of each server, or at the server (half duplex).
 
@@ -100,45 +61,61 @@ def sides_of(problem: Problem) -> Sides:
     return Sides(ptr, task[entry].astype(np.int32), peer[entry].astype(np.int32))
 
 
-def set_up_heads_and_tails(
+def ancestor_heads_and_tails(
     problem: Problem,
     clock: Int,
     near: int,
-    dark_ticks: int,
+    dark_ticks: int = 0,
     known: tuple[Int, Int] | None = None,
 ) -> tuple[Int, Int]:
-    """Return (heads, tails) in ticks that count the work and the set-ups of ancestors and successors.
+    """Return (heads, tails) in ticks, each at least the critical path's, set-ups included.
 
-    Cones of ancestors and set-ups along paths raise each other and take turns until nothing rises.
+    A task cannot start before every resource has done the work of its ancestors: for each resource
+    and thresholds H and Q, H + work / capacity + Q, where H is the least head and Q the shortest
+    way to the task of the ancestors counted. These cones and set-ups along paths raise each other
+    and take turns until nothing rises.
 
     Parameters
     ----------
-    clock, near, dark_ticks, known
-        See :func:`ancestor_heads_and_tails`.
+    clock
+        Ticks that each task's start is a multiple of.
+    near
+        How many of a task's ancestors count, the nearest first; all of them are much work for
+        thousands of tasks.
+    dark_ticks
+        What a port is dark for before each circuit but its first; c ports that serve P pairs of
+        what is counted change at least P - c times in between.
+    known
+        Valid heads and tails to raise.
     """
-    p = problem
-    head, tail = ancestor_heads_and_tails(p, clock, near, dark_ticks, known)
-    if p.network is None or dark_ticks <= 0:
-        return head, tail
-    ports = p.network.ports_on_switch * p.network.switches
-    sides = sides_of(p)
-    if ports > 2 or (len(sides.ptr) - 1) * (p.n + len(p.pred_idx)) > MAX_STEPS:
-        return head, tail
+    p, uses, near = problem, uses_of(problem), min(near, problem.n)
+    head, tail = (np.zeros(p.n, np.int64), np.zeros(p.n, np.int64)) if known is None else known
+    head, tail = head.copy(), tail.copy()
     ahead = Precedence(p.order, p.pred_ptr, p.pred_idx, p.duration, clock)
+    # Backwards the tail plus the duration of a task is what its head is forwards, on no clock.
     behind = Precedence(
         p.order[::-1].copy(), p.succ_ptr, p.succ_idx, p.duration, np.ones_like(p.duration)
     )
+
+    def rose_by_cones() -> bool:
+        before = int(head.sum() + tail.sum())
+        ancestor_heads(head, ahead, uses, near, dark_ticks)
+        ancestor_heads(tail, behind, uses, near, dark_ticks)
+        return int(head.sum() + tail.sum()) > before
+
+    rose_by_cones()
+    if p.network is None or dark_ticks <= 0:
+        return head, tail
+    ports, sides = p.network.ports_each_way, sides_of(p)
+    if ports > 2 or (len(sides.ptr) - 1) * (p.n + len(p.pred_idx)) > MAX_STEPS:
+        return head, tail
     for _ in range(ROUNDS):
         rose = False
         while lag_heads(head, ahead, sides, ports, dark_ticks):
             rose = True
         while lag_heads(tail, behind, sides, ports, dark_ticks):
             rose = True
-        if not rose:
-            break
-        before = int(head.sum() + tail.sum())
-        head, tail = ancestor_heads_and_tails(p, clock, near, dark_ticks, (head, tail))
-        if int(head.sum() + tail.sum()) == before:
+        if not rose or not rose_by_cones():
             break
     return head, tail
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topox_core.model.csr import grouped, row_of_entry
 from topox_core.model.loads import Load, load_bound
 from topox_core.model.passes import heads, tails
 from topox_core.schedule.bounds.unrounded import (
@@ -49,12 +48,25 @@ def load_bounds(
 ) -> Bound | None:
     """Return the best bound above ``beat`` ticks from the load of one device or port row; heads and tails must be valid."""
     best: Bound | None = None
-    for candidate in (
-        _device_load(problem, head, tail, beat),
-        _port_load(problem, head, tail, beat, dark_slots),
-    ):
-        if candidate is not None and candidate.ticks > beat:
-            best, beat = candidate, candidate.ticks
+    names, ports = (*problem.resource_names, *problem.device_names), len(problem.capacity)
+    for r, tasks, amount in problem.held_by_row():  # of equal loads the first is named
+        if not len(tasks):
+            continue
+        unit, capacity = 1, 1
+        if r < ports:
+            unit, capacity = problem.ticks_per_slot, max(1, int(problem.capacity[r]))
+        work = problem.duration[tasks] // unit * amount
+        load = Load(head[tasks], work, tail[tasks])
+        if r < ports and problem.shares:
+            found = shared_load_bound(load, problem.pair[tasks], THRESHOLDS, capacity, unit)
+        else:
+            found = load_bound(load, THRESHOLDS, capacity, unit)
+            if dark_slots and r < ports and problem.server_ports[r]:
+                found = max(found, _dark_load(problem, tasks, load, capacity, dark_slots))
+        ticks, first, last = found
+        if ticks > beat:
+            beat = ticks
+            best = Bound(beat, _between(problem, names[r], capacity, beat, first, last))
     return best
 
 
@@ -75,52 +87,6 @@ def _between(problem: Problem, name: str, capacity: int, bound: int, first: int,
         return f"{name}{many}, busy from period {first} to {bound - tail}"
     ms = problem.ms
     return load_in_words(f"{name}{many}", ms(first), ms(bound - tail), ms(tail))
-
-
-def _device_load(problem: Problem, head: Int, tail: Int, beat: int) -> Bound | None:
-    held = np.flatnonzero(problem.device >= 0)
-    best: Bound | None = None
-    edges, order = grouped(problem.device[held], held, problem.devices)
-    for d in range(problem.devices):
-        tasks = order[edges[d] : edges[d + 1]]
-        load = Load(head[tasks], problem.duration[tasks], tail[tasks])
-        ticks, first, last = load_bound(load, THRESHOLDS, 1, 1)
-        if ticks > beat:
-            beat = ticks
-            best = Bound(ticks, _between(problem, problem.device_names[d], 1, ticks, first, last))
-    return best
-
-
-def _port_load(problem: Problem, head: Int, tail: Int, beat: int, dark_slots: int) -> Bound | None:
-    owner = row_of_entry(problem.demand_ptr)
-    entries = np.arange(len(owner))
-    edges, order = grouped(problem.demand_resource, entries, len(problem.capacity))
-    unit, shares = problem.ticks_per_slot, problem.shares
-    best: Bound | None = None
-    for r in range(len(problem.capacity)):
-        uses = order[edges[r] : edges[r + 1]]
-        tasks = owner[uses]
-        if not len(tasks):
-            continue
-        work = problem.duration[tasks] // unit * problem.demand_amount[uses]
-        load, capacity = Load(head[tasks], work, tail[tasks]), max(1, int(problem.capacity[r]))
-        if shares:
-            ticks, first, last = shared_load_bound(
-                load, problem.pair[tasks], THRESHOLDS, capacity, unit
-            )
-        else:
-            ticks, first, last = load_bound(load, THRESHOLDS, capacity, unit)
-            if dark_slots and problem.server_ports[r]:
-                ticks, first, last = max(
-                    (ticks, first, last),
-                    _dark_load(problem, tasks, load, capacity, dark_slots),
-                )
-        if ticks > beat:
-            beat = ticks
-            best = Bound(
-                ticks, _between(problem, problem.resource_names[r], capacity, ticks, first, last)
-            )
-    return best
 
 
 def _dark_load(

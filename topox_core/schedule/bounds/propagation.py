@@ -20,9 +20,8 @@ from topox_core.schedule.bounds.ancestor_bounds import (
     ancestor_bound,
     ancestor_heads_and_tails,
     near_of,
-    set_up_heads_and_tails,
 )
-from topox_core.schedule.bounds.windows import Windows, clocks, step_of, windows, within
+from topox_core.schedule.bounds.windows import Windows, clocks, step_of, windows
 from topox_core.schedule.engines.best_known import BestKnown
 from topox_core.schedule.kernels.propagation import (
     Constraints,
@@ -43,7 +42,6 @@ MAX_MOMENTS = 20_000
 ENERGY_TASKS, TRIAL_ENERGY_TASKS = 1000, 150
 # Of single starts: with quick rules only, or with energetic reasoning.
 Trials = Literal["quick", "thorough"]
-Refuter = Callable[[Windows, int, Stop], Windows | None]
 PASSES = 3
 PROPAGATION_BY = "propagation: no shorter schedule fits its time windows"
 # Shares of the time left: to raise the bound by propagation, above 500 tasks in a minute or in less
@@ -96,21 +94,14 @@ class Propagator:
         """Whether the problem is small enough for trials of single starts."""
         return self.problem.n <= SHAVED_TASKS
 
-    def propagated(self, given: Windows, horizon: int) -> Windows | None:
-        """Return narrower windows, or None: no schedule lies within those given."""
-        return self._run(given, horizon, None, never)
-
-    def shaved(self, given: Windows, horizon: int, trials: Trials, stop: Stop) -> Windows | None:
-        """Return windows narrowed by trying single starts as well, or None: no schedule lies within those given.
-
-        ``thorough`` trials use energetic reasoning too: some ten times slower, and stronger by a
-        few per cent.
-        """
-        return self._run(given, horizon, trials, stop)
-
-    def _run(
-        self, given: Windows, horizon: int, trials: Trials | None, stop: Stop
+    def propagated(
+        self, given: Windows, horizon: int, trials: Trials | None = None, stop: Stop = never
     ) -> Windows | None:
+        """Return narrower windows, or None: no schedule lies within those given.
+
+        ``trials`` of single starts narrow them further; ``thorough`` ones use energetic reasoning
+        too: some ten times slower, and stronger by a few per cent.
+        """
         constraints = self._constraints
         constraints = constraints._replace(edges=constraints.edges._replace(clock=given.clock))
         earliest, latest = given.earliest.copy(), given.latest.copy()
@@ -171,27 +162,19 @@ def raised_bound(
     """
     late = any_of(stop, AfterSeconds(seconds))
 
-    def shaved(trials: Trials) -> Refuter:
-        return lambda given, length, stop: propagator.shaved(given, length, trials, stop)
-
     small = propagator.problem.n <= SMALL_TASKS
-    refuters: list[Refuter] = [lambda given, length, _: propagator.propagated(given, length)]
-    if propagator.shaves:
-        ways: tuple[Trials, ...] = ("quick", "thorough") if small else ("thorough",)
-        refuters += [shaved(trials) for trials in ways]
-    for refuted in refuters:
-        dear = not small and refuted is not refuters[0]
+    ways: tuple[Trials | None, ...] = (None, "quick", "thorough") if small else (None, "thorough")
+    for trials in ways if propagator.shaves else ways[:1]:
+        dear = not small and trials is not None
         open_, jump = shortest(), 2 * step if dear else step
         while bound < open_ and not late():
             length = min(bound + jump, open_) - step
-            given = windows(propagator.problem, length)
-            if known is not None:
-                given = within(given, propagator.problem, *known, length)
+            given = windows(propagator.problem, length, known)
 
             def pointless(length: int = length) -> bool:
                 return late() or length >= shortest()
 
-            if refuted(given, length, pointless) is None:
+            if propagator.propagated(given, length, trials, pointless) is None:
                 bound, jump = length + step, jump + step if dear else 2 * jump
                 if on_bound is not None:
                     on_bound(bound)
@@ -203,8 +186,8 @@ def raised_bound(
 def raise_bounds(known: BestKnown, stop: Stop) -> None:
     """Raise the bound by cones of ancestors, then by propagation within the heads and tails that they give."""
     if not known.close_enough:
-        counted = _by_cones(known, stop)
-        _by_propagation(known, counted, _share(known.problem.n, known.left_s) * known.left_s, stop)
+        _by_cones(known, stop)
+        _by_propagation(known, _share(known.problem.n, known.left_s) * known.left_s, stop)
 
 
 def _share(tasks: int, left_s: float) -> float:
@@ -214,23 +197,13 @@ def _share(tasks: int, left_s: float) -> float:
     return MANY_SHARE if BOUND_SHARE * left_s >= MANY_S_A_TASK * tasks else FIRST_SHARE
 
 
-def raise_bounds_with_set_ups(known: BestKnown, stop: Stop) -> tuple[Int, Int]:
-    """Raise the bound by heads and tails that count set-ups, then by propagation within them; return both."""
-    problem = known.problem
-    dark_slots, dark_ticks = problem.switch_network.dark_slots or 0, problem.dark_ticks or 0
-    counted = set_up_heads_and_tails(
-        problem, clocks(problem), near_of(problem, FIRST_NEAR), dark_ticks
-    )
-    bound = ancestor_bound(problem, *counted, known.bound, dark_slots)
-    if bound is not None:
-        known.raise_bound(bound.ticks, HEADS_AND_TAILS, bound.text)
-    _by_propagation(known, counted, min(SET_UPS_S, BOUND_SHARE * known.left_s), stop)
-    return counted
+def raise_bounds_with_set_ups(known: BestKnown, stop: Stop) -> None:
+    """Raise the bound by heads and tails that count set-ups, then by propagation within them."""
+    _count_ancestors(known, near_of(known.problem, FIRST_NEAR))
+    _by_propagation(known, min(SET_UPS_S, BOUND_SHARE * known.left_s), stop)
 
 
-def _by_propagation(
-    known: BestKnown, counted: tuple[Int, Int] | None, seconds: float, stop: Stop
-) -> None:
+def _by_propagation(known: BestKnown, seconds: float, stop: Stop) -> None:
     """Raise the bound for so many seconds by propagation, within heads and tails that are known."""
     propagator = Propagator(known.problem)
     if known.close_enough or not propagator.worthwhile(known.makespan):
@@ -244,26 +217,29 @@ def _by_propagation(
         seconds,
         stop,
         lambda bound: known.raise_bound(bound, PROPAGATION, PROPAGATION_BY),
-        counted,
+        known.counted,
     )
 
 
-def _by_cones(known: BestKnown, stop: Stop) -> tuple[Int, Int] | None:
-    """Count more and more ancestors while that takes a fair share of the time; return the heads and tails, if there was any."""
-    problem = known.problem
-    clock = clocks(problem)
-    near, found = FIRST_NEAR, None
+def _by_cones(known: BestKnown, stop: Stop) -> None:
+    """Count more and more ancestors while that takes a fair share of the time."""
+    near = FIRST_NEAR
     while not stop() and not known.close_enough:
         began = time.monotonic()
-        found = ancestor_heads_and_tails(problem, clock, near, known=found)
-        bound = ancestor_bound(problem, *found, known.bound)
-        if bound is not None:
-            known.raise_bound(bound.ticks, HEADS_AND_TAILS, bound.text)
+        _count_ancestors(known, near)
         took = time.monotonic() - began
-        if near >= problem.n or LONGER * took > CONES_SHARE * known.left_s:
+        if near >= known.problem.n or LONGER * took > CONES_SHARE * known.left_s:
             break
         near *= GROWTH
-    return found
+
+
+def _count_ancestors(known: BestKnown, near: int) -> None:
+    """Raise heads and tails by so many ancestors of each task, set-ups included, and the bound by them."""
+    problem, dark = known.problem, known.problem.dark_ticks or 0
+    known.counted = ancestor_heads_and_tails(problem, clocks(problem), near, dark, known.counted)
+    bound = ancestor_bound(problem, *known.counted, known.bound, dark // problem.ticks_per_slot)
+    if bound is not None:
+        known.raise_bound(bound.ticks, HEADS_AND_TAILS, bound.text)
 
 
 def narrow_windows(
@@ -282,7 +258,7 @@ def narrow_windows(
     if not thorough or not propagator.shaves:
         return propagator.propagated(given, horizon)
     deadline = time.monotonic() + WINDOWS_SHARE * known.left_s
-    return propagator.shaved(
+    return propagator.propagated(
         given,
         horizon,
         "thorough" if problem.n <= SMALL_TASKS else "quick",

@@ -45,12 +45,19 @@ def step_of(problem: Problem, clock: Int) -> int:
     return int(last.min()) if len(last) else 1
 
 
-def windows(problem: Problem, horizon: int) -> Windows:
-    """Return windows from a critical-path pass each way, every task ending by ``horizon`` ticks."""
+def windows(problem: Problem, horizon: int, known: tuple[Int, Int] | None = None) -> Windows:
+    """Return windows from a critical-path pass each way, every task ending by ``horizon`` ticks.
+
+    They keep to heads and tails in ticks that are ``known``, too.
+    """
     p, clock = problem, clocks(problem)
     earliest = heads(p.order, p.pred_ptr, p.pred_idx, p.duration, clock)
     tail = tails(p.order, p.succ_ptr, p.succ_idx, p.duration, clock, horizon)
     latest = (horizon - tail - p.duration) // clock * clock
+    if known is not None:
+        head, tail = known
+        earliest = np.maximum(earliest, -(-head // clock) * clock)
+        latest = np.minimum(latest, (horizon - tail - p.duration) // clock * clock)
     return Windows(earliest, latest, clock)
 
 
@@ -87,12 +94,3 @@ def coarsened(problem: Problem) -> tuple[Problem, int]:
     if problem.ticks_per_slot > 1:
         return replace(coarse, ticks_per_slot=problem.ticks_per_slot // g), g
     return replace(coarse, network=replace(problem.switch_network, dark_slots=unit // g)), g
-
-
-def within(given: Windows, problem: Problem, head: Int, tail: Int, horizon: int) -> Windows:
-    """Return windows that also keep to valid heads and tails (ticks) of schedules that end by the horizon."""
-    earliest = np.maximum(given.earliest, -(-head // given.clock) * given.clock)
-    latest = np.minimum(
-        given.latest, (horizon - tail - problem.duration) // given.clock * given.clock
-    )
-    return Windows(earliest, latest, given.clock)

@@ -101,6 +101,14 @@ class Booking(PortsHeld):
     first_slot: Int
     end_slot: Int
 
+    @staticmethod
+    def at(problem: Problem, held: PortsHeld, start: Int) -> Booking:
+        """Return the booking of transfers that each stay on their ports, from the start ticks of all tasks."""
+        first = start[held.node] // problem.ticks_per_slot
+        end = first + problem.duration[held.node] // problem.ticks_per_slot
+        ports = held.switch, held.source_port, held.destination_port
+        return Booking(held.node, *ports, first, end)
+
 
 def per_slot(problem: Problem, start: Int) -> Booking:
     """Return circuits drawn slot by slot for given start times (balanced edge colouring, eqs 7, 9, 10).
@@ -262,10 +270,7 @@ def booking_of(problem: Problem, solution: Solution) -> Booking:
     """Return the booking of a solution with ports."""
     assert solution.ports is not None
     node = carried_tasks(problem)
-    switch, out_port, in_port = solution.ports[:, node]
-    first = solution.start[node] // problem.ticks_per_slot
-    end = first + problem.duration[node] // problem.ticks_per_slot
-    return Booking(node, switch, out_port, in_port, first, end)
+    return Booking.at(problem, PortsHeld(node, *solution.ports[:, node]), solution.start)
 
 
 def solution_violation(problem: Problem, solution: Solution) -> str | None:

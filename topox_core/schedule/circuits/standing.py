@@ -174,7 +174,7 @@ def parts_of_transfers(execution: Execution) -> dict[int, list[Part]]:
     split = np.bincount(node, minlength=len(execution.graph))
     size = work_bytes(execution.graph, execution.cluster) / np.maximum(split, 1)
     last_ms = execution.end_ms - latency_ms(execution.graph, execution.cluster)
-    servers, known = _servers(execution), _known_rates(execution)
+    servers, known = _servers(layout, rates), _known_rates(rates)
     parts: dict[int, list[Part]] = {}
     for j, p in zip(node.tolist(), path.tolist(), strict=True):
         rows = known[p].of(float(execution.start_ms[j]), float(size[j]), float(last_ms[j]))
@@ -228,9 +228,7 @@ class _PathRate:
         return rows if rows[-1][1] > rows[-1][0] else rows[:-1]
 
 
-def _known_rates(execution: Execution) -> list[_PathRate]:
-    rates = execution.rates
-    assert rates is not None
+def _known_rates(rates: PathRates) -> list[_PathRate]:
     order = np.lexsort((rates.begin_ms, rates.path))
     paths = len(rates.source)
     pointer, row = grouped(rates.path[order], order, paths)
@@ -244,11 +242,8 @@ def _known_rates(execution: Execution) -> list[_PathRate]:
     return known
 
 
-def _servers(execution: Execution) -> list[tuple[int, ...]]:
+def _servers(layout: Layout, rates: PathRates) -> list[tuple[int, ...]]:
     """Return the servers that each path passes, both ends included."""
-    layout, rates = execution.layout, execution.rates
-    assert layout is not None
-    assert rates is not None
     servers = [[source] for source in rates.source.tolist()]
     destination = layout.links[1].tolist()
     for path, link in zip(rates.hop_path.tolist(), rates.hop_link.tolist(), strict=True):

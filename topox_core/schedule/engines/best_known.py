@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass, field
 
@@ -16,15 +15,13 @@ from topox_core.schedule.generation.list_scheduler import serial_schedule
 from topox_core.schedule.problem import Int, Int32, Problem
 from topox_core.schedule.source import ELSEWHERE, LOADS, TraceSource
 
-# A dual bound this little above a whole number is that number, rounding errors apart.
-TOLERANCE = 1e-6
-
 
 @dataclass
 class BestKnown:
     """The best schedule and bound of one solve (makespan and bound in ticks), and whom to tell.
 
-    ``bound_by`` says in words what raised the bound last; empty if nothing did.
+    ``bound_by`` says in words what raised the bound last; empty if nothing did. ``counted`` are heads
+    and tails in ticks that count what ancestors need, once they have been found.
     """
 
     problem: Problem
@@ -37,6 +34,7 @@ class BestKnown:
     bound_by: str = ""
     bound_source: TraceSource | None = None
     ports: Int32 | None = None
+    counted: tuple[Int, Int] | None = None
 
     @property
     def elapsed_s(self) -> float:
@@ -103,16 +101,11 @@ class BestKnown:
             if self.on_progress is not None:
                 self.on_progress(Progress(bound, source, words=words))
 
-    def raise_dual(self, dual: float, unit: int, source: TraceSource, words: str) -> None:
-        """Take a solver's dual bound, rounded up to the steps of ``unit`` ticks in which makespans come."""
-        if math.isfinite(dual):
-            self.raise_bound(math.ceil(dual - TOLERANCE) * unit, source, words)
-
-    def answer(self, otherwise: StoppedBy) -> Answer:
-        """Return what is known as the answer; a closed gap tells why it stopped better than ``otherwise``."""
-        stopped_by: StoppedBy = (
-            "proof" if self.bound >= self.makespan else "gap" if self.close_enough else otherwise
-        )
+    def answer(self, stop: Stop) -> Answer:
+        """Return what is known as the answer; a closed gap tells why it stopped better than ``stop``."""
+        stopped_by: StoppedBy = "cancelled" if stop() else "time_limit"
+        if self.close_enough:
+            stopped_by = "proof" if self.bound >= self.makespan else "gap"
         return Answer(
             self.start,
             self.bound,

@@ -16,7 +16,7 @@ from topox_core.schedule.bounds.propagation import (
     raise_bounds,
     raise_bounds_with_set_ups,
 )
-from topox_core.schedule.bounds.windows import Windows, clocks, step_of
+from topox_core.schedule.bounds.windows import Windows, clocks, step_of, windows
 from topox_core.schedule.circuits.held_ports import Solution, held_back, solution_violation
 from topox_core.schedule.engines.best_known import BestKnown, initially_known
 from topox_core.schedule.engines.cpsat_model import Model, Run, models, refuse
@@ -35,7 +35,7 @@ from topox_core.schedule.engines.engine import (
     OnProgress,
     on_coarse_clock,
 )
-from topox_core.schedule.engines.set_up_neighbourhoods import SetUpRoot, search_with_set_ups
+from topox_core.schedule.engines.set_up_neighbourhoods import search_with_set_ups
 from topox_core.schedule.problem import Int, Int32, Problem
 from topox_core.schedule.search.large_neighbourhood import (
     LargeNeighbourhoods,
@@ -82,14 +82,14 @@ def solve_cpsat(
     known = initially_known(problem, limits, on_progress)
     if problem.n <= WHOLE_TASKS:  # most are decided at once, sooner than shaving would be through
         _whole(known, limits.time_limit_s, stop, news, thorough=False)
-        return known.answer("cancelled" if stop() else "time_limit")
+        return known.answer(stop)
     raise_bounds(known, known.hearing(news, stop))
     if known.makespan - known.bound <= CLOSE * known.makespan:
         _whole(known, known.elapsed_s + WHOLE_SHARE * known.left_s, stop, news)
     if not known.close_enough and not stop() and known.left_s > 0:
         search = LargeNeighbourhoods(known, _sub_solve(limits), NEIGHBOURHOODS, FREE_TASKS)
         search.run(stop, news)
-    return known.answer("cancelled" if stop() else "time_limit")
+    return known.answer(stop)
 
 
 def _whole(
@@ -170,14 +170,14 @@ def _solve_on_ports(
         If too many pairs of transfers have to be put in order, and neighbourhoods do not fit.
     """
     known = initially_known(problem, limits, on_progress)
-    root = SetUpRoot(known, *raise_bounds_with_set_ups(known, stop))
+    raise_bounds_with_set_ups(known, stop)
     if known.close_enough:
-        return known.answer("proof")
+        return known.answer(stop)
     net = problem.switch_network
     may_fill, nearby = net.switches_may_fill, neighbourhoods_fit(problem)
     # Where neighbourhoods can take over, pairs are counted only if they may be few.
     counted = not nearby or Disjunctions.may_be_few(problem)
-    pairs = Disjunctions(problem, _windows(root)).count if counted else math.inf
+    pairs = Disjunctions(problem, _windows(known)).count if counted else math.inf
     if pairs > MAX_DISJUNCTIONS:
         if not nearby:
             raise InputError(
@@ -186,24 +186,24 @@ def _solve_on_ports(
                 file="settings",
                 field="engine",
             )
-        search_with_set_ups(root, stop, news, math.inf)
-        return known.answer("cancelled" if stop() else "time_limit")
+        search_with_set_ups(known, stop, news, math.inf)
+        return known.answer(stop)
     until_s = known.left_s * RELAXED_SHARE if may_fill else known.left_s
-    search = _Search(root, stop, news)
+    search = _Search(known, stop, news)
     if nearby and net.ports_each_way > 1:  # orders alone are decided sooner as a whole
         search.run(known.elapsed_s + until_s, strict=False, gives_way=True)
         if not search.ended:
-            search_with_set_ups(root, stop, news, FRUITLESS)
+            search_with_set_ups(known, stop, news, FRUITLESS)
     search.run(known.elapsed_s + until_s, strict=False)
     if may_fill:
         search.run(limits.time_limit_s, strict=True)
-    return known.answer("cancelled" if stop() else "time_limit")
+    return known.answer(stop)
 
 
-def _windows(root: SetUpRoot) -> Windows:
+def _windows(known: BestKnown) -> Windows:
     """Return windows of schedules as long as the best known, narrowed by propagation."""
-    horizon, propagator = root.known.makespan, Propagator(root.known.problem)
-    given = root.windows(horizon)
+    horizon, propagator = known.makespan, Propagator(known.problem)
+    given = windows(known.problem, horizon, known.counted)
     narrowed = propagator.propagated(given, horizon) if propagator.worthwhile(horizon) else None
     return given if narrowed is None else narrowed
 
@@ -211,9 +211,8 @@ def _windows(root: SetUpRoot) -> Windows:
 class _Search:
     """Models of all schedules as long as the best known, anew when a shorter one is found elsewhere."""
 
-    def __init__(self, root: SetUpRoot, stop: Stop, news: News | None) -> None:
-        self._root, self._known = root, root.known
-        self._stop, self._news = stop, news
+    def __init__(self, known: BestKnown, stop: Stop, news: News | None) -> None:
+        self._known, self._stop, self._news = known, stop, news
         self._ages = models()
         self.ended = False  # whether the last model has nothing more to say
 
@@ -239,7 +238,7 @@ class _Search:
         if known.close_enough or self._stop() or known.elapsed_s >= until_s:
             return False
         shortest, current = known.makespan, Solution(known.start, known.ports)
-        given = _windows(self._root)
+        given = _windows(known)
         model = SetUpModel(known.problem, given, known.bound, shortest, current, strict)
         heard, old = False, next(self._ages)
 

@@ -17,7 +17,7 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from topox_core.errors import InputError
-from topox_core.model.csr import grouped, row_of_entry
+from topox_core.model.csr import row_of_entry
 from topox_core.runs.stopping import AfterSeconds, Stop
 from topox_core.schedule.bounds.windows import Windows
 from topox_core.schedule.problem import Int, Int32, Problem
@@ -130,27 +130,16 @@ class Model:
             self._model.add(self._at[j] >= self._at[i] + duration[i])
 
     def _add_resources(self) -> None:
-        p, model, of = self._problem, self._model, self._interval
-        held = np.flatnonzero((p.device >= 0) & (p.duration > 0))
-        edges, order = grouped(p.device[held], held, p.devices)
-        for d in range(p.devices):
-            tasks = order[edges[d] : edges[d + 1]].tolist()
-            if len(tasks) > 1:
-                model.add_no_overlap([of(j) for j in tasks])
-        owner = row_of_entry(p.demand_ptr)
-        used = np.flatnonzero(p.duration[owner] > 0)
-        edges, order = grouped(p.demand_resource[used], used, len(p.capacity))
-        for r in range(len(p.capacity)):
-            entries = order[edges[r] : edges[r + 1]]
-            if int(p.demand_amount[entries].sum()) <= p.capacity[r]:
+        p, model, rooms = self._problem, self._model, self._problem.rooms.tolist()
+        for r, tasks, amount in p.held_by_row():
+            lasts = p.duration[tasks] > 0
+            if int(amount[lasts].sum()) <= rooms[r]:
                 continue
-            intervals = [of(j) for j in owner[entries].tolist()]
-            if p.capacity[r] == 1:
+            intervals = [self._interval(j) for j in tasks[lasts].tolist()]
+            if rooms[r] == 1:
                 model.add_no_overlap(intervals)
             else:
-                model.add_cumulative(
-                    intervals, p.demand_amount[entries].tolist(), int(p.capacity[r])
-                )
+                model.add_cumulative(intervals, amount[lasts].tolist(), rooms[r])
 
     def _interval(self, j: int) -> cp_model.IntervalVar:
         """Return the time that a task takes."""
@@ -176,6 +165,32 @@ class Model:
             self._first[i, j] = literal = self._model.new_bool_var("")
             self._model.add_hint(literal, bool(known[i] < known[j]))
         return self._first[i, j]
+
+    def _keep_apart(
+        self,
+        tasks: tuple[int, int],
+        ticks: int,
+        may: tuple[bool, bool],
+        known: Int,
+        condition: list[Choice],
+    ) -> None:
+        """Where the condition holds, one of two tasks starts so many ticks after the other ends.
+
+        ``may``: whether the second can follow, and whether it can lead (one of them at least); if
+        both, a literal says which, hinted as in a known schedule.
+        """
+        (i, j), (may_follow, may_lead) = tasks, may
+        model, lasts = self._model, self._problem.duration
+        follows = self._at[j] >= self._at[i] + (int(lasts[i]) + ticks)
+        leads = self._at[i] >= self._at[j] + (int(lasts[j]) + ticks)
+        if not may_lead:
+            model.add(follows).only_enforce_if(*condition)
+        elif not may_follow:
+            model.add(leads).only_enforce_if(*condition)
+        else:
+            first = self._in_order(i, j, known)
+            model.add(follows).only_enforce_if(first, *condition)
+            model.add(leads).only_enforce_if(first.negated(), *condition)
 
     def hint(self, start: Int) -> None:
         """Tell a schedule to start from."""

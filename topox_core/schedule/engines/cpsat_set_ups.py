@@ -108,7 +108,9 @@ class SetUpModel(Model):
                 if not pair.may_follow and not pair.may_lead:
                     model.add_bool_or([literal.negated() for literal in condition])
                     continue
-                self._keep_apart(pair, condition)
+                may = (pair.may_follow, pair.may_lead)
+                both = (pair.first, pair.second)
+                self._keep_apart(both, self._dark, may, self._known, condition)
                 if pair.around:
                     self._keep_apart_around(pair, condition)
 
@@ -134,21 +136,6 @@ class SetUpModel(Model):
         there = same_port(not leaves[i], not leaves[j])
         return [[*cases, here, there.negated()]]
 
-    def _keep_apart(self, pair: Pair, condition: list[Choice]) -> None:
-        """Where the condition holds, one starts a set-up after the other ends."""
-        i, j, model, dark = pair.first, pair.second, self._model, self._dark
-        lasts = self._problem.duration
-        follows = self._at[j] >= self._at[i] + int(lasts[i]) + dark
-        leads = self._at[i] >= self._at[j] + int(lasts[j]) + dark
-        if not pair.may_lead:
-            model.add(follows).only_enforce_if(*condition)
-        elif not pair.may_follow:
-            model.add(leads).only_enforce_if(*condition)
-        else:
-            first = self._in_order(i, j, self._known)
-            model.add(follows).only_enforce_if(first, *condition)
-            model.add(leads).only_enforce_if(first.negated(), *condition)
-
     def _keep_apart_around(self, pair: Pair, condition: list[Choice]) -> None:
         """Where the condition holds, either of the next iteration starts a set-up after the other one ends.
 
@@ -158,9 +145,8 @@ class SetUpModel(Model):
         assert self._makespan is not None
         for i, j in ((pair.first, pair.second), (pair.second, pair.first)):
             ends = self._at[j] + int(self._problem.duration[j])
-            constraint = self._model.add(self._at[i] + self._makespan >= ends + self._dark)
-            if condition:
-                constraint.only_enforce_if(*condition)
+            back = self._model.add(self._at[i] + self._makespan >= ends + self._dark)
+            back.only_enforce_if(*condition)
 
     def _add_capacity(self, side: Side) -> None:
         """State what follows for all ports of a side together: it prunes more than the pairs do.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,7 +16,6 @@ from topox_core.schedule.engines.engine import (
     Limits,
     News,
     OnProgress,
-    StoppedBy,
     on_coarse_clock,
 )
 from topox_core.schedule.engines.step_model import StepModel
@@ -33,6 +33,8 @@ BOUND_BY = "branch and bound (HiGHS, step formulation)"
 REACH_SHARE = 0.4  # of the time left, to look for a schedule as short as the bound
 WHOLE_COLUMNS = 60_000  # larger models are left to neighbourhoods
 FREE_TASKS = 120  # of the first neighbourhood
+# A dual bound this little above a whole number is that number, rounding errors apart.
+TOLERANCE = 1e-6
 
 
 @on_coarse_clock
@@ -58,39 +60,31 @@ def solve_highs(
     """
     known = initially_known(problem, limits, on_progress)
     raise_bounds(known, known.hearing(news, stop))
-    ended: StoppedBy = "time_limit"
-    if known.close_enough or stop():
-        return known.answer("cancelled" if stop() else ended)
-    if not _fits(known):
+    horizon = known.makespan
+    whole = StepModel(problem, windows(problem, horizon), known.bound, horizon)
+    if _open(known, stop) and int(whole.width.sum()) > WHOLE_COLUMNS:
         search = LargeNeighbourhoods(known, _sub_solve(limits), NEIGHBOURHOODS, FREE_TASKS)
         search.run(stop, news)
-        return known.answer("cancelled" if stop() else ended)
+        return known.answer(stop)
     step = step_of(problem, clocks(problem))
     reaching_s = known.elapsed_s + REACH_SHARE * known.left_s
     while _open(known, stop) and known.elapsed_s < reaching_s:
         before = known.bound
         last_length = known.bound >= known.makespan - step
         until = known.limits.time_limit_s if last_length else reaching_s
-        ended = _within(known, known.bound, until, stop, news)
+        _within(known, known.bound, until, stop, news)
         if known.bound == before:
             break
     while _open(known, stop):
         shortest = known.makespan
-        ended = _within(known, known.makespan - 1, known.limits.time_limit_s, stop, news)
+        _within(known, known.makespan - 1, known.limits.time_limit_s, stop, news)
         if known.makespan == shortest:
             break
-    return known.answer("cancelled" if stop() else ended)
+    return known.answer(stop)
 
 
 def _open(known: BestKnown, stop: Stop) -> bool:
     return not known.close_enough and known.left_s > 0 and not stop()
-
-
-def _fits(known: BestKnown) -> bool:
-    """Whether the whole problem is worth one model."""
-    problem, horizon = known.problem, known.makespan
-    model = StepModel(problem, windows(problem, horizon), known.bound, horizon)
-    return int(model.width.sum()) <= WHOLE_COLUMNS
 
 
 def _sub_solve(limits: Limits) -> SubSolve:
@@ -125,7 +119,7 @@ def _within(
     until_s: float,
     stop: Stop,
     news: News | None,
-) -> StoppedBy:
+) -> None:
     """Look for schedules that end by the horizon, better than the best known.
 
     Ends when there are none, which raises the bound, when the best of them is found, at the first
@@ -135,18 +129,18 @@ def _within(
     given = narrow_windows(known, horizon, stop)
     if given is None:
         known.raise_bound(horizon + 1, PROPAGATION, PROPAGATION_BY)
-        return "proof"
+        return
     model = StepModel(known.problem, given, known.bound, horizon)
     if model.empty:
         known.raise_bound(-(-(horizon + 1) // model.step) * model.step, PROPAGATION, PROPAGATION_BY)
-        return "proof"
+        return
 
     def enough() -> bool:
         known.take_news(news)
         return known.makespan < shortest
 
     reading = ModelReading(model.start, model.step, SOURCE, BOUND_BY, horizon + 1)
-    return branch_and_bound(known, model.build(), None, reading, until_s, stop, enough)
+    branch_and_bound(known, model.build(), None, reading, until_s, stop, enough)
 
 
 @dataclass(frozen=True)
@@ -180,7 +174,7 @@ def branch_and_bound(
     until_s: float,
     stop: Stop,
     enough: Callable[[], bool],
-) -> StoppedBy:
+) -> None:
     """Run HiGHS on a model of what is still to be found, and take in what it says.
 
     Parameters
@@ -197,22 +191,23 @@ def branch_and_bound(
         known.offer(reading.start_of(values), reading.source)
 
     def on_dual(dual: float) -> bool:
-        known.raise_dual(dual, reading.unit, reading.source, reading.words)
+        if math.isfinite(dual):
+            bound = math.ceil(dual - TOLERANCE) * reading.unit
+            known.raise_bound(bound, reading.source, reading.words)
         return known.close_enough or enough()
 
     run = mip.Run(
         until_s - known.elapsed_s, known.limits.gap, 1.0, known.limits.threads, known.limits.seed
     )
     if run.time_limit_s <= 0:
-        return "time_limit"
+        return
     outcome = mip.solve(built, run, start, stop, on_values, on_dual)
     if outcome.ended == "infeasible":
         if not reading.beyond:
             raise RuntimeError("HiGHS calls a model infeasible although a schedule for it is known")
         bound = -(-reading.beyond // reading.unit) * reading.unit
         known.raise_bound(bound, reading.source, reading.words)
-        return "proof"
+        return
     if outcome.values is not None:
         on_values(outcome.values)
     on_dual(outcome.dual)
-    return "time_limit"

@@ -25,7 +25,6 @@ from topox_core.schedule.engines.engine import (
     Limits,
     News,
     OnProgress,
-    StoppedBy,
 )
 from topox_core.schedule.engines.highs import ModelReading, branch_and_bound
 from topox_core.schedule.problem import Int, Problem
@@ -72,12 +71,14 @@ class PrintedModel:
             for y in servers
         ]
         self.position = {pair: i for i, pair in enumerate(self.pairs)}
+        # How many starts x[j, .] has, and the ticks from one to the next.
+        self.starts = dict.fromkeys(self.transfers, (self.m, self.tau))
+        self.starts |= dict.fromkeys(self.on_device, (horizon, 1))
         self.first_x: dict[int, int] = {}
         at = 0
-        for tasks, length in ((self.transfers, self.m), (self.on_device, horizon)):
-            for j in tasks:
-                self.first_x[j] = at
-                at += length
+        for j, (length, _) in self.starts.items():
+            self.first_x[j] = at
+            at += length
         self.first_s = at
         self.first_a = at + problem.n + 1
         self.columns = self.first_a + len(self.pairs) * self.network.switches * self.m
@@ -136,8 +137,8 @@ class PrintedModel:
         p = self.problem
         start = np.zeros(p.n, np.int64)
         for j in p.order.tolist():
-            if j in self.first_x:
-                length, unit = (self.m, self.tau) if j in self.pair_of else (self.horizon, 1)
+            if j in self.starts:
+                length, unit = self.starts[j]
                 start[j] = int(values[self.x(j, 0) : self.x(j, 0) + length].argmax()) * unit
             else:
                 before = p.pred_idx[p.pred_ptr[j] : p.pred_ptr[j + 1]]
@@ -147,8 +148,8 @@ class PrintedModel:
     def known(self, start: Int) -> tuple[mip.Index, mip.Float]:
         """Return x and s of a schedule; HiGHS finds its circuits."""
         values = np.zeros(self.first_a)
-        for j in self.first_x:
-            values[self.x(j, int(start[j]) // (self.tau if j in self.pair_of else 1))] = 1
+        for j, (_, unit) in self.starts.items():
+            values[self.x(j, int(start[j]) // unit)] = 1
         values[self.first_s : self.first_a] = np.append(start, self.horizon)
         return np.arange(self.first_a, dtype=np.int32), values
 
@@ -165,19 +166,14 @@ def eq2(model: PrintedModel) -> NDArray[np.float64]:
 
 def eq3(model: PrintedModel, rows: mip.MipBuilder) -> None:
     """Eq. (3): sum over t' of x[j, t'] = 1, every transfer starts once (and every task on a device: ours)."""
-    for j in model.transfers:
-        rows.row({model.x(j, t): 1 for t in range(model.m)}, 1, 1)
-    for j in model.on_device:
-        rows.row({model.x(j, t): 1 for t in range(model.horizon)}, 1, 1)
+    for j, (length, _) in model.starts.items():
+        rows.row({model.x(j, t): 1 for t in range(length)}, 1, 1)
 
 
 def eq4(model: PrintedModel, rows: mip.MipBuilder) -> None:
     """Eq. (4): sum over t' of tau * t' * x[j, t'] = s[j] (the printed t is a slip for t')."""
-    for j in model.transfers:
-        times = {model.x(j, t): model.tau * t for t in range(1, model.m)}
-        rows.row(times | {model.s(j): -1}, 0, 0)
-    for j in model.on_device:
-        times = {model.x(j, t): t for t in range(1, model.horizon)}
+    for j, (length, unit) in model.starts.items():
+        times = {model.x(j, t): unit * t for t in range(1, length)}
         rows.row(times | {model.s(j): -1}, 0, 0)
 
 
@@ -292,9 +288,8 @@ def solve_printed(
     known = initially_known(problem, limits, on_progress)
     model = PrintedModel(problem, known.makespan, known.bound)
     model.refuse_if_too_large()
-    ended: StoppedBy = "time_limit"
     if not known.close_enough and not stop():
-        ended = branch_and_bound(
+        branch_and_bound(
             known,
             model.build(),
             model.known(known.start),
@@ -303,4 +298,4 @@ def solve_printed(
             stop,
             never,
         )
-    return known.answer("cancelled" if stop() else ended)
+    return known.answer(stop)

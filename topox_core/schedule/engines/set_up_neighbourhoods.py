@@ -8,44 +8,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from ortools.sat.python import cp_model
 
 from topox_core.runs.stopping import Stop
-from topox_core.schedule.bounds.windows import Windows, clocks, step_of, windows, within
+from topox_core.schedule.bounds.windows import Windows, clocks, step_of, windows
 from topox_core.schedule.circuits.held_ports import Solution, carried_tasks
 from topox_core.schedule.engines.best_known import BestKnown
 from topox_core.schedule.engines.cpsat_model import Choice, Model, Run
 from topox_core.schedule.engines.disjunctions import (
     Bools,
-    Follows,
     kept_apart,
     sides_in_turn,
 )
 from topox_core.schedule.engines.engine import News
-from topox_core.schedule.problem import Int, Int32, Problem
+from topox_core.schedule.problem import Int32, Problem
 from topox_core.schedule.source import TraceSource
 
 SOURCE = TraceSource("neighbourhoods", "CP-SAT neighbourhoods with set-ups")
 FREE_TASKS, FEWEST, MAX = 40, 10, 400
 ROUND_S = 1.0  # at most, for one neighbourhood
 GROWS, SHRINKS = 1.1, 0.8
-
-
-@dataclass(frozen=True)
-class SetUpRoot:
-    """What is known before a model is built: the best schedule and bound, and each task's head and tail, set-ups counted."""
-
-    known: BestKnown
-    head: Int
-    tail: Int
-
-    def windows(self, horizon: int) -> Windows:
-        """Return the windows of schedules that end by the horizon."""
-        problem = self.known.problem
-        return within(windows(problem, horizon), problem, self.head, self.tail, horizon)
 
 
 class TurnModel(Model):
@@ -86,24 +70,10 @@ class TurnModel(Model):
                     self._switch[j] = self._one_of(self._switches, self._place[j])
         sides = sides_in_turn(problem, self._known)
         for pair in kept_apart(problem, sides, self._known, self._free, self._given):
-            self._keep(pair)
-
-    def _keep(self, pair: Follows) -> None:
-        model, at, lasts = self._model, self._at, self._problem.duration
-        i, j = pair.first, pair.second
-        where: list[Choice] = []
-        if pair.on_one_switch and self._switches > 1:
-            where = [self._on_one_switch(min(i, j), max(i, j))]
-        follows = at[j] >= at[i] + (int(lasts[i]) + pair.apart)
-        if not pair.either:
-            constraint = model.add(follows)
-            if where:
-                constraint.only_enforce_if(*where)
-            return
-        i_first = self._in_order(i, j, self._known.start)
-        model.add(follows).only_enforce_if(i_first, *where)
-        leads = at[i] >= at[j] + (int(lasts[j]) + pair.apart)
-        model.add(leads).only_enforce_if(i_first.negated(), *where)
+            both, where = (pair.first, pair.second), list[Choice]()
+            if pair.on_one_switch and self._switches > 1:
+                where = [self._on_one_switch(min(both), max(both))]
+            self._keep_apart(both, pair.apart, (True, pair.either), self._known.start, where)
 
     def _on_one_switch(self, i: int, j: int) -> Choice:
         """Return a literal that holds where both tasks, at least one of them free, are on one switch."""
@@ -127,12 +97,12 @@ class TurnModel(Model):
         return ports
 
 
-def search_with_set_ups(root: SetUpRoot, stop: Stop, news: News | None, fruitless: float) -> None:
-    """Shorten the best schedule of a root, neighbourhood by neighbourhood, until its time is up or the gap closed.
+def search_with_set_ups(known: BestKnown, stop: Stop, news: News | None, fruitless: float) -> None:
+    """Shorten the best schedule, neighbourhood by neighbourhood, until its time is up or the gap closed.
 
     ``fruitless``: so many of them that bring nothing one after another end it.
     """
-    known, problem = root.known, root.known.problem
+    problem = known.problem
     rng = np.random.default_rng(known.limits.seed)
     size = float(FREE_TASKS)
     step = step_of(problem, clocks(problem))
@@ -140,7 +110,7 @@ def search_with_set_ups(root: SetUpRoot, stop: Stop, news: News | None, fruitles
     while not known.close_enough and not stop() and known.left_s > 0 and in_vain < fruitless:
         known.take_news(news)
         horizon = known.makespan - step
-        given = root.windows(horizon)
+        given = windows(problem, horizon, known.counted)
         if (given.earliest > given.latest).any():
             return
         current = Solution(known.start, known.ports)

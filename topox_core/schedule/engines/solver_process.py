@@ -8,7 +8,6 @@ import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
-from topox_core.errors import InputError
 from topox_core.schedule.circuits.held_ports import Solution, solution_violation
 from topox_core.schedule.engines import wire
 from topox_core.schedule.engines.engine import (
@@ -57,7 +56,6 @@ class SolverProcess:
         if limits.start is not None:
             self._believe(Solution(limits.start, limits.ports))
         self._answer: Answer | None = None
-        self._refusal: InputError | None = None
         self._ended_by: StoppedBy | None = None
         self._limits = limits
         self._writing = threading.Lock()
@@ -75,19 +73,11 @@ class SolverProcess:
     @property
     def running(self) -> bool:
         """Whether the solve goes on."""
-        return self._answer is None and self._refusal is None
+        return self._answer is None
 
     @property
     def answer(self) -> Answer | None:
-        """The answer once the solve has ended, else None.
-
-        Raises
-        ------
-        InputError
-            If the engine refused the problem (too large for it).
-        """
-        if self._refusal is not None:
-            raise self._refusal
+        """The answer once the solve has ended, else None; that of an engine that refuses the problem says so."""
         return self._answer
 
     def poll(self) -> list[Progress]:
@@ -181,8 +171,8 @@ class SolverProcess:
             if event.bad_input is None:
                 self._answer = self._kept("failed", f"the solver failed ({event.message})")
             else:
-                problem, file, item, field = event.bad_input
-                self._refusal = InputError(problem, file=file, item=item, field=field)
+                words = f"No exact solve: {event.bad_input[0]}."
+                self._answer = Answer(None, self._bound, "", "heuristic", message=words)
 
     @property
     def _schedule(self) -> tuple[Int | None, Int32 | None]:

@@ -26,6 +26,10 @@ def ragged(first: Int, count: Int) -> tuple[Int, Int]:
     return np.repeat(np.arange(len(count), dtype=np.int64), count), ranges(first, count)
 
 
+# Row, column and value of each entry, and what fixed ones add to each row.
+Entries = tuple[Int, Int, NDArray[np.float64], NDArray[np.float64]]
+
+
 @dataclass(frozen=True)
 class Rows:
     """A block of rows ``sum(value * column) <= upper``; entries in any order."""
@@ -88,20 +92,6 @@ class StepModel:
         return int(self.clock[-1])
 
     @cached_property
-    def _terminals(self) -> Int:
-        return np.flatnonzero(np.diff(self.problem.succ_ptr) == 0)
-
-    @cached_property
-    def _edges(self) -> tuple[Int, Int]:
-        """(before, after) of every precedence; last tasks come before the makespan."""
-        p = self.problem
-        after = row_of_entry(p.pred_ptr)
-        ends = np.full(len(self._terminals), p.n, np.int64)
-        return np.concatenate((p.pred_idx.astype(np.int64), self._terminals)), np.concatenate(
-            (after, ends)
-        )
-
-    @cached_property
     def empty(self) -> bool:
         """Whether some window is empty: nothing ends by the horizon."""
         return bool((self.width < 0).any())
@@ -122,7 +112,7 @@ class StepModel:
 
     def _literals(
         self, row: Int, task: Int, k: Int, value: float | NDArray[np.float64], rows: int
-    ) -> tuple[Int, Int, NDArray[np.float64], NDArray[np.float64]]:
+    ) -> Entries:
         """Return entries of value * z[task, k], and what fixed ones (k past the window) add to each row."""
         weight = np.broadcast_to(np.asarray(value, np.float64), row.shape)
         lowest, highest = self.lowest[task], self.highest[task]
@@ -134,14 +124,12 @@ class StepModel:
     def _monotone(self) -> Rows:
         """z[j, k] <= z[j, k + 1]: what has started stays started."""
         owner, k = ragged(self.lowest, self.width - 1)
-        column = self.first_column[owner] + k - self.lowest[owner]
-        row = np.arange(len(owner), dtype=np.int64)
-        return Rows(
-            np.concatenate((row, row)),
-            np.concatenate((column, column + 1)),
-            np.concatenate((np.ones(len(row)), -np.ones(len(row)))),
-            np.zeros(len(row)),
+        row, rows = np.arange(len(owner), dtype=np.int64), len(owner)
+        now, later = (
+            self._literals(row, owner, k + ahead, sign, rows)
+            for ahead, sign in ((0, 1.0), (1, -1.0))
         )
+        return _joined([now, later], np.zeros(rows))
 
     def _precedence(self) -> Rows:
         """z[after, t] <= z[before, t - p] (eq. 5, disaggregated over time).
@@ -149,10 +137,13 @@ class StepModel:
         Where the later task has the finer clock, only the last tick before the earlier one's index
         changes says anything: the rows of the other ticks follow from monotonicity.
         """
-        before, after = self._edges
+        p = self.problem
+        last = np.flatnonzero(np.diff(p.succ_ptr) == 0)  # the makespan comes after these
+        before = np.concatenate((p.pred_idx.astype(np.int64), last))
+        after = np.concatenate((row_of_entry(p.pred_ptr), np.full(len(last), p.n, np.int64)))
         owner, k = ragged(self.lowest[after], self.width[after])
         i, j = before[owner], after[owner]
-        lag = self.problem.duration[i]
+        lag = p.duration[i]
         index = (k * self.clock[j] - lag) // self.clock[i]
         ahead = ((k + 1) * self.clock[j] - lag) // self.clock[i]
         says = (index != ahead) & (index < self.highest[i])
@@ -173,23 +164,17 @@ class StepModel:
         key = p.device[task] * np.int64(self.horizon + 1) + tick
         startable = tick <= latest[owner]
         row, keep, rows = _numbered(key, startable, np.ones(len(key)), np.ones(len(key)))
-        return self._activity(row, task[keep], tick[keep], 1.0, np.ones(rows))
+        return _joined(self._activity(row, task[keep], tick[keep], 1.0, rows), np.ones(rows))
 
     def _activity(
-        self,
-        row: Int,
-        task: Int,
-        tick: Int,
-        value: float | NDArray[np.float64],
-        upper: NDArray[np.float64],
-    ) -> Rows:
-        """Sum of value * [task active at tick] <= upper; active is z[t] - z[t - p]."""
+        self, row: Int, task: Int, tick: Int, value: float | NDArray[np.float64], rows: int
+    ) -> list[Entries]:
+        """Return entries of value * [task active at tick], which is z[t] - z[t - p]."""
         clock = self.clock[task]
-        begun = self._literals(row, task, tick // clock, value, len(upper))
-        ended = self._literals(
-            row, task, (tick - self.problem.duration[task]) // clock, -value, len(upper)
-        )
-        return _joined([begun, ended], upper)
+        return [
+            self._literals(row, task, tick // clock, value, rows),
+            self._literals(row, task, (tick - self.problem.duration[task]) // clock, -value, rows),
+        ]
 
     def _resource_blocks(self, columns: int) -> tuple[int, list[Rows]]:
         """Capacity rows a slot (eqs 7-10 reduced), only where the tasks that may be active exceed the capacity.
@@ -224,16 +209,10 @@ class StepModel:
 
     def _pair_rows(self, task: Int, k: Int, column: Int) -> Rows:
         """[transfer active in slot] <= w[pair, slot]."""
-        row = np.arange(len(task), dtype=np.int64)
-        active = self._activity(
-            row, task, k * self.problem.ticks_per_slot, 1.0, np.zeros(len(task))
-        )
-        return Rows(
-            np.concatenate((active.row, row)),
-            np.concatenate((active.column, column)),
-            np.concatenate((active.value, -np.ones(len(row)))),
-            active.upper,
-        )
+        row, rows = np.arange(len(task), dtype=np.int64), len(task)
+        active = self._activity(row, task, k * self.problem.ticks_per_slot, 1.0, rows)
+        pair = (row, column, -np.ones(rows), np.zeros(rows))
+        return _joined([*active, pair], np.zeros(rows))
 
     def _capacity(self, task: Int, k: Int, w: Int, columns: int) -> Rows:
         """Sum of demands of what is active in a slot <= capacity; w >= 0 names the column that stands for a pair."""
@@ -251,14 +230,10 @@ class StepModel:
         owner, amount = owner[keep], amount[keep]
         alone = w[owner] < 0
         own = self._activity(
-            row[alone], task[owner[alone]], k[owner[alone]] * p.ticks_per_slot, amount[alone], upper
+            row[alone], task[owner[alone]], k[owner[alone]] * p.ticks_per_slot, amount[alone], rows
         )
-        return Rows(
-            np.concatenate((own.row, row[~alone])),
-            np.concatenate((own.column, w[owner[~alone]] + columns)),
-            np.concatenate((own.value, amount[~alone])),
-            own.upper,
-        )
+        pair = (row[~alone], w[owner[~alone]] + columns, amount[~alone], np.zeros(rows))
+        return _joined([*own, pair], upper)
 
     # -- schedules -------------------------------------------------------------------------------------
 
@@ -292,10 +267,8 @@ def _numbered(
     return number[position[keep]], keep, int(needed.sum())
 
 
-def _joined(
-    parts: list[tuple[Int, Int, NDArray[np.float64], NDArray[np.float64]]],
-    upper: NDArray[np.float64],
-) -> Rows:
+def _joined(parts: list[Entries], upper: NDArray[np.float64]) -> Rows:
+    """Return the rows ``sum(entries) <= upper``, what is fixed taken off."""
     row, column, value = (np.concatenate([part[field] for part in parts]) for field in range(3))
     return Rows(
         row.astype(np.int64),

@@ -11,8 +11,7 @@ import selectors
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -39,33 +38,31 @@ def start_worker(command: Sequence[str] = WORKER) -> subprocess.Popen[bytes]:
         )
 
 
-def exact_engine(engine: str) -> str:
-    """Return the exact engine that nearly every solve of an engine's name asks."""
-    return "cpsat" if engine == "auto" else engine
+def expect_request(engine: str) -> subprocess.Popen[bytes] | None:
+    """Start a child for an engine that takes long to load, unless one waits already; it loads meanwhile.
+
+    Nearly every solve by ``auto`` asks CP-SAT. Returns the child that waits, None where none need.
+    """
+    name = "cpsat" if engine == "auto" else engine
+    if name not in LOADED:
+        return None
+    with _lock:
+        if name in _waiting and _waiting[name].poll() is None:
+            return _waiting[name]
+        _waiting[name] = child = start_worker((*WORKER, name))
+    idle = threading.Timer(IDLE_S, _end_idle, (name, child))
+    idle.daemon = True
+    idle.start()
+    return child
 
 
-def expect_request(engines: Iterable[str]) -> None:
-    """Start a child for each engine that takes long to load, unless one waits already; it loads meanwhile."""
-    for name in LOADED.intersection(engines):
-        with _lock:
-            if name in _waiting and _waiting[name].poll() is None:
-                continue
-            _waiting[name] = child = start_worker((*WORKER, name))
-        idle = threading.Timer(IDLE_S, _end_idle, (name, child))
-        idle.daemon = True
-        idle.start()
-
-
-def wait_until_loaded(engines: Iterable[str], at_most_s: float) -> None:
-    """Wait until the children that wait have loaded their engines (where a system can wait for a pipe)."""
-    until = time.monotonic() + at_most_s
-    for name in engines:
-        with _lock:
-            child = _waiting.get(name)
-        if child is not None and child.stdout is not None and os.name == "posix":
-            with selectors.DefaultSelector() as selector:
-                selector.register(child.stdout, selectors.EVENT_READ)
-                selector.select(max(0.0, until - time.monotonic()))
+def wait_until_loaded(engine: str, at_most_s: float) -> None:
+    """Start a child for an engine and wait until it has loaded (where a system can wait for a pipe)."""
+    child = expect_request(engine)
+    if child is not None and child.stdout is not None and os.name == "posix":
+        with selectors.DefaultSelector() as selector:
+            selector.register(child.stdout, selectors.EVENT_READ)
+            selector.select(at_most_s)
 
 
 def worker_of(engine: str) -> subprocess.Popen[bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from contextlib import suppress
 from typing import Any, get_args
 
 import msgspec
@@ -67,27 +68,29 @@ def line(message: Request | Solution | Event) -> bytes:
 
 def read_request(data: bytes) -> Request:
     """Return what a request asks for; raises ValueError if the line is none."""
-    try:
-        return msgspec.json.decode(data, type=Request, dec_hook=_unpacked)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"not a request: {error}") from None
+    request: Request = _read(data, Request, "a request")
+    return request
 
 
 def read_offer(data: bytes) -> Solution | None:
     """Return the better schedule that a line tells a running solve, or None: any other line means stop."""
-    try:
-        return msgspec.json.decode(data, type=Solution, dec_hook=_unpacked)
-    except (ValueError, RecursionError):
-        return None
+    with suppress(ValueError):
+        offered: Solution = _read(data, Solution, "a schedule")
+        return offered
+    return None
 
 
 def read_event(data: bytes) -> Event:
     """Return an event; raises ValueError if the line is none."""
+    event: Event = _read(data, Event, "an event")
+    return event
+
+
+def _read(data: bytes, kind: Any, words: str) -> Any:
     try:
-        event: Event = msgspec.json.decode(data, type=Event, dec_hook=_unpacked)
-        return event
+        return msgspec.json.decode(data, type=kind, dec_hook=_unpacked)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"not an event: {error}") from None
+        raise ValueError(f"not {words}: {error}") from None
 
 
 def _packed(array: Any) -> tuple[str, tuple[int, ...], bytes]:

@@ -7,7 +7,8 @@ critical path and loads are those of the whole.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,15 +42,13 @@ class Folding:
     orbit: Int32
 
     @property
-    def replicas(self) -> int:
-        """Size of the orbits that most tasks are in: how many equal copies run side by side."""
-        size = np.bincount(self.orbit)
-        return int(np.argmax(np.bincount(size, weights=size))) if len(size) else 0
-
-    @property
     def words(self) -> str:
-        """What was folded, in words."""
-        return f"{self.replicas:,} equal replicas, {self.problem.n:,} tasks instead of {len(self.orbit):,}"
+        """What was folded, in words: the equal copies that run side by side are orbits as large as that of most tasks."""
+        size = np.bincount(self.orbit)
+        replicas = int(np.argmax(np.bincount(size, weights=size)))
+        return (
+            f"{replicas:,} equal replicas, {self.problem.n:,} tasks instead of {len(self.orbit):,}"
+        )
 
     def unfolded(self, start: Int) -> Int:
         """Return the whole problem's start ticks: every task starts with its orbit."""
@@ -61,14 +60,8 @@ class Folding:
         row_of[booking.node] = np.arange(len(booking.node))
         node = np.flatnonzero(row_of[self.orbit] >= 0).astype(np.int32)
         row = row_of[self.orbit[node]]
-        return Booking(
-            node,
-            booking.switch[row],
-            booking.source_port[row],
-            booking.destination_port[row],
-            booking.first_slot[row],
-            booking.end_slot[row],
-        )
+        columns = [getattr(booking, one.name)[row] for one in fields(booking)[1:]]
+        return Booking(node, *columns)
 
 
 def fold(
@@ -84,7 +77,7 @@ def fold(
         return None
     most = int(problem.n / least)
     orbit = _refined(problem, np.zeros(problem.n, np.int32), most)
-    for cut in (_by_device, _by_ports, _by_room):
+    for cut in (partial(_by_room, ports=False), _by_ports, _by_room):
         part = None if orbit is None else cut(problem, orbit)
         if orbit is None or part is None:
             return None
@@ -117,7 +110,8 @@ def _refined(problem: Problem, orbit: Int32, most: int) -> Int32 | None:
     """
     p, around = problem, surroundings(problem)
     looks = np.stack([orbit, p.duration, p.on_grid], axis=1).astype(np.int64)
-    colour = _numbered_rows(looks).astype(np.uint64) + np.uint64(1)
+    alike = np.unique(looks, axis=0, return_inverse=True)[1]
+    colour = _numbered(alike).astype(np.uint64) + np.uint64(1)
     device = np.zeros(p.devices, np.uint64)
     resource = p.capacity.astype(np.uint64)
     count = 0
@@ -160,20 +154,6 @@ def _numbered(key: NDArray[np.integer]) -> Int32:
     return numbers
 
 
-def _numbered_rows(rows: NDArray[np.int64]) -> Int32:
-    """Return equal rows as equal numbers."""
-    key = np.zeros(len(rows), np.int32)
-    for column in rows.T:
-        key = _numbered(key.astype(np.int64) * (len(rows) + 1) + _numbered(column))
-    return key
-
-
-def _by_device(problem: Problem, orbit: Int32) -> Int32 | None:
-    """Return the part of its orbit that each task goes to, so that no part holds a device twice."""
-    demand_ptr = np.zeros(problem.n + 1, np.int32)
-    return _fitted(problem, orbit, surroundings(problem)._replace(demand_ptr=demand_ptr))
-
-
 def _by_ports(problem: Problem, orbit: Int32) -> Int32 | None:
     """Return parts in which every server sends at most once and receives at most once.
 
@@ -206,12 +186,14 @@ def _by_ports(problem: Problem, orbit: Int32) -> Int32 | None:
     return part
 
 
-def _by_room(problem: Problem, orbit: Int32) -> Int32 | None:
-    """Return parts that devices and resources have room for; None if there are too many, or a task fits nowhere."""
-    return _fitted(problem, orbit, surroundings(problem))
+def _by_room(problem: Problem, orbit: Int32, ports: bool = True) -> Int32 | None:
+    """Return parts that devices and resources have room for; None if there are too many, or a task fits nowhere.
 
-
-def _fitted(problem: Problem, orbit: Int32, around: Surroundings) -> Int32 | None:
+    Without ``ports`` so that no part holds a device twice.
+    """
+    around = surroundings(problem)
+    if not ports:
+        around = around._replace(demand_ptr=np.zeros(problem.n + 1, np.int32))
     tasks = np.arange(problem.n, dtype=np.int32)
     pointer, members = grouped(orbit, tasks, int(orbit.max()) + 1)
     part = first_fit(pointer, members, around, problem.capacity, problem.devices, MAX_PARTS)

@@ -14,7 +14,13 @@ import numpy as np
 from topox_core.errors import InputError
 from topox_core.model.csr import grouped, pointer_of, row_pointer
 from topox_core.model.passes import heads, tails
-from topox_core.schedule.circuits.held_ports import Booking, changed_rows, slots_to_wait
+from topox_core.schedule.circuits.held_ports import (
+    Booking,
+    Solution,
+    booking_of,
+    changed_rows,
+    slots_to_wait,
+)
 from topox_core.schedule.feasibility import impossible
 from topox_core.schedule.kernels.continuous import (
     Before,
@@ -169,10 +175,6 @@ class Generator:
                 return start, makespan
             horizon *= 2
 
-    def in_parallel(self, rank: Int32) -> tuple[Int, int]:
-        """Return (start, makespan) of the parallel scheme."""
-        return parallel(rank, self.tasks)
-
     def improved(
         self, start: Int, makespan: int, enough: int, rounds: int = IMPROVEMENT_ROUNDS
     ) -> tuple[Int, int]:
@@ -224,7 +226,7 @@ def candidates(generator: Generator, enough: int) -> Iterator[SchedulePlan]:
     for name in RULES:
         rank = generator.rule(name)
         for scheme, (start, makespan) in (
-            ("parallel", generator.in_parallel(rank)),
+            ("parallel", parallel(rank, generator.tasks)),
             ("serial", generator.serially(rank)),
         ):
             start, makespan = generator.improved(start, makespan, enough)
@@ -268,7 +270,14 @@ class PortGenerator:
         ins = np.bincount(destination[carried], minlength=len(talking))
         k = min(network.ports_on_switch, max(1, int((outs + ins).max(initial=0))))
         per_server = network.switches * k
-        _refuse_many_ports(int((outs + ins).sum()) * per_server)
+        bookings = int((outs + ins).sum()) * per_server
+        if bookings > MAX_BOOKINGS:
+            raise InputError(
+                f"continuous circuits would need {bookings:,} bookings of ports (limit {MAX_BOOKINGS:,}): choose fewer "
+                "ports or per-slot circuits",
+                file="cluster",
+                field="ports_per_server",
+            )
         room = (
             np.repeat(outs + ins, per_server)
             if network.half_duplex
@@ -334,7 +343,10 @@ class PortGenerator:
                 sequence, tasks, self.ports, before, horizon
             )
             if makespan >= 0:
-                booking = self._booking(start, switch, out_port, in_port)
+                held = np.stack(
+                    [switch, out_port % self.ports.k, (in_port - self.ports.in_base) % self.ports.k]
+                )
+                booking = booking_of(self.generator.problem, Solution(start, held))
                 plan = SchedulePlan(
                     start, makespan, booking, changed, source, start, makespan, before
                 )
@@ -356,19 +368,6 @@ class PortGenerator:
             start, makespan, booking, booked.changes, booked.source, start, makespan, booked.before
         )
 
-    def _booking(self, start: Int, switch: Int32, out_port: Int32, in_port: Int32) -> Booking:
-        p, k = self.generator.problem, self.ports.k
-        node = np.flatnonzero(switch >= 0).astype(np.int32)
-        first = start[node] // p.ticks_per_slot
-        return Booking(
-            node,
-            switch[node],
-            out_port[node] % k,
-            (in_port[node] - self.ports.in_base) % k,
-            first,
-            first + p.duration[node] // p.ticks_per_slot,
-        )
-
     def improved(self, booked: SchedulePlan, enough: int) -> SchedulePlan:
         """Return the schedule after forward-backward improvement; never worse in makespan, then changes.
 
@@ -385,13 +384,3 @@ class PortGenerator:
                 break
             best = ahead
         return best
-
-
-def _refuse_many_ports(bookings: int) -> None:
-    if bookings > MAX_BOOKINGS:
-        raise InputError(
-            f"continuous circuits would need {bookings:,} bookings of ports (limit {MAX_BOOKINGS:,}): choose fewer "
-            "ports or per-slot circuits",
-            file="cluster",
-            field="ports_per_server",
-        )

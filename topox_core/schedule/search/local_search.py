@@ -25,6 +25,7 @@ from topox_core.schedule.kernels.moves import Neighbours
 from topox_core.schedule.kernels.tasks import by_time
 from topox_core.schedule.planner import Planner, SchedulePlan
 from topox_core.schedule.problem import Int, Int32, Problem
+from topox_core.schedule.reduction import pairs_that_repeat
 from topox_core.schedule.source import LOCAL_SEARCH
 
 CALL_S = 0.04  # about how long one call of the compiled loop lasts
@@ -48,19 +49,15 @@ def neighbours(problem: Problem) -> Neighbours:
         problem.network.source[carried].astype(np.int64) * problem.network.servers
         + problem.network.destination[carried]
     )
-    _, pair, many = np.unique(code, return_inverse=True, return_counts=True)
-    repeated = many[pair] > 1
-    _, pair = np.unique(pair[repeated], return_inverse=True)
-    pair_ptr, pair_task = grouped(
-        pair.astype(np.int32), carried[repeated], int(pair.max(initial=-1)) + 1
-    )
+    pair = pairs_that_repeat(code)
+    repeated = pair >= 0
+    pair_ptr, pair_task = grouped(pair[repeated], carried[repeated], int(pair.max(initial=-1)) + 1)
     return Neighbours(resource_ptr, resource_task, pair_ptr, pair_task)
 
 
-def no_ports() -> Ports:
-    """Return ports of nobody, for problems whose transfers hold none."""
-    empty = np.zeros(0, np.int32)
-    return Ports(empty, empty, 0, 0, False, np.zeros(1, np.int64), 0, 0, 0)
+# For problems whose transfers hold no ports.
+_NOBODY = np.zeros(0, np.int32)
+NO_PORTS = Ports(_NOBODY, _NOBODY, 0, 0, False, np.zeros(1, np.int64), 0, 0, 0)
 
 
 @dataclass(eq=False)
@@ -86,9 +83,7 @@ class LocalSearch:
     def __post_init__(self) -> None:
         self._rows = neighbours(self.planner.problem)
         self._random = np.random.default_rng(self.seed)
-        on_ports = self.planner.ports is not None
-        start = self.plan.start if on_ports else self.plan.reduced_start
-        makespan = self.plan.makespan if on_ports else self.plan.reduced_makespan
+        start, makespan, changes = self._as_searched(self.plan)
         sequence = self._sequence(start)
         before, best_before = self._before(sequence), self._before(sequence)
         self._state = State(
@@ -101,8 +96,10 @@ class LocalSearch:
             np.zeros(CHOICES),
             np.zeros(CHOICES),
         )
-        self._aim(makespan, self.plan.changes if on_ports else 0)
-        self._state.number[number.HORIZON] = self._horizon(makespan)
+        self._aim(makespan, changes)
+        dark = 0 if self.planner.ports is None else self.planner.ports.ports.dark
+        slots = int(1.3 * makespan) // self.planner.problem.ticks_per_slot
+        self._state.number[number.HORIZON] = slots + 20 + 4 * dark
 
     @property
     def steps(self) -> int:
@@ -136,11 +133,7 @@ class LocalSearch:
 
     def take_up(self, plan: SchedulePlan) -> None:
         """Go on from a better plan that somebody else found."""
-        on_ports = self.planner.ports is not None
-        start, makespan = (
-            (plan.start, plan.makespan) if on_ports else (plan.reduced_start, plan.reduced_makespan)
-        )
-        changes = plan.changes if on_ports else 0
+        start, makespan, changes = self._as_searched(plan)
         if (makespan, changes) < self.cost:
             self._state.now[:] = start
             self._state.best[:] = self._sequence(start)
@@ -154,7 +147,7 @@ class LocalSearch:
         space = SearchSpace(
             generator.tasks,
             generator.back,
-            no_ports() if ports is None else ports.ports,
+            NO_PORTS if ports is None else ports.ports,
             ports is not None,
             generator.order,
             generator.place,
@@ -173,8 +166,8 @@ class LocalSearch:
         ports = self.planner.ports
         if ports is not None:
             return ports.in_sequence(self._state.best, LOCAL_SEARCH, before=self._state.best_before)
-        start, makespan = self.planner.generator.in_sequence(self._state.best)
-        return self.planner.with_circuits(start, makespan, LOCAL_SEARCH)
+        start, _ = self.planner.generator.in_sequence(self._state.best)
+        return self.planner.with_circuits(start, LOCAL_SEARCH)
 
     def _before(self, sequence: Int32) -> Before:
         """Return what ports hold before the best schedule of a sequence; nothing where there are none."""
@@ -198,9 +191,11 @@ class LocalSearch:
         generator = self.planner.generator
         return by_time(start, generator.order, generator.place, False)
 
-    def _horizon(self, makespan: int) -> int:
-        dark = 0 if self.planner.ports is None else self.planner.ports.ports.dark
-        return int(1.3 * makespan) // self.planner.problem.ticks_per_slot + 20 + 4 * dark
+    def _as_searched(self, plan: SchedulePlan) -> tuple[Int, int, int]:
+        """Return start, makespan and circuit changes of a plan: of the reduced problem where no ports are held."""
+        if self.planner.ports is None:
+            return plan.reduced_start, plan.reduced_makespan, 0
+        return plan.start, plan.makespan, plan.changes
 
 
 @dataclass
@@ -352,7 +347,7 @@ class SuccessiveHalving:
         elif listed.start.tobytes() not in self._met:
             self._met.add(listed.start.tobytes())
             if self.planner.ports is not None:  # circuits decide the start times
-                listed = self.planner.with_circuits(listed.start, listed.makespan, listed.source)
+                listed = self.planner.with_circuits(listed.start, listed.source)
             self._enter(self._search_from(listed))
 
     def _run(self, runner: Candidate, at_most: int) -> None:
