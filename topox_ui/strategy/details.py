@@ -65,7 +65,7 @@ def operator_costs(graph: OperatorGraph, servers: int) -> None:
         source_words = ALL_FROM[next(iter(counts))]
     chart_title(
         "Time of each operator",
-        f"ms on one server, forward + backward, by number of partitions; {source_words}",
+        f"ms on one server, forward + backward, by how many servers its batch is split over; {source_words}",
     )
     frame(
         _costs(graph, servers),
@@ -75,8 +75,10 @@ def operator_costs(graph: OperatorGraph, servers: int) -> None:
 
 
 def placed(one: Placement) -> str:
-    """Return into how many parts an operator is split and where they begin, in words."""
-    return f"{plural(one.partitions, 'part')} from server {one.start}"
+    """Return over how many servers an operator is split and which is the first, in words."""
+    if one.partitions == 1:
+        return f"whole, on server {one.start}"
+    return f"split over {one.partitions} servers, the first is {one.start}"
 
 
 def operators_table(graph: OperatorGraph, strategy: Strategy, start: Strategy) -> Content:
@@ -88,7 +90,7 @@ def operators_table(graph: OperatorGraph, strategy: Strategy, start: Strategy) -
         rows.append(
             {
                 "operator": new.operator,
-                "partitions": new.partitions,
+                "split over (servers)": new.partitions,
                 "first server": new.start,
                 "data parallelism": placed(old),
                 "differs": new != old,

@@ -120,8 +120,12 @@ def _why(answer: Answer, more_computing_ms: float, more_waiting_ms: float) -> st
     parts, often = Counter(p.partitions for p in placed).most_common(1)[0]
     most = "every operator" if often == len(placed) else f"{often:,} of {len(placed):,} operators"
     plain = Counter(p.partitions for p in answer.start.placements).most_common(1)[0][0]
-    where = "on one server each" if parts == 1 else f"in {parts} parts"
-    words = f"It runs {most} {where}" + (f", not {plain}" if plain != parts else "")
+    if parts == 1:
+        words = f"It runs {most} on one server each"
+        words += f", not split over {plain}" if plain != parts else ""
+    else:
+        words = f"It splits the batch of {most} over {parts} servers"
+        words += f", not {plain}" if plain != parts else ""
     if more_computing_ms > 0 > more_waiting_ms:
         return f"{words}: the busiest server computes longer, but waits less for data."
     return f"{words}: servers wait less for data." if more_waiting_ms < 0 else f"{words}."
