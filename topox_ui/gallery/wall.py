@@ -10,7 +10,7 @@ from topox_core.figures.papers import thumbnail
 from topox_core.papers.card import Card
 from topox_core.papers.catalogue import CARDS, PAPERS
 from topox_core.papers.kept_answers import KeptAnswer, shipped_answers
-from topox_core.papers.rows import FALLS_BACK, MATCH, VERDICTS, Row, counts_of
+from topox_core.papers.rows import APART, APART_NAMES, FALLS_BACK, MATCH, VERDICTS, Row, counts_of
 from topox_core.runs.pace import slowness
 from topox_core.text.numbers import about_seconds, percent, plural, seconds
 from topox_ui.gallery import last_runs
@@ -27,10 +27,7 @@ WORDS = {
     "trend": "follow the trend",
     "differs": "differ",
     "not printed": "not printed",
-    "arithmetic": "by formula",
-    "identity": "by construction",
-    "quoted": "printed beside printed",
-    FALLS_BACK: "same plan as beside it",
+    **APART_NAMES,
 }
 # Why a row has no verdict, after its count.
 APART_WORDS = {
@@ -147,9 +144,12 @@ def _card(card: Card, known: KeptAnswer | None, theme: Theme) -> None:
         picture = thumbnail(answer.of(series), theme, card.logarithmic)
         words = ", ".join(f"{count} {WORDS.get(name, name)}" for name, count in counts.items())
         signs = "".join(
-            f'<span class="{CLASSES.get(name, "none")}">{_sign(name, count)}</span>'
+            f'<span class="{CLASSES.get(name, "none")}">{SIGNS[name]} {count}</span>'
             for name, count in counts.items()
+            if name in SIGNS
         )
+        if without := sum(counts.get(name, 0) for name in APART):
+            signs += f'<span class="none">{without} without verdict</span>'
         st.html(
             f'{source}<img src="{picture}" alt="{escape(card.title)}, first series: {words}">'
             f'<p class="plotted">{escape(_plotted(card, series, answer.of(series)))}</p>'
@@ -166,11 +166,6 @@ def _plotted(card: Card, series: str, rows: Sequence[Row]) -> str:
     scale = f" ({', '.join(about)})" if about else ""
     across = rows[0].item if len(rows) == 1 else f"{rows[0].item} … {rows[-1].item}"
     return f"↑ {card.series[series]}{scale}; → {across}"
-
-
-def _sign(name: str, count: int) -> str:
-    """Return a count with its sign; of what has no verdict with its word."""
-    return f"{SIGNS[name]} {count}" if name in SIGNS else f"{count} {WORDS.get(name, name)}"
 
 
 def _sidebar() -> None:
