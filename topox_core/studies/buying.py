@@ -391,7 +391,7 @@ def with_known_plans(
     plans
         Of the question's job, whatever the delay that each was made for.
     """
-    found: dict[tuple[int, Value], float | None] = {}
+    found: dict[tuple[int, Value | None], float | None] = {}
     better = []
     for row in rows:
         place = (row.choice.degree, row.choice.values.get(DELAY))

@@ -118,16 +118,6 @@ def controls(library: RunLibrary) -> None:
         statuses = {word: STATUS_WORDS.get(word, word) for word in library.statuses()}
         menu("Outcome", RunsState, "status", {"": "any outcome"} | statuses)
         menu("Kind", RunsState, "kind", KINDS)
-        studies = {
-            one.id: f"{one.name or f'study {one.id}'}, {when(one.created)}"
-            for one in library.studies()[:100]
-        }
-        if studies or RunsState.now().study is not None:
-            options: dict[Any, str] = {None: "kept runs, no points of studies"}
-            now = RunsState.now().study
-            if now is not None:
-                options[now] = f"study {now}"
-            menu("Study", RunsState, "study", options | studies)
         control("text_input", "Name or subject holds", RunsState, "text", max_chars=200)
         switch(
             "Made by this version",
@@ -137,6 +127,20 @@ def controls(library: RunLibrary) -> None:
         )
         st.divider()
         keep_switch()
+
+
+def study_menu(library: RunLibrary) -> None:
+    """Offer the points of a study in place of the kept runs; each study with the time at which it was begun."""
+    studies = {
+        one.id: f"{one.name or f'study {one.id}'}, begun {when(one.created)}"
+        for one in library.studies()[:100]
+    }
+    now = RunsState.now().study
+    if studies or now is not None:
+        options: dict[Any, str] = {None: "kept runs, no points of studies"}
+        if now is not None:
+            options[now] = f"study {now}"
+        menu("Kept runs, or the points of a study", RunsState, "study", options | studies)
 
 
 def keep_switch() -> None:
@@ -154,15 +158,17 @@ def table(now: Listed) -> None:
     """Draw the page of the list, with a box to tick before each run, and what leads to the pages before and behind."""
     others = any(one.record.version != code_version() for one in now.runs)
     rows = [_row(one, now.letter(one.id), others) for one in now.runs]
+    if all(row["Name"] == row["Subject"] for row in rows):
+        rows = [{name: row[name] for name in row if name != "Subject"} for row in rows]
     editor(
         rows,
         height="content" if len(rows) <= 8 else 330,
         key=_editor_key(now),
         disabled=[name for name in rows[0] if name != "Choose"] if rows else True,
         column_config={
-            "Choose": st.column_config.CheckboxColumn(width=70),
+            "Choose": st.column_config.CheckboxColumn(width=82),
             " ": st.column_config.TextColumn(width=30),
-            "Stopped by": st.column_config.TextColumn(width=140),
+            "Stopped by": st.column_config.TextColumn(width=128),
         },
         on_change=_ticked,
         args=(_editor_key(now), [one.id for one in now.runs]),

@@ -77,8 +77,17 @@ def operator_costs(graph: OperatorGraph, servers: int) -> None:
 def placed(one: Placement) -> str:
     """Return over how many servers an operator is split and which is the first, in words."""
     if one.partitions == 1:
-        return f"whole, on server {one.start}"
-    return f"split over {one.partitions} servers, the first is {one.start}"
+        return f"on server {one.start} alone"
+    return f"over {one.partitions} servers from {one.start}"
+
+
+IN_VIEW = ("operator", "split over (servers)", "first server", "data parallelism", "memory (GB)")
+
+
+def strategy_table(graph: OperatorGraph, strategy: Strategy, start: Strategy) -> None:
+    """Draw the operators of a strategy with the columns that fit beside a figure, whose table has all."""
+    rows = operators_table(graph, strategy, start)
+    frame([{name: row[name] for name in IN_VIEW} for row in rows])
 
 
 def operators_table(graph: OperatorGraph, strategy: Strategy, start: Strategy) -> Content:
@@ -119,7 +128,7 @@ def _costs(graph: OperatorGraph, servers: int) -> Content:
                 "cost from": " and ".join(sorted(source)) or "none",
                 "parameters": operator.parameters,
                 **{
-                    f"in {p}": operator.costs[p].forward_ms + operator.costs[p].backward_ms
+                    f"on {p}": operator.costs[p].forward_ms + operator.costs[p].backward_ms
                     if p in allowed
                     else None
                     for p in partitions

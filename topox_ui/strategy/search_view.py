@@ -29,6 +29,7 @@ from topox_ui.strategy.details import (
     operators_table,
     other_ways,
     placed,
+    strategy_table,
     take_strategy_away,
 )
 from topox_ui.strategy.search_run import (
@@ -227,7 +228,7 @@ def _answer(request: Request, answer: Answer, theme: Theme) -> None:
             "Every accepted move",
         )
         chart_title("The best strategy", "beside data parallelism; what differs comes first")
-        frame(operators_table(request.graph, answer.strategy, answer.start))
+        strategy_table(request.graph, answer.strategy, answer.start)
     with right:
         chart_title("Servers of each operator", "operators down, servers across")
         chart(
@@ -343,7 +344,7 @@ def _answer_on_fabrics(search: FabricSearch, table: StrategyTable, theme: Theme)
             lambda: _beside(table),
         )
         chart_title("The best strategy", "beside data parallelism; what differs comes first")
-        frame(operators_table(search.model.graph, best, table.start.strategy))
+        strategy_table(search.model.graph, best, table.start.strategy)
     with right:
         chart_title("Servers of each operator", "operators down, servers across")
         chart(
