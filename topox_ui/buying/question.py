@@ -71,7 +71,7 @@ def answered(question: Question, case: Case, draw: Callable[[Answer], None]) -> 
     answer: Answer | None = owner.results(BUY).get(key)
     if answer is not None and answer.complete:
         run_note(BUY)
-        _hand_on(case, answer)
+        hand_on(case, answer)
         return answer
     small = question.resolved.graph is None or len(question.resolved.graph.tasks) <= MAX_TASKS
     if answer is None and AUTOMATIC and prepared() and small and owner.run(BUY, key) is None:
@@ -96,7 +96,7 @@ def answered(question: Question, case: Case, draw: Callable[[Answer], None]) -> 
     return answer
 
 
-def _hand_on(case: Case, answer: Answer) -> None:
+def hand_on(case: Case, answer: Answer) -> None:
     """Have the plan of the best switch made behind all that somebody waits for, for pages that show a schedule of the case.
 
     Workers return times alone, which a study of many points needs no more than.
