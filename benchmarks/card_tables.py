@@ -15,7 +15,7 @@ from pathlib import Path
 
 from topox_core.papers.card import Answer, Card
 from topox_core.papers.catalogue import CARDS
-from topox_core.papers.rows import APART, Row, counted_verdicts
+from topox_core.papers.rows import APART, APART_NAMES, Row, counted_verdicts
 from topox_core.runs.stopping import never
 
 # Those that need no worker processes.
@@ -70,7 +70,9 @@ def section(card: Card, answer: Answer) -> str:
     apart: dict[str, dict[str, None]] = {}
     for row in judged:
         if row.counted_as in APART and row.kind_reason:
-            apart.setdefault(f"{row.kind}: {row.kind_reason}", {})[card.series[row.series]] = None
+            apart.setdefault(f"{APART_NAMES[row.kind]}: {row.kind_reason}", {})[
+                card.series[row.series]
+            ] = None
     lines += [f"* {'; '.join(series)} – {why}" for why, series in apart.items()]
     lines += [f"* {remark}" for remark in answer.remarks]
     return "\n".join(lines).rstrip() + "\n"

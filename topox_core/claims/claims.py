@@ -422,7 +422,7 @@ def verdict_words(one: Tried) -> str:
     if one.share is None or one.of_all is None:
         return words
     if one.claim.identity:
-        return f"identity: {one.claim.identity}; of {one.trials} {one.claim.counted}: {percent(one.share)}"
+        return f"true by construction: {one.claim.identity}; of {one.trials} {one.claim.counted}: {percent(one.share)}"
     if one.claim.abstract:
         words = "not judged, the paper's setting is not public"
     least, most = min(one.decades.values()), max(one.decades.values())
@@ -440,7 +440,12 @@ def measured_words(one: Tried) -> str:
         return ""
     if one.claim.measured.startswith("iterations"):
         return f"{one.middle:.2f} at the median, {one.largest:.2f} at most"
-    return f"{percent(one.middle)} at the median, {percent(one.largest)} at most"
+    return f"{_share(one.middle)} at the median, {_share(one.largest)} at most"
+
+
+def _share(value: float) -> str:
+    """Return a share in percent; one that nobody would measure, below 0.005 %, as nothing."""
+    return "nothing" if abs(value) < 5e-5 else percent(value)
 
 
 def crossing_words(cells: Sequence[Cell], job: str) -> str:

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from topox_core.figures.palette import Theme
 from topox_core.figures.template import axis, frame, line, margins, named_axis, note, opaque
-from topox_core.papers.rows import APART, VERDICTS, Row
+from topox_core.papers.rows import APART_NAMES, VERDICTS, Row
 from topox_core.text.numbers import NBSP, short
 
 LABEL = 34  # letters that fit at the left
@@ -122,7 +122,7 @@ def _values(rows: Sequence[Row], theme: Theme, logarithmic: bool) -> dict[str, o
 
 def _verdict(y: int, row: Row, theme: Theme) -> dict[str, object]:
     sign, words = VERDICTS[row.verdict]
-    said = row.counted_as if row.counted_as in APART else f"<b>{sign}</b>{NBSP}{words}"
+    said = APART_NAMES.get(row.counted_as, f"<b>{sign}</b>{NBSP}{words}")
     colour = {"match": theme.good, "trend": theme.ink, "differs": theme.bad}
     off = "" if row.deviation is None else f"{NBSP}{_signed(row.deviation)}"
     return note(

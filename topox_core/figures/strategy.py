@@ -246,7 +246,7 @@ def placements(strategy: Strategy, theme: Theme) -> go.Figure:
             "hovertemplate": "%{customdata} on S%{x}<extra></extra>",
         }
     squares = [
-        legend_square("whole" if p == 1 else f"in {p} parts", shade)
+        legend_square("on one server" if p == 1 else f"over {p} servers", shade)
         for p, shade in zip(counts, shades, strict=True)
     ]
     servers = list(range(0, strategy.servers, max(1, strategy.servers // 16)))

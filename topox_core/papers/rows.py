@@ -36,6 +36,15 @@ FALLS_BACK = "falls back"
 # All that a row may count as, in the order of every count: a verdict, or apart from them why it has none.
 APART = ("arithmetic", "identity", "quoted", FALLS_BACK)
 COUNTED = (*VERDICTS, *APART)
+# The same on pages and in documents, after a count or before a verdict; files keep the keys.
+APART_NAMES: Mapping[str, str] = MappingProxyType(
+    {
+        "arithmetic": "by formula",
+        "identity": "by construction",
+        "quoted": "quoted",
+        FALLS_BACK: "with another row",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -88,7 +97,11 @@ class Row:
         sign, words = VERDICTS[self.verdict]
         if self.counted_as not in APART:
             return f"{sign} {words}"
-        return f"counts with {self.counts_with}" if self.counts_with else f"{self.kind}: {words}"
+        return (
+            f"counts with {self.counts_with}"
+            if self.counts_with
+            else f"{APART_NAMES[self.kind]}: {words}"
+        )
 
     @property
     def deviation(self) -> float | None:
@@ -206,7 +219,7 @@ def counts_of(rows: Iterable[Row]) -> dict[str, int]:
 def counted_verdicts(rows: Iterable[Row]) -> str:
     """Return how simulated rows came out, and apart from them how many others there are.
 
-    As in ``✓ 9 match, ≈ 3 trend, ✗ 2 differ of 14 judged; not counted: 3 identity; 2 not printed``.
+    As in ``✓ 9 match, ≈ 3 trend, ✗ 2 differ of 14 judged; not counted: 3 by construction; 2 not printed``.
     """
     counts = counts_of(rows)
     judged_rows = sum(counts[one] for one in ("match", "trend", "differs"))
@@ -224,8 +237,8 @@ def counted_verdicts(rows: Iterable[Row]) -> str:
 
 
 def apart_words(counts: Mapping[str, int]) -> str:
-    """Return how many rows are counted apart, by why: ``15 arithmetic, 3 identity``; empty if none."""
-    return ", ".join(f"{counts[name]} {name}" for name in APART if counts.get(name))
+    """Return how many rows are counted apart, by why: ``15 by formula, 3 by construction``; empty if none."""
+    return ", ".join(f"{counts[name]} {APART_NAMES[name]}" for name in APART if counts.get(name))
 
 
 def printed(

@@ -10,6 +10,7 @@ from math import inf
 from topox_core.economics.comparison import Running, year_at
 from topox_core.errors import InputError
 from topox_core.fabrics.bills import fabric_bill
+from topox_core.fabrics.passed_plans import PassedPlan, best_passed
 from topox_core.io.ranges import check_one_of, is_number, is_whole
 from topox_core.model.cluster import MAX_PORTS, Cluster
 from topox_core.studies.axes import Axis, Design
@@ -141,7 +142,8 @@ class Unfit:
 class Row:
     """What computing a choice gave; without a time where it cannot be run, and the message says why.
 
-    ``run`` is its number in the library, if it was kept in one.
+    ``run`` is its number in the library, if it was kept in one. ``handed_on``: whether its time is that
+    of a plan which was known before the question.
     """
 
     choice: Choice
@@ -150,6 +152,7 @@ class Row:
     network_w: float | None
     message: str = ""
     run: int | None = None
+    handed_on: bool = False
 
     @property
     def known(self) -> bool:
@@ -362,7 +365,7 @@ def with_slower_plans(rows: Sequence[Row]) -> tuple[Row, ...]:
     What is planned for a long delay can be carried out with a shorter one in the same time at most,
     so that a faster switch takes the better of both plans.
     """
-    best: dict[int, float] = {}
+    best: dict[int, Row] = {}
     changed = dict(enumerate(rows))
     planned = [
         (k, row)
@@ -370,8 +373,48 @@ def with_slower_plans(rows: Sequence[Row]) -> tuple[Row, ...]:
         if row.choice.values.get(FABRIC) == "scheduled" and row.iteration_ms is not None
     ]
     for k, row in sorted(planned, key=lambda one: -float(one[1].choice.values[DELAY])):
-        degree = row.choice.degree
-        assert row.iteration_ms is not None
-        best[degree] = min(best.get(degree, inf), row.iteration_ms)
-        changed[k] = replace(row, iteration_ms=best[degree])
+        slower = best.setdefault(row.choice.degree, row)
+        if (slower.iteration_ms or inf) < (row.iteration_ms or inf):
+            row = replace(row, iteration_ms=slower.iteration_ms, handed_on=slower.handed_on)
+            changed[k] = row
+        best[row.choice.degree] = row
     return tuple(changed.values())
+
+
+def with_known_plans(
+    question: Question, rows: Sequence[Row], plans: Sequence[PassedPlan]
+) -> tuple[Row, ...]:
+    """Return rows with the time of a plan that is known from elsewhere where it is shorter than their own.
+
+    Parameters
+    ----------
+    plans
+        Of the question's job, whatever the delay that each was made for.
+    """
+    found: dict[tuple[int, Value | None], float | None] = {}
+    better = []
+    for row in rows:
+        place = (row.choice.degree, row.choice.values.get(DELAY))
+        if plans and row.choice.values.get(FABRIC) == "scheduled" and row.iteration_ms is not None:
+            if place not in found:
+                job = fabric_case(question.resolved, question.values(row.choice)).request
+                passed = best_passed(job, plans, row.iteration_ms)
+                found[place] = None if passed is None else passed.execution.makespan_ms
+            shorter_ms = found[place]
+            if shorter_ms is not None and shorter_ms < row.iteration_ms:
+                row = replace(row, iteration_ms=shorter_ms, handed_on=True)
+        better.append(row)
+    return tuple(better)
+
+
+def planned_at(rows: Sequence[Row], row: Row) -> float | None:
+    """Return for which delay the plan of a row was made, in ms; None of a rival, and where the plan was known before."""
+    if row.choice.rival or row.handed_on or row.iteration_ms is None:
+        return None
+    return max(
+        float(one.choice.values[DELAY])
+        for one in rows
+        if not one.choice.rival
+        and one.choice.degree == row.choice.degree
+        and one.iteration_ms == row.iteration_ms
+    )

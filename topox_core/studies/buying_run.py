@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Mapping, MutableMapping, Sequen
 from dataclasses import dataclass, replace
 
 from topox_core.economics.comparison import Swing
+from topox_core.fabrics.passed_plans import PassedPlan
 from topox_core.library.run_library import RunLibrary
 from topox_core.runs.in_turn import RunsInTurn
 from topox_core.studies.buying import (
@@ -16,6 +17,7 @@ from topox_core.studies.buying import (
     Question,
     Row,
     buying_study,
+    with_known_plans,
     with_slower_plans,
 )
 from topox_core.studies.buying_answer import (
@@ -97,8 +99,17 @@ def buying_run(
     library: RunLibrary | None = None,
     executor: concurrent.futures.Executor | int | None = None,
     known: MutableMapping[str, PointRow] | None = None,
+    plans: Sequence[PassedPlan] = (),
 ) -> RunsInTurn[Answer]:
-    """Start to answer a question; the arguments are those of :class:`~topox_core.studies.study_run.StudyRun`."""
+    """Start to answer a question.
+
+    Parameters
+    ----------
+    library, executor, known
+        As of :class:`~topox_core.studies.study_run.StudyRun`.
+    plans
+        Plans of the job that are known from elsewhere, which every switch may use.
+    """
     told = [Answer(question)]
 
     def read(results: Mapping[str, StudyResult], lost: tuple[str, ...], complete: bool) -> Answer:
@@ -109,23 +120,31 @@ def buying_run(
             answer = replace(answer, rows=rows, verdict=verdict(question, rows))
         return replace(answer, lost=lost, complete=complete)
 
-    return steps_run(_rounds(question, told.append), read, library, executor, known)
+    return steps_run(_rounds(question, told.append, plans), read, library, executor, known)
 
 
 _Asked = Generator[Step, StudyResult, tuple[Row, ...]]
 
 
-def _computed(question: Question, words: str, study: Study, choices: Sequence[Choice]) -> _Asked:
+def _computed(
+    question: Question,
+    words: str,
+    study: Study,
+    choices: Sequence[Choice],
+    plans: Sequence[PassedPlan],
+) -> _Asked:
     """Yield a study, and return a row of each network that its points are."""
     # Steps of a search are no studies that somebody would open.
     result = yield Step(words, StudyPlan(study, question.resolved), listed=words == NETWORKS)
-    return _rows(choices, result)
+    return with_known_plans(question, _rows(choices, result), plans)
 
 
-def _networks(question: Question, words: str, choices: Sequence[Choice]) -> _Asked:
+def _networks(
+    question: Question, words: str, choices: Sequence[Choice], plans: Sequence[PassedPlan]
+) -> _Asked:
     name = "" if words == NETWORKS else f"{words.capitalize()} for {question.resolved.title}"
     study = buying_study(question, choices, name[:120])
-    return (yield from _computed(question, words, study, choices))
+    return (yield from _computed(question, words, study, choices, plans))
 
 
 def _rows(choices: Sequence[Choice], result: StudyResult, there: bool = False) -> tuple[Row, ...]:
@@ -141,11 +160,11 @@ def _rows(choices: Sequence[Choice], result: StudyResult, there: bool = False) -
 
 
 def _rounds(
-    question: Question, tell: Callable[[Answer], object]
+    question: Question, tell: Callable[[Answer], object], plans: Sequence[PassedPlan]
 ) -> Generator[Step, StudyResult, None]:
     """Yield the studies one after another, each given what came of the one before."""
     answer = Answer(question)
-    raw = yield from _networks(question, NETWORKS, question.choices)
+    raw = yield from _networks(question, NETWORKS, question.choices, plans)
     searched: tuple[Row, ...] = ()
     rows = with_slower_plans(raw)
     found = verdict(question, rows)
@@ -161,7 +180,7 @@ def _rounds(
         delays = first_delays()
         while delays:
             tried = [question.at(offer, choice.degree, "usual", {DELAY: delay}) for delay in delays]
-            new = yield from _networks(question, SLOWEST, tried)
+            new = yield from _networks(question, SLOWEST, tried, plans)
             slow = with_slower_plans((*slow, *new, *raw))[: len(slow) + len(new)]
             slowest = slowest_of(question, slow, rival)
             delays = delays_between(slowest)
@@ -171,7 +190,7 @@ def _rounds(
         some = [
             question.at(offer, degree) for degree in fewer if question.unfit(offer, degree) is None
         ]
-        fewer_rows = (yield from _networks(question, FEWEST, some)) if some else ()
+        fewer_rows = (yield from _networks(question, FEWEST, some, plans)) if some else ()
         fewer_rows = with_slower_plans(fewer_rows)
         searched = (*searched, *fewer_rows)
         fewest = fewest_of(question, [*fewer_rows, found.offer], rival)
@@ -180,8 +199,8 @@ def _rounds(
     tell(answer)
     figures = uncertain_figures(question, choice, rival.choice)
     moved = (tornado_study(question, one, figures) for one in (choice, rival.choice))
-    mine = yield from _computed(question, HANGS_ON, *next(moved))
-    theirs = yield from _computed(question, HANGS_ON, *next(moved))
+    mine = yield from _computed(question, HANGS_ON, *next(moved), plans)
+    theirs = yield from _computed(question, HANGS_ON, *next(moved), plans)
     together = with_slower_plans((*mine, *raw))[: len(mine)]
     tell(replace(answer, swings=swings(question, figures, together, theirs)))
 

@@ -24,6 +24,12 @@ from topox_core.text.numbers import apart, delay_in_sentence, percent, plural, s
 from topox_core.text.sentences import enumeration
 
 ASSUMED = " (assumed)"
+# What a switch must do to win, by what is to be least.
+BEATS = {
+    "dollars": "cost less per iteration than",
+    "time": "be faster than",
+    "price": "cost less than",
+}
 Lines = tuple[tuple[str, str], ...]
 
 
@@ -83,8 +89,8 @@ def _won(question: Question, found: Verdict) -> str:
         )
     what = "an iteration costs" if question.by == "dollars" else "the network costs"
     return (
-        f"{words}{what} **{percent(found.lead)} less** than on {rivals}, the best network without optical switches, and "
-        f"takes {mine} instead of {theirs}."
+        f"{words}{what} **{percent(found.lead)} less**, GPU hours included, than on {rivals}, the best network without "
+        f"optical switches, and takes {mine} instead of {theirs}."
         if question.by == "dollars"
         else f"{words}{what} **{percent(found.lead)} less** than {rivals}, the cheapest without optical switches. An "
         f"iteration takes {mine} instead of {theirs}."
@@ -94,7 +100,7 @@ def _won(question: Question, found: Verdict) -> str:
 def _lost(question: Question, found: Verdict) -> str:
     mine, theirs = _times(found.offer, found.rival)
     what, more = {
-        "dollars": ("an iteration costs", "more"),
+        "dollars": ("an iteration, GPU hours included, costs", "more"),
         "time": ("an iteration takes", "longer"),
         "price": ("the network costs", "more"),
     }[question.by]
@@ -165,8 +171,12 @@ def _within(rows: Sequence[Row], beside: Choice) -> str:
     return enumeration(words, "or")
 
 
-def questions_turned(answer: Answer) -> Lines:
-    """Return the break-even questions with their answers."""
+def questions_turned(answer: Answer, by_time_ms: float | None = None) -> Lines:
+    """Return the break-even questions with their answers.
+
+    ``by_time_ms``: up to which delay the verdict on the job, which counts no price, lets switching pay
+    against the same rival.
+    """
     turned, found = answer.turned, answer.verdict
     if turned is None or found is None or not found.compared:
         return ()
@@ -175,8 +185,9 @@ def questions_turned(answer: Answer) -> Lines:
     if turned.slowest is not None:
         lines.append(
             (
-                f"How slow may a switch be at the price of {choice.name}, and still beat {rival}?",
-                _slowest(turned.slowest),
+                f"How slow may a switch be at the price of {choice.name}, and still "
+                f"{BEATS[answer.question.by]} {rival}?",
+                _slowest(turned.slowest) + _counted(answer.question, by_time_ms),
             )
         )
     fewest = (
@@ -192,8 +203,22 @@ def questions_turned(answer: Answer) -> Lines:
             if turned.highest_usd < 0
             else f"Up to **${turned.highest_usd:,.0f} per port** (counted with: {port_price(answer.question, choice)})."
         )
-        lines.append((f"Up to which price per port does {choice.name} cost no more?", highest))
+        counted = " per iteration, GPU hours included" if answer.question.by == "dollars" else ""
+        lines.append(
+            (f"Up to which price per port does {choice.name} cost no more{counted}?", highest)
+        )
     return tuple(lines)
+
+
+def _counted(question: Question, by_time_ms: float | None) -> str:
+    """Return what a break-even delay counts, and what the verdict on the job says by time alone, after a space."""
+    words = ""
+    if question.by == "dollars":
+        words = " This counts GPU hours and the network's price and power."
+        verdict = " By iteration time alone it is **{}**, as Schedule and Compare say."
+    else:
+        verdict = " Schedule and Compare say **{}**: they search to 5 % of the delay."
+    return words if by_time_ms is None else words + verdict.format(time(by_time_ms))
 
 
 def _slowest(found: Slowest) -> str:

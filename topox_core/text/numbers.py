@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from datetime import datetime
 
 NBSP = "\u00a0"
 
@@ -153,3 +154,12 @@ def unit_of(top: float, measure: str) -> tuple[float, str]:
         ((factor, unit) for factor, unit in units if top >= factor * 0.5),
         (1.0, "" if measure == "cost" else "W"),
     )
+
+
+def when(started: float) -> str:
+    """Return a time since the epoch as a list has it, in the server's time zone: 22 Nov 2026, 10:14; of no calendar empty."""
+    try:
+        moment = datetime.fromtimestamp(started)
+    except (OverflowError, OSError, ValueError):
+        return ""
+    return f"{moment:%d %b %Y, %H:%M}".lstrip("0")

@@ -46,14 +46,14 @@ def offers_table() -> None:
         disabled=["Switch"],
         column_config={
             CONSIDER: st.column_config.CheckboxColumn(
-                width=50, help="Whether this switch is compared."
+                width=58, help="Whether this switch is compared."
             ),
             "Switch": st.column_config.TextColumn(width=210),
             **{
                 name: st.column_config.NumberColumn(
                     format="%d" if field == "ports" else "%.6g",
                     min_value=1 if field == "ports" else 0,
-                    width=78,
+                    width=84 if field == "delay_ms" else 75,
                     help=f"{FIGURES[field][0]}, {level} value.",
                 )
                 for name, (field, level) in COLUMNS.items()

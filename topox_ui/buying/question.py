@@ -1,20 +1,26 @@
 """The question that the page asks, and its answer: worked out beside the page in worker processes, watched, stopped, kept."""
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 
 import streamlit as st
 
 from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
 from topox_core.errors import InputError
-from topox_core.studies.buying import Assumptions, Question
+from topox_core.fabrics.passed_plans import KnownPlans, PassedPlan
+from topox_core.schedule.result import Result
+from topox_core.studies.buying import Assumptions, Question, planned_at
 from topox_core.studies.buying_run import Answer, buying_run
 from topox_core.studies.keys import Value
 from topox_core.studies.study_run import PointRow
 from topox_core.studies.subject import digest_of
-from topox_ui.answers.case import case_of, listing
+from topox_ui.answers.case import Case, case_of, listing
+from topox_ui.answers.first import known_first_answer, prefetch
 from topox_ui.answers.keeping import kept_of
 from topox_ui.answers.run_library import writable_library
+from topox_ui.answers.solving import known_plans
 from topox_ui.buying.state import BuyingState, chosen_offers
 from topox_ui.runs.owner import Kept, RunKind, run_owner
 from topox_ui.runs.panel import run_note, watched
@@ -34,6 +40,9 @@ BUY = RunKind(
     cancelled="Stopped. The networks that were computed are kept; computing goes on from there.",
 )
 MAX_POINTS = 5_000
+# A larger graph is not planned again for other pages.
+MAX_HANDED_ON = 5_000
+Plans = tuple[PassedPlan, ...]
 
 
 @st.cache_resource(show_spinner=False)
@@ -42,26 +51,31 @@ def known_points() -> Kept[PointRow]:
     return Kept(MAX_POINTS)
 
 
-def _start(question: Question) -> None:
+def _start(question: Question, plans: Plans) -> None:
     library, known, workers = writable_library(), known_points(), shared_workers()
     run_owner().start(
         BUY,
-        key_of(question),
-        lambda _slots: buying_run(question, library, workers, known),
+        key_of(question, plans),
+        lambda _slots: buying_run(question, library, workers, known, plans),
         note=lambda answer: f"Points are missing. {answer.lost[0]}." if answer.lost else "",
     )
 
 
-def answered(question: Question, draw: Callable[[Answer], None]) -> Answer | None:
-    """Return the answer if it is there; else start it, and draw what is there of it while it is worked out."""
-    owner, key = run_owner(), key_of(question)
+def answered(question: Question, case: Case, draw: Callable[[Answer], None]) -> Answer | None:
+    """Return the answer if it is there; else start it, and draw what is there of it while it is worked out.
+
+    Plans that other pages found for the case are among those of every switch, and they hear of the plan that is best here.
+    """
+    plans = known_plans().of(case.job_key)
+    owner, key = run_owner(), key_of(question, plans)
     answer: Answer | None = owner.results(BUY).get(key)
     if answer is not None and answer.complete:
         run_note(BUY)
+        hand_on(case, answer)
         return answer
     small = question.resolved.graph is None or len(question.resolved.graph.tasks) <= MAX_TASKS
     if answer is None and AUTOMATIC and prepared() and small and owner.run(BUY, key) is None:
-        _start(question)
+        _start(question, plans)
         owner.wait(BUY, 0.3)
     if watched(BUY, "Computing", lambda run: draw(run.result()), key):
         return None
@@ -75,22 +89,53 @@ def answered(question: Question, draw: Callable[[Answer], None]) -> Answer | Non
             "play_arrow",
             _start,
             question,
+            plans,
             primary=answer is None,
             help="Runs the job on each network beside this page, by list scheduling. Results that exist are not computed again.",
         )
     return answer
 
 
-def question_now(opened: Loaded) -> Question:
-    """Return the question of what is loaded and chosen; raises InputError where it cannot be asked."""
+def hand_on(case: Case, answer: Answer) -> None:
+    """Have the plan of the best switch made behind all that somebody waits for, for pages that show a schedule of the case.
+
+    Workers return times alone, which a study of many points needs no more than.
+    """
+    found = answer.verdict
+    small = len(case.graph.tasks) <= MAX_HANDED_ON
+    if found is None or not found.wins or not small or not prepared():
+        return
+    delay_ms = planned_at(answer.rows, found.offer)
+    if delay_ms is None or found.offer.choice.degree != case.cluster.ports_per_server:
+        return
+    planned = case.at_delay(delay_ms)
+    there = known_first_answer(planned)
+    if there is None:
+        prefetch(planned).add_done_callback(partial(_take, known_plans(), case.job_key))
+    else:
+        known_plans().add(case.job_key, PassedPlan.of(there))
+
+
+def _take(plans: KnownPlans, job_key: str, made: Future[Result]) -> None:
+    if not made.cancelled() and made.exception() is None:
+        plans.add(job_key, PassedPlan.of(made.result()))
+
+
+def case_now(opened: Loaded) -> Case:
+    """Return the case of what is loaded and chosen, planned by list scheduling; raises InputError."""
     case = case_of(opened, scenario())
+    return replace(case, settings=listing(case.settings))
+
+
+def question_now(opened: Loaded, case: Case) -> Question:
+    """Return the question of what is loaded and chosen; raises InputError where it cannot be asked."""
     if case.settings.circuits == "per-slot":
         raise InputError(
             "circuits that may change between slots pay no delay; on the page Schedule let a transfer keep one",
             field="circuits",
         )
     now = BuyingState.now()
-    kept = kept_of(opened, replace(case, settings=listing(case.settings)))
+    kept = kept_of(opened, case)
     return Question(
         kept.resolved,
         chosen_offers(),
@@ -133,7 +178,7 @@ def _prices() -> dict[str, Value]:
     return values
 
 
-def key_of(question: Question) -> str:
+def key_of(question: Question, plans: Plans = ()) -> str:
     """Return what an answer depends on, as a digest."""
     figures = [
         [one.key, one.name, one.vendor, repr((one.delay_ms, one.ports, one.port_usd, one.port_w))]
@@ -150,5 +195,6 @@ def key_of(question: Question) -> str:
             held,
             repr(question.assumed),
             question.by,
+            [(one.cluster.digest, float(one.end_ms.max(initial=0))) for one in plans],
         ]
     )

@@ -27,14 +27,18 @@ from topox_core.studies.buying_words import (
 from topox_core.studies.offers import offer_of
 from topox_core.studies.study import dump_study
 from topox_core.text.numbers import NBSP, percent, plural, short, time
+from topox_ui.answers.case import Case
+from topox_ui.answers.verdicts import known_verdict
 from topox_ui.buying.controls import controls, offers_table
-from topox_ui.buying.question import answered, question_now
+from topox_ui.buying.question import answered, case_now, question_now
 from topox_ui.buying.state import chosen_offers
 from topox_ui.shell.charts import chart, show_input_errors
 from topox_ui.shell.downloads import csv_of, download_menu, graph_kept_here, link_menu, stem
 from topox_ui.shell.page import chart_title, escape, headline, quiet, size_switch, write_html
 from topox_ui.state.loading import Loaded, scenario
 
+# What the verdict calls the rivals.
+IN_VERDICT = {"fixed": "fixed", "fat_tree": "fat_tree_full", "same_cost": "fat_tree_same_cost"}
 PRICE = MeasureWords("price of the network", lambda usd: f"${usd / 1000:,.3g}k")
 TIME = MeasureWords("iteration time", time)
 SO_FAR = "So far: "
@@ -121,9 +125,9 @@ LEAD = Swinging(
 )
 
 
-def questions(answer: Answer) -> None:
-    """Write the break-even points."""
-    lines = questions_turned(answer)
+def questions(answer: Answer, case: Case) -> None:
+    """Write the break-even points; what the verdict says of the same rival by time alone, once it is known."""
+    lines = questions_turned(answer, _by_time(answer, case))
     if not lines:
         return
     chart_title(
@@ -131,6 +135,21 @@ def questions(answer: Answer) -> None:
     )
     pairs = "".join(f"<dt>{escape(asked)}</dt><dd>{bold(words)}</dd>" for asked, words in lines)
     write_html(f'<dl class="asked-back">{pairs}</dl>')
+
+
+def _by_time(answer: Answer, case: Case) -> float | None:
+    """Return up to which delay changing circuits pays against the best rival by the verdict, in ms; None where it says none.
+
+    It knows the cluster's own ports alone.
+    """
+    found, known = answer.verdict, known_verdict(case)
+    if known is None or found is None or not found.compared:
+        return None
+    if found.offer.choice.degree != case.cluster.ports_per_server:
+        return None
+    name = IN_VERDICT[found.rival.choice.key]
+    ends = [one.pays_up_to_ms for one in known.brackets if one.name == name and not one.always]
+    return next(iter(ends), None)
 
 
 def hangs_on(answer: Answer, theme: Theme) -> None:
@@ -271,16 +290,17 @@ def draw(theme: Theme, opened: Loaded) -> None:
     ):
         controls(scenario().cluster(opened.cluster))
         size_switch()
-        question = question_now(opened)
+        case = case_now(opened)
+        question = question_now(opened, case)
 
     def show(answer: Answer) -> None:
         """Draw what is there of the answer."""
         buying_headline(answer)
         networks(answer, theme)
-        questions(answer)
+        questions(answer, case)
         hangs_on(answer, theme)
 
-    answer = answered(question, show)
+    answer = answered(question, case, show)
     if answer is not None:
         show(answer)
         notes(answer)

@@ -124,6 +124,10 @@ def _map(cells: Sequence[Cell], theme: Theme) -> None:
     if not shown:
         return
     chart_title("Which side is faster", f"{NETWORKS[network]} per server")
+    quiet(
+        f"A cell is one job on one network at one delay: {len(shown)} of {len(cells)} are in this picture, the claims below count "
+        "all. The map of Compare counts points of the loaded job instead."
+    )
     legend_line(sides_legend(theme), theme)
     jobs = {job: title for job, title in JOBS.items() if any(one.job == job for one in shown)}
     ahead = "; ".join(f"{title}: {crossing_words(shown, job)}" for job, title in jobs.items())

@@ -213,11 +213,14 @@ def for_a_dollar(opened: Loaded, theme: Theme) -> None:
     headline(kicker, _most(rows))
     verdict_line(case)
     worth_of_a_port(case)
+    quiet(
+        "<i>Which switch</i> counts the GPU hours of an iteration too: a dearer network that is faster can win there."
+    )
     for line in failed:
         quiet(f"{escape(line)}")
     chart_title(
         "Iterations per dollar",
-        "of the network's cost per hour, on the fabrics of the page Compare",
+        "of the network's cost per hour, without GPU hours, on the fabrics of the page Compare",
     )
     left, right = st.columns([1, 1.25], gap="medium")
     with left:
@@ -258,7 +261,7 @@ def _most(rows: list[tuple[str, str, float]]) -> str:
     if not most:
         return "<b>No fabric that was chosen can be bought.</b> Choose others on Compare."
     best = [f"<b>{escape(label)}</b>" for _, label, value in rows if same_time(value, most)]
-    return f"Most iterations per dollar of network: {enumeration(best)}, <b>{large(most)}</b>."
+    return f"Most iterations per dollar of network, GPUs not counted: {enumeration(best)}, <b>{large(most)}</b>."
 
 
 def draw(theme: Theme) -> None:

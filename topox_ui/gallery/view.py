@@ -5,7 +5,7 @@ import streamlit as st
 from topox_core.figures.palette import Theme
 from topox_core.papers.card import Answer, Claim
 from topox_core.papers.catalogue import CARDS, CLAIMS, answer_words, complete_answers, kind_of
-from topox_core.papers.rows import KINDS, VERDICTS, Verdict
+from topox_core.papers.rows import APART_NAMES, KINDS, VERDICTS, Verdict
 from topox_ui.gallery.card import (
     answer_of,
     chosen_card,
@@ -40,7 +40,9 @@ def claims_table() -> None:
         _line("<b>Claim</b>", "<b>Printed</b>", "<b>Recomputed</b>", "<b>Verdict</b>", "head")
         for place, claim in enumerate(CLAIMS):
             _row(place, claim, answers[claim.card])
-    apart = ", ".join(f"{kind}: {KINDS[kind]}" for kind in KINDS if kind != "simulated")
+    apart = ", ".join(
+        f"{APART_NAMES[kind]}: {KINDS[kind]}" for kind in KINDS if kind != "simulated"
+    )
     quiet(
         f"No simulation and no verdict: {apart}. A click on a claim opens its card, which computes every number again on "
         "this machine. Numbers marked ° were computed for this release; a run of the card replaces them."
@@ -54,7 +56,7 @@ def _row(place: int, claim: Claim, answer: Answer) -> None:
     if claim.printed is None and verdict == "trend":
         words = "same direction"
     kind = kind_of(claim)
-    told = f'<b class="{colour}">{sign}</b> {words}' if kind == "simulated" else kind
+    told = f'<b class="{colour}">{sign}</b> {words}' if kind == "simulated" else APART_NAMES[kind]
     printed = "no number" if claim.printed is None else _number(claim, claim.printed)
     _line(
         place,

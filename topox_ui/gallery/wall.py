@@ -1,6 +1,6 @@
 """The wall: every card with its picture, what was published, and how many rows match, follow, differ, are not counted."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import streamlit as st
@@ -10,9 +10,9 @@ from topox_core.figures.papers import thumbnail
 from topox_core.papers.card import Card
 from topox_core.papers.catalogue import CARDS, PAPERS
 from topox_core.papers.kept_answers import KeptAnswer, shipped_answers
-from topox_core.papers.rows import FALLS_BACK, VERDICTS, apart_words, counts_of
+from topox_core.papers.rows import APART, APART_NAMES, FALLS_BACK, MATCH, VERDICTS, Row, counts_of
 from topox_core.runs.pace import slowness
-from topox_core.text.numbers import about_seconds, plural, seconds
+from topox_core.text.numbers import about_seconds, percent, plural, seconds
 from topox_ui.gallery import last_runs
 from topox_ui.gallery.last_runs import EVERY
 from topox_ui.gallery.state import ALL, DIFFERS, MEASURED, GalleryState
@@ -27,7 +27,14 @@ WORDS = {
     "trend": "follow the trend",
     "differs": "differ",
     "not printed": "not printed",
-    FALLS_BACK: "fall back",
+    **APART_NAMES,
+}
+# Why a row has no verdict, after its count.
+APART_WORDS = {
+    "arithmetic": "apply a printed formula to printed numbers",
+    "identity": "are true by construction, so that they could not come out otherwise",
+    "quoted": "compare printed numbers with each other",
+    FALLS_BACK: "repeat the number of another row, because the plan keeps to fixed circuits there",
 }
 CLASSES = {"match": "good", "trend": "even", "differs": "bad"}
 SIGNS: Mapping[str, str] = {name: sign for name, (sign, _) in VERDICTS.items()}
@@ -58,9 +65,11 @@ def _drawn(theme: Theme) -> None:
     if any(totals.values()):
         write_html(_bar(totals))
         others = plural(totals["not printed"], "more row", "more rows")
-        apart = apart_words(totals)
+        apart = "; ".join(
+            f"{totals[name]} {words}" for name, words in APART_WORDS.items() if totals[name]
+        )
         quiet(
-            f"{f'Not counted, since nothing is simulated: {apart}. ' if apart else ''}"
+            f"{f'Rows without a verdict: {apart}. ' if apart else ''}"
             f"For {others} the papers print nothing to compare with."
         )
     options = {ALL: f"All {len(CARDS)}"}
@@ -81,9 +90,9 @@ def _drawn(theme: Theme) -> None:
         for card in shown:
             _card(card, known.get(card.name), theme)
     quiet(
-        "Hollow: printed. Filled: ours. Click a card for every row, the reasons and the settings "
-        "that change its reading. The cards are about all-reduce and all-to-all on fixed and changing circuits, the bandwidth "
-        "tax of TopologyFinder’s layouts, fat-trees of the same cost, windows of photonic rails, and time division."
+        "Pictures show the first series of a card; hollow: printed, filled: ours. Click a card for every row, the reasons and "
+        "the settings that change its reading. The cards are about all-reduce and all-to-all on fixed and changing circuits, "
+        "the bandwidth tax of TopologyFinder’s layouts, fat-trees of the same cost, windows of photonic rails, and time division."
     )
     with st.expander("The sources"):
         links = {name: f"[{of}]({at})" if at else of for name, (of, at) in PAPERS.items()}
@@ -103,8 +112,8 @@ def _finding(totals: Mapping[str, int]) -> str:
     if not judged:
         return "Each number that these sources print stands beside ours, with a verdict where ours is simulated."
     return (
-        f"Of <b>{judged}</b> published numbers and statements that were simulated <b>{totals['match']}</b> match, "
-        f"<b>{totals['trend']}</b> follow the trend and <b>{totals['differs']}</b> differ."
+        f"Of <b>{judged}</b> published numbers and statements, simulated again here, <b>{totals['match']}</b> match within "
+        f"{percent(MATCH)}, <b>{totals['trend']}</b> follow the trend and <b>{totals['differs']}</b> differ."
     )
 
 
@@ -135,18 +144,28 @@ def _card(card: Card, known: KeptAnswer | None, theme: Theme) -> None:
         picture = thumbnail(answer.of(series), theme, card.logarithmic)
         words = ", ".join(f"{count} {WORDS.get(name, name)}" for name, count in counts.items())
         signs = "".join(
-            f'<span class="{CLASSES.get(name, "none")}">{_sign(name, count)}</span>'
+            f'<span class="{CLASSES.get(name, "none")}">{SIGNS[name]} {count}</span>'
             for name, count in counts.items()
+            if name in SIGNS
         )
+        if without := sum(counts.get(name, 0) for name in APART):
+            signs += f'<span class="none">{without} without verdict</span>'
         st.html(
             f'{source}<img src="{picture}" alt="{escape(card.title)}, first series: {words}">'
+            f'<p class="plotted">{escape(_plotted(card, series, answer.of(series)))}</p>'
             f'<p class="signs">{signs}</p>'
         )
 
 
-def _sign(name: str, count: int) -> str:
-    """Return a count with its sign; of what has no verdict with its word."""
-    return f"{SIGNS[name]} {count}" if name in SIGNS else f"{count} {WORDS.get(name, name)}"
+def _plotted(card: Card, series: str, rows: Sequence[Row]) -> str:
+    """Return what a card's picture shows, in words: upwards the number with its unit, across the rows."""
+    if not rows:
+        return ""
+    about = [rows[0].unit] if rows[0].unit else []
+    about += ["logarithmic"] * card.logarithmic
+    scale = f" ({', '.join(about)})" if about else ""
+    across = rows[0].item if len(rows) == 1 else f"{rows[0].item} … {rows[-1].item}"
+    return f"↑ {card.series[series]}{scale}; → {across}"
 
 
 def _sidebar() -> None:

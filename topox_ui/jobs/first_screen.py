@@ -22,7 +22,7 @@ from topox_core.tdm.model.rounds import iterations_per_round, iterations_per_s, 
 from topox_core.tdm.model.traffic import TooFewPortsError
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import apart, count, percent, plural, seconds, short
-from topox_core.text.sentences import ROUND_STOPPED_BY
+from topox_core.text.sentences import ROUND_STOPPED_BY, capitalised
 from topox_ui.jobs.solving import (
     AT_ONCE,
     BOUND,
@@ -42,11 +42,16 @@ from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import Content, chart, checker_card, facts, kpis, show_error
 from topox_ui.shell.page import button, chart_title, escape, headline, quiet
+from topox_ui.state.loading import loaded, opened_by_itself
 
 WORTH_A_CHART_S = 3.0
 WHAT_IT_IS = (
     "Time division: jobs are put into groups that use the circuits one after the other. While one group sends, the others "
     "compute; a round is over when every job has trained."
+)
+OWN_JOB = (
+    "The job that you loaded is not used here. To share a fabric with it, write it into a jobs file (docs/tdm.md) and choose "
+    "“your own file” on the left."
 )
 UNREADABLE = 0.0005  # three digits cannot tell a round from a bound this close
 
@@ -66,13 +71,18 @@ def kicker(jobs: Jobs, title: str) -> str:
     )
 
 
+def all_of(jobs: Jobs) -> str:
+    """Return all jobs in words: the job, both jobs, all 5 jobs."""
+    return {1: "the job", 2: "both jobs"}.get(len(jobs), f"all {plural(len(jobs), 'job')}")
+
+
 def finding(rounds: Rounds) -> str:
     """Return what time division brings, as a sentence made of the numbers."""
     together, paper, best = rounds.together, rounds.paper, rounds.best
-    jobs = plural(len(best.jobs), "job")
+    jobs, every = plural(len(best.jobs), "job"), all_of(best.jobs)
     if together is None:
         return (
-            f"All {jobs} at once need <b>more ports</b> than there are. By time division they fit: a round takes "
+            f"{capitalised(every)} at once need <b>more ports</b> than there are. By time division they fit: a round takes "
             f"<b>{lasting(best.round_s)}</b>."
         )
     assert paper is not None  # hill climbing starts from all jobs at once
@@ -95,7 +105,7 @@ def finding(rounds: Rounds) -> str:
             f"of them at once, and nothing shorter by more than {percent(EQUAL)} was found."
         )
     shared = (
-        f"Sharing by time division finishes a round of all {jobs} in <b>{lasting(best.round_s)}</b> instead of "
+        f"Sharing by time division finishes a round of {every} in <b>{lasting(best.round_s)}</b> instead of "
         f"{lasting(together.round_s)} ({percent(saves)} less)"
     )
     if best.gap <= 1e-6:
@@ -110,6 +120,8 @@ def first_lines(rounds: Rounds, title: str) -> None:
     together, paper, best = rounds.together, rounds.paper, rounds.best
     headline(kicker(best.jobs, title), finding(rounds))
     quiet(WHAT_IT_IS)
+    if loaded() is not None and not opened_by_itself():
+        quiet(OWN_JOB)
     mean = f", mean {lasting(best.mean_round_s)}" if len(best.cycles) > 1 else ""
     row = [
         ("No time division", "none", "ports too few for all at once")
@@ -153,11 +165,11 @@ def no_round_yet(rounds: Rounds, title: str, theme: Theme) -> None:
     """Say what is known where there is no round: that all jobs at once do not fit, and whether time division may help."""
     case = rounds.case
     refused = run_owner().refusals(ROUND).get(case.key(rounds.algorithm))
-    jobs = plural(len(case.jobs), "job")
+    jobs, every = plural(len(case.jobs), "job"), capitalised(all_of(case.jobs))
     if refused is None:
         headline(
             kicker(case.jobs, title),
-            f"All {jobs} at once need <b>more ports</b> than there are. Searching for a time division in which they fit.",
+            f"{every} at once need <b>more ports</b> than there are. Searching for a time division in which they fit.",
         )
         st.html(f'<p class="note">{escape(crowding(rounds))}</p>')
         searching(rounds, theme)
@@ -170,7 +182,7 @@ def no_round_yet(rounds: Rounds, title: str, theme: Theme) -> None:
         show_error(f"{crowding(rounds)} {hopeless(case)}")
     else:
         headline(
-            kicker(case.jobs, title), f"All {jobs} at once need <b>more ports</b> than there are."
+            kicker(case.jobs, title), f"{every} at once need <b>more ports</b> than there are."
         )
         show_error(f"{crowding(rounds)} {ALGORITHMS[rounds.algorithm].title}: {refused}")
 

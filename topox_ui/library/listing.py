@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
 import streamlit as st
@@ -12,7 +11,7 @@ from topox_core.fabrics.registry import FABRICS
 from topox_core.library.rows import CARD, FAILED, RUNS_ONLY, RunFilter, RunRecord, StoredRun
 from topox_core.library.run_library import RunLibrary
 from topox_core.runs.identity import code_version
-from topox_core.text.numbers import delay_label, percent, seconds, time
+from topox_core.text.numbers import delay_label, percent, seconds, time, when
 from topox_core.text.sentences import STOPPED_BY
 from topox_ui.answers.keeping import KeepState
 from topox_ui.library.state import KINDS, MAX_COMPARED, RunsState
@@ -119,13 +118,6 @@ def controls(library: RunLibrary) -> None:
         statuses = {word: STATUS_WORDS.get(word, word) for word in library.statuses()}
         menu("Outcome", RunsState, "status", {"": "any outcome"} | statuses)
         menu("Kind", RunsState, "kind", KINDS)
-        studies = {one.id: one.name or f"study {one.id}" for one in library.studies()[:100]}
-        if studies or RunsState.now().study is not None:
-            options: dict[Any, str] = {None: "kept runs, no points of studies"}
-            now = RunsState.now().study
-            if now is not None:
-                options[now] = f"study {now}"
-            menu("Study", RunsState, "study", options | studies)
         control("text_input", "Name or subject holds", RunsState, "text", max_chars=200)
         switch(
             "Made by this version",
@@ -135,6 +127,20 @@ def controls(library: RunLibrary) -> None:
         )
         st.divider()
         keep_switch()
+
+
+def study_menu(library: RunLibrary) -> None:
+    """Offer the points of a study in place of the kept runs; each study with the time at which it was begun."""
+    studies = {
+        one.id: f"{one.name or f'study {one.id}'}, begun {when(one.created)}"
+        for one in library.studies()[:100]
+    }
+    now = RunsState.now().study
+    if studies or now is not None:
+        options: dict[Any, str] = {None: "kept runs, no points of studies"}
+        if now is not None:
+            options[now] = f"study {now}"
+        menu("Kept runs, or the points of a study", RunsState, "study", options | studies)
 
 
 def keep_switch() -> None:
@@ -152,15 +158,17 @@ def table(now: Listed) -> None:
     """Draw the page of the list, with a box to tick before each run, and what leads to the pages before and behind."""
     others = any(one.record.version != code_version() for one in now.runs)
     rows = [_row(one, now.letter(one.id), others) for one in now.runs]
+    if all(row["Name"] == row["Subject"] for row in rows):
+        rows = [{name: row[name] for name in row if name != "Subject"} for row in rows]
     editor(
         rows,
         height="content" if len(rows) <= 8 else 330,
         key=_editor_key(now),
         disabled=[name for name in rows[0] if name != "Choose"] if rows else True,
         column_config={
-            "Choose": st.column_config.CheckboxColumn(width=70),
+            "Choose": st.column_config.CheckboxColumn(width=82),
             " ": st.column_config.TextColumn(width=30),
-            "Stopped by": st.column_config.TextColumn(width=140),
+            "Stopped by": st.column_config.TextColumn(width=128),
         },
         on_change=_ticked,
         args=(_editor_key(now), [one.id for one in now.runs]),
@@ -227,7 +235,7 @@ def run_words(one: StoredRun) -> str:
     """Return a run in a few words that no other run has: number, name, fabric, delay, time, when."""
     shown = _row(one, "", several_versions=False)
     said = (
-        shown["Name"] or shown["Subject"],
+        shown["Name"],
         *(shown[k] for k in ("Fabric", "Delay", "Iteration", "When")),
     )
     return f"{one.id}: {', '.join(str(words) for words in said if words)}"
@@ -249,8 +257,8 @@ def _row(one: StoredRun, letter: str, several_versions: bool) -> dict[str, objec
         "Choose": bool(letter),
         " ": letter,
         "Run": one.id,
-        "Name": record.name,
-        "Subject": record.subject,
+        "Name": record.name or record.subject,
+        "When": when(record.started),
         "Fabric": FABRICS.get(str(settings.get("fabric", "")), ""),
         "Delay": delay_label(delay) if isinstance(delay, int | float) else "",
         "Port speed": f"{speed:g}G" if isinstance(speed, int | float) else "",
@@ -259,7 +267,7 @@ def _row(one: StoredRun, letter: str, several_versions: bool) -> dict[str, objec
         "Gap": percent(gap) if gap is not None else "",
         "Outcome": STATUS_WORDS.get(record.status, record.status),
         "Stopped by": stopped_words(record),
-        "When": when(record.started),
+        "Subject": record.subject,
         **({"Version": version} if several_versions else {}),
     }
 
@@ -268,12 +276,3 @@ def stopped_words(record: RunRecord) -> str:
     """Return what ended a run and when, in a few words."""
     words = STOPPED_WORDS.get(record.stopped_by, record.stopped_by.replace("_", " "))
     return f"{words}, {seconds(record.wall_s)}" if words else ""
-
-
-def when(started: float) -> str:
-    """Return a time since the epoch as a list has it, in the server's time zone: 22 Nov 2026, 10:14."""
-    try:
-        moment = datetime.fromtimestamp(started)
-    except (OverflowError, OSError, ValueError):  # a year that no calendar has
-        return ""
-    return f"{moment:%d %b %Y, %H:%M}".lstrip("0")

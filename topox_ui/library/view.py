@@ -26,6 +26,7 @@ from topox_ui.library.listing import (
     keep_switch,
     listed,
     row_of_example,
+    study_menu,
     table,
 )
 from topox_ui.library.side_by_side import finding, side_by_side
@@ -152,6 +153,7 @@ def draw(theme: Theme) -> None:
         now = listed(library)
         compared = compare_runs(now.chosen) if len(now.chosen) > 1 else None
         headline_of(library, now, compared)
+        study_menu(library)
         table(now)
         actions(now)
         if compared is not None:

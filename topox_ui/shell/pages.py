@@ -45,6 +45,9 @@ class Page:
         Whether it shows nothing without compiled kernels.
     question, then
         What it answers, and the title of the page whose question comes next.
+    with_job
+        Of the first view of an entry: the title of the view that menu and links to the entry open once the
+        reader has chosen a job.
     """
 
     path: str
@@ -61,6 +64,7 @@ class Page:
     compiled: bool = False
     question: str = ""
     then: str = ""
+    with_job: str = ""
 
     @property
     def carried(self) -> tuple[str, ...]:
@@ -193,6 +197,7 @@ PAGES = (
         group=YOUR_JOB,
         question="What does it cost, and what does it save?",
         then="Per iteration",
+        with_job="Per iteration",
     ),
     Page(
         COST,

@@ -64,7 +64,7 @@ def operator_costs(graph: OperatorGraph, servers: int) -> None:
         source_words = ALL_FROM[next(iter(counts))]
     chart_title(
         "Time of each operator",
-        f"ms on one server, forward + backward, by number of partitions; {source_words}",
+        f"ms on one server, forward + backward, by how many servers its batch is split over; {source_words}",
     )
     frame(
         _costs(graph, servers),
@@ -74,8 +74,19 @@ def operator_costs(graph: OperatorGraph, servers: int) -> None:
 
 
 def placed(one: Placement) -> str:
-    """Return into how many parts an operator is split and where they begin, in words."""
-    return f"{plural(one.partitions, 'part')} from server {one.start}"
+    """Return over how many servers an operator is split and which is the first, in words."""
+    if one.partitions == 1:
+        return f"on server {one.start} alone"
+    return f"over {one.partitions} servers from {one.start}"
+
+
+IN_VIEW = ("operator", "split over (servers)", "first server", "data parallelism", "memory (GB)")
+
+
+def strategy_table(graph: OperatorGraph, strategy: Strategy, start: Strategy) -> None:
+    """Draw the operators of a strategy with the columns that fit beside a figure, whose table has all."""
+    rows = operators_table(graph, strategy, start)
+    frame([{name: row[name] for name in IN_VIEW} for row in rows])
 
 
 def operators_table(graph: OperatorGraph, strategy: Strategy, start: Strategy) -> Content:
@@ -87,7 +98,7 @@ def operators_table(graph: OperatorGraph, strategy: Strategy, start: Strategy) -
         rows.append(
             {
                 "operator": new.operator,
-                "partitions": new.partitions,
+                "split over (servers)": new.partitions,
                 "first server": new.start,
                 "data parallelism": placed(old),
                 "differs": new != old,
@@ -116,7 +127,7 @@ def _costs(graph: OperatorGraph, servers: int) -> Content:
                 "cost from": " and ".join(sorted(source)) or "none",
                 "parameters": operator.parameters,
                 **{
-                    f"in {p}": operator.costs[p].forward_ms + operator.costs[p].backward_ms
+                    f"on {p}": operator.costs[p].forward_ms + operator.costs[p].backward_ms
                     if p in allowed
                     else None
                     for p in partitions

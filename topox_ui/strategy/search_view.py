@@ -29,6 +29,7 @@ from topox_ui.strategy.details import (
     operators_table,
     other_ways,
     placed,
+    strategy_table,
     take_strategy_away,
 )
 from topox_ui.strategy.search_run import (
@@ -120,8 +121,12 @@ def _why(answer: Answer, more_computing_ms: float, more_waiting_ms: float) -> st
     parts, often = Counter(p.partitions for p in placed).most_common(1)[0]
     most = "every operator" if often == len(placed) else f"{often:,} of {len(placed):,} operators"
     plain = Counter(p.partitions for p in answer.start.placements).most_common(1)[0][0]
-    where = "on one server each" if parts == 1 else f"in {parts} parts"
-    words = f"It runs {most} {where}" + (f", not {plain}" if plain != parts else "")
+    if parts == 1:
+        words = f"It runs {most} on one server each"
+        words += f", not split over {plain}" if plain != parts else ""
+    else:
+        words = f"It splits the batch of {most} over {parts} servers"
+        words += f", not {plain}" if plain != parts else ""
     if more_computing_ms > 0 > more_waiting_ms:
         return f"{words}: the busiest server computes longer, but waits less for data."
     return f"{words}: servers wait less for data." if more_waiting_ms < 0 else f"{words}."
@@ -223,7 +228,7 @@ def _answer(request: Request, answer: Answer, theme: Theme) -> None:
             "Every accepted move",
         )
         chart_title("The best strategy", "beside data parallelism; what differs comes first")
-        frame(operators_table(request.graph, answer.strategy, answer.start))
+        strategy_table(request.graph, answer.strategy, answer.start)
     with right:
         chart_title("Servers of each operator", "operators down, servers across")
         chart(
@@ -339,7 +344,7 @@ def _answer_on_fabrics(search: FabricSearch, table: StrategyTable, theme: Theme)
             lambda: _beside(table),
         )
         chart_title("The best strategy", "beside data parallelism; what differs comes first")
-        frame(operators_table(search.model.graph, best, table.start.strategy))
+        strategy_table(search.model.graph, best, table.start.strategy)
     with right:
         chart_title("Servers of each operator", "operators down, servers across")
         chart(

@@ -181,7 +181,10 @@ def _loaded_beside(
 
 def _table(ranked: tuple[RankedPlan, ...]) -> Content:
     parts = [part for part in PLAN_PARTS if any(one.parts[part] for one in ranked)]
-    return [
+    # What no plan of the list does is no column: the table then fits a narrow window.
+    idle = set() if any(one.plan.expert > 1 for one in ranked) else {"EP"}
+    idle |= set() if any(one.recomputes for one in ranked) else {"recompute"}
+    rows = [
         {
             "TP": one.plan.tensor,
             "PP": one.plan.pipeline,
@@ -194,10 +197,11 @@ def _table(ranked: tuple[RankedPlan, ...]) -> Content:
             "iteration (ms)": one.total_ms,
             "of peak": one.iteration.utilisation,
             "memory (GB)": one.memory.total_bytes / 1e9,
-            **{PLAN_PARTS[part][0]: one.parts[part] for part in parts},
+            **{PLAN_PARTS[part][0].partition(",")[0]: round(one.parts[part], 2) for part in parts},
         }
         for one in ranked
     ]
+    return [{name: value for name, value in row.items() if name not in idle} for row in rows]
 
 
 def _take_away(job: Job) -> None:

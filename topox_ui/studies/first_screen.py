@@ -9,7 +9,7 @@ from topox_core.studies.point import run_cell
 from topox_core.studies.ready import READY, Ready
 from topox_core.studies.study import study_record
 from topox_core.studies.study_run import StudyResult, plan_of, row_of
-from topox_core.text.numbers import count, plural
+from topox_core.text.numbers import count, plural, when
 from topox_ui.answers.keeping import named_subject
 from topox_ui.answers.run_library import HOW_ON, existing_library, keeps_runs
 from topox_ui.runs.panel import watched
@@ -23,7 +23,7 @@ from topox_ui.shell.page import (
     quiet,
     write_html,
 )
-from topox_ui.state.loading import loaded
+from topox_ui.state.loading import loaded, opened_by_itself
 from topox_ui.state.notices import notify_errors
 from topox_ui.studies.choosing import axis_chip, finding, time_words, view_of
 from topox_ui.studies.pictures import tornado_section
@@ -40,6 +40,13 @@ from topox_ui.studies.state import StudiesState
 
 CARDS_A_ROW = 3
 EXAMPLE = "cost-tornado"
+OWN_JOB = (
+    "This example does not use the job that you loaded; a study of a job that you start below does."
+)
+OWN_FILES = (
+    "This example does not use the job that you loaded. A study that you start below does once you choose “the loaded job” as "
+    "its subject under “Build”."
+)
 
 
 def nothing_chosen(theme: Theme) -> None:
@@ -51,6 +58,8 @@ def nothing_chosen(theme: Theme) -> None:
         "A study computes <b>many what-ifs at once</b>. Choose one below and change what varies; its points are computed beside "
         "the page."
     )
+    if loaded() is not None and not opened_by_itself():
+        quiet(OWN_JOB if named_subject() is not None else OWN_FILES)
     tornado_section(view_of(result), theme)
     names = list(READY)
     for begin in range(0, len(names), CARDS_A_ROW):
@@ -104,7 +113,8 @@ def _kept() -> None:
         with st.container(horizontal=True, vertical_alignment="center", key=f"kept_study_{one.id}"):
             button("Open", f"open_study_{one.id}", "folder_open", notify_errors()(take), one.record)
             st.html(
-                f'<p class="question"><b>{escape(one.name)}</b>, {count(one.kept)} of {plural(one.points, "point")}</p>',
+                f'<p class="question"><b>{escape(one.name)}</b>, {count(one.kept)} of {plural(one.points, "point")}, '
+                f"begun {when(one.created)}</p>",
                 width="content",
             )
 

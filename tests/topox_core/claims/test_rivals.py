@@ -19,7 +19,14 @@ from topox_core.claims.cells import (
     shipped_results,
     study_of_job,
 )
-from topox_core.claims.claims import CLAIMS, argument, crossings, tried, verdict_words
+from topox_core.claims.claims import (
+    CLAIMS,
+    argument,
+    crossings,
+    measured_words,
+    tried,
+    verdict_words,
+)
 from topox_core.cli.main import main
 from topox_core.library.run_library import RunLibrary
 from topox_core.runs.run import finish
@@ -206,11 +213,20 @@ def test_a_claim_is_tried_by_its_own_sentence_in_both_directions(
 def test_what_cannot_fail_and_what_was_built_from_an_abstract_has_no_verdict_and_no_tick() -> None:
     tests = {one.name for one in CLAIMS if not (one.identity or one.abstract)}
     assert tests == {"planned-over-fixed", "one-shot", "windows-hide"}
-    for name, words in (("planned-hides-delay", "identity: "), ("inside-collective", "not judged")):
+    for name, words in (
+        ("planned-hides-delay", "true by construction: "),
+        ("inside-collective", "not judged"),
+    ):
         fabric = claim(name).needs[0]
         one = tried(claim(name), beside(fabric, "static", 50.0))
         assert (one.share, one.verdict) == (1.0, "not printed")
         assert verdict_words(one).startswith(words)
+
+
+def test_a_share_that_nobody_would_measure_is_said_to_be_nothing() -> None:
+    one = tried(claim("phases-over-demand"), beside("phased", "reactive", 50.0))
+    tiny = replace(one, middle=7.86e-8, largest=0.968)
+    assert measured_words(tiny).replace("\u00a0", " ") == "nothing at the median, 96.8 % at most"
 
 
 OPEN = replace(claim("planned-hides-delay"), identity="")

@@ -480,10 +480,16 @@ def test_the_count_is_that_of_judged_rows():
     apart = [replace(rows[0], kind=kind) for kind in KINDS]
     apart += [replace(rows[2], kind="quoted"), replace(rows[0], counts_with="the other column")]
     assert counted_verdicts(apart) == (
-        "✓ 1 match of 1 judged; not counted: 1 arithmetic, 1 identity, 2 quoted, 1 falls back"
+        "✓ 1 match of 1 judged; not counted: 1 by formula, 1 by construction, 2 quoted, 1 with another row"
     )
     assert [one.verdict_words for one in apart] == [
-        *("✓ match", "arithmetic: match", "identity: match", "quoted: match", "quoted: differs"),
+        *(
+            "✓ match",
+            "by formula: match",
+            "by construction: match",
+            "quoted: match",
+            "quoted: differs",
+        ),
         "counts with the other column",
     ]
     assert replace(rows[3], kind="identity").verdict_words == "– not printed"
@@ -570,5 +576,5 @@ def test_the_command_lists_and_runs_cards(monkeypatch, capsys):
     assert [one["counted_as"] for one in rows] == ["trend", "identity", "trend"]
     assert main(["gallery", "--card", "count"]) == 0
     told = capsys.readouterr()
-    assert "identity: trend" in told.out and "by construction" in told.out
+    assert "by construction: trend" in told.out and "by construction" in told.out
     assert "line 2: 2 ms (identity)" in told.err

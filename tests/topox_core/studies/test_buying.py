@@ -9,9 +9,19 @@ from typing import Any
 import pytest
 
 from topox_core.errors import InputError
+from topox_core.fabrics.passed_plans import PassedPlan
+from topox_core.fabrics.scheduled import schedule
 from topox_core.rails.technologies import TECHNOLOGIES
 from topox_core.runs.run import finish
-from topox_core.studies.buying import DELAY, Assumptions, Question, Row, with_slower_plans
+from topox_core.studies.buying import (
+    DELAY,
+    Assumptions,
+    Question,
+    Row,
+    planned_at,
+    with_known_plans,
+    with_slower_plans,
+)
 from topox_core.studies.buying_answer import (
     Slowest,
     at_price,
@@ -26,6 +36,7 @@ from topox_core.studies.buying_answer import (
 )
 from topox_core.studies.buying_run import Answer, Turned, base_lead, buying_run
 from topox_core.studies.buying_words import finding, network_rows, questions_turned
+from topox_core.studies.fabric_point import fabric_case
 from topox_core.studies.offers import (
     FIGURES,
     OFFERS,
@@ -151,7 +162,7 @@ def test_what_ties_is_named_with_what_tells_it_apart(question: Question) -> None
         for key, watts in (("mems", 4.8), ("piezo", 0.0))
     )
     assert words_of(question, fixed, mems, piezo).startswith(
-        "Buy **Piezo (Polatis) or 3D MEMS (Calient), 1 port per server**: an iteration costs **50 % less**"
+        "Buy **Piezo (Polatis) or 3D MEMS (Calient), 1 port per server**: an iteration costs **50 % less**, GPU "
     )
     told = words_of(question, fixed, mems, piezo).split(". ")[1]
     assert told.startswith(
@@ -226,6 +237,56 @@ def test_a_faster_switch_can_use_the_plan_of_a_slower_one(question: Question) ->
         row(question, "lc", 120.0, 1.0),
     )
     assert [one.iteration_ms for one in with_slower_plans(rows)] == [90.0, 90.0, 70.0, 60.0, 120.0]
+
+
+def test_a_plan_that_another_page_found_is_one_of_every_switch_and_rivals_have_none(
+    question: Question,
+) -> None:
+    slow = fabric_case(question.resolved, question.at(OFFERS[0], 2, "usual", {DELAY: 2.0}).values)
+    request = slow.request
+    found = schedule(request.task_graph, request.cluster, request.settings)
+    plan = PassedPlan.of(found)
+    assert plan is not None and found.makespan_ms is not None
+    sip, mems, fixed = (row(question, key, 1e6, 1.0, degree=2) for key in ("sip", "mems", "fixed"))
+    rows = with_known_plans(question, (sip, mems, fixed), [plan])
+    assert rows[0].iteration_ms is not None and rows[0].iteration_ms <= found.makespan_ms
+    assert [one.handed_on for one in rows] == [True, True, False] and rows[2] == fixed
+    job = fabric_case(question.resolved, question.values(sip.choice)).request
+    assert rows[0].iteration_ms == plan.on(job)[1].makespan_ms
+    short = replace(sip, iteration_ms=1e-3)
+    assert with_known_plans(question, (short,), [plan]) == (short,)
+    assert with_known_plans(question, (sip,), ()) == (sip,)
+
+
+def test_who_asks_for_the_plan_of_a_row_is_told_for_which_delay_it_was_made(
+    question: Question,
+) -> None:
+    rows = with_slower_plans(
+        [
+            row(question, key, time_ms, 1.0)
+            for key, time_ms in (("plzt", 95.0), ("sip", 90.0), ("mems", 99.0), ("fixed", 90.0))
+        ]
+    )
+    sip_ms = offer_of(OFFERS, "sip").delay_ms.usual
+    assert [planned_at(rows, one) for one in rows] == [sip_ms, sip_ms, 15.0, None]
+    assert planned_at(rows, replace(rows[0], handed_on=True)) is None
+
+
+def test_a_break_even_delay_says_what_it_counts_and_what_the_verdict_says_by_time(
+    question: Question,
+) -> None:
+    rows = (row(question, "fixed", 100.0, 0.0), row(question, "sip", 50.0, 0.0))
+    turned = Turned(Slowest(0.380, 0.383), 1, None)
+
+    def said(asked: Question, by_time_ms: float | None) -> str:
+        answer = Answer(asked, rows, verdict=verdict(asked, rows), turned=turned)
+        return " ".join(questions_turned(answer, by_time_ms)[0]).replace("\u00a0", " ")
+
+    assert "still cost less per iteration than fixed circuits" in said(question, None)
+    assert "counts GPU hours" in said(question, None) and "Schedule" not in said(question, None)
+    assert "By iteration time alone it is **0.335 ms**" in said(question, 0.335)
+    by_time = said(replace(question, by="time"), 0.335)
+    assert "be faster than" in by_time and "GPU hours" not in by_time
 
 
 def test_slowest_delay_and_fewest_ports_by_hand(question: Question) -> None:

@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,12 +12,23 @@ import streamlit as st
 from tests.patience import wait_until
 from tests.topox_ui.conftest import address, buttons, press, the_error, words
 from topox_core.cli.main import main
+from topox_core.fabrics.passed_plans import KnownPlans
+from topox_core.fabrics.scheduled import schedule
 from topox_core.runs.executor import LocalExecutor
+from topox_core.schedule.result import Result
+from topox_core.studies.buying import Question, Row, with_known_plans
+from topox_core.studies.buying_answer import verdict
+from topox_core.studies.buying_run import Answer
 from topox_core.studies.offers import OFFERS, load_offers
 from topox_core.studies.study import load_study
+from topox_core.studies.subject import Subject, resolve
+from topox_core.workloads.samples import load_sample
+from topox_ui.answers.case import Case, listing
 from topox_ui.buying import controls
+from topox_ui.buying.question import hand_on, key_of
 from topox_ui.buying.state import BuyingState
 from topox_ui.state import notices
+from topox_ui.state.scenario import Scenario
 
 PAGE = "Which switch"
 SMALL = {"sample": "blackboard", "buy.left_out": "plzt,sip,mems,lc,robotic"}
@@ -100,3 +113,39 @@ def test_stopped_it_keeps_what_is_there_and_goes_on_when_asked(visit: Any, besid
     at = press(press(visit(PAGE, sample="moe"), "work_out"), "cancel_buy")
     assert "kept" in at.warning[0].value
     assert at.button(key="work_out").label == "Go on"
+
+
+def test_plans_go_from_schedule_to_the_switches_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that one job at one delay has one time on both pages."""
+    graph, cluster = load_sample("blackboard")
+    case = Case(graph, cluster, listing(Scenario(source="sample", name="blackboard").settings()))
+    asked = Question(resolve(Subject("sample", {"name": "blackboard"})))
+    degree = cluster.ports_per_server
+    rows = (
+        Row(asked.rival("fixed", degree), 100.0, 1e5, 1.0),
+        Row(asked.at(OFFERS[0], degree), 50.0, 1.0, 1.0),
+        Row(asked.at(OFFERS[1], degree), 50.0, 1.0, 1.0),
+    )
+    answer = Answer(asked, rows, verdict=verdict(asked, rows), complete=True)
+    known = KnownPlans()
+    before = key_of(asked, known.of(case.job_key))
+    delays = []
+
+    def prefetched(one: Case) -> Future[Result]:
+        delays.append(one.cluster.reconfiguration_ms)
+        made: Future[Result] = Future()
+        made.set_result(schedule(one.graph, one.cluster, one.settings))
+        return made
+
+    monkeypatch.setattr("topox_ui.buying.question.known_plans", lambda: known)
+    monkeypatch.setattr("topox_ui.buying.question.known_first_answer", lambda _case: None)
+    monkeypatch.setattr("topox_ui.buying.question.prepared", lambda: True)
+    monkeypatch.setattr("topox_ui.buying.question.prefetch", prefetched)
+    hand_on(case, answer)
+    (plan,) = known.of(case.job_key)
+    assert delays == [OFFERS[1].delay_ms.usual] == [plan.cluster.reconfiguration_ms]
+    # The question with this plan is another one, whose switches use it; then there is nothing to hand on.
+    assert key_of(asked, known.of(case.job_key)) != before
+    used = with_known_plans(asked, [replace(one, iteration_ms=1e6) for one in rows], [plan])
+    hand_on(case, replace(answer, rows=used, verdict=verdict(asked, used)))
+    assert len(delays) == 1

@@ -14,6 +14,7 @@ from tests.topox_ui.conftest import (
     press,
     table,
     the_error,
+    turn_to,
     words,
 )
 from topox_core.economics.price_sets import PRICE_SETS, dump_parts
@@ -105,6 +106,21 @@ def test_with_a_graph_it_says_what_a_dollar_buys_and_compare_takes_the_prices(vi
     prices = {"cost.prices": "opus-v1", "cost.parts": "packet_switch:400000:2524"}
     dear = visit(COMPARE, sample="race", **prices)
     assert words(at) != words(dear) and "price list of the shop FS" in words(dear)
+
+
+def test_the_menu_opens_cost_on_the_job_once_the_reader_chose_one(visit):
+    def leads_to(at) -> str:
+        (entry,) = (one.proto for one in at.sidebar.get("page_link") if "Cost" in one.proto.label)
+        return entry.query_string
+
+    assert "view" not in leads_to(visit())
+    chosen = visit("Home", sample="race")
+    assert "view=iteration" in leads_to(chosen)
+    # The row of views still leads to the network of any size, and an address means what it says.
+    at = turn_to(chosen, PER_ITERATION)
+    (network,) = (one.proto for one in at.main.get("page_link") if one.proto.label == "Network")
+    assert "view" not in network.query_string
+    assert "1,024 GPUs" in words(turn_to(at, COST))
 
 
 def test_the_price_up_to_which_a_port_is_worth_it_stands_below_the_verdict(visit, monkeypatch):

@@ -113,7 +113,7 @@ def test_a_card_says_what_the_original_shows_runs_with_progress_and_tells_its_st
     assert list(at.dataframe[0].value["deviation"]) == ["+5.0%", "+20.0%", "+200.0%"]
     unbroken(at.get("button_group")[0].set_value("b").run())
     assert list(at.dataframe[0].value["row"]) == ["4"]
-    assert list(at.dataframe[0].value["verdict"]) == ["identity: trend"]
+    assert list(at.dataframe[0].value["verdict"]) == ["by construction: trend"]
     assert "It is built so." in words(at) and "not counted: 1 identity" in words(at)
     assert at.button(key="gallery_run").label == "Run it again"
     assert "The same rows as before." in words(run_here(visit, toy, at))
@@ -162,7 +162,7 @@ def told(rows: Iterable[Row]) -> str:
     counts = counts_of(rows)
     judged = sum(counts[verdict] for verdict in ("match", "trend", "differs"))
     return (
-        f"Of {judged} published numbers and statements that were simulated {counts['match']} match, "
+        f"Of {judged} published numbers and statements, simulated again here, {counts['match']} match within 10 %, "
         f"{counts['trend']} follow the trend and {counts['differs']} differ"
     )
 
@@ -172,6 +172,11 @@ def test_the_wall_opens_with_the_answers_of_the_release(visit):
     known = shipped_answers().values()
     assert told(row for one in known for row in one.answer.rows) in words(at)
     assert "None yet: answers were computed for this release" in words(at)
+    counts = counts_of(row for one in known for row in one.answer.rows)
+    assert f"{counts['identity']} are true by construction" in words(at)
+    assert "identity" not in words(at) and "falls back" not in words(at)
+    card = next(iter(CARDS.values()))
+    assert f"↑ {card.series[next(iter(card.series))]}" in words(at)
     assert "Not run here yet" not in words(at) and "cancel_every_card" not in buttons(at)
     press(at, "open_opus-cost")
     assert "Computed for this release." in words(at) and at.dataframe

@@ -60,8 +60,11 @@ def page(visit):
 
 def test_the_page_begins_with_two_jobs_and_says_what_sharing_is(visit):
     text = words(settled(visit(JOBS)))
-    assert "all 2 jobs in 40 s instead of 60 s" in text
+    assert "both jobs in 40 s instead of 60 s" in text
     assert "groups that use the circuits one after the other" in text
+    assert "The job that you loaded is not used here" not in text
+    loaded = words(settled(visit(JOBS, sample="race")))
+    assert "The job that you loaded is not used here" in loaded and "jobs file" in loaded
 
 
 @pytest.mark.long

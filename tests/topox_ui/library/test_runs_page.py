@@ -66,6 +66,7 @@ def test_who_only_looks_begins_no_library_and_one_that_is_none_is_a_line_and_sta
     # It explains itself with one kept run: the sample's schedule that ships with the release.
     (example,) = table(at, "Outcome").to_dict("records")
     assert (example["Subject"], example["Fabric"]) == ("race", "Planned circuits")
+    assert all(example[name] for name in ("Name", "When", "Delay"))
     assert {"Open the example", "Go to Schedule", "Go to Compare"} <= set(ways_on(at))
     path.write_bytes(b"somebody else's notes" * 100)
     assert "is no run library" in the_error(page())

@@ -72,7 +72,7 @@ def test_a_search_ends_with_what_the_core_finds_and_its_answer_is_kept(page):
     settings = SearchSettings(100, memory_gb=graph.memory_gb)
     found = search(graph, 4, FastEvaluator(graph, non_blocking(4)), settings)
     assert metric(at, "Strategies tried") == f"{found.tried:,}"
-    shown = table(at, "first server").set_index("operator")["partitions"].to_dict()
+    shown = table(at, "first server").set_index("operator")["split over (servers)"].to_dict()
     assert shown == {p.operator: p.partitions for p in found.strategy.placements}
     assert not has_answer(choose(at, strategy_budget=300))
     turn_to(at, "Home")

@@ -63,12 +63,14 @@ def page(visit, monkeypatch):
     return opened
 
 
-def test_without_a_study_the_page_shows_one_offers_ready_ones_and_begins_no_library(page) -> None:
+def test_without_a_study_the_page_shows_one_offers_ready_ones_and_begins_no_library(page, visit) -> None:
     at = page(None)
     text = words(at)
     assert "ranges from" in text and chart(at, "tornado")["data"]
     assert all(one.title in text and one.question in text for one in READY.values())
     assert not Path(os.environ["TOPOX_LIBRARY"]).exists()
+    assert "does not use the job that you loaded" not in text
+    assert "does not use the job that you loaded" in words(visit(STUDIES, sample="race"))
 
 
 @pytest.mark.long
