@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import starmap
 
-from topox_core.papers.card import CardRun, Words
+from topox_core.papers.card import CardRun
 from topox_core.papers.rows import MATCH, Row, directed, printed
 from topox_core.rails.advice import LARGE, TABLE_1
 from topox_core.rails.byte_classes import byte_classes
@@ -184,12 +184,6 @@ def rows(run: CardRun) -> Iterator[Row]:  # noqa: ARG001 (no switch, nothing pri
     yield from _shares()
 
 
-def words(run: CardRun) -> Words:
-    rules = run.of("rule")
-    kept = sum(row.verdict != "differs" for row in rules)
-    worst = max(rules, key=lambda row: row.ours)
-    return Words(
-        f"{kept} of {len(rules)} rules of thumb name a plan within a tenth of the fastest; the furthest is "
-        f"{worst.item}: {worst.ours:.2f}×.",
-        ("Table 2 prints words; a row counts the calls that its words name.",),
-    )
+def said(run: CardRun) -> dict[str, int]:
+    kept = [row.verdict != "differs" for row in run.of("rule")]
+    return {"kept": sum(kept), "rules": len(kept)}

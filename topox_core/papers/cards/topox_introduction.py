@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from topox_core.papers.card import CardRun, Words
+from topox_core.papers.card import CardRun
 from topox_core.papers.rows import Row, at_least, printed, unprinted
 from topox_core.training.iteration import iteration
 from topox_core.training.job import Job
@@ -86,19 +86,4 @@ def _endless(machine: Machine) -> Machine:
         inside_step_us=0.0,
         network_call_us=0.0,
         network_step_us=0.0,
-    )
-
-
-def words(run: CardRun) -> Words:
-    sent = run.row("gradients", COUNTS["sent"]).ours
-    shares = [row.ours for row in run.of("share")]
-    return Words(
-        f"A GPU of a ring all-reduce sends {sent:.2f} TB of gradients (printed: 1.4 TB); communication takes "
-        f"{min(shares):.0f} to {max(shares):.0f} % of the iteration by plan (printed: more than 60 %).",
-        (
-            "The printed 1.4 TB are 8 bytes per weight: sent in FP32, or held in FP64. With weights split over the GPUs of a "
-            "server a GPU sends an eighth.",
-            "Plain data parallelism fits a GPU only if all of the state is shared out (ZeRO 3), as it is here; forward passes "
-            "are computed again for the backward ones.",
-        ),
     )
