@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
-from topox_core.errors import InputError, unknown
+from topox_core.errors import InputError, check_known, unknown
 from topox_core.schedule.settings import Settings
 from topox_core.schema.fields import setting
 
@@ -385,8 +385,7 @@ def texts_in(language: str, folder: Path = TEXTS) -> Texts:
         If there is no file of that language.
     """
     known = languages(folder)
-    if language not in known:
-        raise InputError(unknown(language, known, "language"), field="language")
+    check_known(language, known, "language", field="language")
     own = _read(folder / f"{language}.json")
     if language == BASE:
         return Texts(language, own, _flat(own))

@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from topox_core.errors import InputError, errors_in_file, printable, shown, unknown
+from topox_core.errors import InputError, check_known, errors_in_file, printable, shown, unknown
 from topox_core.io.content import read
 from topox_core.io.json import FileFormat, named, read_object, without_header
 from topox_core.io.limits import LAB
@@ -134,8 +134,7 @@ def _source(name: str, entry: Any) -> Source:
 
 def _of_files(entry: dict[str, Any]) -> Source:
     for key in entry:
-        if key != "files":
-            raise InputError(unknown(key, ("files",)), field=printable(key))
+        check_known(key, ("files",), field=printable(key))
     check_values(SourceFiles, entry["files"], "")
     files = {kind: name for kind, name in entry["files"].items() if name is not None}
     if not files:
@@ -151,8 +150,8 @@ def _screen(entry: Any, item: str, instances: Mapping[str, Source]) -> Screen:
             raise InputError(problem, field="questions")
         own = {key: value for key, value in entry.items() if key != "questions"}
         screen = from_values(Screen, own, "")
-        if screen.instance and screen.instance not in instances:
-            raise InputError(unknown(screen.instance, instances, "instance"), field="instance")
+        if screen.instance:
+            check_known(screen.instance, instances, "instance", field="instance")
         if screen.stage in ("reveal", "play") and given:
             problem = f"must be empty: a {screen.stage} screen asks nothing"
             raise InputError(problem, field="questions")

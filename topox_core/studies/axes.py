@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.errors import InputError, errors_at, printable, shown, unknown
-from topox_core.io.ranges import is_number, is_whole
+from topox_core.errors import InputError, check_known, errors_at, printable, shown, unknown
+from topox_core.io.ranges import check_whole, is_number, is_whole
 from topox_core.studies.keys import SEED, Key, Value
 
 MAX_VALUES = 100_000
@@ -104,8 +104,7 @@ def axis_of(entry: object, number: int, keys: Mapping[str, Key], subject_digest:
         raise InputError(unknown_key(name, keys, "axis"), item=item, field="key")
     forms = [form for form in FORMS if form in entry]
     for other in entry:
-        if other not in ("key", *FORMS):
-            raise InputError(unknown(other, ("key", *FORMS)), item=item, field=printable(other))
+        check_known(other, ("key", *FORMS), item=item, field=printable(other))
     if len(forms) != 1:
         raise InputError(f"must have one of {', '.join(FORMS)}", item=item)
     form, key = forms[0], keys[name]
@@ -157,9 +156,7 @@ def _replicates(given: object, key: Key, item: str, subject_digest: str) -> tupl
     """Return seeds that are the same for every point, so that differences can be taken seed by seed."""
     if key.name != SEED:
         raise InputError(f"is for the axis {SEED}", item=item, field="replicates")
-    if not is_whole(given, 1, MAX_VALUES):
-        problem = f"must be a whole number from 1 to {MAX_VALUES:,} (got {shown(given)})"
-        raise InputError(problem, item=item, field="replicates")
+    check_whole(given, 1, MAX_VALUES, item=item, field="replicates")
     assert isinstance(given, int)
     return tuple(replicate_seed(subject_digest, k) for k in range(given))
 
@@ -320,9 +317,7 @@ def design_of(entry: object, axes: Sequence[Axis]) -> Design:
         problem = unknown(kind, KINDS, "kind") if "kind" in entry else "is missing"
         raise InputError(problem, field="design.kind")
     for key in entry:
-        if key not in ("kind", *KINDS[kind]):
-            problem = unknown(key, ("kind", *KINDS[kind]))
-            raise InputError(problem, field=f"design.{printable(key)}")
+        check_known(key, ("kind", *KINDS[kind]), field=f"design.{printable(key)}")
     if kind == "listed":
         design = Design(kind, listed=_listed_points(entry.get("points"), axes))
     elif kind in ("random", "latin"):

@@ -10,7 +10,7 @@ from math import inf
 from topox_core.economics.comparison import Running, year_at
 from topox_core.errors import InputError
 from topox_core.fabrics.bills import fabric_bill
-from topox_core.io.ranges import check_one_of, is_number, is_whole
+from topox_core.io.ranges import check_one_of, check_whole, is_number, is_whole
 from topox_core.model.cluster import MAX_PORTS, Cluster
 from topox_core.studies.axes import Axis, Design
 from topox_core.studies.fabric_point import fabric_case
@@ -76,9 +76,8 @@ class Assumptions:
                 problem = f"must be from 0 to 10,000 (got {value:g})"
                 raise InputError(problem, field="usd_per_gpu_hour")
             Running(self.usd_per_kwh.at(level), self.pue, self.years.at(level))
-        if self.gpus_per_server is not None and not is_whole(self.gpus_per_server, 1, MAX_PORTS):
-            problem = f"must be a whole number from 1 to {MAX_PORTS:,} (got {self.gpus_per_server})"
-            raise InputError(problem, field="gpus_per_server")
+        if self.gpus_per_server is not None:
+            check_whole(self.gpus_per_server, 1, MAX_PORTS, field="gpus_per_server")
 
     @property
     def running(self) -> Running:
