@@ -27,14 +27,16 @@ from topox_core.cli.options import (
     wrong_option,
 )
 from topox_core.cli.rails_simulate import CHANGES, ON_FABRIC, executed, preset_of
+from topox_core.economics.comparison import Question, Running, Year, caveats_of, year_of
+from topox_core.economics.networks import NETWORKS, Bill, Counting, bills, saving, savings
+from topox_core.economics.parts import Catalogue
+from topox_core.economics.parts_file import load_parts
+from topox_core.economics.price_sets import DEFAULT_SET, price_set
 from topox_core.errors import InputError, errors_in_file
 from topox_core.io.json import record_of
 from topox_core.rails.technologies import SCALE_UP, TECHNOLOGIES, gpus
 
 if TYPE_CHECKING:
-    from topox_core.economics.comparison import Year
-    from topox_core.economics.networks import Bill
-    from topox_core.economics.parts import Catalogue
     from topox_core.rails.delay import DelayStudy, Source
 
 
@@ -304,9 +306,6 @@ def _listed(options: Arguments) -> tuple[Source, int]:
 )
 def cost(options: Arguments) -> Answer:
     """Price the networks."""
-    from topox_core.economics.comparison import Question, Running, caveats_of, year_of
-    from topox_core.economics.networks import NETWORKS, Counting, bills, saving, savings
-
     catalogue = _catalogue(options)
     counting = Counting(
         options.gpus_per_server,
@@ -374,9 +373,6 @@ def _switch(radix: int | None) -> tuple[int, str]:
 
 
 def _catalogue(options: Arguments) -> Catalogue:
-    from topox_core.economics.parts_file import load_parts
-    from topox_core.economics.price_sets import DEFAULT_SET, price_set
-
     if options.parts is not None:
         if options.prices is not None:
             raise wrong_option(
