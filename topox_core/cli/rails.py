@@ -27,8 +27,8 @@ from topox_core.cli.options import (
     wrong_option,
 )
 from topox_core.cli.rails_simulate import CHANGES, ON_FABRIC, executed, preset_of
-from topox_core.economics.comparison import Question, Running, Year, caveats_of, year_of
-from topox_core.economics.networks import NETWORKS, Bill, Counting, bills, saving, savings
+from topox_core.economics.comparison import Question, Running, caveats_of, year_of
+from topox_core.economics.networks import NETWORKS, Counting, bills, saving, savings
 from topox_core.economics.parts import Catalogue
 from topox_core.economics.parts_file import load_parts
 from topox_core.economics.price_sets import DEFAULT_SET, price_set
@@ -326,7 +326,19 @@ def cost(options: Arguments) -> Answer:
         "gpus_per_server": counting.gpus_per_server,
         "counting": counting.method,
         "prices": catalogue.name,
-        "fabrics": {name: _bill(one, years[name]) for name, one in priced.items()},
+        "fabrics": {
+            name: {
+                "cost_usd": one.cost_usd,
+                "power_w": one.power_w,
+                "cost_per_gpu_usd": one.cost_usd / one.gpus,
+                "year_usd": years[name].total_usd,
+                "year_kwh": years[name].energy_kwh,
+                "parts": [
+                    record_of(line, "part count unit_usd cost_usd power_w") for line in one.lines
+                ],
+            }
+            for name, one in priced.items()
+        },
         "savings": savings(priced),
         "findings": caveats,
     }
@@ -349,17 +361,6 @@ def cost(options: Arguments) -> Answer:
         f"counted by {counting.method}"
     )
     return Answer(record, (table(head, *rows), words, *caveats))
-
-
-def _bill(one: Bill, year: Year) -> dict[str, Any]:
-    return {
-        "cost_usd": one.cost_usd,
-        "power_w": one.power_w,
-        "cost_per_gpu_usd": one.cost_usd / one.gpus,
-        "year_usd": year.total_usd,
-        "year_kwh": year.energy_kwh,
-        "parts": [record_of(line, "part count unit_usd cost_usd power_w") for line in one.lines],
-    }
 
 
 def _switch(radix: int | None) -> tuple[int, str]:

@@ -386,16 +386,11 @@ def texts_in(language: str, folder: Path = TEXTS) -> Texts:
     """
     known = languages(folder)
     check_known(language, known, "language", field="language")
-    own = _read(folder / f"{language}.json")
+    own = json.loads((folder / f"{language}.json").read_text(encoding="utf-8"))
     if language == BASE:
         return Texts(language, own, _flat(own))
     base = texts_in(BASE, TEXTS)
     return Texts(language, {**base.sections, **own}, {**base.flat, **_flat(own)})
-
-
-def _read(path: Path) -> dict[str, Any]:
-    record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return record
 
 
 def _flat(sections: Mapping[str, Any], before: str = "") -> dict[str, str]:

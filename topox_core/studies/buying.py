@@ -309,10 +309,6 @@ class Question:
         assert bill is not None  # every choice can be bought
         return bill.cost_usd
 
-    def with_assumed(self, **changes: object) -> Question:
-        """Return the same question under other assumptions."""
-        return replace(self, assumed=replace(self.assumed, **changes))  # type: ignore[arg-type]
-
 
 def buying_study(
     question: Question, choices: Sequence[Choice] | None = None, name: str = ""

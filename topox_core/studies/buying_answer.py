@@ -390,5 +390,6 @@ def _assuming(question: Question, one: Uncertain, value: float) -> Question:
     }.get(one.key)
     if name is None:
         return question
-    figure = getattr(question.assumed, name)
-    return question.with_assumed(**{name: replace(figure, low=value, usual=value, high=value)})
+    assumed = question.assumed
+    moved = replace(getattr(assumed, name), low=value, usual=value, high=value)
+    return replace(question, assumed=replace(assumed, **{name: moved}))

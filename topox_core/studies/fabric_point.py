@@ -245,10 +245,6 @@ def priced_at(values: Values, usual: str) -> Catalogue:
 def measures_of_run(run: FabricRun, case: FabricCase, values: Values) -> dict[str, float | None]:
     """Return the measures of a run and of its network; raises InputError where the network cannot be priced."""
     bill = fabric_bill(case.fabric, case.request.cluster, case.catalogue, case.request.options)
-    return {**_measures(run), **_money(run, bill, values)}
-
-
-def _measures(run: FabricRun) -> dict[str, float | None]:
     return {
         "iteration_ms": run.iteration_ms,
         "bound_ms": run.bound_ms,
@@ -257,6 +253,7 @@ def _measures(run: FabricRun) -> dict[str, float | None]:
         "changes": float(run.circuits_changed),
         "bandwidth_tax": run.traffic.bandwidth_tax,
         **_windows(run.execution),
+        **_money(run, bill, values),
     }
 
 

@@ -438,15 +438,15 @@ def _usual_of_graph(resolved: Resolved) -> dict[str, Value]:
         **{f"settings.{name}": getattr(preset, name) for name in SETTINGS},
         "lowering.rings": AUTO,
         "lowering.all_reduce_on_network": True,
-        **dict.fromkeys(_algorithm_keys(resolved.subject.keys), AUTO),
+        **{
+            name: AUTO
+            for name, key in resolved.subject.keys.items()
+            if name.startswith("lowering.") and key.kind == "choice"
+        },
         "prices": SET_BY_SPEED,
         **{f"running.{k}": v for k, v in asdict(Running()).items()},
         SEED: 0,
     }
-
-
-def _algorithm_keys(keys: Mapping[str, Key]) -> list[str]:
-    return [n for n in keys if n.startswith("lowering.") and keys[n].kind == "choice"]
 
 
 def _usual_of_rails(job: Job) -> dict[str, Value]:

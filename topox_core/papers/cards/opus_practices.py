@@ -104,7 +104,8 @@ def _calls() -> Iterator[Row]:
     )
     yield _experts()
     for item, sequence, kinds in (("TP", False, 1), ("TP & SP", True, 2)):
-        one = _tensor_job(sequence)
+        plan = Plan(tensor=8, sequence_parallel=sequence)
+        one = Job(SHAPES["llama3-70b"], plan, MACHINES["h100"])
         used = [each for each in layer_exchanges(one) if each.parallelism == "tp"]
         yield printed(
             "calls",
@@ -151,10 +152,6 @@ def _experts() -> Row:
         "is not printed.",
         unit="calls",
     )
-
-
-def _tensor_job(sequence: bool) -> Job:
-    return Job(SHAPES["llama3-70b"], Plan(tensor=8, sequence_parallel=sequence), MACHINES["h100"])
 
 
 def _shares() -> Iterator[Row]:

@@ -9,7 +9,7 @@ from topox_core.papers.card import CardRun
 from topox_core.papers.rows import Row, at_least, printed, unprinted
 from topox_core.training.iteration import iteration
 from topox_core.training.job import Job
-from topox_core.training.machine import MACHINES, Machine
+from topox_core.training.machine import MACHINES
 from topox_core.training.memory import memory
 from topox_core.training.plan import Plan
 from topox_core.training.schedule import Schedule
@@ -56,10 +56,20 @@ def rows(run: CardRun) -> Iterator[Row]:
         )
     machine = MACHINES[str(run.settings["machine"])]
     machine = replace(machine, nic_gbps=machine.nic_gbps * float(run.settings["network"]))
+    # Links that take no time, inside servers and between them.
+    endless = replace(
+        machine,
+        inside_gb_per_s=ENDLESS,
+        nic_gbps=ENDLESS,
+        inside_call_us=0.0,
+        inside_step_us=0.0,
+        network_call_us=0.0,
+        network_step_us=0.0,
+    )
     for words, plan in PLANS.items():
         gradients = 2 if each == 2 else 4
         job = Job(SHAPE, replace(plan, gradient_bytes=gradients), machine, RECOMPUTED)
-        slow, fast = iteration(job), iteration(replace(job, machine=_endless(machine)))
+        slow, fast = iteration(job), iteration(replace(job, machine=endless))
         share = 100 * (1 - fast.total_ms / slow.total_ms)
         needed = memory(job).total_bytes / 1e9
         about = f"{machine.title}, {plan.words}"
@@ -74,16 +84,3 @@ def rows(run: CardRun) -> Iterator[Row]:
             unit="%",
         )
         yield unprinted("time", words, about, slow.total_ms / 1000, unit="s")
-
-
-def _endless(machine: Machine) -> Machine:
-    """Return the machine with links that take no time, inside servers and between them."""
-    return replace(
-        machine,
-        inside_gb_per_s=ENDLESS,
-        nic_gbps=ENDLESS,
-        inside_call_us=0.0,
-        inside_step_us=0.0,
-        network_call_us=0.0,
-        network_step_us=0.0,
-    )
