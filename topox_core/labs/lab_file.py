@@ -301,26 +301,18 @@ def texts_of(screen: Screen) -> Iterator[tuple[str, str, str]]:
     item = f"screen {screen.id}"
     yield item, "text", screen.text
     for question in screen.questions:
-        where = f"{item}, question {question.id}"
-        yield where, "text", question.text
-        yield where, "otherwise", question.otherwise
-        for option in question.options:
-            yield where, "options", option.text
-        for one in question.feedback:
-            yield where, "feedback", one.say
+        said = [("text", question.text), ("otherwise", question.otherwise)]
+        said += [("options", option.text) for option in question.options]
+        said += [("feedback", one.say) for one in question.feedback]
+        yield from ((f"{item}, question {question.id}", field, text) for field, text in said)
 
 
 def _plain_texts(lab: Lab) -> Iterator[tuple[str, str, str]]:
-    yield "", "title", lab.title
-    yield "", "author", lab.author
-    yield "", "notes", lab.notes
-    for goal in lab.goals:
-        yield "", "goals", goal
-    for row in lab.plan:
-        yield "", "plan", row.do
+    own = {"title": [lab.title], "author": [lab.author], "notes": [lab.notes], "goals": lab.goals}
+    own["plan"] = [row.do for row in lab.plan]
+    yield from (("", field, text) for field, texts in own.items() for text in texts)
     for question in lab.questions:
-        for line in question.rubric:
-            yield f"question {question.id}", "rubric", line
+        yield from ((f"question {question.id}", "rubric", line) for line in question.rubric)
 
 
 def _not_plain(text: str) -> Iterator[str]:

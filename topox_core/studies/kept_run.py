@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import time
 import zlib
 from collections.abc import Mapping
@@ -24,7 +25,7 @@ from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
 from topox_core.studies.fabric_point import FabricCase, fabric_case, measures_of_run
 from topox_core.studies.keys import FABRIC, FABRIC_FIELDS, SEED, Value
-from topox_core.studies.point import StudyJob, host_name
+from topox_core.studies.point import StudyJob
 from topox_core.studies.subject import FAT_TREE_SHAPE, SETTINGS, Resolved
 
 SCHEDULE = "schedule"
@@ -218,7 +219,7 @@ def _record(
         seed=kept.settings.seed,
         name=kept.name,
         link=kept.link,
-        host=host_name(),
+        host=platform.node(),
         started=seconds or time.time(),
         wall_s=wall_s,
         result=content,

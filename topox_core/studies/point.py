@@ -233,17 +233,11 @@ def run_cell(job: StudyJob, cell: Cell) -> RunRecord:
         measures=outcome.measures,
         message=outcome.message,
         seed=int(values.get(SEED, 0)),
-        host=host_name(),
+        host=platform.node(),
         started=began,
         wall_s=time.perf_counter() - began_s,
         result=outcome.result,
     )
-
-
-@lru_cache(maxsize=1)
-def host_name() -> str:
-    """Return what this machine is called."""
-    return platform.node()
 
 
 def point_of(settings: Mapping[str, Any], kept: Kept = lambda _: None) -> tuple[StudyJob, Cell]:
