@@ -213,15 +213,13 @@ def _crowded(
     tasks: Sequence[Task], cluster: Cluster, starts_ms: Mapping[str, float]
 ) -> frozenset[str]:
     """Return the tasks that run while a device or a port they need has no place for them."""
-    users: dict[tuple[str, int], list[tuple[float, float, str]]] = {}
+    users: defaultdict[tuple[str, int | None], list[tuple[float, float, str]]] = defaultdict(list)
     for task in tasks:
         start = float(starts_ms[task.id])
         span = (start, start + length_ms(task, cluster), task.id)
-        if task.duration_ms is None:
-            users.setdefault(("out", int(task.source or 0)), []).append(span)
-            users.setdefault(("in", int(task.destination or 0)), []).append(span)
-        else:
-            users.setdefault(("device", int(task.server or 0)), []).append(span)
+        ports = (("out", task.source), ("in", task.destination))
+        for need in ports if task.duration_ms is None else (("device", task.server),):
+            users[need].append(span)
     crowded: set[str] = set()
     for (kind, _), spans in users.items():
         most = 1 if kind == "device" else cluster.ports_per_server
