@@ -407,24 +407,22 @@ def condition(which: RunFilter) -> tuple[str, list[object]]:
     InputError
         If a setting is compared with what is no number, word, truth value or None.
     """
-    terms: list[tuple[str, tuple[object, ...]]] = []
-    if which.subject:
-        terms.append(("(subject = ? OR graph = ?)", (which.subject, which.subject)))
-    equal = [("status", which.status), ("kind", which.kind), ("version", which.version)]
-    terms += [(f"{column} = ?", (wanted,)) for column, wanted in equal if wanted]
-    terms += [("kind <> ?", (kind,)) for kind in which.without]
-    if which.kept_only:
+    asked: list[tuple[object, str]] = [
+        (which.subject, "(subject = ? OR graph = ?)"),
+        (which.status, "status = ?"),
+        (which.kind, "kind = ?"),
+        (which.version, "version = ?"),
+        *((kind, "kind <> ?") for kind in which.without),
         # A point has neither; what a page or a command keeps has the one or the other, a solve is kept by hand.
-        terms.append(("(name <> '' OR link <> '' OR kind = 'schedule')", ()))
-    if which.study is not None:
-        terms.append(("id IN (SELECT run FROM study_points WHERE study = ?)", (which.study,)))
-    if which.text:
-        term = "(instr(lower(name), lower(?)) OR instr(lower(subject), lower(?)))"
-        terms.append((term, (which.text, which.text)))
-    if which.shortest_ms is not None:
-        terms.append(("iteration_ms >= ?", (which.shortest_ms,)))
-    if which.longest_ms is not None:
-        terms.append(("iteration_ms <= ?", (which.longest_ms,)))
+        (which.kept_only or None, "(name <> '' OR link <> '' OR kind = 'schedule')"),
+        (which.study, "id IN (SELECT run FROM study_points WHERE study = ?)"),
+        (which.text, "(instr(lower(name), lower(?)) OR instr(lower(subject), lower(?)))"),
+        (which.shortest_ms, "iteration_ms >= ?"),
+        (which.longest_ms, "iteration_ms <= ?"),
+    ]
+    terms = [
+        (term, (wanted,) * term.count("?")) for wanted, term in asked if wanted not in ("", None)
+    ]
     terms += [_setting_is(key, value) for key, value in which.settings.items()]
     values = [value for _, given in terms for value in given]
     return (

@@ -326,11 +326,11 @@ def buying_study(
         for one in points
     ]
     keys = question.resolved.subject.keys
-    axes = []
-    for key in VARIED:
-        listed = [keys[key].value(one[key]) for one in labelled if key in one]
-        if listed:
-            axes.append(Axis(keys[key], tuple(dict.fromkeys(listed))))
+    listed = {
+        key: dict.fromkeys(keys[key].value(one[key]) for one in labelled if key in one)
+        for key in VARIED
+    }
+    axes = tuple(Axis(keys[key], tuple(values)) for key, values in listed.items() if values)
     design = Design(
         "listed",
         listed=tuple(
@@ -344,7 +344,7 @@ def buying_study(
     return Study(
         name or f"What to buy for {question.resolved.title}"[:120],
         question.resolved.subject,
-        tuple(axes),
+        axes,
         question.fixed,
         design,
         MEASURES,

@@ -320,26 +320,21 @@ def tornado_study(
     )
     fixed = question.values(choice)
     names = [axis.key.name for axis in axes]
-    base = tuple(fixed.get(name) for name in names)
-    points = [base]
-    for k, axis in enumerate(axes):
-        points += [(*base[:k], value, *base[k + 1 :]) for value in axis.values]
     if not axes:
         return buying_study(question, [choice]), (choice,)
+    base = {name: fixed.get(name) for name in names}
+    points = [base]
+    points += [base | {axis.key.name: value} for axis in axes for value in axis.values]
     study = Study(
         f"What the answer depends on: {choice.title}"[:120],
         question.resolved.subject,
         axes,
         {name: value for name, value in fixed.items() if name not in names},
-        Design("listed", listed=tuple(points)),
+        Design("listed", listed=tuple(tuple(point.values()) for point in points)),
         MEASURES,
     )
-    choices = []
-    for point in points:
-        given = zip(names, point, strict=True)
-        moves = {name: value for name, value in given if value is not None}
-        choices.append(replace(choice, values={**choice.values, **moves}))
-    return study, tuple(choices)
+    set_at = ({name: one for name, one in point.items() if one is not None} for point in points)
+    return study, tuple(replace(choice, values={**choice.values, **given}) for given in set_at)
 
 
 def swings(
