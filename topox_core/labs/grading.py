@@ -158,21 +158,17 @@ def _compute_keys(lab: Lab, seed: int) -> None:
 
 
 def _remarks(lab: Lab, file: AnswersFile, secret: bytes | None) -> list[str]:
-    answers, remarks = file.answers, []
-    if file.edited:
-        remarks.append("edited")
-    if secret is not None and not is_signed(file, secret):
-        remarks.append("signature")
-    if answers.digest != lab.digest:
-        remarks.append("other lab text")
-    if dict(answers.versions) != lab.generator_versions:
-        remarks.append("older generator")
+    answers = file.answers
     drawn = any(depends_on_student(lab, question) for question in lab.questions)
-    if drawn and answers.is_practice:
-        remarks.append("other seed")
-    if not _in_order(answers):
-        remarks.append("clock")
-    return remarks
+    odd = {
+        "edited": file.edited,
+        "signature": secret is not None and not is_signed(file, secret),
+        "other lab text": answers.digest != lab.digest,
+        "older generator": dict(answers.versions) != lab.generator_versions,
+        "other seed": drawn and answers.is_practice,
+        "clock": not _in_order(answers),
+    }
+    return [remark for remark, is_so in odd.items() if is_so]
 
 
 def _graded(

@@ -85,11 +85,14 @@ def _calls() -> Iterator[Row]:
     paper = PRESETS["llama3-8b-perlmutter"]
     copies = paper.changed(plan__zero=0)
     context = PRESETS["llama3.1-405b-16384-cp"]
-    yield _per_layer("DP", copies, "dp", "all_reduce", "bwd AR per layer")
-    yield _per_layer("FSDP, AG", paper, "fsdp", "all_gather", "fwd AG per layer")
-    yield _per_layer("FSDP, RS", paper, "fsdp", "reduce_scatter", "bwd RS per layer")
-    yield _per_layer("CP, AG", context, "cp", "all_gather", "fwd AG per layer")
-    yield _per_layer("CP, RS", context, "cp", "reduce_scatter", "bwd RS per layer")
+    per_layer = (
+        ("DP", copies, "dp", "all_reduce", "bwd AR per layer"),
+        ("FSDP, AG", paper, "fsdp", "all_gather", "fwd AG per layer"),
+        ("FSDP, RS", paper, "fsdp", "reduce_scatter", "bwd RS per layer"),
+        ("CP, AG", context, "cp", "all_gather", "fwd AG per layer"),
+        ("CP, RS", context, "cp", "reduce_scatter", "bwd RS per layer"),
+    )
+    yield from starmap(_per_layer, per_layer)
     messages = sum(
         one.calls * one.times for one in byte_classes(paper, 0) if one.parallelism == "pp"
     )

@@ -31,11 +31,12 @@ def together(jobs: Sequence[RailIteration]) -> RailIteration:
     """
     if not jobs:
         raise wrong_setting("jobs", "at least one job is needed (the list is empty)")
-    ranks = np.concatenate(([0], np.cumsum([job.ranks for job in jobs])))
-    groups = np.concatenate(([0], np.cumsum([len(job.groups) for job in jobs])))
-    nodes = np.concatenate(([0], np.cumsum([len(job) for job in jobs])))
-    predecessors = np.concatenate(([0], np.cumsum([len(job.pred_idx) for job in jobs])))
-    issues = np.concatenate(([0], np.cumsum([len(job.issue_idx) for job in jobs])))
+    sizes = [
+        (job.ranks, len(job.groups), len(job), len(job.pred_idx), len(job.issue_idx))
+        for job in jobs
+    ]
+    # Where each job's begin.
+    ranks, groups, nodes, predecessors, issues = np.cumsum([(0,) * 5, *sizes], axis=0).T
 
     def joined(field: str) -> np.ndarray:
         return np.concatenate([getattr(job, field) for job in jobs])
