@@ -366,10 +366,8 @@ def swings(
 
 def _moved(rows: Sequence[Row], one: Uncertain, value: float) -> Row:
     """Return the row in which a figure has a value; the base where it concerns another network."""
-    for row in rows[1:]:
-        if row.choice.values.get(one.key) == value and _only(row, rows[0], one.key):
-            return row
-    return rows[0]
+    moved = (row for row in rows[1:] if row.choice.values.get(one.key) == value)
+    return next((row for row in moved if _only(row, rows[0], one.key)), rows[0])
 
 
 def _only(row: Row, base: Row, key: str) -> bool:
