@@ -5,8 +5,11 @@ from __future__ import annotations
 import difflib
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import TypeVar
+
+T = TypeVar("T")
 
 # An error is one line of fewer than 400 characters, "topox: error: " before it included.
 MAX_LINE = 380
@@ -148,6 +151,26 @@ def unknown(key: object, known: Iterable[str], what: str = "key") -> str:
         if near
         else f"unknown {what} (expected one of {', '.join(names)})"
     )
+
+
+def check_known(
+    key: object,
+    known: Collection[str],
+    what: str = "key",
+    *,
+    file: str = "",
+    item: str = "",
+    field: str = "",
+) -> None:
+    """Refuse what is none of the words that are known, in the words of :func:`unknown`; raises InputError."""
+    if not isinstance(key, str) or key not in known:
+        raise InputError(unknown(key, known, what), file=file, item=item, field=field)
+
+
+def look_up(key: str, known: Mapping[str, T], what: str = "key", **place: str) -> T:
+    """Return what a word stands for; raises InputError as :func:`check_known`, whose ``file``, ``item``, ``field`` may be given."""
+    check_known(key, known, what, **place)
+    return known[key]
 
 
 class Mistakes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import gzip
 import json
+from collections import defaultdict
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -112,6 +113,7 @@ def known_results(library: RunLibrary | None) -> Results:
 
 Side = Literal["fixed", "changing", "even", ""]
 Place = tuple[str, int, float, float]
+_NETWORK = ("degree", "port_gbps", "reconfiguration_ms")
 
 
 @dataclass(frozen=True)
@@ -186,44 +188,32 @@ def cells_of(results: Mapping[str, StudyResult]) -> tuple[Cell, ...]:
     Planned circuits stay as the fixed ones that are searched from the task graph where that is faster,
     as on Compare.
     """
-    times: dict[Place, dict[str, float]] = {}
-    dollars: dict[Place, dict[str, float]] = {}
-    unchanged: dict[Place, set[str]] = {}
-    to_come: set[Place] = set()
+    found: defaultdict[Place, dict[str, PointRow]] = defaultdict(dict)
     for job, result in results.items():
         for row in result.rows:
             value = result.values(row)
-            place = _place(job, value)
-            if row.measures is None:
-                to_come.add(place)
-            if row.measures is None or row.failed:
-                continue
-            iteration_ms, price = (row.measures.get(name) for name in ("iteration_ms", "dollars"))
-            if iteration_ms is not None:
-                times.setdefault(place, {})[str(value["fabric"])] = iteration_ms
-            if price is not None:
-                dollars.setdefault(place, {})[str(value["fabric"])] = price
-            if row.measures.get("changes") == 0:
-                unchanged.setdefault(place, set()).add(str(value["fabric"]))
-    found = [
-        Cell(
-            *place,
-            times[place],
-            dollars.get(place, {}),
-            frozenset(unchanged.get(place, ())),
-            place not in to_come,
-        )
-        for place in sorted(times)
-    ]
-    ordered = sorted(found, key=lambda one: list(results).index(one.job))
-    return tuple(map(_may_stay, ordered))
+            network = (value[f"cluster.{key}"] for key in _NETWORK)
+            ports, gbps, delay_ms = (float(one) for one in network)
+            found[job, int(ports), gbps, delay_ms][str(value["fabric"])] = row
+    cells = (_cell(place, found[place]) for place in sorted(found))
+    known = [_may_stay(one) for one in cells if one.times_ms]
+    return tuple(sorted(known, key=lambda one: list(results).index(one.job)))
 
 
-def _place(job: str, value: Mapping[str, object]) -> Place:
-    ports, gbps, delay = (
-        value[f"cluster.{k}"] for k in ("degree", "port_gbps", "reconfiguration_ms")
-    )
-    return job, int(ports), float(gbps), float(delay)  # type: ignore[call-overload, arg-type]
+def _cell(place: Place, rows: Mapping[str, PointRow]) -> Cell:
+    """Return what is known of a setting, by the rows of its fabrics."""
+    ran = {
+        fabric: row.measures
+        for fabric, row in rows.items()
+        if row.measures is not None and not row.failed
+    }
+
+    def known(name: str) -> dict[str, float]:
+        return {fabric: one for fabric in ran if (one := ran[fabric].get(name)) is not None}
+
+    stayed = frozenset(fabric for fabric, changes in known("changes").items() if changes == 0)
+    complete = all(row.done for row in rows.values())
+    return Cell(*place, known("iteration_ms"), known("dollars"), stayed, complete)
 
 
 def _may_stay(one: Cell) -> Cell:

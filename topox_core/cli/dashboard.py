@@ -80,19 +80,13 @@ def _free(port: int) -> bool:
 
 def _answers(server: subprocess.Popen[bytes], address: str) -> bool:
     """Wait until a server answers; False where it has ended or takes too long."""
-    end = time.monotonic() + START_S
-    while server.poll() is None and time.monotonic() < end:
-        if _answers_now(address):
-            return True
-        time.sleep(POLL_S)
-    return False
-
-
-def _answers_now(address: str) -> bool:
     from urllib.request import urlopen
 
-    with suppress(OSError), urlopen(f"{address}/_stcore/health", timeout=5):
-        return True
+    end = time.monotonic() + START_S
+    while server.poll() is None and time.monotonic() < end:
+        with suppress(OSError), urlopen(f"{address}/_stcore/health", timeout=5):
+            return True
+        time.sleep(POLL_S)
     return False
 
 

@@ -23,10 +23,11 @@ from topox_core.cli.command import (
 )
 from topox_core.cli.options import JSON, Option, whole, wrong_option
 from topox_core.errors import InputError
+from topox_core.labs.generators.generator import seed_of
+from topox_core.labs.lab import Lab, Texts, texts_in
 
 if TYPE_CHECKING:
     from topox_core.labs.folder import GradedFolder, GradeTable, Roster
-    from topox_core.labs.lab import Lab, Texts
 
 LAB = Option("lab LAB", str, "a lab's id, or its file (.lab.json)")
 SEED = Option("--seed N", whole, "seed of the instance (default 0, the class's)", 0)
@@ -38,7 +39,6 @@ CSV = Option("--csv FILE", str, "write the table", over=())
 
 def _lab(options: Arguments) -> tuple[Lab, Texts]:
     """Return the lab that the options name, and the texts of its language."""
-    from topox_core.labs.lab import texts_in
     from topox_core.labs.lab_file import lab_of
 
     lab = lab_of(options.lab)
@@ -48,7 +48,6 @@ def _lab(options: Arguments) -> tuple[Lab, Texts]:
 @command("list", "all labs", "List the labs that ship.", JSON)
 def run_list(_: Arguments) -> Answer:
     """Return the labs."""
-    from topox_core.labs.lab import texts_in
     from topox_core.labs.lab_file import ready_labs
 
     rows: list[dict[str, Any]] = [
@@ -129,7 +128,6 @@ def _screen_lines(screens: list[dict[str, Any]]) -> Iterator[str]:
 )
 def run_seed(options: Arguments) -> Answer:
     """Return the seed of a student."""
-    from topox_core.labs.generators.generator import seed_of
     from topox_core.labs.student import check_name
 
     check_name(options.course, "course")
@@ -382,7 +380,6 @@ def run_worksheet(options: Arguments) -> Answer:
 def _seeds(options: Arguments) -> list[tuple[str, int]]:
     """Return names and seeds: of a list of students, of a list of seeds, else of one seed."""
     from topox_core.labs.folder import load_students
-    from topox_core.labs.generators.generator import seed_of
     from topox_core.labs.keys import check_seed
 
     if options.students is not None:

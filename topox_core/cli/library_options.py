@@ -23,14 +23,15 @@ from topox_core.cli.options import (
 from topox_core.errors import InputError, visible
 from topox_core.fabrics.options import FabricOptions
 from topox_core.io.json import record_of
+from topox_core.library.rows import CARD, RUNS_ONLY, RunFilter, StoredRun, Value
+from topox_core.library.run_library import RunLibrary
 from topox_core.model.cluster import Cluster
+from topox_core.runs.identity import code_version
 from topox_core.schedule.settings import Settings
 from topox_core.text.numbers import plural
 
 if TYPE_CHECKING:
     from topox_core.fabrics.run import FabricRun
-    from topox_core.library.rows import RunFilter, StoredRun, Value
-    from topox_core.library.run_library import RunLibrary
     from topox_core.runs.executor import Executor
     from topox_core.schedule.result import Result
 
@@ -68,8 +69,6 @@ FILTER = Group(
 
 def filter_of(options: argparse.Namespace) -> RunFilter:
     """Return which runs the options mean."""
-    from topox_core.library.rows import CARD, RUNS_ONLY, RunFilter
-
     return RunFilter(
         subject=options.subject or "",
         status=options.status or "",
@@ -98,8 +97,6 @@ def opened(options: argparse.Namespace, to_write: bool = False) -> Iterator[RunL
     A file that is named and not there is a slip, unless something is to be written to it; the
     library of one's own is begun.
     """
-    from topox_core.library.run_library import RunLibrary
-
     path = None if options.library is None else Path(options.library)
     with RunLibrary.open(path, create=to_write or path is None) as library:
         note(*library.notices)
@@ -129,8 +126,6 @@ def run_numbers(words: list[str]) -> list[int]:
 
 def run_record(one: StoredRun) -> dict[str, Any]:
     """Return a run as ``--json`` prints it."""
-    from topox_core.runs.identity import code_version
-
     record = one.record
     keys = "name kind subject graph cluster status stopped_by message version seed host started wall_s link key"
     return {

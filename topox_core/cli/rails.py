@@ -27,14 +27,15 @@ from topox_core.cli.options import (
     wrong_option,
 )
 from topox_core.cli.rails_simulate import CHANGES, ON_FABRIC, executed, preset_of
+from topox_core.economics.comparison import Question, Running, caveats_of, year_of
+from topox_core.economics.networks import NETWORKS, Counting, bills, saving, savings
+from topox_core.economics.parts import Catalogue
+from topox_core.economics.price_sets import DEFAULT_SET, load_parts, price_set
 from topox_core.errors import InputError, errors_in_file
 from topox_core.io.json import record_of
 from topox_core.rails.technologies import SCALE_UP, TECHNOLOGIES, gpus
 
 if TYPE_CHECKING:
-    from topox_core.economics.comparison import Year
-    from topox_core.economics.networks import Bill
-    from topox_core.economics.parts import Catalogue
     from topox_core.rails.delay import DelayStudy, Source
 
 
@@ -304,9 +305,6 @@ def _listed(options: Arguments) -> tuple[Source, int]:
 )
 def cost(options: Arguments) -> Answer:
     """Price the networks."""
-    from topox_core.economics.comparison import Question, Running, caveats_of, year_of
-    from topox_core.economics.networks import NETWORKS, Counting, bills, saving, savings
-
     catalogue = _catalogue(options)
     counting = Counting(
         options.gpus_per_server,
@@ -327,7 +325,19 @@ def cost(options: Arguments) -> Answer:
         "gpus_per_server": counting.gpus_per_server,
         "counting": counting.method,
         "prices": catalogue.name,
-        "fabrics": {name: _bill(one, years[name]) for name, one in priced.items()},
+        "fabrics": {
+            name: {
+                "cost_usd": one.cost_usd,
+                "power_w": one.power_w,
+                "cost_per_gpu_usd": one.cost_usd / one.gpus,
+                "year_usd": years[name].total_usd,
+                "year_kwh": years[name].energy_kwh,
+                "parts": [
+                    record_of(line, "part count unit_usd cost_usd power_w") for line in one.lines
+                ],
+            }
+            for name, one in priced.items()
+        },
         "savings": savings(priced),
         "findings": caveats,
     }
@@ -352,17 +362,6 @@ def cost(options: Arguments) -> Answer:
     return Answer(record, (table(head, *rows), words, *caveats))
 
 
-def _bill(one: Bill, year: Year) -> dict[str, Any]:
-    return {
-        "cost_usd": one.cost_usd,
-        "power_w": one.power_w,
-        "cost_per_gpu_usd": one.cost_usd / one.gpus,
-        "year_usd": year.total_usd,
-        "year_kwh": year.energy_kwh,
-        "parts": [record_of(line, "part count unit_usd cost_usd power_w") for line in one.lines],
-    }
-
-
 def _switch(radix: int | None) -> tuple[int, str]:
     """Return ports and name of the optical switch; by default the widest that switches in a job."""
     if radix is not None:
@@ -374,8 +373,6 @@ def _switch(radix: int | None) -> tuple[int, str]:
 
 
 def _catalogue(options: Arguments) -> Catalogue:
-    from topox_core.economics.price_sets import DEFAULT_SET, load_parts, price_set
-
     if options.parts is not None:
         if options.prices is not None:
             raise wrong_option(

@@ -260,26 +260,25 @@ def _lines(
         yield f"and {len(windows) - SHOWN:,} more (--json lists all)"
 
 
-def _rows(job: Job, run: RailRun, record: dict[str, Any]) -> Iterator[tuple[str, str]]:
-
+def _rows(job: Job, run: RailRun, record: dict[str, Any]) -> list[tuple[str, str]]:
     control = "provisioned" if run.rail.provisioned else "on demand"
-    switches, above = record.get("switches_per_rail", 1), percent(record["share_above_1_ms"])
-    yield "job", f"{job.heading}; {degrees_in_words(job)}"
-    yield "iteration", figure(run.iteration_ms, "ms")
-    yield "without switching", figure(run.undisturbed_ms, "ms")
-    yield (
-        "stall",
-        f"{figure(run.stall_ms, 'ms')}, {percent(record['overhead'])} ({control}, "
-        f"{run.rail.dark_ms:g} ms a change)",
-    )
-    yield "reconfigurations", f"{run.reconfigurations:,}"
-    yield "messages", f"{run.messages_sent:,}"
-    yield "windows", f"{record['windows_counted']:,}, {above} above 1 ms"
-    if switches > 1:
-        yield "switches of a rail", f"{switches:,}; {SPLIT_NOTE}"
+    stall = f"{figure(run.stall_ms, 'ms')}, {percent(record['overhead'])}"
+    above = percent(record["share_above_1_ms"])
+    rows = [
+        ("job", f"{job.heading}; {degrees_in_words(job)}"),
+        ("iteration", figure(run.iteration_ms, "ms")),
+        ("without switching", figure(run.undisturbed_ms, "ms")),
+        ("stall", f"{stall} ({control}, {run.rail.dark_ms:g} ms a change)"),
+        ("reconfigurations", f"{run.reconfigurations:,}"),
+        ("messages", f"{run.messages_sent:,}"),
+        ("windows", f"{record['windows_counted']:,}, {above} above 1 ms"),
+    ]
+    if record.get("switches_per_rail", 1) > 1:
+        rows.append(("switches of a rail", f"{record['switches_per_rail']:,}; {SPLIT_NOTE}"))
     if "slowest_switch_ms" in record:
         slowest = record["slowest_switch_ms"]
-        yield "slowest switch", "any" if slowest is None else figure(slowest, "ms")
+        rows.append(("slowest switch", "any" if slowest is None else figure(slowest, "ms")))
+    return rows
 
 
 @command(

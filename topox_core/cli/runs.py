@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from topox_core.cli.command import (
     Answer,
@@ -30,12 +30,12 @@ from topox_core.cli.library_options import (
 from topox_core.cli.options import JSON, Option, positive
 from topox_core.errors import InputError
 from topox_core.io.json import record_of
+from topox_core.library.comparison import ComparedValue, compare_runs, compared, flat
+from topox_core.library.exports import runs_csv, runs_parquet
+from topox_core.library.rows import StoredRun
+from topox_core.library.run_library import RunLibrary, StoredStudy
+from topox_core.runs.identity import code_version
 from topox_core.text.numbers import plural
-
-if TYPE_CHECKING:
-    from topox_core.library.comparison import ComparedValue
-    from topox_core.library.rows import StoredRun
-    from topox_core.library.run_library import RunLibrary, StoredStudy
 
 _NAMES = {"graph": ".taskgraph.json", "cluster": ".cluster.json"}
 _ASIDE = 3  # settings of a list that are shown, of those in which its runs differ
@@ -56,8 +56,6 @@ NUMBERS = Option("runs RUN", str, "numbers of runs, such as 7 9 or 7-12", nargs=
 )
 def export(options: Arguments) -> Answer:
     """Write runs as a file."""
-    from topox_core.library.exports import runs_csv, runs_parquet
-
     which, path = filter_of(options), Path(options.file)
     ending = path.suffix.lower()
     with opened(options) as library:
@@ -115,9 +113,6 @@ def _list_lines(
 
 
 def _rows(runs: list[StoredRun]) -> Iterator[tuple[str, ...]]:
-    from topox_core.library.comparison import compared, flat
-    from topox_core.runs.identity import code_version
-
     settings = compared([flat(one.record.settings) for one in runs])
     differing = [row for row in settings if not row.equal][:_ASIDE]
     for at, one in enumerate(runs):
@@ -188,8 +183,6 @@ def _write_inputs(library: RunLibrary, one: StoredRun, folder: Path) -> None:
 
 
 def _run_lines(record: Mapping[str, Any]) -> Iterator[str]:
-    from topox_core.library.comparison import flat
-
     words = {"started": _date(record["started"]), "wall_s": figure(record["wall_s"], "s")}
     own = {
         key: one for key, one in {**record, **words}.items() if key not in ("settings", "measures")
@@ -212,8 +205,6 @@ def _run_lines(record: Mapping[str, Any]) -> Iterator[str]:
 )
 def compare(options: Arguments) -> Answer:
     """Return in what runs differ."""
-    from topox_core.library.comparison import compare_runs
-
     with opened(options) as library:
         runs = compare_runs([library.get(run) for run in run_numbers(options.runs)])
     settings, outcome = runs.different_settings, runs.different_outcome

@@ -189,7 +189,20 @@ def _search(options: Arguments, model: Model) -> Answer:
         "network": "static circuits" if options.alternate else "non-blocking",
         **topologies,
         "operators": _operators(graph, result.strategy),
-        "trace": [_move(move) for move in result.moves],
+        "trace": [
+            record_of(move, "proposal operator reason before_ms after_ms")
+            | {
+                "changes": [
+                    {
+                        "operator": new.operator,
+                        "from": [old.partitions, old.start],
+                        "to": [new.partitions, new.start],
+                    }
+                    for old, new in zip(move.before, move.after, strict=True)
+                ]
+            }
+            for move in result.moves
+        ],
     }
     return Answer(record, _search_lines(record, graph, result.strategy, result.moves))
 
@@ -265,19 +278,6 @@ def _started(graph: OperatorGraph, start: Strategy, fixed: bool) -> str:
     if fixed:
         return "with what is fixed"
     return "data parallel" if start == data_parallel(graph, start.servers) else "whole operators"
-
-
-def _move(move: Move) -> dict[str, Any]:
-    return record_of(move, "proposal operator reason before_ms after_ms") | {
-        "changes": [
-            {
-                "operator": new.operator,
-                "from": [old.partitions, old.start],
-                "to": [new.partitions, new.start],
-            }
-            for old, new in zip(move.before, move.after, strict=True)
-        ]
-    }
 
 
 def _search_lines(

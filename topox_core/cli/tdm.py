@@ -202,15 +202,14 @@ def _rows(answer: Round, non_tdm_s: float | None, report: CheckReport) -> Iterat
         f"{chr(65 + k)} {sum(g == k for g in answer.group):,}" for k in range(answer.groups)
     )
     groups, how = answer.jobs.network.pod_groups, ended(answer.stopped_by, answer.wall_s)
-    yield "jobs", f"{len(answer.jobs):,} in {groups:,} pod groups; groups {sizes}"
-    yield "round", f"{figure(answer.round_s, 's')} by {answer.algorithm}, {how}"
     saved = 1 - answer.round_s / non_tdm_s if non_tdm_s else None
     without = f"{figure(non_tdm_s, 's')}; saved: {percent(saved)}"
-    yield "non-TDM", "ports are too few for all jobs at once" if non_tdm_s is None else without
-    bound = answer.bound
-    yield (
-        "bound",
-        f"{figure(answer.bound_s, 's')} for {bound.holds_for}, gap {percent(answer.gap)}: {bound.by}",
+    held = f"{figure(answer.bound_s, 's')} for {answer.bound.holds_for}"
+    yield from (
+        ("jobs", f"{len(answer.jobs):,} in {groups:,} pod groups; groups {sizes}"),
+        ("round", f"{figure(answer.round_s, 's')} by {answer.algorithm}, {how}"),
+        ("non-TDM", "ports are too few for all jobs at once" if non_tdm_s is None else without),
+        ("bound", f"{held}, gap {percent(answer.gap)}: {answer.bound.by}"),
     )
     if len(answer.cycles) > 1:
         mean = figure(answer.mean_round_s, "s")

@@ -30,6 +30,7 @@ from topox_core.cli.trace_reading import (
     READING,
     files_of,
     network,
+    only,
     progress,
     read_other,
     refusable,
@@ -262,9 +263,7 @@ def _windows_of_trace(options: Arguments, files: tuple[Source, ...]) -> Answer:
     """Return the windows of one of our traces."""
     from topox_core.traces.windows import windows_of_trace
 
-    if len(files) > 1:
-        raise wrong_option("PATH", "must be one file, if it is a schedule's trace")
-    found, makespan_ms = windows_of_trace(files[0])
+    found, makespan_ms = windows_of_trace(only(files, "a schedule's trace"))
     _write_windows(options, files[0].name, makespan_ms, found)
     record = {
         "iteration_ms": makespan_ms,

@@ -152,6 +152,13 @@ def files_of(options: Arguments) -> tuple[str, tuple[Source, ...]]:
     return format_of_all(files) if form == "auto" else (form, files)
 
 
+def only(files: tuple[Source, ...], what: str) -> Source:
+    """Return the file of what is one file; raises InputError where there are several."""
+    if len(files) > 1:
+        raise wrong_option("PATH", f"must be one file, if it is {what}")
+    return files[0]
+
+
 def read_other(
     options: Arguments,
     settings: ImportSettings,
@@ -166,11 +173,9 @@ def read_other(
         return _read_chakra(options, settings, files, name)
     if form != TEXT:
         raise InputError("is a schedule's trace: only its windows can be read", file=files[0].name)
-    if len(files) > 1:
-        raise wrong_option("PATH", "must be one file, if it is a text workload")
     changes = given_of(options, ("servers", "tick_ns"))
     with settings_as_options(options):
-        return import_text(files[0], settings, **changes, name=name)
+        return import_text(only(files, "a text workload"), settings, **changes, name=name)
 
 
 def _read_chakra(
@@ -191,13 +196,11 @@ def network(options: Arguments, files: tuple[Source, ...]) -> Answer:
     """Return the cluster of a network file, and write it where a file is named for it."""
     from topox_core.traces.network import read_network
 
-    if len(files) > 1:
-        raise wrong_option("PATH", "must be one file, if it is a network")
-    target = getattr(options, "cluster", None)
+    file, target = only(files, "a network"), getattr(options, "cluster", None)
     if options.part == "import" and target is None:
         raise wrong_option("--cluster", "must be given: a network becomes a cluster")
     with settings_as_options(options):
-        cluster, notes = read_network(files[0], options.optical, options.ports or 2)
+        cluster, notes = read_network(file, options.optical, options.ports or 2)
     write(target, lambda: dump_cluster(cluster))
     lines = table(
         ("servers", f"{cluster.servers:,}", f"{cluster.devices_per_server:,} GPUs each"),

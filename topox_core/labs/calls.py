@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from topox_core.economics.networks import COUNTINGS, Counting, bills, savings
 from topox_core.economics.parts import Catalogue
 from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS
-from topox_core.errors import InputError, shown, unknown
+from topox_core.errors import InputError, check_known, shown, unknown
 from topox_core.fabrics.compare import compare
 from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.scheduled import schedule
@@ -90,8 +90,7 @@ def check_options(call: str, options: Mapping[str, Any], before: str) -> None:
     """
     known = _OPTIONS[call]
     for name, value in options.items():
-        if name not in known:
-            raise InputError(unknown(name, known, "option"), field=f"{before}.{str(name)[:60]}")
+        check_known(name, known, "option", field=f"{before}.{str(name)[:60]}")
         hint = known[name]
         if isinstance(value, dict) and name in _TIMES and [*value] == ["times"]:
             hint, value, name = _Times, value["times"], f"{name}.times"
@@ -186,8 +185,7 @@ def _schedule(files: InstanceFiles, options: Mapping[str, Any]) -> dict[str, Any
 
 def _compare(files: InstanceFiles, options: Mapping[str, Any]) -> dict[str, Any]:
     fabric = options["fabric"]
-    if fabric not in FABRICS:
-        raise InputError(unknown(fabric, FABRICS, "fabric"), field="key.fabric")
+    check_known(fabric, FABRICS, "fabric", field="key.fabric")
     cluster = _cluster(files, options)
     graph = _needed(files.graph, "graph")
     done = compare(graph, cluster, LESSON_SETTINGS, (fabric,))[fabric]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from time import monotonic
 from typing import Any
 
 from topox_core.errors import InputError
-from topox_core.labs.answers import Answers, Attempt, Prediction, Worked, read_clock
+from topox_core.labs.answers import Answers, Attempt, Given, Prediction, Worked, read_clock
 from topox_core.labs.answers_file import AnswersFile, is_signed
 from topox_core.labs.keys import depends_on_student, key_of
 from topox_core.labs.lab import Lab, Question
@@ -157,21 +158,17 @@ def _compute_keys(lab: Lab, seed: int) -> None:
 
 
 def _remarks(lab: Lab, file: AnswersFile, secret: bytes | None) -> list[str]:
-    answers, remarks = file.answers, []
-    if file.edited:
-        remarks.append("edited")
-    if secret is not None and not is_signed(file, secret):
-        remarks.append("signature")
-    if answers.digest != lab.digest:
-        remarks.append("other lab text")
-    if dict(answers.versions) != lab.generator_versions:
-        remarks.append("older generator")
+    answers = file.answers
     drawn = any(depends_on_student(lab, question) for question in lab.questions)
-    if drawn and answers.is_practice:
-        remarks.append("other seed")
-    if not _in_order(answers):
-        remarks.append("clock")
-    return remarks
+    odd = {
+        "edited": file.edited,
+        "signature": secret is not None and not is_signed(file, secret),
+        "other lab text": answers.digest != lab.digest,
+        "older generator": dict(answers.versions) != lab.generator_versions,
+        "other seed": drawn and answers.is_practice,
+        "clock": not _in_order(answers),
+    }
+    return [remark for remark, is_so in odd.items() if is_so]
 
 
 def _graded(
@@ -235,22 +232,18 @@ def _sum(lab: Lab, graded: Sequence[QuestionGrade], stage: str) -> float:
 
 def _in_order(answers: Answers) -> bool:
     """Return whether times rise: attempts one after another, all between start and end."""
-    started, finished = answers.started, answers.finished or answers.started
-    moments = [finished]
-    for given in answers.given.values():
-        if isinstance(given, Worked):
-            times = [one.at for one in given.attempts]
-            if times != sorted(times):
-                return False
-            moments += times
-        elif isinstance(given, Prediction):
-            second = [] if given.second is None else [given.second.locked]
-            if any(one < given.locked for one in second):
-                return False
-            moments += [given.locked, *second]
-        else:
-            moments.append(given.at)
-    return started <= min(moments) and max(moments) <= finished
+    rows = [_moments(given) for given in answers.given.values()]
+    every = [answers.finished or answers.started, *chain(*rows)]
+    rise = all(row == sorted(row) for row in rows)
+    return rise and answers.started <= min(every) and max(every) == every[0]
+
+
+def _moments(given: Given) -> list[str]:
+    if isinstance(given, Worked):
+        return [one.at for one in given.attempts]
+    if isinstance(given, Prediction):
+        return [given.locked, *([given.second.locked] if given.second else [])]
+    return [given.at]
 
 
 def _minutes(answers: Answers) -> float | None:

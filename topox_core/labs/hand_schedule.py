@@ -15,7 +15,7 @@ from typing import Any
 from topox_core.check.checker import check
 from topox_core.check.report import Violation
 from topox_core.check.schedule_file import FORMAT, VERSION
-from topox_core.errors import InputError, shown, unknown
+from topox_core.errors import InputError, check_known, shown
 from topox_core.fabrics.scheduled import schedule
 from topox_core.io.ranges import is_number
 from topox_core.labs.generators.board import Board
@@ -93,8 +93,7 @@ def check_starts(graph: TaskGraph, starts_ms: Mapping[str, Any]) -> None:
     """
     known = [task.id for task in graph.tasks]
     for name, start in starts_ms.items():
-        if name not in known:
-            raise InputError(unknown(name, known, "task"), field="start")
+        check_known(name, known, "task", field="start")
         if not is_number(start, -LATEST_MS, LATEST_MS):
             problem = f"must be a number of ms up to {LATEST_MS:,.0f} (got {shown(start)})"
             raise InputError(problem, item=f"task {name}", field="start")
@@ -214,15 +213,13 @@ def _crowded(
     tasks: Sequence[Task], cluster: Cluster, starts_ms: Mapping[str, float]
 ) -> frozenset[str]:
     """Return the tasks that run while a device or a port they need has no place for them."""
-    users: dict[tuple[str, int], list[tuple[float, float, str]]] = {}
+    users: defaultdict[tuple[str, int | None], list[tuple[float, float, str]]] = defaultdict(list)
     for task in tasks:
         start = float(starts_ms[task.id])
         span = (start, start + length_ms(task, cluster), task.id)
-        if task.duration_ms is None:
-            users.setdefault(("out", int(task.source or 0)), []).append(span)
-            users.setdefault(("in", int(task.destination or 0)), []).append(span)
-        else:
-            users.setdefault(("device", int(task.server or 0)), []).append(span)
+        ports = (("out", task.source), ("in", task.destination))
+        for need in ports if task.duration_ms is None else (("device", task.server),):
+            users[need].append(span)
     crowded: set[str] = set()
     for (kind, _), spans in users.items():
         most = 1 if kind == "device" else cluster.ports_per_server

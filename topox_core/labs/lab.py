@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
-from topox_core.errors import InputError, unknown
+from topox_core.errors import InputError, check_known, unknown
 from topox_core.schedule.settings import Settings
 from topox_core.schema.fields import setting
 
@@ -385,18 +385,12 @@ def texts_in(language: str, folder: Path = TEXTS) -> Texts:
         If there is no file of that language.
     """
     known = languages(folder)
-    if language not in known:
-        raise InputError(unknown(language, known, "language"), field="language")
-    own = _read(folder / f"{language}.json")
+    check_known(language, known, "language", field="language")
+    own = json.loads((folder / f"{language}.json").read_text(encoding="utf-8"))
     if language == BASE:
         return Texts(language, own, _flat(own))
     base = texts_in(BASE, TEXTS)
     return Texts(language, {**base.sections, **own}, {**base.flat, **_flat(own)})
-
-
-def _read(path: Path) -> dict[str, Any]:
-    record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return record
 
 
 def _flat(sections: Mapping[str, Any], before: str = "") -> dict[str, str]:

@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from topox_core.errors import InputError, errors_in_file, printable, shown, unknown
+from topox_core.errors import InputError, check_known, errors_in_file, printable, shown, unknown
 from topox_core.io.content import read
 from topox_core.io.json import FileFormat, named, read_object, without_header
 from topox_core.io.limits import LAB
@@ -134,8 +134,7 @@ def _source(name: str, entry: Any) -> Source:
 
 def _of_files(entry: dict[str, Any]) -> Source:
     for key in entry:
-        if key != "files":
-            raise InputError(unknown(key, ("files",)), field=printable(key))
+        check_known(key, ("files",), field=printable(key))
     check_values(SourceFiles, entry["files"], "")
     files = {kind: name for kind, name in entry["files"].items() if name is not None}
     if not files:
@@ -151,8 +150,8 @@ def _screen(entry: Any, item: str, instances: Mapping[str, Source]) -> Screen:
             raise InputError(problem, field="questions")
         own = {key: value for key, value in entry.items() if key != "questions"}
         screen = from_values(Screen, own, "")
-        if screen.instance and screen.instance not in instances:
-            raise InputError(unknown(screen.instance, instances, "instance"), field="instance")
+        if screen.instance:
+            check_known(screen.instance, instances, "instance", field="instance")
         if screen.stage in ("reveal", "play") and given:
             problem = f"must be empty: a {screen.stage} screen asks nothing"
             raise InputError(problem, field="questions")
@@ -302,26 +301,18 @@ def texts_of(screen: Screen) -> Iterator[tuple[str, str, str]]:
     item = f"screen {screen.id}"
     yield item, "text", screen.text
     for question in screen.questions:
-        where = f"{item}, question {question.id}"
-        yield where, "text", question.text
-        yield where, "otherwise", question.otherwise
-        for option in question.options:
-            yield where, "options", option.text
-        for one in question.feedback:
-            yield where, "feedback", one.say
+        said = [("text", question.text), ("otherwise", question.otherwise)]
+        said += [("options", option.text) for option in question.options]
+        said += [("feedback", one.say) for one in question.feedback]
+        yield from ((f"{item}, question {question.id}", field, text) for field, text in said)
 
 
 def _plain_texts(lab: Lab) -> Iterator[tuple[str, str, str]]:
-    yield "", "title", lab.title
-    yield "", "author", lab.author
-    yield "", "notes", lab.notes
-    for goal in lab.goals:
-        yield "", "goals", goal
-    for row in lab.plan:
-        yield "", "plan", row.do
+    own = {"title": [lab.title], "author": [lab.author], "notes": [lab.notes], "goals": lab.goals}
+    own["plan"] = [row.do for row in lab.plan]
+    yield from (("", field, text) for field, texts in own.items() for text in texts)
     for question in lab.questions:
-        for line in question.rubric:
-            yield f"question {question.id}", "rubric", line
+        yield from ((f"question {question.id}", "rubric", line) for line in question.rubric)
 
 
 def _not_plain(text: str) -> Iterator[str]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from msgspec import structs
 
-from topox_core.errors import InputError, printable, shown, unknown
+from topox_core.errors import InputError, check_known, look_up, printable, shown, unknown
 from topox_core.io.content import read
 from topox_core.io.json import FileFormat, read_object
 from topox_core.io.limits import ANSWERS
@@ -134,8 +134,7 @@ def _round_s(groups: Mapping[str, Any]) -> float:
     jobs = shared_jobs()
     known = [job.id for job in jobs.jobs]
     for name, group in groups.items():
-        if name not in known:
-            raise InputError(unknown(name, known, "job"), field="groups")
+        check_known(name, known, "job", field="groups")
         if group not in ("A", "B"):
             problem = f"must be A or B (got {shown(group)})"
             raise InputError(problem, item=f"job {printable(name)}", field="groups")
@@ -165,9 +164,7 @@ BOARDS: Mapping[str, Board] = MappingProxyType(
 
 def board_of(lab: str) -> Board:
     """Return the board of a lab; raises InputError where it has none."""
-    if lab not in BOARDS:
-        raise InputError(unknown(lab, BOARDS, "leaderboard"), field="lab")
-    return BOARDS[lab]
+    return look_up(lab, BOARDS, "leaderboard", field="lab")
 
 
 def load_entry(data: bytes, file: str) -> Entry:

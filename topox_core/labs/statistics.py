@@ -96,14 +96,10 @@ def lab_statistics(lab: Lab, answers: Iterable[Answers]) -> tuple[QuestionStatis
 
 
 def _of_question(lab: Lab, question: Question, every: Sequence[Answers]) -> QuestionStatistics:
-    firsts: list[tuple[Any, int]] = []
-    seconds: list[tuple[Any, int]] = []
-    for one in every:
-        first, second = _given(one, question)
-        if _marked(lab, question, first, one.seed) is not None:
-            firsts.append((first, one.seed))
-            seconds.append((second, one.seed))
-    return question_statistics(lab, question, firsts, seconds)
+    given = [(*_given(one, question), one.seed) for one in every]
+    read = [one for one in given if _marked(lab, question, one[0], one[2]) is not None]
+    firsts = [(first, seed) for first, _, seed in read]
+    return question_statistics(lab, question, firsts, [(again, seed) for _, again, seed in read])
 
 
 def question_statistics(

@@ -115,6 +115,12 @@ _TEXT = (
     *("key", "version", "kind", "subject", "name", "graph", "cluster", "host", "status"),
     *("stopped_by", "message", "link"),
 )
+# What a cell of each other column is.
+_CELLS: Mapping[str, tuple[Any, str]] = {
+    **dict.fromkeys(_TEXT, (str, "text")),
+    **dict.fromkeys(("started", "wall_s"), (float, "a number")),
+    **dict.fromkeys(("seed", "result_bytes"), (int | None, "a whole number")),
+}
 COLUMNS = (*_TEXT, "seed", "started", "wall_s", *PROMOTED, "settings", "measures", "result_bytes")
 _KEY = re.compile(r"[0-9a-f]{64}")
 
@@ -204,18 +210,12 @@ def decode(row: sqlite3.Row, file: str) -> StoredRun:
         If a cell is not what :func:`encode` writes: the file was damaged or made by something else.
     """
     item = f"run {row['id']}"
-    for column in _TEXT:
-        if not isinstance(row[column], str):
-            raise InputError("must be text", file=file, item=item, field=column)
-    for column in ("started", "wall_s"):
-        if not isinstance(row[column], float):
-            raise InputError("must be a number", file=file, item=item, field=column)
+    for column, (kind, words) in _CELLS.items():
+        if not isinstance(row[column], kind):
+            raise InputError(f"must be {words}", file=file, item=item, field=column)
     if not _KEY.fullmatch(row["key"]):
         raise InputError("must be a SHA-256", file=file, item=item, field="key")
-    for column in ("seed", "result_bytes"):
-        if not isinstance(row[column], int | None):
-            raise InputError("must be a whole number", file=file, item=item, field=column)
-    measures = _object(row, "measures", file, item)
+    measures = json_object(row["measures"], "measures", file, item)
     for name, value in measures.items():
         if isinstance(value, bool) or not isinstance(value, int | float | None):
             raise InputError(f"holds {name!r} as no number", file=file, item=item, field="measures")
@@ -228,15 +228,16 @@ def decode(row: sqlite3.Row, file: str) -> StoredRun:
         seed=row["seed"],
         started=row["started"],
         wall_s=row["wall_s"],
-        settings=_object(row, "settings", file, item),
+        settings=json_object(row["settings"], "settings", file, item),
         measures=measures,
     )
     return StoredRun(row["id"], record, row["result_bytes"] is not None)
 
 
-def _object(row: sqlite3.Row, column: str, file: str, item: str) -> Mapping[str, Any]:
+def json_object(content: Any, column: str, file: str, item: str) -> dict[str, Any]:
+    """Return the object of a cell that holds JSON; raises InputError where it holds none."""
     try:
-        value = _DECODER.decode(row[column])
+        value = _DECODER.decode(content.decode() if isinstance(content, bytes) else content)
     except (TypeError, ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
@@ -262,16 +263,18 @@ _UPDATE = (
 )
 
 
+# What goes with a run: the tables, and the column that names the run.
+_TAKEN = {"runs": "id", "results": "run", "study_points": "run"}
+
+
 @dataclass(frozen=True)
 class Deleted:
-    """Runs that were taken out, whole, so that they can be put back."""
+    """Runs that were taken out, whole, so that they can be put back: the rows of each table."""
 
-    runs: tuple[dict[str, Any], ...]
-    results: tuple[tuple[int, bytes], ...]
-    points: tuple[tuple[int, int, int], ...]
+    rows: Mapping[str, Sequence[Mapping[str, Any]]]
 
     def __len__(self) -> int:
-        return len(self.runs)
+        return len(self.rows["runs"])
 
 
 def put_run(connection: sqlite3.Connection, record: RunRecord) -> tuple[int, bool]:
@@ -318,47 +321,29 @@ def _put_result(connection: sqlite3.Connection, run: int, content: bytes | None)
 
 def take_out(connection: sqlite3.Connection, runs: Sequence[int]) -> Deleted:
     """Delete runs with their results and their places in studies, and return all that went."""
-    rows, results, points = [], [], []
+    taken: dict[str, list[dict[str, Any]]] = {table: [] for table in _TAKEN}
     for chunk, marks in chunks(runs):
-        rows += [
-            dict(row)
-            for row in connection.execute(f"SELECT * FROM runs WHERE id IN ({marks})", chunk)
-        ]
-        results += [
-            (int(row[0]), bytes(row[1]))
-            for row in connection.execute(
-                f"SELECT run, content FROM results WHERE run IN ({marks})", chunk
-            )
-        ]
-        points += [
-            (int(row[0]), int(row[1]), int(row[2]))
-            for row in connection.execute(
-                f"SELECT study, point, run FROM study_points WHERE run IN ({marks})", chunk
-            )
-        ]
+        for table, column in _TAKEN.items():
+            where = f"{table} WHERE {column} IN ({marks})"
+            taken[table] += map(dict, connection.execute(f"SELECT * FROM {where}", chunk))
         connection.execute(f"DELETE FROM runs WHERE id IN ({marks})", chunk)
-    return Deleted(tuple(rows), tuple(results), tuple(points))
+    return Deleted(taken)
 
 
 def put_back(connection: sqlite3.Connection, deleted: Deleted) -> int:
     """Write deleted runs again under their old numbers, and return how many; what came in their place stays."""
     names = ("id", *COLUMNS)
     insert = f"INSERT OR IGNORE INTO runs ({', '.join(names)}) VALUES (:id, {_VALUES})"
-    back = {int(row["id"]) for row in deleted.runs if connection.execute(insert, row).rowcount == 1}
-    connection.executemany(
-        "INSERT OR IGNORE INTO results VALUES (?, ?)",
-        [one for one in deleted.results if one[0] in back],
-    )
-    # A study that was deleted meanwhile takes no point any more.
-    connection.executemany(
-        "INSERT OR IGNORE INTO study_points SELECT :study, :point, :run WHERE EXISTS "
-        "(SELECT 1 FROM studies WHERE id = :study)",
-        [
-            {"study": study, "point": point, "run": run}
-            for study, point, run in deleted.points
-            if run in back
-        ],
-    )
+    rows = deleted.rows
+    back = {row["id"] for row in rows["runs"] if connection.execute(insert, row).rowcount == 1}
+    again = {
+        "results": "VALUES (:run, :content)",
+        # A study that was deleted meanwhile takes no point any more.
+        "study_points": "SELECT :study, :point, :run WHERE EXISTS (SELECT 1 FROM studies WHERE id = :study)",
+    }
+    for table, values in again.items():
+        there = [row for row in rows[table] if row["run"] in back]
+        connection.executemany(f"INSERT OR IGNORE INTO {table} {values}", there)
     return len(back)
 
 
@@ -422,24 +407,22 @@ def condition(which: RunFilter) -> tuple[str, list[object]]:
     InputError
         If a setting is compared with what is no number, word, truth value or None.
     """
-    terms: list[tuple[str, tuple[object, ...]]] = []
-    if which.subject:
-        terms.append(("(subject = ? OR graph = ?)", (which.subject, which.subject)))
-    equal = [("status", which.status), ("kind", which.kind), ("version", which.version)]
-    terms += [(f"{column} = ?", (wanted,)) for column, wanted in equal if wanted]
-    terms += [("kind <> ?", (kind,)) for kind in which.without]
-    if which.kept_only:
+    asked: list[tuple[object, str]] = [
+        (which.subject, "(subject = ? OR graph = ?)"),
+        (which.status, "status = ?"),
+        (which.kind, "kind = ?"),
+        (which.version, "version = ?"),
+        *((kind, "kind <> ?") for kind in which.without),
         # A point has neither; what a page or a command keeps has the one or the other, a solve is kept by hand.
-        terms.append(("(name <> '' OR link <> '' OR kind = 'schedule')", ()))
-    if which.study is not None:
-        terms.append(("id IN (SELECT run FROM study_points WHERE study = ?)", (which.study,)))
-    if which.text:
-        term = "(instr(lower(name), lower(?)) OR instr(lower(subject), lower(?)))"
-        terms.append((term, (which.text, which.text)))
-    if which.shortest_ms is not None:
-        terms.append(("iteration_ms >= ?", (which.shortest_ms,)))
-    if which.longest_ms is not None:
-        terms.append(("iteration_ms <= ?", (which.longest_ms,)))
+        (which.kept_only or None, "(name <> '' OR link <> '' OR kind = 'schedule')"),
+        (which.study, "id IN (SELECT run FROM study_points WHERE study = ?)"),
+        (which.text, "(instr(lower(name), lower(?)) OR instr(lower(subject), lower(?)))"),
+        (which.shortest_ms, "iteration_ms >= ?"),
+        (which.longest_ms, "iteration_ms <= ?"),
+    ]
+    terms = [
+        (term, (wanted,) * term.count("?")) for wanted, term in asked if wanted not in ("", None)
+    ]
     terms += [_setting_is(key, value) for key, value in which.settings.items()]
     values = [value for _, given in terms for value in given]
     return (

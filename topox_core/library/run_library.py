@@ -25,6 +25,7 @@ from topox_core.library.rows import (
     decode,
     deflated,
     inflated,
+    json_object,
     put_back,
     put_run,
     storable,
@@ -76,82 +77,13 @@ def decode_study(row: sqlite3.Row, file: str) -> StoredStudy:
     for column, kind in {**kinds, "created": float}.items():
         if not isinstance(row[column], kind):
             raise InputError("is damaged", file=file, item=item, field=column)
-    try:
-        record = json.loads(inflated(row["record"], file, item))
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        record = None
-    if not isinstance(record, dict):
-        raise InputError("must be a JSON object", file=file, item=item, field="record")
+    record = json_object(inflated(row["record"], file, item), "record", file, item)
     keys = ("id", *kinds, "kept", "created")
     return StoredStudy(record=record, **{key: row[key] for key in keys})
 
 
 # Threads of a server come and go with every click; so many connections are kept for the next.
 KEPT = 8
-
-
-class Connections:
-    """What reads and writes go through; any thread may use it."""
-
-    def __init__(self, file: OpenedFile) -> None:
-        self.file = file
-        self._idle: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue(KEPT)
-
-    @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
-        """Lend a connection to one thread.
-
-        Raises
-        ------
-        InputError
-            In place of any error of SQLite's in the block.
-        """
-        try:
-            connection = self._idle.get_nowait()
-        except queue.Empty:
-            connection = self.file.connect()
-        try:
-            with errors_of(self.file.path):
-                yield connection
-        except BaseException:
-            # Whatever state it is in; a transaction is rolled back. The file may have been damaged or
-            # set aside: others begin anew as well.
-            connection.close()
-            self.close()
-            raise
-        try:
-            self._idle.put_nowait(connection)
-        except queue.Full:
-            connection.close()
-
-    @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
-        """Lend a connection within a transaction: all that the block writes is kept, or nothing of it.
-
-        The transaction asks to write from its beginning. One that began by reading would fail at
-        once where another process wrote meanwhile, however long it may wait.
-
-        Raises
-        ------
-        InputError
-            If the library can only be read, another program does not let go of it, or in place of
-            any other error of SQLite's.
-        """
-        if self.file.read_only:
-            problem = f"can only be read: {self.file.read_only}"
-            raise InputError(problem, file=str(self.file.path))
-        with self.reading() as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            yield connection
-            connection.execute("COMMIT")
-
-    def close(self) -> None:
-        """Close what nobody uses at the moment."""
-        with suppress(queue.Empty):
-            while True:
-                self._idle.get_nowait().close()
 
 
 PAGE = 200  # runs of one page of a list
@@ -177,7 +109,8 @@ class RunLibrary:
     """
 
     def __init__(self, file: OpenedFile) -> None:
-        self._connections = Connections(file)
+        self._file = file
+        self._idle: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue(KEPT)
         self.path = file.path
         self.read_only = file.read_only
         self.notices = file.notices
@@ -190,8 +123,10 @@ class RunLibrary:
         return cls(open_file(path, create, read_only))
 
     def close(self) -> None:
-        """Let go of the file; another call opens it again."""
-        self._connections.close()
+        """Let go of the file as far as nobody uses it at the moment; another call opens it again."""
+        with suppress(queue.Empty):
+            while True:
+                self._idle.get_nowait().close()
 
     def __enter__(self) -> RunLibrary:
         return self
@@ -207,7 +142,7 @@ class RunLibrary:
 
     def add_each(self, records: Iterable[RunRecord]) -> list[tuple[int, bool]]:
         """Keep runs as :meth:`add` does, and return number and whether it was written for each."""
-        with self._connections.writing() as connection:
+        with self._writing() as connection:
             return [put_run(connection, record) for record in records]
 
     def rename(self, run: int, name: str) -> None:
@@ -218,21 +153,16 @@ class RunLibrary:
         InputError
             If there is no such run.
         """
-        with self._connections.writing() as connection:
-            named = connection.execute(
-                "UPDATE runs SET name = ? WHERE id = ?", (storable(name), run)
-            )
-            if named.rowcount != 1:
-                raise self._no_run(run)
+        self._change("UPDATE runs SET name = ? WHERE id = ?", storable(name), "run", run)
 
     def delete(self, runs: Sequence[int]) -> Deleted:
         """Take runs out and return what :meth:`restore` needs; numbers that are no run are passed over."""
-        with self._connections.writing() as connection:
+        with self._writing() as connection:
             return take_out(connection, runs)
 
     def restore(self, deleted: Deleted) -> int:
         """Put deleted runs back under their old numbers, and return how many."""
-        with self._connections.writing() as connection:
+        with self._writing() as connection:
             return put_back(connection, deleted)
 
     def copy_to(self, path: Path, which: RunFilter = ALL) -> None:
@@ -249,7 +179,7 @@ class RunLibrary:
         partial = path.with_name(f".topox-{os.getpid()}.part")
         with errors_of(path):
             try:
-                with closing(self._connections.file.connect()) as connection:
+                with closing(self._file.connect()) as connection:
                     connection.execute("VACUUM INTO ?", (str(partial),))
                 if which != ALL:
                     with RunLibrary.open(partial) as copy:
@@ -269,7 +199,7 @@ class RunLibrary:
         needed = set[str]().union(*(one.digests for one in self.each(which)))
         others = [(one,) for one in self.input_digests() if one not in needed]
         where, values = condition(which)
-        with self._connections.writing() as connection:
+        with self._writing() as connection:
             connection.execute(f"DELETE FROM runs WHERE NOT ({where})", values)
             connection.execute(
                 "DELETE FROM studies WHERE id NOT IN (SELECT study FROM study_points)"
@@ -318,7 +248,7 @@ class RunLibrary:
         """
         found = self._select(f"{RUNS} WHERE id = ?", [run])
         if not found:
-            raise self._no_run(run)
+            raise self._missing("run", run)
         return found[0]
 
     def known(self, keys: Iterable[str], version: str | None = None) -> dict[str, StoredRun]:
@@ -340,36 +270,35 @@ class RunLibrary:
         InputError
             If it is damaged or gone, or unpacks to more than a file may have.
         """
-        row = self._one(
-            "SELECT result_bytes, content FROM runs LEFT JOIN results ON run = id WHERE id = ?", run
+        found = self._rows(
+            "SELECT result_bytes, content FROM runs LEFT JOIN results ON run = id WHERE id = ?",
+            [run],
         )
-        if row is None or row["result_bytes"] is None:
+        if not found or found[0]["result_bytes"] is None:
             return None
-        if not isinstance(row["content"], bytes):
+        if not isinstance(found[0]["content"], bytes):
             raise InputError("its result is damaged", file=str(self.path), item=f"run {run}")
-        return inflated(row["content"], str(self.path), f"run {run}")
+        return inflated(found[0]["content"], str(self.path), f"run {run}")
 
     def count(self, which: RunFilter = ALL) -> int:
         """Return how many runs there are."""
         where, values = condition(which)
-        row = self._one(f"SELECT count(*) AS runs FROM runs WHERE {where}", *values)
-        return 0 if row is None else int(row["runs"])
+        (row,) = self._rows(f"SELECT count(*) AS runs FROM runs WHERE {where}", values)
+        return int(row["runs"])
 
     def subjects(self, which: RunFilter = ALL) -> list[str]:
         """Return the names of what was run, newest first."""
         where, values = condition(which)
-        with self._connections.reading() as connection:
-            rows = connection.execute(
-                f"SELECT subject FROM runs WHERE {where} GROUP BY subject ORDER BY max(started) DESC",
-                values,
-            ).fetchall()
-        return [str(row["subject"]) for row in rows]
+        found = self._rows(
+            f"SELECT subject FROM runs WHERE {where} GROUP BY subject ORDER BY max(started) DESC",
+            values,
+        )
+        return [str(row["subject"]) for row in found]
 
     def statuses(self) -> list[str]:
         """Return the status words that there are, in alphabetical order."""
-        with self._connections.reading() as connection:
-            rows = connection.execute("SELECT DISTINCT status FROM runs ORDER BY 1").fetchall()
-        return [str(row["status"]) for row in rows]
+        found = self._rows("SELECT DISTINCT status FROM runs ORDER BY 1")
+        return [str(row["status"]) for row in found]
 
     # studies
 
@@ -378,7 +307,7 @@ class RunLibrary:
     ) -> int:
         """Begin a study, or find it again by digest and version, and return its number."""
         packed = deflated(json.dumps(dict(record), allow_nan=False).encode())
-        with self._connections.writing() as connection:
+        with self._writing() as connection:
             connection.execute(
                 "INSERT INTO studies (digest, name, record, points, created, version, state) "
                 "VALUES (?, ?, ?, ?, ?, ?, 'begun') ON CONFLICT (digest, version) DO UPDATE SET "
@@ -392,7 +321,7 @@ class RunLibrary:
 
     def link_points(self, study: int, runs: Mapping[int, int]) -> None:
         """Say which runs are points of a study: by number of the point, number of the run."""
-        with self._connections.writing() as connection:
+        with self._writing() as connection:
             connection.executemany(
                 "INSERT OR REPLACE INTO study_points VALUES (?, ?, ?)",
                 [(study, point, run) for point, run in runs.items()],
@@ -406,14 +335,7 @@ class RunLibrary:
         InputError
             If there is no such study.
         """
-        with self._connections.writing() as connection:
-            changed = connection.execute(
-                "UPDATE studies SET state = ? WHERE id = ?", (state, study)
-            )
-            if changed.rowcount != 1:
-                raise InputError(
-                    "there is no such study", file=str(self.path), item=f"study {study}"
-                )
+        self._change("UPDATE studies SET state = ? WHERE id = ?", state, "study", study)
 
     def studies(self) -> list[StoredStudy]:
         """Return all studies, newest first.
@@ -423,16 +345,15 @@ class RunLibrary:
         InputError
             If the file of one is damaged.
         """
-        with self._connections.reading() as connection:
-            rows = connection.execute(f"{STUDIES} ORDER BY created DESC, id DESC").fetchall()
-        return [decode_study(row, str(self.path)) for row in rows]
+        found = self._rows(f"{STUDIES} ORDER BY created DESC, id DESC")
+        return [decode_study(row, str(self.path)) for row in found]
 
     # inputs
 
     def keep_input(self, digest: str, kind: str, name: str, content: bytes) -> None:
         """Keep an input file once; ``digest`` is what runs have as ``graph`` or ``cluster``."""
         packed = deflated(content)
-        with self._connections.writing() as connection:
+        with self._writing() as connection:
             connection.execute(
                 "INSERT OR IGNORE INTO inputs VALUES (?, ?, ?, ?, ?)",
                 (digest, kind, storable(name), len(content), packed),
@@ -446,27 +367,79 @@ class RunLibrary:
         InputError
             If it is damaged.
         """
-        row = self._one("SELECT * FROM inputs WHERE digest = ?", digest)
-        if row is None:
-            return None
-        content = inflated(row["content"], str(self.path), f"input {digest[:12]}")
-        return KeptInput(digest, str(row["kind"]), str(row["name"]), content)
+        for row in self._rows("SELECT * FROM inputs WHERE digest = ?", [digest]):
+            content = inflated(row["content"], str(self.path), f"input {digest[:12]}")
+            return KeptInput(digest, str(row["kind"]), str(row["name"]), content)
+        return None
 
     def input_digests(self) -> list[str]:
         """Return the digests of all inputs that are kept."""
-        with self._connections.reading() as connection:
-            rows = connection.execute("SELECT digest FROM inputs ORDER BY digest").fetchall()
-        return [str(row["digest"]) for row in rows]
+        found = self._rows("SELECT digest FROM inputs ORDER BY digest")
+        return [str(row["digest"]) for row in found]
+
+    # what all of them go through
 
     def _select(self, statement: str, values: Sequence[object]) -> list[StoredRun]:
-        with self._connections.reading() as connection:
-            rows = connection.execute(statement, values).fetchall()
-        return [decode(row, str(self.path)) for row in rows]
+        return [decode(row, str(self.path)) for row in self._rows(statement, values)]
 
-    def _one(self, statement: str, *values: object) -> sqlite3.Row | None:
-        with self._connections.reading() as connection:
-            row: sqlite3.Row | None = connection.execute(statement, values).fetchone()
-        return row
+    def _rows(self, statement: str, values: Sequence[object] = ()) -> list[sqlite3.Row]:
+        with self._reading() as connection:
+            return connection.execute(statement, values).fetchall()
 
-    def _no_run(self, run: int) -> InputError:
-        return InputError("there is no such run", file=str(self.path), item=f"run {run}")
+    def _change(self, statement: str, value: str, kind: str, number: int) -> None:
+        """Change one row; refuse a number that there is not."""
+        with self._writing() as connection:
+            if connection.execute(statement, (value, number)).rowcount != 1:
+                raise self._missing(kind, number)
+
+    def _missing(self, kind: str, number: int) -> InputError:
+        problem = f"there is no such {kind}"
+        return InputError(problem, file=str(self.path), item=f"{kind} {number}")
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        """Lend a connection to one thread.
+
+        Raises
+        ------
+        InputError
+            In place of any error of SQLite's in the block.
+        """
+        try:
+            connection = self._idle.get_nowait()
+        except queue.Empty:
+            connection = self._file.connect()
+        try:
+            with errors_of(self._file.path):
+                yield connection
+        except BaseException:
+            # Whatever state it is in; a transaction is rolled back. The file may have been damaged or
+            # set aside: others begin anew as well.
+            connection.close()
+            self.close()
+            raise
+        try:
+            self._idle.put_nowait(connection)
+        except queue.Full:
+            connection.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """Lend a connection within a transaction: all that the block writes is kept, or nothing of it.
+
+        The transaction asks to write from its beginning. One that began by reading would fail at
+        once where another process wrote meanwhile, however long it may wait.
+
+        Raises
+        ------
+        InputError
+            If the library can only be read, another program does not let go of it, or in place of
+            any other error of SQLite's.
+        """
+        if self._file.read_only:
+            problem = f"can only be read: {self._file.read_only}"
+            raise InputError(problem, file=str(self._file.path))
+        with self._reading() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            yield connection
+            connection.execute("COMMIT")

@@ -1,22 +1,33 @@
 """A card of the gallery: a published table or figure, the switches that change its reading, our run, the verdict.
 
-What a card says stands in ``cards/NAME.toml``; what it computes in the module of that name beside it
-(:class:`Measure`).
+What a card says stands in ``cards/NAME.toml``; what it computes in the module of that name beside it.
+``rows(run)`` yields rows in the order of the paper: of a card with calls those that its answers are enough
+for. One whose card has ``workers`` has ``calls(run) -> list[Call]`` too, and one whose sentences name more
+than rows, ``said(run)``: what else they name, and as ``facts`` (name, value, note) of numbers worth showing
+apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from operator import attrgetter
 from statistics import fmean
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any
 
 from topox_core.errors import InputError, errors_in_file
-from topox_core.papers.rows import Kind, Row, Verdict, judged, judged_over, stated
+from topox_core.papers.rows import (
+    Kind,
+    Row,
+    Verdict,
+    counted_verdicts,
+    judged,
+    judged_over,
+    stated,
+)
 from topox_core.runs.cells import CellsRun
 from topox_core.runs.run import FunctionRun, RunProgress, finish
 from topox_core.runs.stopping import Stop
@@ -67,22 +78,27 @@ class Choice:
         return dict(self.options)[value]
 
 
-class Words(NamedTuple):
-    """What a complete run says.
+@dataclass(frozen=True)
+class Line:
+    """Rows as the sentences of a card name them: ``{degree[3D parallel].first.ours:.0f}``, ``{bound.most.item}``."""
 
-    Attributes
-    ----------
-    finding
-        The result in one or two sentences made from the numbers.
-    remarks
-        Sentences on why it came out so.
-    facts
-        (name, value, note) of numbers worth showing apart.
-    """
+    rows: tuple[Row, ...]
 
-    finding: str
-    remarks: tuple[str, ...] = ()
-    facts: tuple[tuple[str, str, str], ...] = ()
+    def __getitem__(self, item: str) -> Line:
+        """Return those whose items begin so."""
+        return Line(tuple(row for row in self.rows if row.item.startswith(item)))
+
+    def __getattr__(self, pick: str) -> Row:
+        """Return the ``first``, ``last``, ``least`` or ``most`` of them."""
+        picked = {"least": min, "most": max}.get(pick)
+        if picked is not None:
+            return picked(self.rows, key=attrgetter("ours"))
+        return self.rows[{"first": 0, "last": -1}[pick]]
+
+    @property
+    def verdicts(self) -> str:
+        """How they came out."""
+        return counted_verdicts(self.rows)
 
 
 @dataclass(frozen=True)
@@ -174,24 +190,18 @@ def answers(
     return known
 
 
-class Measure(Protocol):
-    """The module of a card; one whose card has ``workers`` has ``calls(run) -> list[Call]`` too."""
-
-    def rows(self, run: CardRun) -> Iterable[Row]:
-        """Yield rows in the order of the paper: of a card with calls those that its answers are enough for."""
-
-    def words(self, run: CardRun) -> Words:
-        """Say what all rows say."""
-
-
 @dataclass(frozen=True)
 class Answer:
     """What a run of a card gives: rows in the order of the paper, the finding, and what must be known besides.
 
     Attributes
     ----------
-    finding, remarks, facts
-        As of :class:`Words`.
+    finding
+        The result in one or two sentences made from the numbers.
+    remarks
+        Sentences on why it came out so.
+    facts
+        (name, value, note) of numbers worth showing apart.
     lost
         In words, why rows are missing (cancelled, a worker process died).
     """
@@ -334,6 +344,10 @@ class Card:
         Of a paper with nothing public but its abstract: what is built here without it.
     kinds
         What its rows are where they are no simulation, and why: by ``series`` or ``series/item``.
+    finding, remarks
+        The sentences of its answer, in which a place in braces names a :class:`Line` by its series, the
+        whole as ``all``, or one of ``settings``, ``printed``, ``series`` and what ``said`` returns; a remark
+        that comes out empty is left out.
     """
 
     name: str
@@ -351,6 +365,8 @@ class Card:
     workers: bool = False
     built: str = ""
     kinds: Mapping[str, tuple[Kind, str]] = field(default_factory=dict)
+    finding: str = ""
+    remarks: tuple[str, ...] = ()
 
     def kind(self, series: str, item: str = "") -> tuple[Kind, str]:
         """Return what rows of a series are, or one of them, and why where that is not obvious."""
@@ -387,12 +403,11 @@ class Card:
     ) -> Answer:
         """Compute rows, each told as soon as it is there; use :meth:`run`."""
         module = import_module(f"topox_core.papers.cards.{self.name.replace('-', '_')}")
-        measure = cast("Measure", module)
         run, lost = CardRun(self, settings), list[str]()
         told: set[tuple[str, str]] = set()
 
         def tell(known: Mapping[Any, Any]) -> None:
-            for row in measure.rows(replace(run, answers=known)):
+            for row in module.rows(replace(run, answers=known)):
                 if (row.series, row.item) not in told:
                     told.add((row.series, row.item))
                     on_row(row)
@@ -400,25 +415,29 @@ class Card:
         if self.workers:
             known = answers(module.calls(run), stop, lost, executor, tell)
             run = replace(run, answers=known)
-            run = replace(run, rows=tuple(measure.rows(run)))
+            run = replace(run, rows=tuple(module.rows(run)))
         else:
-            for row in measure.rows(run):
+            for row in module.rows(run):
                 if stop():
                     lost.append(CANCELLED)
                     break
                 run = replace(run, rows=(*run.rows, row))
                 on_row(row)
-        words = Words(UNFINISHED) if lost else measure.words(run)
-        built = (f"Built from the abstract: {self.built}.",) if self.built and not lost else ()
-        return Answer(
-            self.name,
-            settings,
-            run.rows,
-            words.finding,
-            words.facts,
-            built + words.remarks,
-            tuple(lost),
-        )
+        if lost:
+            return Answer(self.name, settings, run.rows, UNFINISHED, lost=tuple(lost))
+        named: dict[str, Any] = {
+            **{key: Line(run.of(key)) for key in self.series},
+            "all": Line(run.rows),
+            "settings": settings,
+            "printed": self.printed,
+            "series": self.series,
+            **(module.said(run) if hasattr(module, "said") else {}),
+        }
+        remarks = [f"Built from the abstract: {self.built}."] if self.built else []
+        remarks += filter(None, (one.format(**named) for one in self.remarks))
+        finding = self.finding.format(**named)
+        facts = named.get("facts", ())
+        return Answer(self.name, settings, run.rows, finding, facts, tuple(remarks))
 
     def run(
         self,

@@ -141,13 +141,12 @@ def judged_over(theirs: float, mean: float, spread: float, level: float) -> Verd
     return "differs" if hidden and abs(theirs / level - 1) > LEVEL else verdict
 
 
-def stated(ours: float, level: float = 1.0, above: bool = True, spread: float = 0.0) -> Verdict:
-    """Return the verdict where a sentence says that a number is above (or below) ``level``, without a number.
+def stated(ours: float, spread: float = 0.0) -> Verdict:
+    """Return the verdict where a sentence says that a ratio is above 1, without a number.
 
     ``spread`` is the standard deviation of the draws that ``ours`` is the mean of.
     """
-    beyond = (ours - level) * (1 if above else -1)
-    return "trend" if beyond > max(LEVEL * level, spread) else "differs"
+    return "trend" if ours - 1 > max(LEVEL, spread) else "differs"
 
 
 def drawn(rows: Sequence[Row], rising: bool, unsure: float = LEVEL) -> list[Row]:

@@ -263,38 +263,30 @@ def booked_iteration_ms(graph: TransferGraph, cluster: Cluster, layout: Layout) 
     """
     succ_ptr, succ_idx = (array.tolist() for array in graph.successors)
     following = [succ_idx[first:until] for first, until in pairwise(succ_ptr)]
-    return last_end(following, _Booking(graph, cluster, layout).end)
+    kind, duration, size = (
+        array.tolist() for array in (graph.kind, graph.duration_ms, graph.size_bytes)
+    )
+    device = list(zip(graph.server.tolist(), graph.device.tolist(), strict=True))
+    ends = list(zip(graph.source.tolist(), graph.destination.tolist(), strict=True))
+    joins = intra_server_ms(graph)
+    link_bytes_per_ms = layout.circuits * bytes_per_ms(cluster.port_gbps)
+    # When every device and link is free.
+    idle: dict[tuple[int, int], float] = {}
+    free: dict[tuple[int, int], float] = {}
 
-
-class _Booking:
-    """When every link and device is free."""
-
-    def __init__(self, graph: TransferGraph, cluster: Cluster, layout: Layout) -> None:
-        self.kind: list[int] = graph.kind.tolist()
-        self.duration: list[float] = graph.duration_ms.tolist()
-        self.device = list(zip(graph.server.tolist(), graph.device.tolist(), strict=True))
-        self.ends = list(zip(graph.source.tolist(), graph.destination.tolist(), strict=True))
-        self.size: list[float] = graph.size_bytes.tolist()
-        self.joins = intra_server_ms(graph)
-        self.bytes_per_ms = layout.circuits * bytes_per_ms(cluster.port_gbps)
-        self.layout = layout
-        self.free: dict[tuple[int, int], float] = {}
-        self.idle: dict[tuple[int, int], float] = {}
-
-    def end(self, i: int, ready: float) -> float:
+    def end(i: int, ready: float) -> float:
         """Return the end of a task that is ready now, booking what it uses."""
-        if self.kind[i] == COMPUTE:
-            ended = max(ready, self.idle.get(self.device[i], 0.0)) + self.duration[i]
-            self.idle[self.device[i]] = ended
-            return ended
-        return self._moved(i, ready + self.joins[i]) if self.kind[i] == TRANSFER else ready
+        if kind[i] == COMPUTE:
+            idle[device[i]] = max(ready, idle.get(device[i], 0.0)) + duration[i]
+            return idle[device[i]]
+        return moved(i, ready + joins[i]) if kind[i] == TRANSFER else ready
 
-    def _moved(self, i: int, ready: float) -> float:
-        if not np.isnan(self.duration[i]):
-            return ready + self.duration[i]
-        routes = self.layout.routes.get(self.ends[i], ())
+    def moved(i: int, ready: float) -> float:
+        if not np.isnan(duration[i]):
+            return ready + float(duration[i])
+        routes = layout.routes.get(ends[i], ())
         if not routes:
-            source, destination = self.ends[i]
+            source, destination = ends[i]
             raise InputError(
                 f"server {source} sends to server {destination}, but no route leads there",
                 file="layout",
@@ -303,13 +295,13 @@ class _Booking:
         for route in routes:
             at = ready
             for link in pairwise(route):
-                start = max(at, self.free.get(link, 0.0))
-                self.free[link] = start + self.size[i] / len(routes) / float(
-                    self.bytes_per_ms[link]
-                )
+                start = max(at, free.get(link, 0.0))
+                free[link] = start + size[i] / len(routes) / float(link_bytes_per_ms[link])
                 at = start + LATENCY_MS
-                ended = max(ended, self.free[link] + LATENCY_MS)
+                ended = max(ended, free[link] + LATENCY_MS)
         return ended
+
+    return last_end(following, end)
 
 
 def intra_server_ms(graph: TransferGraph) -> list[float]:

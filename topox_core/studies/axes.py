@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
-from typing import Any
+from typing import Annotated, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.errors import InputError, errors_at, printable, shown, unknown
-from topox_core.io.ranges import is_number, is_whole
+from topox_core.errors import (
+    InputError,
+    check_known,
+    errors_at,
+    errors_in_file,
+    printable,
+    shown,
+    unknown,
+)
+from topox_core.io.ranges import is_whole
+from topox_core.schema.fields import setting
+from topox_core.schema.records import from_values
 from topox_core.studies.keys import SEED, Key, Value
 
 MAX_VALUES = 100_000
@@ -35,6 +46,8 @@ KIND_WORDS = {
     "one_at_a_time": "one axis at a time",
 }
 
+_Finite = Annotated[float, setting(ge=-1e300, le=1e300)]
+_Count = Annotated[int, setting(ge=1, le=MAX_VALUES)]
 # One value an axis; None leaves an axis at its base.
 Point = tuple["Value | None", ...]
 
@@ -79,6 +92,49 @@ class Axis:
         return {"key": self.key.name, self.form: given}
 
 
+@dataclass(frozen=True)
+class _Span:
+    """From where to where an axis goes, in steps or at so many points, as a file has it."""
+
+    low: Annotated[_Finite, setting(key="from")]
+    high: Annotated[_Finite, setting(key="to")]
+    step: Annotated[float, setting(gt=0)] | None = None
+    points: _Count | None = None
+
+    def numbers(self, form: str) -> list[float]:
+        """Return the numbers of a ``range``, or on a ``log`` axis; raises InputError."""
+        low, high = self.low, self.high
+        if form == "log" and low <= 0:
+            problem = f"must be greater than 0 on a logarithmic axis (got {low:g})"
+            raise InputError(problem, field="log.from")
+        if low > high:
+            raise InputError(f"is empty: from {low:g} to {high:g}", field=form)
+        if self.points is not None and self.step is not None:
+            raise InputError("must have either a step or points", field=form)
+        if self.points is not None:
+            spread = (np.geomspace if form == "log" else np.linspace)(low, high, self.points)
+            return [float(f"{value:.12g}") for value in spread]
+        if form == "log":
+            raise InputError("is missing", field="log.points")
+        step = 1.0 if self.step is None else self.step
+        values = (high - low) / step + 1e-9 + 1  # a step that is small enough makes infinitely many
+        if values >= MAX_VALUES + 1:
+            words = f"{math.floor(values):,}" if values < MAX_VALUES**2 else "too many"
+            raise InputError(f"has {words} values (limit {MAX_VALUES:,})", field=form)
+        return [float(f"{low + k * step:.12g}") for k in range(math.floor(values))]
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """An axis as a file has it."""
+
+    key: str
+    values: Annotated[tuple[Any, ...], setting(max_length=MAX_VALUES)] | None = None
+    range: _Span | None = None
+    log: _Span | None = None
+    replicates: _Count | None = None
+
+
 def axis_of(entry: object, number: int, keys: Mapping[str, Key], subject_digest: str) -> Axis:
     """Return one entry of a study's list of axes.
 
@@ -97,26 +153,37 @@ def axis_of(entry: object, number: int, keys: Mapping[str, Key], subject_digest:
         If it is none; item and field are named.
     """
     item = f"axis {number}"
-    if not isinstance(entry, dict):
-        raise InputError(f"must be an object in braces (got {shown(entry)})", item=item)
-    name = entry.get("key")
-    if not isinstance(name, str) or name not in keys:
-        raise InputError(unknown_key(name, keys, "axis"), item=item, field="key")
-    forms = [form for form in FORMS if form in entry]
-    for other in entry:
-        if other not in ("key", *FORMS):
-            raise InputError(unknown(other, ("key", *FORMS)), item=item, field=printable(other))
+    found = from_values(_Entry, entry, "", item)
+    if found.key not in keys:
+        raise InputError(unknown_key(found.key, keys, "axis"), item=item, field="key")
+    forms = [form for form in FORMS if getattr(found, form) is not None]
     if len(forms) != 1:
         raise InputError(f"must have one of {', '.join(FORMS)}", item=item)
-    form, key = forms[0], keys[name]
-    given = entry[form]
-    if form == "values":
-        values = _listed(given, key, item)
-    elif form == "replicates":
-        values = _replicates(given, key, item, subject_digest)
-    else:
-        values = _ranged(form, given, key, item)
-    return Axis(key, values, form, given)
+    form, key = forms[0], keys[found.key]
+    with errors_in_file(item=item):
+        values = _values(form, getattr(found, form), key, subject_digest)
+    return Axis(key, values, form, cast("dict[str, Any]", entry)[form])
+
+
+def _values(form: str, given: Any, key: Key, subject_digest: str) -> tuple[Value, ...]:
+    if form == "replicates":
+        if key.name != SEED:
+            raise InputError(f"is for the axis {SEED}", field=form)
+        # The same for every point, so that differences can be taken seed by seed.
+        return tuple(replicate_seed(subject_digest, k) for k in range(given))
+    if form != "values" and not key.numeric:
+        raise InputError(f"must be a list of values: {key.name} is no number", field=form)
+    listed = given if form == "values" else given.numbers(form)
+    if form != "values" and key.kind == "whole":
+        listed = [float(math.floor(number)) for number in listed]
+    with errors_at(field=form):
+        values = tuple(key.value(one) for one in listed)
+        times = Counter((type(value), value) for value in values)
+        if form == "values" and len(times) < len(values):
+            raise InputError(f"holds {shown(times.most_common(1)[0][0][1])} twice")
+        if not values:
+            raise InputError("is empty")
+    return tuple(value for _, value in times)
 
 
 def unknown_key(name: object, keys: Mapping[str, Key], what: str) -> str:
@@ -130,100 +197,10 @@ def unknown_key(name: object, keys: Mapping[str, Key], what: str) -> str:
     return f"unknown {what} {shown(name)} (this subject has keys of {', '.join(starts)})"
 
 
-def _listed(given: object, key: Key, item: str) -> tuple[Value, ...]:
-    if not isinstance(given, list):
-        problem = f"must be a list in brackets (got {shown(given)})"
-        raise InputError(problem, item=item, field="values")
-    if not given:
-        raise InputError("is empty", item=item, field="values")
-    if len(given) > MAX_VALUES:
-        problem = f"has {len(given):,} values (limit {MAX_VALUES:,})"
-        raise InputError(problem, item=item, field="values")
-    values = tuple(_value(one, key, item, "values") for one in given)
-    seen: set[tuple[type, Value]] = set()
-    for value in values:
-        if (type(value), value) in seen:
-            raise InputError(f"holds {shown(value)} twice", item=item, field="values")
-        seen.add((type(value), value))
-    return values
-
-
-def _value(given: object, key: Key, item: str, field: str) -> Value:
-    with errors_at(item=item, field=field):
-        return key.value(given)
-
-
-def _replicates(given: object, key: Key, item: str, subject_digest: str) -> tuple[Value, ...]:
-    """Return seeds that are the same for every point, so that differences can be taken seed by seed."""
-    if key.name != SEED:
-        raise InputError(f"is for the axis {SEED}", item=item, field="replicates")
-    if not is_whole(given, 1, MAX_VALUES):
-        problem = f"must be a whole number from 1 to {MAX_VALUES:,} (got {shown(given)})"
-        raise InputError(problem, item=item, field="replicates")
-    assert isinstance(given, int)
-    return tuple(replicate_seed(subject_digest, k) for k in range(given))
-
-
 def replicate_seed(subject_digest: str, k: int) -> int:
     """Return the seed of a replicate, drawn from what the subject is."""
     drawn = hashlib.sha256(f"{subject_digest} seed {k}".encode()).digest()[:4]
     return int.from_bytes(drawn, "big") >> 1
-
-
-def _ranged(form: str, given: object, key: Key, item: str) -> tuple[Value, ...]:
-    if not key.numeric:
-        problem = f"must be a list of values: {key.name} is no number"
-        raise InputError(problem, item=item, field=form)
-    if not isinstance(given, dict):
-        problem = f"must be an object in braces (got {shown(given)})"
-        raise InputError(problem, item=item, field=form)
-    needed = ("from", "to")
-    for name in given:
-        if name not in (*needed, "step", "points"):
-            known = (*needed, "points") if form == "log" else (*needed, "step", "points")
-            raise InputError(unknown(name, known), item=item, field=f"{form}.{printable(name)}")
-    for name in needed:
-        if name not in given:
-            raise InputError("is missing", item=item, field=f"{form}.{name}")
-        if not is_number(given[name], -1e300):
-            problem = f"must be a finite number (got {shown(given[name])})"
-            raise InputError(problem, item=item, field=f"{form}.{name}")
-    low, high = float(given["from"]), float(given["to"])
-    if form == "log" and low <= 0:
-        problem = f"must be greater than 0 on a logarithmic axis (got {low:g})"
-        raise InputError(problem, item=item, field="log.from")
-    if low > high:
-        raise InputError(f"is empty: from {low:g} to {high:g}", item=item, field=form)
-    numbers = _numbers(form, given, low, high, item)
-    if key.kind == "whole":
-        numbers = [float(math.floor(number)) for number in numbers]
-    return tuple(dict.fromkeys(_value(number, key, item, form) for number in numbers))
-
-
-def _numbers(
-    form: str, given: Mapping[str, Any], low: float, high: float, item: str
-) -> Sequence[float]:
-    if form == "log" or "points" in given:
-        if "step" in given:
-            raise InputError("must have either a step or points", item=item, field=form)
-        points = given.get("points")
-        if not is_whole(points, 1, MAX_VALUES):
-            words = shown(points) if "points" in given else "nothing"
-            problem = f"must be a whole number from 1 to {MAX_VALUES:,} (got {words})"
-            raise InputError(problem, item=item, field=f"{form}.points")
-        assert isinstance(points, int)
-        spread = (np.geomspace if form == "log" else np.linspace)(low, high, points)
-        return [float(f"{value:.12g}") for value in spread]
-    step = given.get("step", 1)
-    if not is_number(step, 0.0, above=True):
-        problem = f"must be a number above 0 (got {shown(step)})"
-        raise InputError(problem, item=item, field="range.step")
-    values = (high - low) / step + 1e-9 + 1  # a step that is small enough makes infinitely many
-    if values >= MAX_VALUES + 1:
-        words = f"{math.floor(values):,}" if values < MAX_VALUES**2 else "too many"
-        problem = f"has {words} values (limit {MAX_VALUES:,})"
-        raise InputError(problem, item=item, field="range")
-    return [float(f"{low + k * step:.12g}") for k in range(math.floor(values))]
 
 
 @dataclass(frozen=True)
@@ -320,9 +297,7 @@ def design_of(entry: object, axes: Sequence[Axis]) -> Design:
         problem = unknown(kind, KINDS, "kind") if "kind" in entry else "is missing"
         raise InputError(problem, field="design.kind")
     for key in entry:
-        if key not in ("kind", *KINDS[kind]):
-            problem = unknown(key, ("kind", *KINDS[kind]))
-            raise InputError(problem, field=f"design.{printable(key)}")
+        check_known(key, ("kind", *KINDS[kind]), field=f"design.{printable(key)}")
     if kind == "listed":
         design = Design(kind, listed=_listed_points(entry.get("points"), axes))
     elif kind in ("random", "latin"):

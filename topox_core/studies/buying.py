@@ -11,7 +11,7 @@ from topox_core.economics.comparison import Running, year_at
 from topox_core.errors import InputError
 from topox_core.fabrics.bills import fabric_bill
 from topox_core.fabrics.passed_plans import PassedPlan, best_passed
-from topox_core.io.ranges import check_one_of, is_number, is_whole
+from topox_core.io.ranges import check_one_of, check_whole, is_number, is_whole
 from topox_core.model.cluster import MAX_PORTS, Cluster
 from topox_core.studies.axes import Axis, Design
 from topox_core.studies.fabric_point import fabric_case
@@ -77,9 +77,8 @@ class Assumptions:
                 problem = f"must be from 0 to 10,000 (got {value:g})"
                 raise InputError(problem, field="usd_per_gpu_hour")
             Running(self.usd_per_kwh.at(level), self.pue, self.years.at(level))
-        if self.gpus_per_server is not None and not is_whole(self.gpus_per_server, 1, MAX_PORTS):
-            problem = f"must be a whole number from 1 to {MAX_PORTS:,} (got {self.gpus_per_server})"
-            raise InputError(problem, field="gpus_per_server")
+        if self.gpus_per_server is not None:
+            check_whole(self.gpus_per_server, 1, MAX_PORTS, field="gpus_per_server")
 
     @property
     def running(self) -> Running:
@@ -313,10 +312,6 @@ class Question:
         assert bill is not None  # every choice can be bought
         return bill.cost_usd
 
-    def with_assumed(self, **changes: object) -> Question:
-        """Return the same question under other assumptions."""
-        return replace(self, assumed=replace(self.assumed, **changes))  # type: ignore[arg-type]
-
 
 def buying_study(
     question: Question, choices: Sequence[Choice] | None = None, name: str = ""
@@ -334,11 +329,11 @@ def buying_study(
         for one in points
     ]
     keys = question.resolved.subject.keys
-    axes = []
-    for key in VARIED:
-        listed = [keys[key].value(one[key]) for one in labelled if key in one]
-        if listed:
-            axes.append(Axis(keys[key], tuple(dict.fromkeys(listed))))
+    listed = {
+        key: dict.fromkeys(keys[key].value(one[key]) for one in labelled if key in one)
+        for key in VARIED
+    }
+    axes = tuple(Axis(keys[key], tuple(values)) for key, values in listed.items() if values)
     design = Design(
         "listed",
         listed=tuple(
@@ -352,7 +347,7 @@ def buying_study(
     return Study(
         name or f"What to buy for {question.resolved.title}"[:120],
         question.resolved.subject,
-        tuple(axes),
+        axes,
         question.fixed,
         design,
         MEASURES,

@@ -320,26 +320,21 @@ def tornado_study(
     )
     fixed = question.values(choice)
     names = [axis.key.name for axis in axes]
-    base = tuple(fixed.get(name) for name in names)
-    points = [base]
-    for k, axis in enumerate(axes):
-        points += [(*base[:k], value, *base[k + 1 :]) for value in axis.values]
     if not axes:
         return buying_study(question, [choice]), (choice,)
+    base = {name: fixed.get(name) for name in names}
+    points = [base]
+    points += [base | {axis.key.name: value} for axis in axes for value in axis.values]
     study = Study(
         f"What the answer depends on: {choice.title}"[:120],
         question.resolved.subject,
         axes,
         {name: value for name, value in fixed.items() if name not in names},
-        Design("listed", listed=tuple(points)),
+        Design("listed", listed=tuple(tuple(point.values()) for point in points)),
         MEASURES,
     )
-    choices = []
-    for point in points:
-        given = zip(names, point, strict=True)
-        moves = {name: value for name, value in given if value is not None}
-        choices.append(replace(choice, values={**choice.values, **moves}))
-    return study, tuple(choices)
+    set_at = ({name: one for name, one in point.items() if one is not None} for point in points)
+    return study, tuple(replace(choice, values={**choice.values, **given}) for given in set_at)
 
 
 def swings(
@@ -371,10 +366,8 @@ def swings(
 
 def _moved(rows: Sequence[Row], one: Uncertain, value: float) -> Row:
     """Return the row in which a figure has a value; the base where it concerns another network."""
-    for row in rows[1:]:
-        if row.choice.values.get(one.key) == value and _only(row, rows[0], one.key):
-            return row
-    return rows[0]
+    moved = (row for row in rows[1:] if row.choice.values.get(one.key) == value)
+    return next((row for row in moved if _only(row, rows[0], one.key)), rows[0])
 
 
 def _only(row: Row, base: Row, key: str) -> bool:
@@ -390,5 +383,6 @@ def _assuming(question: Question, one: Uncertain, value: float) -> Question:
     }.get(one.key)
     if name is None:
         return question
-    figure = getattr(question.assumed, name)
-    return question.with_assumed(**{name: replace(figure, low=value, usual=value, high=value)})
+    assumed = question.assumed
+    moved = replace(getattr(assumed, name), low=value, usual=value, high=value)
+    return replace(question, assumed=replace(assumed, **{name: moved}))

@@ -154,11 +154,15 @@ def _remembered_run(resolved: Resolved, case: FabricCase, values: Values, stop: 
     return run
 
 
+def under(word: str, values: Values) -> dict[str, Value]:
+    """Return the values whose keys begin with a word, by what follows it."""
+    return {k.removeprefix(f"{word}."): v for k, v in values.items() if k.startswith(f"{word}.")}
+
+
 def graph_at(resolved: Resolved, values: Values) -> tuple[TaskGraph, Cluster]:
     """Return the task graph of a point and the cluster that goes with it; raises InputError."""
     workload, subject = resolved.subject.workload, resolved.subject
-    prefix = f"{subject.kind}."
-    changes = {k.removeprefix(prefix): v for k, v in values.items() if k.startswith(prefix)}
+    changes = under(subject.kind, values)
     if workload is None:
         assert resolved.graph is not None
         assert resolved.cluster is not None
@@ -175,23 +179,15 @@ def _generated(name: str, parameters: tuple[tuple[str, object], ...]) -> tuple[T
 
 
 def _cluster_at(base: Cluster, values: Values) -> Cluster:
-    changes = {
-        name.removeprefix("cluster."): value
-        for name, value in values.items()
-        if name.startswith("cluster.") and name != "cluster.degree"
-    }
+    changes = under("cluster", values)
+    degree = changes.pop("degree", None)
     cluster = base.changed(**changes)
-    degree = values.get("cluster.degree")
     return cluster if degree is None else with_degree(cluster, int(degree))
 
 
 def _settings(values: Values) -> Settings:
     model = str(values.get("settings.model", "physical"))
-    given = {
-        name.removeprefix("lowering."): value
-        for name, value in values.items()
-        if name.startswith("lowering.")
-    }
+    given = under("lowering", values)
     fields: dict[str, object] = {
         name: given.pop(name) for name in ("rings", "all_reduce_on_network") if name in given
     }
@@ -245,10 +241,6 @@ def priced_at(values: Values, usual: str) -> Catalogue:
 def measures_of_run(run: FabricRun, case: FabricCase, values: Values) -> dict[str, float | None]:
     """Return the measures of a run and of its network; raises InputError where the network cannot be priced."""
     bill = fabric_bill(case.fabric, case.request.cluster, case.catalogue, case.request.options)
-    return {**_measures(run), **_money(run, bill, values)}
-
-
-def _measures(run: FabricRun) -> dict[str, float | None]:
     return {
         "iteration_ms": run.iteration_ms,
         "bound_ms": run.bound_ms,
@@ -257,6 +249,7 @@ def _measures(run: FabricRun) -> dict[str, float | None]:
         "changes": float(run.circuits_changed),
         "bandwidth_tax": run.traffic.bandwidth_tax,
         **_windows(run.execution),
+        **_money(run, bill, values),
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import time
 import zlib
 from collections.abc import Mapping
@@ -18,13 +19,14 @@ from topox_core.fabrics.scheduled import planned_run
 from topox_core.io.json import digest_of
 from topox_core.library.rows import RunRecord
 from topox_core.model.cluster import Cluster
+from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.identity import code_version
 from topox_core.schedule.result import Result
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
 from topox_core.studies.fabric_point import FabricCase, fabric_case, measures_of_run
 from topox_core.studies.keys import FABRIC, FABRIC_FIELDS, SEED, Value
-from topox_core.studies.point import StudyJob, host_name
+from topox_core.studies.point import StudyJob
 from topox_core.studies.subject import FAT_TREE_SHAPE, SETTINGS, Resolved
 
 SCHEDULE = "schedule"
@@ -60,11 +62,15 @@ class Kept:
     link: str = ""
     name: str = ""
 
+    @property
+    def graph(self) -> TaskGraph:
+        """The task graph that was run."""
+        assert self.resolved.graph is not None
+        return self.resolved.graph
+
     def case(self, fabric: str) -> FabricCase:
         """Return the run as a point would make it."""
-        graph = self.resolved.graph
-        assert graph is not None
-        request = JobRequest(graph, self.cluster, self.settings, self.options)
+        request = JobRequest(self.graph, self.cluster, self.settings, self.options)
         return FabricCase(fabric, request, self.catalogue)
 
     def values(self, fabric: str) -> dict[str, Value]:
@@ -115,10 +121,8 @@ def record_of_solve(result: Result, kept: Kept, seconds: float = 0.0) -> RunReco
     """
     if result.execution is None:
         raise InputError(f"has no schedule to keep (status {result.status})", file="result")
-    graph = kept.resolved.graph
-    assert graph is not None
     made = result.settings.as_record()
-    what: list[object] = [SCHEDULE, graph.digest, kept.cluster.digest, made, graph.name]
+    what: list[object] = [SCHEDULE, kept.graph.digest, kept.cluster.digest, made, kept.graph.name]
     if result.engine != "list":
         what += [result.makespan_ms, result.bound_ms]
     values = kept.values("scheduled")
@@ -195,8 +199,6 @@ def _record(
     *,
     seconds: float,
 ) -> RunRecord:
-    graph = kept.resolved.graph
-    assert graph is not None
     content, status, stopped_by, wall_s = None, "simulated", "", 0.0
     if result is not None:
         text = json.dumps(to_record(result), allow_nan=False, separators=(",", ":"))
@@ -208,7 +210,7 @@ def _record(
         version=code_version(),
         kind=kind,
         subject=kept.resolved.title,
-        graph=graph.digest,
+        graph=kept.graph.digest,
         cluster=kept.cluster.digest,
         settings={**StudyJob(kept.resolved).all(values, asdict(kept.cluster)), **values},
         status=status,
@@ -218,7 +220,7 @@ def _record(
         seed=kept.settings.seed,
         name=kept.name,
         link=kept.link,
-        host=host_name(),
+        host=platform.node(),
         started=seconds or time.time(),
         wall_s=wall_s,
         result=content,

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 
 from topox_core.economics.parts import MAX_PORTS, MAX_USD, MAX_W
-from topox_core.errors import InputError, errors_in_file, printable, shown, unknown
+from topox_core.errors import InputError, errors_in_file, look_up, printable, shown
 from topox_core.fabrics.compare import MAX_DELAY_MS
 from topox_core.io.json import FileFormat, count_of, named, read_object
 from topox_core.io.limits import OFFERS as LIMITS
@@ -194,10 +194,7 @@ OFFERS = _published()
 
 def offer_of(offers: Iterable[SwitchProduct], key: str) -> SwitchProduct:
     """Return an offer by its key; raises InputError, which names the nearest one."""
-    known = {one.key: one for one in offers}
-    if key not in known:
-        raise InputError(unknown(key, known, "offer"), field="offers")
-    return known[key]
+    return look_up(key, {one.key: one for one in offers}, "offer", field="offers")
 
 
 def with_edit(

@@ -33,6 +33,7 @@ from topox_core.studies.fabric_point import (
     fabric_outcome,
     priced_at,
     run_of_point,
+    under,
 )
 from topox_core.studies.keys import BILL, FABRIC, LABEL, RAIL, ROUND, SEED, Value
 from topox_core.studies.subject import (
@@ -58,7 +59,7 @@ _RAIL = ("reconfiguration_ms", "control", "link_up_ms", "latency_us")
 def rail_outcome(resolved: Resolved, values: Values, _stop: Stop) -> Outcome:
     """Return the measures of a job on one rail, replicas folded as in every delay study; raises InputError."""
     assert resolved.job is not None
-    given = _of("rails", values)
+    given = under("rails", values)
     changes = {name: value for name, value in given.items() if name not in _RAIL}
     simulation = _simulation(changed(resolved.job, changes), float(given.get("latency_us", 0.0)))
     provisioned = given.get("control", "provisioned") == "provisioned"
@@ -87,7 +88,7 @@ def _simulation(job: Job, latency_us: float) -> Simulation:
 
 def round_outcome(resolved: Resolved, values: Values, stop: Stop) -> Outcome:
     """Return the measures of jobs that share a fabric, beside the round without turns; raises InputError."""
-    given, seed = _of("tdm", values), int(values.get(SEED, 0))
+    given, seed = under("tdm", values), int(values.get(SEED, 0))
     algorithm = str(given.pop("algorithm", TdmSettings.algorithm))
     reading = Reading(**{name: bool(given.pop(name, False)) for name in fields_of(Reading)})
     set_up = SetUp(**given, seed=seed)  # type: ignore[arg-type]
@@ -121,7 +122,7 @@ def _baseline(set_up: SetUp, reading: Reading) -> Round:
 
 def bill_outcome(resolved: Resolved, values: Values, _stop: Stop) -> Outcome:
     """Return what a network costs and draws, and what it saves against another one; raises InputError."""
-    subject, given = resolved.subject.values, _of("network", values)
+    subject, given = resolved.subject.values, under("network", values)
     mine, against = subject.get("network", MINE), subject.get("against", AGAINST)
     known = {one.name for one in fields(Counting)}
     counting = Counting(**{name: value for name, value in given.items() if name in known})  # type: ignore[arg-type]
@@ -138,11 +139,6 @@ def bill_outcome(resolved: Resolved, values: Values, _stop: Stop) -> Outcome:
         "counted",
         graph=resolved.digest,
     )
-
-
-def _of(prefix: str, values: Values) -> dict[str, Value]:
-    start = f"{prefix}."
-    return {k.removeprefix(start): v for k, v in values.items() if k.startswith(start)}
 
 
 OUTCOMES: Mapping[str, Callable[[Resolved, Values, Stop], Outcome]] = {
@@ -233,17 +229,11 @@ def run_cell(job: StudyJob, cell: Cell) -> RunRecord:
         measures=outcome.measures,
         message=outcome.message,
         seed=int(values.get(SEED, 0)),
-        host=host_name(),
+        host=platform.node(),
         started=began,
         wall_s=time.perf_counter() - began_s,
         result=outcome.result,
     )
-
-
-@lru_cache(maxsize=1)
-def host_name() -> str:
-    """Return what this machine is called."""
-    return platform.node()
 
 
 def point_of(settings: Mapping[str, Any], kept: Kept = lambda _: None) -> tuple[StudyJob, Cell]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -10,7 +10,6 @@ from typing import Any
 
 from topox_core.economics.comparison import MOVED_PARTS
 from topox_core.economics.networks import Counting
-from topox_core.economics.parts import Catalogue
 from topox_core.economics.price_sets import DEFAULT_SET, price_set
 from topox_core.fabrics.registry import MAPPED
 from topox_core.fabrics.sweep import DEGREES, DELAYS_MS, SPEEDS_GBPS
@@ -40,64 +39,30 @@ class Ready:
         Its name, and what it answers in a sentence.
     kinds
         Kinds of subject that it can be about; the first is the usual one.
-    make
-        Makes its record about a subject.
+    subject
+        What it is about unless another one is chosen.
+    rest
+        Its record without name and subject.
     """
 
     title: str
     question: str
     kinds: tuple[str, ...]
     subject: JsonRecord
-    make: Callable[[JsonRecord], dict[str, Any]]
+    rest: JsonRecord
 
     def study(self, subject: JsonRecord | None = None) -> Study:
         """Return the study, about another subject if one is given; raises InputError."""
-        record = self.make(self.subject if subject is None else subject)
-        return study_of({"name": self.title, **record}, "study")
+        return study_of(self.record(subject), "study")
 
     def record(self, subject: JsonRecord | None = None) -> dict[str, Any]:
         """Return it as a file has it."""
-        made = self.make(self.subject if subject is None else subject)
-        return {"format": FORMAT, "version": VERSION, "name": self.title, **made}
+        about = dict(self.subject if subject is None else subject)
+        head = {"format": FORMAT, "version": VERSION, "name": self.title, "subject": about}
+        return {**head, **self.rest}
 
 
 _GRAPHS = ("sample", "workload", "job", "files", "recorded")
-
-
-def _map(subject: JsonRecord) -> dict[str, Any]:
-    return {
-        "subject": dict(subject),
-        "axes": [
-            {"key": "cluster.port_gbps", "values": list(SPEEDS_GBPS)},
-            {"key": "cluster.reconfiguration_ms", "values": list(DELAYS_MS)},
-            {"key": "fabric", "values": list(MAPPED)},
-        ],
-        "measures": ["iteration_ms", "bound_ms", "changes", "dark_share"],
-    }
-
-
-def _buys(subject: JsonRecord) -> dict[str, Any]:
-    return {
-        "subject": dict(subject),
-        "fixed": {"cluster.reconfiguration_ms": 1.0},
-        "axes": [
-            {"key": "cluster.degree", "values": list(DEGREES[:5])},
-            {"key": "cluster.port_gbps", "values": list(SPEEDS_GBPS)},
-            {"key": "fabric", "values": ["fat_tree", "static", "scheduled"]},
-        ],
-    }
-
-
-def _seeds(subject: JsonRecord) -> dict[str, Any]:
-    return {
-        "subject": dict(subject),
-        "axes": [
-            {"key": "cluster.reconfiguration_ms", "values": [0, 0.1, 0.5, 1, 2, 5, 10, 20, 50]},
-            {"key": "fabric", "values": list(MAPPED)},
-            {"key": SEED, "replicates": 8},
-        ],
-        "measures": ["iteration_ms", "gap", "dark_share"],
-    }
 
 
 def rounds_record(
@@ -117,21 +82,9 @@ def rounds_record(
     return record | ({"fixed": dict(fixed)} if fixed else {})
 
 
-def _rail_delay(subject: JsonRecord) -> dict[str, Any]:
-    return {
-        "subject": dict(subject),
-        "axes": [
-            {"key": "rails.reconfiguration_ms", "values": list(rail_delay.DELAYS_MS)},
-            {"key": "rails.control", "values": list(reversed(RAIL_CONTROLS))},
-        ],
-    }
-
-
-def tornado_record(
-    subject: JsonRecord, catalogue: Catalogue, gpus: int = GPUS, prices: str = DEFAULT_SET
-) -> dict[str, Any]:
+def _tornado() -> dict[str, Any]:
     """Return a study that moves every price to half and to double, and every choice of counting, one at a time."""
-    counting = Counting()
+    counting, catalogue = Counting(), price_set(DEFAULT_SET)
     moved: dict[str, list[Any]] = {
         f"prices.{name}.{field}": [value / 2, value * 2]
         for name in MOVED_PARTS
@@ -145,8 +98,7 @@ def tornado_record(
     moved["network.switch_transceivers"] = [not counting.at_switches(catalogue)]
     moved |= {f"network.{field}": [not getattr(counting, field)] for field in _TURNED}
     return {
-        "subject": dict(subject),
-        "fixed": {"network.gpus": gpus, "prices": prices},
+        "fixed": {"network.gpus": GPUS, "prices": DEFAULT_SET},
         "axes": [{"key": key, "values": values} for key, values in moved.items()],
         "design": {"kind": "one_at_a_time"},
     }
@@ -158,42 +110,68 @@ READY: Mapping[str, Ready] = {
         "Above which reconfiguration delay do circuits that change no longer pay, at each port speed?",
         _GRAPHS,
         _SAMPLE,
-        _map,
+        {
+            "axes": [
+                {"key": "cluster.port_gbps", "values": list(SPEEDS_GBPS)},
+                {"key": "cluster.reconfiguration_ms", "values": list(DELAYS_MS)},
+                {"key": "fabric", "values": list(MAPPED)},
+            ],
+            "measures": ["iteration_ms", "bound_ms", "changes", "dark_share"],
+        },
     ),
     "ports-and-speed": Ready(
         "What more or faster ports save",
         "How much time does another port or a faster port save, and what does it cost?",
         _GRAPHS,
         _SAMPLE,
-        _buys,
+        {
+            "fixed": {"cluster.reconfiguration_ms": 1.0},
+            "axes": [
+                {"key": "cluster.degree", "values": list(DEGREES[:5])},
+                {"key": "cluster.port_gbps", "values": list(SPEEDS_GBPS)},
+                {"key": "fabric", "values": ["fat_tree", "static", "scheduled"]},
+            ],
+        },
     ),
     "seeds": Ready(
         "How much the random seed matters",
         "Does the answer hold for other draws of the same workload?",
         ("workload", "job", "sample", "files", "recorded"),
         {"kind": "workload", "generator": "random-layered"},
-        _seeds,
+        {
+            "axes": [
+                {"key": "cluster.reconfiguration_ms", "values": [0, 0.1, 0.5, 1, 2, 5, 10, 20, 50]},
+                {"key": "fabric", "values": list(MAPPED)},
+                {"key": SEED, "replicates": 8},
+            ],
+            "measures": ["iteration_ms", "gap", "dark_share"],
+        },
     ),
     "jobs-in-turns": Ready(
         "What time division gains",
         "How much shorter does time division make a round, by number of jobs?",
         ("tdm",),
         {"kind": "tdm"},
-        lambda _subject: rounds_record(),
+        rounds_record(),
     ),
     "rails-delay": Ready(
         "How slow a rail's switch may be",
         "How much longer does a delay make the iteration on a photonic rail, on demand and provisioned?",
         ("rails",),
         _RAIL,
-        _rail_delay,
+        {
+            "axes": [
+                {"key": "rails.reconfiguration_ms", "values": list(rail_delay.DELAYS_MS)},
+                {"key": "rails.control", "values": list(reversed(RAIL_CONTROLS))},
+            ],
+        },
     ),
     "cost-tornado": Ready(
         "What the price of rails depends on",
         "Which price and which way of counting changes the saving of photonic rails most?",
         ("network",),
         {"kind": "network"},
-        lambda subject: tornado_record(subject, price_set(DEFAULT_SET)),
+        _tornado(),
     ),
 }
 

@@ -15,8 +15,8 @@ from typing import Annotated, Any
 from topox_core.errors import InputError, errors_at, errors_in_file, printable, shown
 from topox_core.io.json import FileFormat, digest_of, read_object
 from topox_core.io.limits import STUDY
-from topox_core.io.ranges import check_text
-from topox_core.schema.fields import setting, wrong_values
+from topox_core.schema.fields import PRINTABLE, setting
+from topox_core.schema.records import from_values
 from topox_core.studies.axes import MAX_POINTS, Axis, Design, Point, axis_of, design_of, unknown_key
 from topox_core.studies.keys import USUAL, Key, Value, chosen_measures
 from topox_core.studies.subject import Kept, Subject, subject_of
@@ -55,6 +55,8 @@ class Study:
 
     Attributes
     ----------
+    name
+        If it is empty, the kind of its subject.
     fixed
         Keys that have another value than the subject's own, at every point.
     measures
@@ -66,7 +68,7 @@ class Study:
         If an axis is also fixed or there twice, or there are too many points.
     """
 
-    name: str
+    name: Annotated[str, setting(max_length=MAX_NAME, without=PRINTABLE)]
     subject: Subject
     axes: tuple[Axis, ...] = ()
     fixed: Mapping[str, Value] = field(default_factory=dict)
@@ -75,6 +77,8 @@ class Study:
     budget: Budget = field(default_factory=Budget)
 
     def __post_init__(self) -> None:
+        if not self.name:
+            object.__setattr__(self, "name", self.subject.kind.capitalize())
         if not self.measures:
             object.__setattr__(self, "measures", USUAL[self.subject.runs])
         names = [axis.key.name for axis in self.axes]
@@ -174,27 +178,24 @@ def study_of(
     with errors_in_file(file):
         if "subject" not in record:
             raise InputError("is missing", field="subject")
-        name = record.get("name", "")
-        check_text(name, MAX_NAME, field="name")
         subject = subject_of(record["subject"], folder, kept)
         entries = record.get("axes", [])
         if not isinstance(entries, list):
             raise InputError(f"must be a list in brackets (got {shown(entries)})", field="axes")
-        if len(entries) > MAX_AXES:
-            raise InputError(f"has {len(entries)} axes (limit {MAX_AXES})", field="axes")
         keys = subject.keys
         axes = tuple(
             axis_of(entry, number, keys, subject.digest) for number, entry in enumerate(entries, 1)
         )
-        measures = record.get("measures", list(USUAL[subject.runs]))
-        return Study(
-            name or subject.kind.capitalize(),
-            subject,
-            axes,
-            _fixed(record.get("fixed", {}), keys),
-            design_of(record.get("design", {"kind": "grid"}), axes),
-            chosen_measures(measures, subject.runs),
-            _budget(record.get("budget", {})),
+        own = {key: record[key] for key in ("name", "budget") if key in record}
+        return from_values(
+            Study,
+            {"name": "", **own},
+            file,
+            subject=subject,
+            axes=axes,
+            fixed=_fixed(record.get("fixed", {}), keys),
+            design=design_of(record.get("design", {"kind": "grid"}), axes),
+            measures=chosen_measures(record.get("measures", USUAL[subject.runs]), subject.runs),
         )
 
 
@@ -214,9 +215,3 @@ def _fixed(given: object, keys: Mapping[str, Key]) -> dict[str, Value]:
         with errors_at(field=f"fixed.{name}"):
             fixed[name] = keys[name].value(value)
     return fixed
-
-
-def _budget(given: Any) -> Budget:
-    for key, problem in wrong_values(Budget, given):
-        raise InputError(problem, field=f"budget.{key}" if key else "budget")
-    return Budget(**given)

@@ -12,7 +12,7 @@ from typing import Any
 from topox_core.economics.comparison import Running
 from topox_core.economics.networks import NETWORKS, Counting
 from topox_core.economics.price_sets import DEFAULT_SET, SET_BY_SPEED
-from topox_core.errors import InputError, errors_at, printable, shown, unknown
+from topox_core.errors import InputError, check_known, errors_at, printable, shown, unknown
 from topox_core.fabrics.options import FabricOptions
 from topox_core.io.cluster_file import dump_cluster, load_cluster
 from topox_core.io.content import read
@@ -226,9 +226,7 @@ def _job_values(values: dict[str, Any], folder: Path | None, kept: Kept) -> dict
     if ("name" in values) == ("file" in values):
         raise InputError("must have either a name or a file", field="subject")
     if "file" not in values:
-        if values["name"] not in TRAINING_JOBS:
-            problem = unknown(values["name"], TRAINING_JOBS, "job")
-            raise InputError(problem, field="subject.name")
+        check_known(values["name"], TRAINING_JOBS, "job", field="subject.name")
         return values
     name = values["file"]
     content = _content("file", name, values.get("digest"), folder, kept)
@@ -249,15 +247,13 @@ def _check_names(subject: Subject) -> None:
             preset(values["preset"])
     elif subject.kind == "network":
         for key in ("network", "against"):
-            if values.get(key, MINE) not in NETWORKS:
-                raise InputError(unknown(values[key], NETWORKS, "network"), field=f"subject.{key}")
+            check_known(values.get(key, MINE), NETWORKS, "network", field=f"subject.{key}")
     workload = subject.workload
     if workload is not None:
         known = {one.key: one for one in workload.parameters}
         for key, value in subject.parameters.items():
             place = f"subject.parameters.{printable(str(key))}"
-            if key not in known:
-                raise InputError(unknown(key, known, "parameter"), field=place)
+            check_known(key, known, "parameter", field=place)
             with errors_at(field=place):
                 known[key].value(value, workload.name)
 
@@ -349,9 +345,7 @@ def _recorded(subject: Subject, folder: Path | None) -> Resolved:
     # No regular expression comes from a file that somebody else may have written: it may never end.
     known = [one.name for one in fields(ImportSettings) if one.name != "communication"]
     for key in options:
-        if key not in known:
-            place = f"subject.options.{printable(str(key))}"
-            raise InputError(unknown(key, known, "option"), field=place)
+        check_known(key, known, "option", field=f"subject.options.{printable(str(key))}")
     try:
         settings = ImportSettings(**options)
     except (InputError, TypeError) as error:
@@ -444,15 +438,15 @@ def _usual_of_graph(resolved: Resolved) -> dict[str, Value]:
         **{f"settings.{name}": getattr(preset, name) for name in SETTINGS},
         "lowering.rings": AUTO,
         "lowering.all_reduce_on_network": True,
-        **dict.fromkeys(_algorithm_keys(resolved.subject.keys), AUTO),
+        **{
+            name: AUTO
+            for name, key in resolved.subject.keys.items()
+            if name.startswith("lowering.") and key.kind == "choice"
+        },
         "prices": SET_BY_SPEED,
         **{f"running.{k}": v for k, v in asdict(Running()).items()},
         SEED: 0,
     }
-
-
-def _algorithm_keys(keys: Mapping[str, Key]) -> list[str]:
-    return [n for n in keys if n.startswith("lowering.") and keys[n].kind == "choice"]
 
 
 def _usual_of_rails(job: Job) -> dict[str, Value]:

@@ -437,8 +437,6 @@ COUNT = Count(
         (stated(1.03), "trend"),
         (stated(1.01), "differs"),
         (stated(0.9), "differs"),
-        (stated(0.9, above=False), "trend"),
-        (stated(1.0, above=False), "differs"),
         (stated(1.08, spread=0.1), "differs"),
         (stated(1.08, spread=0.01), "trend"),
         # Each kind of row is judged as it says.

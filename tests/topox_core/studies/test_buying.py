@@ -101,7 +101,7 @@ def test_dollars_of_an_iteration_by_hand(question: Question) -> None:
     for watts, usd in ((0.0, 1.0), (10_000.0, 10.3 / 9)):
         found = question.usd_per_iteration(400_000.0, DOLLAR_AN_HOUR, watts)
         assert found == pytest.approx(usd)
-    eight = question.with_assumed(gpus_per_server=8)
+    eight = replace(question, assumed=replace(question.assumed, gpus_per_server=8))
     assert eight.usd_per_iteration(3_600_000.0, 0.0, 0.0) == pytest.approx(64.0)
 
 
@@ -341,7 +341,8 @@ def test_the_tornado_swings_round_the_lead(answered: Answer) -> None:
     found, by_name = answered.verdict, {one.name: one for one in answered.swings}
     port, hour = by_name["Price of a switch port"], by_name["GPU, per hour"]
     assert port.low[1] > base_lead(answered) > port.high[1]
-    dear = answered.question.with_assumed(usd_per_gpu_hour=Estimate(4, 4, 4))
+    assumed = replace(answered.question.assumed, usd_per_gpu_hour=Estimate(4, 4, 4))
+    dear = replace(answered.question, assumed=assumed)
     assert hour.high == ("$4", lead(dear, found.offer, found.rival))
     spans = [abs(one.low[1] - one.high[1]) for one in answered.swings if one.low and one.high]
     assert spans == sorted(spans, reverse=True)

@@ -63,7 +63,9 @@ def page(visit, monkeypatch):
     return opened
 
 
-def test_without_a_study_the_page_shows_one_offers_ready_ones_and_begins_no_library(page, visit) -> None:
+def test_without_a_study_the_page_shows_one_offers_ready_ones_and_begins_no_library(
+    page, visit
+) -> None:
     at = page(None)
     text = words(at)
     assert "ranges from" in text and chart(at, "tornado")["data"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from topox_core.errors import InputError, unknown
+from topox_core.errors import look_up
 from topox_core.labs.generators import (
     board,
     fan_out,
@@ -35,6 +35,4 @@ def generator(name: str) -> Generator:
     InputError
         If there is none of that name; the nearest or all of them are named.
     """
-    if name not in GENERATORS:
-        raise InputError(unknown(name, GENERATORS, "generator"), field="generator")
-    return GENERATORS[name]
+    return look_up(name, GENERATORS, "generator", field="generator")

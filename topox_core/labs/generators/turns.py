@@ -91,7 +91,8 @@ class Turns(TaskInstance):
         tasks: list[Task] = []
         for k in range(TURNS):
             for i in range(SERVERS):
-                waits = () if k == 0 else (f"w{k - 1}.{i}", f"w{k - 1}.{self._sender(k - 1, i)}")
+                sender = (i - self.strides[k - 1]) % SERVERS
+                waits = () if k == 0 else (f"w{k - 1}.{i}", f"w{k - 1}.{sender}")
                 tasks.append(
                     compute_task(f"c{k}.{i}", "forward", waits, i, float(self.computed_ms[k]))
                 )
@@ -114,9 +115,6 @@ class Turns(TaskInstance):
             ("turn", "stride", "compute", "then send"),
             tuple((str(k), str(s), f"{ms} ms", f"{mb} MB") for k, (s, ms, mb) in enumerate(rows)),
         )
-
-    def _sender(self, turn: int, receiver: int) -> int:
-        return (receiver - self.strides[turn]) % SERVERS
 
 
 def _drawn(draws: Draws) -> Turns:

@@ -10,7 +10,7 @@ from topox_core.fabrics.layout_search import layout_by_graph, layout_by_matrix
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest, FabricRun
 from topox_core.model.lowering import lower
-from topox_core.papers.card import CardRun, Words
+from topox_core.papers.card import CardRun
 from topox_core.papers.rows import Row, beside
 from topox_core.papers.topoopt_jobs import PLANNER
 from topox_core.runs.stopping import never
@@ -101,17 +101,6 @@ def rows(run: CardRun) -> Iterator[Row]:
             )
 
 
-def words(run: CardRun) -> Words:
-    of = {series: [row.ours for row in run.of(series)] for series in run.card.series}
+def said(run: CardRun) -> dict[str, str]:
     none = [row.item for row in run.of("time") if row.ours < 0.05]
-    nothing = f" Nothing is gained on {' and '.join(none)}." if none else ""
-    return Words(
-        f"Fixed circuits from the task graph save up to {max(of['time']):.3g} % of the communication time, up to "
-        f"{max(of['ports']):.3g} % of the circuits, and close up to {max(of['gap']):.3g} % of the gap to an ideal switch."
-        f"{nothing} The printed 17.5 %, 20 % and 26.1 % cannot be compared with that.",
-        (
-            "Communication time is what an iteration takes longer than its computing alone.",
-            "Circuits saved cost no time: the search gives a circuit back only if the iteration stays as short.",
-            "The gap is closed for the job itself. The abstract closes it by giving the saved ports to other jobs.",
-        ),
-    )
+    return {"nothing": f" Nothing is gained on {' and '.join(none)}." if none else ""}

@@ -14,7 +14,7 @@ from topox_core.fabrics.run import FabricRequest
 from topox_core.model.lowering import lower
 from topox_core.model.lowering_choices import Lowering
 from topox_core.model.transfer_graph import TransferGraph
-from topox_core.papers.card import CardRun, Words
+from topox_core.papers.card import CardRun
 from topox_core.papers.rows import LEVEL, Row, directed, judged, printed, unprinted
 from topox_core.papers.topoopt_jobs import PLANNER, bandwidth_tax, job, network
 from topox_core.rails.technologies import LECTURE, TECHNOLOGIES, technology
@@ -191,22 +191,12 @@ def _kinds(gbps: float) -> Iterator[Row]:
     )
 
 
-def words(run: CardRun) -> Words:
-    packets, fixed = (
-        ", ".join(
+def said(run: CardRun) -> dict[str, str]:
+    kept_up = {
+        series: ", ".join(
             f"{row.item} {'none' if not row.ours else 'any' if row.ours == GRID_MS[-1] else f'{row.ours:.2g} ms'}"
-            for row in run.rows
-            if row.series == series
+            for row in run.of(series)
         )
         for series in ("packets", "fixed")
-    )
-    mems = run.row("technology", LECTURE[1].name).ours
-    return Words(
-        f"Circuits that change inside an iteration keep up with packets of the same cost up to a delay of: {packets}; with "
-        f"fixed circuits: {fixed}. At 10 ms DLRM takes {mems:.1f}× as long as on fixed ones.",
-        (
-            f"Break-even: the longest delay at which the iteration is at most {percent(EQUAL)} longer. All-reduces take one ring "
-            "or one per port, whichever is shorter.",
-            "A patch panel is for fixed circuits: inside an iteration its minutes are longer than any of these jobs.",
-        ),
-    )
+    }
+    return kept_up | {"equal": percent(EQUAL)}

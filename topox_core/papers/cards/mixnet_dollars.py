@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
@@ -16,7 +16,7 @@ from topox_core.fabrics.gated_iterations import (
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest
 from topox_core.model.lowering import lower
-from topox_core.papers.card import CardRun, Settings, Words
+from topox_core.papers.card import CardRun, Settings
 from topox_core.papers.rows import Row, beside, unprinted
 from topox_core.papers.topoopt_jobs import PLANNER
 from topox_core.runs.stopping import never
@@ -71,26 +71,3 @@ def rows(run: CardRun) -> Iterator[Row]:
             yield unprinted(
                 "cost", words, about, usd / 1000, "NICs and transceivers included.", unit="k$"
             )
-
-
-def words(run: CardRun) -> Words:
-    slow, fast = (_ratios(run.rows, port_gbps) for port_gbps in PRINTED)
-    return Words(
-        f"Regional circuits do {min(slow):.3g} to {max(slow):.3g} times the work per dollar of a non-blocking fat-tree at "
-        f"100 Gbit/s, and {min(fast):.3g} to {max(fast):.3g} times at 400 Gbit/s. The printed 1.2 to 1.5 and 1.9 to 2.3 cannot be "
-        "compared with that.",
-        (
-            "Every iteration draws which experts are popular; each network runs the same iterations.",
-            "Work per dollar is iterations per second over the price of the network: NICs, transceivers, packet and optical ports.",
-            "Experts compute as long whatever the gating: only what they send follows it.",
-        ),
-    )
-
-
-def _ratios(rows: Sequence[Row], port_gbps: float) -> list[float]:
-    """Return the work per dollar over the non-blocking fat-tree at one port speed."""
-    return [
-        row.ours
-        for row in rows
-        if row.series == FAT_TREE and row.item.startswith(f"{port_gbps:g} Gbit/s")
-    ]

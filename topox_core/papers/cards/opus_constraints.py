@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from topox_core.errors import InputError
-from topox_core.papers.card import CardRun, Words
+from topox_core.papers.card import CardRun
 from topox_core.papers.rows import Row, directed, printed, stated, unprinted
 from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import simulate
@@ -123,15 +123,6 @@ def _degrees(run: CardRun, ports: int) -> Iterator[Row]:
     )
 
 
-def words(run: CardRun) -> Words:
-    degree = run.row("degree", "3D parallel").ours
-    share, cost = run.rows[-2].ours, run.rows[-1].ours
-    refused = "does not fit" if run.row("c2", "context parallelism").verdict == "trend" else "fits"
-    return Words(
-        f"As built here a 3D-parallel job has {degree:.0f} neighbours per GPU (printed: 6); a fixed split leaves each parallelism "
-        f"{share:.0%} of the NIC, which costs {cost:.1f} % of an iteration; context parallelism beside it {refused}.",
-        (
-            "Where data and context parallelism use the same ranks they share a ring; the published configuration has rings of "
-            "their own.",
-        ),
-    )
+def said(run: CardRun) -> dict[str, str]:
+    refused = run.row("c2", "context parallelism").verdict == "trend"
+    return {"refused": "does not fit" if refused else "fits"}

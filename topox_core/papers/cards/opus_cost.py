@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from topox_core.economics.networks import Counting, bills, saving
 from topox_core.economics.price_sets import PRICE_SETS
-from topox_core.papers.card import CardRun, Words
+from topox_core.papers.card import CardRun
 from topox_core.papers.rows import Row, printed, unprinted
 from topox_core.rails.technologies import gpus, technology
 
@@ -57,16 +57,3 @@ def rows(run: CardRun) -> Iterator[Row]:
             unit="%",
         )
     yield from by_size
-
-
-def words(run: CardRun) -> Words:
-    cost, power = (run.row(measure, MAX) for measure in run.card.printed)
-    return Words(
-        f"Counted by parts and prices, photonic rails save up to {cost.ours:.1f} % of the cost and {power.ours:.2f} % of the power "
-        f"(printed: 70.5 % and 95.84 %).",
-        (
-            "The printed pair comes out at 4,096 GPUs only, where rounding of a fractional radix helps. That many H200 need "
-            "1,024 ports of each rail's switch, more than any in Table 3.",
-            "With whole 64-port switches, or against rails without a spine, the saving of cost is about half.",
-        ),
-    )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import starmap
 
-from topox_core.papers.card import CardRun, Words
+from topox_core.papers.card import CardRun
 from topox_core.papers.rows import MATCH, Row, directed, printed
 from topox_core.rails.advice import LARGE, TABLE_1, byte_classes
 from topox_core.rails.presets import PRESETS
@@ -83,11 +83,14 @@ def _calls() -> Iterator[Row]:
     paper = PRESETS["llama3-8b-perlmutter"]
     copies = paper.changed(plan__zero=0)
     context = PRESETS["llama3.1-405b-16384-cp"]
-    yield _per_layer("DP", copies, "dp", "all_reduce", "bwd AR per layer")
-    yield _per_layer("FSDP, AG", paper, "fsdp", "all_gather", "fwd AG per layer")
-    yield _per_layer("FSDP, RS", paper, "fsdp", "reduce_scatter", "bwd RS per layer")
-    yield _per_layer("CP, AG", context, "cp", "all_gather", "fwd AG per layer")
-    yield _per_layer("CP, RS", context, "cp", "reduce_scatter", "bwd RS per layer")
+    per_layer = (
+        ("DP", copies, "dp", "all_reduce", "bwd AR per layer"),
+        ("FSDP, AG", paper, "fsdp", "all_gather", "fwd AG per layer"),
+        ("FSDP, RS", paper, "fsdp", "reduce_scatter", "bwd RS per layer"),
+        ("CP, AG", context, "cp", "all_gather", "fwd AG per layer"),
+        ("CP, RS", context, "cp", "reduce_scatter", "bwd RS per layer"),
+    )
+    yield from starmap(_per_layer, per_layer)
     messages = sum(
         one.calls * one.times for one in byte_classes(paper, 0) if one.parallelism == "pp"
     )
@@ -102,7 +105,8 @@ def _calls() -> Iterator[Row]:
     )
     yield _experts()
     for item, sequence, kinds in (("TP", False, 1), ("TP & SP", True, 2)):
-        one = _tensor_job(sequence)
+        plan = Plan(tensor=8, sequence_parallel=sequence)
+        one = Job(SHAPES["llama3-70b"], plan, MACHINES["h100"])
         used = [each for each in layer_exchanges(one) if each.parallelism == "tp"]
         yield printed(
             "calls",
@@ -151,10 +155,6 @@ def _experts() -> Row:
     )
 
 
-def _tensor_job(sequence: bool) -> Job:
-    return Job(SHAPES["llama3-70b"], Plan(tensor=8, sequence_parallel=sequence), MACHINES["h100"])
-
-
 def _shares() -> Iterator[Row]:
     """Yield the share of the weights that a GPU holds, against what table 2 divides by."""
     shape = SHAPES["llama3-70b"]
@@ -182,12 +182,6 @@ def rows(run: CardRun) -> Iterator[Row]:  # noqa: ARG001 (no switch, nothing pri
     yield from _shares()
 
 
-def words(run: CardRun) -> Words:
-    rules = run.of("rule")
-    kept = sum(row.verdict != "differs" for row in rules)
-    worst = max(rules, key=lambda row: row.ours)
-    return Words(
-        f"{kept} of {len(rules)} rules of thumb name a plan within a tenth of the fastest; the furthest is "
-        f"{worst.item}: {worst.ours:.2f}×.",
-        ("Table 2 prints words; a row counts the calls that its words name.",),
-    )
+def said(run: CardRun) -> dict[str, int]:
+    kept = [row.verdict != "differs" for row in run.of("rule")]
+    return {"kept": sum(kept), "rules": len(kept)}

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from topox_core.papers.card import CardRun, Words
+from topox_core.papers.card import CardRun
 from topox_core.papers.rows import Row, directed, printed, unprinted
 from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import Simulation
@@ -89,15 +89,3 @@ def _first_ms(run: RailRun, rank: int, kind: int) -> float:
         if rank in iteration.groups[iteration.group[node]].ranks
     ]
     return float(min(run.start_ms[own]))
-
-
-def words(run: CardRun) -> Words:
-    demand, ahead = (run.row(series, f"{AT_MS:g} ms").ours for series in run.card.printed)
-    return Words(
-        f"A switch of {AT_MS:g} ms makes the iteration {demand:.1f} % longer on demand and {ahead:.1f} % provisioned "
-        f"(printed: {run.card.printed['demand']} % and {run.card.printed['ahead']} %).",
-        (
-            "On demand six changes lie on the critical path, so the line rises by six delays. Provisioned, windows hide a "
-            "delay only where they are as long.",
-        ),
-    )

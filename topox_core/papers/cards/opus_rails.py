@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from topox_core.errors import wrong_setting
-from topox_core.papers.card import CardRun, Settings, Words
+from topox_core.papers.card import CardRun, Settings
 from topox_core.papers.rows import LEVEL, Row, directed, printed, unprinted
 from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import simulate
@@ -31,11 +31,12 @@ def together(jobs: Sequence[RailIteration]) -> RailIteration:
     """
     if not jobs:
         raise wrong_setting("jobs", "at least one job is needed (the list is empty)")
-    ranks = np.concatenate(([0], np.cumsum([job.ranks for job in jobs])))
-    groups = np.concatenate(([0], np.cumsum([len(job.groups) for job in jobs])))
-    nodes = np.concatenate(([0], np.cumsum([len(job) for job in jobs])))
-    predecessors = np.concatenate(([0], np.cumsum([len(job.pred_idx) for job in jobs])))
-    issues = np.concatenate(([0], np.cumsum([len(job.issue_idx) for job in jobs])))
+    sizes = [
+        (job.ranks, len(job.groups), len(job), len(job.pred_idx), len(job.issue_idx))
+        for job in jobs
+    ]
+    # Where each job's begin.
+    ranks, groups, nodes, predecessors, issues = np.cumsum([(0,) * 5, *sizes], axis=0).T
 
     def joined(field: str) -> np.ndarray:
         return np.concatenate([getattr(job, field) for job in jobs])
@@ -221,18 +222,4 @@ def _beside(run: RailRun, words: str) -> Row:
         share,
         "Section 5: “course-grained reconfiguration would introduce conflicts”: turning all links at once would cut traffic "
         "that another group has on the way.",
-    )
-
-
-def words(run: CardRun) -> Words:
-    worst = max(row.ours for row in run.of("tenants"))
-    drift = run.row("drift", "each rail for itself").ours
-    long = [row.ours for row in run.of("groups")][-1]
-    return Words(
-        f"Jobs on one switch have ports of their own here and take {worst:.3f}× as long as alone; rails that ask for "
-        f"themselves drift {drift:,.0f} ms apart; {long:.0%} of the changes of a longer pipeline come while another group sends.",
-        (
-            "Forwarding through the scale-up domain and sending small messages over a packet network are not modelled.",
-            "A change counts as in conflict if any other group's communication overlaps its dark time.",
-        ),
     )

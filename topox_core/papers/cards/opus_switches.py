@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from topox_core.papers.card import CardRun, Words
+from topox_core.papers.card import CardRun
 from topox_core.papers.rows import Row, printed, unprinted
 from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import Simulation
@@ -54,14 +54,6 @@ def rows(run: CardRun) -> Iterator[Row]:
         )
 
 
-def words(run: CardRun) -> Words:
-    same = sum(row.theirs == row.ours for row in run.rows if row.series in SCALE_UP)
-    robotic, piezo = (run.row("longer", name).ours for name in ("Robotic", "Piezo"))
-    return Words(
-        f"Scale-up domain times half the ports is arithmetic: it gives {same} of {len(TECHNOLOGIES) * len(SCALE_UP)} printed "
-        f"numbers of GPUs. On the paper’s own job Piezo adds {piezo:.2g} % to the iteration, the largest switch {robotic:,.0f} %.",
-        (
-            "36K GPUs need the robotic switch, whose two minutes are longer than an iteration: inside a job the largest "
-            f"network is Piezo’s, {gpus(TECHNOLOGIES[4], 72):,} GPUs.",
-        ),
-    )
+def said(run: CardRun) -> dict[str, int]:
+    same = [row.theirs == row.ours for row in run.rows if row.series in SCALE_UP]
+    return {"same": sum(same), "cells": len(same), "inside": gpus(TECHNOLOGIES[4], 72)}

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from topox_core.papers.card import CardRun, Settings, Words
+from topox_core.papers.card import CardRun, Settings
 from topox_core.papers.rows import Row, at_least, directed, printed, unprinted
 from topox_core.rails.advice import byte_classes
 from topox_core.rails.builder import build
@@ -144,17 +144,6 @@ def _bytes(run: CardRun) -> Iterator[Row]:
     )
 
 
-def words(run: CardRun) -> Words:
-    share = run.row("share", "simulated").ours
-    scatters = [
-        row for row in run.rows if (row.series, row.item) == ("before", NAMES["reduce_scatter"])
-    ]
-    mean = f"{scatters[0].ours:,.0f} ms" if scatters else "not available (no such window)"
-    return Words(
-        f"{share:.0f} % of the windows are longer than 1 ms (printed: more than 75 %); the mean before a "
-        f"reduce-scatter is {mean} (printed: 1,000 ms); volumes are the printed ones to the MiB.",
-        (
-            "Fourteen windows that the authors published have no class of traffic, so only their lengths are compared.",
-            "A negative window, an overlap, counts as no idle time.",
-        ),
-    )
+def said(run: CardRun) -> dict[str, str]:
+    means = [row.ours for row in run.of("before") if row.item == NAMES["reduce_scatter"]]
+    return {"mean": f"{means[0]:,.0f} ms" if means else "not available (no such window)"}

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from topox_core.papers.card import CardRun, Words
+from topox_core.papers.card import CardRun
 from topox_core.papers.rows import Row, directed, printed, unprinted
 from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import simulate
@@ -132,19 +132,7 @@ def _together_ms(run: RailRun, phases: Sequence[Phase], preset: Job) -> float:
     )
 
 
-def words(run: CardRun) -> Words:
-    edge, middle, last = (
-        run.row("count", f"{name} stage").ours for name in ("first", "middle", "last")
-    )
-    rate = run.row("rate", "windows a second").ours
-    seconds = run.row("length", "iteration time").ours
+def said(run: CardRun) -> dict[str, str]:
     theirs = run.card.printed["count"]
-    same = "as printed" if edge == theirs else f"not the printed {theirs}"
-    return Words(
-        f"Llama 3.1 405B has {edge:.0f} windows on its first stage, {same}, {middle:.0f} in the middle and "
-        f"{last:.0f} on the last: {rate:.3g} per second in an iteration of {seconds:.3g} s (printed: 6 and 20 s).",
-        (
-            "127 needs 32 micro-batches and all forward passes before all backward ones; in 1F1B the edges have 95 and "
-            "65 windows, the stages between 129.",
-        ),
-    )
+    same = run.row("count", "first stage").ours == theirs
+    return {"same": "as printed" if same else f"not the printed {theirs}"}

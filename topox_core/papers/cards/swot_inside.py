@@ -8,7 +8,7 @@ from topox_core.fabrics.compare import run_one, run_with_best_lowering
 from topox_core.fabrics.run import JobRequest
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task, TaskGraph
-from topox_core.papers.card import CardRun, Words
+from topox_core.papers.card import CardRun
 from topox_core.papers.rows import Row, beside, unprinted
 from topox_core.schedule.settings import Settings as PlannerSettings
 
@@ -40,15 +40,6 @@ def rows(run: CardRun) -> Iterator[Row]:
     yield beside("most", "up to", about, 100 * max(shares), said, unit="%")
 
 
-def words(run: CardRun) -> Words:
-    most = {kind: max(row.ours for row in run.of(kind)) for kind in KINDS}
-    reduced = most["all_reduce"]
-    rings = f"by up to {reduced:.3g} %" if reduced > 0.05 else "not at all"
-    return Words(
-        f"Circuits that change inside a collective shorten an all-to-all by up to {most['all_to_all']:.3g} % against "
-        f"fixed circuits, an all-reduce {rings}. The printed 89.7 % has no setting that could be rerun.",
-        (
-            "Fixed circuits are TopologyFinder's, with forwarding; an all-reduce runs on the rings they were laid for, which never "
-            "change.",
-        ),
-    )
+def said(run: CardRun) -> dict[str, str]:
+    reduced = max(row.ours for row in run.of("all_reduce"))
+    return {"rings": f"by up to {reduced:.3g} %" if reduced > 0.05 else "not at all"}

@@ -8,7 +8,7 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.papers.card import CardRun, Settings, Words
+from topox_core.papers.card import CardRun, Settings
 from topox_core.papers.rows import Row, directed, stated, unprinted
 from topox_core.tdm.mixes.deployment import SetUp, deploy
 from topox_core.tdm.model.jobs import Job, Jobs, Reading
@@ -127,17 +127,6 @@ def rows(run: CardRun) -> Iterator[Row]:
             )
 
 
-def words(run: CardRun) -> Words:
-    hashed, polarised, circuits, bare = (
-        run.row(series, f"{JOBS[1]} jobs").ours for series in run.card.series
-    )
-    return Words(
-        f"With {JOBS[1]} jobs hashing makes the push {hashed:.2f}× as long as even spreading, a polarised hash "
-        f"{polarised:.2f}×; circuits take {1 / circuits:.2f}× the time of hashed packets and {1 / bare:.2f}× that of evenly "
-        "spread ones.",
-        (
-            "Each pod has one port to each of 16 spine switches at the speed of an optical port, both ways at once; a flow keeps "
-            "one path. Queues and retransmission are not modelled.",
-            "Circuits are half-duplex, as the drafts have them: a port carries one way at a time.",
-        ),
-    )
+def said(run: CardRun) -> dict[str, float]:
+    hashed, even = (1 / run.row(series, f"{JOBS[1]} jobs").ours for series in ("circuits", "bare"))
+    return {"over_hashed": hashed, "over_even": even}

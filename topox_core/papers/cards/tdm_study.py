@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from statistics import fmean, pstdev
 
-from topox_core.papers.card import CardRun, Settings, Words
+from topox_core.papers.card import CardRun, Settings
 from topox_core.papers.rows import LEVEL, Row, directed, unprinted
 from topox_core.tdm.algorithms.catalogue import solve
 from topox_core.tdm.mixes.deployment import CONTEXTS, JOBS, SetUp, deploy
@@ -87,17 +87,3 @@ def _point(
         phases = [phase for cycle in served.cycles for phase in cycle.phases]
         dark.append(sum(phase.dark_s for phase in phases) / served.round_s)
     return shorter, before, dark
-
-
-def words(run: CardRun) -> Words:
-    by_jobs, by_context = run.of("jobs"), run.of("context")
-    best = max(by_jobs, key=lambda row: row.ours)
-    least, last = by_jobs[0], by_context[-1]
-    return Words(
-        f"Time division makes a round up to {best.ours:.0f} % shorter on average ({best.item}); {least.ours:.1f} % with "
-        f"{least.item}, and {last.ours:.1f} % at {last.item}. The drafts leave the number blank.",
-        (
-            "A round is the longest of 32 pod groups, often set by one large job, so seeds differ far more than algorithms.",
-            "Where training lasts longer than communication, time division has nothing left to hide.",
-        ),
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from topox_core.papers.card import CardRun, Settings, Words
+from topox_core.papers.card import CardRun, Settings
 from topox_core.papers.rows import Row, directed, stated, unprinted
 from topox_core.tdm.mixes.deployment import MODELS, Model
 from topox_core.tdm.model.jobs import Collective, Job, Reading
@@ -81,18 +81,6 @@ def rows(run: CardRun) -> Iterator[Row]:
     yield unprinted("links", "parameter server", about, pairs["parameter_server"], unit="pairs")
 
 
-def words(run: CardRun) -> Words:
-    ratios = run.of("ring_over_all")
-    kept = sum(row.verdict == "trend" for row in ratios)
-    turns = [row.ours for row in run.of("turn")]
-    return Words(
-        f"A ring sends more than an all-to-all for {kept} of {len(ratios)} models (that a parameter server sends more than a ring is "
-        f"arithmetic); from {min(turns):,.0f} to {max(turns):,.0f} "
-        "tokens of context, by model, an all-to-all sends more than a ring.",
-        (
-            "The volume of an all-to-all is not printed: tokens × width × 8 bytes × layers, there and back, forward and "
-            "backward, shared by the units.",
-            "With 2 (N − 1) / N on each arc a ring through one unit per pod sends as much as a parameter server: the order then "
-            "rests on several units in a pod.",
-        ),
-    )
+def said(run: CardRun) -> dict[str, int]:
+    kept = [row.verdict == "trend" for row in run.of("ring_over_all")]
+    return {"kept": sum(kept), "models": len(kept)}

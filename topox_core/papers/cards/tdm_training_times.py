@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from topox_core.papers.card import CardRun, Words
+from topox_core.papers.card import CardRun
 from topox_core.papers.rows import Row, directed, printed, unprinted
 from topox_core.tdm.mixes.deployment import MODELS, SetUp, deploy
 from topox_core.tdm.model.jobs import PodNetwork
@@ -125,17 +125,6 @@ def _fit(setup: SetUp) -> Iterator[Row]:
     )
 
 
-def words(run: CardRun) -> Words:
-    sizes = run.of("size")
-    times = [row.ours for row in run.of("train")]
-    furthest = max(sizes, key=lambda row: abs(row.deviation or 0.0))
-    return Words(
-        f"The sizes are those of Llama 3.2 in BF16 (the furthest, {furthest.item}, is "
-        f"{100 * abs(furthest.deviation or 0.0):.0f} % smaller); an iteration trains {min(times):.3g} to {max(times):.3g} s. "
-        "The ports are set up as printed.",
-        (
-            "26 TFLOPS with FP64 is not a figure of the A100 that the drafts name; it is kept as printed.",
-            "As equation 8 is printed one GPU trains a whole replica; a 90B model then takes 560 s at 8k, and no grouping "
-            "matters. GPUs of a unit: the least power of two whose memory holds 32 bytes per weight.",
-        ),
-    )
+def said(run: CardRun) -> dict[str, Row | float]:
+    furthest = max(run.of("size"), key=lambda row: abs(row.deviation or 0.0))
+    return {"furthest": furthest, "smaller": 100 * abs(furthest.deviation or 0.0)}

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 
 from topox_core.fabrics.options import FabricOptions
 from topox_core.model.cluster import Cluster
-from topox_core.papers.card import Call, CardRun, Settings, Words
+from topox_core.papers.card import Call, CardRun, Settings
 from topox_core.papers.rows import (
     NOT_PRINTED,
     Row,
     Verdict,
-    counted_verdicts,
     drawn,
     judged,
     stated,
@@ -116,24 +115,11 @@ def _judged_point(
     )
 
 
-def words(run: CardRun) -> Words:
-    behind = {
-        (batch, degree): run.row(f"fat_tree_d{degree}", f"batch {batch}").ours
-        for batch in BATCHES
-        for degree in DEGREES
+def said(run: CardRun) -> dict[str, str]:
+    behind = {batch: run.row("fat_tree_d4", f"batch {batch}").ours < 1 for batch in BATCHES}
+    first = next((batch for batch in BATCHES if behind[batch]), None)
+    wins = f"At degree 4 the fat-tree of {float(run.settings['fat_tree']):g} × d × B wins from batch {first} on."
+    return {
+        "ends": "is behind it" if behind[2048] else "is still ahead",
+        "crossing": "" if first is None else wins,
     }
-    ends = "is behind it" if behind[2048, 4] < 1 else "is still ahead"
-    crossing = [batch for batch in BATCHES if behind[batch, 4] < 1][:1]
-    return Words(
-        f"At batch 128 and degree 4 static circuits take {run.row('ideal_d4', 'batch 128').ours:.2f} of the ideal switch's time "
-        f"and the fat-tree is {behind[128, 4]:.2f}× slower than they are; at batch 2048 TopoOpt {ends} "
-        f"({behind[2048, 4]:.2f}×), and degree 8 gives {behind[2048, 8]:.2f}×.",
-        (
-            f"{counted_verdicts(run.rows)}.",
-            "Links are shared max-min fairly; a queue of packets is not modelled.",
-            *(
-                f"At degree 4 the fat-tree of {float(run.settings['fat_tree']):g} × d × B wins from batch {batch} on."
-                for batch in crossing
-            ),
-        ),
-    )

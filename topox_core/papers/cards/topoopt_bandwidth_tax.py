@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from topox_core.papers.card import Call, CardRun, Words
-from topox_core.papers.rows import NOT_PRINTED, Row, counted_verdicts, drawn, judged
+from topox_core.papers.card import Call, CardRun
+from topox_core.papers.rows import NOT_PRINTED, Row, drawn, judged
 from topox_core.papers.topoopt_jobs import BATCHES, DEGREES, SERVERS, bandwidth_taxes
 
 NEAR = 0.02  # of the printed tax
@@ -51,20 +51,3 @@ def _tax(batch: int, degree: int, place: int, run: CardRun) -> Row:
     verdict = "match" if off <= NEAR else judged(theirs - 1, tax - 1)
     reason = f"{off:.3f} from the printed tax: model-parallel bytes are forwarded, all-reduce bytes are not."
     return Row(series, item, about, theirs, tax, verdict, reason)
-
-
-def words(run: CardRun) -> Words:
-    small, large = (
-        [run.row(f"d{degree}", f"batch {batch}").ours for degree in DEGREES]
-        for batch in (BATCHES[0], BATCHES[-1])
-    )
-    return Words(
-        f"Host forwarding sends {small[0]:.2f} bytes per byte at batch 64 and degree 4, {small[1]:.2f} at "
-        f"degree 8 (printed: 1.11, 1.05). It grows with the all-to-all: {large[0]:.2f} and "
-        f"{large[1]:.2f} at batch 2048.",
-        (
-            f"{counted_verdicts(run.rows)}.",
-            "The tax is (all-reduce bytes + model-parallel bytes × mean hops) over all bytes: rings lie on circuits "
-            "of their own, so only the share of model-parallel bytes and the mean hops of the layout count.",
-        ),
-    )

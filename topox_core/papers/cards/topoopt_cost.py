@@ -7,7 +7,7 @@ from statistics import fmean
 
 from topox_core.economics.clusters import cluster_bill, cost_equivalent_gbps
 from topox_core.economics.price_sets import PRICE_SETS
-from topox_core.papers.card import CardRun, Words
+from topox_core.papers.card import CardRun
 from topox_core.papers.rows import Row, directed, printed, unprinted
 from topox_core.papers.topoopt_jobs import network
 
@@ -66,14 +66,6 @@ def rows(run: CardRun) -> Iterator[Row]:
     yield from points
 
 
-def words(run: CardRun) -> Words:
-    ocs, ideal = (run.row(series, MEAN).ours for series in ("ocs", "ideal"))
-    below = [row for row in run.of("overlap") if row.ours < 1]
-    return Words(
-        f"Over {len(SPEEDS_GBPS)} speeds optical switches cost {ocs:.2f}× what patch panels do (printed: 1.33×), and an ideal "
-        f"switch {ideal:.2f}× what TopoOpt does (printed: 3.2×).",
-        (
-            f"At {len(below)} of {len(SPEEDS_GBPS)} speeds a fat-tree of the same cost has less than the circuits' bandwidth; "
-            "at the others an optical port costs more than the packet ports that it saves.",
-        ),
-    )
+def said(run: CardRun) -> dict[str, int]:
+    below = [row.ours < 1 for row in run.of("overlap")]
+    return {"below": sum(below), "speeds": len(below)}

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from statistics import geometric_mean
 
-from topox_core.papers.card import Call, CardRun, Words
+from topox_core.papers.card import Call, CardRun
 from topox_core.papers.rows import (
     LEVEL,
     TREND,
     Row,
     Verdict,
-    counted_verdicts,
     judged,
 )
 from topox_core.papers.topoopt_jobs import iteration_ms, network, rival_fabrics
@@ -114,20 +113,11 @@ def _most(times: Mapping[str, Times], run: CardRun) -> Row:
     )
 
 
-def words(run: CardRun) -> Words:
-    largest = run.row("fat_tree", "largest")
-    ratio = {row.item: row.ours for row in run.of("fat_tree") if row is not largest}
+def said(run: CardRun) -> dict[str, str | float]:
+    ratio = {row.item: row.ours for row in run.of("fat_tree") if row.item in MODELS}
     same = [name for name, value in ratio.items() if value < 1.1]
-    rest = f" {', '.join(same)} hardly depend on the network." if same else ""
-    return Words(
-        f"Fixed circuits are up to {largest.ours:.2f}× faster than a fat-tree of similar cost ({largest.about}; printed: up to "
-        f"{largest.theirs:g}×), {geometric_mean(ratio.values()):.2f}× in the geometric mean.{rest}",
-        (
-            f"{counted_verdicts(run.rows)}. The bars of the figure cannot be read to two digits, so only its largest factor is "
-            "judged as a number.",
-            "Every job is data parallel with tables spread over servers; the paper searches a strategy for each network. "
-            "Operator times are measured where they were published for the size, a roofline elsewhere.",
-            f"The fat-tree's NIC is {float(run.settings['fat_tree']):g} of d × B, a switch of this card: the prices behind the "
-            "paper's choice are not printed.",
-        ),
-    )
+    return {
+        "mean": geometric_mean(ratio.values()),
+        "rest": f" {', '.join(same)} hardly depend on the network." if same else "",
+        "share": float(run.settings["fat_tree"]),
+    }

@@ -8,7 +8,7 @@ from topox_core.fabrics.compare import run_one
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest
 from topox_core.model.execution import Layout
-from topox_core.papers.card import CardRun, Words
+from topox_core.papers.card import CardRun
 from topox_core.papers.rows import LEVEL, Row, directed, unprinted
 from topox_core.papers.topoopt_jobs import PLANNER, lowered, network
 from topox_core.topology.failures import Failure, fail_layout, repair
@@ -102,17 +102,6 @@ def _failed(model: str, words: str, variant: str) -> Iterator[Row]:
     )
 
 
-def words(run: CardRun) -> Words:
-    bounds = [row.ours for row in run.of("bound")]
-    cut = max(row.ours for row in run.of("broken"))
-    again = max(row.ours for row in run.of("repaired"))
-    lent = [row.item for row in run.of("lent") if row.ours]
-    return Words(
-        f"The diameter is at most {max(bounds):.2f} × d × n^(1/d) on {SIZES[0]} to {SIZES[-1]} servers. A cut fibre makes an "
-        f"iteration up to {cut:.2f}× as long, repaired {again:.2f}×.",
-        (
-            f"A circuit is lent to the ring for {', '.join(lent) or 'no job'}; where the published split leaves no port to "
-            "model-parallel traffic there is none to lend, and the ring is given up.",
-            "Rings of strides near a geometric sequence, as the paper chooses them; the bound is for all-reduce circuits alone.",
-        ),
-    )
+def said(run: CardRun) -> dict[str, str]:
+    borrowers = ", ".join(row.item for row in run.of("lent") if row.ours)
+    return {"sizes": f"{SIZES[0]} to {SIZES[-1]}", "borrowers": borrowers or "no job"}

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from topox_core.fabrics.compare import EQUAL
 from topox_core.fabrics.options import FabricOptions
-from topox_core.papers.card import Call, CardRun, Settings, Words
-from topox_core.papers.rows import NOT_PRINTED, Row, counted_verdicts, drawn, judged
+from topox_core.papers.card import Call, CardRun, Settings
+from topox_core.papers.rows import NOT_PRINTED, Row, drawn, judged
 from topox_core.papers.topoopt_jobs import iteration_ms, network
 
 DELAYS_US = (1, 5, 20, 100, 1_000, 10_000)
@@ -97,10 +97,10 @@ def _row(series: str, delay: int, tried: tuple[int, ...], run: CardRun) -> Row:
     )
 
 
-def words(run: CardRun) -> Words:
-    clauses, interval = [], run.settings["interval_ms"]
+def said(run: CardRun) -> dict[str, str]:
+    clauses = []
     for series, changed in (
-        ("forwarding", f"re-evaluated every {interval} ms"),
+        ("forwarding", f"re-evaluated every {run.settings['interval_ms']} ms"),
         ("reactive", "changed on demand"),
         ("provisioned", "changed ahead of demand"),
     ):
@@ -110,17 +110,4 @@ def words(run: CardRun) -> Words:
         clauses.append(
             f"circuits {changed} {until} ({line[0].ours:.2f}× at {line[0].item}, {line[-1].ours:.1f}× at {line[-1].item})"
         )
-    return Words(
-        f"On {run.settings['model']}, {'; '.join(clauses)}.",
-        (
-            f"{counted_verdicts(run.rows)}. The paper prints no numbers for this figure: it says that about a microsecond is "
-            "needed to match circuits fixed before the job.",
-            f"Re-evaluated: every {interval} ms unsent bytes are dealt circuits greedily; iterations are "
-            "repeated until three intervals are covered, and the mean is shown. Where an iteration is short against the "
-            "interval, circuits chosen for one moment stand for several iterations: the stale choice costs more than the "
-            "delay.",
-            "On demand and provisioned change circuits transfer by transfer, forward nothing, and split an all-reduce over "
-            "as many rings as are fastest, since fixed circuits use all rings of a server: another experiment than the paper's, "
-            "which is not judged.",
-        ),
-    )
+    return {"clauses": "; ".join(clauses)}

@@ -9,8 +9,8 @@ from statistics import fmean, pstdev
 import numpy as np
 
 from topox_core.fabrics.options import FabricOptions
-from topox_core.papers.card import Call, CardRun, Settings, Words
-from topox_core.papers.rows import LEVEL, MATCH, Row, counted_verdicts, judged_over, stated
+from topox_core.papers.card import Call, CardRun, Settings
+from topox_core.papers.rows import LEVEL, MATCH, Row, judged_over, stated
 from topox_core.papers.topoopt_jobs import iteration_ms, network, shared_iterations_ms
 
 EACH, DEGREE, PORT_GBPS, RACK = 16, 8, 100.0, 16
@@ -133,24 +133,10 @@ def _reason(rival: str, share: float, settings: Settings) -> str:
     )
 
 
-def words(run: CardRun) -> Words:
-    average, tail = (
-        {rival: run.row(series, item).ours for rival, item in RIVALS.items()}
-        for series in run.card.series
-    )
-    mixes = "; ".join(
+def said(run: CardRun) -> dict[str, str]:
+    mixes = (
         f"seed {seed}: "
         + ", ".join(f"{models.count(name)} × {name}" for name, _ in MIX if name in models)
         for seed, models in _jobs(run.settings).items()
     )
-    return Words(
-        f"Against shards of fixed circuits the average iteration is {average['fat_tree']:.2f}× on a fat-tree of similar cost and "
-        f"{average['oversubscribed']:.2f}× on an oversubscribed one (printed: 1.7× and 1.15×); among the slowest jobs "
-        f"{tail['fat_tree']:.2f}× and {tail['oversubscribed']:.2f}×.",
-        (
-            f"{counted_verdicts(run.rows)}.",
-            f"Jobs of 16 servers each, by draw: {mixes}.",
-            "All jobs start together and run one iteration; on the fat-trees their servers are scattered over the racks. A "
-            "shard of circuits belongs to one job, so there a job never waits for another.",
-        ),
-    )
+    return {"mixes": "; ".join(mixes)}

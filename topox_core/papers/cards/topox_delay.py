@@ -8,7 +8,7 @@ from statistics import fmean
 from topox_core.fabrics.compare import run_one
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest
-from topox_core.papers.card import CardRun, Settings, Words
+from topox_core.papers.card import CardRun, Settings
 from topox_core.papers.catalogue import CARDS
 from topox_core.papers.rows import Row, directed, printed, stated, unprinted
 from topox_core.papers.table_iii_runs import SAME, STATIC_SIDE, TABLE, Printed, lowered, topoopt_ms
@@ -102,19 +102,14 @@ def _slow_gain(row: Printed, gain: float, fallen: str, data: dict[str, float]) -
     )
 
 
-def words(run: CardRun) -> Words:
-    at_1 = [row for row in run.of("at_1") if not row.counts_with]
-    close = sum(row.verdict == "match" for row in at_1)
-    gains = [row.ours for row in run.of("gain_10")]
-    faster = sum(one > 1 + SAME for one in gains)
-    mean = fmean(row.ours for row in run.of("gain_1"))
-    return Words(
-        f"With 1 ms per change on continuous time {close} of {len(at_1)} printed TOPO-X times come out within 10 % where the "
-        f"plan is faster, the mean speed-up is {mean:.2f}×. At 10 ms it is {fmean(gains):.2f}×: planned circuits are "
-        f"faster on {faster} of {len(gains)} rows.",
-        (
-            "Equations 2 to 10 have no dark time, and section V sets the latency to the slot: a delay of 1 ms on continuous "
-            "time is another reading of the same millisecond.",
-            "With the all-reduce off the network the two columns carry different traffic, as in the printed table.",
-        ),
-    )
+def said(run: CardRun) -> dict[str, float]:
+    close = [row.verdict == "match" for row in run.of("at_1") if not row.counts_with]
+    slow = [row.ours for row in run.of("gain_10")]
+    return {
+        "close": sum(close),
+        "plans": len(close),
+        "mean_1": fmean(row.ours for row in run.of("gain_1")),
+        "mean_10": fmean(slow),
+        "faster": sum(one > 1 + SAME for one in slow),
+        "slow": len(slow),
+    }

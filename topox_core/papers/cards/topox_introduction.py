@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from topox_core.papers.card import CardRun, Words
+from topox_core.papers.card import CardRun
 from topox_core.papers.rows import Row, at_least, printed, unprinted
 from topox_core.training.iteration import iteration
 from topox_core.training.job import Job
-from topox_core.training.machine import MACHINES, Machine
+from topox_core.training.machine import MACHINES
 from topox_core.training.memory import memory
 from topox_core.training.plan import Plan, Schedule
 from topox_core.training.shape import SHAPES
@@ -55,10 +55,20 @@ def rows(run: CardRun) -> Iterator[Row]:
         )
     machine = MACHINES[str(run.settings["machine"])]
     machine = replace(machine, nic_gbps=machine.nic_gbps * float(run.settings["network"]))
+    # Links that take no time, inside servers and between them.
+    endless = replace(
+        machine,
+        inside_gb_per_s=ENDLESS,
+        nic_gbps=ENDLESS,
+        inside_call_us=0.0,
+        inside_step_us=0.0,
+        network_call_us=0.0,
+        network_step_us=0.0,
+    )
     for words, plan in PLANS.items():
         gradients = 2 if each == 2 else 4
         job = Job(SHAPE, replace(plan, gradient_bytes=gradients), machine, RECOMPUTED)
-        slow, fast = iteration(job), iteration(replace(job, machine=_endless(machine)))
+        slow, fast = iteration(job), iteration(replace(job, machine=endless))
         share = 100 * (1 - fast.total_ms / slow.total_ms)
         needed = memory(job).total_bytes / 1e9
         about = f"{machine.title}, {plan.words}"
@@ -73,31 +83,3 @@ def rows(run: CardRun) -> Iterator[Row]:
             unit="%",
         )
         yield unprinted("time", words, about, slow.total_ms / 1000, unit="s")
-
-
-def _endless(machine: Machine) -> Machine:
-    """Return the machine with links that take no time, inside servers and between them."""
-    return replace(
-        machine,
-        inside_gb_per_s=ENDLESS,
-        nic_gbps=ENDLESS,
-        inside_call_us=0.0,
-        inside_step_us=0.0,
-        network_call_us=0.0,
-        network_step_us=0.0,
-    )
-
-
-def words(run: CardRun) -> Words:
-    sent = run.row("gradients", COUNTS["sent"]).ours
-    shares = [row.ours for row in run.of("share")]
-    return Words(
-        f"A GPU of a ring all-reduce sends {sent:.2f} TB of gradients (printed: 1.4 TB); communication takes "
-        f"{min(shares):.0f} to {max(shares):.0f} % of the iteration by plan (printed: more than 60 %).",
-        (
-            "The printed 1.4 TB are 8 bytes per weight: sent in FP32, or held in FP64. With weights split over the GPUs of a "
-            "server a GPU sends an eighth.",
-            "Plain data parallelism fits a GPU only if all of the state is shared out (ZeRO 3), as it is here; forward passes "
-            "are computed again for the backward ones.",
-        ),
-    )

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 from statistics import fmean, geometric_mean
+from typing import Any
 
 from topox_core.fabrics.compare import EQUAL
 from topox_core.io.json import record_of
-from topox_core.papers.card import Call, CardRun, Words
+from topox_core.papers.card import Call, CardRun, Settings
 from topox_core.papers.rows import (
     TREND,
     Row,
     Verdict,
-    counted_verdicts,
     judged,
 )
 from topox_core.papers.table_iii_runs import (
@@ -134,14 +134,9 @@ def _rows(one: Known) -> list[Row]:
     return rows
 
 
-def words(run: CardRun) -> Words:
+def said(run: CardRun) -> dict[str, Any]:
     known = _known(run)
-    near = sum(abs(one.topoopt_ms / one.printed.topoopt_ms - 1) <= TREND for one in known)
-    off = max(known, key=lambda one: one.speed_up("off"))
-    on = max(known, key=lambda one: one.speed_up("on"))
-    left = "no speed-up remains"
-    if on.speed_up("on") > 1 + EQUAL:
-        left = f"at most {on.speed_up('on'):.2f}× remains (row {on.printed.number})"
+    off, on = (max(known, key=partial(Known.speed_up, mode=mode)) for mode in ("off", "on"))
     columns = {
         "Mean speed-up, as printed": [
             one.printed.topoopt_ms / one.printed.topox_ms for one in known
@@ -150,12 +145,17 @@ def words(run: CardRun) -> Words:
         "Ours, all-reduce on both networks": [one.speed_up("on") for one in known],
         "Most the bound allows, on both": [one.most for one in known],
     }
-    return Words(
-        f"The printed speed-up (ours: up to {off.speed_up('off'):.2f}×, row {off.printed.number}) compares unlike things: "
-        f"TopoOpt carries the all-reduce, TOPO-X does not. Counted on both, {left}. TopoOpt's column comes out within 25 % "
-        f"on {near} of {len(known)} rows.",
-        tuple(_remarks(known, run)),
-        tuple(
+    remains = f"at most {on.speed_up('on'):.2f}× remains (row {on.printed.number})"
+    return {
+        "off_most": off.speed_up("off"),
+        "off_row": off.printed.number,
+        "left": remains if on.speed_up("on") > 1 + EQUAL else "no speed-up remains",
+        "near": sum(abs(one.topoopt_ms / one.printed.topoopt_ms - 1) <= TREND for one in known),
+        "networks": len(known),
+        "fallen_back": _fallen_back(known),
+        "out_of_reach": _out_of_reach(known),
+        "elements": _elements(run.settings),
+        "facts": tuple(
             (
                 name,
                 f"{fmean(values):.2f}×",
@@ -163,35 +163,37 @@ def words(run: CardRun) -> Words:
             )
             for name, values in columns.items()
         ),
+    }
+
+
+def _fallen_back(known: Sequence[Known]) -> str:
+    """Say on which rows the plan loses with the all-reduce off the network; empty if on none."""
+    backs = [str(one.printed.number) for one in known if one.falls_back("off")]
+    if not backs:
+        return ""
+    why = ", where a slot is long against a transfer" if known[0].off.on_slots else ""
+    return (
+        f"With the all-reduce off the network the plan loses to the TopoOpt column on rows {', '.join(backs)}"
+        f"{why}. The printed table repeats TopoOpt's time on rows 9, 13 and 14."
     )
 
 
-def _remarks(known: Sequence[Known], run: CardRun) -> Iterator[str]:
-    """Yield why it came out so, from the numbers."""
-    for key, title in run.card.series.items():
-        yield f"{title}: {counted_verdicts(run.of(key))}."
-    backs = [str(one.printed.number) for one in known if one.falls_back("off")]
-    if backs:
-        why = ", where a slot is long against a transfer" if known[0].off.on_slots else ""
-        yield (
-            f"With the all-reduce off the network the plan loses to the TopoOpt column on rows {', '.join(backs)}"
-            f"{why}. The printed table repeats TopoOpt's time on rows 9, 13 and 14."
-        )
+def _elements(settings: Settings) -> str:
+    """Say that the columns are read with embedding elements of different sizes; empty if they are not."""
+    if settings["topoopt_bytes"] == settings["bytes"]:
+        return ""
+    return (
+        f"The columns are read with different embedding elements on the network, {settings['topoopt_bytes']} "
+        f"bytes in the TopoOpt column and {settings['bytes']} in ours: no one size fits both printed columns. The switches "
+        "show each."
+    )
+
+
+def _out_of_reach(known: Sequence[Known]) -> str:
+    """Say why the printed speed-up is impossible if the all-reduce uses this network; empty if it is possible."""
     below = [one for one in known if one.out_of_reach("on")]
-    if below:
-        yield _out_of_reach(below)
-    settings = run.settings
-    if settings["topoopt_bytes"] != settings["bytes"]:
-        yield (
-            f"The columns are read with different embedding elements on the network, {settings['topoopt_bytes']} "
-            f"bytes in the TopoOpt column and {settings['bytes']} in ours: no one size fits both printed columns. The switches "
-            "show each."
-        )
-    yield "The bound holds for this strategy (dense layers data parallel over all servers) and full-duplex ports."
-
-
-def _out_of_reach(below: Sequence[Known]) -> str:
-    """Say why the printed speed-up is impossible if the all-reduce uses this network."""
+    if not below:
+        return ""
     worst = max(below, key=lambda one: one.printed.topoopt_ms / one.printed.topox_ms)
     printed, bound = worst.printed, worst.on.bound_ms
     numbers = ", ".join(str(one.printed.number) for one in below)
