@@ -192,13 +192,16 @@ class Tab:
         page = page_of(title)
         entry = page.views[0]
         if page is entry or not self.view_link(page).count():
-            self._follow(self.menu_link(entry.title), entry)
-        return self if page is entry else self._follow(self.view_link(page), page)
+            # An entry may open on another view once a job is chosen.
+            self._follow(self.menu_link(entry.title), entry.title, entry.with_job or entry.title)
+        here = self.page.title().startswith(f"{page.title} ·")
+        return self if here else self._follow(self.view_link(page), page.title)
 
-    def _follow(self, link: Locator, page: View) -> Tab:
+    def _follow(self, link: Locator, *titles: str) -> Tab:
         link.click()
         self.page.wait_for_function(
-            "name => document.title.startsWith(name)", arg=f"{page.title} ·"
+            "names => names.some(name => document.title.startsWith(name))",
+            arg=[f"{title} ·" for title in titles],
         )
         return self.still()
 
