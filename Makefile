@@ -126,7 +126,8 @@ $(PY):
 
 $(RUN_STAMP): locks/run.txt | $(PY)
 	@echo "Installing what the workbench needs (once; mostly downloads)"
-	@$(PY) -m compileall -q topox_core topox_ui & $(PIP) install --quiet --require-hashes -r locks/run.txt && wait $$!
+	@$(PY) -m compileall -q topox_core topox_ui & \
+	$(PIP) install --quiet --require-hashes -r locks/run.txt
 	@touch $@
 
 $(DEV_STAMP): locks/dev.txt $(RUN_STAMP)

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from topox_core.check.report import CheckReport
 from topox_core.cli.command import (
     Answer,
     Arguments,
@@ -38,6 +37,7 @@ from topox_core.tdm.model.jobs import COLLECTIVES, Jobs, Reading
 from topox_core.tdm.model.jobs_file import dump_jobs, load_jobs, validated
 
 if TYPE_CHECKING:
+    from topox_core.check.report import CheckReport
     from topox_core.tdm.model.round import Round, RoundTracePoint, TdmSettings
 
 PROGRESS_EVERY_S = 1.0

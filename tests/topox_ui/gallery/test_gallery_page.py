@@ -114,7 +114,7 @@ def test_a_card_says_what_the_original_shows_runs_with_progress_and_tells_its_st
     unbroken(at.get("button_group")[0].set_value("b").run())
     assert list(at.dataframe[0].value["row"]) == ["4"]
     assert list(at.dataframe[0].value["verdict"]) == ["by construction: trend"]
-    assert "It is built so." in words(at) and "not counted: 1 identity" in words(at)
+    assert "It is built so." in words(at) and "not counted: 1 by construction" in words(at)
     assert at.button(key="gallery_run").label == "Run it again"
     assert "The same rows as before." in words(run_here(visit, toy, at))
 
