@@ -9,8 +9,6 @@ The functions live in :mod:`topox_core.api` and are loaded when they are first a
 commands and worker processes start at once. Nothing in this package imports streamlit.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

@@ -1,7 +1,5 @@
 """``python -m topox_core``: the command line."""
 
-from __future__ import annotations
-
 import sys
 
 from topox_core.cli.main import main

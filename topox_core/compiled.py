@@ -1,7 +1,5 @@
 """One way to compile: cached on disk, free of the interpreter lock."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import itertools

@@ -1,7 +1,5 @@
 """JSON Schema (draft 2020-12) of the files whose fields records declare: ``topox schema``, and editors that check as one types."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache

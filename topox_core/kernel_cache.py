@@ -9,8 +9,6 @@ write at once can leave apart. Here what is compiled for one signature is one fi
 depends on and put in place whole, so that no process waits for another.
 """
 
-from __future__ import annotations
-
 import atexit
 import hashlib
 import inspect

@@ -5,8 +5,6 @@ loads it. The app has a process compile all of them beside its first visitor, wh
 is; the tests want them before, side by side (with the arguments ``fabrics`` and ``jobs``).
 """
 
-from __future__ import annotations
-
 import math
 import os
 import subprocess

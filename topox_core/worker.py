@@ -5,8 +5,6 @@ lines on standard output. A further line may tell a better schedule; any other, 
 because the parent died, means stop.
 """
 
-from __future__ import annotations
-
 import os
 import queue
 import signal

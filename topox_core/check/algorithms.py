@@ -5,8 +5,6 @@ the bytes that the algorithm owes it, and what every member must end with can ha
 transfers that wait for each other.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise, permutations

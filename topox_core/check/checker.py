@@ -1,7 +1,5 @@
 """The independent checker: is this schedule one that the model allows? It shares no code with the engines."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

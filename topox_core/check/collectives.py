@@ -1,7 +1,5 @@
 """Whether the transfers that a result lists for its collectives move what these must (from sources, destinations, bytes)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The independent checker of a demand plan: read from its record and the matrix alone."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

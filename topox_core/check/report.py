@@ -1,7 +1,5 @@
 """The checker's verdict: each constraint with its equation, how much was checked, and what broke it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 Equation numbers are those of the draft on time-division multiplexing, as docs/tdm.md reads them.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The result file, ``*.schedule.json``: read, refused with one clear line, and laid out in columns."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

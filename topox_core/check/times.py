@@ -1,7 +1,5 @@
 """Constraints on when tasks run: eqs 3 to 5, durations, and one task at a time on a device."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from topox_core.check.algorithms import steps_of

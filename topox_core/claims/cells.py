@@ -1,7 +1,5 @@
 """The six studies, one after the other, and their table: what every fabric takes at one job, ports, speed and delay."""
 
-from __future__ import annotations
-
 import concurrent.futures
 import gzip
 import json

@@ -1,7 +1,5 @@
 """``dashboard``: serve the workbench's pages on this machine and open them in a browser."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import socket

@@ -5,8 +5,6 @@ that cannot be written.
 Modules that take long to load are imported inside the commands, so that ``--help`` answers at once.
 """
 
-from __future__ import annotations
-
 import argparse
 import io
 import os

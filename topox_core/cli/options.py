@@ -1,7 +1,5 @@
 """Options of commands, and those that several share: cluster keys, the model's switches, when to stop, fabrics."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """``runs``: the run library; here what is in it, one run whole, several side by side, names and deletion."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``schema``: the JSON Schema of a kind of file, so that editors check and complete it as one types."""
 
-from __future__ import annotations
-
 import json
 
 from topox_core.cli.command import Answer, Arguments, command, table

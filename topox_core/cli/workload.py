@@ -1,7 +1,5 @@
 """``workload``: write a generated task graph, and beside it the cluster that suits it."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from topox_core.cli.command import Answer, Arguments, cluster_beside, command, table, write_graph

@@ -1,7 +1,5 @@
 """A demand matrix as weighted matchings: as few as can be, or by peeling the matrix with even lines."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

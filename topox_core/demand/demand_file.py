@@ -1,7 +1,5 @@
 """Files of a demand matrix: numbers in rows, read within limits, and the plan written as a table or as JSON."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -4,8 +4,6 @@ After Spectra (arXiv 2603.07373), of which the abstract is public: few weighted 
 switches by their load and evened out by splitting. The formulas, and both baselines, are ours.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType

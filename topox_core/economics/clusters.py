@@ -1,7 +1,5 @@
 """The price of a cluster's own network at its port speed, and the fat-tree that costs the same."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

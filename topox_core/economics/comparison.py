@@ -1,7 +1,5 @@
 """Networks set side by side: by cluster size, by what their difference depends on, and by year."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

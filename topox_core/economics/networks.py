@@ -1,7 +1,5 @@
 """Six networks for one number of GPUs, counted part by part: the bill of materials of each."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The prices that ship, with the source of each figure, and by speed; and catalogues as files, ``topox-parts`` version 1."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """What the network of a fabric costs and draws."""
 
-from __future__ import annotations
-
 from topox_core.economics.clusters import cluster_bill
 from topox_core.economics.networks import Bill
 from topox_core.economics.parts import Catalogue

@@ -4,8 +4,6 @@ Which algorithm wins depends on tensor, members, latency, delay and fabric: circ
 for every new peer, fixed ones carry only what they have links for.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """One task graph under several fabrics: each lowered as it may, run, and compared on one clock."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """One plain sentence: which fabric wins, by how much, and what the next one loses its time to."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

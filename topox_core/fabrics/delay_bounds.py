@@ -4,8 +4,6 @@ A bound at a delay holds at every longer one, so that the least delay from which
 time is found by halving.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

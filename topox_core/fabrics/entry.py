@@ -1,7 +1,5 @@
 """What everybody must know of a fabric, in one record that stands beside its function."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 

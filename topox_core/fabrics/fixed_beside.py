@@ -1,7 +1,5 @@
 """Circuits that stay fixed beside a plan: found once, they compete with all that switch."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import suppress

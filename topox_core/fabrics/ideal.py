@@ -4,8 +4,6 @@ No fabric with the same port totals is faster: whatever another one does, its ci
 delay, or its bytes from source to destination, is a schedule of this switch (docs/fabrics.md).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 

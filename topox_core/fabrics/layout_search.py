@@ -6,8 +6,6 @@ given back. Every formula here is ours. All limits count layouts that are tried,
 that the same input gives the same answer on any machine.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """How long an iteration takes on circuits that stay, one matrix after another, and the circuits that a search begins with."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Iterator

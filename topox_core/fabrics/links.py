@@ -1,7 +1,5 @@
 """Links and routes of circuits that stay, and one iteration on any links that are shared max-min fairly."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial

@@ -1,7 +1,5 @@
 """A map in the background: the coarse grid, plans passed on, then finer where the winner changes."""
 
-from __future__ import annotations
-
 import concurrent.futures
 from collections.abc import Generator, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace

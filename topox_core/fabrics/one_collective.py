@@ -5,8 +5,6 @@ ports of a server, and set-ups overlap transmission. The model is ours; forwardi
 stand (bypassing) is not in it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection
 from dataclasses import dataclass

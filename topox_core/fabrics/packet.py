@@ -5,8 +5,6 @@ cross max-min fairly. Queues, losses and headers are not modelled. A packet NIC 
 once, also where the ports of optical switches are half duplex.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

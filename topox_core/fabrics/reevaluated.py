@@ -5,8 +5,6 @@ transfers under way are dealt circuits greedily; what changes is dark for the re
 Circuits and the clock of the intervals go on from iteration to iteration.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace

@@ -5,8 +5,6 @@ experts of one region take their circuit while it is up, everything else shares 
 circuits follow the bytes of the exchange at hand.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """List schedules in processes of their own, so that many who ask at once do not share one interpreter."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

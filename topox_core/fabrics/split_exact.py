@@ -1,7 +1,5 @@
 """The shortest division of a collective's steps over ports, as a mixed-integer programme in HiGHS."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Fixed circuits (TopoOpt): laid before the job, bytes forwarded by servers over several hops."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The crossover map: which fabric wins over the reconfiguration delay and the port speed (or the degree), and by how much."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Mapping

@@ -5,8 +5,6 @@ made at a few delays and their orders carried out at every other one, so that wh
 pays at every shorter one.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

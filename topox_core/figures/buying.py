@@ -1,7 +1,5 @@
 """What to buy: iteration time against price, and how far a number swings when one price or choice changes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 

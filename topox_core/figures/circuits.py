@@ -1,7 +1,5 @@
 """Circuits: who talks to whom in a slot, all of them over the iteration, and one switch with the servers around it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What networks cost and burn: stacked by part, by cluster size and by year; what a dollar of network buys."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Fabrics against each other over a parameter: who wins where, and a line a fabric."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

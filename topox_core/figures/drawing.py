@@ -1,7 +1,5 @@
 """The figure of a result, chosen by its kind: what the public interface draws."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import plotly.graph_objects as go

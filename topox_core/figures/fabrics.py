@@ -1,7 +1,5 @@
 """One graph on every fabric: where each iteration's time goes, and all iterations on one clock."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

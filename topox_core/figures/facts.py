@@ -1,7 +1,5 @@
 """What a graph is made of: tasks by kind, bytes by parallelism; and what an iteration consists of, piece by piece."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import plotly.graph_objects as go

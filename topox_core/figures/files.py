@@ -1,7 +1,5 @@
 """Figures as files, at a size for print: pages that open anywhere and save their figures as pictures, and pictures by kaleido."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from html import escape

@@ -1,7 +1,5 @@
 """The Gantt chart of a window: bars by kind, dark circuits, the critical chain."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any

@@ -1,7 +1,5 @@
 """Schedules of a lab's instance, entered by hand, told or planned, drawn from start times alone."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Rounds, prices and windows of a lab's instance."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ No figure shows a value that is still asked for (:func:`topox_core.labs.student.
 before the first reveal of an instance none shows anything that is computed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Jobs that share a fabric: rounds on one clock, which pod group holds everybody up, and what one pod does."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 

@@ -1,7 +1,5 @@
 """Links of one pod group in one stage: how many between each two pods, and the rings that run on them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 

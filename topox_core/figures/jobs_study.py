@@ -1,7 +1,5 @@
 """How a search for a grouping went, and what sharing in time gains: over many seeds, and over how much jobs communicate."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Cells over two axes: a measure of a study, who wins where, and which side is right, in colours and signs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

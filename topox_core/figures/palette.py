@@ -1,7 +1,5 @@
 """Colours: one meaning, one colour, on every chart (Okabe-Ito, adapted)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal

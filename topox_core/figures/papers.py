@@ -1,7 +1,5 @@
 """Theirs against ours: a published number and the one computed here, pair by pair, and as one small picture of a card."""
 
-from __future__ import annotations
-
 import math
 from base64 import b64encode
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """A figure of a lab's screen with everything that goes with it, and what it is asked to show."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Predictions: iterations against measured ones, and what a class said, the truth only if it is given."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal

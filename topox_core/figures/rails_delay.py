@@ -1,7 +1,5 @@
 """What switching costs: overhead by delay, by degree of expert parallelism and wiring; and when circuits stand."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What one rank sends on its rail: traffic as bars, its windows, their lengths and how many a stage has."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence

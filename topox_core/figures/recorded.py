@@ -1,7 +1,5 @@
 """Figures of a recorded run: its steps, its lanes on one clock, its iteration at other network speeds."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The search as it ran, engines raced against each other on one time axis, and the iteration time under other delays."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Strategies: the walk of a search, operators' places and costs, where plans' time goes, and what each fabric makes of them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """An axis of a study as figures draw it, and a line of means over it with the band of its seeds."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

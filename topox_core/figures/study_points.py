@@ -1,7 +1,5 @@
 """Every point of a study: a line across parallel axes, and its place beside the front of two measures."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

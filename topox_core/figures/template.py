@@ -1,7 +1,5 @@
 """What every chart shares: margins, type and axes, and what it draws besides its data."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Clusters from and to files: ``*.cluster.json``, format ``topox-cluster`` version 1."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 

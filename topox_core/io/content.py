@@ -1,7 +1,5 @@
 """The content of a file, unpacked and decoded piece by piece, within the limits of its format."""
 
-from __future__ import annotations
-
 import codecs
 import gc
 import io

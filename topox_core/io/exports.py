@@ -1,7 +1,5 @@
 """A schedule in other tools' words: tables and the cross-connect program."""
 
-from __future__ import annotations
-
 import json
 from itertools import pairwise
 from typing import Any

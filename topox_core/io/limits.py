@@ -4,8 +4,6 @@ docs/files.md lists them for users, docs/security.md says how they are tested. S
 as it is given and again for what it unpacks to.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from topox_core.errors import InputError

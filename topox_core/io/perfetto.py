@@ -1,7 +1,5 @@
 """An execution as a Chrome trace for ui.perfetto.dev: slices, arrows, counters; and what reads it back."""
 
-from __future__ import annotations
-
 import heapq
 import json
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Numbers in range: one test and one sentence for every setting that must be a number."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from typing import TypeGuard

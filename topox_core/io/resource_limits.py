@@ -3,8 +3,6 @@
 Sizes are bounded before memory is spent (:mod:`~topox_core.io.limits`); this is the wall behind those bounds.
 """
 
-from __future__ import annotations
-
 import signal
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The samples: at the top of a checkout, or inside the package once installed."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path

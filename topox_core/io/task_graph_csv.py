@@ -1,7 +1,5 @@
 """Task graphs as a table: one row a task, the columns named like the keys of the JSON file."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

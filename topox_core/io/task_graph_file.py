@@ -1,7 +1,5 @@
 """Task graphs from and to files: JSON, CSV and FlexNet, each with or without gzip."""
 
-from __future__ import annotations
-
 from topox_core.errors import InputError, Mistakes, printable
 from topox_core.io.content import bare_name, first_letter, gc_paused
 from topox_core.io.limits import TASK_GRAPH

@@ -6,8 +6,6 @@ Schema (TopoOpt, ``taskgraph.fbs``), by slot: TaskGraph 0 ngpupernode, 1 nnode, 
 5 nexttasks; Device 0 type, 1 deviceid, 2 nodeid, 3 deviceproperty.
 """
 
-from __future__ import annotations
-
 import struct
 from collections import Counter
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Task graphs as JSON: ``*.taskgraph.json``, format ``topox-taskgraph`` version 1."""
 
-from __future__ import annotations
-
 import json
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """A task graph out of tasks: each is checked, then ids, dependencies and cycles."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence

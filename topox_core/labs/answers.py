@@ -1,7 +1,5 @@
 """The answers of one student to one lab: predictions that are locked, attempts at worked answers, explanations."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone

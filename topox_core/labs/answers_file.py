@@ -4,8 +4,6 @@ The checksum finds damage and careless edits; it is no secret. A signature is on
 given on the lecturer's machine.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import json

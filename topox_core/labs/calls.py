@@ -3,8 +3,6 @@
 No run here ends by the clock: a plan is a list schedule, or one that is proved best.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any

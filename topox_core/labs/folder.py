@@ -3,8 +3,6 @@
 Grades as tables are plain, for Moodle or for Canvas: UTF-8 with a mark, comma, and no cell that is a formula.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import os

@@ -1,7 +1,5 @@
 """Answers graded anew: nothing that a file says of its own points counts, and what is odd in it is said beside them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 And those of the small instances for their reveals: every order that a closed form tells of, as start times.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

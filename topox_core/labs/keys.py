@@ -1,7 +1,5 @@
 """Keys of a lab for a seed: nothing is stored, each is computed when it is asked for, the same on every machine."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path

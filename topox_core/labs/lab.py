@@ -3,8 +3,6 @@
 And every sentence of tour and labs by key, in one file a language; English stands in for a key that is missing.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

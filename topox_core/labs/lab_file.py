@@ -4,8 +4,6 @@ Nothing in a lab file is code, and no text before a question may say its answer.
 lab files, in the order of a course; a lecturer brings more.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ An entry is a ``*.entry.json`` file, format ``topox-entry`` version 1. What coun
 or the core makes of it; a time that the file claims is not looked at.
 """
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping

@@ -1,7 +1,5 @@
 """One answer to one question: whether it can be read, whether it is right, what it is worth, what is said to it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import floor

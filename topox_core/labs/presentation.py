@@ -1,7 +1,5 @@
 """A lab on the projector: its slides in order, one question a slide, with tally and reveal after each question."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

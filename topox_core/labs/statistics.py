@@ -3,8 +3,6 @@
 No names, and the truth only where it is asked for.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

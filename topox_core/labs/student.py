@@ -3,8 +3,6 @@
 A page draws what these functions return and asks for nothing else.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any

@@ -4,8 +4,6 @@ Titles, sentences and lines lie in ``texts/en.json``; every number in them is co
 is asked for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache

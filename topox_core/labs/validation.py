@@ -1,7 +1,5 @@
 """A lab tried on many seeds before class: every key exists, no feedback is idle, no text says an answer, nothing is slow."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ One HTML file without a script, for A4 and Letter. Pages for any printer come fr
 ``paper/``: all that is filled in is escaped.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence

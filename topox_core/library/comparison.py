@@ -1,7 +1,5 @@
 """Runs side by side: what was set differently, what came out differently, what is the same."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Runs as tables for other programs: CSV and Parquet, one row a run, one column a setting and a measure."""
 
-from __future__ import annotations
-
 import importlib
 import io
 import json

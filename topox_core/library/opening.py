@@ -4,8 +4,6 @@ A file that is not ours is refused and stays as it is. A damaged one is renamed 
 alone; an empty library takes its place.
 """
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import stat

@@ -1,7 +1,5 @@
 """What the library keeps of one run, and the run as a row of it, and back."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

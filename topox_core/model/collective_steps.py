@@ -9,8 +9,6 @@ Sources: ring and direct (Patarasuk and Yuan 2009), recursive halving and doubli
 pipelined chains (van de Geijn), two levels (hierarchical all-reduce, pairwise by groups).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """The critical path of an execution: the tasks, waits and dark time that add up to its length."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """Compressed sparse rows: the entries of row r are numbered ``pointer[r]`` to ``pointer[r + 1] - 1``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 

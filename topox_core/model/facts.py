@@ -1,7 +1,5 @@
 """Facts of a task graph without a solver: tasks, bytes, compute load, critical path."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 

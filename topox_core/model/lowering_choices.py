@@ -1,7 +1,5 @@
 """How collectives become transfers: the choices, with the words and ranges that files and commands read."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal

@@ -1,7 +1,5 @@
 """Measures of an execution: how busy devices and ports are, how often circuits change, what they do in each slot."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ A pattern is written in positions 0..n-1 within the group and depends only on th
 size and the root's position, so that a graph of a thousand equal collectives builds it once.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise

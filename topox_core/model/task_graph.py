@@ -1,7 +1,5 @@
 """The task graph as given: compute tasks, transfers and collectives with predecessors."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import dataclass

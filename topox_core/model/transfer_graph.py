@@ -1,7 +1,5 @@
 """The lowered graph, as arrays: compute tasks, point-to-point transfers and barriers only, and how long they take."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property

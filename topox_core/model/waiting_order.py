@@ -1,7 +1,5 @@
 """Things that wait for each other: an order in which each comes after what it waits for, or the cycle in the way."""
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Callable, Sequence
 

@@ -5,8 +5,6 @@ run here, or the one that comes with the release. Several cards run in a process
 row as it comes, every answer as it is there.
 """
 
-from __future__ import annotations
-
 import time
 import tomllib
 from collections import Counter

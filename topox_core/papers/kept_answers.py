@@ -1,7 +1,5 @@
 """Answers of cards: those that come with the release, and in the run library the last run on this machine."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import platform

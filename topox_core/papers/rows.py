@@ -1,7 +1,5 @@
 """A published number beside ours: what it is, how it counts, and how it is judged."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -8,8 +8,6 @@ waits for the hop before it is lost. That is why its iterations are longer than 
 makes them on the same circuits. Written from a description of the simulator's rules, not from its code.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise

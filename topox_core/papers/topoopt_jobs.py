@@ -3,8 +3,6 @@
 Called in child processes.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Which parallelisms suit a model, what each moves over its rail, where circuits constrain it (Tables 1, 2)."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from dataclasses import dataclass

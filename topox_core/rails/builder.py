@@ -1,7 +1,5 @@
 """One training iteration on one rail, built pass by pass in an order that all ranks can follow."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """What a pipeline stage holds and does: passes and transfers in one order for all ranks; computing and exchanges by layer."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Symmetric replicas folded to one representative a stage, and unfolded again."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """One training iteration as a rail sees it: computing and communications in order of issue."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 

@@ -5,8 +5,6 @@ licence); they belong to a later version of the system than the paper's first, s
 in shape.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Training jobs on photonic rails: what a rail asks of a job, what its settings are called, and the presets."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

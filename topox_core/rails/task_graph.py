@@ -1,7 +1,5 @@
 """A rail's iteration as an ordinary task graph, so that every fabric can run it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from topox_core.errors import InputError

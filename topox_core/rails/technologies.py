@@ -1,7 +1,5 @@
 """Optical switching technologies: delay, ports, and GPUs with one switch a rail (Table 3)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from topox_core.errors import unknown, wrong_setting

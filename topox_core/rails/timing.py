@@ -12,8 +12,6 @@ on: on an optical rail its pieces are forwarded through their neighbours, the sh
 (floor(n^2/4) S / 2n bytes on every link).
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Lists of windows: their lengths, shares above a delay, by the traffic that follows (Fig. 4); and as files, JSON or a table."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -6,8 +6,6 @@ all (section 3.1 of the photonic rails paper). A phase is a maximal run, in orde
 communications of one parallelism. A negative window is an overlap of the two.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise

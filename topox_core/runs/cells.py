@@ -3,8 +3,6 @@
 Where the constants come from: docs/cluster.md.
 """
 
-from __future__ import annotations
-
 import concurrent.futures
 import os
 import statistics

@@ -6,8 +6,6 @@ forty moving a slider every 10 s, on a virtual machine of two cores: a median of
 on one.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ Nothing outside this file depends on Dask, which is not installed by default. Wh
 its workers must be started with stands in docs/cluster.md.
 """
 
-from __future__ import annotations
-
 import concurrent.futures
 import contextlib
 import logging

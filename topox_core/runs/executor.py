@@ -5,8 +5,6 @@ module again, which would be a page's script, and they can be killed. Nothing ou
 depends on loky, so that any other executor can take a run's cells.
 """
 
-from __future__ import annotations
-
 import concurrent.futures
 import os
 import re

@@ -1,7 +1,5 @@
 """Runs one after another, each chosen by what came of those before."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Generator

@@ -1,7 +1,5 @@
 """Values kept by key, so many and no more."""
 
-from __future__ import annotations
-
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable

@@ -1,7 +1,5 @@
 """How fast this machine is beside the one that a release's waiting times were measured on."""
 
-from __future__ import annotations
-
 import time
 from functools import cache
 

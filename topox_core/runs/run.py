@@ -1,7 +1,5 @@
 """The one contract of everything that takes long, and a run made from one function in a thread."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

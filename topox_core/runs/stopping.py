@@ -1,7 +1,5 @@
 """Stop criteria: objects that are called without arguments and return whether to stop."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field

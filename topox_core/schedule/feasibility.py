@@ -1,7 +1,5 @@
 """A small independent check of start ticks: no schedule that a solver hands back is believed unread."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from topox_core.model.csr import entries_of, row_of_entry

@@ -5,8 +5,6 @@ unrounded time; schedules are taken as orders and carried out on unrounded time
 (:mod:`topox_core.schedule.replay`).
 """
 
-from __future__ import annotations
-
 import math
 import time
 from dataclasses import dataclass, field, replace

@@ -5,8 +5,6 @@ switches whenever every server has at most its ports out and in and the total is
 N_OCS * d_OCS (Koenig's theorem and de Werra's balancing), so eqs 7, 9 and 10 become capacity rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """A solve that runs beside the page: one race of engines, or two where the problem folds, in milliseconds."""
 
-from __future__ import annotations
-
 import math
 import queue
 import threading

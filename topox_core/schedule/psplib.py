@@ -3,8 +3,6 @@
 Kolisch & Sprecher, "PSPLIB - a project scheduling problem library", EJOR 96 (1996).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 

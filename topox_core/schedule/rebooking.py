@@ -4,8 +4,6 @@ Serial generation on continuous time: transfers take their ports one after the o
 on which it can start first.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field, replace
 from itertools import product

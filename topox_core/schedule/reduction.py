@@ -1,7 +1,5 @@
 """From a lowered graph and a cluster to the reduced problem: rounding to two clocks, ports to capacities."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cached_property
 

@@ -7,8 +7,6 @@ period; the period is the largest mean of a cycle of the orders (max-plus algebr
 Olsder and Quadrat, *Synchronization and Linearity*, 1992, section 3.7).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal

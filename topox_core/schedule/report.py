@@ -1,7 +1,5 @@
 """From a plan to a result: ticks to milliseconds, bookings to circuits, the gap to a status word."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The result as a file, ``*.schedule.json`` (docs/files.md), and read back: somebody else's solve as if it were found here."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, replace

@@ -1,7 +1,5 @@
 """What a solve finds before any exact engine runs, while the engine loads: most solves of small problems end here."""
 
-from __future__ import annotations
-
 import threading
 from dataclasses import dataclass
 

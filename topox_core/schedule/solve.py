@@ -1,7 +1,5 @@
 """The one entry to scheduling: any engine, from the best of the rules' plans and of the candidates."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What a record says of its fields: type, range, unit, words and the steps of a slider."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import re

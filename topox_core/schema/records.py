@@ -1,7 +1,5 @@
 """Records checked against what their fields say, and made of values that come from outside."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from math import isfinite

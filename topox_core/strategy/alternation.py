@@ -1,7 +1,5 @@
 """Strategy and topology in turn: the chain walks on one topology, which is found anew for what the chain accepts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 

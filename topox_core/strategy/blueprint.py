@@ -1,7 +1,5 @@
 """From layers to an operator graph, each operator priced for every split over servers."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from functools import cache

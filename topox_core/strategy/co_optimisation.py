@@ -1,7 +1,5 @@
 """Co-optimisation: a strategy is searched for, and judged, on the fabric that will run it."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Strategies beside fabrics: what each strategy found for one fabric takes on every other."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 

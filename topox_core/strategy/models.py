@@ -1,7 +1,5 @@
 """All models by name, each buildable for any number of servers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial

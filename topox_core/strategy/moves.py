@@ -1,7 +1,5 @@
 """What a search does and tells: its settings, a proposal, an accepted move, its progress."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass
 

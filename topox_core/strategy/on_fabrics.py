@@ -1,7 +1,5 @@
 """What a strategy takes on a fabric: the figure of ``compare`` for its task graph, and estimates for a search."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """A model as a graph of operators: their costs when split, the bytes between them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """All parallel plans of a transformer on so many servers that fit the memory, ranked by their iteration in closed form."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial

@@ -1,7 +1,5 @@
 """Recommendation models and CANDLE Uno: lookups or feature towers below, dense layers above."""
 
-from __future__ import annotations
-
 from topox_core.strategy.blueprint import Blueprint
 from topox_core.strategy.operators import OperatorGraph
 

@@ -1,7 +1,5 @@
 """The axes of a study, each a key with the values that it takes, and which of their points are computed."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections import Counter

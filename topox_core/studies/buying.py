@@ -1,7 +1,5 @@
 """What to buy for a job: the question, the networks that are compared, and the study that computes them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property

@@ -1,7 +1,5 @@
 """What follows from the computed networks: which is worth buying, by how much."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf, isfinite

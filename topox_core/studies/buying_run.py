@@ -1,7 +1,5 @@
 """The buyer's study in the background: networks first, then the break-even questions, each point on the one engine."""
 
-from __future__ import annotations
-
 import concurrent.futures
 from collections.abc import Callable, Generator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace

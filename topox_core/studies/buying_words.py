@@ -3,8 +3,6 @@
 Names are as a file has them; ``**`` stands round what matters most.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """One point of a task graph: the graph on a fabric, with the measures of its run and of its network."""
 
-from __future__ import annotations
-
 import json
 import zlib
 from collections.abc import Mapping

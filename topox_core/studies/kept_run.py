@@ -1,7 +1,5 @@
 """What a page or a command has computed already, as a record of the run library."""
 
-from __future__ import annotations
-
 import json
 import platform
 import time

@@ -3,8 +3,6 @@
 And what it may report of a point, with the words and units of tables and axes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The Pareto front: the points that no other point beats in one measure without losing in another."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """One point computed: the call that a worker makes, whatever the subject."""
 
-from __future__ import annotations
-
 import platform
 import time
 from collections.abc import Callable, Mapping

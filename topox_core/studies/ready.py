@@ -1,7 +1,5 @@
 """Studies to begin with: what pages show of one job, as files that can be changed, kept and sent to a cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -3,8 +3,6 @@
 Along axes: a measure, or how it compares with another fabric's, at chosen values of the rest.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Files are ``*.study.json``, format ``topox-study`` version 1 (docs/studies.md).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields

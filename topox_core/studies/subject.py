@@ -1,7 +1,5 @@
 """What a study is about: named in its file, found and read before anything is computed; what holds where it says nothing."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields

@@ -1,7 +1,5 @@
 """What a fabric chose by itself, in words: rings and algorithms of collectives."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -3,8 +3,6 @@
 Names, ids and titles are somebody else's. Whoever draws one passes it through :func:`escape_untrusted`.
 """
 
-from __future__ import annotations
-
 import html
 import re
 from typing import Literal

@@ -4,8 +4,6 @@ The entries lie in ``glossary.json`` beside this file; pages, labels of controls
 the page Glossary all read them here.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Numbers as people read them: three significant digits, units always, times in ms or s."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from datetime import datetime

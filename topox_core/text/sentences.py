@@ -1,7 +1,5 @@
 """Words that several pages and commands share: lists, "and 3 more", is or are."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 # A schedule's card.

@@ -5,8 +5,6 @@ model-parallel traffic is lent to the ring. What cannot be repaired is forwarded
 circuits that are left.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ that came with it (all ports to rings laid in both directions, model-parallel tr
 hosts).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import partial
 from math import ceil

@@ -1,7 +1,5 @@
 """Circuits dealt out greedily to a matrix of bytes, directed, one at a time."""
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """All-reduce traffic is mutable: the rings of a lowered graph move to laid circuits."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace

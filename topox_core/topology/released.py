@@ -5,8 +5,6 @@ way: no degree split, a ring budget that favours the largest group size, another
 strides, one path a pair.
 """
 
-from __future__ import annotations
-
 import random
 
 from topox_core.model.execution import Layout

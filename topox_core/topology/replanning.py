@@ -1,7 +1,5 @@
 """Failures in the middle of a scheduled iteration: what remains of cluster and tasks."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """TopologyFinder's result: the layout, its rings, and a record of every step."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property

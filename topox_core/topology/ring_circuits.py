@@ -5,8 +5,6 @@ share no factor (TotientPerms, SelectPermutations; TopoOpt, NSDI 2023, section 4
 code chooses a little differently, so both are here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Paths over circuits: k shortest ones, hop counts, diameter."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

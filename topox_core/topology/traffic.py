@@ -5,8 +5,6 @@ the same bytes on any ring over its members (it is *mutable*), a model-parallel 
 source and a destination.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Segments and calls of all ranks put together: what waits for what, and how long each lasts."""
 
-from __future__ import annotations
-
 import itertools
 from bisect import bisect_right
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Chakra execution traces of all ranks into one run's graph: dependencies are given, nothing is found."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ Bytes are protobuf messages, each with its length before it: those of ``et_def.p
 far as they are read or written here. A file is one GlobalMetadata, then Nodes.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

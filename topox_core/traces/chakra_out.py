@@ -5,8 +5,6 @@ no broadcasts, no messages of no bytes, takes what one rank puts into an all-gat
 comes to a halt where two ranks take the collectives of a group in different orders.
 """
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

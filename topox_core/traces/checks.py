@@ -1,7 +1,5 @@
 """What an import says of itself: each check passed, warned or failed, with the figure it rests on."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

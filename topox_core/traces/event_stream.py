@@ -5,8 +5,6 @@ inside a string, where the quote would be escaped. Events are thrown away undeco
 in their first characters.
 """
 
-from __future__ import annotations
-
 import codecs
 import json
 import re

@@ -1,7 +1,5 @@
 """A recorded run of PyTorch's profiler into a task graph, a cluster and a report: the one way in."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Communications of several ranks that are one: by group and place, sends with their receives."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

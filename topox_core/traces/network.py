@@ -1,7 +1,5 @@
 """ASTRA-sim's network file (YAML of plain keys and lists) as a cluster."""
 
-from __future__ import annotations
-
 import math
 
 from topox_core.errors import InputError, errors_in_file, printable, shown, wrong_setting

@@ -1,7 +1,5 @@
 """A recorded run as it was read: its ranks, the step that stands for it, matched and on one clock."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

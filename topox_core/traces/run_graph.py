@@ -1,7 +1,5 @@
 """A recorded iteration as a graph of segments and calls, and how long it lasts at any network speed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import add

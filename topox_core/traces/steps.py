@@ -4,8 +4,6 @@ An activity belongs to the step in which the host launched it, never to the one 
 GPU may be a whole step behind.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

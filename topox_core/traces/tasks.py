@@ -4,8 +4,6 @@ Fewer: successive calls with little work between them become one. Bundling k cal
 iteration by at most k times the longest segment that was allowed between two of them.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import defaultdict

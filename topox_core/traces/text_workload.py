@@ -1,7 +1,5 @@
 """Text workloads of ASTRA-sim 1 and SimAI: layers with times and collectives, expanded to equal servers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ recorded wait of streams, a wait with the number of its call, a stream that is t
 that blocks, and a stream that is idle until a call ends.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Sequence

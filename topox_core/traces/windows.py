@@ -4,8 +4,6 @@ A communication begins when the last of its ranks is there: its kernel's time be
 between kernels of one rank would count that waiting as traffic, and skew between ranks as windows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any

@@ -4,8 +4,6 @@ A tensor-parallel group is one device. Devices are numbered context first, then 
 fill the servers in that order; a group wider than a server has the device of its first one.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections import Counter

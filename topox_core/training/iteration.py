@@ -1,7 +1,5 @@
 """A training iteration in closed form: when its pipeline ends, what gradients and update add, and what it consists of."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

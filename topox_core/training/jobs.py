@@ -1,7 +1,5 @@
 """Training jobs that ship, by name; and jobs from and to files: ``*.job.json``, format ``topox-job`` version 1."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, replace

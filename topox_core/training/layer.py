@@ -3,8 +3,6 @@
 A 2-byte number that is read and written counts 4 bytes moved.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from topox_core.training.job import Job

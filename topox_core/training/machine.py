@@ -1,7 +1,5 @@
 """What a job runs on: GPUs, the servers they are in, and the network between."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """Measured iterations to compare predictions with: published ones, and files with the columns of a published table."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial

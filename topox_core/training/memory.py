@@ -1,7 +1,5 @@
 """Memory of one GPU, each formula with its source."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from topox_core.training.collectives import WEIGHT_BYTES, layer_weights, stage_weights

@@ -1,7 +1,5 @@
 """How a model is spread over GPUs; and in which order they compute, what twice, and what at the same time."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Annotated

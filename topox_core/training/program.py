@@ -3,8 +3,6 @@
 :mod:`topox_core.training.graph` makes the task graph of all replicas of it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import IntEnum
 

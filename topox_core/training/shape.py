@@ -1,7 +1,5 @@
 """What is trained: a decoder-only transformer, dense or with experts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Annotated
 

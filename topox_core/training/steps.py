@@ -1,7 +1,5 @@
 """Builds the program of a job: passes in order, what they exchange, gradients, updates."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """What a pass computes at a stretch, between what it exchanges with other servers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from topox_core.training.collectives import (

@@ -1,7 +1,5 @@
 """Predicted against measured: how far the model is from iterations that ran, and in which order it puts them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, permutations

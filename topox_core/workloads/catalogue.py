@@ -1,7 +1,5 @@
 """All workloads by name, so that nobody starts from nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import islice
 from typing import Any

@@ -5,8 +5,6 @@ operator on every server, an all-reduce for each weight and each bias of the den
 between each embedding table and every other server one transfer forward and one backward.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Workloads drawn by chance: bursts of inference, and random layers for tests of scale and of robustness."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Iterator

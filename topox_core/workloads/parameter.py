@@ -1,7 +1,5 @@
 """What a workload is: a generator with named, ranged parameters."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The samples: small inputs, each with what to see in it; some with a proved optimum."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

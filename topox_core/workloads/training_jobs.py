@@ -1,7 +1,5 @@
 """Training jobs as workloads: every field of a job is a parameter, the task graph is the job's own."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

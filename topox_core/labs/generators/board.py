@@ -3,8 +3,6 @@
 Two orders are all there are; closed forms give both.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from topox_core.io.task_graph_rules import validated

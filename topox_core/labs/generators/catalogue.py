@@ -1,7 +1,5 @@
 """Every generator by name: a new one is a file and a line here."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 

@@ -3,8 +3,6 @@
 Closed forms and an enumeration give its answers; no solver is asked.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations

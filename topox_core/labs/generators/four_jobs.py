@@ -1,7 +1,5 @@
 """Generator ``four_jobs``: four jobs in two pod groups behind one barrier, where no single move helps and two do."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product

@@ -3,8 +3,6 @@
 The simulator of both says who is faster at which size; a table of cheapest jumps says why.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property, lru_cache

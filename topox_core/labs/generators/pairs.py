@@ -3,8 +3,6 @@
 TopologyFinder lays the circuits; its matching is checked against every matching of the five pairs.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import combinations

@@ -3,8 +3,6 @@
 The weights go before, between or after two activations; closed forms give all three.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from topox_core.io.task_graph_rules import validated

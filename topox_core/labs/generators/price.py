@@ -1,7 +1,5 @@
 """Generator ``price``: photonic rails against rails of packet switches, at drawn prices and sizes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

@@ -4,8 +4,6 @@ A circuit must change four times or data must go round, so that it depends on th
 delay which fabric is fastest; closed forms say where.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from topox_core.io.task_graph_rules import validated

@@ -1,7 +1,5 @@
 """Generator ``windows``: a pipeline whose windows are counted, and seven windows against the delay of a switch."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

@@ -1,7 +1,5 @@
 """DELTA's fixed circuits from the task graph, beside ours: communication time, circuits and gap against circuits by bytes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The lecture's table of optical switching and its comparison with packets: how fast a switch must be, for which job."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from functools import cache

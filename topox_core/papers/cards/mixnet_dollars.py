@@ -1,7 +1,5 @@
 """MixNet's work per dollar, beside ours: regional circuits for experts against fat-trees, with gating that changes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Opus's constraints C1 to C3 (section 3): ports that a 3D-parallel job needs, and what a fixed split leaves."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Opus's figure 7: cost and power of photonic rails against packet-switched networks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from topox_core.economics.networks import Counting, bills, saving

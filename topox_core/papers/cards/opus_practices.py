@@ -1,7 +1,5 @@
 """Opus's tables 1 and 2: which parallelisms a model is trained with, and how often each communicates."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import starmap

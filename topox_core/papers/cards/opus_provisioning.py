@@ -1,7 +1,5 @@
 """Opus's figures 5 and 8: what switching costs on demand, and provisioned ahead of the calls."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Opus's sections 4 and 5: several rails that must not diverge, several jobs on a switch, and changes by group."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

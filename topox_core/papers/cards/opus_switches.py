@@ -1,7 +1,5 @@
 """Opus's table 3: how many GPUs each optical switch can join, and how fast it switches."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from topox_core.papers.card import CardRun

@@ -1,7 +1,5 @@
 """Opus's figure 4: how long the windows are, and what traffic follows them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

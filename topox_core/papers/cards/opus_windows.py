@@ -1,7 +1,5 @@
 """Opus's figure 3 and equation 1: how many windows an iteration has, and how many a second."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Spectra's ratios over a baseline, beside ours over two baselines of our own: both sides of theirs are open."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import numpy as np

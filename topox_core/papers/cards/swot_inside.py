@@ -1,7 +1,5 @@
 """SWOT's reduction against static circuits, beside ours: one collective with circuits that change inside it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from topox_core.fabrics.compare import run_one, run_with_best_lowering

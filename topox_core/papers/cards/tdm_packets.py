@@ -1,7 +1,5 @@
 """The TDM drafts' figures 1 and 2: a packet network whose flows are hashed to paths, and circuits for the same traffic."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from statistics import fmean
 

@@ -1,7 +1,5 @@
 """The TDM drafts' section IV.C: rounds over the number of jobs and the context length."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from statistics import fmean, pstdev

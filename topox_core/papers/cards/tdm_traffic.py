@@ -1,7 +1,5 @@
 """The TDM drafts' section II.B: which collective sends most, which needs most links, and where that turns over."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from topox_core.papers.card import CardRun, Settings

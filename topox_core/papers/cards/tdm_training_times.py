@@ -1,7 +1,5 @@
 """The TDM drafts' table III and equation 8: sizes of the models, training times, and the ports that they are given."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """TopoOpt's figure 12: what all-to-all traffic costs as DLRM's batch grows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from topox_core.fabrics.options import FabricOptions

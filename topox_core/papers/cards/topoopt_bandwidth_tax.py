@@ -1,7 +1,5 @@
 """TopoOpt's figure 13: traffic that host forwarding adds as DLRM's batch, and with it the all-to-all, grows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from topox_core.papers.card import Call, CardRun

@@ -1,7 +1,5 @@
 """TopoOpt's figure 10: what its circuits cost against patch panels, fat-trees and an ideal switch."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from statistics import fmean
 

@@ -1,7 +1,5 @@
 """TopoOpt's figure 11: a cluster dedicated to one job, model by model."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from statistics import geometric_mean
 

@@ -1,7 +1,5 @@
 """TopoOpt's diameter bound (section 4.3) and what a cut fibre costs its layout (section 7)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from topox_core.fabrics.compare import run_one

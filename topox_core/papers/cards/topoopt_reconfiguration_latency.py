@@ -1,7 +1,5 @@
 """TopoOpt's figure 17: how fast a switch must be before circuits that change within the iteration match fixed ones."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

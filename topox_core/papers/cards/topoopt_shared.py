@@ -1,7 +1,5 @@
 """TopoOpt's figure 16: a cluster shared by several jobs, each on its own shard of circuits or all on one fat-tree."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean, pstdev

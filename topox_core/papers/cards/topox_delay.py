@@ -1,7 +1,5 @@
 """TOPO-X's table III when a change of circuits takes time: 1 ms as in section V, 10 ms as in section II."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from statistics import fmean
 

@@ -1,7 +1,5 @@
 """TOPO-X's introduction: gradients and communication of a 175-billion-parameter model on 256 GPUs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

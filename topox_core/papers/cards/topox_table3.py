@@ -1,7 +1,5 @@
 """TOPO-X Table III: 14 networks, TopoOpt against TOPO-X, with the all-reduce on and off the network."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import partial
 from statistics import fmean, geometric_mean

@@ -1,7 +1,5 @@
 """What both controllers of a rail share: the job table, the shims' calls, the circuits."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """One iteration on one rail with its control plane: profiled on demand, then provisioned."""
 
-from __future__ import annotations
-
 import heapq
 from copy import copy
 from dataclasses import dataclass, field, replace

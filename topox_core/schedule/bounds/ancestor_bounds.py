@@ -1,7 +1,5 @@
 """Heads and tails of tasks that count what their ancestors and successors need of devices and ports, set-ups included."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from topox_core.model.csr import grouped, pointer_of

@@ -1,7 +1,5 @@
 """Lower bounds that cost microseconds, and what binds in words."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What no iteration goes below, however its collectives are lowered: bytes and steps that every algorithm has."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 

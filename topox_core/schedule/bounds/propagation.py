@@ -4,8 +4,6 @@ With heads and tails that is what every exact engine does first: raise the bound
 narrow the windows of what is left.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass

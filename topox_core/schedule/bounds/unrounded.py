@@ -4,8 +4,6 @@ The critical path and the loads of whatever is shared cost microseconds; where t
 of their own dark time counts as well.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

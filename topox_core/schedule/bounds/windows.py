@@ -1,7 +1,5 @@
 """Time windows of tasks (earliest and latest starts), on both clocks."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 

@@ -3,8 +3,6 @@
 Transfers share them: each has paths, and a rate on each of its paths over time.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
 

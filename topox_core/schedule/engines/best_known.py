@@ -1,7 +1,5 @@
 """What an exact solve knows at any moment: the best schedule, the best bound and where they came from."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass, field
 

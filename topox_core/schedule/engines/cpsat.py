@@ -3,8 +3,6 @@
 Of problems that count set-ups the schedules are on real ports.
 """
 
-from __future__ import annotations
-
 import math
 
 from topox_core.errors import InputError

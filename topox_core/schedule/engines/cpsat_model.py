@@ -5,8 +5,6 @@ This file, :mod:`topox_core.schedule.engines.cpsat_set_ups` and
 nothing of it leaves.
 """
 
-from __future__ import annotations
-
 import itertools
 import threading
 from collections.abc import Callable, Iterator

@@ -5,8 +5,6 @@ pairs of transfers on a port keep their distance, neighbours do, and the first c
 stands already. So a literal a pair that shares a port says who comes first.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable
 

@@ -4,8 +4,6 @@ Apart from the models, which load OR-Tools. All pairs of transfers, for a model 
 follows whom in a schedule, and what stays so while some tasks are free, for its neighbourhoods.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property

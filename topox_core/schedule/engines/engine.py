@@ -4,8 +4,6 @@ Every engine is ``solve(problem, limits, stop, on_progress) -> Answer``; no solv
 file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import wraps

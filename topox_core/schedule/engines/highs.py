@@ -1,7 +1,5 @@
 """Exact solves: propagation narrows the start windows, HiGHS searches the step formulation inside them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

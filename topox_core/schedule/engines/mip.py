@@ -1,7 +1,5 @@
 """The HiGHS boundary: a mixed-integer model as arrays goes in, what became of it comes out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal

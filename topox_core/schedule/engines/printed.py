@@ -9,8 +9,6 @@ One function per equation, named after it. What is ours, not the paper's:
   eqs (3)-(10) contain no devices.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

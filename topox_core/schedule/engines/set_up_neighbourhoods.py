@@ -4,8 +4,6 @@ Godard, Laborie and Nuijten (2005) call what the others keep a partial order sch
 freely within it.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

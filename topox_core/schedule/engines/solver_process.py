@@ -1,7 +1,5 @@
 """An exact solve in a child process, so that a page or a command never freezes and a dead solver loses nothing."""
 
-from __future__ import annotations
-
 import queue
 import signal
 import threading

@@ -6,8 +6,6 @@ has two entries and the linear relaxation is as strong as the disaggregated time
 (Pritsker, Watters & Wolfe 1969; Christofides, Alvarez-Valdes & Tamarit 1987).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

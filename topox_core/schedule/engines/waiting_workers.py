@@ -3,8 +3,6 @@
 Python, compiled code and an engine's library take about a second to load, longer than most proofs of small problems.
 """
 
-from __future__ import annotations
-
 import atexit
 import os
 import selectors

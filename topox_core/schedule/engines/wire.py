@@ -1,7 +1,5 @@
 """What a solver process and its parent say to each other: messages as JSON lines, arrays as base64."""
 
-from __future__ import annotations
-
 import base64
 from contextlib import suppress
 from typing import Any, get_args

@@ -5,8 +5,6 @@ partition of the tasks; a partition that colour refinement made is also faithful
 critical path and loads are those of the whole.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields, replace
 from functools import partial
 

@@ -8,8 +8,6 @@ next is twice as long. Once the last one has found nothing better for a good whi
 begins anew with other random numbers and longer rounds.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The one entry point to every way to share the fabric, by name, with what a page says about each."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

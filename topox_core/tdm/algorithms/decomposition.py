@@ -9,8 +9,6 @@ the stage gets shorter, in the pod group that a round waits for; its best splits
 with such rings, and all pod groups are combined anew.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

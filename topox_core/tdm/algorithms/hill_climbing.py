@@ -4,8 +4,6 @@ Only the pod group of a changed job has to be worked out again; the other pod gr
 by two maxima. Off the plateaus on which it stops lead many starts, and simulated annealing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """All ways to split each pod group's jobs in two, reduced to those that no other one beats."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any

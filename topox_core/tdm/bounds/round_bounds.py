@@ -6,8 +6,6 @@ divisions can cut off a branch as soon as its part of the jobs is beaten; pod gr
 through the four times that they share (T_A, T_A', T_B, T_B').
 """
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The exact optimum: groups, rings and links decided together by HiGHS, from the best round of the other methods."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from functools import partial

@@ -1,7 +1,5 @@
 """The drafts' large set-up: Llama 3 jobs drawn at random and placed so that traffic is even (section IV)."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Annotated

@@ -5,8 +5,6 @@ the order of several collectives are given up; bytes and computing are kept. The
 are those of :func:`derived`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The job mixes in ``sample_data``: small inputs, each with a line on what to see in it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

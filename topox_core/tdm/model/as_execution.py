@@ -1,7 +1,5 @@
 """A round of one pod group on the clock of all other pages: training on devices, links as circuits from port to port."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """What every stage of a round waits for, as data and in a sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Jobs that share an optical fabric of pods, and how the drafts on time-division multiplexing are read."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """Jobs that share a fabric, from and to files: ``*.jobs.json``, format ``topox-jobs`` version 1."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict

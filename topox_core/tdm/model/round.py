@@ -1,7 +1,5 @@
 """One round of the shared fabric: its form, phases, links and bound, and the settings of its algorithm."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal

@@ -1,7 +1,5 @@
 """A round as a file: what ``tdm --json`` prints and what is downloaded, format ``topox-round`` version 1."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import asdict

@@ -6,8 +6,6 @@ numbers of groups, the windows of the groups follow each other in two half round
 ends in a phase in which all train.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

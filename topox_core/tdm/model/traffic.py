@@ -3,8 +3,6 @@
 How long a set of jobs communicates in its pod group is worked out once for each set.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
