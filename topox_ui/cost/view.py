@@ -18,6 +18,7 @@ from topox_core.fabrics.compare import same_time
 from topox_core.fabrics.registry import ENTRIES
 from topox_core.figures.cost import SHORT_PARTS, by_size, worth, yearly
 from topox_core.figures.palette import Theme
+from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import count, energy, large, money, plural, power, time
 from topox_core.text.sentences import enumeration
 from topox_ui.answers.case import case_of
@@ -214,7 +215,7 @@ def for_a_dollar(opened: Loaded, theme: Theme) -> None:
     verdict_line(case)
     worth_of_a_port(case)
     quiet(
-        "<i>Which switch</i> counts the GPU hours of an iteration too: a dearer network that is faster can win there."
+        "<em>Which switch</em> counts the GPU hours of an iteration too: a dearer network that is faster can win there."
     )
     for line in failed:
         quiet(f"{escape(line)}")
@@ -274,7 +275,8 @@ def draw(theme: Theme) -> None:
     cost_headline(question, priced, findings)
     if (own := loaded()) is not None and not opened_by_itself():
         quiet(f"A network of {count(question.gpus)} GPUs, whichever job it runs.")
-        page_link("Per iteration", f"What an iteration of {own.title} costs on each network")
+        name = escape_untrusted(own.title, "markdown")
+        page_link("Per iteration", f"What an iteration of {name} costs on each network")
     main_figures(question, priced, findings, theme)
     left, right = st.columns([1.22, 1], gap="medium")
     with left:

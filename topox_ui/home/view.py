@@ -106,7 +106,7 @@ CARDS_A_ROW = 4
 FINDINGS = {
     "blackboard": "Two transfers need the same port: the better order takes <b>10 ms</b>, the other 12 ms.",
     "patience": "Waiting before the first transfer cuts 17 ms to 14. Never switching is faster still: <b>13 ms</b>.",
-    "race": "Simple rules reach <b>70.4 ms</b>. Press <i>Prove it</i> to search for a better schedule.",
+    "race": "Simple rules reach <b>70.4 ms</b>. Press <em>Prove it</em> to search for a better schedule.",
     "llama3-8b": "Fixed circuits take <b>557 ms</b>; changing circuits saves no time.",
     "fsdp": "Two rings use both ports: <b>182 ms</b>, proved best, and no circuit ever has to change.",
     "moe": "Circuits that change take <b>107 ms</b>; the best fixed circuits found take 165 ms.",
