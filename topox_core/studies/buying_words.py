@@ -18,10 +18,9 @@ from topox_core.studies.buying_answer import (
 )
 from topox_core.studies.buying_run import Answer
 from topox_core.studies.offers import FIGURES, SwitchProduct, offer_of
-from topox_core.text.numbers import apart, delay_in_sentence, percent, plural, short, time
+from topox_core.text.numbers import apart, delay_label, percent, plural, short, time
 from topox_core.text.sentences import enumeration
 
-ASSUMED = " (assumed)"
 # What a switch must do to win, by what is to be least.
 BEATS = {
     "dollars": "cost less per iteration than",
@@ -61,19 +60,49 @@ def finding(answer: Answer) -> str:
 
 def _assumed_price(question: Question, found: Verdict) -> str:
     """Return the prices that the verdict depends on where all of them are assumed, else nothing."""
-    prices = [port_price(question, row.choice) for row in found.offers]
-    if question.by == "time" or not all(ASSUMED in one for one in prices):
+    if question.by == "time" or not all(
+        offer_of(question.offers, row.choice.key).port_usd.provenance == "assumed"
+        for row in found.offers
+    ):
         return ""
-    words = [one.removesuffix(ASSUMED) for one in dict.fromkeys(prices)]
-    return f"At the assumed price{'s' * (len(words) > 1)} of {enumeration(words)} per port, "
+    prices = list(dict.fromkeys(float(row.choice.values[PRICE]) for row in found.offers))
+    words = enumeration([f"${usd:,.6g}" for usd in prices])
+    shared = _shared_price(question, prices[0]) if len(prices) == 1 else ""
+    return f"At the assumed price{'s' * (len(prices) > 1)} of {words} per port{shared}, "
+
+
+def _shared_price(question: Question, usd: float) -> str:
+    """Return in brackets whose published price it is, and how many switches have it; nothing of a price of one."""
+    like = _published_for(question, usd)
+    words = [f"published for {like}"] if like else []
+    having = sum(one.port_usd.usual == usd for one in question.offers)
+    if having > 1:
+        of = f"{having} of {len(question.offers)} switches"
+        words.append(f"the same for {of}, which differ in delay, not in price")
+    return f" ({'; '.join(words)})" if words else ""
+
+
+def _published_for(question: Question, usd: float) -> str:
+    """Return of which switch on offer a price is published; empty of none."""
+    prices = ((one, one.port_usd) for one in question.offers)
+    return next(
+        (
+            one.vendor or one.name
+            for one, price in prices
+            if price.provenance == "published" and price.usual == usd
+        ),
+        "",
+    )
 
 
 def port_price(question: Question, choice: Choice) -> str:
-    """Return the price of a port of a switch on offer, and that it is assumed where it is: $520 (assumed)."""
+    """Return the price of a port of a switch on offer and where it is from: $520 (published), $520 (assumed, as Polatis)."""
     if choice.rival:
         return ""
-    assumed = offer_of(question.offers, choice.key).port_usd.provenance == "assumed"
-    return f"${float(choice.values[PRICE]):,.6g}{ASSUMED * assumed}"
+    usd = float(choice.values[PRICE])
+    status = offer_of(question.offers, choice.key).port_usd.provenance
+    like = _published_for(question, usd) if status == "assumed" else ""
+    return f"${usd:,.6g} ({status}{f', as {like}' if like else ''})"
 
 
 def _won(question: Question, found: Verdict) -> str:
@@ -376,6 +405,8 @@ def short_usd(value: float) -> str:
 
 
 def delay_words(row: Row) -> str:
-    """Return the delay of a row's switch, within a sentence; empty of a rival."""
+    """Return the delay of a row's switch in the units of axes and lists, from a second in s; empty of a rival."""
     delay = row.choice.values.get(DELAY)
-    return "" if delay is None else delay_in_sentence(float(delay))
+    if delay is None:
+        return ""
+    return time(float(delay)) if float(delay) >= 1000 else delay_label(float(delay))

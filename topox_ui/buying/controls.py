@@ -21,6 +21,8 @@ from topox_ui.state.widgets import control, number, pick, sidebar_part
 MAX_MB = 1
 CONSIDER = "Use"
 SHORT = {"delay_ms": "ms", "ports": "Ports", "port_usd": "$", "port_w": "W"}
+# All columns fit the width of the page, 1,045 px.
+WIDTHS_PX = {"delay_ms": 76, "ports": 58, "port_usd": 68, "port_w": 75}
 # By the name of a column, which figure it is, and which of its three values.
 COLUMNS = {
     f"{SHORT[field]}{'' if level == 'usual' else f', {level}'}": (field, level)
@@ -46,14 +48,14 @@ def offers_table() -> None:
         disabled=["Switch"],
         column_config={
             CONSIDER: st.column_config.CheckboxColumn(
-                width=58, help="Whether this switch is compared."
+                width=54, help="Whether this switch is compared."
             ),
-            "Switch": st.column_config.TextColumn(width=210),
+            "Switch": st.column_config.TextColumn(width=200),
             **{
                 name: st.column_config.NumberColumn(
                     format="%d" if field == "ports" else "%.6g",
                     min_value=1 if field == "ports" else 0,
-                    width=84 if field == "delay_ms" else 75,
+                    width=WIDTHS_PX[field],
                     help=f"{FIGURES[field][0]}, {level} value.",
                 )
                 for name, (field, level) in COLUMNS.items()

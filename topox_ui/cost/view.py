@@ -43,7 +43,7 @@ from topox_ui.state.prices import cluster_catalogue
 from topox_ui.state.session import Lasting
 from topox_ui.state.widgets import menu
 
-_LISTS_ALL = ", which has every port speed and counts until a list is chosen on the left"
+_LISTS_ALL = ", which has every port speed"
 MAX_TASKS = 2_500  # a larger graph waits for a button
 # The large graph whose prices the reader asked for.
 _ASKED_FOR = Lasting[str]("priced_for")

@@ -44,14 +44,10 @@ def loaded_job_note() -> None:
     )
 
 
-def other_ways(plans: bool) -> None:
-    """Say what else a strategy can be: whole plans of a language model, beside splits operator by operator."""
+def other_ways() -> None:
+    """Say what else a strategy can be than a whole plan: a split operator by operator."""
     quiet(
         "Plans of this page split every layer alike. A split of its own for each operator: choose <b>operators</b> on the left."
-        if plans
-        else "A strategy here splits each operator on its own. For a language model on the left (Llama 3, a mixture of experts) "
-        "whole plans are ranked too: tensor parallelism, pipeline parallelism, data parallelism (sharded: FSDP) and expert "
-        "parallelism, with the number of microbatches."
     )
 
 
@@ -80,7 +76,7 @@ def placed(one: Placement) -> str:
     return f"over {one.partitions} servers from {one.start}"
 
 
-IN_VIEW = ("operator", "split over (servers)", "first server", "data parallelism", "memory (GB)")
+IN_VIEW = ("operator", "split over (servers)", "data parallelism", "memory (GB)")
 
 
 def strategy_table(graph: OperatorGraph, strategy: Strategy, start: Strategy) -> None:

@@ -21,13 +21,12 @@ from topox_core.text.sentences import STRATEGY_STOPPED_BY, enumeration
 from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import watched
 from topox_ui.shell.charts import Content, chart, frame, kpis
-from topox_ui.shell.page import chart_title, headline, quiet
+from topox_ui.shell.page import button, chart_title, headline, quiet
 from topox_ui.strategy.controls import search_actions
 from topox_ui.strategy.details import (
     loaded_job_note,
     operator_costs,
     operators_table,
-    other_ways,
     placed,
     strategy_table,
     take_strategy_away,
@@ -62,6 +61,20 @@ def search_view(model: Model, request: Request, theme: Theme) -> None:
     else:
         _headline(kicker, request, answer)
     loaded_job_note()
+    if model.shape is None:
+        quiet(
+            "Whole plans (TP, PP, DP, EP and microbatches) are ranked for <b>language models</b>: choose Llama 3 or a mixture "
+            "of experts under Model."
+        )
+    if request.network == "switch":
+        quiet("The network here is <b>one switch</b>: no circuits.")
+        button(
+            "Split for circuits",
+            "to_circuits",
+            "cable",
+            lambda: StrategyState.choose(network="circuits"),
+            help="Circuits that are fixed before the job; the search then changes them with the strategy.",
+        )
     if answer is None and opening(request):
         start(request)
     take_away = None
@@ -79,8 +92,6 @@ def search_view(model: Model, request: Request, theme: Theme) -> None:
     if not watched(SEARCH, "Searching", live, request.key) and answer is not None:
         _answer(request, answer, theme)
     operator_costs(request.graph, request.servers)
-    if model.shape is None:
-        other_ways(plans=False)
 
 
 def opening(request: Request) -> bool:

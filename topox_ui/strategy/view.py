@@ -155,7 +155,7 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
         f"{escape(machine.title)}: {trust(machine)} All plans shard the optimizer's state across "
         "replicas, split norms over tensor-parallel GPUs (SP), and send gradients while the last backward pass computes."
     )
-    other_ways(plans=True)
+    other_ways()
 
 
 def _loaded_beside(

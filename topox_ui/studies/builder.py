@@ -60,7 +60,7 @@ def axis_row(place: int, axis: Axis) -> None:
     """Draw one axis: its key, how its values are given, the values, and what takes it away."""
     key = axis.key
     with st.container(border=True, key=f"axis_{place}"):
-        name, form, values, away = st.columns([1.3, 1, 2.2, 0.5], vertical_alignment="bottom")
+        name, form, values, away = st.columns([1.3, 1, 2.0, 0.7], vertical_alignment="bottom")
         with name:
             st.html(
                 f'<p class="question"><b>{escape(key.title)}</b><br>{len(axis.values):,} values</p>'

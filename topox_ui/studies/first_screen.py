@@ -53,7 +53,10 @@ def nothing_chosen(theme: Theme) -> None:
     """Show a ready study with its picture, and offer it and the others, those of the library, and a file."""
     shown = READY[EXAMPLE]
     result = example()
-    headline(f"Studies · {escape(shown.title)}, a ready study", finding(result))
+    headline(
+        f"Studies · an example: {escape(shown.title)}",
+        f"This is an example, already computed. {finding(result)}",
+    )
     quiet(
         "A study computes <b>many what-ifs at once</b>. Choose one below and change what varies; its points are computed beside "
         "the page."

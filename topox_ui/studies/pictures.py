@@ -241,7 +241,7 @@ def tornado_section(view: View, theme: Theme, live: bool = False) -> None:
     base = measure_of(result.rows[0], measure) if result.rows else None
     words = measure_of_study(measure)
     chart_title(
-        f"What {escape(words.title)} depends on",
+        f"Sensitivity: {escape(words.title)}",
         "one axis changes at a time, all others stay at their base; the largest effect on top",
     )
     if base is None:

@@ -168,8 +168,9 @@ def test_what_ties_is_named_with_what_tells_it_apart(question: Question) -> None
     assert told.startswith(
         "These cost the same within 0.5 %; in this order they differ in power (0.0 W, 4.8 W)"
     )
-    assert "price per port ($520, $520 (assumed))" in told and "These" not in words_of(
-        question, fixed, sip
+    assert (
+        "price per port ($520 (published), $520 (assumed, as Polatis))" in told
+        and "These" not in words_of(question, fixed, sip)
     )
     panel, tree = row(question, "fixed", 100.0, 0.0), row(question, "fat_tree", 100.4, 0.0)
     lost = words_of(question, panel, tree, row(question, "piezo", 100.2, 0.0))
@@ -181,22 +182,26 @@ def test_what_ties_is_named_with_what_tells_it_apart(question: Question) -> None
 
 def test_a_verdict_that_hangs_on_assumed_prices_alone_begins_with_them(question: Question) -> None:
     fixed, sip = row(question, "fixed", 400_000.0, 0.0), row(question, "sip", 200_000.0, 0.0)
-    begins = "At the assumed price of $520 per port, buy **Silicon"
-    assert words_of(question, fixed, sip).startswith(begins)
-    assert words_of(question, sip).startswith(
-        "At the assumed price of $520 per port, of the switches"
+    price = (
+        "At the assumed price of $520 per port (published for Polatis; the same for 6 of 7 switches, which differ in delay, "
+        "not in price), "
     )
+    assert words_of(question, fixed, sip).startswith(f"{price}buy **Silicon")
+    assert words_of(question, sip).startswith(f"{price}of the switches")
     assert words_of(replace(question, by="time"), fixed, sip).startswith("Buy **Silicon")
     dear = row(question, "sip", 900_000.0, 0.0)
-    assert words_of(question, fixed, dear).startswith(
-        "At the assumed price of $520 per port, **no opt"
-    )
+    assert words_of(question, fixed, dear).startswith(f"{price}**no opt")
+    alone = replace(question, offers=tuple(one for one in question.offers if one.key == "sip"))
+    assert words_of(alone, fixed, sip).startswith("At the assumed price of $520 per port, buy")
     answer = Answer(question, (fixed, sip), verdict=verdict(question, (fixed, sip)))
-    assert [one["price per port"] for one in network_rows(answer)] == ["", "$520 (assumed)"]
+    assert [one["price per port"] for one in network_rows(answer)] == [
+        "",
+        "$520 (assumed, as Polatis)",
+    ]
     turned = replace(answer, turned=Turned(None, 1, 42_998.0))
     assert (
         questions_turned(turned)[-1][1]
-        == "Up to **$42,998 per port** (counted with: $520 (assumed))."
+        == "Up to **$42,998 per port** (counted with: $520 (assumed, as Polatis))."
     )
 
 

@@ -72,13 +72,23 @@ def test_a_search_ends_with_what_the_core_finds_and_its_answer_is_kept(page):
     settings = SearchSettings(100, memory_gb=graph.memory_gb)
     found = search(graph, 4, FastEvaluator(graph, non_blocking(4)), settings)
     assert metric(at, "Strategies tried") == f"{found.tried:,}"
-    shown = table(at, "first server").set_index("operator")["split over (servers)"].to_dict()
+    shown = (
+        table(at, "split over (servers)").set_index("operator")["split over (servers)"].to_dict()
+    )
     assert shown == {p.operator: p.partitions for p in found.strategy.placements}
     assert not has_answer(choose(at, strategy_budget=300))
     turn_to(at, "Home")
     turn_to(at, STRATEGY)
     assert control(at, "strategy_model").value == "bert-16"
     assert has_answer(choose(at, strategy_budget=100))
+
+
+def test_the_first_lines_lead_from_one_switch_to_circuits_and_to_whole_plans(page):
+    at = page()
+    assert "The network here is one switch" in words(at) and "language models" in words(at)
+    at = press(at, "to_circuits")
+    assert control(at, "strategy_network").value == "circuits"
+    assert "circuits fixed before the job" in words(at) and "is one switch" not in words(at)
 
 
 def test_a_search_that_is_cancelled_keeps_its_best(page):
