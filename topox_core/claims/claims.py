@@ -409,7 +409,7 @@ def verdict_words(one: Tried) -> str:
     if one.share is None or one.of_all is None:
         return words
     if one.claim.identity:
-        return f"true by construction: {one.claim.identity}; of {one.trials} {one.claim.counted}: {percent(one.share)}"
+        return f"true by construction: {one.claim.identity}; {percent(one.share)} of {one.trials} are {one.claim.counted}"
     if one.claim.abstract:
         words = "not judged, the paper's setting is not public"
     least, most = min(one.decades.values()), max(one.decades.values())

@@ -355,7 +355,7 @@ def _rounding(question: Question) -> list[Caveat]:
             "rounding",
             (
                 f"The saving against {NETWORKS['rail_optimized'].lower()} switches is {100 * limit:.2f} % for ever larger "
-                f"clusters; the {100 * here:.2f} % here differ by rounding the switches' radix to whole ports."
+                f"clusters; the {100 * here:.2f} % here differ because the radix of a switch is a whole number."
             ),
         )
     ]

@@ -201,7 +201,8 @@ def draw_answer(card: Card, answer: Answer, theme: Theme) -> None:
     reasons(rows)
     frame(table(rows), column_config={"why": st.column_config.TextColumn(width="large")})
     if answer.remarks:
-        chart_title("Why the results differ")
+        off = any(row.verdict in ("trend", "differs") for row in answer.rows)
+        chart_title("Why the results differ" if off else "What the results rest on")
         write_html("".join(f'<p class="note">{escape(line)}</p>' for line in answer.remarks))
     link_menu()
 

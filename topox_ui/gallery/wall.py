@@ -10,7 +10,16 @@ from topox_core.figures.papers import thumbnail
 from topox_core.papers.card import Card
 from topox_core.papers.catalogue import CARDS, PAPERS
 from topox_core.papers.kept_answers import KeptAnswer, shipped_answers
-from topox_core.papers.rows import APART, APART_NAMES, FALLS_BACK, MATCH, VERDICTS, Row, counts_of
+from topox_core.papers.rows import (
+    APART,
+    APART_NAMES,
+    FALLS_BACK,
+    MATCH,
+    TREND,
+    VERDICTS,
+    Row,
+    counts_of,
+)
 from topox_core.runs.pace import slowness
 from topox_core.text.numbers import about_seconds, percent, plural, seconds
 from topox_ui.gallery import last_runs
@@ -29,6 +38,8 @@ WORDS = {
     "not printed": "not printed",
     **APART_NAMES,
 }
+# A source that its cards call by its title; links keep the short name.
+CALLED = {"Opus": "Photonic Rails"}
 # Why a row has no verdict, after its count.
 APART_WORDS = {
     "arithmetic": "apply a printed formula to printed numbers",
@@ -69,12 +80,13 @@ def _drawn(theme: Theme) -> None:
             f"{totals[name]} {words}" for name, words in APART_WORDS.items() if totals[name]
         )
         quiet(
+            f"To follow the trend is to be within {percent(TREND)}, or to go the way that a drawn line or a sentence goes. "
             f"{f'Rows without a verdict: {apart}. ' if apart else ''}"
             f"For {others} the papers print nothing to compare with."
         )
     options = {ALL: f"All {len(CARDS)}"}
     options |= {
-        paper: f"{paper} {count}"
+        paper: f"{CALLED.get(paper, paper)} {count}"
         for paper in PAPERS
         if (count := sum(card.paper == paper for card in CARDS.values()))
     }
@@ -96,7 +108,9 @@ def _drawn(theme: Theme) -> None:
     )
     with st.expander("The sources"):
         links = {name: f"[{of}]({at})" if at else of for name, (of, at) in PAPERS.items()}
-        st.markdown("\n".join(f"- **{name}**: {link}" for name, link in links.items()))
+        st.markdown(
+            "\n".join(f"- **{CALLED.get(name, name)}**: {link}" for name, link in links.items())
+        )
     st.button(
         "Measured iterations and their predictions",
         key="to_measured",
@@ -149,12 +163,20 @@ def _card(card: Card, known: KeptAnswer | None, theme: Theme) -> None:
             if name in SIGNS
         )
         if without := sum(counts.get(name, 0) for name in APART):
-            signs += f'<span class="none">{without} without verdict</span>'
+            signs += f'<span class="none">{without} without verdict{_off(answer.rows)}</span>'
         st.html(
             f'{source}<img src="{picture}" alt="{escape(card.title)}, first series: {words}">'
             f'<p class="plotted">{escape(_plotted(card, series, answer.of(series)))}</p>'
             f'<p class="signs">{signs}</p>'
         )
+
+
+def _off(rows: Sequence[Row]) -> str:
+    """Return how far ours are at most from what is printed, where no row is judged; else nothing."""
+    if any(row.counted_as in JUDGED for row in rows):
+        return ""
+    off = [abs(row.deviation) for row in rows if row.deviation is not None]
+    return f", at most {percent(max(off))} apart" if off else ""
 
 
 def _plotted(card: Card, series: str, rows: Sequence[Row]) -> str:

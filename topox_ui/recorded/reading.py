@@ -43,7 +43,7 @@ from torch._C._profiler import _ExperimentalConfig
 rank = int(os.environ["RANK"])
 exact = _ExperimentalConfig(
     enable_cuda_sync_events=True
-)  # which stream waits for which: exact, not found
+)  # which stream waits for which is recorded, not inferred
 with profile(
     activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA],
     record_shapes=True,

@@ -20,6 +20,7 @@ from topox_core.rails.window_lengths import (
 )
 from topox_core.text.numbers import count, percent, plural, size, time
 from topox_core.traces.checks import FAILED, PASSED, WARNED
+from topox_core.traces.communication import parallelism_of
 from topox_core.traces.recorded_run import spans
 from topox_core.traces.run_graph import call_bars, label_of
 from topox_ui.recorded.found import RecordedStep, report_of
@@ -157,7 +158,9 @@ def groups_section(found: RecordedStep) -> None:
                 f"{escape(_described(one['description']))}</span></p>"
             )
         own = str(one["parallelism"] or "")
-        first = f"{own}, by name" if own else "no label"
+        # A group whose description says nothing is told by what it calls: bare sends are a pipeline's.
+        told = "by name" if parallelism_of(str(one["description"] or ""), "") else "by its calls"
+        first = f"{own}, {told}" if own else "no label"
         options = ["", *(label for label in PARALLELISMS if label != own)]
         key = f"recorded_label_{found.run.world}_{number}_{name[:60]}"
         chosen = labels.get(name, "")

@@ -12,7 +12,7 @@ from topox_core.figures.palette import Theme
 from topox_core.model.measures import Measures
 from topox_core.runs.cells import FuturesRun
 from topox_core.schedule.result import MET, Result
-from topox_core.schedule.story import finding, found_by
+from topox_core.schedule.story import finding, found_by, limits
 from topox_core.text.numbers import apart, count, percent, plural, short, time
 from topox_ui.answers.case import Case, case_of
 from topox_ui.answers.first import prefetch
@@ -286,6 +286,8 @@ def draw(theme: Theme, opened: Loaded) -> None:
         schedule_headline(opened, case, result, parts.measures)
         verdict_line(case)
         schedule_kpis(opened, case, result, parts.measures)
+        spent = parts.path.shares(result.execution.graph.kind)
+        quiet(f"What limits this schedule: {limits(spent)}.")
         free_here(case)
         speed_clicks(
             "schedule",
@@ -303,7 +305,7 @@ def draw(theme: Theme, opened: Loaded) -> None:
     with main:
         timeline(key, parts, theme)
     with rail:
-        certificate(case, result, key, parts.path)
+        certificate(case, result, key)
         delay_panel(case, result, theme)
         execution, whole = parts.execution, (0.0, result.execution.makespan_ms)
         result_files(

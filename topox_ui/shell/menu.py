@@ -84,7 +84,7 @@ def menu(page: Page) -> None:
             if student or len(entries) == 1 or not heading:
                 _links(entries, here)
             else:
-                with st.expander(heading, expanded=here.group in ("", heading)):
+                with st.expander(heading, expanded=True):
                     _links(entries, here)
 
 

@@ -148,6 +148,8 @@ def test_no_word_leads_to_two_entries(kind: str) -> None:
         ("its dependencies", ["dependency"]),
         # A phrase that means something else is left alone, and so are parts of other words.
         ("Move the time window", []),
+        ("tables placed round robin", []),
+        ("where rounding of a fractional radix helps", []),
         ("the window on a rail", ["window", "rail"]),
         ("transport, per-slot, the surroundings, a darkroom", []),
         ("moe-8, an episode, &nbsp;gapless", []),

@@ -178,8 +178,13 @@ def test_the_wall_opens_with_the_answers_of_the_release(visit):
     card = next(iter(CARDS.values()))
     assert f"↑ {card.series[next(iter(card.series))]}" in words(at)
     assert "Not run here yet" not in words(at) and "cancel_every_card" not in buttons(at)
+    # The source is called as its cards call it; what no verdict is given on says how near it is.
+    [choice] = [one for one in at.get("button_group") if one.label == "Which cards"]
+    assert "Photonic Rails 8" in choice.options
+    assert "2 without verdict, at most 0.0545 % apart" in words(at).replace("\u00a0", " ")
     press(at, "open_opus-cost")
     assert "Computed for this release." in words(at) and at.dataframe
+    assert "What the results rest on" in words(at), "they do not differ"
     assert at.button(key="gallery_run").label == "Run it here"
 
 

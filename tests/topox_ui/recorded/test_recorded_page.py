@@ -229,6 +229,8 @@ def test_what_is_saved_is_what_the_command_writes_and_a_label_goes_into_it(page,
     )
     assert len(of_json.windows) == len(of_csv.windows)
     box = next(one for one in at.selectbox if one.label == "Label of group 5")
+    told = {one.options[0] for one in at.selectbox if one.label.startswith("Label of group")}
+    assert told == {"dp, by name", "pp, by its calls", "no label"}
     assert "tensor exchange (tp)" in words(unbroken(box.set_value("tp").run()))
     graph = load_graph(downloads["Task graph (JSON)"](), "x")
     labels = {task.parallelism for task in graph.tasks if task.kind == "all_reduce"}
