@@ -294,7 +294,7 @@ def first_screen(subject: Subject, pattern: Pattern, run: RailRun | None, theme:
     base, on_demand, provisioned = both_of(subject, lane)
     _headline(subject, pattern, base, on_demand, provisioned)
     loaded_elsewhere()
-    _other_times()
+    _other_times(base)
     _kpis(pattern, lane, base, on_demand, provisioned, isinstance(subject, Listed))
     _strip(subject, pattern, run, lane, theme)
     left, right = st.columns([1, 1.42], gap="medium")
@@ -394,11 +394,11 @@ def _rings_cost(subject: Subject, base: float) -> str:
     )
 
 
-def _other_times() -> None:
+def _other_times(base: float) -> None:
     """Say why the loaded job takes another time here than on Schedule."""
     if RailsState.now().source == JOB and loaded_job() is not None:
         quiet(
-            "Not the time that Schedule gives for this job: on rails every collective runs on rings of one rail."
+            f"{time(base)} is not what Schedule gives for this job: on rails every collective runs on rings of one rail."
         )
 
 
@@ -422,7 +422,7 @@ def _slower(base: float, on_demand: float, provisioned: float, rings: bool) -> s
         if chosen / base - 1 <= now.limit / 100
         else f'<span class="bad">✗ That is more than {limit}.</span>'
     )
-    against = f"compared with {'the same rings and ' if rings else ''}a switch that takes no time"
+    against = f"compared with {'the same rings with ' if rings else ''}a switch that takes no time"
     return f"A {time(now.delay_ms)} switch{link} {what} ({_over(other, base)} {way}), {against}. {verdict}"
 
 
