@@ -125,6 +125,8 @@ def turns_by_delay(picture: MapPicture, value: float) -> str:
         last = delay_label(run[-1].delay_ms)
         if run[0] is column[0]:
             parts.append(f"{label} up to {last}")
+        elif len(run) == 1 and run[0] is not column[-1]:
+            parts.append(f"{label} at {last}")
         else:
             until = "" if run[-1] is column[-1] else f" to {last}"
             parts.append(f"{label} from {delay_label(run[0].delay_ms)}{until}")

@@ -99,7 +99,7 @@ def where_which_wins(opened: Loaded, case: Case, contest: Contest, theme: Theme)
         _start(sweep)
     picture = known_picture(sweep, contest)
     with top:
-        headline(kicker, _finding(picture, complete, _column(case, sweep)))
+        headline(kicker, _finding(picture, complete, _column(case, sweep), _here(case, sweep)[0]))
     live = partial(_live, case, contest, sweep, theme)
     if watched(MAP, "Computing the map", live, sweep.digest):
         return
@@ -120,13 +120,15 @@ def where_which_wins(opened: Loaded, case: Case, contest: Contest, theme: Theme)
             cut_through(case, sweep, picture, theme)
 
 
-def _finding(picture: MapPicture, complete: bool, value: float) -> str:
-    """Return who wins between which delays at a value, or how many points while that column is not computed."""
+def _finding(picture: MapPicture, complete: bool, value: float, yours: float) -> str:
+    """Return who wins between which delays at a value, the nearest to yours, or how many points while that column is not computed."""
     if not picture.points:
         return "The map is <b>not computed yet</b>: it comes point by point, beside this page."
     so_far = "" if complete else " so far"
     if turns := turns_by_delay(picture, value):
-        return f"The fastest at {_at(picture.axes.by, value)}{so_far}: <b>{escape(turns)}</b>."
+        at, by = _at(picture.axes.by, value), picture.axes.by
+        nearest = "" if value == yours else f", the column nearest to your {_at(by, yours)}"
+        return f"The fastest at {at}{nearest}{so_far}: <b>{escape(turns)}</b>."
     return f"Points won{so_far}, of {len(picture.points)}: <b>{escape(points_won(picture))}</b>."
 
 

@@ -47,7 +47,8 @@ from topox_ui.state.loading import loaded, opened_by_itself
 WORTH_A_CHART_S = 3.0
 WHAT_IT_IS = (
     "Time division: jobs are put into groups that use the circuits one after the other. While one group sends, the others "
-    "compute; a round is over when every job has trained."
+    "compute; a round is over when every job has pushed and pulled once. A job with a "
+    "parameter server trains once in it, any other twice."
 )
 OWN_JOB = (
     "The job that you loaded is not used here. To share a fabric with it, write it into a jobs file (docs/tdm.md) and choose "

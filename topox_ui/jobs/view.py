@@ -93,10 +93,10 @@ JOBS = (16, 32, 64, 128, 256, 512, 1024)
 CONTEXTS = tuple(1024 * 2**k for k in range(8))
 PORTS = (2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 20, 24, 32, 48, 64)
 FAMILIES = {
-    "paper": "The paper’s own.",
+    "paper": "From the paper, a draft by Tang, Chen and Zhu.",
     "baseline": "To compare with.",
     "exact": "Proves its answer.",
-    "beyond": "Not in the paper: added here.",
+    "beyond": "Not in the paper, the draft by Tang, Chen and Zhu: added here.",
 }
 
 
@@ -191,15 +191,15 @@ def what_ifs(jobs: Jobs) -> None:
             {name: ALGORITHMS[name].title for name in OFFERED},
             help=entry.explanation,
         )
-        extends = (
-            ""
-            if entry.extends is None
-            else f" Never longer than {ALGORITHMS[entry.extends].title.lower()}."
-        )
+        extends = ""
+        if entry.extends is not None:
+            other = ALGORITHMS[entry.extends]
+            what = other.explanation.split(". ")[0]
+            extends = f" Its round is never longer than that of “{other.title}”: {what[:1].lower()}{what[1:]}."
         quiet(f"{escape(FAMILIES[entry.family])}{escape(extends)}")
         with st.expander("What it does", key="jobs_algorithm", type="compact"):
             quiet(f"{escape(entry.explanation)}")
-        with st.expander("How the paper is read", key="jobs_reading", type="compact"):
+        with st.expander("How Tang, Chen and Zhu are read", key="jobs_reading", type="compact"):
             quiet(
                 "Tang, Chen and Zhu, “Scheduling Multiple AI models in Optical Data Center Networks”, "
                 "is a draft without results. Where it can be read in two ways:"

@@ -201,7 +201,9 @@ def _findings(subject: Subject, lane: Lane, curves: Curves) -> list[str]:
             )
         )
     lines = (
-        [f"<b>Slowest switch</b> that keeps the overhead under {limit}: {'; '.join(lines)}."]
+        [
+            f"<b>Slowest switch</b> that keeps the overhead over a switch that takes no time under {limit}: {'; '.join(lines)}."
+        ]
         if lines
         else []
     )

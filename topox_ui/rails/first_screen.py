@@ -1,6 +1,7 @@
 """The Rails page's first screen: the finding, the pattern and its windows, their distribution, what a slower switch costs."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import streamlit as st
@@ -50,6 +51,8 @@ from topox_ui.shell.page import chart_title, escape, headline, quiet, stretch_in
 from topox_ui.state.loading import loaded, loaded_job
 from topox_ui.state.widgets import menu
 
+# From here on what rings cost against an electrical switch is worth a word in the headline.
+RINGS_COST = 0.03
 # What the paper's first version says of its own job: windows above 1 ms (Fig. 4a), and at 100 ms
 # (Fig. 8), as shares.
 ABOVE_1_MS, AT_MS = "> 75\u00a0%", 100.0
@@ -291,6 +294,7 @@ def first_screen(subject: Subject, pattern: Pattern, run: RailRun | None, theme:
     base, on_demand, provisioned = both_of(subject, lane)
     _headline(subject, pattern, base, on_demand, provisioned)
     loaded_elsewhere()
+    _other_times(base)
     _kpis(pattern, lane, base, on_demand, provisioned, isinstance(subject, Listed))
     _strip(subject, pattern, run, lane, theme)
     left, right = st.columns([1, 1.42], gap="medium")
@@ -352,7 +356,7 @@ def _headline(
             "There is <b>no window</b> and nothing to switch: the rail carries only one kind of traffic.",
         )
         return
-    slower = _slower(base, on_demand, provisioned)
+    slower = _slower(base, on_demand, provisioned, job is not None) + _rings_cost(subject, base)
     if (
         not every
     ):  # between two circuits of one kind of traffic there is none either, but they change
@@ -365,14 +369,41 @@ def _headline(
         headline(
             kicker,
             f"With a switch that takes no time the iteration takes <b>{time(base)}</b>; it has "
-            f"{plural(every, 'window')} in which circuits can change.",
+            f"{plural(every, 'window')} in which circuits can change.{_rings_cost(subject, base)}",
         )
         return
     headline(kicker, slower)
 
 
-def _slower(base: float, on_demand: float, provisioned: float) -> str:
-    """Return how much slower the switch makes the job, ahead of time or on demand, against the accepted limit."""
+def _rings_cost(subject: Subject, base: float) -> str:
+    """Return how much longer rings alone make a job than an electrical switch; empty where little, or not simulated yet."""
+    if not isinstance(subject, Simulated) or subject.training is None:
+        return ""
+    electrical = replace(subject.undisturbed(), rail=replace(subject.rail, optical=False))
+    try:
+        if not answered([electrical]):
+            return ""
+    except InputError:
+        return ""
+    electrical_ms = run_of(electrical).iteration_ms
+    if base <= electrical_ms * (1 + RINGS_COST):
+        return ""
+    return (
+        f' <span class="bad">✗ But rings alone make it <b>{_over(base, electrical_ms)} longer</b> than an electrical switch: '
+        f"{time(base)} instead of {time(electrical_ms)}.</span>"
+    )
+
+
+def _other_times(base: float) -> None:
+    """Say why the loaded job takes another time here than on Schedule."""
+    if RailsState.now().source == JOB and loaded_job() is not None:
+        quiet(
+            f"{time(base)} is not what Schedule gives for this job: on rails every collective runs on rings of one rail."
+        )
+
+
+def _slower(base: float, on_demand: float, provisioned: float, rings: bool) -> str:
+    """Return how much slower the switch makes the job than one that takes no time, against the accepted limit."""
     now = RailsState.now()
     link = f" with a link start-up of {time(now.link_up_ms)}" if now.link_up_ms else ""
     ahead = now.control == "provisioned"
@@ -391,7 +422,8 @@ def _slower(base: float, on_demand: float, provisioned: float) -> str:
         if chosen / base - 1 <= now.limit / 100
         else f'<span class="bad">✗ That is more than {limit}.</span>'
     )
-    return f"A {time(now.delay_ms)} switch{link} {what} ({_over(other, base)} {way}). {verdict}"
+    against = f"compared with {'the same rings with ' if rings else ''}a switch that takes no time"
+    return f"A {time(now.delay_ms)} switch{link} {what} ({_over(other, base)} {way}), {against}. {verdict}"
 
 
 def _over(value: float, base: float) -> str:

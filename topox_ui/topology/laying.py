@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +19,7 @@ from topox_core.topology.ring_circuits import Frame, bandwidth_tax, frames, link
 from topox_core.topology.routing import RoutedNetwork
 from topox_core.topology.traffic import Pair, all_reduce_demand
 from topox_ui.answers.case import Case
-from topox_ui.answers.contest import contest_of, run_all
+from topox_ui.answers.contest import WORTH_A_WORD, contest_of, run_all
 from topox_ui.answers.solving import best
 from topox_ui.answers.state import VARIANTS, ContestState
 from topox_ui.runs.shared import once
@@ -36,13 +37,13 @@ def topology_headline(loaded: Loaded, case: Case, laid: LaidTopology) -> None:
     """Write what these circuits make of the job, then in numbers how they do it."""
     of_job = TopologyState.now().traffic == "graph"
     at_degree = replace(case, cluster=case.cluster.changed(ports_per_server=laid.result.degree))
-    iteration_ms = _iteration_ms(at_degree) if of_job else None
+    iteration_ms, by_graph_ms = _iteration_ms(at_degree) if of_job else (None, None)
     planned_ms = _planned_ms(at_degree) if iteration_ms is not None else None
     result, busiest = laid.result, laid.busiest
     traffic = escape(loaded.title) if of_job else "one all-reduce"
     headline(
         f"Fixed circuits · {traffic} · {cluster_words(case.cluster)}, TopologyFinder as {result.variant}",
-        _finding(laid, iteration_ms, planned_ms),
+        _finding(laid, iteration_ms, planned_ms, by_graph_ms),
     )
     longest = result.longest_route
     source, _, parallel = result.layout.links
@@ -59,7 +60,12 @@ def topology_headline(loaded: Loaded, case: Case, laid: LaidTopology) -> None:
     )
 
 
-def _finding(laid: LaidTopology, iteration_ms: float | None, planned_ms: float | None) -> str:
+def _finding(
+    laid: LaidTopology,
+    iteration_ms: float | None,
+    planned_ms: float | None,
+    by_graph_ms: float | None,
+) -> str:
     """Return the answer: how long the iteration takes and what that loses, the busiest link, how far data goes."""
     words, busiest = [], laid.busiest
     if not busiest:
@@ -73,6 +79,10 @@ def _finding(laid: LaidTopology, iteration_ms: float | None, planned_ms: float |
         words.append(
             f"Circuits fixed by TopoOpt take <b>{time(iteration_ms)}</b>{_lost(iteration_ms, planned_ms)}."
         )
+        if by_graph_ms is not None and by_graph_ms * (1 + EQUAL) < iteration_ms:
+            words.append(
+                f"Fixed circuits searched for the task graph take only <b>{time(by_graph_ms)}</b>."
+            )
     words.append(f"{carries[0].upper()}{carries[1:]}.")
     longest = laid.result.longest_route
     words.append(
@@ -128,15 +138,23 @@ def _planned_ms(case: Case) -> float | None:
         return None
 
 
-def _iteration_ms(case: Case) -> float | None:
-    """Return what Compare says of these fixed circuits; None, and a line with the reason, where they cannot run the job."""
+def _iteration_ms(case: Case) -> tuple[float | None, float | None]:
+    """Return what Compare says of these fixed circuits, and of those searched for the task graph.
+
+    The first is None, and a line says the reason, where they cannot run the job; the second where
+    the search refuses, or the task graph is too large to be searched for one sentence.
+    """
+    contest = contest_of(case)
     try:
-        contest = replace(contest_of(case), fabrics=("static",))
-        runs, _ = run_all(case, contest)
+        runs, _ = run_all(case, replace(contest, fabrics=("static",)))
     except InputError as error:
         st.warning(escape_untrusted(str(error), "markdown"))
-        return None
-    return runs["static"].iteration_ms
+        return None, None
+    searched = None
+    if len(case.graph.tasks) < WORTH_A_WORD:
+        with suppress(InputError):
+            searched = run_all(case, replace(contest, fabrics=("static_graph",)))[0]["static_graph"]
+    return runs["static"].iteration_ms, searched and searched.iteration_ms
 
 
 DEGREES = (1, 2, 3, 4, 6, 8)

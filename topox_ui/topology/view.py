@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 import streamlit as st
 
-from topox_core.fabrics.compare import EQUAL, same_time
+from topox_core.fabrics.compare import EQUAL, same_time, ties
 from topox_core.fabrics.layout_search import LayoutAnswer, layout_by_matrix
 from topox_core.fabrics.one_collective import (
     PERMUTATIONS,
@@ -25,6 +25,7 @@ from topox_core.model.lowering import lower
 from topox_core.model.transfer_graph import transfer_ms
 from topox_core.text.choices import kind_words
 from topox_core.text.numbers import count, delay_label, percent, plural, short, size, time
+from topox_core.text.sentences import enumeration
 from topox_core.topology.routing import RoutedNetwork
 from topox_ui.answers.case import Case, case_of, listing
 from topox_ui.answers.contest import contest_of, run_all
@@ -160,6 +161,7 @@ MAX_PORTS, MAX_COLOURS = 16, 8
 KICKER = "One collective"
 NOT_SO = "This collective <b>cannot run</b> this way. Change it, or the ports on the left."
 WAYS = {"together": "all ports together", "one_port": "one port per step", "split": "uneven split"}
+SPOKEN = {name: f"an {words}" if name == "split" else words for name, words in WAYS.items()}
 
 
 @dataclass(frozen=True)
@@ -244,7 +246,7 @@ def inside_one_collective(loaded: Loaded, case: Case, theme: Theme) -> None:
         "split": once("uneven split", repr(one), one.split),
     }
     with top:
-        _finding(one, ways)
+        _finding(one, ways, case.cluster.port_gbps)
         whose(loaded, case)
         free_changes(one.delay_ms, lambda ms: CollectiveState.choose(switch_ms=ms))
     _times(one, ways)
@@ -288,11 +290,18 @@ def _delay_ms(case: Case) -> float:
     return chosen if chosen is not None else case.cluster.reconfiguration_ms
 
 
-def _finding(one: OneCollective, ways: dict[str, StepsOnPorts]) -> None:
-    """Write who wins."""
+def _finding(one: OneCollective, ways: dict[str, StepsOnPorts], port_gbps: float) -> None:
+    """Write who wins, or who ties with rings."""
     split_ms, rings_ms = ways["split"].makespan_ms, one.rings_ms
     other_ms = min(ways["together"].makespan_ms, ways["one_port"].makespan_ms)
-    if rings_ms is not None and rings_ms <= split_ms * (1 + 1e-9):
+    rings = {} if rings_ms is None else {"rings": rings_ms}
+    first = ties(rings | {SPOKEN[name]: way.makespan_ms for name, way in ways.items()})
+    if rings_ms is not None and "rings" in first and len(first) > 1:
+        words = (
+            f"Rings on all ports change no circuit and tie with {enumeration(first[1:])}: "
+            f"<b>{time(rings_ms)}</b> within {percent(EQUAL)}."
+        )
+    elif rings_ms is not None and "rings" in first:
         words = f"Rings on all ports change no circuit and win: <b>{time(rings_ms)}</b>."
     elif split_ms < other_ms and not same_time(split_ms, other_ms):
         less = short(100 * (1 - split_ms / other_ms))
@@ -301,8 +310,8 @@ def _finding(one: OneCollective, ways: dict[str, StepsOnPorts]) -> None:
         free = ", since circuits change for free at this setting" if not one.delay_ms else ""
         words = f"An uneven split gains nothing here, or less than {percent(EQUAL)}{free}: <b>{time(other_ms)}</b>."
     headline(
-        f"{KICKER} · {kind_words(one.kind)} of {plural(one.members, 'server')}, {plural(one.ports, 'port')} each, "
-        f"{delay_label(one.delay_ms)} delay",
+        f"{KICKER} · {kind_words(one.kind)} of {plural(one.members, 'server')}, {plural(one.ports, 'port')} of "
+        f"{short(port_gbps)}G each, {delay_label(one.delay_ms)} delay",
         words,
     )
 

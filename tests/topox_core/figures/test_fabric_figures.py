@@ -161,6 +161,16 @@ def test_a_column_of_the_map_says_who_wins_between_which_delays():
     assert turns_by_delay(picture, 200.0) == ""
 
 
+def test_who_wins_at_one_delay_of_a_column_wins_at_it():
+    times = {0.1: 80.0, 1.0: 100.0, 10.0: 120.0, 100.0: 120.0}
+    points = tuple(point(100.0, delay, scheduled=ms, static=100.0) for delay, ms in times.items())
+    picture = MapPicture(Axes(tuple(times), (100.0,)), points, {}, FABRICS)
+    planned_wins, fixed = FABRICS["scheduled"], FABRICS["static"]
+    assert turns_by_delay(picture, 100.0) == (
+        f"{planned_wins} up to 0.1 ms, several equally at 1 ms, {fixed} from 10 ms"
+    )
+
+
 def test_open_cells_have_a_sign_that_the_table_explains():
     plan = {"scheduled": planned(120.0, bound_ms=90.0)}
     first = Point(100.0, 1.0, {**outcomes(static=100.0), **plan}, {})

@@ -62,6 +62,7 @@ def test_the_page_begins_with_two_jobs_and_says_what_sharing_is(visit):
     text = words(settled(visit(JOBS)))
     assert "both jobs in 40 s instead of 60 s" in text
     assert "groups that use the circuits one after the other" in text
+    assert "trains once in it, any other twice" in text
     assert "The job that you loaded is not used here" not in text
     loaded = words(settled(visit(JOBS, sample="race")))
     assert "The job that you loaded is not used here" in loaded and "jobs file" in loaded
@@ -141,6 +142,7 @@ def test_a_link_restores_source_sliders_reading_and_algorithm(page):
     assert address(at)["jobs.seed"] == "5"
     # An algorithm that refuses the size says so, and the draft's round stays.
     at = page(source="generator", jobs="128", algorithm="milp")
+    assert "never longer than that of “Best grouping”: the exact shortest" in words(at)
     assert any("exact model" in warning.value for warning in at.warning)
     assert metric(at, "Exact model") == "…"
 

@@ -55,6 +55,7 @@ def test_the_page_opens_with_the_paper_s_job_and_the_core_s_numbers(page):
     on_demand, provisioned = overheads(25.0)
     finding = f"makes this job {provisioned} slower ({on_demand} if circuits are requested"
     assert finding in words(at) and "cannot be built" not in words(at)
+    assert "compared with the same rings with a switch that takes no time" in words(at)
     put(at.selectbox, "Rank", 1)
     assert address(at)["rails.lane"] == "1" and metric(at, "Windows per iteration") == "5"
 
@@ -79,6 +80,13 @@ def test_a_link_restores_every_choice_for_all_pages_and_names_what_it_cannot_rea
     assert address(at) == {f"rails.{key}": value for key, value in link.items()} | {
         "rails.see": "control"
     }
+
+
+def test_rings_that_cost_more_than_an_electrical_switch_are_said_beside_the_limit(page):
+    at = page(source="job", sample="moe")
+    assert "rings alone make it 38.2 % longer than an electrical switch" in words(at)
+    assert "175 ms is not what Schedule gives for this job" in words(at)
+    assert "rings alone" not in words(page())
 
 
 @pytest.mark.long

@@ -39,6 +39,8 @@ def test_the_page_leads_with_what_the_circuits_make_of_the_job(visit):
     assert f"takes up to {found.longest_route} hops" in words(at)
     assert metric(at, "Iteration time") == spoken(run.iteration_ms)
     assert metric(at, "Links") == str(len(found.layout.links[0]))
+    searched = compare(graph, cluster, settings, ("static_graph",), FabricOptions())["static_graph"]
+    assert f"searched for the task graph take only {spoken(searched.iteration_ms)}" in words(at)
 
 
 def test_servers_that_never_talk_are_no_contradiction(visit):
@@ -115,7 +117,8 @@ def test_every_way_stands_beside_the_others(visit):
 
 def test_the_collective_begins_as_the_largest_of_the_loaded_job_at_its_delay(visit):
     at = visit("One collective", sample="fsdp", port_gbps="360")
-    assert "reduce-scatter of 8 servers, 2 ports each, 0 ms delay" in words(at)
+    assert "Rings on all ports change no circuit and tie with all ports together" in words(at)
+    assert "reduce-scatter of 8 servers, 2 ports of 360G each, 0 ms delay" in words(at)
     assert control(at, "tensor_mb").value == 2973.794304
     assert "Port speed and delay are those of fsdp, and this is its largest collective" in words(at)
     assert "circuits change for free" in words(at)
