@@ -164,6 +164,7 @@ HEIGHT = 400
 # Points nearer than this share of the picture have one label; a narrow screen has room for few.
 NEAR_X, NEAR_Y = 0.02, 0.03
 MAX_IN_LABEL = 3
+LINE_PX = 14.0  # of a label
 WIDTH_PX = 480.0  # of the picture, between a laptop's and a phone's
 
 
@@ -329,6 +330,7 @@ def _labels(
                 break
         else:
             places.append((x, y, [k]))
+    spans = x_axis["range"], y_axis["range"]
     marks: list[Look] = []
     taken: list[tuple[float, float, float, float]] = []
     for x, y, group in places:
@@ -339,9 +341,10 @@ def _labels(
         more = f" and {len(group) - MAX_IN_LABEL} more" if len(group) > MAX_IN_LABEL else ""
         lines = [*names[:-1], f"{names[-1]}{more}"]
         across = (5.6 * max(map(_letters, lines)) + 14) / WIDTH_PX * width
-        high = (14.0 * len(lines)) / (HEIGHT - 110) * height
+        high = (LINE_PX * len(lines)) / (HEIGHT - 110) * height
         first_up = not networks[group[0]].rival  # so that labels of neighbours part
-        side = _free_side((x, y), (across, high), x_axis["range"], taken, first_up)
+        others = [(a, b) for a, b, _ in places if (a, b) != (x, y)]
+        side = _free_side((x, y), (across, high), spans, taken, others, len(lines), first_up)
         if side is not None:
             taken.append(side[0])
             words, size = "<br>".join(lines), 11 * theme.scale
@@ -352,25 +355,36 @@ def _labels(
 def _free_side(
     place: tuple[float, float],
     size: tuple[float, float],
-    span: Sequence[float],
+    spans: tuple[Sequence[float], Sequence[float]],
     taken: Sequence[tuple[float, float, float, float]],
+    others: Sequence[tuple[float, float]],
+    lines: int,
     first_up: bool,
 ) -> tuple[tuple[float, float, float, float], Look] | None:
-    """Return a box beside a point in which no label is yet, inside the picture, and how a note gets there."""
-    (x, y), (across, high) = place, size
-    for right in (True, False):
+    """Return a box beside a point in which no label is yet, inside the picture, and how a note gets there.
+
+    To the left of its point a label does not pass another point, whose label it would seem to be.
+    """
+    (x, y), (across, high), (span, upward) = place, size, spans
+    row = high / lines  # a label that finds no room beside its point stands some rows off
+    for right, rows in ((True, 0), (False, 0), (True, 1), (True, 2), (True, 3)):
         x0, x1 = (x, x + across) if right else (x - across, x)
         if x0 < span[0] or x1 > span[1]:
             continue
         for up in (first_up, not first_up):
-            y0, y1 = (y, y + high) if up else (y - high, y)
+            away = rows * row
+            y0, y1 = (y + away, y + away + high) if up else (y - away - high, y - away)
             if any(x0 < b and a < x1 and y0 < d and c < y1 for a, b, c, d in taken):
+                continue
+            if rows and (y0 < upward[0] or y1 > upward[1]):
+                continue
+            if not right and any(x0 < a < x and y0 <= b <= y1 for a, b in others):
                 continue
             placement = {
                 "xanchor": "left" if right else "right",
                 "xshift": 9 if right else -9,
                 "yanchor": "bottom" if up else "top",
-                "yshift": 3 if up else -3,
+                "yshift": (3 + LINE_PX * rows) * (1 if up else -1),
             }
             return (x0, x1, y0, y1), placement
     return None

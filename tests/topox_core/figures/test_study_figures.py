@@ -207,3 +207,21 @@ def test_the_right_option_is_marked_only_when_it_is_told() -> None:
     told = {"names": ("first", "again"), "again": [1, 8, 0]}
     for more, marked in (({}, 0), (told, 0), (told | {"right": [1]}, 1)):
         assert str(options_chosen(options, LIGHT, **more)).count("✓") == marked
+
+
+def test_a_label_does_not_pass_another_network_s_point_to_the_left_of_its_own() -> None:
+    def at(name: str, usd: float, ms: float, rival: bool = False) -> buying.Drawn:
+        ends = (usd, usd, usd) if rival else (0.7 * usd, usd, 1.6 * usd)
+        return buying.Drawn(name, ends, (ms, ms, ms), rival)
+
+    networks = [
+        at("Fixed circuits on a patch panel", 1_167.0, 12.0, True),
+        at("Robotic", 1_167.0, 12.0),
+        at("Full fat-tree", 1_860.0, 12.0, True),
+        at("Fat-tree of the same cost", 1_860.0, 12.0, True),
+        *(at(name, 2_052.0, 10.0) for name in ("PLZT", "Silicon photonics", "RotorNet")),
+        *(at(name, 2_052.0, 12.0) for name in ("3D MEMS", "Piezo", "Liquid crystal")),
+    ]
+    figure = buying.buying_figure(networks, MeasureWords("price", money), MS, LIGHT, (4, 5, 6))
+    sides = {mark.text: (mark.xanchor, mark.yanchor) for mark in figure.layout.annotations}
+    assert sides["3D MEMS<br>Piezo<br>Liquid crystal"] == ("left", "top") and len(sides) == 4
