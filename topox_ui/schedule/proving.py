@@ -270,7 +270,7 @@ LIVE_HEIGHT = 108  # px: with progress and Cancel it stays beside headline and k
 
 def proof_panel(case: Case, result: Result, theme: Theme) -> None:
     """Draw the button, or the solve that runs with its Cancel; the engine and its time limit behind a small menu."""
-    with st.container(border=True, key="proof", height="stretch"):
+    with st.container(border=True, key="proof"):
         if run_owner().run(PROOF) is not None:
             run_panel(PROOF, "Proving", partial(_live, case.key, theme))
             return
