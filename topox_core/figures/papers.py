@@ -162,7 +162,9 @@ def thumbnail(rows: Sequence[Row], theme: Theme, logarithmic: bool = False) -> s
     low, high = (f(map(place, values), default=0.0) for f in (min, max))
     if not logarithmic and low > 0 and low < 0.6 * high:
         low = 0.0
-    span = (high - low) or 1.0
+    # What differs by less than a tenth is drawn side by side, not as far apart as can be.
+    span = max(high - low, 0.1 if logarithmic else 0.1 * max(abs(low), abs(high))) or 1.0
+    low = (low + high - span) / 2
 
     def y(value: float) -> float:
         return HEIGHT - EDGE - (place(value) - low) / span * (HEIGHT - 2 * EDGE)
