@@ -19,7 +19,7 @@ from topox_core.schedule.result import gap
 from topox_core.text.choices import chosen_by_all
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import count, percent, short, time
-from topox_core.text.sentences import enumeration
+from topox_core.text.sentences import capitalised, enumeration
 from topox_ui.answers.case import Case, case_of
 from topox_ui.answers.contest import Contest, Runs, contest_of, priced_ratio, priced_words, run_all
 from topox_ui.answers.free_changes import free_here
@@ -208,6 +208,11 @@ def main_figures(contest: Contest, runs: Runs, theme: Theme) -> None:
     )
     if tie := ahead_of_time(runs):
         quiet(tie)
+    if by_rule := [contest.spoken[name] for name in BY_RULE if name in runs]:
+        names = escape(capitalised(enumeration(by_rule)))
+        quiet(
+            f"{names} follow a rule, not a plan: a shorter delay can make such an iteration longer, a planned one never."
+        )
     _notes(contest, runs)
 
 
@@ -222,10 +227,6 @@ def _notes(contest: Contest, runs: Runs) -> None:
         for name in ("scheduled", "fat_tree", "static")
         if name in runs and runs[name].message
     ]
-    if by_rule := [contest.spoken[name] for name in BY_RULE if name in runs]:
-        lines.append(
-            f"{enumeration(by_rule)}: a rule, not a plan. A shorter delay can make such an iteration longer; a planned one never."
-        )
     if "fat_tree" in runs and contest.options.equivalent_gbps is not None:
         lines.append(priced_words(runs["fat_tree"].execution.cluster))
     with st.expander("Notes", key="compare_notes", type="compact"):
