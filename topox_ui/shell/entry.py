@@ -5,7 +5,7 @@ from pathlib import Path
 import streamlit as st
 
 from topox_ui.shell.menu import entry_link
-from topox_ui.shell.page import frame
+from topox_ui.shell.page import frame, warmed
 from topox_ui.shell.pages import imported, page_of
 from topox_ui.state.loading import loaded
 from topox_ui.state.page_state import VIEW_KEY
@@ -22,6 +22,8 @@ def draw_entry(title: str) -> None:
     imported(page.draw)(theme, *([loaded()] if page.needs_graph else []))
     if page.then:
         entry_link(page.then, page_of(page.then).question, icon=":material/arrow_forward:")
+    # Not before: what loads kernels beside the first page makes its visitor wait for them.
+    warmed()
 
 
 def lead_on(title: str) -> None:

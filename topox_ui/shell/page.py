@@ -214,7 +214,6 @@ def frame(page: Page) -> Theme:
         )
         st.stop()
     limit_uploads()
-    warmed()
     admit(page.title)
     restore((page.path, page.view), page.carried, models)
     leave_where_asked()
