@@ -48,7 +48,7 @@ def test_the_commands_shown_run(
         for line in block.splitlines()
         if line.startswith(".venv/bin/python -m topox_core")
     ]
-    assert len(commands) == 12
+    assert len(commands) == 13
     for command in commands[:-1]:  # the file of the last is not ours to ship
         short = ["--time-limit", "0.5"] if command[0] == "schedule" else []
         assert main([*command, *short]) == 0, capsys.readouterr().err

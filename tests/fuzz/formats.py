@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
+import yaml
 from hypothesis import strategies as st
 
 from tests.fuzz.costly import COSTLY_CHAKRA, COSTLY_RECORDINGS, COSTLY_TEXT, event
@@ -23,8 +24,10 @@ from tests.topox_core.schedule.test_psplib import SMALL
 from topox_core.check.schedule_file import read_linked, read_schedule
 from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS, load_parts, with_edits
 from topox_core.io.cluster_file import load_cluster
+from topox_core.io.infragraph import dump_infragraph
 from topox_core.io.resource_limits import limited_reading
 from topox_core.io.task_graph_file import load_graph
+from topox_core.model.cluster import one_port_a_switch
 from topox_core.rails.window_lengths import load_windows
 from topox_core.schedule.psplib import read_psplib
 from topox_core.strategy.strategy import load_strategy
@@ -484,6 +487,8 @@ TEXT_ROWS = [
     ["2"],
     *(f"l{k} -1 1000 ALLREDUCE_EP 400 300 NONE 0 100 ALLREDUCE 800 5".split() for k in (0, 1)),
 ]
+CLUSTER_WRITTEN = one_port_a_switch(4, 2, 100.0, latency_us=1.0, devices_per_server=8)
+INFRAGRAPH: dict[str, Any] = yaml.safe_load(dump_infragraph(CLUSTER_WRITTEN))
 NETWORK = "topology: [ Switch, Ring ]\nnpus_count: [ 8, 4 ]\nbandwidth: [ 450, 50.0 ]\nlatency: [ 500, 500 ]\n"
 
 
@@ -629,6 +634,10 @@ FORMATS = {
     "graph-table": Format(load_graph, "f.csv", tables(GRAPH_ROWS)),
     "graph-flexnet": Format(load_graph, "f.fbuf", flexnet_files()),
     "cluster": Format(load_cluster, "f.cluster.json", json_files(CLUSTER)),
+    "infragraph": Format(load_cluster, "f.infragraph.json", json_files(INFRAGRAPH)),
+    "infragraph-yaml": Format(
+        load_cluster, "f.yaml", spaced_files(dump_infragraph(CLUSTER_WRITTEN).decode())
+    ),
     "jobs": Format(load_jobs, "f.jobs.json", json_files(JOBS)),
     "parts": Format(load_parts, "f.parts.json", json_files(PARTS)),
     "strategy": Format(load_strategy, "f.strategy.json", json_files(STRATEGY)),

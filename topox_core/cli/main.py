@@ -15,6 +15,7 @@ from typing import NoReturn
 
 from topox_core import __version__
 from topox_core.cli import (
+    cluster,
     compare,
     dashboard,
     demand,
@@ -44,6 +45,7 @@ COMMANDS = (
     compare.verdict,
     compare.failures,
     topology.run,
+    cluster.run,
     demand.run,
     demand.collective,
     strategy.run,

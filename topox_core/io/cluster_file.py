@@ -1,11 +1,13 @@
-"""Clusters from and to files: ``*.cluster.json``, format ``topox-cluster`` version 1."""
+"""Clusters from and to files: ``*.cluster.json``, format ``topox-cluster`` version 1; InfraGraph's are read as well."""
 
 import json
 from dataclasses import asdict
 
 from topox_core.errors import printable
+from topox_core.io.content import pieces
+from topox_core.io.infragraph import InfraCluster, is_infragraph, read_infragraph
 from topox_core.io.json import FileFormat, read_object, without_header
-from topox_core.io.limits import CLUSTER
+from topox_core.io.limits import CLUSTER, INFRAGRAPH
 from topox_core.model.cluster import Cluster
 from topox_core.schema.fields import fields_of
 from topox_core.schema.records import from_values
@@ -24,8 +26,15 @@ def load_cluster(data: bytes, file: str) -> Cluster:
     InputError
         If the file cannot be used; one line names file and field.
     """
+    return read_cluster(data, file).cluster
+
+
+def read_cluster(data: bytes, file: str) -> InfraCluster:
+    """Read a cluster file of ours, or InfraGraph's with what it says besides; raises as :func:`load_cluster`."""
     file = printable(file, 200) if file else "cluster"
-    return from_values(Cluster, without_header(read_object(data, file, _FORM)), file)
+    if is_infragraph(next(pieces(data, file, INFRAGRAPH), b"")):
+        return read_infragraph(data, file)
+    return InfraCluster(from_values(Cluster, without_header(read_object(data, file, _FORM)), file))
 
 
 def dump_cluster(cluster: Cluster) -> bytes:

@@ -250,7 +250,7 @@ def read_object(
         If it is no JSON object, its header is not the one expected, a key is unknown or given
         twice, or it is larger than the format allows.
     """
-    hook = partial(_object_of, file=file, most=form.limits.keys)
+    hook = partial(object_of, file=file, most=form.limits.keys)
     stream = JsonStream(text_pieces(data, file, form.limits), file, hook)
     letter = stream.next_letter()
     if not letter:
@@ -302,8 +302,14 @@ def _check_known_header(record: dict[str, Any], form: FileFormat, file: str) -> 
         check_header(given, form.name, form.version, file)
 
 
-def _object_of(pairs: Pairs, file: str, most: int) -> dict[str, Any]:
-    """Return an object; one that has a key twice or more keys than may be is refused."""
+def object_of(pairs: Pairs, file: str, most: int) -> dict[str, Any]:
+    """Return an object.
+
+    Raises
+    ------
+    InputError
+        If it has a key twice, or more keys than there may be.
+    """
     record = dict(pairs)
     if len(record) != len(pairs):
         seen: set[str] = set()

@@ -85,6 +85,9 @@ CHAKRA = Limits(200 * MB, MAX_TASKS)
 WHOLE_JSON = Limits(24 * MB, MAX_TASKS)
 TEXT_WORKLOAD = Limits(20 * MB, 200_000)
 NETWORK = Limits(1 * MB, 64)
+# A description of a cluster by hosts, switches and links: links it stands for, written out.
+INFRAGRAPH = Limits(4 * MB, 2_000_000)
+MAX_NESTING = 16
 # A matrix of demands: rows, and as many columns.
 DEMAND = Limits(8 * MB, 256)
 

@@ -140,7 +140,7 @@ def _card(sample: Sample) -> None:
 
 BOXES: dict[Box, str] = {
     "graph": "**Task graph**: JSON, CSV or FlexNet .fbuf, each also gzipped; or a **training job**: .job.json",
-    "cluster": "**Cluster**: a .cluster.json file",
+    "cluster": "**Cluster**: a .cluster.json file, or InfraGraph's YAML or JSON",
 }
 NEXT = {"Schedule": "See its schedule", "Compare": "Does switching pay?"}
 # Of a cluster: its field, the label, the least value and the step.

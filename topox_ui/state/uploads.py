@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Literal
 
 from topox_core.errors import InputError
-from topox_core.io.cluster_file import load_cluster
+from topox_core.io.cluster_file import read_cluster
 from topox_core.io.task_graph_file import check_fits, load_graph
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import COMPUTE_KINDS, TaskGraph
@@ -54,7 +54,10 @@ def take_file(box: Box, data: bytes, file: str) -> None:
             server_limits().check_tasks(len(graph.tasks), file)
             _try_graph(graph, file)
         else:
-            _try_cluster(load_cluster(data, file), file)
+            found = read_cluster(data, file)
+            _try_cluster(found.cluster, file)
+            kind, words = lines["cluster"]
+            lines["cluster"] = kind, " ".join((words, *(f"It {note}." for note in found.notes)))
     except InputError as error:
         lines[box] = "error", str(error)
 

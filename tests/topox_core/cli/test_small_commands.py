@@ -232,3 +232,15 @@ def test_buying_gives_what_the_core_gives_whoever_asks(answered: Any, folder: Pa
     runs = RunLibrary.open(folder / "runs.sqlite").count
     before = runs()
     assert answered(asked) == printed and runs() == before >= len(study.points)
+
+
+def test_a_cluster_goes_to_infragraph_and_back_through_files(topox, folder: Path) -> None:
+    status, out, _ = topox("cluster", "c.json", "--output", "c.yaml", "--json")
+    assert status == 0 and json.loads(out)["cluster"]["ports_per_switch"] == 2
+    status, out, _ = topox("cluster", "c.yaml", "--output", "d.json")
+    assert status == 0 and "Port speed             100   Gbit/s" in out
+    assert topox("schedule", "g.json", "c.yaml")[0] == 0
+    for one, other in (("c.json", "d.json"), ("c.json", "c.yaml")):
+        assert topox("cluster", one, "--json")[1] == topox("cluster", other, "--json")[1]
+    status, _, error = topox("cluster", "c.yaml", "--output", "c.yaml")
+    assert status == 2 and "would be overwritten" in error

@@ -1,10 +1,12 @@
 """Home: samples, uploads that cost nothing when they fail, generated workloads."""
 
+import json
 import re
 from urllib.parse import parse_qs
 
 import pytest
 
+from tests.topox_core.io.test_infragraph import link, two_tiers
 from tests.topox_ui.conftest import (
     address,
     bring,
@@ -106,6 +108,15 @@ def test_an_uploaded_graph_gets_a_cluster_that_fits_and_a_bad_one_is_a_line(visi
     broken = b'{"format": "topox-taskgraph", "version": 1, "tasks": ['
     assert "broken.json" in the_error(bring(at, "up_graph", "broken.json", broken))
     assert loaded(at).graph.digest == graph.digest and metric(at, "Tasks") == "331"
+
+
+def test_an_infragraph_file_is_a_cluster_and_the_line_says_what_was_assumed(visit):
+    content = json.dumps(two_tiers(links=[link("down", 80.0), link("up", 50)])).encode()
+    at = bring(visit(sample="blackboard", way="files"), "up_cluster", "nodes.json", content)
+    assert not at.error and loaded(at).cluster.port_gbps == 80.0
+    (line,) = [one.value for one in at.success]
+    assert "nodes.json is the cluster now. It has no optical switch: 2 are assumed" in line
+    assert "oversubscription above racks 3.2" in line
 
 
 def test_a_cluster_alone_replaces_the_cluster_and_one_that_comes_first_waits_for_its_graph(visit):
