@@ -15,6 +15,7 @@ from typing import NoReturn
 
 from topox_core import __version__
 from topox_core.cli import (
+    accuracy,
     cluster,
     compare,
     dashboard,
@@ -55,6 +56,7 @@ COMMANDS = (
     study.COMMANDS,
     runs.COMMANDS,
     gallery.run,
+    accuracy.run,
     iteration.COMMANDS,
     lab.COMMANDS,
     workload.run,

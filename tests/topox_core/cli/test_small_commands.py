@@ -244,3 +244,15 @@ def test_a_cluster_goes_to_infragraph_and_back_through_files(topox, folder: Path
         assert topox("cluster", one, "--json")[1] == topox("cluster", other, "--json")[1]
     status, _, error = topox("cluster", "c.yaml", "--output", "c.yaml")
     assert status == 2 and "would be overwritten" in error
+
+
+def test_accuracy_says_kind_by_kind_how_far_off_and_what_is_not_modelled(topox) -> None:
+    status, out, _ = topox("accuracy")
+    assert status == 0 and "not modelled, packets:" in out
+    assert any(
+        line.split()[0] == "megatron" and "4.97%" in line for line in out.splitlines() if line
+    )
+    record = json.loads(topox("accuracy", "recordings", "--json")[1])
+    assert record["comparisons"] == 252 and record["rows"] == []
+    status, _, error = topox("accuracy", "megatrn")
+    assert status == 2 and "megatron" in error
