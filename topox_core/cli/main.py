@@ -1,7 +1,7 @@
 """The command line: subcommands on one subject a file, one clear line for every mistake.
 
 Exit status: 0 success, 1 where the answer is no (infeasible, a check failed), 2 bad input or output
-that cannot be written.
+that cannot be written, 3 where an assertion of a study or job file failed.
 Modules that take long to load are imported inside the commands, so that ``--help`` answers at once.
 """
 
@@ -82,7 +82,7 @@ def parser() -> argparse.ArgumentParser:
         prog="python -m topox_core",
         allow_abbrev=False,
         description="Schedule one ML training iteration on optical circuit switches.",
-        epilog="Exit status: 0 success, 1 the answer is no (infeasible, a check failed), 2 bad input.",
+        epilog="Exit status: 0 success, 1 the answer is no (infeasible, a check failed), 2 bad input, 3 an assertion failed.",
     )
     top.add_argument("--version", action="version", version=f"TOPO-X Workbench {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)

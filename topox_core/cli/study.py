@@ -42,6 +42,7 @@ from topox_core.cli.options import (
     wrong_option,
 )
 from topox_core.errors import InputError, shown, unknown
+from topox_core.io.assertions import FAILED
 from topox_core.text.numbers import plural
 
 if TYPE_CHECKING:
@@ -103,13 +104,20 @@ def run(options: Arguments) -> Answer:
 
 
 def _answer(options: Arguments, result: StudyResult, everything: bool) -> Answer:
-    """Return the table of a study, and write it; 1 if points are missing."""
-    from topox_core.studies.slices import records
+    """Return the table of a study, and write it; 3 if an assertion failed, else 1 if points are missing."""
+    from topox_core.studies.slices import failed_assertions, records
 
-    rows = records(result, everything)
+    rows, failed = records(result, everything), failed_assertions(result)
     write_rows(options.csv, rows)
-    record = {"study": result.study.name, "complete": result.complete, "points": rows}
-    return Answer(record, _lines(result, rows) if rows else (), 0 if result.complete else 1)
+    note(*failed)
+    record = {
+        "study": result.study.name,
+        "complete": result.complete,
+        "failed_assertions": failed,
+        "points": rows,
+    }
+    status = FAILED if failed else 0 if result.complete else 1
+    return Answer(record, _lines(result, rows) if rows else (), status)
 
 
 def _lines(result: StudyResult, rows: list[dict[str, Any]]) -> list[str]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from topox_core.fabrics.compare import ties
+from topox_core.io.assertions import failures
 from topox_core.runs.identity import code_version
 from topox_core.studies.axes import Point
 from topox_core.studies.keys import MEASURES, Value
@@ -299,6 +300,21 @@ def records(result: StudyResult, every_measure: bool = False) -> list[dict[str, 
             "version": version_words(row),
         }
         for row in result.rows
+    ]
+
+
+def failed_assertions(result: StudyResult) -> list[str]:
+    """Return a line for each assertion of the study that a computed point does not keep."""
+    asserted = {one.measure for one in result.study.assertions}
+    return [
+        line
+        for row in result.rows
+        if row.status
+        for line in failures(
+            result.study.assertions,
+            {name: measure_of(row, name) for name in asserted},
+            f"point {row.number}: ",
+        )
     ]
 
 

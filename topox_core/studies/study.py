@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from topox_core.errors import InputError, errors_at, errors_in_file, printable, shown
+from topox_core.io.assertions import KEY as ASSERT, Assertion, assertions_of
 from topox_core.io.json import FileFormat, digest_of, read_object
 from topox_core.io.limits import STUDY
 from topox_core.schema.fields import PRINTABLE, setting
 from topox_core.schema.records import from_values
 from topox_core.studies.axes import MAX_POINTS, Axis, Design, Point, axis_of, design_of, unknown_key
-from topox_core.studies.keys import USUAL, Key, Value, chosen_measures
+from topox_core.studies.keys import USUAL, Key, Value, chosen_measures, of_runs
 from topox_core.studies.subject import Kept, Subject, subject_of
 
 FORMAT, VERSION = "topox-study", 1
@@ -59,6 +60,8 @@ class Study:
         Keys that have another value than the subject's own, at every point.
     measures
         What its tables and pictures show; every measure of a run is kept in any case.
+    assertions
+        What every point must hold.
 
     Raises
     ------
@@ -73,6 +76,7 @@ class Study:
     design: Design = field(default_factory=Design)
     measures: tuple[str, ...] = ()
     budget: Budget = field(default_factory=Budget)
+    assertions: tuple[Assertion, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -113,9 +117,10 @@ class Study:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of everything but its name and budget: what a run that goes on must share."""
+        """SHA-256 of everything but its name, budget and assertions: what a run that goes on must share."""
         record = as_record(self)
-        return digest_of({key: record[key] for key in record if key not in ("name", "budget")})
+        shared = (key for key in record if key not in ("name", "budget", ASSERT))
+        return digest_of({key: record[key] for key in shared})
 
 
 def as_record(study: Study) -> dict[str, Any]:
@@ -132,10 +137,12 @@ def as_record(study: Study) -> dict[str, Any]:
     }
     if budget := study.budget.as_record():
         record["budget"] = budget
+    if study.assertions:
+        record[ASSERT] = [str(one) for one in study.assertions]
     return record
 
 
-_KEYS = ("name", "subject", "fixed", "axes", "design", "measures", "budget")
+_KEYS = ("name", "subject", "fixed", "axes", "design", "measures", "budget", ASSERT)
 _FORM = FileFormat(FORMAT, VERSION, _KEYS, STUDY)
 
 
@@ -194,6 +201,7 @@ def study_of(
             fixed=_fixed(record.get("fixed", {}), keys),
             design=design_of(record.get("design", {"kind": "grid"}), axes),
             measures=chosen_measures(record.get("measures", USUAL[subject.runs]), subject.runs),
+            assertions=assertions_of(record.get(ASSERT, []), of_runs(subject.runs)),
         )
 
 

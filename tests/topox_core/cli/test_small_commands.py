@@ -256,3 +256,23 @@ def test_accuracy_says_kind_by_kind_how_far_off_and_what_is_not_modelled(topox) 
     assert record["comparisons"] == 252 and record["rows"] == []
     status, _, error = topox("accuracy", "megatrn")
     assert status == 2 and "megatron" in error
+
+
+def test_a_study_that_fails_an_assertion_ends_with_3_and_a_line_for_each_point(
+    topox, folder: Path
+) -> None:
+    record = {
+        "format": "topox-study",
+        "version": 1,
+        "subject": {"kind": "files", "graph": "g.json", "cluster": "c.json"},
+        "axes": [{"key": "cluster.port_gbps", "values": [100, 400]}],
+        # 3 + 4 + 6 = 13 ms at 100 Gbit/s, 3 + 1 + 6 at 400.
+        "assert": ["iteration_ms <= 12"],
+    }
+    (folder / "s.study.json").write_text(json.dumps(record))
+    status, out, error = topox("study", "run", "s.study.json", "--workers", "1", "--json")
+    line = "point 0: assert iteration_ms <= 12 failed: 13"
+    assert status == 3 and line in error and json.loads(out)["failed_assertions"] == [line]
+    assert topox("study", "show", "s.study.json")[0] == 3
+    (folder / "s.study.json").write_text(json.dumps(record | {"assert": ["iteration_ms <= 13"]}))
+    assert topox("study", "show", "s.study.json")[0] == 0
