@@ -1,19 +1,26 @@
 """JSON Schema (draft 2020-12) of the files whose fields records declare: ``topox schema``, and editors that check as one types."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal
 
 import msgspec
 
+from topox_core.check import rows, schedule_file
 from topox_core.economics import parts, price_sets
-from topox_core.io import cluster_file, task_graph_json
+from topox_core.io import assertions, cluster_file, task_graph_json
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task
+from topox_core.rails import window_lengths
+from topox_core.rails.iteration import Window
+from topox_core.rails.window_lengths import WindowList
 from topox_core.schema.fields import Field, fields_of, plain
 from topox_core.strategy import strategy
 from topox_core.strategy.strategy import Placement, Strategy
+from topox_core.studies import offers, study
+from topox_core.studies.offers import Estimate, SwitchProduct
+from topox_core.studies.study import Budget
 from topox_core.tdm.model import jobs_file
 from topox_core.tdm.model.jobs import Job as SharedJob, PodNetwork
 from topox_core.training import jobs
@@ -49,7 +56,30 @@ def _hints(record: type) -> dict[str, Any]:
     return {one.key: one.hint for one in fields_of(record).values()}
 
 
+def _key(key: str, kind: Any, needed: bool) -> tuple[Any, ...]:
+    """Return a field of a Struct; what may be left out is unset."""
+    return (key, kind) if needed else (key, kind | msgspec.UnsetType, msgspec.UNSET)
+
+
+# Columns of a schedule, by what the checker expects of them.
+_COLUMNS = {
+    rows.ID: str,
+    rows.COUNT: Annotated[int, msgspec.Meta(ge=0)],
+    rows.NUMBER: float,
+    rows.IDS: list[str],
+}
+
+
+def _rows(name: str, keys: Collection[str], *needed: str) -> Any:
+    """Return the type of rows of a schedule with some of the checker's columns."""
+    kinds = {key: _COLUMNS.get(schedule_file.EXPECTED[key], list[Any]) for key in sorted(keys)}
+    columns = [_key(key, kind, key in needed) for key, kind in kinds.items()]
+    row = msgspec.defstruct(name, columns, kw_only=True, forbid_unknown_fields=True)
+    return tuple[row, ...]  # type: ignore[valid-type]
+
+
 _JOB, _PARTS = _hints(Job), _hints(parts.Catalogue)
+_FIGURE = float | Estimate
 DOCUMENTS: Mapping[str, Document] = {
     "taskgraph": Document(
         task_graph_json.FORMAT,
@@ -81,6 +111,55 @@ DOCUMENTS: Mapping[str, Document] = {
         {"name": str, "network": PodNetwork, "jobs": tuple[SharedJob, ...]},
         ("network", "jobs"),
     ),
+    "schedule": Document(
+        schedule_file.FORMAT,
+        schedule_file.VERSION,
+        ".schedule.json",
+        dict.fromkeys(sorted(schedule_file.KEYS - {"format", "version"}), Any)
+        | dict.fromkeys(("makespan_ms", "bound_ms", "gap", *schedule_file.CLAIMS), float | None)
+        | {
+            "status": Literal[schedule_file.STATUSES],
+            "clock": Literal[schedule_file.CLOCKS],
+            "effort": Literal[schedule_file.EFFORTS],
+            "settings": dict[str, Any],
+            "tasks": _rows("ScheduledTask", schedule_file.TASK_KEYS, "id", "start_ms", "end_ms"),
+            "transfers": _rows("ScheduledTransfer", schedule_file.TRANSFER_KEYS, "id"),
+            "circuits": _rows(
+                "ScheduledCircuit", schedule_file.CIRCUIT_KEYS, "switch", "source", "destination"
+            ),
+        },
+        ("status", "settings"),
+    ),
+    "study": Document(
+        study.FORMAT,
+        study.VERSION,
+        ".study.json",
+        {
+            "name": str,
+            "subject": dict[str, Any],
+            "fixed": dict[str, Any],
+            "axes": list[dict[str, Any]],
+            "design": dict[str, Any],
+            "measures": list[str],
+            "budget": Budget,
+            assertions.KEY: list[str],
+        },
+        ("subject",),
+    ),
+    "windows": Document(
+        window_lengths.FORMAT,
+        window_lengths.VERSION,
+        ".windows.json",
+        {key: _hints(WindowList)[key] for key in ("name", "iteration_ms", "windows")},
+        ("windows",),
+    ),
+    "offers": Document(
+        offers.FORMAT,
+        offers.VERSION,
+        ".offers.json",
+        {"offers": tuple[SwitchProduct, ...]},
+        ("offers",),
+    ),
     "strategy": Document(
         strategy.FORMAT,
         strategy.VERSION,
@@ -102,8 +181,13 @@ DOCUMENTS: Mapping[str, Document] = {
         ("parts",),
     ),
 }
-# Records of which a file may leave out what the same thing elsewhere has: a part that of the set that it is based on.
-_NEEDED: Mapping[type, tuple[str, ...]] = {parts.Part: ("id",)}
+# Records of which a file may leave out what the same thing elsewhere has, such as a part that of the set that it is based on.
+_NEEDED: Mapping[type, tuple[str, ...]] = {
+    parts.Part: ("id",),
+    SwitchProduct: ("key",),
+    Estimate: (),
+    Window: ("length_ms", "before", "after"),
+}
 
 
 def json_schema(name: str) -> dict[str, Any]:
@@ -116,12 +200,12 @@ def json_schema(name: str) -> dict[str, Any]:
 
 
 def _typed(key: str, hint: Any, needed: bool, field: Field | None = None) -> tuple[Any, ...]:
-    """Return a key with its type and words; what may be left out is unset."""
+    """Return a key with its type and words."""
     kind: Any = plain(hint, _struct)
     if field is not None and (field.title or field.help):
         words = msgspec.Meta(title=field.title or None, description=field.help or None)
         kind = Annotated[kind, words]
-    return (key, kind) if needed else (key, kind | msgspec.UnsetType, msgspec.UNSET)
+    return _key(key, kind, needed)
 
 
 @cache
