@@ -15,6 +15,7 @@ from topox_core.figures.template import (
     axis,
     beside,
     frame,
+    kept_apart,
     line,
     margins,
     multiples,
@@ -333,16 +334,7 @@ def _names(
         for network, bills in curves.items()
         if bills and (each := _a_gpu(bills[-1], measure)) > 0
     )
-    places = [end for end, _ in ends]
-    for _ in range(60):
-        for k in range(1, len(places)):
-            short_of = least - (places[k] - places[k - 1])
-            if short_of > 1e-9:
-                places[k - 1], places[k] = places[k - 1] - short_of / 2, places[k] + short_of / 2
-        places = [
-            min(max(place, span[0] + k * least), span[1] - (len(places) - 1 - k) * least)
-            for k, place in enumerate(places)
-        ]
+    places = kept_apart([end for end, _ in ends], least, span[1])
     words = {
         **NETWORKS,
         # Told from another line of its colour.

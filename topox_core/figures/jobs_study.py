@@ -1,6 +1,5 @@
 """How a search for a grouping went, and what sharing in time gains: over many seeds, and over how much jobs communicate."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
@@ -15,6 +14,7 @@ from topox_core.figures.template import (
     Look,
     axis,
     frame,
+    kept_apart,
     level,
     line,
     margins,
@@ -230,9 +230,9 @@ def climb(
     values = [*y, *(value for _, value, _ in levels), *bounds] or [1.0]
     low, high, spread = roomy(values, 0.14, 0.14, 0.04)
     marks: list[Look] = []
-    at = -math.inf
-    for words, value, dash in sorted(levels, key=lambda one: one[1]):
-        at = max(value, at + 0.18 * spread)  # labels keep their distance, lines stay where they are
+    ascending = sorted(levels, key=lambda one: one[1])
+    places = kept_apart([value for _, value, _ in ascending], 0.18 * spread)
+    for (words, value, dash), at in zip(ascending, places, strict=True):
         marks += [
             level(value, line(theme.muted, 1.5, dash)) | {"layer": "below"},
             note(

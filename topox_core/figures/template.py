@@ -272,6 +272,16 @@ def first_that_fits(words: Iterable[str], letters: float) -> str:
     return next((one for one in words if len(one) < letters), "")
 
 
+def kept_apart(values: Sequence[float], least: float, most: float = math.inf) -> list[float]:
+    """Return where labels of ascending values stand, each at least so far above the one before and none above ``most``."""
+    places = [-math.inf]
+    for value in values:
+        places.append(max(value, places[-1] + least))
+    for k in range(len(places) - 1, 0, -1):
+        places[k], most = min(places[k], most), min(places[k], most) - least
+    return places[1:]
+
+
 def beside(
     texts: Sequence[str],
     ends: Sequence[float],

@@ -243,7 +243,7 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
     ),
     fabrics.strips: lambda look: (
         fabrics.strips(
-            {"static": fabrics.strip_image(planned(), 20.0)}, FABRICS, {"static": 12.5}, 20.0, look
+            {"static": lanes.strip_image(planned(), 20.0)}, FABRICS, {"static": 12.5}, 20.0, look
         ),
         [12.5],
     ),
@@ -333,7 +333,7 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         [0, 1, 2, 3],
     ),
     jobs.pod_gantt: lambda look: (
-        jobs.pod_gantt(jobs.pod_view(EXECUTION, 0, NAMES), (0.0, EXECUTION.makespan_ms), look),
+        jobs.pod_gantt(*jobs.pod_view(EXECUTION, 0, NAMES), (0.0, EXECUTION.makespan_ms), look),
         [8_500, 9_000, 15_000],
     ),
     jobs_study.climb: lambda look: (
