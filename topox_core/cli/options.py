@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, NamedTuple, TypeVar
@@ -48,6 +49,29 @@ def positive(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1 (got {value})")
     return value
+
+
+def above_zero(text: str) -> float:
+    """Read a finite number above 0."""
+    value = number(text)
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"must be greater than 0 (got {text})")
+    return value
+
+
+def numbered(text: str) -> tuple[int, ...]:
+    """Read whole numbers from 0 on, such as ``7``, ``0-7`` or ``0,2,4``."""
+    found: list[int] = []
+    for part in text.split(","):
+        low, _, high = part.partition("-")
+        first, last = whole(low), whole(high or low)
+        if not 0 <= first <= last < 1 << 63:
+            problem = f"must be numbers such as 7, 0-7 or 0,2,4 (got {text!r})"
+            raise argparse.ArgumentTypeError(problem)
+        if last - first >= 100_000:
+            raise argparse.ArgumentTypeError(f"must be at most 100,000 numbers (got {text!r})")
+        found += range(first, last + 1)
+    return tuple(dict.fromkeys(found))
 
 
 def strides(text: str) -> tuple[int, ...]:
@@ -200,6 +224,29 @@ def key_and_value(pair: str) -> tuple[str, str]:
     if not sign or not key:
         raise wrong_option("--set", f"must be KEY=VALUE (got {pair[:80]!r})")
     return key, value
+
+
+def changes_of(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return what ``--set`` changes, by key.
+
+    Raises
+    ------
+    InputError
+        If a key is given twice.
+    """
+    changes: dict[str, str] = {}
+    for key, text in pairs:
+        if key in changes:
+            raise InputError("is given twice", file="command line", item="--set", field=key)
+        changes[key] = text
+    return changes
+
+
+def setting_option(usage: str, help: str, dest: str = "changes") -> Option:
+    """Return an option that changes values by their keys, again and again; :func:`changes_of` takes it."""
+    return Option(
+        usage, key_and_value, f"{help}; may be given several times", [], dest, repeated=True
+    )
 
 
 def value_of(text: str) -> Any:

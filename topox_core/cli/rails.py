@@ -11,6 +11,7 @@ from topox_core.cli.command import (
     Answer,
     Arguments,
     Commands,
+    columns,
     command,
     figure,
     percent,
@@ -68,8 +69,8 @@ def count(options: Arguments) -> Answer:
         "formula": formula,
         "formula_note": FORMULA_NOTE,
     }
-    rows = ((str(stage), f"{count:,}") for stage, count in enumerate(windows))
-    lines = table(("stage", "windows"), *rows, ("formula", f"{formula:,}"))
+    rows = [*enumerate(windows), ("formula", formula)]
+    lines = columns(rows, {"stage": lambda row: row[0], "windows": lambda row: f"{row[1]:,}"})
     return Answer(record, (lines, f"formula: {FORMULA_NOTE}"))
 
 
@@ -120,12 +121,17 @@ def advise(options: Arguments) -> Answer:
         "strategies": list(advice.practice.strategies) if advice.practice else [],
         "parallelisms": [asdict(row) for row in TABLE_2],
     }
-    rows = (
-        (row.title, row.memory, row.collective, row.frequency, "yes" if row.on_rail else "no")
-        for row in TABLE_2
+    rules = columns(
+        TABLE_2,
+        {
+            "parallelism": "title",
+            "splits": "memory",
+            "operation": "collective",
+            "how often": "frequency",
+            "on the rail": lambda row: "yes" if row.on_rail else "no",
+        },
     )
-    head = ("parallelism", "splits", "operation", "how often", "on the rail")
-    return Answer(record, (advice.note, "", table(head, *rows)))
+    return Answer(record, (advice.note, "", rules))
 
 
 @command(

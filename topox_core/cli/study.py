@@ -12,6 +12,7 @@ from topox_core.cli.command import (
     Arguments,
     Commands,
     cell,
+    columns,
     command,
     note,
     percent,
@@ -42,6 +43,7 @@ from topox_core.cli.options import (
     wrong_option,
 )
 from topox_core.errors import InputError, shown, unknown
+from topox_core.io.json import record_of
 from topox_core.text.numbers import plural
 
 if TYPE_CHECKING:
@@ -168,29 +170,22 @@ def _list(library: RunLibrary) -> Answer:
     from topox_core.runs.identity import code_version
 
     studies = [
-        {
-            "id": one.id,
-            "name": one.name,
-            "points": one.points,
-            "kept": one.kept,
-            "state": one.state,
-            "this_version": one.version == code_version(),
-        }
+        record_of(one, "id name points kept state")
+        | {"this_version": one.version == code_version()}
         for one in library.studies()
     ]
-    rows = (
-        (
-            str(one["id"]),
-            str(one["name"]),
-            f"{one['kept']} of {one['points']}",
-            str(one["state"]),
-            "" if one["this_version"] else "another version",
-        )
-        for one in studies
+    lines = columns(
+        studies,
+        {
+            "id": "id",
+            "name": "name",
+            "points": lambda one: f"{one['kept']} of {one['points']}",
+            "state": "state",
+            "": lambda one: "" if one["this_version"] else "another version",
+        },
     )
-    listed = table(("id", "name", "points", "state", ""), *rows)
     none = "no study yet; study ready lists some to begin with"
-    return Answer({"studies": studies}, [listed if studies else none])
+    return Answer({"studies": studies}, [lines if studies else none])
 
 
 @command(
@@ -457,31 +452,25 @@ def _buying_lines(answer: BuyingAnswer) -> Iterator[str]:
         unfit_words,
     )
 
-    head = (
-        "network",
-        "ports per server",
-        "iteration (ms)",
-        "price per port",
-        "network ($)",
-        "network (W)",
-    )
-    rows = (
-        (
-            *(cell(row[name]) for name in head),
-            cell(row["dollars per iteration"]),
-            percent(None if row["saves (%)"] is None else row["saves (%)"] / 100),
-            row["nothing beats it"],
-        )
-        for row in network_rows(answer)
-    )
+    same = ("network", "ports per server", "iteration (ms)", "price per port")
     yield from (plain(finding(answer)), "")
-    yield table((*head, "$ per iteration", "saves", "on the front"), *rows)
+    yield columns(
+        network_rows(answer),
+        {
+            **{name: name for name in (*same, "network ($)", "network (W)")},
+            "$ per iteration": "dollars per iteration",
+            "saves": lambda row: percent(
+                None if row["saves (%)"] is None else row["saves (%)"] / 100
+            ),
+            "on the front": "nothing beats it",
+        },
+    )
     for asked, answered in questions_turned(answer):
         yield f"\n{asked}\n  {plain(answered)}"
     if swings := swing_rows(answer):
-        of_figures = ((row["figure"], row["to"], percent(row["saves (%)"] / 100)) for row in swings)
         yield "\nWhat it depends on"
-        yield table(("figure", "to", "saves"), *of_figures)
+        saves = {"saves": lambda row: percent(row["saves (%)"] / 100)}
+        yield columns(swings, {"figure": "figure", "to": "to", **saves})
     yield from ("", *unfit_words(answer.question.unfits), *caveats(answer.question))
 
 

@@ -12,6 +12,7 @@ from topox_core.cli.command import (
     Answer,
     Arguments,
     Commands,
+    columns,
     command,
     figure,
     must_be_writable,
@@ -72,49 +73,50 @@ def inspect(options: Arguments) -> Answer:
 
 
 def _inspected_lines(record: dict[str, Any]) -> Iterator[str]:
-    of_files = (
-        (
-            str(one["rank"]),
-            f"{one['events']:,}",
-            f"{one['kernels']:,}",
-            f"{one['communications']:,}",
-            one["file"],
-        )
-        for one in record["files"]
+    yield columns(
+        record["files"],
+        {
+            "rank": "rank",
+            "events": lambda one: f"{one['events']:,}",
+            "kernels": lambda one: f"{one['kernels']:,}",
+            "calls": lambda one: f"{one['communications']:,}",
+            "file": "file",
+        },
     )
-    of_steps = (
-        (
-            "-" if one["step"] is None else str(one["step"]),
-            figure(one["recorded_ms"], "ms"),
-            figure(one["host_step_ms"], "ms"),
-            figure(one["free_network_ms"], "ms"),
-            percent(one["gpu_busy"]),
-            f"{one['calls']:,}",
-            f"{one['size_bytes']:,.0f}"
-            if one["sizes_known"] == one["calls"]
-            else f"known for {one['sizes_known']:,}",
-        )
-        for one in record["steps"]
+    yield ""
+    yield columns(
+        record["steps"],
+        {
+            "step": "step",
+            "recorded": lambda one: figure(one["recorded_ms"], "ms"),
+            "host's step": lambda one: figure(one["host_step_ms"], "ms"),
+            "free network": lambda one: figure(one["free_network_ms"], "ms"),
+            "GPU busy": lambda one: percent(one["gpu_busy"]),
+            "calls": lambda one: f"{one['calls']:,}",
+            "bytes": lambda one: (
+                f"{one['size_bytes']:,.0f}"
+                if one["sizes_known"] == one["calls"]
+                else f"known for {one['sizes_known']:,}"
+            ),
+        },
     )
-    head = ("step", "recorded", "host's step", "free network", "GPU busy", "calls", "bytes")
-    yield table(("rank", "events", "kernels", "calls", "file"), *of_files)
-    yield from ("", table(head, *of_steps), "")
+    yield ""
     yield from _findings(record)
 
 
 def _findings(record: dict[str, Any]) -> Iterator[str]:
     """Return ranks, calls and bytes of each group, checks, the worst first, and warnings."""
-    groups = (
-        (
-            one["group"],
-            one["ranks"],
-            f"{one['calls']:,}",
-            f"{one['size_bytes']:,.0f}",
-            one["parallelism"] or "-",
-        )
-        for one in record["groups"]
+    yield columns(
+        record["groups"],
+        {
+            "group": "group",
+            "ranks": "ranks",
+            "calls": lambda one: f"{one['calls']:,}",
+            "bytes": lambda one: f"{one['size_bytes']:,.0f}",
+            "label": lambda one: one["parallelism"] or None,
+        },
     )
-    yield from (table(("group", "ranks", "calls", "bytes", "label"), *groups), "")
+    yield ""
     yield table(*((one["status"], one["name"], one["words"]) for one in record["checks"]))
     yield from (f"warning: {line}" for line in record["warnings"])
 
@@ -226,16 +228,6 @@ def windows(options: Arguments) -> Answer:
         "list": [asdict(one) for one in found.windows],
         "warnings": list(run.warnings),
     }
-    rows = (
-        (
-            one.before,
-            one.after,
-            str(one.rank),
-            figure(one.begin_ms, "ms"),
-            figure(one.length_ms, "ms"),
-        )
-        for one in found.windows[:50]
-    )
     counted = _counted(sorted(one.length_ms for one in found.windows))
     gaps = f"{_counted(naive)}: here the waiting of each rank counts as traffic"
     lines = (
@@ -245,7 +237,16 @@ def windows(options: Arguments) -> Answer:
             ("gaps between kernels", gaps),
         ),
         "",
-        table(("before", "after", "rank", "begins", "lasts"), *rows),
+        columns(
+            found.windows[:50],
+            {
+                "before": "before",
+                "after": "after",
+                "rank": "rank",
+                "begins": lambda one: figure(one.begin_ms, "ms"),
+                "lasts": lambda one: figure(one.length_ms, "ms"),
+            },
+        ),
         *(f"warning: {line}" for line in run.warnings),
     )
     return Answer(record, lines)

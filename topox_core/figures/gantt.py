@@ -120,7 +120,7 @@ def gantt(
     nodes = len(execution.graph)
     critical = chain.mask(nodes) if chain is not None else np.zeros(nodes, np.bool_)
     view = _View(execution, bars, lanes, window, critical, theme, words or {})
-    names = category_words(traffic(execution.graph)) | view.words
+    names = {**category_words(traffic(execution.graph)), **view.words}
     layers = [
         _kind(view, of_kind, category, names[category])
         for category in (*COLOURED, DARK)

@@ -172,7 +172,7 @@ def sent_at_once(execution: Execution) -> Execution:
     zero, start = np.zeros(len(moves), np.int32), execution.start_ms[moves]
     ends = graph.source[moves], graph.destination[moves]
     times = start, start, execution.end_ms[moves]
-    circuits = Circuits(moves, zero, zero, zero, zero.astype(np.bool_), *ends, *times)
+    circuits = Circuits(moves, zero, zero, zero, zero > 0, *ends, *times)
     return replace(execution, circuits=circuits)
 
 
