@@ -25,7 +25,7 @@ from topox_core.figures.template import (
     frame,
     kept_apart,
     line,
-    log_ticks,
+    log_axis,
     margins,
     note,
     opaque,
@@ -147,8 +147,8 @@ def cut(
         if name not in PAYS_DELAY
     )
     low = best / 1.12
-    span_ms = math.log10(max(top, low * 1.3) / low)
-    places = kept_apart([y for y, _ in flat], 18 / HEIGHT * span_ms)
+    high = max(top, low * 1.3)
+    places = kept_apart([y for y, _ in flat], 18 / HEIGHT * math.log10(high / low))
     levels = [delay_level(order, d) for d in order]
     span = (levels[-1] - levels[0]) * 0.05 if len(levels) > 1 else 0.5
     shown = _apart(levels, (levels[-1] - levels[0]) / 9 if len(levels) > 1 else 0.0)
@@ -181,14 +181,7 @@ def cut(
             ticktext=[f"{order[k]:g}" for k in shown],
             title="reconfiguration delay, ms (log; 0 at the left)",
         ),
-        yaxis=axis(
-            theme,
-            grid=True,
-            type="log",
-            range=[math.log10(low), math.log10(max(top, low * 1.3))],
-            tickvals=log_ticks(low, top),
-            ticktext=[short(t) for t in log_ticks(low, top)],
-        ),
+        yaxis=log_axis(theme, low, high, short, grid=True),
     )
 
 

@@ -21,7 +21,7 @@ from topox_core.figures.template import (
     hatched,
     level,
     line,
-    log_ticks,
+    log_axis,
     margins,
     name_px,
     note,
@@ -562,19 +562,12 @@ def by_length(windows: Sequence[Window], delay_ms: float | None, theme: Theme) -
                 xanchor="left" if delay_ms < 2 else "center",
             ),
         ]
-    ticks = log_ticks(low, high)
     return frame(
         bars,
         theme,
         232 * theme.scale,
         marks,
         margin=margins(78 * theme.scale, 14, 22, 26),
-        xaxis=axis(
-            theme,
-            type="log",
-            range=[math.log10(low), math.log10(high)],
-            tickvals=ticks,
-            ticktext=[time(tick) for tick in ticks],
-        ),
+        xaxis=log_axis(theme, low, high, time),
         yaxis=row_axis(theme, names, 11.5),
     )

@@ -14,6 +14,7 @@ from topox_core.figures.template import (
     kept_apart,
     level,
     line,
+    log_axis,
     margins,
     named_axis,
     note,
@@ -131,16 +132,12 @@ def _time_axis(begin: float, end: float, theme: Theme, title: str = "") -> Look:
         return axis(
             theme, title=title, range=[0, end * 1.02], ticksuffix=" s", nticks=5, tickformat=",~g"
         )
-    low, high = math.log10(begin), math.log10(end)
-    ticks = [10.0**k for k in range(math.ceil(low - 0.02), math.floor(high + 0.02) + 1)]
-    return axis(
-        theme,
-        title=f"{title}, logarithmic" if title else "",
-        type="log",
-        range=[low - 0.03 * (high - low), high + 0.03 * (high - low)],
-        tickvals=ticks,
-        ticktext=[f"{1000 * t:g} ms" if t < 0.1 else f"{t:g} s" for t in ticks],
-    )
+    title = f"{title}, logarithmic" if title else ""
+    return log_axis(theme, begin, end, _wall, 0.03, title=title)
+
+
+def _wall(time_s: float) -> str:
+    return f"{1000 * time_s:g} ms" if time_s < 0.1 else f"{time_s:g} s"
 
 
 def families_of(events: Sequence[Event]) -> list[Family]:

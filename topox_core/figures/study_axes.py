@@ -14,6 +14,7 @@ from topox_core.figures.template import (
     axis,
     frame,
     line,
+    log_axis,
     log_ticks,
     margins,
     multiples,
@@ -132,17 +133,8 @@ def measure_axis(
     known = list(values) or [0.0, 1.0]
     low, high = min(known), max(known)
     if is_logarithmic(known):
-        beyond = (high / low) ** room
-        ticks = log_ticks(low / beyond, high * beyond)
-        return axis(
-            theme,
-            grid=True,
-            type="log",
-            range=[math.log10(low / beyond), math.log10(high * beyond)],
-            tickvals=ticks,
-            ticktext=[measure.words(t) for t in ticks],
-            title=f"{measure.title}, logarithmic",
-        )
+        title = f"{measure.title}, logarithmic"
+        return log_axis(theme, low, high, measure.words, room, grid=True, title=title)
     beyond = room * (high - low) or max(0.05 * abs(high), 1e-9)
     step = round_step((high - low + 2 * beyond) / 6)
     ticks = multiples(step, low - beyond, high + beyond, rounding=0.0)

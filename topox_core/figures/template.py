@@ -1,7 +1,7 @@
 """What every chart shares: margins, type and axes, and what it draws besides its data."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -141,6 +141,22 @@ def log_ticks(low: float, high: float) -> list[float]:
         if len(ticks) >= 4:
             return ticks[:: math.ceil(len(ticks) / 8)]
     return [low, high]
+
+
+def log_axis(
+    theme: Theme,
+    low: float,
+    high: float,
+    words: Callable[[float], str],
+    room: float = 0.0,
+    **changes: Any,
+) -> Look:
+    """Return a logarithmic axis between two numbers and a share of their distance beyond, with ``words`` of its ticks."""
+    beyond = (high / low) ** room
+    low, high = low / beyond, high * beyond
+    ticks = log_ticks(low, high)
+    said = {"tickvals": ticks, "ticktext": [words(tick) for tick in ticks], **changes}
+    return axis(theme, type="log", range=[math.log10(low), math.log10(high)], **said)
 
 
 def roomy(
