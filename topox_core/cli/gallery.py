@@ -88,15 +88,17 @@ def _run_all(options: Arguments) -> int:
             None if options.no_library else stack.enter_context(opened(options, to_write=True))
         )
 
-        def kept(step: CardStep, answer: CardAnswer) -> bool:
-            return library is None or keep(library, CARDS[step.card], answer, step.wall_s)
-
         def take(step: CardStep) -> None:
             if step.row is not None:
                 return
             steps[step.card] = step
             answer = step.answer
-            if answer is not None and answer.complete and not kept(step, answer):
+            if (
+                library is not None
+                and answer is not None
+                and answer.complete
+                and not keep(library, CARDS[step.card], answer, step.wall_s)
+            ):
                 others.append(step.card)
             words = step.failed or f"{figure(round(step.wall_s, 2), 's')}"
             note(f"{len(steps)} of {len(CARDS)}: {step.card} ({words})")

@@ -183,15 +183,18 @@ def run_key(options: Arguments) -> Answer:
 def _key_lines(lab: Lab, keyed: list[dict[str, Any]]) -> Iterator[str]:
     from topox_core.labs.keys import written
 
+    def key(name: str, value: object) -> str:
+        question = lab.question(name)
+        number = isinstance(value, int | float) and question.type == "number"
+        return f"{written(value, question.digits if number else None)} {question.unit}".strip()
+
     for entry in keyed:
         yield f"seed {entry['seed']} {entry['student']}".rstrip()
-        rows = []
-        for name, value in entry["keys"].items():
-            question = lab.question(name)
-            number = isinstance(value, int | float) and question.type == "number"
-            text = written(value, question.digits if number else None)
-            mistakes = ", ".join(written(one["value"]) for one in entry["mistakes"][name])
-            rows.append((name, f"{text} {question.unit}".strip(), mistakes))
+        mistakes = {
+            name: ", ".join(written(one["value"]) for one in wrong)
+            for name, wrong in entry["mistakes"].items()
+        }
+        rows = ((name, key(name, value), mistakes[name]) for name, value in entry["keys"].items())
         yield table(("question", "key", "mistakes"), *rows)
 
 

@@ -28,6 +28,7 @@ from topox_core.library.rows import CARD, RUNS_ONLY, RunFilter, StoredRun, Value
 from topox_core.library.run_library import RunLibrary
 from topox_core.model.cluster import Cluster
 from topox_core.runs.identity import code_version
+from topox_core.runs.stopping import Throttled
 from topox_core.schedule.settings import Settings
 from topox_core.text.numbers import plural
 
@@ -227,18 +228,16 @@ def compute(options: argparse.Namespace, run_on: Callable[[Executor], Any]) -> A
 
     with executor_of(options) as executor, ctrl_c_stops("what is done is kept") as stop:
         run = run_on(executor)
-        said = time.monotonic()
 
-        def stop_or_note() -> bool:
-            nonlocal said
-            if time.monotonic() - said >= PROGRESS_EVERY_S:
-                said, now = time.monotonic(), run.progress
-                left = "" if now.left_s is None else f", {figure(round(now.left_s, 1), 's')} left"
-                words = f"; {now.words}" if now.words else ""
-                note(f"{now.done} of {now.total} ({percent(now.share)}){left}{words}")
-            return stop()
+        def tell() -> bool:
+            now = run.progress
+            left = "" if now.left_s is None else f", {figure(round(now.left_s, 1), 's')} left"
+            words = f"; {now.words}" if now.words else ""
+            note(f"{now.done} of {now.total} ({percent(now.share)}){left}{words}")
+            return False
 
-        return finish(run, stop_or_note)
+        now_and_then = Throttled(tell, PROGRESS_EVERY_S, next_s=time.monotonic() + PROGRESS_EVERY_S)
+        return finish(run, lambda: now_and_then() or stop())
 
 
 def write_rows(path: str | None, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -59,19 +59,18 @@ def above_zero(text: str) -> float:
     return value
 
 
-def numbered(text: str) -> tuple[int, ...]:
-    """Read whole numbers from 0 on, such as ``7``, ``0-7`` or ``0,2,4``."""
+def _spans(text: str) -> tuple[int, ...]:
     found: list[int] = []
     for part in text.split(","):
         low, _, high = part.partition("-")
-        first, last = whole(low), whole(high or low)
-        if not 0 <= first <= last < 1 << 63:
-            problem = f"must be numbers such as 7, 0-7 or 0,2,4 (got {text!r})"
-            raise argparse.ArgumentTypeError(problem)
-        if last - first >= 100_000:
-            raise argparse.ArgumentTypeError(f"must be at most 100,000 numbers (got {text!r})")
+        first, last = int(low), int(high or low)
+        if not 0 <= first <= last < min(1 << 63, first + 100_000):
+            raise ValueError
         found += range(first, last + 1)
     return tuple(dict.fromkeys(found))
+
+
+numbered = reader(_spans, "numbers such as 7, 0-7 or 0,2,4, at most 100,000 of them")
 
 
 def strides(text: str) -> tuple[int, ...]:
@@ -213,16 +212,10 @@ def wrong_option(field: str, problem: str) -> InputError:
 
 
 def key_and_value(pair: str) -> tuple[str, str]:
-    """Split ``KEY=VALUE``, what ``--set`` takes.
-
-    Raises
-    ------
-    InputError
-        If there is no key or no equals sign.
-    """
+    """Read ``KEY=VALUE``."""
     key, sign, value = (part.strip() for part in pair.partition("="))
     if not sign or not key:
-        raise wrong_option("--set", f"must be KEY=VALUE (got {pair[:80]!r})")
+        raise argparse.ArgumentTypeError(f"must be KEY=VALUE (got {pair[:80]!r})")
     return key, value
 
 
@@ -280,7 +273,7 @@ def settings_as_options(
     try:
         yield
     except InputError as error:
-        if error.file not in ("", "settings", "command line"):
+        if error.file not in ("", "settings", "topology", "command line"):
             raise
         field = error.field
         if flags and field in flags:

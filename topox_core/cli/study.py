@@ -418,13 +418,11 @@ def _resolved(options: Arguments) -> Resolved:
 
     if (options.sample is None) == (options.graph is None):
         raise wrong_option("--sample", "or --graph with --cluster must name the job")
-    if options.sample is not None:
-        return resolve(subject_of({"kind": "sample", "name": options.sample}))
-    if options.cluster is None:
+    if options.graph is not None and options.cluster is None:
         raise wrong_option("--cluster", "is missing")
-    return resolve(
-        subject_of({"kind": "files", "graph": options.graph, "cluster": options.cluster})
-    )
+    sample = {"kind": "sample", "name": options.sample}
+    files = {"kind": "files", "graph": options.graph, "cluster": options.cluster}
+    return resolve(subject_of(files if options.sample is None else sample))
 
 
 def _fixed(options: Arguments, subject: Subject) -> dict[str, Value]:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import plotly.graph_objects as go
@@ -20,6 +21,7 @@ from topox_core.figures.template import (
     multiples,
     name_px,
     named_axis,
+    note,
     opaque,
     round_step,
     spread_band,
@@ -113,6 +115,60 @@ class MeasureWords:
 def place_on(drawn: Mapping[str, Any], value: float) -> float:
     """Return where a value's annotation stands: plotly wants the exponent on a logarithmic axis."""
     return math.log10(value) if drawn.get("type") == "log" else value
+
+
+LINE_PX = 14.0  # of a label
+PICTURE_PX = 480.0, 300.0  # of the picture, between a laptop's and a phone's
+# Where a label stands beside its point, tried in this order: whether to its right, and how many rows
+# off; one that finds no room at the height of its point stands some rows off.
+ANYWHERE = ((True, 0), (False, 0), (True, 1), (True, 2), (True, 3))
+BELOW_LEFT = ((False, 0), (True, 0))
+
+
+def point_labels(
+    labels: Sequence[tuple[str, float, float, tuple[bool, ...]]],
+    axes: tuple[Look, Look],
+    theme: Theme,
+    sides: Sequence[tuple[bool, int]] = ANYWHERE,
+    points: Sequence[tuple[float, float]] = (),
+) -> list[Look]:
+    """Return labels beside points, clear of each other and inside the picture; one without room is left out.
+
+    Parameters
+    ----------
+    labels
+        Words, place on both axes, and whether above the point: as it may be, the first choice first.
+    points
+        Which a label to the left of its own must not pass: it would seem to be theirs.
+    """
+    (left, right), (bottom, top) = (one["range"] for one in axes)
+    taken: list[tuple[float, float, float, float]] = []
+    marks: list[Look] = []
+    for text, x, y, ups in labels:
+        lines = text.split("<br>")
+        across = (5.6 * max(map(letters_of, lines)) + 14) / PICTURE_PX[0] * (right - left)
+        row = LINE_PX / PICTURE_PX[1] * (top - bottom)
+        for (at_right, rows), up in product(sides, ups):
+            x0 = x if at_right else x - across
+            y0 = y + rows * row if up else y - (rows + len(lines)) * row
+            x1, y1 = x0 + across, y0 + len(lines) * row
+            inside = left <= x0 and x1 <= right and (not rows or (bottom <= y0 and y1 <= top))
+            clear = not any(x0 < b and a < x1 and y0 < d and c < y1 for a, b, c, d in taken)
+            own = at_right or not any(x0 < a < x and y0 <= b <= y1 for a, b in points)
+            if inside and clear and own:
+                taken.append((x0, x1, y0, y1))
+                shift, away = (9 if at_right else -9), 3 + LINE_PX * rows
+                where = {"xanchor": "left" if at_right else "right", "xshift": shift}
+                where |= {"yanchor": "bottom" if up else "top", "yshift": away if up else -away}
+                size = 11 * theme.scale
+                marks.append(note(text, x, y, size, theme.ink, align="left", **where))
+                break
+    return marks
+
+
+def letters_of(text: str) -> int:
+    """Return how many letters a label has, some of which may be bold."""
+    return len(text.replace("<b>", "").replace("</b>", ""))
 
 
 def is_logarithmic(values: Sequence[float]) -> bool:

@@ -10,7 +10,14 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from topox_core.figures.palette import Theme
-from topox_core.figures.study_axes import MeasureWords, is_logarithmic, measure_axis, place_on
+from topox_core.figures.study_axes import (
+    BELOW_LEFT,
+    MeasureWords,
+    is_logarithmic,
+    measure_axis,
+    place_on,
+    point_labels,
+)
 from topox_core.figures.template import (
     Look,
     frame,
@@ -18,7 +25,6 @@ from topox_core.figures.template import (
     log_ticks,
     margins,
     name_px,
-    note,
     opaque,
 )
 from topox_core.text.numbers import short
@@ -171,7 +177,6 @@ def _dimension(one: Upright, kept: tuple[float, float] | None, rows: NDArray[np.
 MAX_POINTS = 5_000
 MAX_NAMED = 8
 HEIGHT = 420
-PLOT_PX, LETTER_PX = 400.0, 6.4  # of the picture on a laptop, and of a letter of a name
 
 
 @dataclass(frozen=True)
@@ -297,40 +302,18 @@ def _labels(
     axes: tuple[Look, Look],
     theme: Theme,
 ) -> list[Look]:
-    """Return names beside points of the front, the best one's in bold, as many as keep their distance."""
-    x_axis, y_axis = axes
-    width = x_axis["range"][1] - x_axis["range"][0]
-    height = y_axis["range"][1] - y_axis["range"][0]
+    """Return names beside points of the front, the best one's in bold; below and left of a front nothing stands."""
     first = [best] if best is not None and best in front else []
-    kept: list[tuple[float, float, float]] = []
-    marks: list[Look] = []
-    for k in [*first, *(k for k in (cloud.steps or front) if k != best)]:
-        if not cloud.names[k] or len(marks) == MAX_NAMED:
-            continue
-        x, y = place_on(x_axis, cloud.x[k]), place_on(y_axis, cloud.y[k])
-        # Below and left of a front nothing stands; only at the picture's edge there is no room.
-        at_px = PLOT_PX * (x - x_axis["range"][0]) / width
-        long_px = LETTER_PX * len(cloud.names[k])
-        at_edge = at_px < long_px
-        begin = at_px if at_edge else at_px - long_px
-        # A line of type is about a twentieth of the picture high.
-        if any(
-            begin < end and begin + long_px > start and abs(y - b) < 0.055 * height
-            for start, end, b in kept
-        ):
-            continue
-        kept.append((begin, begin + long_px, y))
-        side = {"xanchor": "left", "xshift": 4} if at_edge else {"xanchor": "right", "xshift": -5}
-        marks.append(
-            note(
-                f"<b>{cloud.names[k]}</b>" if k == best else cloud.names[k],
-                x,
-                y,
-                11.5 * theme.scale,
-                theme.ink,
-                yanchor="top",
-                yshift=-3,
-                **side,
-            )
+    named = [
+        k for k in (*first, *(k for k in (cloud.steps or front) if k != best)) if cloud.names[k]
+    ]
+    labels = [
+        (
+            f"<b>{cloud.names[k]}</b>" if k == best else cloud.names[k],
+            place_on(axes[0], cloud.x[k]),
+            place_on(axes[1], cloud.y[k]),
+            (False,),
         )
-    return marks
+        for k in named
+    ]
+    return point_labels(labels, axes, theme, BELOW_LEFT)[:MAX_NAMED]
