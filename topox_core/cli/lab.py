@@ -183,7 +183,7 @@ def run_key(options: Arguments) -> Answer:
 def _key_lines(lab: Lab, keyed: list[dict[str, Any]]) -> Iterator[str]:
     from topox_core.labs.keys import written
 
-    def key(name: str, value: object) -> str:
+    def key(name: str, value: Any) -> str:
         question = lab.question(name)
         number = isinstance(value, int | float) and question.type == "number"
         return f"{written(value, question.digits if number else None)} {question.unit}".strip()

@@ -13,6 +13,7 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.lowering_choices import Lowering
 from topox_core.schedule.settings import AUTO, DEFAULT, Settings, lowering_and_free
 from topox_core.schema.fields import Field, fields_of
+from topox_core.text.sentences import uncapitalised
 
 # Fields whose options have another name.
 _FLAGS = {
@@ -298,6 +299,22 @@ def option_of(field: Field, flag: str, dest: str | None = None) -> Option:
         if kind in kinds and kind is not str:
             return Option(f"{usage} {metavar}", read, field.help, dest=dest)
     return Option(usage, tuple(map(str, field.choices)) or str, field.help, dest=dest)
+
+
+def options_of(record: type, *names: str, prefix: str = "") -> tuple[Option, ...]:
+    """Return the options of some fields of a record, of all without names; a value that is left out is None.
+
+    Each says the field's default, except where a ``prefix`` of its name among the options says that
+    the record is given and only changed.
+    """
+    options = []
+    for name, one in fields_of(record).items():
+        if name in names or not names:
+            words = uncapitalised(one.description or one.title)
+            aside = (one.unit if prefix else f"default {one.default:g} {one.unit}").strip()
+            words += f" ({aside})" if aside else ""
+            options.append(option_of(one, name, f"{prefix}{name}")._replace(help=words))
+    return tuple(options)
 
 
 def _of_settings(*names: str) -> tuple[Option, ...]:

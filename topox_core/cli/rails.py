@@ -23,7 +23,9 @@ from topox_core.cli.options import (
     Group,
     Option,
     errors_of_option,
+    given_of,
     number,
+    options_of,
     whole,
     wrong_option,
 )
@@ -34,6 +36,7 @@ from topox_core.economics.parts import Catalogue
 from topox_core.errors import InputError, errors_in_file
 from topox_core.io.json import record_of
 from topox_core.rails.technologies import SCALE_UP, TECHNOLOGIES, gpus
+from topox_core.schema.fields import fields_of
 
 if TYPE_CHECKING:
     from topox_core.rails.delay import DelayStudy, Source
@@ -292,19 +295,7 @@ def _listed(options: Arguments) -> tuple[Source, int]:
         "ports of the optical switch, which say whether photonic rails can be built of it (default: 576, "
         "the widest of those that switch within a second)",
     ),
-    Group(
-        "a year (assumed figures)",
-        (
-            Option("--usd-per-kwh X", number, "price of electricity (default 0.10)", 0.10),
-            Option(
-                "--pue X",
-                number,
-                "watts of the building per watt of the network (default 1.3)",
-                1.3,
-            ),
-            Option("--years X", number, "written off over (default 4)", 4.0),
-        ),
-    ),
+    Group("a year (assumed figures)", options_of(Running)),
     JSON,
     flags={"ocs_transceivers_per_gpu": "--transceivers-per-gpu"},
 )
@@ -320,7 +311,7 @@ def cost(options: Arguments) -> Answer:
         ocs_transceivers_per_gpu=options.transceivers_per_gpu,
         joined_rails=options.joined_rails,
     )
-    running = Running(options.usd_per_kwh, options.pue, options.years)
+    running = Running(**given_of(options, fields_of(Running)))
     question = Question(options.gpus, catalogue, counting)
     priced = bills(options.gpus, catalogue, counting)
     caveats = [one.text for one in caveats_of(question, *_switch(options.radix))]

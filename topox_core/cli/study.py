@@ -34,16 +34,20 @@ from topox_core.cli.options import (
     JSON,
     Group,
     Option,
+    given_of,
     key_and_value,
     listed,
     number,
+    options_of,
     positive,
     settings_as_options,
     value_of,
     wrong_option,
 )
+from topox_core.economics.comparison import Running
 from topox_core.errors import InputError, shown, unknown
 from topox_core.io.json import record_of
+from topox_core.schema.fields import fields_of
 from topox_core.text.numbers import plural
 
 if TYPE_CHECKING:
@@ -337,14 +341,7 @@ def _numbers(text: str) -> tuple[int, ...]:
         "assumed figures",
         (
             Option("--usd-per-gpu-hour X", number, "an hour of a GPU (default 2)", 2.0),
-            Option("--usd-per-kwh X", number, "price of electricity (default 0.10)", 0.10),
-            Option(
-                "--pue X",
-                number,
-                "watts of the building per watt of the network (default 1.3)",
-                1.3,
-            ),
-            Option("--years X", number, "the network is written off over (default 4)", 4.0),
+            *options_of(Running),
             Option("--gpus-per-server N", positive, "GPUs per server (default: the cluster's)"),
         ),
     ),
@@ -395,11 +392,12 @@ def _question(options: Arguments) -> Question:
     fixed = _fixed(options, resolved.subject)
     usual = Assumptions()
     with settings_as_options(options, {"offers": "--only"}):
+        running = Running(**given_of(options, fields_of(Running)))
         assumed = Assumptions(
             usual.usd_per_gpu_hour.moved(options.usd_per_gpu_hour),
-            usual.usd_per_kwh.moved(options.usd_per_kwh),
-            usual.years.moved(options.years),
-            options.pue,
+            usual.usd_per_kwh.moved(running.usd_per_kwh),
+            usual.years.moved(running.years),
+            running.pue,
             options.gpus_per_server,
         )
         return Question(

@@ -29,13 +29,14 @@ from topox_core.cli.options import (
     above_zero,
     given_of,
     number,
+    options_of,
     positive,
     whole,
     wrong_option,
 )
 from topox_core.io.json import record_of
 from topox_core.io.ranges import check_one_of
-from topox_core.tdm.model.jobs import COLLECTIVES, Jobs, Reading
+from topox_core.tdm.model.jobs import COLLECTIVES, Jobs, PodNetwork, Reading
 from topox_core.tdm.model.jobs_file import dump_jobs, load_jobs, validated
 
 if TYPE_CHECKING:
@@ -101,12 +102,7 @@ def _list(_: Arguments) -> Answer:
     ),
     Group(
         "network, in place of the file's",
-        (
-            Option("--ports-per-pod N", whole, dest="network_ports_per_pod"),
-            Option("--port-gbps X", number, dest="network_port_gbps"),
-            Option("--tor-gbps X", number, dest="network_tor_gbps"),
-            Option("--reconfiguration-ms X", number, dest="network_reconfiguration_ms"),
-        ),
+        options_of(PodNetwork, *_NETWORK, prefix="network_"),
     ),
     listing=_list,
 )

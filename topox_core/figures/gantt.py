@@ -321,31 +321,20 @@ def _chain(view: _View, chosen: NDArray[np.intp], chain: CriticalPath) -> list[A
 
 def _connectors(view: _View, chain: CriticalPath) -> tuple[list[float | None], list[float | None]]:
     """Return the dotted lines from the end of each link of the chain to the next lane."""
-    where: dict[int, tuple[int, int]] = {}
-    execution, bars, lanes, window = view.execution, view.bars, view.lanes, view.window
+    bars, lanes, (low, high) = view.bars, view.lanes, view.window
     on = np.flatnonzero(view.critical[bars.node])
-    for node, server, row in zip(
-        bars.node[on].tolist(), bars.server[on].tolist(), bars.row[on].tolist(), strict=True
-    ):
-        where.setdefault(node, (server, row))
-    steps = [
-        (node, begin)
-        for node, begin in zip(chain.nodes.tolist(), chain.begin_ms.tolist(), strict=True)
-        if node in where
-    ]
+    nodes, first = np.unique(bars.node[on], return_index=True)
+    height = dict(zip(nodes.tolist(), view.middle(on[first]).tolist(), strict=True))
+    bottom = lanes.top(lanes.last + 1)
+    links = zip(chain.nodes.tolist(), chain.begin_ms.tolist(), strict=True)
     x: list[float | None] = []
     y: list[float | None] = []
-    for (before, _), (after, begin) in pairwise(steps):
-        pair = (where[before], where[after])
-        seen = all(lanes.first <= server <= lanes.last for server, _ in pair)
-        if pair[0] == pair[1] or not window[0] <= begin <= window[1] or not seen:
-            continue
-        high, low = (
-            float(lanes.middle(np.array([s], np.int32), np.array([r], np.int32))[0])
-            for s, r in pair
-        )
-        x += [max(min(float(execution.end_ms[before]), begin), window[0]), begin, begin, None]
-        y += [high, high, low, None]
+    for (before, _), (after, begin) in pairwise(one for one in links if one[0] in height):
+        here, there = height[before], height[after]
+        seen = min(here, there) >= 0 and max(here, there) <= bottom and low <= begin <= high
+        if seen and here != there:
+            x += [max(min(float(view.execution.end_ms[before]), begin), low), begin, begin, None]
+            y += [here, here, there, None]
     return x, y
 
 

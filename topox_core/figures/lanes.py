@@ -167,8 +167,8 @@ def sent_at_once(execution: Execution) -> Execution:
     graph = execution.graph
     if len(execution.circuits):
         return execution
-    moves = np.flatnonzero((graph.kind == TRANSFER) & (execution.end_ms > execution.start_ms))
-    moves = moves[np.argsort(execution.start_ms[moves], kind="stable")].astype(np.int32)
+    found = np.flatnonzero((graph.kind == TRANSFER) & (execution.end_ms > execution.start_ms))
+    moves = found[np.argsort(execution.start_ms[found], kind="stable")].astype(np.int32)
     zero, start = np.zeros(len(moves), np.int32), execution.start_ms[moves]
     ends = graph.source[moves], graph.destination[moves]
     times = start, start, execution.end_ms[moves]

@@ -32,11 +32,11 @@ from topox_core.studies.keys import (
     Value,
     axis_label,
     axis_words,
-    lower,
     value_words,
 )
 from topox_core.studies.slices import SeedLine, SeedPoint
 from topox_core.text.numbers import short
+from topox_core.text.sentences import uncapitalised
 
 # More values than this are drawn at their place on a number line, fewer at equal steps.
 MAX_NAMED = 12
@@ -158,7 +158,7 @@ def point_labels(
             if inside and clear and own:
                 taken.append((x0, x1, y0, y1))
                 shift, away = (9 if at_right else -9), 3 + LINE_PX * rows
-                where = {"xanchor": "left" if at_right else "right", "xshift": shift}
+                where: Look = {"xanchor": "left" if at_right else "right", "xshift": shift}
                 where |= {"yanchor": "bottom" if up else "top", "yshift": away if up else -away}
                 size = 11 * theme.scale
                 marks.append(note(text, x, y, size, theme.ink, align="left", **where))
@@ -207,7 +207,7 @@ def measure_axis(
 def study_axis(key: Key, values: tuple[Value, ...]) -> StudyAxis:
     """Return an axis of a study for figures; units that the labels carry are not in its title."""
     unit = "" if key.unit in ("", "ms", "Gbit/s") else f", {key.unit}"
-    title = f"{lower(axis_words(key))}{unit}"
+    title = f"{uncapitalised(axis_words(key))}{unit}"
     return StudyAxis(title, values, tuple(axis_label(key, value) for value in values))
 
 
@@ -216,11 +216,11 @@ def measure_of_study(name: str, against: str = "") -> MeasureWords:
     one = MEASURES[name]
     more = one.better == "most"
     if against:
-        other = lower(FABRICS.get(against, against))
+        other = uncapitalised(FABRICS.get(against, against))
         return MeasureWords(
-            f"{lower(one.words)} against {other}", lambda ratio: f"{short(ratio)}x", more
+            f"{uncapitalised(one.words)} against {other}", lambda ratio: f"{short(ratio)}x", more
         )
-    return MeasureWords(lower(one.words), lambda value: value_words(name, value), more)
+    return MeasureWords(uncapitalised(one.words), lambda value: value_words(name, value), more)
 
 
 # For lines that are no fabrics: colour, dash and mark, so that none is told apart by colour alone.

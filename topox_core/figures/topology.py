@@ -232,9 +232,10 @@ def _arcs(pairs: Sequence[Pair], drawn: Collection[Pair], servers: int) -> _Arcs
 
 def _lines(arcs: _Arcs, name: str, style: Look, **more: Any) -> go.Scatter:
     """Return circuits as lines with a gap after each; a straight one is its two ends."""
-    straight = arcs[2] == 0
+    start, end, bend = arcs
+    straight = bend == 0
     parts = [
-        curved_lines(*(one[chosen] for one in arcs), points)
+        curved_lines(start[chosen], end[chosen], bend[chosen], points)
         for chosen, points in ((straight, 2), (~straight, BENT_POINTS))
     ]
     x, y = np.concatenate(parts).T
