@@ -21,7 +21,7 @@ from topox_core.cli.command import (
     table,
     write,
 )
-from topox_core.cli.options import JSON, Option, whole, wrong_option
+from topox_core.cli.options import JSON, Option, numbered, whole, wrong_option
 from topox_core.errors import InputError
 from topox_core.labs.generators.generator import seed_of
 from topox_core.labs.lab import Lab, Texts, texts_in
@@ -368,7 +368,7 @@ def run_board(options: Arguments) -> Answer:
     "a lab on paper",
     "Write printable sheets, two pages per student: predictions, then worked answers.",
     LAB,
-    Option("--seeds LIST", str, "seeds, separated by commas", "0"),
+    Option("--seeds LIST", numbered, "seeds, separated by commas", (0,)),
     COURSE,
     STUDENTS,
     Option("--with-key", bool, "pages with the keys after all sheets"),
@@ -396,12 +396,7 @@ def _seeds(options: Arguments) -> list[tuple[str, int]]:
         if not names:
             raise InputError("names no student below its first row", file=options.students)
         return [(name, seed_of(options.course, name)) for name in names]
-    listed: str = options.seeds if "seeds" in options else str(options.seed)
-    try:
-        seeds = [int(part) for part in listed.split(",")]
-    except ValueError:
-        problem = f"must be whole numbers separated by commas (got {listed[:40]!r})"
-        raise wrong_option("--seeds", problem) from None
+    seeds = options.seeds if "seeds" in options else (options.seed,)
     for seed in seeds:
         check_seed(seed)
     return [("", seed) for seed in seeds]

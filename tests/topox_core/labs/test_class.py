@@ -242,7 +242,7 @@ def test_sheets_and_keys_of_a_course_are_files(tmp_path, capsys) -> None:
     ):  # else the first student would have no sheet, or all would have a wrong seed
         students.write_text(text)
         assert said in ran(capsys, "key", "windows", *course, status=2)[1]
-    for options, said in ((course[2:], "--course"), (("--seeds", "a"), "whole numbers")):
+    for options, said in ((course[2:], "--course"), (("--seeds", "a"), "must be numbers")):
         asked = ("worksheet", "windows", *options, "--output", str(sheet))
         assert said in ran(capsys, *asked, status=2)[1]
 
