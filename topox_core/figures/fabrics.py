@@ -58,9 +58,7 @@ def parts_of(spent: Breakdown) -> tuple[float, float, float, float]:
 
 def shown_until(times_ms: Sequence[float]) -> float:
     """Return the end of a time axis: the longest iteration below ``CUT_AT`` times the fastest."""
-    if not times_ms:
-        return 1.0
-    best = min(times_ms)
+    best = min(times_ms, default=0.0)
     return max((t for t in times_ms if t <= CUT_AT * best), default=best) or 1.0
 
 

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -40,24 +39,21 @@ class Upright:
 
     Attributes
     ----------
-    labels
-        How values are written that are no numbers on a scale, by value; empty for numbers.
+    names
+        How values are written that are no numbers on a scale: a value is the position of its name.
     """
 
     title: str
-    values: tuple[Any, ...]
-    labels: Mapping[Any, str] | None = None
+    values: tuple[float | None, ...]
+    names: tuple[str, ...] = ()
 
     @property
     def logarithmic(self) -> bool:
         """Whether its numbers are drawn on a logarithmic scale."""
-        return self.labels is None and is_logarithmic([v for v in self.values if v is not None])
+        return not self.names and is_logarithmic([v for v in self.values if v is not None])
 
     def places(self) -> NDArray[np.float64]:
         """Return where each run crosses it; NaN where it has no value."""
-        if self.labels is not None:
-            at = {value: k for k, value in enumerate(self.labels)}
-            return np.array([at[value] for value in self.values], np.float64)
         return np.array([np.nan if v is None else self.place(v) for v in self.values], np.float64)
 
     def place(self, value: float) -> float:
@@ -68,14 +64,11 @@ class Upright:
 def inside(axes: Sequence[Upright], ranges: Mapping[int, tuple[float, float]]) -> NDArray[np.bool_]:
     """Return which runs lie within the ranges that are set, by axis; a run without the value does not.
 
-    A range is given in values; on an axis of labels in their positions.
+    A range is given in values; on an axis of names in their positions.
     """
     within = np.ones(len(axes[0].values) if axes else 0, bool)
     for number, (low, high) in ranges.items():
-        one = axes[number]
-        values = one.places()
-        if one.labels is None:
-            values = np.array([np.nan if v is None else v for v in one.values], np.float64)
+        values = np.array([np.nan if v is None else v for v in axes[number].values], np.float64)
         # A slider's ends are rounded where they are written: the run at the end is still in. NaN
         # lies in no range.
         room = 1e-9 * max(abs(low), abs(high))
@@ -145,13 +138,12 @@ def _dimension(one: Upright, kept: tuple[float, float] | None, rows: NDArray[np.
     places = one.places()[rows]
     # Half the bytes, and more digits than a screen has pixels.
     dimension: Look = {"label": one.title, "values": places.astype(np.float32)}
-    if one.labels is not None:
-        names = list(one.labels.values())
-        every = max(1, math.ceil(len(names) / (2 * MAX_TICKS)))
+    if one.names:
+        every = max(1, math.ceil(len(one.names) / (2 * MAX_TICKS)))
         dimension |= {
-            "range": [-0.3, len(names) - 0.7],
-            "tickvals": list(range(0, len(names), every)),
-            "ticktext": names[::every],
+            "range": [-0.3, len(one.names) - 0.7],
+            "tickvals": list(range(0, len(one.names), every)),
+            "ticktext": list(one.names[::every]),
         }
         if kept is not None:
             dimension["constraintrange"] = [kept[0] - 0.25, kept[1] + 0.25]
