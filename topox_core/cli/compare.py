@@ -48,7 +48,6 @@ from topox_core.io.json import record_of
 if TYPE_CHECKING:
     from topox_core.fabrics.failures import FailureOutcome
     from topox_core.fabrics.run import FabricRun
-    from topox_core.fabrics.verdict import Verdict
     from topox_core.topology.failures import Failure
 
 # What each kind of failure is followed by, and how many numbers that is.
@@ -201,7 +200,19 @@ def verdict(options: Arguments) -> Answer:
         options.graph, options.cluster, cluster_overrides(options)
     )
     with ctrl_c_stops() as stop:
-        found = verdict_of(graph, cluster, asked, options.effort, stop=stop, on_step=_note_step)
+        found = verdict_of(
+            graph,
+            cluster,
+            asked,
+            options.effort,
+            stop=stop,
+            on_step=lambda step: note(
+                "; ".join(
+                    f"{one.name} {figure(one.pays_up_to_ms)} to {figure(one.cannot_pay_from_ms, 'ms')}"
+                    for one in step.brackets
+                )
+            ),
+        )
     says: Says = {
         "rival": "name",
         "iteration": lambda one: figure(one.iteration_ms, "ms"),
@@ -222,14 +233,6 @@ def verdict(options: Arguments) -> Answer:
 
 def _cheaper(usd: float | None) -> str:
     return "-" if usd is None else f"${usd:,.0f} per port" if usd >= 0 else "not even free"
-
-
-def _note_step(found: Verdict) -> None:
-    ends = (
-        f"{one.name} {figure(one.pays_up_to_ms)} to {figure(one.cannot_pay_from_ms, 'ms')}"
-        for one in found.brackets
-    )
-    note("; ".join(ends))
 
 
 def failure_of(text: str) -> Failure:

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, NamedTuple, TypeVar
@@ -53,9 +52,9 @@ def positive(text: str) -> int:
 
 
 def above_zero(text: str) -> float:
-    """Read a finite number above 0."""
+    """Read a number above 0."""
     value = number(text)
-    if not 0 < value < math.inf:
+    if not value > 0:
         raise argparse.ArgumentTypeError(f"must be greater than 0 (got {text})")
     return value
 

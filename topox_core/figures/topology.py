@@ -1,7 +1,5 @@
 """TopologyFinder step by step: circuits on a circle, hops between servers, and the steps inside one collective."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from typing import Any
 
