@@ -113,7 +113,11 @@ def test_a_file_without_what_it_needs_is_refused_by_both(name: str) -> None:
 def test_the_document_names_every_key_that_a_file_may_hold() -> None:
     text = Path("docs/files.md").read_text()
     said = set(re.findall(r"`([a-z_]+)`", text)) | set(re.findall(r'"([a-z_]+)":', text))
-    for name in DOCUMENTS.keys() - {"strategy", "study", "offers"}:  # strategy.md, studies.md, buying.md
+    for name in DOCUMENTS.keys() - {
+        "strategy",
+        "study",
+        "offers",
+    }:  # strategy.md, studies.md, buying.md
         schema = json_schema(name)
         keys = {key for one in schema["$defs"].values() for key in one["properties"]}
         assert keys <= said, (name, keys - said)

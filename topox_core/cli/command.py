@@ -240,17 +240,15 @@ def _kept_elsewhere(path: str, content: bytes) -> str:
         (own := own_folder()).mkdir(parents=True, exist_ok=True)
         folders.insert(1, own)
     for folder in folders:
-        try:
+        with suppress(OSError, ValueError):
             handle, place = tempfile.mkstemp(f"-{name[-60:]}", "topox-", folder)
             try:
                 with os.fdopen(handle, "wb") as stream:
                     stream.write(content)
             except OSError:
                 _forget(Path(place))
-                raise
-        except (OSError, ValueError):
-            continue
-        return f"; the result is in {place}"
+            else:
+                return f"; the result is in {place}"
     return ", nor anywhere else"
 
 
@@ -391,6 +389,22 @@ def table(*rows: tuple[str, ...]) -> str:
     return "\n".join(
         "  ".join([*map(str.ljust, row[:-1], widths), row[-1]]).rstrip() for row in rows
     )
+
+
+# By heading what stands below it: an attribute or a key of a thing, or what a function makes of it.
+Says = Mapping[str, str | Callable[[Any], object]]
+
+
+def columns(things: Iterable[Any], says: Says) -> str:
+    """Return a table with a row for each thing; of numbers that are no words yet six digits."""
+
+    def said(thing: Any, what: str | Callable[[Any], object]) -> object:
+        if callable(what):
+            return what(thing)
+        return thing[what] if isinstance(thing, Mapping) else getattr(thing, what)
+
+    rows = (tuple(cell(said(one, what)) for what in says.values()) for one in things)
+    return table(tuple(says), *rows)
 
 
 def note(*lines: str) -> None:

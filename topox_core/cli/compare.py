@@ -11,14 +11,15 @@ from topox_core.cli.command import (
     FIGURE,
     Answer,
     Arguments,
+    Says,
     check_figure,
+    columns,
     command,
     ctrl_c_stops,
     figure,
     note,
     percent,
     read_graph_and_cluster,
-    table,
     write_figure,
 )
 from topox_core.cli.library_options import KEEP, check_keep, keep
@@ -47,7 +48,6 @@ from topox_core.io.json import record_of
 if TYPE_CHECKING:
     from topox_core.fabrics.failures import FailureOutcome
     from topox_core.fabrics.run import FabricRun
-    from topox_core.fabrics.verdict import Bracket, Verdict
     from topox_core.topology.failures import Failure
 
 # What each kind of failure is followed by, and how many numbers that is.
@@ -140,8 +140,26 @@ def _lines(runs: dict[str, FabricRun], sentence: str) -> Iterator[str]:
     from topox_core.fabrics.packet import SLOWER_BY_PRICE
     from topox_core.text.choices import chosen_by_all
 
-    head = "fabric iteration compute exposed dark waiting bound changes tax"
-    yield table((*head.split(), "what binds"), *(_row(*one) for one in runs.items()))
+    def share(part: str) -> Callable[[FabricRun], str]:
+        return lambda run: percent(
+            round(getattr(run.breakdown, part) / run.iteration_ms, 6) if run.iteration_ms else 0.0
+        )
+
+    yield columns(
+        runs.values(),
+        {
+            "fabric": "fabric",
+            "iteration": lambda run: figure(run.iteration_ms, "ms"),
+            "compute": share("compute_ms"),
+            "exposed": share("exposed_ms"),
+            "dark": share("dark_ms"),
+            "waiting": share("waiting_ms"),
+            "bound": lambda run: figure(run.bound_ms, "ms"),
+            "changes": lambda run: f"{run.circuits_changed:,}",
+            "tax": lambda run: f"{run.traffic.bandwidth_tax:.3g}",
+            "what binds": "bound_by",
+        },
+    )
     yield from filter(
         None,
         (
@@ -153,21 +171,6 @@ def _lines(runs: dict[str, FabricRun], sentence: str) -> Iterator[str]:
         if run.message and (run.fabric == "scheduled" or SLOWER_BY_PRICE in run.message):
             yield run.message if run.fabric == "scheduled" else f"{run.fabric}: {run.message}."
     yield sentence
-
-
-def _row(name: str, run: FabricRun) -> tuple[str, ...]:
-    time = run.breakdown
-    parts = (time.compute_ms, time.exposed_ms, time.dark_ms, time.waiting_ms)
-    whole = run.iteration_ms
-    return (
-        name,
-        figure(whole, "ms"),
-        *(percent(round(part / whole, 6) if whole else 0.0) for part in parts),
-        figure(run.bound_ms, "ms"),
-        f"{run.circuits_changed:,}",
-        f"{run.traffic.bandwidth_tax:.3g}",
-        run.bound_by,
-    )
 
 
 @command(
@@ -197,34 +200,39 @@ def verdict(options: Arguments) -> Answer:
         options.graph, options.cluster, cluster_overrides(options)
     )
     with ctrl_c_stops() as stop:
-        found = verdict_of(graph, cluster, asked, options.effort, stop=stop, on_step=_note_step)
-    head = ("rival", "iteration", "pays up to", "cannot pay from", "cheaper up to", "laid by")
+        found = verdict_of(
+            graph,
+            cluster,
+            asked,
+            options.effort,
+            stop=stop,
+            on_step=lambda step: note(
+                "; ".join(
+                    f"{one.name} {figure(one.pays_up_to_ms)} to {figure(one.cannot_pay_from_ms, 'ms')}"
+                    for one in step.brackets
+                )
+            ),
+        )
+    says: Says = {
+        "rival": "name",
+        "iteration": lambda one: figure(one.iteration_ms, "ms"),
+        "pays up to": lambda one: (
+            "never" if one.pays_up_to_ms is None else figure(one.pays_up_to_ms, "ms")
+        ),
+        "cannot pay from": lambda one: figure(one.cannot_pay_from_ms, "ms"),
+        "cheaper up to": lambda one: _cheaper(one.cheaper_up_to_usd),
+        "laid by": lambda one: one.laid_by or "-",
+    }
     lines = (
         found.sentence,
-        *([table(head, *map(_bracket_row, found.brackets))] if found.brackets else ()),
+        *([columns(found.brackets, says)] if found.brackets else ()),
         *(f"{name} cannot run: {why}" for name, why in found.refused.items()),
     )
     return Answer(found.as_record(), lines, 0 if found.brackets else 1)
 
 
-def _bracket_row(one: Bracket) -> tuple[str, ...]:
-    usd = one.cheaper_up_to_usd
-    return (
-        one.name,
-        figure(one.iteration_ms, "ms"),
-        "never" if one.pays_up_to_ms is None else figure(one.pays_up_to_ms, "ms"),
-        figure(one.cannot_pay_from_ms, "ms"),
-        "-" if usd is None else f"${usd:,.0f} per port" if usd >= 0 else "not even free",
-        one.laid_by or "-",
-    )
-
-
-def _note_step(found: Verdict) -> None:
-    ends = (
-        f"{one.name} {figure(one.pays_up_to_ms)} to {figure(one.cannot_pay_from_ms, 'ms')}"
-        for one in found.brackets
-    )
-    note("; ".join(ends))
+def _cheaper(usd: float | None) -> str:
+    return "-" if usd is None else f"${usd:,.0f} per port" if usd >= 0 else "not even free"
 
 
 def failure_of(text: str) -> Failure:
@@ -318,13 +326,20 @@ def failures(options: Arguments) -> Answer:
         ]
         for text, outcomes in found.items()
     }
-    rows = (_failure_row(text, one) for text, outcomes in found.items() for one in outcomes)
-    lines = table(("failure", "goes on", "before", "after", "over", "how"), *rows)
+    lines = columns(
+        ({"failure": text, **asdict(one)} for text, outcomes in found.items() for one in outcomes),
+        {
+            "failure": "failure",
+            "goes on": "label",
+            "before": lambda one: figure(one["before_ms"], "ms"),
+            "after": lambda one: figure(one["after_ms"], "ms"),
+            "over": lambda one: (
+                None
+                if one["after_ms"] is None
+                else f"{one['after_ms'] / one['before_ms'] - 1:+.1%}"
+            ),
+            "how": lambda one: " ".join(one["done"]),
+        },
+    )
     goes_on = all(any(one.after_ms is not None for one in outcomes) for outcomes in found.values())
     return Answer(record, [lines], 0 if goes_on and len(found) == len(taken_out) else 1)
-
-
-def _failure_row(text: str, one: FailureOutcome) -> tuple[str, ...]:
-    over = "-" if one.after_ms is None else f"{one.after_ms / one.before_ms - 1:+.1%}"
-    times = figure(one.before_ms, "ms"), "-" if one.after_ms is None else figure(one.after_ms, "ms")
-    return (text, one.label, *times, over, " ".join(one.done))

@@ -16,7 +16,7 @@ from topox_core.cli.command import (
     table,
     write,
 )
-from topox_core.cli.options import JSON, Option, number, positive, wrong_option
+from topox_core.cli.options import JSON, Option, above_zero, number, positive
 
 if TYPE_CHECKING:
     from topox_core.demand.assignment import DemandPlan
@@ -106,8 +106,8 @@ def _against(plan: DemandPlan, ours: DemandPlan) -> str:
     ),
     Option("--members N", positive, "default 8", 8),
     Option("--ports N", positive, "of each member (default 2)", 2),
-    Option("--size-bytes X", number, "of the tensor (default 1e8)", 1e8),
-    Option("--port-gbps X", number, "of a port (default 100)", 100.0),
+    Option("--size-bytes X", above_zero, "of the tensor (default 1e8)", 1e8),
+    Option("--port-gbps X", above_zero, "of a port (default 100)", 100.0),
     Option("--latency-us X", number, "of a message (default 0)", 0.0),
     Option("--delay-ms X", number, "what a change of a circuit takes (default 1)", 1.0),
     Option(
@@ -134,10 +134,6 @@ def collective(options: Arguments) -> Answer:
     from topox_core.io.tables import table_bytes
     from topox_core.model.transfer_graph import transfer_ms
 
-    for name in ("size_bytes", "port_gbps"):
-        if not getattr(options, name) > 0:
-            flag = f"--{name.replace('_', '-')}"
-            raise wrong_option(flag, f"must be greater than 0 (got {getattr(options, name):g})")
     one = OneCollective(
         options.kind,
         options.algorithm or PERMUTATIONS.get(options.kind, ""),

@@ -7,11 +7,20 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from topox_core.cli.command import Answer, Arguments, command, ctrl_c_stops, figure, note, table
+from topox_core.cli.command import (
+    Answer,
+    Arguments,
+    columns,
+    command,
+    ctrl_c_stops,
+    figure,
+    note,
+    table,
+)
 from topox_core.cli.library_options import LIBRARY, SCHEDULER, WORKERS, executor_of, opened
-from topox_core.cli.options import JSON, Option, key_and_value, wrong_option
+from topox_core.cli.options import JSON, Option, changes_of, setting_option, wrong_option
 from topox_core.io.json import record_of
-from topox_core.papers.rows import COUNTED, Row, counts_of
+from topox_core.papers.rows import COUNTED, counts_of
 
 if TYPE_CHECKING:
     from topox_core.papers.card import Answer as CardAnswer, Card
@@ -25,14 +34,7 @@ if TYPE_CHECKING:
     Option("--all", bool, "run every card, the quickest first, and keep the answers", dest="every"),
     LIBRARY,
     Option("--no-library", bool, "with --all: keep nothing"),
-    Option(
-        "--set KEY=VALUE",
-        str,
-        "position of a switch of the card; may be repeated",
-        [],
-        dest="switches",
-        repeated=True,
-    ),
+    setting_option("--set KEY=VALUE", "position of a switch of the card", "switches"),
     WORKERS,
     SCHEDULER,
     JSON,
@@ -49,7 +51,6 @@ def run(options: Arguments) -> Answer | int:
     if options.card is None:
         if options.switches:
             raise wrong_option("--set", "needs --card: switches belong to a card")
-        rows = ((card.name, card.source, card.title) for card in CARDS.values())
         cards = [
             record_of(card, "name title source shows")
             | {
@@ -60,9 +61,10 @@ def run(options: Arguments) -> Answer | int:
             }
             for card in CARDS.values()
         ]
-        return Answer({"cards": cards}, [table(("card", "source", "title"), *rows)])
+        says = {"card": "name", "source": "source", "title": "title"}
+        return Answer({"cards": cards}, [columns(cards, says)])
     card = card_named(options.card)
-    switches = card.settings(dict(map(key_and_value, options.switches)))
+    switches = card.settings(changes_of(options.switches))
     with executor_of(options) as executor, ctrl_c_stops() as stop:
         answer = card.run(
             switches,
@@ -86,15 +88,17 @@ def _run_all(options: Arguments) -> int:
             None if options.no_library else stack.enter_context(opened(options, to_write=True))
         )
 
-        def kept(step: CardStep, answer: CardAnswer) -> bool:
-            return library is None or keep(library, CARDS[step.card], answer, step.wall_s)
-
         def take(step: CardStep) -> None:
             if step.row is not None:
                 return
             steps[step.card] = step
             answer = step.answer
-            if answer is not None and answer.complete and not kept(step, answer):
+            if (
+                library is not None
+                and answer is not None
+                and answer.complete
+                and not keep(library, CARDS[step.card], answer, step.wall_s)
+            ):
                 others.append(step.card)
             words = step.failed or f"{figure(round(step.wall_s, 2), 's')}"
             note(f"{len(steps)} of {len(CARDS)}: {step.card} ({words})")
@@ -132,22 +136,23 @@ def _lines(card: Card, answer: CardAnswer) -> Iterator[str]:
     yield f"{card.title} ({card.source})"
     for key, words in card.series.items():
         if rows := answer.of(key):
-            head = ("", "on", "theirs", "ours", "deviation", "bound", "verdict", "why")
-            yield from (f"\n{words}", table(head, *map(_cells, rows)))
+            yield f"\n{words}"
+            yield columns(
+                rows,
+                {
+                    "": "item",
+                    "on": "about",
+                    "theirs": "theirs",
+                    "ours": lambda row: figure(row.ours, row.unit),
+                    "deviation": lambda row: (
+                        None if row.deviation is None else f"{row.deviation:+.1%}"
+                    ),
+                    "bound": "bound",
+                    "verdict": "verdict_words",
+                    "why": lambda row: f"{row.reason} {row.kind_reason}".rstrip(),
+                },
+            )
     yield f"\n{answer.finding}"
     for name, value, aside in answer.facts:
         yield f"{name}: {value}" + (f" ({aside})" if aside else "")
     yield from (*answer.remarks, *answer.lost)
-
-
-def _cells(row: Row) -> tuple[str, ...]:
-    return (
-        row.item,
-        row.about,
-        figure(row.theirs),
-        figure(row.ours, row.unit),
-        "-" if row.deviation is None else f"{row.deviation:+.1%}",
-        figure(row.bound),
-        row.verdict_words,
-        f"{row.reason} {row.kind_reason}".rstrip(),
-    )

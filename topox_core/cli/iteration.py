@@ -12,6 +12,7 @@ from topox_core.cli.command import (
     Arguments,
     Commands,
     cluster_beside,
+    columns,
     command,
     figure,
     percent,
@@ -20,7 +21,8 @@ from topox_core.cli.command import (
     write,
     write_graph,
 )
-from topox_core.cli.options import JSON, Option, value_of, wrong_option
+from topox_core.cli.options import JSON, Option, changes_of, setting_option, value_of, wrong_option
+from topox_core.io.ranges import check_one_of
 from topox_core.training.job import Job
 from topox_core.training.jobs import JOBS, dump_job, job_of, load_job
 from topox_core.training.machine import MACHINES, Machine, figures, status_of, trust
@@ -47,14 +49,7 @@ def _list(_: Arguments) -> Answer:
         nargs="?",
         needed="a job must be named (--list shows them)",
     ),
-    Option(
-        "--set PART.FIELD=VALUE",
-        str,
-        "change one field, such as plan.tensor=4; may be given several times",
-        [],
-        dest="changes",
-        repeated=True,
-    ),
+    setting_option("--set PART.FIELD=VALUE", "change one field, such as plan.tensor=4"),
     Option("--output FILE", str, "write the job: .job.json", over=()),
     Option("--graph FILE", str, "write its task graph, and beside it a cluster that suits it"),
     Option("--list", bool, "show the known jobs", dest="listing"),
@@ -112,11 +107,10 @@ def _job(options: Arguments) -> Job:
     known = name in JOBS or not (Path(name).exists() or name.endswith((".json", ".gz")))
     job = job_of(name) if known else load_job(read(name), Path(name).name)
     values: dict[str, object] = {}
-    for change in options.changes:
-        key, sign, text = change.partition("=")
-        part, dot, field = key.strip().partition(".")
-        if not (sign and dot and part in ("shape", "plan", "machine", "schedule")):
-            problem = f"must be PART.FIELD=VALUE such as plan.tensor=4 (got {change[:60]!r})"
+    for key, text in changes_of(options.changes).items():
+        part, dot, field = key.partition(".")
+        if not dot or part not in ("shape", "plan", "machine", "schedule"):
+            problem = f"must be PART.FIELD=VALUE such as plan.tensor=4 (got {key[:60]!r})"
             raise wrong_option("--set", problem)
         values[f"{part}__{field}"] = value_of(text)
     return job.changed(**values)
@@ -171,11 +165,16 @@ def machines(options: Arguments) -> Answer:
     }
     if not options.name:
         return Answer(record, [table(*((one.name, one.title, one.status) for one in shown))])
-    rows = (
-        (one.field, figure(getattr(shown[0], one.field), one.unit), one.status, one.source)
-        for one in figures(shown[0])
+    lines = columns(
+        figures(shown[0]),
+        {
+            "figure": "field",
+            "value": lambda one: figure(getattr(shown[0], one.field), one.unit),
+            "status": "status",
+            "source": "source",
+        },
     )
-    return Answer(record, [table(("figure", "value", "status", "source"), *rows)])
+    return Answer(record, [lines])
 
 
 def machine_of(name: str, option: str) -> Machine:
@@ -186,8 +185,7 @@ def machine_of(name: str, option: str) -> Machine:
     InputError
         If there is none of that name; the option that names it is named.
     """
-    if name not in MACHINES:
-        raise wrong_option(option, f"must be one of {', '.join(MACHINES)} (got {name[:60]})")
+    check_one_of(name, MACHINES, file="command line", field=option)
     return MACHINES[name]
 
 
@@ -213,11 +211,11 @@ def validate(options: Arguments) -> Answer:
     else:
         rows = read_measured(read(options.file), name, machine)
     compared = predicted(rows, name)
-    whole, models = agreement(compared), by_model(compared)
-    record = {
+    of_models = {model: _agreement(one) for model, one in by_model(compared).items()}
+    record: dict[str, Any] = {
         "file": options.file,
-        **_agreement(whole),
-        "by_model": {model: _agreement(one) for model, one in models.items()},
+        **_agreement(agreement(compared)),
+        "by_model": of_models,
         "predictions": [
             {
                 "row": row.measured.row,
@@ -233,36 +231,36 @@ def validate(options: Arguments) -> Answer:
             for row in compared
         ],
     }
-    of_rows = (
-        (
-            str(row.measured.row),
-            f"{row.measured.model} B",
-            f"{row.measured.job.plan.words}, {row.measured.job.schedule.words}",
-            figure(row.measured.measured_ms),
-            figure(row.predicted_ms),
-            f"{row.error:+.1%}",
-            row.note,
-        )
-        for row in compared
-    )
-    of_models = (
-        (
-            f"{model} B" if model else "all",
-            str(one.rows),
-            percent(one.mean),
-            percent(one.median),
-            percent(one.worst),
-            str(one.within[10]),
-            "-" if one.rank_correlation is None else f"{one.rank_correlation:.3f}",
-        )
-        for model, one in [("", whole), *models.items()]
-    )
     lines = (
-        table(("row", "model", "plan", "measured ms", "predicted ms", "error", ""), *of_rows),
+        columns(
+            record["predictions"],
+            {
+                "row": "row",
+                "model": lambda row: f"{row['model']} B",
+                "plan": lambda row: f"{row['plan']}, {row['schedule']}",
+                "measured ms": "measured_ms",
+                "predicted ms": "predicted_ms",
+                "error": lambda row: f"{row['error']:+.1%}",
+                "": "note",
+            },
+        ),
         "",
-        table(
-            ("model", "rows", "mean", "median", "worst", "within 10 %", "rank correlation"),
-            *of_models,
+        columns(
+            [
+                {"model": "all", **record},
+                *({"model": f"{model} B", **one} for model, one in of_models.items()),
+            ],
+            {
+                "model": "model",
+                "rows": "rows",
+                "mean": lambda one: percent(one["mean_absolute_error"]),
+                "median": lambda one: percent(one["median_absolute_error"]),
+                "worst": lambda one: percent(one["worst_absolute_error"]),
+                "within 10 %": lambda one: one["rows_within_percent"][10],
+                "rank correlation": lambda one: (
+                    None if one["rank_correlation"] is None else f"{one['rank_correlation']:.3f}"
+                ),
+            },
         ),
         "matmul and memory share were fitted to the rows of vtrain, how much longer production runs take to rows "
         "1 to 3 of production; nothing was fitted to any other row",

@@ -12,7 +12,7 @@ from topox_core.cli.command import (
     Answer,
     Arguments,
     Commands,
-    cell,
+    columns,
     command,
     figure,
     note,
@@ -21,7 +21,7 @@ from topox_core.cli.command import (
     table,
     write,
 )
-from topox_core.cli.options import JSON, Option, whole, wrong_option
+from topox_core.cli.options import JSON, Option, numbered, whole, wrong_option
 from topox_core.errors import InputError
 from topox_core.labs.generators.generator import seed_of
 from topox_core.labs.lab import Lab, Texts, texts_in
@@ -60,10 +60,17 @@ def run_list(_: Arguments) -> Answer:
         }
         for lab in ready_labs().values()
     ]
-    cells = ((*map(cell, list(row.values())[:-1]), " ".join(row["generators"])) for row in rows)
-    return Answer(
-        {"labs": rows}, [table(("lab", "title", "minutes", "points", "instances"), *cells)]
+    lines = columns(
+        rows,
+        {
+            "lab": "id",
+            "title": "title",
+            "minutes": "minutes",
+            "points": "points",
+            "instances": lambda row: " ".join(row["generators"]),
+        },
     )
+    return Answer({"labs": rows}, [lines])
 
 
 @command("show", "questions, without keys", "Show a lab as a student sees it.", LAB, SEED, JSON)
@@ -176,15 +183,18 @@ def run_key(options: Arguments) -> Answer:
 def _key_lines(lab: Lab, keyed: list[dict[str, Any]]) -> Iterator[str]:
     from topox_core.labs.keys import written
 
+    def key(name: str, value: Any) -> str:
+        question = lab.question(name)
+        number = isinstance(value, int | float) and question.type == "number"
+        return f"{written(value, question.digits if number else None)} {question.unit}".strip()
+
     for entry in keyed:
         yield f"seed {entry['seed']} {entry['student']}".rstrip()
-        rows = []
-        for name, value in entry["keys"].items():
-            question = lab.question(name)
-            number = isinstance(value, int | float) and question.type == "number"
-            text = written(value, question.digits if number else None)
-            mistakes = ", ".join(written(one["value"]) for one in entry["mistakes"][name])
-            rows.append((name, f"{text} {question.unit}".strip(), mistakes))
+        mistakes = {
+            name: ", ".join(written(one["value"]) for one in wrong)
+            for name, wrong in entry["mistakes"].items()
+        }
+        rows = ((name, key(name, value), mistakes[name]) for name, value in entry["keys"].items())
         yield table(("question", "key", "mistakes"), *rows)
 
 
@@ -229,18 +239,16 @@ def run_validate(options: Arguments) -> Answer:
     Option("--lab LAB", str, "the lab of a table for Moodle or Canvas"),
     Option("--labs FOLDER", str, "lab files of your own"),
     Option("--roster FILE", str, "students as the course system exports them"),
-    Option("--lms plain|moodle|canvas", str, "form of the table (default plain)", "plain"),
+    Option("--lms", ("plain", "moodle", "canvas"), "form of the table (default plain)", "plain"),
     Option("--explanations FILE", str, "points of explanations: student,question,points"),
     JSON,
 )
 def run_grade(options: Arguments) -> Answer:
     """Grade a folder; 1 if a file is doubtful or could not be graded."""
     from topox_core.labs.class_folder import secret_for
-    from topox_core.labs.folder import FORMS, grade_folder, load_explanations, load_roster
+    from topox_core.labs.folder import grade_folder, load_explanations, load_roster
     from topox_core.labs.lab_file import labs_in, ready_labs
 
-    if options.lms not in FORMS:
-        raise wrong_option("--lms", f"must be one of {', '.join(FORMS)} (got {options.lms[:40]})")
     labs = ready_labs() if options.labs is None else labs_in(Path(options.labs))
     points = None
     if options.explanations:
@@ -251,23 +259,17 @@ def run_grade(options: Arguments) -> Answer:
     content, notes = _grade_table(options, graded, labs, roster)
     write(options.csv, content)
     note(*notes)
-    rows = (
-        (
-            one.student,
-            one.lab,
-            *map(cell, (one.predictions, one.worked, one.explanation, one.total, one.of)),
-            "; ".join(one.remarks),
-        )
-        for one in graded.grades
-    )
-    head = ("student", "lab", "predictions", "worked", "explanation", "total", "of", "remarks")
+    said = ("student", "lab", "predictions", "worked", "explanation", "total", "of")
     return Answer(
         {
             "grades": [asdict(one) for one in graded.grades],
             "unreadable": [asdict(one) for one in graded.unreadable],
         },
         (
-            table(head, *rows),
+            columns(
+                graded.grades,
+                {**{name: name for name in said}, "remarks": lambda one: "; ".join(one.remarks)},
+            ),
             *(f"not graded: {one.file}: {one.problem}" for one in graded.unreadable),
         ),
         1 if graded.doubtful else 0,
@@ -315,15 +317,19 @@ def run_stats(options: Arguments) -> Answer:
     note(*(f"not counted: {bad.file}: {bad.problem}" for bad in refused))
     write(options.csv, lambda: statistics_csv(lab, every))
     write(options.html, lambda: statistics_html(lab, every).encode())
-    rows = []
-    for one in every:
-        said = " ".join(f"{words.resolved(text)} ({count})" for text, count in one.mistakes[:1])
-        right, again = percent(one.right), percent(one.right_again)
-        rows.append((one.question, str(one.count), right, again, said))
-    head = ("question", "answers", "right", "after", "most frequent mistake")
-    return Answer(
-        {"lab": lab.id, "questions": [asdict(one) for one in every]}, [table(head, *rows)]
+    lines = columns(
+        every,
+        {
+            "question": "question",
+            "answers": "count",
+            "right": lambda one: percent(one.right),
+            "after": lambda one: percent(one.right_again),
+            "most frequent mistake": lambda one: " ".join(
+                f"{words.resolved(text)} ({count})" for text, count in one.mistakes[:1]
+            ),
+        },
     )
+    return Answer({"lab": lab.id, "questions": [asdict(one) for one in every]}, [lines])
 
 
 @command(
@@ -344,17 +350,17 @@ def run_board(options: Arguments) -> Answer:
     ranks = ranked(board, entries)
     note(*(f"not read: {name}: {problem}" for name, problem in refused))
     write(options.csv, lambda: board_table(ranks, board.unit))
-    rows = (
-        (str(one.rank), one.alias, f"{one.time:g}", percent(one.gap))
-        if one.rank
-        else ("-", one.alias, one.problem, "-")
-        for one in ranks
+    lines = columns(
+        ranks,
+        {
+            "rank": lambda one: one.rank or None,
+            "alias": "alias",
+            f"time ({board.unit})": lambda one: f"{one.time:g}" if one.rank else one.problem,
+            "above the best known": lambda one: percent(one.gap if one.rank else None),
+        },
     )
-    return Answer(
-        {"board": board.lab, "unit": board.unit, "entries": [asdict(one) for one in ranks]},
-        [table(("rank", "alias", f"time ({board.unit})", "above the best known"), *rows)],
-        1 if refused else 0,
-    )
+    record = {"board": board.lab, "unit": board.unit, "entries": [asdict(one) for one in ranks]}
+    return Answer(record, [lines], 1 if refused else 0)
 
 
 @command(
@@ -362,7 +368,7 @@ def run_board(options: Arguments) -> Answer:
     "a lab on paper",
     "Write printable sheets, two pages per student: predictions, then worked answers.",
     LAB,
-    Option("--seeds LIST", str, "seeds, separated by commas", "0"),
+    Option("--seeds LIST", numbered, "seeds, separated by commas", (0,)),
     COURSE,
     STUDENTS,
     Option("--with-key", bool, "pages with the keys after all sheets"),
@@ -390,12 +396,7 @@ def _seeds(options: Arguments) -> list[tuple[str, int]]:
         if not names:
             raise InputError("names no student below its first row", file=options.students)
         return [(name, seed_of(options.course, name)) for name in names]
-    listed: str = options.seeds if "seeds" in options else str(options.seed)
-    try:
-        seeds = [int(part) for part in listed.split(",")]
-    except ValueError:
-        problem = f"must be whole numbers separated by commas (got {listed[:40]!r})"
-        raise wrong_option("--seeds", problem) from None
+    seeds = options.seeds if "seeds" in options else (options.seed,)
     for seed in seeds:
         check_seed(seed)
     return [("", seed) for seed in seeds]

@@ -14,19 +14,21 @@ from topox_core.cli.command import ctrl_c_stops, figure, note, percent, write
 from topox_core.cli.options import (
     Group,
     Option,
-    key_and_value,
+    changes_of,
     number,
     positive,
+    setting_option,
     value_of,
     wrong_option,
 )
-from topox_core.errors import InputError, visible
+from topox_core.errors import visible
 from topox_core.fabrics.options import FabricOptions
 from topox_core.io.json import record_of
 from topox_core.library.rows import CARD, RUNS_ONLY, RunFilter, StoredRun, Value
 from topox_core.library.run_library import RunLibrary
 from topox_core.model.cluster import Cluster
 from topox_core.runs.identity import code_version
+from topox_core.runs.stopping import Throttled
 from topox_core.schedule.settings import Settings
 from topox_core.text.numbers import plural
 
@@ -56,12 +58,8 @@ FILTER = Group(
         Option("--text WORDS", str, "with these words in name or subject"),
         Option("--from-ms X", number, "with an iteration of at least so long"),
         Option("--to-ms X", number, "with an iteration of at most so long"),
-        Option(
-            "--set KEY=VALUE",
-            str,
-            "with this setting, e.g. cluster.port_gbps=400; may be repeated",
-            dest="settings",
-            repeated=True,
+        setting_option(
+            "--set KEY=VALUE", "with this setting, e.g. cluster.port_gbps=400", "settings"
         ),
     ),
 )
@@ -79,15 +77,14 @@ def filter_of(options: argparse.Namespace) -> RunFilter:
         shortest_ms=options.from_ms,
         longest_ms=options.to_ms,
         without=() if options.kind == CARD else RUNS_ONLY.without,
-        settings=dict(_setting(pair) for pair in options.settings or ()),
+        settings={key: _plain(text) for key, text in changes_of(options.settings).items()},
     )
 
 
-def _setting(pair: str) -> tuple[str, Value]:
-    """Read ``KEY=VALUE``: a number, a truth and ``null`` as such, everything else as a word."""
-    key, text = key_and_value(pair)
+def _plain(text: str) -> Value:
+    """Return a value: a number, a truth and ``null`` as such, everything else as a word."""
     value = value_of(text)
-    return key, text if isinstance(value, list | dict | str) else value
+    return text if isinstance(value, list | dict | str) else value
 
 
 @contextmanager
@@ -101,27 +98,6 @@ def opened(options: argparse.Namespace, to_write: bool = False) -> Iterator[RunL
     with RunLibrary.open(path, create=to_write or path is None) as library:
         note(*library.notices)
         yield library
-
-
-def run_numbers(words: list[str]) -> list[int]:
-    """Read numbers of runs: ``7``, ``7-12``.
-
-    Raises
-    ------
-    InputError
-        If one is something else, or there are more than 100,000.
-    """
-    runs: list[int] = []
-    for word in words:
-        low, dash, high = word.partition("-")
-        if not low.isdecimal() or (dash and not high.isdecimal()) or len(word) > 40:
-            problem = f"must be the number of a run, such as 7 or 7-12 (got {word[:40]!r})"
-            raise InputError(problem, file="command line", field="run")
-        first, last = int(low), int(high) if dash else int(low)
-        if last - first >= 100_000 or last >= 1 << 63:
-            raise InputError("must be at most 100,000 runs", file="command line", field="run")
-        runs += range(first, last + 1)
-    return list(dict.fromkeys(runs))
 
 
 def run_record(one: StoredRun) -> dict[str, Any]:
@@ -252,18 +228,16 @@ def compute(options: argparse.Namespace, run_on: Callable[[Executor], Any]) -> A
 
     with executor_of(options) as executor, ctrl_c_stops("what is done is kept") as stop:
         run = run_on(executor)
-        said = time.monotonic()
 
-        def stop_or_note() -> bool:
-            nonlocal said
-            if time.monotonic() - said >= PROGRESS_EVERY_S:
-                said, now = time.monotonic(), run.progress
-                left = "" if now.left_s is None else f", {figure(round(now.left_s, 1), 's')} left"
-                words = f"; {now.words}" if now.words else ""
-                note(f"{now.done} of {now.total} ({percent(now.share)}){left}{words}")
-            return stop()
+        def tell() -> bool:
+            now = run.progress
+            left = "" if now.left_s is None else f", {figure(round(now.left_s, 1), 's')} left"
+            words = f"; {now.words}" if now.words else ""
+            note(f"{now.done} of {now.total} ({percent(now.share)}){left}{words}")
+            return False
 
-        return finish(run, stop_or_note)
+        now_and_then = Throttled(tell, PROGRESS_EVERY_S, next_s=time.monotonic() + PROGRESS_EVERY_S)
+        return finish(run, lambda: now_and_then() or stop())
 
 
 def write_rows(path: str | None, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -12,6 +12,7 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.lowering_choices import Lowering
 from topox_core.schedule.settings import AUTO, DEFAULT, Settings, lowering_and_free
 from topox_core.schema.fields import Field, fields_of
+from topox_core.text.sentences import uncapitalised
 
 # Fields whose options have another name.
 _FLAGS = {
@@ -48,6 +49,28 @@ def positive(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1 (got {value})")
     return value
+
+
+def above_zero(text: str) -> float:
+    """Read a number above 0."""
+    value = number(text)
+    if not value > 0:
+        raise argparse.ArgumentTypeError(f"must be greater than 0 (got {text})")
+    return value
+
+
+def _spans(text: str) -> tuple[int, ...]:
+    found: list[int] = []
+    for part in text.split(","):
+        low, _, high = part.partition("-")
+        first, last = int(low), int(high or low)
+        if not 0 <= first <= last < min(1 << 63, first + 100_000):
+            raise ValueError
+        found += range(first, last + 1)
+    return tuple(dict.fromkeys(found))
+
+
+numbered = reader(_spans, "numbers such as 7, 0-7 or 0,2,4, at most 100,000 of them")
 
 
 def strides(text: str) -> tuple[int, ...]:
@@ -189,17 +212,34 @@ def wrong_option(field: str, problem: str) -> InputError:
 
 
 def key_and_value(pair: str) -> tuple[str, str]:
-    """Split ``KEY=VALUE``, what ``--set`` takes.
+    """Read ``KEY=VALUE``."""
+    key, sign, value = (part.strip() for part in pair.partition("="))
+    if not sign or not key:
+        raise argparse.ArgumentTypeError(f"must be KEY=VALUE (got {pair[:80]!r})")
+    return key, value
+
+
+def changes_of(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return what ``--set`` changes, by key.
 
     Raises
     ------
     InputError
-        If there is no key or no equals sign.
+        If a key is given twice.
     """
-    key, sign, value = (part.strip() for part in pair.partition("="))
-    if not sign or not key:
-        raise wrong_option("--set", f"must be KEY=VALUE (got {pair[:80]!r})")
-    return key, value
+    changes: dict[str, str] = {}
+    for key, text in pairs:
+        if key in changes:
+            raise InputError("is given twice", file="command line", item="--set", field=key)
+        changes[key] = text
+    return changes
+
+
+def setting_option(usage: str, help: str, dest: str = "changes") -> Option:
+    """Return an option that changes values by their keys, again and again; :func:`changes_of` takes it."""
+    return Option(
+        usage, key_and_value, f"{help}; may be given several times", [], dest, repeated=True
+    )
 
 
 def value_of(text: str) -> Any:
@@ -233,7 +273,7 @@ def settings_as_options(
     try:
         yield
     except InputError as error:
-        if error.file not in ("", "settings", "command line"):
+        if error.file not in ("", "settings", "topology", "command line"):
             raise
         field = error.field
         if flags and field in flags:
@@ -258,6 +298,22 @@ def option_of(field: Field, flag: str, dest: str | None = None) -> Option:
         if kind in kinds and kind is not str:
             return Option(f"{usage} {metavar}", read, field.help, dest=dest)
     return Option(usage, tuple(map(str, field.choices)) or str, field.help, dest=dest)
+
+
+def options_of(record: type, *names: str, prefix: str = "") -> tuple[Option, ...]:
+    """Return the options of some fields of a record, of all without names; a value that is left out is None.
+
+    Each says the field's default, except where a ``prefix`` of its name among the options says that
+    the record is given and only changed.
+    """
+    options = []
+    for name, one in fields_of(record).items():
+        if name in names or not names:
+            words = uncapitalised(one.description or one.title)
+            aside = (one.unit if prefix else f"default {one.default:g} {one.unit}").strip()
+            words += f" ({aside})" if aside else ""
+            options.append(option_of(one, name, f"{prefix}{name}")._replace(help=words))
+    return tuple(options)
 
 
 def _of_settings(*names: str) -> tuple[Option, ...]:

@@ -11,6 +11,7 @@ from topox_core.cli.command import (
     Answer,
     Arguments,
     Commands,
+    columns,
     command,
     figure,
     percent,
@@ -22,7 +23,9 @@ from topox_core.cli.options import (
     Group,
     Option,
     errors_of_option,
+    given_of,
     number,
+    options_of,
     whole,
     wrong_option,
 )
@@ -33,6 +36,7 @@ from topox_core.economics.parts import Catalogue
 from topox_core.errors import InputError, errors_in_file
 from topox_core.io.json import record_of
 from topox_core.rails.technologies import SCALE_UP, TECHNOLOGIES, gpus
+from topox_core.schema.fields import fields_of
 
 if TYPE_CHECKING:
     from topox_core.rails.delay import DelayStudy, Source
@@ -68,8 +72,8 @@ def count(options: Arguments) -> Answer:
         "formula": formula,
         "formula_note": FORMULA_NOTE,
     }
-    rows = ((str(stage), f"{count:,}") for stage, count in enumerate(windows))
-    lines = table(("stage", "windows"), *rows, ("formula", f"{formula:,}"))
+    rows = [*enumerate(windows), ("formula", formula)]
+    lines = columns(rows, {"stage": lambda row: row[0], "windows": lambda row: f"{row[1]:,}"})
     return Answer(record, (lines, f"formula: {FORMULA_NOTE}"))
 
 
@@ -120,12 +124,17 @@ def advise(options: Arguments) -> Answer:
         "strategies": list(advice.practice.strategies) if advice.practice else [],
         "parallelisms": [asdict(row) for row in TABLE_2],
     }
-    rows = (
-        (row.title, row.memory, row.collective, row.frequency, "yes" if row.on_rail else "no")
-        for row in TABLE_2
+    rules = columns(
+        TABLE_2,
+        {
+            "parallelism": "title",
+            "splits": "memory",
+            "operation": "collective",
+            "how often": "frequency",
+            "on the rail": lambda row: "yes" if row.on_rail else "no",
+        },
     )
-    head = ("parallelism", "splits", "operation", "how often", "on the rail")
-    return Answer(record, (advice.note, "", table(head, *rows)))
+    return Answer(record, (advice.note, "", rules))
 
 
 @command(
@@ -286,19 +295,7 @@ def _listed(options: Arguments) -> tuple[Source, int]:
         "ports of the optical switch, which say whether photonic rails can be built of it (default: 576, "
         "the widest of those that switch within a second)",
     ),
-    Group(
-        "a year (assumed figures)",
-        (
-            Option("--usd-per-kwh X", number, "price of electricity (default 0.10)", 0.10),
-            Option(
-                "--pue X",
-                number,
-                "watts of the building per watt of the network (default 1.3)",
-                1.3,
-            ),
-            Option("--years X", number, "written off over (default 4)", 4.0),
-        ),
-    ),
+    Group("a year (assumed figures)", options_of(Running)),
     JSON,
     flags={"ocs_transceivers_per_gpu": "--transceivers-per-gpu"},
 )
@@ -314,7 +311,7 @@ def cost(options: Arguments) -> Answer:
         ocs_transceivers_per_gpu=options.transceivers_per_gpu,
         joined_rails=options.joined_rails,
     )
-    running = Running(options.usd_per_kwh, options.pue, options.years)
+    running = Running(**given_of(options, fields_of(Running)))
     question = Question(options.gpus, catalogue, counting)
     priced = bills(options.gpus, catalogue, counting)
     caveats = [one.text for one in caveats_of(question, *_switch(options.radix))]

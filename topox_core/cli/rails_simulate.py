@@ -10,6 +10,7 @@ from topox_core.cli.command import (
     Answer,
     Arguments,
     cluster_beside,
+    columns,
     command,
     figure,
     note,
@@ -25,11 +26,12 @@ from topox_core.cli.options import (
     JSON,
     Group,
     Option,
+    changes_of,
     errors_of_option,
     fabric_options,
-    key_and_value,
     number,
     reader,
+    setting_option,
     settings,
     value_of,
     whole,
@@ -47,14 +49,9 @@ if TYPE_CHECKING:
     from topox_core.model.execution import Execution
     from topox_core.rails.iteration import Rail, RailRun, Window
 
-CHANGES = Option(
+CHANGES = setting_option(
     "--set KEY=VALUE",
-    str,
-    "change a key of the preset (gpus, tensor, pipeline, data, microbatches, shape, ...); "
-    "may be repeated",
-    [],
-    dest="changes",
-    repeated=True,
+    "change a key of the preset (gpus, tensor, pipeline, data, microbatches, shape, ...)",
 )
 PRESET = (
     Option(
@@ -93,8 +90,7 @@ def preset_of(options: Arguments) -> Job:
     with errors_of_option("PRESET"):
         base = preset(options.preset)
     changes: dict[str, Any] = {}
-    for pair in options.changes:
-        key, text = key_and_value(pair)
+    for key, text in changes_of(options.changes).items():
         if key not in KEYS:
             raise wrong_option("--set", f"{printable(key)}: {unknown(key, KEYS)}")
         none = (key, text) == ("iteration_ms", "none")
@@ -243,19 +239,18 @@ def _lines(
 ) -> Iterator[str]:
     yield table(*_rows(job, run, record))
     if windows:
-        rows = (
-            (
-                f"{one.rank}",
-                one.before,
-                f"{one.after} {one.operation}".strip(),
-                figure(one.begin_ms, "ms"),
-                figure(one.length_ms, "ms"),
-                f"{one.size_bytes:,.0f}",
-            )
-            for one in windows[:SHOWN]
+        yield ""
+        yield columns(
+            windows[:SHOWN],
+            {
+                "rank": "rank",
+                "before": "before",
+                "after": lambda one: f"{one.after} {one.operation}".strip(),
+                "begins": lambda one: figure(one.begin_ms, "ms"),
+                "length": lambda one: figure(one.length_ms, "ms"),
+                "bytes after it": lambda one: f"{one.size_bytes:,.0f}",
+            },
         )
-        head = ("rank", "before", "after", "begins", "length", "bytes after it")
-        yield from ("", table(head, *rows))
     if len(windows) > SHOWN:
         yield f"and {len(windows) - SHOWN:,} more (--json lists all)"
 
@@ -345,22 +340,20 @@ def rail_bytes(options: Arguments) -> Answer:
             for stage, of_stage in classes.items()
         },
     }
-    head = ("stage", "parallelism", "operation", "when", "passes", "calls")
-    rows = (
-        (
-            stage,
-            one.parallelism,
-            one.operation,
-            one.when,
-            f"{one.times:,}",
-            f"{one.calls:,}",
-            f"{one.counted_bytes / 2**20:,.6g}",
-            f"{one.wire_bytes * one.times / 2**20:,.6g}",
-        )
-        for stage, of_stage in classes.items()
-        for one in of_stage
+    lines = columns(
+        ((stage, one) for stage, of_stage in classes.items() for one in of_stage),
+        {
+            "stage": lambda row: row[0],
+            "parallelism": lambda row: row[1].parallelism,
+            "operation": lambda row: row[1].operation,
+            "when": lambda row: row[1].when,
+            "passes": lambda row: f"{row[1].times:,}",
+            "calls": lambda row: f"{row[1].calls:,}",
+            "MiB a pass": lambda row: f"{row[1].counted_bytes / 2**20:,.6g}",
+            "MiB sent in all": lambda row: f"{row[1].wire_bytes * row[1].times / 2**20:,.6g}",
+        },
     )
-    return Answer(record, [table((*head, "MiB a pass", "MiB sent in all"), *rows)])
+    return Answer(record, [lines])
 
 
 @command(
@@ -402,16 +395,6 @@ def window_lengths(options: Arguments) -> Answer:
         "classes": [record_of(one, LENGTH_KEYS) for one in classes],
         "list": [asdict(one) for one in windows],
     }
-    rows = (
-        (
-            one.name,
-            f"{one.count:,}",
-            figure(one.mean_ms, "ms"),
-            figure(one.min_ms, "ms"),
-            figure(one.max_ms, "ms"),
-        )
-        for one in classes
-    )
     lines = (
         table(
             ("windows", f"{len(windows):,} in {figure(iteration_ms, 'ms')}"),
@@ -420,7 +403,16 @@ def window_lengths(options: Arguments) -> Answer:
             ("longest", figure(float(lengths.max()), "ms")),
         ),
         "",
-        table(("traffic after the window", "windows", "mean", "shortest", "longest"), *rows),
+        columns(
+            classes,
+            {
+                "traffic after the window": "name",
+                "windows": lambda one: f"{one.count:,}",
+                "mean": lambda one: figure(one.mean_ms, "ms"),
+                "shortest": lambda one: figure(one.min_ms, "ms"),
+                "longest": lambda one: figure(one.max_ms, "ms"),
+            },
+        ),
     )
     return Answer(record, lines)
 

@@ -21,11 +21,10 @@ from topox_core.cli.library_options import (
     LIBRARY,
     filter_of,
     opened,
-    run_numbers,
     run_record,
     shown,
 )
-from topox_core.cli.options import JSON, Option, positive
+from topox_core.cli.options import JSON, Option, numbered, positive
 from topox_core.errors import InputError
 from topox_core.io.json import record_of
 from topox_core.library.comparison import ComparedValue, compare_runs, compared, flat
@@ -39,7 +38,12 @@ _NAMES = {"graph": ".taskgraph.json", "cluster": ".cluster.json"}
 _ASIDE = 3  # settings of a list that are shown, of those in which its runs differ
 _HEAD = ("run", "started", "subject", "kind", "status", "iteration", "gap", "name", "settings")
 NUMBER = Option("number RUN", positive, "its number")
-NUMBERS = Option("runs RUN", str, "numbers of runs, such as 7 9 or 7-12", nargs="+")
+NUMBERS = Option("runs RUN", numbered, "numbers of runs, such as 7 9 or 7-12", nargs="+")
+
+
+def _runs(options: Arguments) -> list[int]:
+    """Return the numbers of runs that a command names, each once."""
+    return list(dict.fromkeys(run for several in options.runs for run in several))
 
 
 @command(
@@ -204,7 +208,7 @@ def _run_lines(record: Mapping[str, Any]) -> Iterator[str]:
 def compare(options: Arguments) -> Answer:
     """Return in what runs differ."""
     with opened(options) as library:
-        runs = compare_runs([library.get(run) for run in run_numbers(options.runs)])
+        runs = compare_runs([library.get(run) for run in _runs(options)])
     settings, outcome = runs.different_settings, runs.different_outcome
     record = {
         "runs": [one.id for one in runs.runs],
@@ -259,11 +263,11 @@ def name(options: Arguments) -> Answer:
 )
 def delete(options: Arguments) -> Answer:
     """Delete runs."""
-    runs = run_numbers(options.runs)
+    runs = _runs(options)
     with opened(options) as library:
         count = len(library.delete(runs))
         if not count:
-            raise InputError("there is no such run", file=str(library.path), item=options.runs[0])
+            raise InputError("there is no such run", file=str(library.path), item=f"run {runs[0]}")
     return Answer({"deleted": count}, [f"deleted {plural(count, 'run')}"])
 
 

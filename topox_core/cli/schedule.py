@@ -107,8 +107,8 @@ def run(options: Arguments) -> int:
     return 0 if summary.get("checked", False) else 1
 
 
-def _note_point(line: TracePoint) -> None:
-    makespan, bound = figure(line.incumbent_ms, "ms"), figure(line.bound_ms, "ms")
+def _note_point(line: TracePoint, unit: str = "ms") -> None:
+    makespan, bound = figure(line.incumbent_ms, unit), figure(line.bound_ms, unit)
     note(f"{line.elapsed_s:7.1f} s  makespan {makespan}  bound {bound}  ({line.source})")
 
 
@@ -248,7 +248,7 @@ def rcpsp(options: Arguments) -> Answer:
     if asked.engine != "list":
         get_ready()
     with ctrl_c_stops() as stop:
-        result = solve_problem(problem, asked, stop, _note_periods)
+        result = solve_problem(problem, asked, stop, lambda one: _note_point(one, "periods"))
     makespan = None if result.makespan_ms is None else round(result.makespan_ms)
     record = {
         "file": options.file,
@@ -269,10 +269,3 @@ def rcpsp(options: Arguments) -> Answer:
         ("gap", percent(result.gap), ended(result.stopped_by, round(result.wall_s, 3))),
     )
     return Answer(record, filter(None, (lines, result.message)), 1 if makespan is None else 0)
-
-
-def _note_periods(point: TracePoint) -> None:
-    makespan = "-" if point.incumbent_ms is None else f"{point.incumbent_ms:.0f}"
-    note(
-        f"{point.elapsed_s:7.1f} s  makespan {makespan}  bound {point.bound_ms:.0f}  ({point.source})"
-    )

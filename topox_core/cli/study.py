@@ -12,6 +12,7 @@ from topox_core.cli.command import (
     Arguments,
     Commands,
     cell,
+    columns,
     command,
     note,
     percent,
@@ -33,16 +34,21 @@ from topox_core.cli.options import (
     JSON,
     Group,
     Option,
+    given_of,
     key_and_value,
     listed,
     number,
+    options_of,
     positive,
     settings_as_options,
     value_of,
     wrong_option,
 )
+from topox_core.economics.comparison import Running
 from topox_core.errors import InputError, shown, unknown
 from topox_core.io.assertions import FAILED
+from topox_core.io.json import record_of
+from topox_core.schema.fields import fields_of
 from topox_core.text.numbers import plural
 
 if TYPE_CHECKING:
@@ -176,29 +182,22 @@ def _list(library: RunLibrary) -> Answer:
     from topox_core.runs.identity import code_version
 
     studies = [
-        {
-            "id": one.id,
-            "name": one.name,
-            "points": one.points,
-            "kept": one.kept,
-            "state": one.state,
-            "this_version": one.version == code_version(),
-        }
+        record_of(one, "id name points kept state")
+        | {"this_version": one.version == code_version()}
         for one in library.studies()
     ]
-    rows = (
-        (
-            str(one["id"]),
-            str(one["name"]),
-            f"{one['kept']} of {one['points']}",
-            str(one["state"]),
-            "" if one["this_version"] else "another version",
-        )
-        for one in studies
+    lines = columns(
+        studies,
+        {
+            "id": "id",
+            "name": "name",
+            "points": lambda one: f"{one['kept']} of {one['points']}",
+            "state": "state",
+            "": lambda one: "" if one["this_version"] else "another version",
+        },
     )
-    listed = table(("id", "name", "points", "state", ""), *rows)
     none = "no study yet; study ready lists some to begin with"
-    return Answer({"studies": studies}, [listed if studies else none])
+    return Answer({"studies": studies}, [lines if studies else none])
 
 
 @command(
@@ -350,14 +349,7 @@ def _numbers(text: str) -> tuple[int, ...]:
         "assumed figures",
         (
             Option("--usd-per-gpu-hour X", number, "an hour of a GPU (default 2)", 2.0),
-            Option("--usd-per-kwh X", number, "price of electricity (default 0.10)", 0.10),
-            Option(
-                "--pue X",
-                number,
-                "watts of the building per watt of the network (default 1.3)",
-                1.3,
-            ),
-            Option("--years X", number, "the network is written off over (default 4)", 4.0),
+            *options_of(Running),
             Option("--gpus-per-server N", positive, "GPUs per server (default: the cluster's)"),
         ),
     ),
@@ -408,11 +400,12 @@ def _question(options: Arguments) -> Question:
     fixed = _fixed(options, resolved.subject)
     usual = Assumptions()
     with settings_as_options(options, {"offers": "--only"}):
+        running = Running(**given_of(options, fields_of(Running)))
         assumed = Assumptions(
             usual.usd_per_gpu_hour.moved(options.usd_per_gpu_hour),
-            usual.usd_per_kwh.moved(options.usd_per_kwh),
-            usual.years.moved(options.years),
-            options.pue,
+            usual.usd_per_kwh.moved(running.usd_per_kwh),
+            usual.years.moved(running.years),
+            running.pue,
             options.gpus_per_server,
         )
         return Question(
@@ -431,13 +424,11 @@ def _resolved(options: Arguments) -> Resolved:
 
     if (options.sample is None) == (options.graph is None):
         raise wrong_option("--sample", "or --graph with --cluster must name the job")
-    if options.sample is not None:
-        return resolve(subject_of({"kind": "sample", "name": options.sample}))
-    if options.cluster is None:
+    if options.graph is not None and options.cluster is None:
         raise wrong_option("--cluster", "is missing")
-    return resolve(
-        subject_of({"kind": "files", "graph": options.graph, "cluster": options.cluster})
-    )
+    sample = {"kind": "sample", "name": options.sample}
+    files = {"kind": "files", "graph": options.graph, "cluster": options.cluster}
+    return resolve(subject_of(files if options.sample is None else sample))
 
 
 def _fixed(options: Arguments, subject: Subject) -> dict[str, Value]:
@@ -465,31 +456,25 @@ def _buying_lines(answer: BuyingAnswer) -> Iterator[str]:
         unfit_words,
     )
 
-    head = (
-        "network",
-        "ports per server",
-        "iteration (ms)",
-        "price per port",
-        "network ($)",
-        "network (W)",
-    )
-    rows = (
-        (
-            *(cell(row[name]) for name in head),
-            cell(row["dollars per iteration"]),
-            percent(None if row["saves (%)"] is None else row["saves (%)"] / 100),
-            row["nothing beats it"],
-        )
-        for row in network_rows(answer)
-    )
+    same = ("network", "ports per server", "iteration (ms)", "price per port")
     yield from (plain(finding(answer)), "")
-    yield table((*head, "$ per iteration", "saves", "on the front"), *rows)
+    yield columns(
+        network_rows(answer),
+        {
+            **{name: name for name in (*same, "network ($)", "network (W)")},
+            "$ per iteration": "dollars per iteration",
+            "saves": lambda row: percent(
+                None if row["saves (%)"] is None else row["saves (%)"] / 100
+            ),
+            "on the front": "nothing beats it",
+        },
+    )
     for asked, answered in questions_turned(answer):
         yield f"\n{asked}\n  {plain(answered)}"
     if swings := swing_rows(answer):
-        of_figures = ((row["figure"], row["to"], percent(row["saves (%)"] / 100)) for row in swings)
         yield "\nWhat it depends on"
-        yield table(("figure", "to", "saves"), *of_figures)
+        saves = {"saves": lambda row: percent(row["saves (%)"] / 100)}
+        yield columns(swings, {"figure": "figure", "to": "to", **saves})
     yield from ("", *unfit_words(answer.question.unfits), *caveats(answer.question))
 
 

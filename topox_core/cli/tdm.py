@@ -26,14 +26,17 @@ from topox_core.cli.options import (
     JSON,
     Group,
     Option,
+    above_zero,
     given_of,
     number,
+    options_of,
     positive,
     whole,
     wrong_option,
 )
 from topox_core.io.json import record_of
-from topox_core.tdm.model.jobs import COLLECTIVES, Jobs, Reading
+from topox_core.io.ranges import check_one_of
+from topox_core.tdm.model.jobs import COLLECTIVES, Jobs, PodNetwork, Reading
 from topox_core.tdm.model.jobs_file import dump_jobs, load_jobs, validated
 
 if TYPE_CHECKING:
@@ -71,7 +74,7 @@ def _list(_: Arguments) -> Answer:
     ),
     Option("--algorithm NAME", str, "who deals (default hill-climbing)", "hill-climbing"),
     Option("--list", bool, "show the algorithms, solve nothing", dest="listing"),
-    Option("--time-limit S", number, "seconds (default 60)", 60.0, dest="time_limit_s"),
+    Option("--time-limit S", above_zero, "seconds (default 60)", 60.0, dest="time_limit_s"),
     Option("--seed N", whole, "of all random choices (default 0)", 0),
     Option("--starts N", positive, "of multi-start (default 10)", 10),
     Option("--steps N", positive, "of annealing (default 40000)", 40_000),
@@ -99,12 +102,7 @@ def _list(_: Arguments) -> Answer:
     ),
     Group(
         "network, in place of the file's",
-        (
-            Option("--ports-per-pod N", whole, dest="network_ports_per_pod"),
-            Option("--port-gbps X", number, dest="network_port_gbps"),
-            Option("--tor-gbps X", number, dest="network_tor_gbps"),
-            Option("--reconfiguration-ms X", number, dest="network_reconfiguration_ms"),
-        ),
+        options_of(PodNetwork, *_NETWORK, prefix="network_"),
     ),
     listing=_list,
 )
@@ -143,12 +141,7 @@ def _settings(options: Arguments) -> TdmSettings:
     from topox_core.tdm.algorithms.catalogue import ALGORITHMS
     from topox_core.tdm.model.round import TdmSettings
 
-    if options.algorithm not in ALGORITHMS:
-        raise wrong_option(
-            "--algorithm", f"must be one of {', '.join(ALGORITHMS)} (got {options.algorithm[:80]})"
-        )
-    if not options.time_limit_s > 0:
-        raise wrong_option("--time-limit", f"must be greater than 0 (got {options.time_limit_s:g})")
+    check_one_of(options.algorithm, ALGORITHMS, file="command line", field="--algorithm")
     if options.seed < 0:
         raise wrong_option("--seed", f"must be at least 0 (got {options.seed})")
     return TdmSettings(

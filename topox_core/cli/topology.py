@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from topox_core.cli.command import Answer, Arguments, command, ctrl_c_stops, figure, read, table
-from topox_core.cli.options import JSON, Option, number, whole, wrong_option
-from topox_core.errors import InputError
+from topox_core.cli.options import JSON, Option, number, settings_as_options, whole, wrong_option
 from topox_core.io.json import record_of
 from topox_core.text.sentences import and_more
 
@@ -75,7 +74,7 @@ def run(options: Arguments) -> Answer:
 
     if options.layout_by != LAID_BY[0]:
         return _searched(options)
-    try:
+    with settings_as_options(options):
         check_servers(options.servers)  # before a large graph is read
         demand = (
             all_reduce_demand(options.servers)
@@ -83,10 +82,6 @@ def run(options: Arguments) -> Answer:
             else traffic_of(load_graph(read(options.graph), options.graph), options.servers)
         )
         result = find_layout(demand, options.degree, options.variant, seed=options.seed)
-    except InputError as error:
-        if error.file == "topology" and error.field in ("servers", "degree", "variant"):
-            raise wrong_option(f"--{error.field}", error.problem) from None
-        raise
     hops = result.hops
     record = {
         "servers": demand.servers,

@@ -12,6 +12,7 @@ from topox_core.cli.command import (
     Answer,
     Arguments,
     Commands,
+    columns,
     command,
     figure,
     must_be_writable,
@@ -37,11 +38,10 @@ from topox_core.cli.trace_reading import (
     settings_of,
 )
 from topox_core.errors import InputError, errors_in_file
-from topox_core.traces.source import KINETO, NETWORK, PERFETTO, Source, format_of_all, sources_of
+from topox_core.traces.source import KINETO, NETWORK, PERFETTO, format_of_all, sources_of
 
 if TYPE_CHECKING:
     from topox_core.model.execution import Execution
-    from topox_core.rails.iteration import Window
 
 
 @command(
@@ -72,49 +72,50 @@ def inspect(options: Arguments) -> Answer:
 
 
 def _inspected_lines(record: dict[str, Any]) -> Iterator[str]:
-    of_files = (
-        (
-            str(one["rank"]),
-            f"{one['events']:,}",
-            f"{one['kernels']:,}",
-            f"{one['communications']:,}",
-            one["file"],
-        )
-        for one in record["files"]
+    yield columns(
+        record["files"],
+        {
+            "rank": "rank",
+            "events": lambda one: f"{one['events']:,}",
+            "kernels": lambda one: f"{one['kernels']:,}",
+            "calls": lambda one: f"{one['communications']:,}",
+            "file": "file",
+        },
     )
-    of_steps = (
-        (
-            "-" if one["step"] is None else str(one["step"]),
-            figure(one["recorded_ms"], "ms"),
-            figure(one["host_step_ms"], "ms"),
-            figure(one["free_network_ms"], "ms"),
-            percent(one["gpu_busy"]),
-            f"{one['calls']:,}",
-            f"{one['size_bytes']:,.0f}"
-            if one["sizes_known"] == one["calls"]
-            else f"known for {one['sizes_known']:,}",
-        )
-        for one in record["steps"]
+    yield ""
+    yield columns(
+        record["steps"],
+        {
+            "step": "step",
+            "recorded": lambda one: figure(one["recorded_ms"], "ms"),
+            "host's step": lambda one: figure(one["host_step_ms"], "ms"),
+            "free network": lambda one: figure(one["free_network_ms"], "ms"),
+            "GPU busy": lambda one: percent(one["gpu_busy"]),
+            "calls": lambda one: f"{one['calls']:,}",
+            "bytes": lambda one: (
+                f"{one['size_bytes']:,.0f}"
+                if one["sizes_known"] == one["calls"]
+                else f"known for {one['sizes_known']:,}"
+            ),
+        },
     )
-    head = ("step", "recorded", "host's step", "free network", "GPU busy", "calls", "bytes")
-    yield table(("rank", "events", "kernels", "calls", "file"), *of_files)
-    yield from ("", table(head, *of_steps), "")
+    yield ""
     yield from _findings(record)
 
 
 def _findings(record: dict[str, Any]) -> Iterator[str]:
     """Return ranks, calls and bytes of each group, checks, the worst first, and warnings."""
-    groups = (
-        (
-            one["group"],
-            one["ranks"],
-            f"{one['calls']:,}",
-            f"{one['size_bytes']:,.0f}",
-            one["parallelism"] or "-",
-        )
-        for one in record["groups"]
+    yield columns(
+        record["groups"],
+        {
+            "group": "group",
+            "ranks": "ranks",
+            "calls": lambda one: f"{one['calls']:,}",
+            "bytes": lambda one: f"{one['size_bytes']:,.0f}",
+            "label": lambda one: one["parallelism"] or None,
+        },
     )
-    yield from (table(("group", "ranks", "calls", "bytes", "label"), *groups), "")
+    yield ""
     yield table(*((one["status"], one["name"], one["words"]) for one in record["checks"]))
     yield from (f"warning: {line}" for line in record["warnings"])
 
@@ -204,49 +205,56 @@ def _report_lines(report: dict[str, Any], output: str) -> Iterator[str]:
 )
 @refusable
 def windows(options: Arguments) -> Answer:
-    """Return the windows of a recorded run."""
+    """Return the windows of a recorded run, or of one of our traces."""
     from topox_core.traces.recorded_run import read_run, step_of
-    from topox_core.traces.windows import windows_of_step
+    from topox_core.traces.windows import windows_of_step, windows_of_trace
 
     settings = settings_of(options)
     form, files = format_of_all(sources_of(options.paths))
+    record: dict[str, Any] = {}
+    gaps = []
     if form == PERFETTO:
-        return _windows_of_trace(options, files)
-    run = read_run(files, settings, sources_of(options.host_traces), progress)
-    found = windows_of_step(step_of(run, settings), settings.parallelism)
-    _write_windows(options, options.paths[0], found.iteration_ms, found.windows)
-    naive = sorted(one.length_ms for one in found.naive)
-    record = {
-        "step": found.step if found.step >= 0 else None,
-        "iteration_ms": found.iteration_ms,
-        "windows": len(found.windows),
-        "by_rank": found.by_rank,
-        "naive": len(naive),
-        "naive_ms": naive[:1000],
-        "list": [asdict(one) for one in found.windows],
-        "warnings": list(run.warnings),
+        found, iteration_ms = windows_of_trace(only(files, "a schedule's trace"))
+    else:
+        run = read_run(files, settings, sources_of(options.host_traces), progress)
+        of_step = windows_of_step(step_of(run, settings), settings.parallelism)
+        found, iteration_ms = of_step.windows, of_step.iteration_ms
+        naive = sorted(one.length_ms for one in of_step.naive)
+        record = {
+            "step": of_step.step if of_step.step >= 0 else None,
+            "by_rank": of_step.by_rank,
+            "naive": len(naive),
+            "naive_ms": naive[:1000],
+            "warnings": list(run.warnings),
+        }
+        waits = "here the waiting of each rank counts as traffic"
+        gaps.append(("gaps between kernels", f"{_counted(naive)}: {waits}"))
+    if options.output:
+        if not found:
+            problem = "has no window: the network carries only one kind of traffic"
+            raise InputError(problem, file=options.paths[0])
+        name = Path(options.output).name.partition(".")[0] or "windows"
+        write(options.output, windows_file(name, iteration_ms, found, options.output))
+    record |= {
+        "iteration_ms": iteration_ms,
+        "windows": len(found),
+        "list": [asdict(one) for one in found],
     }
-    rows = (
-        (
-            one.before,
-            one.after,
-            str(one.rank),
-            figure(one.begin_ms, "ms"),
-            figure(one.length_ms, "ms"),
-        )
-        for one in found.windows[:50]
-    )
-    counted = _counted(sorted(one.length_ms for one in found.windows))
-    gaps = f"{_counted(naive)}: here the waiting of each rank counts as traffic"
+    counted = _counted(sorted(one.length_ms for one in found))
     lines = (
-        table(
-            ("iteration", figure(found.iteration_ms, "ms")),
-            ("windows", counted),
-            ("gaps between kernels", gaps),
-        ),
+        table(("iteration", figure(iteration_ms, "ms")), ("windows", counted), *gaps),
         "",
-        table(("before", "after", "rank", "begins", "lasts"), *rows),
-        *(f"warning: {line}" for line in run.warnings),
+        columns(
+            found[:50],
+            {
+                "before": "before",
+                "after": "after",
+                "rank": "rank",
+                "begins": lambda one: figure(one.begin_ms, "ms"),
+                "lasts": lambda one: figure(one.length_ms, "ms"),
+            },
+        ),
+        *(f"warning: {line}" for line in record.get("warnings", ())),
     )
     return Answer(record, lines)
 
@@ -257,40 +265,6 @@ def _counted(lengths_ms: Sequence[float]) -> str:
         f", {figure(lengths_ms[0], 'ms')} to {figure(lengths_ms[-1], 'ms')}" if lengths_ms else ""
     )
     return f"{len(lengths_ms):,}{span}"
-
-
-def _windows_of_trace(options: Arguments, files: tuple[Source, ...]) -> Answer:
-    """Return the windows of one of our traces."""
-    from topox_core.traces.windows import windows_of_trace
-
-    found, makespan_ms = windows_of_trace(only(files, "a schedule's trace"))
-    _write_windows(options, files[0].name, makespan_ms, found)
-    record = {
-        "iteration_ms": makespan_ms,
-        "windows": len(found),
-        "list": [asdict(one) for one in found],
-    }
-    lines = table(("iteration", figure(makespan_ms, "ms")), ("windows", f"{len(found):,}"))
-    return Answer(record, [lines])
-
-
-def _write_windows(
-    options: Arguments, source: str, iteration_ms: float, windows: tuple[Window, ...]
-) -> None:
-    """Write windows where a file is named for them.
-
-    Raises
-    ------
-    InputError
-        If there is none to be written.
-    """
-    if options.output:
-        if not windows:
-            raise InputError(
-                "has no window: the network carries only one kind of traffic", file=source
-            )
-        name = Path(options.output).name.partition(".")[0] or "windows"
-        write(options.output, windows_file(name, iteration_ms, windows, options.output))
 
 
 @command(

@@ -14,6 +14,7 @@ from topox_core.cli.options import (
     Option,
     given_of,
     number,
+    numbered,
     positive,
     settings_as_options,
     whole,
@@ -48,17 +49,6 @@ def _step(text: str) -> int | str:
     return text if text in ("median", "last") else whole(text)
 
 
-def _ranks(text: str) -> tuple[int, ...]:
-    ranks: list[int] = []
-    for part in text.split(","):
-        low, dash, high = part.partition("-")
-        first, last = whole(low), whole(high) if dash else whole(low)
-        if not 0 <= first <= last < 1_000_000:
-            raise argparse.ArgumentTypeError(f"must be ranks such as 0-7 or 0,2,4 (got {text!r})")
-        ranks += range(first, last + 1)
-    return tuple(dict.fromkeys(ranks))
-
-
 def _label(text: str) -> tuple[str, str]:
     name, sign, label = text.rpartition("=")
     if not sign or not name:
@@ -69,7 +59,7 @@ def _label(text: str) -> tuple[str, str]:
 # How a recorded run is read.
 READING = (
     Option("--step N|median|last", _step, "which ProfilerStep (default median)"),
-    Option("--ranks 0-7", _ranks, "use these ranks only"),
+    Option("--ranks 0-7", numbered, "use these ranks only"),
     Option("--gpus-per-server N", positive, "neighbouring ranks that share a server (default 1)"),
     Option(
         "--host-gaps",

@@ -3,8 +3,7 @@
 from collections import Counter
 
 from topox_core.cli.command import Answer, Arguments, cluster_beside, command, table, write_graph
-from topox_core.cli.options import JSON, Option, key_and_value
-from topox_core.errors import InputError
+from topox_core.cli.options import JSON, Option, changes_of, setting_option
 from topox_core.io.json import record_of
 
 
@@ -40,14 +39,7 @@ def _list(options: Arguments) -> Answer:
         nargs="?",
         needed="a workload must be named (--list shows them)",
     ),
-    Option(
-        "--set KEY=VALUE",
-        str,
-        "change one parameter; may be given several times",
-        [],
-        dest="changes",
-        repeated=True,
-    ),
+    setting_option("--set KEY=VALUE", "change one parameter"),
     Option(
         "--output FILE",
         str,
@@ -63,12 +55,7 @@ def run(options: Arguments) -> Answer:
     from topox_core.workloads.catalogue import generate
 
     cluster_file = cluster_beside(options.output)
-    changes: dict[str, str] = {}
-    for key, value in map(key_and_value, options.changes):
-        if key in changes:
-            raise InputError("is given twice", file="command line", item="--set", field=key)
-        changes[key] = value
-    graph, cluster = generate(options.name, changes)
+    graph, cluster = generate(options.name, changes_of(options.changes))
     write_graph(options.output, graph, cluster_file, cluster)
     kinds = dict(Counter(task.kind for task in graph.tasks))
     record = {

@@ -181,7 +181,15 @@ class Running:
     """
 
     usd_per_kwh: Annotated[float, setting("Price of electricity", "$/kWh", ge=0, le=100)] = 0.10
-    pue: Annotated[float, setting("Power usage effectiveness", ge=1, le=10)] = 1.3
+    pue: Annotated[
+        float,
+        setting(
+            "Power usage effectiveness",
+            description="watts of the building per watt of the network",
+            ge=1,
+            le=10,
+        ),
+    ] = 1.3
     years: Annotated[float, setting("Written off over", "years", ge=0.1, le=100)] = 4.0
 
     def __post_init__(self) -> None:

@@ -7,7 +7,13 @@ import plotly.graph_objects as go
 
 from topox_core.economics.comparison import Swing
 from topox_core.figures.palette import Theme
-from topox_core.figures.study_axes import MeasureWords, measure_axis, place_on
+from topox_core.figures.study_axes import (
+    MeasureWords,
+    letters_of,
+    measure_axis,
+    place_on,
+    point_labels,
+)
 from topox_core.figures.template import (
     Look,
     axis,
@@ -21,6 +27,7 @@ from topox_core.figures.template import (
     upright,
 )
 from topox_core.text.numbers import NBSP, percent
+from topox_core.text.sentences import and_more
 
 PLOT_PX = 190.0  # of the bars, without their labels, on a laptop
 NARROW_PX = 62.0  # the same on a phone, where the ends stand below the names
@@ -152,20 +159,13 @@ def _with_ends(swing: Swing) -> str:
 def _label_share(texts: Sequence[str], plot_px: float) -> float:
     """Return the width of the longest label as a share of the bars' width."""
     plain = (text.replace("&nbsp;", " ") for text in texts)
-    return max(0.12, (6.3 * max(map(_letters, plain), default=0) + 12) / plot_px)
-
-
-def _letters(text: str) -> int:
-    """Return how many letters a label has, some of which may be bold."""
-    return len(text.replace("<b>", "").replace("</b>", ""))
+    return max(0.12, (6.3 * max(map(letters_of, plain), default=0) + 12) / plot_px)
 
 
 HEIGHT = 400
 # Points nearer than this share of the picture have one label; a narrow screen has room for few.
 NEAR_X, NEAR_Y = 0.02, 0.03
 MAX_IN_LABEL = 3
-LINE_PX = 14.0  # of a label
-WIDTH_PX = 480.0  # of the picture, between a laptop's and a phone's
 
 
 @dataclass(frozen=True)
@@ -330,61 +330,14 @@ def _labels(
                 break
         else:
             places.append((x, y, [k]))
-    spans = x_axis["range"], y_axis["range"]
-    marks: list[Look] = []
-    taken: list[tuple[float, float, float, float]] = []
+    labels = []
     for x, y, group in places:
         names = [
             f"<b>{networks[k].name}</b>" if k in best else networks[k].name
             for k in group[:MAX_IN_LABEL]
         ]
-        more = f" and {len(group) - MAX_IN_LABEL} more" if len(group) > MAX_IN_LABEL else ""
-        lines = [*names[:-1], f"{names[-1]}{more}"]
-        across = (5.6 * max(map(_letters, lines)) + 14) / WIDTH_PX * width
-        high = (LINE_PX * len(lines)) / (HEIGHT - 110) * height
-        first_up = not networks[group[0]].rival  # so that labels of neighbours part
-        others = [(a, b) for a, b, _ in places if (a, b) != (x, y)]
-        side = _free_side((x, y), (across, high), spans, taken, others, len(lines), first_up)
-        if side is not None:
-            taken.append(side[0])
-            words, size = "<br>".join(lines), 11 * theme.scale
-            marks.append(note(words, x, y, size, theme.ink, align="left", **side[1]))
-    return marks
-
-
-def _free_side(
-    place: tuple[float, float],
-    size: tuple[float, float],
-    spans: tuple[Sequence[float], Sequence[float]],
-    taken: Sequence[tuple[float, float, float, float]],
-    others: Sequence[tuple[float, float]],
-    lines: int,
-    first_up: bool,
-) -> tuple[tuple[float, float, float, float], Look] | None:
-    """Return a box beside a point in which no label is yet, inside the picture, and how a note gets there.
-
-    To the left of its point a label does not pass another point, whose label it would seem to be.
-    """
-    (x, y), (across, high), (span, upward) = place, size, spans
-    row = high / lines  # a label that finds no room beside its point stands some rows off
-    for right, rows in ((True, 0), (False, 0), (True, 1), (True, 2), (True, 3)):
-        x0, x1 = (x, x + across) if right else (x - across, x)
-        if x0 < span[0] or x1 > span[1]:
-            continue
-        for up in (first_up, not first_up):
-            away = rows * row
-            y0, y1 = (y + away, y + away + high) if up else (y - away - high, y - away)
-            if any(x0 < b and a < x1 and y0 < d and c < y1 for a, b, c, d in taken):
-                continue
-            if rows and (y0 < upward[0] or y1 > upward[1]):
-                continue
-            if not right and any(x0 < a < x and y0 <= b <= y1 for a, b in others):
-                continue
-            placement = {
-                "xanchor": "left" if right else "right",
-                "xshift": 9 if right else -9,
-                "yanchor": "bottom" if up else "top",
-                "yshift": (3 + LINE_PX * rows) * (1 if up else -1),
-            }
-            return (x0, x1, y0, y1), placement
-    return None
+        names[-1] += and_more(len(group), MAX_IN_LABEL)
+        up = not networks[group[0]].rival  # so that labels of neighbours part
+        labels.append(("<br>".join(names), x, y, (up, not up)))
+    points = [(x, y) for x, y, _ in places]
+    return point_labels(labels, (x_axis, y_axis), theme, points=points)

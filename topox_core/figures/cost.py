@@ -15,7 +15,9 @@ from topox_core.figures.template import (
     axis,
     beside,
     frame,
+    kept_apart,
     line,
+    log_axis,
     margins,
     multiples,
     named_axis,
@@ -261,10 +263,9 @@ def by_size(
             layers[-1].marker.color = theme.page
     sizes = sorted({int(one.gpus) for bills in curves.values() for one in bills})
     every = [_a_gpu(one, measure) for bills in curves.values() for one in bills]
-    low = np.log10(min((each for each in every if each > 0), default=1.0)) - 0.08
-    high = np.log10(max((each for each in every if each > 0), default=10.0)) + 0.08
-    steps = (1, 2, 5) if high - low > 0.8 else (1, 1.5, 2, 3, 4, 5, 6, 8)
-    ticks = [step * 10.0**decade for decade in range(-3, 7) for step in steps]
+    low = min((each for each in every if each > 0), default=1.0) / 1.2
+    high = max((each for each in every if each > 0), default=10.0) * 1.2
+    span = float(np.log10(low)), float(np.log10(high))
     named = sizes[::-1][:: max(1, -(-len(sizes) // 7))][::-1]
     return frame(
         layers,
@@ -272,7 +273,7 @@ def by_size(
         HEIGHT * theme.scale,
         [
             upright(now, line(theme.muted, 1, "dot")),
-            *_names(curves, measure, (low, high), theme),
+            *_names(curves, measure, span, theme),
         ],
         margin=margins(54 * theme.scale, 128 * theme.scale, 10, 42 * theme.scale),
         xaxis=axis(
@@ -282,13 +283,8 @@ def by_size(
             tickvals=named,
             ticktext=[f"{n:,}" for n in named],
         ),
-        yaxis=axis(
-            theme,
-            grid=True,
-            type="log",
-            range=[low, high],
-            tickvals=ticks,
-            ticktext=[f"${t:,g}" if measure == "cost" else f"{t:,g} W" for t in ticks],
+        yaxis=log_axis(
+            theme, low, high, "${:,g}".format if measure == "cost" else "{:,g} W".format, grid=True
         ),
     )
 
@@ -333,16 +329,7 @@ def _names(
         for network, bills in curves.items()
         if bills and (each := _a_gpu(bills[-1], measure)) > 0
     )
-    places = [end for end, _ in ends]
-    for _ in range(60):
-        for k in range(1, len(places)):
-            short_of = least - (places[k] - places[k - 1])
-            if short_of > 1e-9:
-                places[k - 1], places[k] = places[k - 1] - short_of / 2, places[k] + short_of / 2
-        places = [
-            min(max(place, span[0] + k * least), span[1] - (len(places) - 1 - k) * least)
-            for k, place in enumerate(places)
-        ]
+    places = kept_apart([end for end, _ in ends], least, span[1])
     words = {
         **NETWORKS,
         # Told from another line of its colour.

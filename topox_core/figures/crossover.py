@@ -23,8 +23,9 @@ from topox_core.figures.template import (
     DOTS,
     axis,
     frame,
+    kept_apart,
     line,
-    log_ticks,
+    log_axis,
     margins,
     note,
     opaque,
@@ -140,19 +141,14 @@ def cut(
         )
         for name, at in lines_of.items()
     ]
-    level_lines = [
+    flat = sorted(
         (math.log10(at[-1][1]), labels[name])
         for name, at in lines_of.items()
         if name not in PAYS_DELAY
-    ]
+    )
     low = best / 1.12
-    # Lines that lie close together share a label, one name above the other as the lines are.
-    near = 18 / HEIGHT * math.log10(max(top, low * 1.3) / low)
-    shared: list[tuple[float, str]] = []
-    for y, words in sorted(level_lines):
-        if shared and y - shared[-1][0] < near:
-            words = f"{words}<br>{shared.pop()[1]}"
-        shared.append((y, words))
+    high = max(top, low * 1.3)
+    places = kept_apart([y for y, _ in flat], 18 / HEIGHT * math.log10(high / low))
     levels = [delay_level(order, d) for d in order]
     span = (levels[-1] - levels[0]) * 0.05 if len(levels) > 1 else 0.5
     shown = _apart(levels, (levels[-1] - levels[0]) / 9 if len(levels) > 1 else 0.0)
@@ -172,7 +168,7 @@ def cut(
                     xanchor="left",
                     yanchor="bottom",
                 )
-                for y, words in shared
+                for y, (_, words) in zip(places, flat, strict=True)
             ),
         ],
         showlegend=True,
@@ -185,14 +181,7 @@ def cut(
             ticktext=[f"{order[k]:g}" for k in shown],
             title="reconfiguration delay, ms (log; 0 at the left)",
         ),
-        yaxis=axis(
-            theme,
-            grid=True,
-            type="log",
-            range=[math.log10(low), math.log10(max(top, low * 1.3))],
-            tickvals=log_ticks(low, top),
-            ticktext=[short(t) for t in log_ticks(low, top)],
-        ),
+        yaxis=log_axis(theme, low, high, short, grid=True),
     )
 
 

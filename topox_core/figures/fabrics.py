@@ -1,21 +1,18 @@
 """One graph on every fabric: where each iteration's time goes, and all iterations on one clock."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from topox_core.fabrics.run import Breakdown, FabricRun
-from topox_core.figures.lanes import paint
+from topox_core.figures.lanes import COLUMNS, MAX_STRIP_ROWS
 from topox_core.figures.palette import (
     CATEGORY_COLOURS,
     DARK,
-    IDLE,
     VERMILION,
     Theme,
-    categories,
 )
 from topox_core.figures.template import (
     CLEAR,
@@ -39,8 +36,7 @@ from topox_core.figures.template import (
     time_image,
     upright,
 )
-from topox_core.model.execution import Execution
-from topox_core.model.transfer_graph import COMPUTE, TRANSFER, FloatArray
+from topox_core.model.transfer_graph import FloatArray
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import short, time
 
@@ -51,9 +47,6 @@ PLOT_PX = 390.0  # width of the bars on a laptop; decides which parts have room 
 # An iteration this many times the fastest would flatten all others: its bar is cut, its number
 # stands.
 CUT_AT = 3.5
-COLUMNS = 900
-# Two rows a server: those of eight servers can be told apart, more are folded into as many.
-MAX_STRIP_ROWS = 16
 
 PARTS = ("compute", "exposed transfer", "dark", "waiting")
 
@@ -65,9 +58,7 @@ def parts_of(spent: Breakdown) -> tuple[float, float, float, float]:
 
 def shown_until(times_ms: Sequence[float]) -> float:
     """Return the end of a time axis: the longest iteration below ``CUT_AT`` times the fastest."""
-    if not times_ms:
-        return 1.0
-    best = min(times_ms)
+    best = min(times_ms, default=0.0)
     return max((t for t in times_ms if t <= CUT_AT * best), default=best) or 1.0
 
 
@@ -225,47 +216,6 @@ def _clear(low: float, high: float, bound: float, half: float) -> float | None:
         return x
     x = (low + bound) / 2 if bound - low > high - bound else (bound + high) / 2
     return x if min(x - low, high - x, abs(x - bound)) >= half else None
-
-
-def strip_image(execution: Execution, until_ms: float, columns: int = COLUMNS) -> NDArray[np.uint8]:
-    """Return one iteration as a small image that ends at ``until_ms``: 0 idle, else a category.
-
-    Two rows a server: what its devices compute, and what leaves it, dark circuits included;
-    neighbours share rows where there are many servers.
-    """
-    graph, circuits = execution.graph, execution.circuits
-    servers = max(1, execution.cluster.servers)
-    rows = min(2 * servers, MAX_STRIP_ROWS)
-    image = np.zeros((rows, columns), np.uint8)
-    category = categories(graph)
-    takes_time = execution.end_ms > execution.start_ms
-    compute = np.flatnonzero((graph.kind == COMPUTE) & takes_time)
-    moves = np.flatnonzero((graph.kind == TRANSFER) & takes_time)
-    dark, dark_begin, dark_end = circuits.dark_times(execution.makespan_ms)
-    begin, end = execution.start_ms, execution.end_ms
-    bars: list[tuple[NDArray[Any], FloatArray, FloatArray, NDArray[np.uint8]]] = [
-        (2 * circuits.source[dark] + 1, dark_begin, dark_end, np.full(len(dark), DARK, np.uint8)),
-        (2 * graph.server[compute], begin[compute], end[compute], category[compute]),
-        (2 * circuits.source + 1, circuits.start_ms, circuits.end_ms, category[circuits.node]),
-    ]
-    if not len(circuits):
-        bars[-1] = 2 * graph.source[moves] + 1, begin[moves], end[moves], category[moves]
-    for row, start, until, colour in bars:
-        seen = np.flatnonzero((start < until_ms) & (colour != IDLE))
-        # Where several servers share rows, devices stay on even ones and what leaves on odd ones.
-        place = row[seen].astype(np.int64)
-        if 2 * servers > rows:
-            place = (place // 2 * rows // (2 * servers)) * 2 + place % 2
-            place = np.minimum(place, rows - 1)
-        per_ms = columns / until_ms if until_ms > 0 else 0.0
-        paint(
-            image,
-            place,
-            np.floor(start[seen] * per_ms + 1e-6).astype(np.int64),
-            np.round(until[seen] * per_ms).astype(np.int64),
-            colour[seen],
-        )
-    return image
 
 
 def strip_words(servers: int) -> str:

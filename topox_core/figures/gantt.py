@@ -1,5 +1,6 @@
 """The Gantt chart of a window: bars by kind, dark circuits, the critical chain."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -67,6 +68,7 @@ class _View:
     window: Window
     critical: NDArray[np.bool_]
     theme: Theme
+    words: Mapping[int, str]
 
     def ends(self, chosen: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
         """Return start and end of bars, clipped to the window."""
@@ -101,19 +103,26 @@ def gantt(
     window: Window,
     chain: CriticalPath | None,
     theme: Theme,
+    words: Mapping[int, str] | None = None,
 ) -> go.Figure:
     """Return the Gantt chart of the servers in view: the first ``MAX_BARS`` bars.
 
     Bars are clipped to the window, so that labels centre in what is visible. ``customdata`` of a
     bar begins with its task's id.
+
+    Parameters
+    ----------
+    words
+        What bars of each category are called, where the bars of other kinds of work have its
+        colours; it stands in their bars too.
     """
     chosen = in_view(bars, lanes, window)[:MAX_BARS]
     nodes = len(execution.graph)
     critical = chain.mask(nodes) if chain is not None else np.zeros(nodes, np.bool_)
-    view = _View(execution, bars, lanes, window, critical, theme)
-    words = category_words(traffic(execution.graph))
+    view = _View(execution, bars, lanes, window, critical, theme, words or {})
+    names = {**category_words(traffic(execution.graph)), **view.words}
     layers = [
-        _kind(view, of_kind, category, words[category])
+        _kind(view, of_kind, category, names[category])
         for category in (*COLOURED, DARK)
         if len(of_kind := chosen[bars.category[chosen] == category])
     ]
@@ -146,7 +155,7 @@ def gantt(
             ),
             *(
                 note(
-                    f"<b>S{s}</b>",
+                    f"<b>{lanes.letter}{s}</b>",
                     0,
                     lanes.top(s) + (lanes.unit_per_server - GAP) / 2,
                     12 * theme.scale,
@@ -232,22 +241,24 @@ HOVER = (
 
 
 def _labels(view: _View, of_kind: NDArray[np.intp], category: int, pixels: FloatArray) -> list[str]:
-    """Return a letter (compute) or the destination's number (transfer) where it fits."""
+    """Return a letter (compute) or the number of the other end (transfer) where it fits."""
+    circuits, here = view.execution.circuits, view.bars.circuit[of_kind]
     if category in CATEGORY_LETTER:
-        return [CATEGORY_LETTER[category] if wide else "" for wide in (pixels >= 13).tolist()]
-    circuits = view.bars.circuit[of_kind]
-    destination = view.execution.circuits.destination[circuits].tolist()
+        words = [view.words.get(category, CATEGORY_LETTER[category])] * len(of_kind)
+    else:
+        leaves = circuits.source[here] == view.bars.server[of_kind]
+        source, to = circuits.source[here].tolist(), circuits.destination[here].tolist()
+        words = [str(b) if out else f"← {a}" for a, b, out in zip(source, to, leaves, strict=True)]
     return [
-        str(d) if px >= 7 + 6.5 * len(str(d)) else ""
-        for d, px in zip(destination, pixels.tolist(), strict=True)
+        one if px >= 6.5 * (1 + len(one)) else ""
+        for one, px in zip(words, pixels.tolist(), strict=True)
     ]
 
 
 def _facts(view: _View, of_kind: NDArray[np.intp]) -> list[list[str]]:
     """Return what hovering over bars says."""
     graph, circuits, bars = view.execution.graph, view.execution.circuits, view.bars
-    names = view.lanes.names()
-    rows = []
+    names, letter, rows = view.lanes.names(), view.lanes.letter, []
     columns = (
         bars.node,
         bars.circuit,
@@ -260,15 +271,16 @@ def _facts(view: _View, of_kind: NDArray[np.intp]) -> list[list[str]]:
     for node, circuit, server, row, start, end, category in zip(
         *(column[of_kind].tolist() for column in columns), strict=True
     ):
-        place = f"S{server} {names[row]}"
+        place = f"{letter}{server} {names[row]}"
         if circuit >= 0:
-            to, switch = circuits.destination[circuit], circuits.switch[circuit]
-            place = f"S{server} → S{to} on switch {switch}"
+            source, to = circuits.source[circuit], circuits.destination[circuit]
+            on = "" if view.lanes.named else f" on switch {circuits.switch[circuit]}"
+            place = f"{letter}{source} → {letter}{to}{on}"
         kind = f"{graph.task_kind[node]} {graph.parallelism[node]}".strip().replace("_", " ")
         rows.append(
             [
                 escape_untrusted(graph.ids[node], "figure"),
-                "dark: being set up" if category == DARK else kind,
+                "dark: being set up" if category == DARK else view.words.get(category, kind),
                 place,
                 f"{start:.9g}",
                 f"{end:.9g}",
@@ -309,31 +321,20 @@ def _chain(view: _View, chosen: NDArray[np.intp], chain: CriticalPath) -> list[A
 
 def _connectors(view: _View, chain: CriticalPath) -> tuple[list[float | None], list[float | None]]:
     """Return the dotted lines from the end of each link of the chain to the next lane."""
-    where: dict[int, tuple[int, int]] = {}
-    execution, bars, lanes, window = view.execution, view.bars, view.lanes, view.window
+    bars, lanes, (low, high) = view.bars, view.lanes, view.window
     on = np.flatnonzero(view.critical[bars.node])
-    for node, server, row in zip(
-        bars.node[on].tolist(), bars.server[on].tolist(), bars.row[on].tolist(), strict=True
-    ):
-        where.setdefault(node, (server, row))
-    steps = [
-        (node, begin)
-        for node, begin in zip(chain.nodes.tolist(), chain.begin_ms.tolist(), strict=True)
-        if node in where
-    ]
+    nodes, first = np.unique(bars.node[on], return_index=True)
+    height = dict(zip(nodes.tolist(), view.middle(on[first]).tolist(), strict=True))
+    bottom = lanes.top(lanes.last + 1)
+    links = zip(chain.nodes.tolist(), chain.begin_ms.tolist(), strict=True)
     x: list[float | None] = []
     y: list[float | None] = []
-    for (before, _), (after, begin) in pairwise(steps):
-        pair = (where[before], where[after])
-        seen = all(lanes.first <= server <= lanes.last for server, _ in pair)
-        if pair[0] == pair[1] or not window[0] <= begin <= window[1] or not seen:
-            continue
-        high, low = (
-            float(lanes.middle(np.array([s], np.int32), np.array([r], np.int32))[0])
-            for s, r in pair
-        )
-        x += [max(min(float(execution.end_ms[before]), begin), window[0]), begin, begin, None]
-        y += [high, high, low, None]
+    for (before, _), (after, begin) in pairwise(one for one in links if one[0] in height):
+        here, there = height[before], height[after]
+        seen = min(here, there) >= 0 and max(here, there) <= bottom and low <= begin <= high
+        if seen and here != there:
+            x += [max(min(float(view.execution.end_ms[before]), begin), low), begin, begin, None]
+            y += [here, here, there, None]
     return x, y
 
 

@@ -1,14 +1,22 @@
 """Jobs that share a fabric: rounds on one clock, which pod group holds everybody up, and what one pod does."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 import numpy as np
 import plotly.graph_objects as go
 
-from topox_core.figures.gantt import PLOT_PX, Window, gantt
+from topox_core.figures.gantt import Window, gantt
 from topox_core.figures.lanes import Bars, Lanes, bars_of
-from topox_core.figures.palette import VERMILION, Theme
+from topox_core.figures.palette import (
+    BACKWARD,
+    DARK,
+    EXPERT,
+    SEND,
+    UPDATE,
+    VERMILION,
+    Theme,
+)
 from topox_core.figures.template import (
     DOTS,
     INSIDE,
@@ -317,41 +325,15 @@ def pod_group_bars(round_: Round, together_s: Sequence[float], theme: Theme) -> 
 
 
 LETTERS = 7  # of a job's name that fit beside its lane
+# What the bars of a pod mean; their colours are those of the timeline.
+POD_WORDS = {BACKWARD: "train", UPDATE: "aggregate", SEND: "push", EXPERT: "pull"}
 
 
-@dataclass(frozen=True)
-class PodLanes(Lanes):
-    """Lanes of one pod: a lane for each of its jobs, then one for each port in use."""
-
-    jobs: tuple[str, ...] = ()
-
-    def names(self) -> list[str]:
-        """Return the short names: jobs, then ports."""
-        short = [name if len(name) <= LETTERS else name[: LETTERS - 1] + "…" for name in self.jobs]
-        return short + [f"port {port}" for _, port in self.ports]
-
-
-@dataclass(frozen=True)
-class PodView:
-    """One pod of a round: its circuits as the pod sees them (the pod is every circuit's source), its lanes and bars."""
-
-    pod: int
-    execution: Execution
-    lanes: PodLanes
-    bars: Bars
-
-    @property
-    def stage_begins_ms(self) -> list[float]:
-        """When the stages of the round begin, and when it ends."""
-        graph = self.execution.graph
-        named = [i for i in np.flatnonzero(graph.kind == BARRIER).tolist() if graph.ids[i]]
-        return sorted({float(self.execution.start_ms[i]) for i in named})
-
-
-def pod_view(execution: Execution, pod: int, jobs: Sequence[str]) -> PodView:
+def pod_view(execution: Execution, pod: int, jobs: Sequence[str]) -> tuple[Execution, Bars, Lanes]:
     """Return what one pod does in an execution whose servers are pods and whose devices are jobs.
 
-    A link takes a port at both ends, so what arrives is drawn on the port that it arrives at.
+    A lane for each of its jobs, then one for each port in use. A link takes a port at both ends, so
+    what arrives is drawn on the port that it arrives at.
 
     Parameters
     ----------
@@ -361,104 +343,37 @@ def pod_view(execution: Execution, pod: int, jobs: Sequence[str]) -> PodView:
     graph, every = execution.graph, execution.circuits
     mine = (every.source == pod) | (every.destination == pod)
     links = Circuits(*(getattr(every, one.name)[mine] for one in fields(Circuits)))
-    arrives = links.destination == pod
-    ends = {"source": "destination", "source_port": "destination_port"}
-    turned = {
-        name: np.where(arrives, getattr(links, other), getattr(links, name))
-        for name, other in {**ends, **{other: name for name, other in ends.items()}}.items()
-    }
-    own = replace(execution, circuits=replace(links, **turned))
+    own = replace(execution, circuits=links)
+    port = np.where(links.destination == pod, links.destination_port, links.source_port)
+    at_pod = replace(links, source=np.full_like(links.source, pod), source_port=port)
     present = np.unique(graph.device[(graph.kind == COMPUTE) & (graph.server == pod)])
-    ports = tuple((0, int(port)) for port in np.unique(own.circuits.source_port))
-    lanes = PodLanes(
-        execution.cluster.servers,
-        len(present),
-        ports,
-        pod,
-        pod,
-        tuple(jobs[device] for device in present.tolist()),
-    )
-    drawn = bars_of(own, lanes)
+    ports = tuple((0, int(port)) for port in np.unique(port))
+    names = (jobs[device] for device in present.tolist())
+    short_names = (name if len(name) <= LETTERS else name[: LETTERS - 1] + "…" for name in names)
+    named = (*short_names, *(f"port {port}" for _, port in ports))
+    servers = execution.cluster.servers
+    lanes = Lanes(servers, len(present), ports, pod, pod, named, "P")
+    drawn = bars_of(replace(own, circuits=at_pod), lanes)
     bars = Bars(*(getattr(drawn, one.name)[drawn.server == pod] for one in fields(Bars)))
     row = np.where(bars.circuit < 0, np.searchsorted(present, bars.row), bars.row)
-    return PodView(pod, own, lanes, replace(bars, row=row.astype(np.int32)))
+    # By the names of its tasks: job/push/0-1, job/train 2/0.
+    kinds = [graph.ids[node].rsplit("/", 2)[1].partition(" ")[0].rstrip(",") for node in bars.node]
+    meaning = {word: category for category, word in POD_WORDS.items()}
+    category = np.array([meaning[kind] for kind in kinds], np.uint8)
+    category[bars.category == DARK] = DARK
+    return own, replace(bars, row=row.astype(np.int32), category=category), lanes
 
 
-def kind_of(task: str) -> str:
-    """Return what a task of a round is for, by its name: ``train``, ``aggregate``, ``push`` or ``pull``."""
-    what = task.rsplit("/", 2)[1] if task.count("/") > 1 else ""
-    return "train" if what.startswith("train") else what
-
-
-def pod_gantt(view: PodView, window: Window, theme: Theme) -> go.Figure:
-    """Return the Gantt chart of a pod in the colours of the timeline: jobs above, ports below, in s from the round's begin."""
-    figure = gantt(view.execution, view.bars, view.lanes, window, None, theme)
-    pixels = PLOT_PX / max(window[1] - window[0], 1e-9)
-    shown: set[str] = set()
-    for trace in figure.data:
-        dark = trace.name.startswith("dark")
-        facts = [[str(cell) for cell in row] for row in trace.customdata]
-        if not dark:
-            kinds = [kind_of(row[0]) for row in facts]
-            shown |= set(kinds)
-            trace.update(
-                marker_color=[KINDS[kind][1] for kind in kinds],
-                textfont_color=[KINDS[kind][2] for kind in kinds],
-                text=[
-                    _label(row[0], view.pod, pixels * float(length))
-                    for row, length in zip(facts, trace.x, strict=True)
-                ],
-            )
-        trace.update(
-            showlegend=dark,
-            customdata=[
-                [
-                    row[0],
-                    *_where(row, view.pod),
-                    *(f"{float(ms) / 1000:.6g}" for ms in row[3:6]),
-                    "",
-                ]
-                for row in facts
-            ],
-            hovertemplate="<b>%{customdata[0]}</b>  %{customdata[1]}<br>%{customdata[2]}<br>%{customdata[3]} to "
-            "%{customdata[4]} s, %{customdata[5]} s<extra></extra>",
-        )
-    figure.add_traces(
-        [
-            go.Bar(x=[None], y=[None], name=words, marker={"color": colour}, showlegend=True)
-            for kind, (words, colour, _) in KINDS.items()
-            if kind in shown
-        ]
-    )
-    figure.update_annotations(text=f"<b>P{view.pod}</b>")
-    for begin in (ms for ms in view.stage_begins_ms if window[0] < ms < window[1]):
-        figure.add_shape(**upright(begin, line(theme.ink, 1, DOTS)))
-    marks, clock_words = clock(*window)
-    figure.update_xaxes(tickvals=marks, ticktext=clock_words, ticksuffix="", minor=None)
+def pod_gantt(
+    execution: Execution, bars: Bars, lanes: Lanes, window: Window, theme: Theme
+) -> go.Figure:
+    """Return the Gantt chart of a pod in the colours of the timeline: jobs above, ports below, and when stages begin."""
+    figure = gantt(execution, bars, lanes, window, None, theme, POD_WORDS)
+    graph = execution.graph
+    named = [i for i in np.flatnonzero(graph.kind == BARRIER).tolist() if graph.ids[i]]
+    for begin in sorted({float(execution.start_ms[i]) for i in named}):
+        if window[0] < begin < window[1]:
+            figure.add_shape(**upright(begin, line(theme.ink, 1, DOTS)))
+    ticks, words = clock(*window)
+    figure.update_xaxes(tickvals=ticks, ticktext=words, ticksuffix="", minor=None)
     return figure
-
-
-def _ends(task: str) -> tuple[int, int]:
-    """Return from which pod to which a transfer goes, by its name."""
-    source, destination = task.rsplit("/", 1)[1].split("-")
-    return int(source), int(destination)
-
-
-def _label(task: str, pod: int, pixels: float) -> str:
-    """Return what fits into a bar: the job's kind of work, or the pod at the other end."""
-    kind = kind_of(task)
-    if kind not in ("push", "pull"):
-        return first_that_fits(KINDS[kind][:1], (pixels - 8) / 6.0)
-    source, destination = _ends(task)
-    out = source == pod
-    words = f"to {destination}" if out else f"from {source}", str(destination if out else source)
-    return first_that_fits(words, pixels / 6.0 - 1)
-
-
-def _where(row: Sequence[str], pod: int) -> tuple[str, str]:
-    """Return what a bar is and where, in words."""
-    kind = kind_of(row[0])
-    if kind in ("push", "pull"):
-        source, destination = _ends(row[0])
-        return ("switching" if row[1].startswith("dark") else kind), f"P{source} → P{destination}"
-    return KINDS[kind][0], f"in P{pod}"

@@ -1,6 +1,5 @@
 """How a search for a grouping went, and what sharing in time gains: over many seeds, and over how much jobs communicate."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
@@ -15,8 +14,10 @@ from topox_core.figures.template import (
     Look,
     axis,
     frame,
+    kept_apart,
     level,
     line,
+    log_axis,
     margins,
     note,
     opaque,
@@ -37,7 +38,6 @@ MARKS = (
     ("#8A8F98", "x"),
 )
 LEFT, GAP = 52, 0.03
-TICKS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0)
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ def gain_map(
     width = (1.0 - GAP * (len(names) - 1)) / max(1, len(names))
     values = sorted({point.value for of in points.values() for point in of})
     ratios = [point.ratio for of in points.values() for point in of] or [1.0]
-    low, high = np.log10(min(*ratios, 0.8)) - 0.08, np.log10(max(*ratios, 1.25)) + 0.08
-    curve = np.logspace(low, high, 90)
+    low, high = min(*ratios, 0.8) / 1.2, max(*ratios, 1.25) * 1.2
+    curve = np.geomspace(low, high, 90)
     reductions = [point.reduction for of in points.values() for point in of]
     layers: list[go.Scatter] = []
     layout = {}
@@ -128,15 +128,14 @@ def gain_map(
                 )
             )
         left = k * (width + GAP)
-        layout[f"xaxis{number}"] = axis(
+        layout[f"xaxis{number}"] = log_axis(
             theme,
+            low,
+            high,
+            "{:g}".format,
             grid=True,
-            type="log",
-            range=[low, high],
             domain=[left, left + width],
             anchor=f"y{number}",
-            tickvals=TICKS,
-            ticktext=[f"{tick:g}" for tick in TICKS],
             title="communicating / computing (log)",
         )
         layout[f"yaxis{number}"] = axis(
@@ -230,9 +229,9 @@ def climb(
     values = [*y, *(value for _, value, _ in levels), *bounds] or [1.0]
     low, high, spread = roomy(values, 0.14, 0.14, 0.04)
     marks: list[Look] = []
-    at = -math.inf
-    for words, value, dash in sorted(levels, key=lambda one: one[1]):
-        at = max(value, at + 0.18 * spread)  # labels keep their distance, lines stay where they are
+    ascending = sorted(levels, key=lambda one: one[1])
+    places = kept_apart([value for _, value, _ in ascending], 0.18 * spread)
+    for (words, value, dash), at in zip(ascending, places, strict=True):
         marks += [
             level(value, line(theme.muted, 1.5, dash)) | {"layer": "below"},
             note(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import plotly.graph_objects as go
@@ -37,9 +37,9 @@ from topox_core.figures.template import (
     upright,
 )
 from topox_core.model.csr import ranges
-from topox_core.model.execution import Execution
+from topox_core.model.execution import Circuits, Execution
 from topox_core.model.measures import ports_in_use
-from topox_core.model.transfer_graph import COMPUTE, FloatArray, IntArray
+from topox_core.model.transfer_graph import COMPUTE, TRANSFER, FloatArray, IntArray
 from topox_core.text.numbers import time
 
 DEVICE_LANE, PORT_LANE, GAP = 1.0, 0.8, 0.45
@@ -70,13 +70,25 @@ class Bars:
 
 @dataclass(frozen=True)
 class Lanes:
-    """The lanes of all servers, and where they are with ``first`` to ``last`` in view."""
+    """The lanes of all servers, and where they are with ``first`` to ``last`` in view.
+
+    Attributes
+    ----------
+    ports
+        (Switch, port on it) of each.
+    named
+        What a server's lanes are called, where that is not by device and switch.
+    letter
+        What a server's number follows.
+    """
 
     servers: int
     devices: int
-    ports: tuple[tuple[int, int], ...]  # (switch, port on it)
+    ports: tuple[tuple[int, int], ...]
     first: int = 0
     last: int = -1
+    named: tuple[str, ...] = ()
+    letter: str = "S"
 
     @property
     def rows(self) -> int:
@@ -96,8 +108,7 @@ class Lanes:
     def showing(self, first: int, last: int) -> Lanes:
         """Return the same lanes with other servers in view."""
         first = max(0, min(first, self.servers - 1))
-        last = max(first, min(last, self.servers - 1))
-        return Lanes(self.servers, self.devices, self.ports, first, last)
+        return replace(self, first=first, last=max(first, min(last, self.servers - 1)))
 
     def top(self, server: int) -> float:
         """Return the y at which a server's lanes begin (y grows downwards)."""
@@ -115,6 +126,8 @@ class Lanes:
 
     def names(self) -> list[str]:
         """Return the short names of a server's lanes: gpu, sw0, sw1."""
+        if self.named:
+            return list(self.named)
         devices = ["gpu"] if self.devices == 1 else [f"gpu{d}" for d in range(self.devices)]
         several = max((port for _, port in self.ports), default=0) > 0
         return devices + [
@@ -123,7 +136,10 @@ class Lanes:
 
 
 def lanes_of(execution: Execution) -> Lanes:
-    """Return all devices and ports as lanes; of more than eight ports only those in use."""
+    """Return all devices and ports as lanes; of more than eight ports only those in use.
+
+    Where no transfer is carried by a circuit, a server has one lane for all that it sends.
+    """
     circuits, cluster = execution.circuits, execution.cluster
     used = set(zip(circuits.switch.tolist(), circuits.source_port.tolist(), strict=True))
     each = max(1, cluster.ports_per_server // cluster.switches)
@@ -137,7 +153,27 @@ def lanes_of(execution: Execution) -> Lanes:
         int(execution.graph.device[execution.graph.kind == COMPUTE].max(initial=0)) + 1,
     )
     lanes = Lanes(cluster.servers, devices, tuple(sorted(used | ports)))
+    if not used:
+        names = (*lanes.names()[:devices], "out")
+        lanes = replace(lanes, ports=((0, 0),), named=names)
     return lanes.showing(0, lanes.most_servers - 1)
+
+
+def sent_at_once(execution: Execution) -> Execution:
+    """Return an execution without circuits as if each server had one port that may send several transfers at once.
+
+    Only to draw it; one with circuits is returned as it is.
+    """
+    graph = execution.graph
+    if len(execution.circuits):
+        return execution
+    found = np.flatnonzero((graph.kind == TRANSFER) & (execution.end_ms > execution.start_ms))
+    moves = found[np.argsort(execution.start_ms[found], kind="stable")].astype(np.int32)
+    zero, start = np.zeros(len(moves), np.int32), execution.start_ms[moves]
+    ends = graph.source[moves], graph.destination[moves]
+    times = start, start, execution.end_ms[moves]
+    circuits = Circuits(moves, zero, zero, zero, zero > 0, *ends, *times)
+    return replace(execution, circuits=circuits)
 
 
 def bars_of(execution: Execution, lanes: Lanes) -> Bars:
@@ -209,6 +245,8 @@ def first_window(
 
 COLUMNS = 900
 MAX_ROWS = 104  # about as many as the picture has pixels: more would be dropped row by row
+# Two rows a server: those of eight servers can be told apart, more are folded into as many.
+MAX_STRIP_ROWS = 16
 
 
 def paint(
@@ -241,16 +279,39 @@ def overview_image(
     if height > MAX_ROWS:
         place = place * MAX_ROWS // height
         each, height = 0, MAX_ROWS
-    image = np.zeros((height, columns), np.uint8)
-    if makespan_ms > 0 and len(bars):
-        per_ms = columns / makespan_ms
-        # Dark stretches on top, except where ports share a row: there they would hide the data
-        # beside them.
-        order = np.argsort((bars.category == DARK) == full, kind="stable")
-        start = np.floor(bars.start_ms * per_ms + 1e-6).astype(np.int64)
-        end = np.round(bars.end_ms * per_ms).astype(np.int64)
-        paint(image, place[order], start[order], end[order], bars.category[order])
-    return image, each
+    return _painted(bars, place, (height, columns), makespan_ms, dark_on_top=full), each
+
+
+def strip_image(execution: Execution, until_ms: float) -> NDArray[np.uint8]:
+    """Return one iteration as a small image that ends at ``until_ms``: 0 idle, else a category.
+
+    Two rows a server: what its devices compute, and what leaves it, dark circuits included;
+    neighbours share rows where there are many servers.
+    """
+    lanes = lanes_of(execution)
+    bars = bars_of(sent_at_once(execution), lanes)
+    height = min(2 * lanes.servers, MAX_STRIP_ROWS)
+    # Where several servers share rows, devices stay on even ones and what leaves on odd ones.
+    server = bars.server.astype(np.int64) * height // (2 * lanes.servers)
+    place = 2 * server + (bars.row >= lanes.devices)
+    return _painted(bars, place, (height, COLUMNS), until_ms, dark_on_top=False)
+
+
+def _painted(
+    bars: Bars, row: NDArray[np.int64], shape: tuple[int, int], until_ms: float, dark_on_top: bool
+) -> NDArray[np.uint8]:
+    """Return an image of bars in their rows, as far as they begin before its end.
+
+    Dark stretches lie on top except where ports share a row: there they would hide the data beside.
+    """
+    image = np.zeros(shape, np.uint8)
+    order = np.argsort((bars.category == DARK) == dark_on_top, kind="stable")
+    order = order[bars.start_ms[order] < until_ms]
+    per_ms = shape[1] / until_ms if until_ms > 0 else 0.0
+    start = np.floor(bars.start_ms[order] * per_ms + 1e-6).astype(np.int64)
+    end = np.round(bars.end_ms[order] * per_ms).astype(np.int64)
+    paint(image, row[order], start, end, bars.category[order])
+    return image
 
 
 def overview(

@@ -155,22 +155,17 @@ def _steps(picture: HeatMap) -> FloatArray:
     )
     values = values.reshape(len(picture.up.values), len(picture.across.values))
     known = picture.known()
-    sign = -1.0 if picture.measure.more_is_better else 1.0
     if not known:
         return values
+    middle = 1.0 if picture.ratio else _middle(picture)
+    logarithmic = picture.ratio or is_logarithmic(known)
+    away = np.log(np.maximum(values, 1e-12) / middle) if logarithmic else values - middle
+    # What differs by no more than rounding is one value.
+    span = max(float(np.nanmax(np.abs(away))), 1e-9 * max(1.0, abs(middle)))
+    steps = np.ceil(np.nan_to_num(np.abs(away) / span) * (STEPS + 0.5) - 0.5).clip(0, STEPS)
     if picture.ratio:
-        away = np.log(np.maximum(values, 1e-12))
         steps = np.digitize(np.nan_to_num(np.abs(away)), [math.log(edge) for edge in _RATIOS])
-    else:
-        logarithmic = is_logarithmic(known)
-        drawn = np.log(values) if logarithmic else values
-        middle = _middle(picture)
-        away = drawn - (math.log(middle) if logarithmic else middle)
-        span = float(np.nanmax(np.abs(away)))
-        # What differs by no more than rounding is one value.
-        if span <= 1e-9 * max(1.0, abs(middle)):
-            return np.where(np.isnan(values), np.nan, 0.0)
-        steps = np.ceil(np.nan_to_num(np.abs(away) / span) * (STEPS + 0.5) - 0.5).clip(0, STEPS)
+    sign = -1.0 if picture.measure.more_is_better else 1.0
     result: FloatArray = np.where(np.isnan(values), np.nan, sign * np.sign(away) * steps)
     return result
 

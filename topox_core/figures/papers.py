@@ -7,7 +7,16 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 
 from topox_core.figures.palette import Theme
-from topox_core.figures.template import axis, frame, line, margins, named_axis, note, opaque
+from topox_core.figures.template import (
+    axis,
+    frame,
+    line,
+    log_axis,
+    margins,
+    named_axis,
+    note,
+    opaque,
+)
 from topox_core.papers.rows import APART_NAMES, VERDICTS, Row
 from topox_core.text.numbers import NBSP, short
 
@@ -100,22 +109,8 @@ def _values(rows: Sequence[Row], theme: Theme, logarithmic: bool) -> dict[str, o
     least, most = min(known, default=1.0), max(known, default=1.0)
     if not logarithmic:
         return axis(theme, grid=True, title=unit, range=[0, 1.06 * most], tickformat=",~g")
-    low, high = math.log10(least), math.log10(most)
-    pad = 0.06 * max(high - low, 0.1)
-    ticks = [
-        step * 10.0**decade
-        for decade in range(math.floor(low), math.ceil(high) + 1)
-        for step in (1, 2, 5)
-    ]
-    return axis(
-        theme,
-        grid=True,
-        title=f"{unit}, logarithmic",
-        type="log",
-        range=[low - pad, high + pad],
-        tickvals=ticks,
-        ticktext=[f"{tick:,g}" for tick in ticks],
-    )
+    title, most = f"{unit}, logarithmic", max(most, 1.26 * least)
+    return log_axis(theme, least, most, "{:,g}".format, 0.06, grid=True, title=title)
 
 
 def _verdict(y: int, row: Row, theme: Theme) -> dict[str, object]:

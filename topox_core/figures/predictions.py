@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import plotly.graph_objects as go
@@ -14,7 +15,7 @@ from topox_core.figures.template import (
     frame,
     legend_square,
     line,
-    log_ticks,
+    log_axis,
     margins,
     note,
     outside,
@@ -102,21 +103,15 @@ def predicted_against_measured(sets: Sequence[MeasuredSet], theme: Theme) -> go.
         for one, model, rows in of_model
         if rows
     ]
-    ticks = log_ticks(low, high)
-    span: Look = {
-        "type": "log",
-        "grid": True,
-        "tickvals": ticks,
-        "ticktext": [f"{tick:g}" for tick in ticks],
-    }
+    log = partial(log_axis, theme, low, high, "{:g}".format, grid=True)
     return frame(
         layers,
         theme,
         430 * theme.scale,
         showlegend=True,
         margin=margins(54 * theme.scale, 12, 44 * theme.scale, 46 * theme.scale),
-        xaxis=axis(theme, title="measured iteration, s (log)", **span),
-        yaxis=axis(theme, title="predicted iteration, s (log)", **span),
+        xaxis=log(title="measured iteration, s (log)"),
+        yaxis=log(title="predicted iteration, s (log)"),
     )
 
 

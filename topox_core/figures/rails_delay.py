@@ -21,6 +21,7 @@ from topox_core.figures.template import (
     hatched,
     level,
     line,
+    log_axis,
     margins,
     name_px,
     note,
@@ -272,7 +273,6 @@ def expert_region(
     known = [100 * v for row in overhead.values() for v in row if v is not None]
     known += [100 * v for theirs in published.values() for d, v in theirs.items() if d in degrees]
     low, high = MIN_OVERHEAD, max([300 * limit, *known])
-    first, last = math.log10(low), math.log10(high) + 0.12
     layers = []
     for number, (delay, row) in enumerate(overhead.items()):
         # From quiet to strong; dashes and labels tell them apart as well.
@@ -314,12 +314,11 @@ def expert_region(
         yref="paper",
         yanchor="top",
     )
-    ticks = [10.0**d for d in range(math.floor(first), math.floor(last) + 1)]
     return frame(
         layers,
         theme,
         300 * theme.scale,
-        [band(100 * limit, 10**last, TOO_SHORT), fails],
+        [band(100 * limit, 1.32 * high, TOO_SHORT), fails],
         showlegend=True,
         margin=margins(62 * theme.scale, 12, 34 * theme.scale, 42),
         xaxis=axis(
@@ -329,14 +328,7 @@ def expert_region(
             ticktext=[str(d) for d in degrees],
             title="degree of expert parallelism",
         ),
-        yaxis=axis(
-            theme,
-            grid=True,
-            type="log",
-            range=[first, last],
-            tickvals=ticks,
-            ticktext=[f"{t:,g} %" for t in ticks],
-        ),
+        yaxis=log_axis(theme, low, 1.32 * high, "{:,g} %".format, grid=True),
     )
 
 

@@ -21,7 +21,7 @@ from topox_core.figures.template import (
     hatched,
     level,
     line,
-    log_ticks,
+    log_axis,
     margins,
     name_px,
     note,
@@ -269,9 +269,7 @@ def cdf(windows: Sequence[Window], threshold_ms: float, theme: Theme) -> go.Figu
     The axis is logarithmic and holds the threshold; overlaps (negative windows) lie at its left end,
     where they count as too short.
     """
-    lengths, shares = (values.tolist() for values in distribution(windows))
-    low, high, ticks, words = log_length_axis(lengths, threshold_ms)
-    x = [low, *(min(max(v, low), high) for v in lengths), high]
+    low, high, ticks, words = log_length_axis([w.length_ms for w in windows], threshold_ms)
     at = min(max(threshold_ms, low), high)
     too_short = percent(1 - share_hiding(windows, threshold_ms))
     right = math.log10(at / low) < 0.55 * math.log10(high / low)
@@ -288,16 +286,7 @@ def cdf(windows: Sequence[Window], threshold_ms: float, theme: Theme) -> go.Figu
         **side,
     )
     return frame(
-        [
-            go.Scatter(
-                x=x,
-                y=[0.0, *(100 * share for share in shares), 100.0],
-                mode="lines",
-                line={"shape": "hv", "width": 2.4, "color": theme.primary},
-                customdata=[time(v) for v in x],
-                hovertemplate="%{y:.1f} % are no longer than %{customdata}<extra></extra>",
-            )
-        ],
+        [_distribution(windows, (low, high), line(theme.primary, 2.4), "")],
         theme,
         262 * theme.scale,
         [
@@ -306,6 +295,25 @@ def cdf(windows: Sequence[Window], threshold_ms: float, theme: Theme) -> go.Figu
             box(low, at, 0, 1, yref="paper", layer="below", line={"width": 0}, fillcolor=TOO_SHORT),
         ],
         **share_by_length(low, high, ticks, words, theme),
+    )
+
+
+def _distribution(
+    lengths: Sequence[float] | Sequence[Window], ends: tuple[float, float], style: Look, name: str
+) -> go.Scatter:
+    """Return the share of windows that are no longer than a length, over an axis between ``ends``."""
+    low, high = ends
+    ascending, shares = (values.tolist() for values in distribution(lengths))
+    x = [low, *(min(max(v, low), high) for v in ascending), high]
+    said = f"<b>{name}</b>: " if name else ""
+    return go.Scatter(
+        x=x,
+        y=[0.0, *(100 * share for share in shares), 100.0],
+        mode="lines",
+        name=name or None,
+        line={"shape": "hv", **style},
+        customdata=[time(v) for v in x],
+        hovertemplate=f"{said}%{{y:.1f}} % are no longer than %{{customdata}}<extra></extra>",
     )
 
 
@@ -486,19 +494,8 @@ def windows_side_by_side(runs: Sequence[tuple[str, FloatArray]], theme: Theme) -
     for number, (letter, lengths) in enumerate(there):
         fabric, dash = _LOOKS[number % len(_LOOKS)]
         colour = theme.fabric_colour(fabric)
-        ascending, shares = (values.tolist() for values in distribution(lengths.tolist()))
-        x = [low, *(min(max(v, low), high) for v in ascending), high]
-        lines.append(
-            go.Scatter(
-                x=x,
-                y=[0.0, *(100 * share for share in shares), 100.0],
-                mode="lines",
-                name=letter,
-                line={"shape": "hv", **line(colour, 2.2, dash)},
-                customdata=[[letter, time(v)] for v in x],
-                hovertemplate="<b>%{customdata[0]}</b>: %{y:.1f} % are no longer than %{customdata[1]}<extra></extra>",
-            )
-        )
+        style = line(colour, 2.2, dash)
+        lines.append(_distribution(lengths.tolist(), (low, high), style, letter))
         half = float(np.median(lengths))
         at = min(max(half, low), high)
         words_of = f"half longer than {time(half)}" if half > 0 else "half of them overlaps"
@@ -562,19 +559,12 @@ def by_length(windows: Sequence[Window], delay_ms: float | None, theme: Theme) -
                 xanchor="left" if delay_ms < 2 else "center",
             ),
         ]
-    ticks = log_ticks(low, high)
     return frame(
         bars,
         theme,
         232 * theme.scale,
         marks,
         margin=margins(78 * theme.scale, 14, 22, 26),
-        xaxis=axis(
-            theme,
-            type="log",
-            range=[math.log10(low), math.log10(high)],
-            tickvals=ticks,
-            ticktext=[time(tick) for tick in ticks],
-        ),
+        xaxis=log_axis(theme, low, high, time),
         yaxis=row_axis(theme, names, 11.5),
     )

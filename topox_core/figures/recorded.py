@@ -23,6 +23,7 @@ from topox_core.figures.template import (
     frame,
     level,
     line,
+    log_axis,
     margins,
     named_axis,
     note,
@@ -153,7 +154,6 @@ def speed_curve(
         customdata=[time(now[1])],
         hovertemplate="now %{x:,g} Gbit/s: %{customdata}<extra></extra>",
     )
-    left, right = math.log10(x[0]), math.log10(x[-1])
     words = note(
         f"recorded {time(recorded_ms)}",
         1,
@@ -164,20 +164,18 @@ def speed_curve(
         xanchor="right",
         yanchor="bottom",
     )
-    edge = 0.06 * max(right - left, 0.1)
-    ticks = [v for v in (1, 10, 25, 100, 400, 1600, 10_000) if x[0] <= v <= x[-1]]
     return frame(
         [curve, here],
         theme,
         240 * theme.scale,
         [level(recorded_ms, line(theme.ink, 1.4, "6px,3px")), words],
         margin=margins(58, 12, 8, 44 * theme.scale),
-        xaxis=axis(
+        xaxis=log_axis(
             theme,
-            type="log",
-            range=[left - edge, right + edge],
-            tickvals=ticks,
-            ticktext=[f"{v:,}" for v in ticks],
+            x[0],
+            max(x[-1], 1.26 * x[0]),
+            "{:,g}".format,
+            0.06,
             title="network speed of a server, Gbit/s (log)",
         ),
         yaxis=axis(

@@ -11,8 +11,10 @@ from topox_core.figures.template import (
     Look,
     axis,
     frame,
+    kept_apart,
     level,
     line,
+    log_axis,
     margins,
     named_axis,
     note,
@@ -130,16 +132,12 @@ def _time_axis(begin: float, end: float, theme: Theme, title: str = "") -> Look:
         return axis(
             theme, title=title, range=[0, end * 1.02], ticksuffix=" s", nticks=5, tickformat=",~g"
         )
-    low, high = math.log10(begin), math.log10(end)
-    ticks = [10.0**k for k in range(math.ceil(low - 0.02), math.floor(high + 0.02) + 1)]
-    return axis(
-        theme,
-        title=f"{title}, logarithmic" if title else "",
-        type="log",
-        range=[low - 0.03 * (high - low), high + 0.03 * (high - low)],
-        tickvals=ticks,
-        ticktext=[f"{1000 * t:g} ms" if t < 0.1 else f"{t:g} s" for t in ticks],
-    )
+    title = f"{title}, logarithmic" if title else ""
+    return log_axis(theme, begin, end, _wall, 0.03, title=title)
+
+
+def _wall(time_s: float) -> str:
+    return f"{1000 * time_s:g} ms" if time_s < 0.1 else f"{time_s:g} s"
 
 
 def families_of(events: Sequence[Event]) -> list[Family]:
@@ -151,30 +149,25 @@ def _ends(
     falling: Sequence[Event], rising: Sequence[Event], px_per_ms: float, theme: Theme
 ) -> list[Look]:
     """Return the values that the lines end at, beside their right ends and clear of each other."""
-    values = [steps[-1].value_ms for steps in (falling, rising) if steps]
-    words = apart(values)
-
-    def label(k: int, text: str, colour: str, shift: float = 0.0) -> Look:
-        return note(
-            text,
-            1,
-            values[k],
-            12 * theme.scale,
-            colour,
-            yshift=shift,
-            xref="paper",
-            xanchor="left",
-            xshift=5,
-            yanchor="middle",
+    bound, best = (steps[-1].value_ms if steps else None for steps in (rising, falling))
+    if bound is not None and best is not None and best <= bound:
+        bound = None  # proved: one number for both
+    colour = theme.good if rising and bound is None else theme.primary
+    ends = [(bound, theme.ink), (best, colour)]
+    values = [value for value, _ in ends if value is not None]
+    places = kept_apart(values, 15 * theme.scale / px_per_ms)
+    return [
+        _at_right(f"<b>{word}</b>" if value == best else word, y, ink, 5, theme)
+        for word, y, (value, ink) in zip(
+            apart(values), places, (one for one in ends if one[0] is not None), strict=True
         )
+    ]
 
-    if not falling:
-        return [label(k, word, theme.ink) for k, word in enumerate(words)]
-    best = f"<b>{words[0]}</b>"
-    if len(values) == 1 or values[0] <= values[1]:
-        return [label(0, best, theme.good if rising else theme.primary)]
-    push = max(0.0, (15 * theme.scale - (values[0] - values[1]) * px_per_ms) / 2)
-    return [label(0, best, theme.primary, push), label(1, words[1], theme.ink, -push)]
+
+def _at_right(text: str, y: float, colour: str, shift: float, theme: Theme) -> Look:
+    """Return words at the right of the picture."""
+    at = {"xref": "paper", "xanchor": "left", "yanchor": "middle", "align": "left"}
+    return note(text, 1, y, 12 * theme.scale, colour, xshift=shift, **at)
 
 
 def delays(
@@ -335,30 +328,22 @@ def _labels(shown: Sequence[Contestant], spread: float, theme: Theme) -> list[Lo
     unproved = [("bound ", r.bound_ms, r) for r in shown if r.proved_s is None]
     for kind, value, runner in (*found, *unproved):
         levels.setdefault((kind, value), []).append(runner)
-    order = sorted(levels, key=lambda level: -level[1])
-    words = apart([value for _, value in order])
-    labels: list[Look] = []
-    previous = float("inf")
-    for (kind, value), word in zip(order, words, strict=True):
-        y = previous = min(value, previous - 0.075 * spread)
-        who = _who(levels[kind, value], shown)
-        labels.append(
-            note(
-                f"{kind}{word} <span style='color:{theme.muted}'>{who}</span>"
-                if kind
-                else f"<b>{word}</b> {who}",
-                1,
-                y,
-                12 * theme.scale,
-                theme.muted if kind else theme.ink,
-                xref="paper",
-                xanchor="left",
-                xshift=10,
-                yanchor="middle",
-                align="left",
-            )
+    order = sorted(levels, key=lambda level: level[1])
+    values = [value for _, value in order]
+    return [
+        _at_right(
+            f"{kind}{word} <span style='color:{theme.muted}'>{_who(levels[kind, value], shown)}</span>"
+            if kind
+            else f"<b>{word}</b> {_who(levels[kind, value], shown)}",
+            y,
+            theme.muted if kind else theme.ink,
+            10,
+            theme,
         )
-    return labels
+        for (kind, value), word, y in zip(
+            order, apart(values), kept_apart(values, 0.075 * spread), strict=True
+        )
+    ]
 
 
 def _who(here: Sequence[Contestant], shown: Sequence[Contestant]) -> str:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import plotly.graph_objects as go
@@ -14,11 +15,13 @@ from topox_core.figures.template import (
     axis,
     frame,
     line,
+    log_axis,
     log_ticks,
     margins,
     multiples,
     name_px,
     named_axis,
+    note,
     opaque,
     round_step,
     spread_band,
@@ -29,11 +32,11 @@ from topox_core.studies.keys import (
     Value,
     axis_label,
     axis_words,
-    lower,
     value_words,
 )
 from topox_core.studies.slices import SeedLine, SeedPoint
 from topox_core.text.numbers import short
+from topox_core.text.sentences import uncapitalised
 
 # More values than this are drawn at their place on a number line, fewer at equal steps.
 MAX_NAMED = 12
@@ -114,6 +117,60 @@ def place_on(drawn: Mapping[str, Any], value: float) -> float:
     return math.log10(value) if drawn.get("type") == "log" else value
 
 
+LINE_PX = 14.0  # of a label
+PICTURE_PX = 480.0, 300.0  # of the picture, between a laptop's and a phone's
+# Where a label stands beside its point, tried in this order: whether to its right, and how many rows
+# off; one that finds no room at the height of its point stands some rows off.
+ANYWHERE = ((True, 0), (False, 0), (True, 1), (True, 2), (True, 3))
+BELOW_LEFT = ((False, 0), (True, 0))
+
+
+def point_labels(
+    labels: Sequence[tuple[str, float, float, tuple[bool, ...]]],
+    axes: tuple[Look, Look],
+    theme: Theme,
+    sides: Sequence[tuple[bool, int]] = ANYWHERE,
+    points: Sequence[tuple[float, float]] = (),
+) -> list[Look]:
+    """Return labels beside points, clear of each other and inside the picture; one without room is left out.
+
+    Parameters
+    ----------
+    labels
+        Words, place on both axes, and whether above the point: as it may be, the first choice first.
+    points
+        Which a label to the left of its own must not pass: it would seem to be theirs.
+    """
+    (left, right), (bottom, top) = (one["range"] for one in axes)
+    taken: list[tuple[float, float, float, float]] = []
+    marks: list[Look] = []
+    for text, x, y, ups in labels:
+        lines = text.split("<br>")
+        across = (5.6 * max(map(letters_of, lines)) + 14) / PICTURE_PX[0] * (right - left)
+        row = LINE_PX / PICTURE_PX[1] * (top - bottom)
+        for (at_right, rows), up in product(sides, ups):
+            x0 = x if at_right else x - across
+            y0 = y + rows * row if up else y - (rows + len(lines)) * row
+            x1, y1 = x0 + across, y0 + len(lines) * row
+            inside = left <= x0 and x1 <= right and (not rows or (bottom <= y0 and y1 <= top))
+            clear = not any(x0 < b and a < x1 and y0 < d and c < y1 for a, b, c, d in taken)
+            own = at_right or not any(x0 < a < x and y0 <= b <= y1 for a, b in points)
+            if inside and clear and own:
+                taken.append((x0, x1, y0, y1))
+                shift, away = (9 if at_right else -9), 3 + LINE_PX * rows
+                where: Look = {"xanchor": "left" if at_right else "right", "xshift": shift}
+                where |= {"yanchor": "bottom" if up else "top", "yshift": away if up else -away}
+                size = 11 * theme.scale
+                marks.append(note(text, x, y, size, theme.ink, align="left", **where))
+                break
+    return marks
+
+
+def letters_of(text: str) -> int:
+    """Return how many letters a label has, some of which may be bold."""
+    return len(text.replace("<b>", "").replace("</b>", ""))
+
+
 def is_logarithmic(values: Sequence[float]) -> bool:
     """Return whether positive numbers lie so far apart that only a logarithmic axis shows them all."""
     return len(values) > 1 and min(values) > 0 and max(values) >= LOG_FROM * min(values)
@@ -132,17 +189,8 @@ def measure_axis(
     known = list(values) or [0.0, 1.0]
     low, high = min(known), max(known)
     if is_logarithmic(known):
-        beyond = (high / low) ** room
-        ticks = log_ticks(low / beyond, high * beyond)
-        return axis(
-            theme,
-            grid=True,
-            type="log",
-            range=[math.log10(low / beyond), math.log10(high * beyond)],
-            tickvals=ticks,
-            ticktext=[measure.words(t) for t in ticks],
-            title=f"{measure.title}, logarithmic",
-        )
+        title = f"{measure.title}, logarithmic"
+        return log_axis(theme, low, high, measure.words, room, grid=True, title=title)
     beyond = room * (high - low) or max(0.05 * abs(high), 1e-9)
     step = round_step((high - low + 2 * beyond) / 6)
     ticks = multiples(step, low - beyond, high + beyond, rounding=0.0)
@@ -159,7 +207,7 @@ def measure_axis(
 def study_axis(key: Key, values: tuple[Value, ...]) -> StudyAxis:
     """Return an axis of a study for figures; units that the labels carry are not in its title."""
     unit = "" if key.unit in ("", "ms", "Gbit/s") else f", {key.unit}"
-    title = f"{lower(axis_words(key))}{unit}"
+    title = f"{uncapitalised(axis_words(key))}{unit}"
     return StudyAxis(title, values, tuple(axis_label(key, value) for value in values))
 
 
@@ -168,11 +216,11 @@ def measure_of_study(name: str, against: str = "") -> MeasureWords:
     one = MEASURES[name]
     more = one.better == "most"
     if against:
-        other = lower(FABRICS.get(against, against))
+        other = uncapitalised(FABRICS.get(against, against))
         return MeasureWords(
-            f"{lower(one.words)} against {other}", lambda ratio: f"{short(ratio)}x", more
+            f"{uncapitalised(one.words)} against {other}", lambda ratio: f"{short(ratio)}x", more
         )
-    return MeasureWords(lower(one.words), lambda value: value_words(name, value), more)
+    return MeasureWords(uncapitalised(one.words), lambda value: value_words(name, value), more)
 
 
 # For lines that are no fabrics: colour, dash and mark, so that none is told apart by colour alone.

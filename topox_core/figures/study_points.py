@@ -3,14 +3,20 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from topox_core.figures.palette import Theme
-from topox_core.figures.study_axes import MeasureWords, is_logarithmic, measure_axis, place_on
+from topox_core.figures.study_axes import (
+    BELOW_LEFT,
+    MeasureWords,
+    is_logarithmic,
+    measure_axis,
+    place_on,
+    point_labels,
+)
 from topox_core.figures.template import (
     Look,
     frame,
@@ -18,7 +24,6 @@ from topox_core.figures.template import (
     log_ticks,
     margins,
     name_px,
-    note,
     opaque,
 )
 from topox_core.text.numbers import short
@@ -34,24 +39,21 @@ class Upright:
 
     Attributes
     ----------
-    labels
-        How values are written that are no numbers on a scale, by value; empty for numbers.
+    names
+        How values are written that are no numbers on a scale: a value is the position of its name.
     """
 
     title: str
-    values: tuple[Any, ...]
-    labels: Mapping[Any, str] | None = None
+    values: tuple[float | None, ...]
+    names: tuple[str, ...] = ()
 
     @property
     def logarithmic(self) -> bool:
         """Whether its numbers are drawn on a logarithmic scale."""
-        return self.labels is None and is_logarithmic([v for v in self.values if v is not None])
+        return not self.names and is_logarithmic([v for v in self.values if v is not None])
 
     def places(self) -> NDArray[np.float64]:
         """Return where each run crosses it; NaN where it has no value."""
-        if self.labels is not None:
-            at = {value: k for k, value in enumerate(self.labels)}
-            return np.array([at[value] for value in self.values], np.float64)
         return np.array([np.nan if v is None else self.place(v) for v in self.values], np.float64)
 
     def place(self, value: float) -> float:
@@ -62,14 +64,11 @@ class Upright:
 def inside(axes: Sequence[Upright], ranges: Mapping[int, tuple[float, float]]) -> NDArray[np.bool_]:
     """Return which runs lie within the ranges that are set, by axis; a run without the value does not.
 
-    A range is given in values; on an axis of labels in their positions.
+    A range is given in values; on an axis of names in their positions.
     """
     within = np.ones(len(axes[0].values) if axes else 0, bool)
     for number, (low, high) in ranges.items():
-        one = axes[number]
-        values = one.places()
-        if one.labels is None:
-            values = np.array([np.nan if v is None else v for v in one.values], np.float64)
+        values = np.array([np.nan if v is None else v for v in axes[number].values], np.float64)
         # A slider's ends are rounded where they are written: the run at the end is still in. NaN
         # lies in no range.
         room = 1e-9 * max(abs(low), abs(high))
@@ -139,13 +138,12 @@ def _dimension(one: Upright, kept: tuple[float, float] | None, rows: NDArray[np.
     places = one.places()[rows]
     # Half the bytes, and more digits than a screen has pixels.
     dimension: Look = {"label": one.title, "values": places.astype(np.float32)}
-    if one.labels is not None:
-        names = list(one.labels.values())
-        every = max(1, math.ceil(len(names) / (2 * MAX_TICKS)))
+    if one.names:
+        every = max(1, math.ceil(len(one.names) / (2 * MAX_TICKS)))
         dimension |= {
-            "range": [-0.3, len(names) - 0.7],
-            "tickvals": list(range(0, len(names), every)),
-            "ticktext": names[::every],
+            "range": [-0.3, len(one.names) - 0.7],
+            "tickvals": list(range(0, len(one.names), every)),
+            "ticktext": list(one.names[::every]),
         }
         if kept is not None:
             dimension["constraintrange"] = [kept[0] - 0.25, kept[1] + 0.25]
@@ -171,7 +169,6 @@ def _dimension(one: Upright, kept: tuple[float, float] | None, rows: NDArray[np.
 MAX_POINTS = 5_000
 MAX_NAMED = 8
 HEIGHT = 420
-PLOT_PX, LETTER_PX = 400.0, 6.4  # of the picture on a laptop, and of a letter of a name
 
 
 @dataclass(frozen=True)
@@ -297,40 +294,18 @@ def _labels(
     axes: tuple[Look, Look],
     theme: Theme,
 ) -> list[Look]:
-    """Return names beside points of the front, the best one's in bold, as many as keep their distance."""
-    x_axis, y_axis = axes
-    width = x_axis["range"][1] - x_axis["range"][0]
-    height = y_axis["range"][1] - y_axis["range"][0]
+    """Return names beside points of the front, the best one's in bold; below and left of a front nothing stands."""
     first = [best] if best is not None and best in front else []
-    kept: list[tuple[float, float, float]] = []
-    marks: list[Look] = []
-    for k in [*first, *(k for k in (cloud.steps or front) if k != best)]:
-        if not cloud.names[k] or len(marks) == MAX_NAMED:
-            continue
-        x, y = place_on(x_axis, cloud.x[k]), place_on(y_axis, cloud.y[k])
-        # Below and left of a front nothing stands; only at the picture's edge there is no room.
-        at_px = PLOT_PX * (x - x_axis["range"][0]) / width
-        long_px = LETTER_PX * len(cloud.names[k])
-        at_edge = at_px < long_px
-        begin = at_px if at_edge else at_px - long_px
-        # A line of type is about a twentieth of the picture high.
-        if any(
-            begin < end and begin + long_px > start and abs(y - b) < 0.055 * height
-            for start, end, b in kept
-        ):
-            continue
-        kept.append((begin, begin + long_px, y))
-        side = {"xanchor": "left", "xshift": 4} if at_edge else {"xanchor": "right", "xshift": -5}
-        marks.append(
-            note(
-                f"<b>{cloud.names[k]}</b>" if k == best else cloud.names[k],
-                x,
-                y,
-                11.5 * theme.scale,
-                theme.ink,
-                yanchor="top",
-                yshift=-3,
-                **side,
-            )
+    named = [
+        k for k in (*first, *(k for k in (cloud.steps or front) if k != best)) if cloud.names[k]
+    ]
+    labels = [
+        (
+            f"<b>{cloud.names[k]}</b>" if k == best else cloud.names[k],
+            place_on(axes[0], cloud.x[k]),
+            place_on(axes[1], cloud.y[k]),
+            (False,),
         )
-    return marks
+        for k in named
+    ]
+    return point_labels(labels, axes, theme, BELOW_LEFT)[:MAX_NAMED]

@@ -1,7 +1,7 @@
 """What every chart shares: margins, type and axes, and what it draws besides its data."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -143,6 +143,22 @@ def log_ticks(low: float, high: float) -> list[float]:
     return [low, high]
 
 
+def log_axis(
+    theme: Theme,
+    low: float,
+    high: float,
+    words: Callable[[float], str],
+    room: float = 0.0,
+    **changes: Any,
+) -> Look:
+    """Return a logarithmic axis between two numbers and a share of their distance beyond, with ``words`` of its ticks."""
+    beyond = (high / low) ** room
+    low, high = low / beyond, high * beyond
+    ticks = log_ticks(low, high)
+    said = {"tickvals": ticks, "ticktext": [words(tick) for tick in ticks], **changes}
+    return axis(theme, type="log", range=[math.log10(low), math.log10(high)], **said)
+
+
 def roomy(
     values: Iterable[float], below: float, above: float, least: float = 0.02
 ) -> tuple[float, float, float]:
@@ -270,6 +286,16 @@ def note(text: str, x: object, y: object, size: float, colour: str, **placement:
 def first_that_fits(words: Iterable[str], letters: float) -> str:
     """Return the first of some words that is shorter than so many letters; none where all are too long."""
     return next((one for one in words if len(one) < letters), "")
+
+
+def kept_apart(values: Sequence[float], least: float, most: float = math.inf) -> list[float]:
+    """Return where labels of ascending values stand, each at least so far above the one before and none above ``most``."""
+    places = [-math.inf]
+    for value in values:
+        places.append(max(value, places[-1] + least))
+    for k in range(len(places) - 1, 0, -1):
+        places[k], most = min(places[k], most), min(places[k], most) - least
+    return places[1:]
 
 
 def beside(

@@ -1,9 +1,6 @@
 """TopologyFinder step by step: circuits on a circle, hops between servers, and the steps inside one collective."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -160,7 +157,7 @@ def ring(
         if one.laid:
             colour, dash = colours[number % len(colours)], DASHES[number % len(DASHES)]
         heavy = one.name in new
-        arcs = _Arcs.of(one.pairs, drawn, servers)
+        arcs = _arcs(one.pairs, drawn, servers)
         arrows = len(one.pairs) <= MAX_ARROWS and one.laid
         layers += [
             _lines(
@@ -174,7 +171,7 @@ def ring(
         ]
     if busiest is not None:
         link, words = busiest
-        arcs = _Arcs.of((link,), drawn, servers)
+        arcs = _arcs((link,), drawn, servers)
         layers.append(_lines(arcs, words, line(theme.ink, 4), hoverinfo="name"))
     for path in routes:
         x, y = 0.965 * on_a_circle(servers, np.array(path))
@@ -218,41 +215,34 @@ def ring(
     )
 
 
-@dataclass(frozen=True)
-class _Arcs:
-    """Where circuits begin and end, and how far each bends: those that lead both ways stand apart."""
+# Where circuits begin and end, and how far each bends.
+_Arcs = tuple[FloatArray, FloatArray, FloatArray]
 
-    start: FloatArray
-    end: FloatArray
-    bend: FloatArray
 
-    @staticmethod
-    def of(pairs: Sequence[Pair], drawn: Collection[Pair], servers: int) -> _Arcs:
-        """Return the arcs of circuits; ``drawn`` are all that are in the picture."""
-        ends = np.array(pairs, np.int64).reshape(-1, 2)
-        start, end = (on_a_circle(servers, ends[:, k]).T for k in (0, 1))
-        both = np.array([(b, a) in drawn for a, b in pairs], np.bool_)
-        length = np.hypot(*(end - start).T)
-        return _Arcs(start, end, np.where(both, np.maximum(BEND * length, MIN_BEND), 0.0))
-
-    def drawn(self) -> FloatArray:
-        """Return the points of all lines, with a gap after each; a straight one is its two ends."""
-        straight = self.bend == 0
-        lines = [
-            curved_lines(self.start[chosen], self.end[chosen], self.bend[chosen], points)
-            for chosen, points in ((straight, 2), (~straight, BENT_POINTS))
-        ]
-        return np.concatenate(lines)
+def _arcs(pairs: Sequence[Pair], drawn: Collection[Pair], servers: int) -> _Arcs:
+    """Return the arcs of circuits; of all that are ``drawn``, those that lead both ways stand apart."""
+    ends = np.array(pairs, np.int64).reshape(-1, 2)
+    start, end = (on_a_circle(servers, ends[:, k]).T for k in (0, 1))
+    both = np.array([(b, a) in drawn for a, b in pairs], np.bool_)
+    length = np.hypot(*(end - start).T)
+    return start, end, np.where(both, np.maximum(BEND * length, MIN_BEND), 0.0)
 
 
 def _lines(arcs: _Arcs, name: str, style: Look, **more: Any) -> go.Scatter:
-    x, y = arcs.drawn().T
+    """Return circuits as lines with a gap after each; a straight one is its two ends."""
+    start, end, bend = arcs
+    straight = bend == 0
+    parts = [
+        curved_lines(start[chosen], end[chosen], bend[chosen], points)
+        for chosen, points in ((straight, 2), (~straight, BENT_POINTS))
+    ]
+    x, y = np.concatenate(parts).T
     return go.Scatter(x=x, y=y, mode="lines", name=name, showlegend=True, line=style, **more)
 
 
 def _arrows(one: LinkSet, arcs: _Arcs, colour: str, size: int) -> go.Scatter:
     """Return a small triangle on each circuit, nearer its end, that says which way it leads."""
-    points = arc_points(arcs.start, arcs.end, arcs.bend, BENT_POINTS)
+    points = arc_points(*arcs, BENT_POINTS)
     before, at = points[:, -3], points[:, -2]
     return go.Scatter(
         x=at[:, 0],

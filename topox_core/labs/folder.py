@@ -33,7 +33,6 @@ T = TypeVar("T")
 # A file to import, and what the lecturer must know: who is not in the roster, which column is new.
 GradeTable = tuple[bytes, tuple[str, ...]]
 ROSTER = Limits(8 << 20, 20_000)
-FORMS = ("plain", "moodle", "canvas")
 _ID, _EMAIL = "ID number", "Email address"
 _CANVAS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
 _LOGINS = ("SIS Login ID", "SIS User ID")

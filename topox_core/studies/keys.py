@@ -25,7 +25,7 @@ from topox_core.tdm.algorithms.catalogue import ALGORITHMS as TDM_ALGORITHMS
 from topox_core.tdm.mixes.deployment import SetUp
 from topox_core.tdm.model.jobs import Reading
 from topox_core.text.numbers import count, delay_label, money, percent, plural, power, short, time
-from topox_core.text.sentences import capitalised, words_of
+from topox_core.text.sentences import capitalised, uncapitalised, words_of
 from topox_core.training.job import MAX_GPUS
 from topox_core.training.machine import Machine
 from topox_core.training.plan import Plan, Schedule
@@ -325,11 +325,6 @@ def measure_words(name: str, value: float) -> str:
     return f"{short(value)}\u00a0{one.unit}" if one.unit else short(value)
 
 
-def lower(words: str) -> str:
-    """Return words for the middle of a sentence: abbreviations keep their capitals."""
-    return words if words[:2].isupper() else words[:1].lower() + words[1:]
-
-
 def axis_label(key: Key, value: Value) -> str:
     """Return a value as an axis has it, short: 1 ms, 400G, Planned circuits."""
     if _is_number(value):
@@ -361,7 +356,7 @@ def named_value(key: Key, value: Value) -> str:
         return plural(value, *_COUNTED[key.name])
     words = axis_label(key, value)
     bare = isinstance(value, bool) or words.replace(",", "").replace(".", "").isdigit()
-    return f"{lower(axis_words(key))} {value_label(key, value)}" if bare else words
+    return f"{uncapitalised(axis_words(key))} {value_label(key, value)}" if bare else words
 
 
 def _with_unit(number: str, unit: str) -> str:

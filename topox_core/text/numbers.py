@@ -83,10 +83,7 @@ def plural(value: int, word: str, words: str = "") -> str:
 
 def size(value_bytes: float) -> str:
     """Return bytes with a decimal prefix: 64.0 MB, 1.2 GB."""
-    for factor, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if abs(value_bytes) >= factor:
-            return f"{short(value_bytes / factor)}{NBSP}{unit}"
-    return f"{short(value_bytes)}{NBSP}B"
+    return _in_units(value_bytes, _BYTES, "B")
 
 
 def delay_label(delay_ms: float) -> str:
@@ -111,6 +108,7 @@ def delay_in_sentence(delay_ms: float) -> str:
 _USD = ((1e9, "B"), (1e6, "M"), (1e3, "k"))
 _WATTS = ((1e6, "MW"), (1e3, "kW"))
 _KWH = ((1e6, "GWh"), (1e3, "MWh"))
+_BYTES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
 def large(value: float) -> str:

@@ -57,3 +57,8 @@ def words_of(name: str) -> str:
 def capitalised(words: str) -> str:
     """Return words with a capital at the beginning, the rest as it is."""
     return words[:1].upper() + words[1:]
+
+
+def uncapitalised(words: str) -> str:
+    """Return words for the middle of a sentence: abbreviations keep their capitals."""
+    return words if words[:2].isupper() else words[:1].lower() + words[1:]

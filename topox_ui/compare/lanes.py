@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
-import numpy as np
-import plotly.graph_objects as go
 import streamlit as st
 
 from topox_core.fabrics.run import FabricRun
-from topox_core.figures.fabrics import shown_until, strip_image, strip_words, strips
+from topox_core.figures.fabrics import shown_until, strip_words, strips
 from topox_core.figures.gantt import gantt, in_view, window_words
-from topox_core.figures.lanes import Bars, Lanes, bars_of, first_window, lanes_of
+from topox_core.figures.lanes import (
+    Bars,
+    Lanes,
+    bars_of,
+    first_window,
+    lanes_of,
+    sent_at_once,
+    strip_image,
+)
 from topox_core.figures.palette import (
     CATEGORY_COLOURS,
     CATEGORY_WORDS,
@@ -20,7 +24,7 @@ from topox_core.figures.palette import (
     traffic,
     traffic_category,
 )
-from topox_core.model.execution import Circuits, Execution
+from topox_core.model.execution import Execution
 from topox_core.model.transfer_graph import TRANSFER
 from topox_core.text.numbers import short
 from topox_ui.answers.contest import Contest, Runs
@@ -32,20 +36,6 @@ from topox_ui.state.address import keep_address
 from topox_ui.state.widgets import control, menu
 
 ALL = "all"
-
-
-@dataclass(frozen=True)
-class SendLanes(Lanes):
-    """Lanes of a fabric whose ports hold no circuits: devices, and one lane for what a server sends."""
-
-    def names(self) -> list[str]:
-        """Return the short names: gpu, out."""
-        return [*(name for name in super().names() if name.startswith("gpu")), "out"]
-
-    def showing(self, first: int, last: int) -> SendLanes:
-        """Return the same lanes with other servers in view."""
-        plain = super().showing(first, last)
-        return SendLanes(plain.servers, plain.devices, plain.ports, plain.first, plain.last)
 
 
 def lanes(contest: Contest, runs: Runs, theme: Theme) -> None:
@@ -134,35 +124,8 @@ def _token(run: FabricRun) -> str:
 
 def _parts(run: FabricRun) -> tuple[Execution, Lanes, Bars]:
     """Return what is drawn, its lanes and its bars; without circuits a transfer is a bar in its sender's one out lane."""
-    execution = drawn = run.execution
-    lanes = lanes_of(execution)
-    if not len(execution.circuits):
-        drawn = replace(execution, circuits=_as_one_port(execution))
-        lanes = SendLanes(lanes.servers, lanes.devices, ((0, 0),)).showing(0, 0)
-        lanes = lanes.showing(0, lanes.most_servers - 1)
+    drawn, lanes = sent_at_once(run.execution), lanes_of(run.execution)
     return drawn, lanes, bars_of(drawn, lanes)
-
-
-def _as_one_port(execution: Execution) -> Circuits:
-    """Return the transfers as if each server had one port that may send several at once: only to draw them."""
-    graph = execution.graph
-    moves = np.flatnonzero(
-        (graph.kind == TRANSFER) & (execution.end_ms > execution.start_ms)
-    ).astype(np.int32)
-    moves = moves[np.argsort(execution.start_ms[moves], kind="stable")]
-    zero, start = np.zeros(len(moves), np.int32), execution.start_ms[moves]
-    return Circuits(
-        moves,
-        zero,
-        zero,
-        zero,
-        np.zeros(len(moves), np.bool_),
-        graph.source[moves],
-        graph.destination[moves],
-        start,
-        start,
-        execution.end_ms[moves],
-    )
 
 
 @st.fragment
@@ -205,20 +168,11 @@ def _one(contest: Contest, name: str, run: FabricRun, theme: Theme) -> None:
     if window[1] - window[0] < whole * 1e-4:
         window = (0.0, whole)
     shown = in_view(bars, lanes, window)
-    figure = gantt(drawn, bars, lanes, window, run.path, theme)
-    if isinstance(lanes, SendLanes):
-        _leave_switches_out(figure)
     chart(
-        figure,
+        gantt(drawn, bars, lanes, window, run.path, theme),
         "lanes_gantt",
         f"Gantt chart of {contest.labels[name]} from {short(window[0])} to {short(window[1])} ms: {len(shown)} bars.",
         lambda: task_table(execution, run.path, window),
         "Tasks in this window",
         before_table=window_words(window, len(shown)),
     )
-
-
-def _leave_switches_out(figure: go.Figure) -> None:
-    for trace in figure.data:
-        for facts in trace.customdata if trace.customdata is not None else ():
-            facts[2] = str(facts[2]).removesuffix(" on switch 0")

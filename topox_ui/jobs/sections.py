@@ -405,15 +405,15 @@ def _pod(rounds: Rounds, theme: Theme) -> None:
     )
     window = _window(cycle, right)
     keep_address()
-    view = pod_view(execution, pod, [best.jobs.jobs[n].id for n in members])
-    if not len(view.bars):
+    own, bars, lanes = pod_view(execution, pod, [best.jobs.jobs[n].id for n in members])
+    if not len(bars):
         quiet(f"No job of this pod group uses pod {pod}.")
         return
     chart(
-        pod_gantt(view, window, theme),
+        pod_gantt(own, bars, lanes, window, theme),
         "pod_gantt",
         f"Pod {pod} of pod group {shown.pod_group} in a round of {lasting(cycle.round_s)}: "
-        f"{plural(len(view.lanes.jobs), 'job')}, {plural(len(view.lanes.ports), 'port')} in use. The table has every task.",
+        f"{plural(lanes.devices, 'job')}, {plural(len(lanes.ports), 'port')} in use. The table has every task.",
         lambda: _tasks(execution, pod),
         "Every task of this pod",
     )

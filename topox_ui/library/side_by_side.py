@@ -14,9 +14,9 @@ from topox_core.figures.rails_windows import windows_side_by_side
 from topox_core.library.comparison import ComparedValue, RunComparison
 from topox_core.library.rows import StoredRun
 from topox_core.library.run_library import RunLibrary
-from topox_core.studies.keys import key_words, lower, value_words
+from topox_core.studies.keys import key_words, value_words
 from topox_core.text.numbers import apart, count, money, percent, plural, time
-from topox_core.text.sentences import enumeration, is_or_are
+from topox_core.text.sentences import enumeration, is_or_are, uncapitalised
 from topox_ui.library.executions import RunDrawn, drawn_run
 from topox_ui.library.listing import LETTERS
 from topox_ui.library.state import RunsState
@@ -94,7 +94,9 @@ def _difference(compared: RunComparison, fast: int, slow: int) -> str:
     if one.name == "version":
         return "By another version of the workbench the job takes"
     ours, theirs = (escape(value_words(one.name, one.values[k])) for k in (fast, slow))
-    return f"With {lower(name_words(one.name))} {ours} instead of {theirs} an iteration takes"
+    return (
+        f"With {uncapitalised(name_words(one.name))} {ours} instead of {theirs} an iteration takes"
+    )
 
 
 def _different_settings(compared: RunComparison) -> list[ComparedValue]:
@@ -140,7 +142,7 @@ def setting_rows(compared: RunComparison) -> list[dict[str, str]]:
 
 def equal_words(equal: Mapping[str, Any], most: int = 8) -> str:
     """Return in a line what is alike."""
-    names = [lower(name_words(name)) for name in equal if not name.startswith("subject.")]
+    names = [uncapitalised(name_words(name)) for name in equal if not name.startswith("subject.")]
     listed = ", ".join(dict.fromkeys(names[:most]))
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return f"Equal: {listed}{more}." if names else ""

@@ -15,7 +15,6 @@ from topox_core.studies.keys import (
     Key,
     Value,
     axis_words,
-    lower,
     measure_words,
     named_value,
     of_runs,
@@ -24,7 +23,7 @@ from topox_core.studies.keys import (
 from topox_core.studies.slices import FABRIC_KEY, Slice, axis_values, best, measure_of, place, wins
 from topox_core.studies.study_run import PointRow, StudyResult
 from topox_core.text.numbers import count, percent, plural, seconds
-from topox_core.text.sentences import and_more, capitalised
+from topox_core.text.sentences import and_more, capitalised, uncapitalised
 from topox_ui.shell.page import escape
 from topox_ui.state.widgets import menu, sidebar_part, slide
 from topox_ui.studies.state import StudiesState
@@ -231,7 +230,7 @@ def _wins(result: StudyResult) -> str:
     if not won:
         return f"no fabric is faster than all others in any of {settings}."
     share = f"{round(100 * won / found.settings)}\u00a0%"
-    return f"{escape(lower(FABRICS.get(name, name)))} are fastest in <b>{share}</b> of {settings}.".replace(
+    return f"{escape(uncapitalised(FABRICS.get(name, name)))} are fastest in <b>{share}</b> of {settings}.".replace(
         "fat-tree are", "the fat-tree is"
     )
 
@@ -247,7 +246,7 @@ def _best(result: StudyResult) -> str:
     first = measure_of(row, name)
     assert first is not None
     last = min(values) if MEASURES[name].better == "most" else max(values)
-    words = lower(MEASURES[name].words)
+    words = uncapitalised(MEASURES[name].words)
     if len(values) == 1 or first == last:
         return f"{words}: <b>{measure_words(name, first)}</b>."
     where = escape(point_words(result, row))
@@ -294,7 +293,7 @@ def point_words(result: StudyResult, row: PointRow) -> str:
 
 def axis_chip(axis: Axis) -> str:
     """Return an axis as a chip says it: delay 7 values, 0 ms to 100 ms."""
-    words, values = lower(axis_words(axis.key)), axis.values
+    words, values = uncapitalised(axis_words(axis.key)), axis.values
     if axis.form == "replicates":
         return f"{words} <b>{count(len(values))} drawn</b>"
     labels = [escape(value_label(axis.key, value)) for value in values]

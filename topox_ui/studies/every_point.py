@@ -43,7 +43,10 @@ def parallel_section(view: View, theme: Theme) -> None:
         parallel_axes(uprights, ranges, theme),
         "study_parallel",
         f"{plural(len(drawn), 'point')} as lines through {', '.join(one.title for one in uprights)}.",
-        lambda: {one.title: one.values for one in uprights},
+        lambda: {
+            one.title: [one.names[int(v or 0)] for v in one.values] if one.names else one.values
+            for one in uprights
+        },
     )
     left, right = st.columns([1, 1.6], gap="medium")
     with left:
@@ -69,9 +72,12 @@ def _uprights(view: View, rows: Sequence[PointRow]) -> tuple[list[Upright], list
             continue
         numeric = axis.key.numeric and all(isinstance(v, int | float) for v in different)
         ordered = [v for v in view.values[axis.key.name] if v in different]
-        labels = None if numeric else {v: axis_label(axis.key, v) for v in ordered}
-        unit = f" ({axis.key.unit})" if axis.key.unit else ""
-        uprights.append(Upright(f"{axis_words(axis.key)}{unit}", values, labels))
+        title = axis_words(axis.key) + (f" ({axis.key.unit})" if axis.key.unit else "")
+        if numeric:
+            uprights.append(Upright(title, values))
+        else:
+            labels = tuple(axis_label(axis.key, v) for v in ordered)
+            uprights.append(Upright(title, tuple(map(ordered.index, values)), labels))
         names.append(axis.key.name)
     for name in view.result.study.measures:
         factor = 100.0 if MEASURES[name].share else 1.0
@@ -96,9 +102,8 @@ def _ranges(uprights: Sequence[Upright]) -> dict[int, tuple[float, float]]:
 
 
 def _range_slider(number: int, one: Upright, name: str, chosen: tuple[float, float] | None) -> None:
-    order = _order(one)
-    places: list[Any] = sorted({v for v in one.values if v is not None}, key=order)
-    words: Callable[[Any], str] = _words(one, name)
+    places = sorted({float(v) for v in one.values if v is not None})
+    words = _words(one, name)
     # A slider of a hundred steps is fine enough for a finger.
     if len(places) > 100:
         places = [places[round(k * (len(places) - 1) / 99)] for k in range(100)]
@@ -106,7 +111,7 @@ def _range_slider(number: int, one: Upright, name: str, chosen: tuple[float, flo
     steps = list(at)
     if len(steps) < 2:
         return
-    numbers = [float(order(at[step])) for step in steps]
+    numbers = list(at.values())
     low, high = 0, len(steps) - 1
     if chosen is not None:
         within = [k for k, v in enumerate(numbers) if chosen[0] <= v <= chosen[1]]
@@ -129,17 +134,9 @@ def _range_slider(number: int, one: Upright, name: str, chosen: tuple[float, flo
     )
 
 
-def _order(one: Upright) -> Callable[[Any], Any]:
-    """Return what says of a value what a range does: itself, or its position among labels."""
-    if one.labels is None:
-        return lambda value: value
-    order = list(one.labels)
-    return order.index
-
-
-def _words(one: Upright, name: str) -> Callable[[Any], str]:
-    if one.labels is not None:
-        return lambda value: (one.labels or {})[value]
+def _words(one: Upright, name: str) -> Callable[[float], str]:
+    if one.names:
+        return lambda value: one.names[int(value)]
     if name in MEASURES and MEASURES[name].share:
         return lambda value: measure_words(name, value / 100)
     if name in MEASURES:

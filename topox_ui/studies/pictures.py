@@ -11,7 +11,7 @@ from topox_core.figures.maps import HeatMap, heat_legend, heat_map
 from topox_core.figures.palette import Theme
 from topox_core.figures.study_axes import MAX_LINES, measure_of_study, seed_lines, study_axis
 from topox_core.figures.study_points import Cloud, drawn_points, pareto_front
-from topox_core.studies.keys import MEASURES, SEED, axis_label, lower, value_label
+from topox_core.studies.keys import MEASURES, SEED, axis_label, value_label
 from topox_core.studies.slices import (
     FABRIC_KEY,
     Cell,
@@ -26,7 +26,7 @@ from topox_core.studies.slices import (
     seed_lines_of,
 )
 from topox_core.text.numbers import count, plural
-from topox_core.text.sentences import capitalised
+from topox_core.text.sentences import capitalised, uncapitalised
 from topox_ui.shell.charts import Content, chart, legend_line
 from topox_ui.shell.downloads import Figures
 from topox_ui.shell.menu import leave_for
@@ -112,8 +112,8 @@ def _note(cell: Cell) -> str:
 def _sides(of: Slice) -> tuple[str, str]:
     """Return what the two colours of the map say."""
     if of.against:
-        other = lower(FABRICS.get(of.against, of.against))
-        ours = lower(FABRICS.get(str(of.at.get(FABRIC_KEY, "")), "this one"))
+        other = uncapitalised(FABRICS.get(of.against, of.against))
+        ours = uncapitalised(FABRICS.get(str(of.at.get(FABRIC_KEY, "")), "this one"))
         return f"{ours} better", f"{other} better"
     better = MEASURES[of.measure].better
     if not better:
@@ -126,7 +126,7 @@ def _sides(of: Slice) -> tuple[str, str]:
 def at_words(view: View, of: Slice) -> str:
     """Return at which values of the other axes something is shown, and over what it is a mean."""
     words = [
-        f"{lower(view.key(key).words)} {value_label(view.key(key), value)}"
+        f"{uncapitalised(view.key(key).words)} {value_label(view.key(key), value)}"
         if key != FABRIC_KEY
         else axis_label(view.key(key), value)
         for key, value in of.at.items()
@@ -188,7 +188,7 @@ def front_section(view: View, theme: Theme, live: bool = False) -> None:
     (x, y), third = view.cloud, _third(view)
     chart_title(
         "Best trade-offs",
-        f"{escape(lower(MEASURES[y].words))} and {escape(lower(MEASURES[x].words))} of each point. "
+        f"{escape(uncapitalised(MEASURES[y].words))} and {escape(uncapitalised(MEASURES[x].words))} of each point. "
         "No point is better in both than a point on the line"
         + ("; marked points off the line use less power" if third else ""),
     )
@@ -199,7 +199,8 @@ def front_section(view: View, theme: Theme, live: bool = False) -> None:
     chart(
         pareto_front(picture, theme, star),
         f"study_front{'_live' if live else ''}",
-        f"{plural(len(picture.x), 'point')} by {lower(MEASURES[x].words)} and {lower(MEASURES[y].words)}; best trade-offs: "
+        f"{plural(len(picture.x), 'point')} by {uncapitalised(MEASURES[x].words)} and "
+        f"{uncapitalised(MEASURES[y].words)}; best trade-offs: "
         + "; ".join(
             f"{picture.names[k]} ({picture.up.words(picture.y[k])}, {picture.across.words(picture.x[k])})"
             for k in picture.steps[:8]

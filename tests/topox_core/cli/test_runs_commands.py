@@ -158,7 +158,7 @@ def test_the_page_on_the_library_shows_commands_and_code_that_run(
         ("list --library table.csv", "table.csv: is no run library"),
         (
             "list --set fabric",
-            "command line, field --set: must be KEY=VALUE (got 'fabric')",
+            "argument --set: must be KEY=VALUE (got 'fabric')",
         ),
         ("list --set x=1e999", "filter, field x: must be a finite number or a word"),
         ("list --before 77", "run 77: there is no such run"),
@@ -169,9 +169,9 @@ def test_the_page_on_the_library_shows_commands_and_code_that_run(
         ("compare 1", "runs to compare: must be 2 to 20 (got 1)"),
         (
             "compare 1 x",
-            "field run: must be the number of a run, such as 7 or 7-12 (got 'x')",
+            "argument RUN: must be numbers such as 7, 0-7 or 0,2,4, at most 100,000 of them (got 'x')",
         ),
-        ("delete 1-999999", "field run: must be at most 100,000 runs"),
+        ("delete 1-999999", "RUN: must be numbers such as 7, 0-7 or 0,2,4, at most 100,000"),
         ("delete 77", "77: there is no such run"),
         ("name 77 x", "run 77: there is no such run"),
         ("export t.xlsx", "t.xlsx: must end in .csv, .csv.gz, .parquet or .sqlite"),

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from numbers import Real
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 import plotly.graph_objects as go
@@ -109,8 +109,9 @@ def builders() -> dict[str, Callable[..., go.Figure]]:
         for module in modules
         for name, one in vars(module).items()
         if inspect.isfunction(one) and one.__module__ == module.__name__ and name[0] != "_"
-        if one.__annotations__.get("return") == "go.Figure"
-        if one.__annotations__.get("theme") == "Theme" and one is not template.frame
+        # As text or not, whether or not its module puts off its annotations.
+        if (made := get_type_hints(one)).get("return") is go.Figure
+        if made.get("theme") is Theme and one is not template.frame
     }
 
 
@@ -242,7 +243,7 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
     ),
     fabrics.strips: lambda look: (
         fabrics.strips(
-            {"static": fabrics.strip_image(planned(), 20.0)}, FABRICS, {"static": 12.5}, 20.0, look
+            {"static": lanes.strip_image(planned(), 20.0)}, FABRICS, {"static": 12.5}, 20.0, look
         ),
         [12.5],
     ),
@@ -332,7 +333,7 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         [0, 1, 2, 3],
     ),
     jobs.pod_gantt: lambda look: (
-        jobs.pod_gantt(jobs.pod_view(EXECUTION, 0, NAMES), (0.0, EXECUTION.makespan_ms), look),
+        jobs.pod_gantt(*jobs.pod_view(EXECUTION, 0, NAMES), (0.0, EXECUTION.makespan_ms), look),
         [8_500, 9_000, 15_000],
     ),
     jobs_study.climb: lambda look: (

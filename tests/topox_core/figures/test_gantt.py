@@ -247,8 +247,10 @@ def test_a_search_of_thousands_of_steps_stays_small_and_keeps_its_last():
 
 def test_the_values_at_the_end_never_lie_on_each_other_nor_read_the_same():
     close = [point(0.1, 300.0, 100.0, "parallel LST"), point(1.0, 200.2, 200.0, "CP-SAT")]
-    first, second = search(close, 2.0, LIGHT).layout.annotations
-    assert first.yshift - second.yshift > 10
+    figure = search(close, 2.0, LIGHT)
+    first, second = figure.layout.annotations
+    low, high = figure.layout.yaxis.range
+    assert (second.y - first.y) / (high - low) * (figure.layout.height - 38) > 10, "px"
     assert plain(first.text) != f"<b>{plain(second.text)}</b>"
     assert [*map(plain, apart([1231.0, 1232.0]))] == ["1.231 s", "1.232 s"]
 

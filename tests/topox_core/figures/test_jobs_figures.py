@@ -8,7 +8,7 @@ import pytest
 
 from topox_core.figures.jobs import pod_view
 from topox_core.figures.jobs_links import link_matrix
-from topox_core.figures.palette import LIGHT
+from topox_core.figures.palette import DARK, LIGHT
 from topox_core.tdm.model.as_execution import execution_of
 from topox_core.tdm.model.bottleneck import link_view
 from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading
@@ -164,18 +164,20 @@ NAMES = [job.id for job in JOBS.jobs]
 
 def test_a_pod_shows_its_own_jobs_and_the_ports_it_uses() -> None:
     """Pod 0 has a unit of the ring, and aggregates; 4 ports serve the ring (2 links in, 2 out), 6 the parameter server."""
-    lanes = pod_view(EXECUTION, 0, NAMES).lanes
-    assert lanes.jobs == ("ring", "server") and len(lanes.ports) == 6
+    *_, lanes = pod_view(EXECUTION, 0, NAMES)
+    assert lanes.names()[:2] == ["ring", "server"] and len(lanes.ports) == 6
 
 
 def test_what_arrives_is_drawn_on_the_port_it_arrives_at() -> None:
     """Every link into a pod takes one of its ports too: busy port time in and out are all there."""
     for pod in range(4):
-        view = pod_view(EXECUTION, pod, NAMES)
+        _, bars, lanes = pod_view(EXECUTION, pod, NAMES)
         circuits = EXECUTION.circuits
         touching = (circuits.source == pod) | (circuits.destination == pod)
         ports = np.where(circuits.source == pod, circuits.source_port, circuits.destination_port)
-        assert sorted(view.execution.circuits.source_port) == sorted(ports[touching])
-        on_ports = view.bars.circuit >= 0
-        drawn = (view.bars.end_ms - view.bars.start_ms)[on_ports].sum()
+        links = (bars.circuit >= 0) & (bars.category != DARK)
+        on_port = [lanes.ports[row - lanes.devices][1] for row in bars.row[links]]
+        assert sorted(on_port) == sorted(ports[touching])
+        on_ports = bars.circuit >= 0
+        drawn = (bars.end_ms - bars.start_ms)[on_ports].sum()
         assert drawn == pytest.approx((circuits.end_ms - circuits.setup_ms)[touching].sum())

@@ -140,7 +140,7 @@ def test_of_many_points_the_front_is_drawn_whole_and_the_rest_evenly_from_first_
 
 UPRIGHTS = (
     Upright("delay, ms", (1.0, 10.0, 100.0, None)),
-    Upright("fabric", ("a", "b", "a", "b"), {"a": "Fixed", "b": "Planned"}),
+    Upright("fabric", (0, 1, 0, 1), ("Fixed", "Planned")),
     Upright("iteration, ms", (5.0, 7.0, 9.0, 11.0)),
 )
 

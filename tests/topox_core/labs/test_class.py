@@ -220,7 +220,7 @@ def test_a_folder_is_graded_counted_and_tabled(tmp_path, capsys) -> None:
     out, _ = ran(capsys, *grading, *explained, "--json")
     assert [one["total"] for one in json.loads(out)["grades"]] == [20, 16]
     assert rows_of(table.read_bytes())[0]["ID number"] == "ada"
-    for lms, said in (("canvas", "--roster"), ("excel", "must be one of plain, moodle, canvas")):
+    for lms, said in (("canvas", "--roster"), ("excel", "invalid choice: 'excel'")):
         assert said in ran(capsys, *grading, "--lms", lms, status=2)[1]
     (tmp_path / "x.answers.json").write_text("{}")
     assert "not graded: x.answers.json" in ran(capsys, *grading, status=1)[0]
@@ -242,7 +242,7 @@ def test_sheets_and_keys_of_a_course_are_files(tmp_path, capsys) -> None:
     ):  # else the first student would have no sheet, or all would have a wrong seed
         students.write_text(text)
         assert said in ran(capsys, "key", "windows", *course, status=2)[1]
-    for options, said in ((course[2:], "--course"), (("--seeds", "a"), "whole numbers")):
+    for options, said in ((course[2:], "--course"), (("--seeds", "a"), "must be numbers")):
         asked = ("worksheet", "windows", *options, "--output", str(sheet))
         assert said in ran(capsys, *asked, status=2)[1]
 
