@@ -26,9 +26,9 @@ from pathlib import Path
 HERE = Path(__file__).parent
 SAMPLES = HERE.parents[1] / "sample_data"
 RECORD = HERE / "record.txt"
-# What was asked, and what a clock says.
+# What was asked, of which program and files, and what a clock says.
 NO_ANSWER = re.compile(
-    r"^(settings|cluster|format|version|source|threads)\b|(^|\.)(wall|working|time_limit)_s$"
+    r"^(settings|cluster|format|version|source|threads|manifest)\b|(^|\.)(wall|working|time_limit)_s$"
 )
 MAX_LIST = 12  # leaves of a list that are recorded one by one
 MAX_TEXT = 60  # characters; longer ones are sentences, which have tests of their own

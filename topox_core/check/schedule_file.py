@@ -124,7 +124,7 @@ CLAIMS = (
 # Keys of version 2; version 1 had no others that count.
 KEYS = frozenset(CLAIMS) | _keys(
     "format version status engine effort clock makespan_ms bound_ms gap bound_by unrounded_bound_ms "
-    "stopped_by wall_s working_s slot_ms tick_ms rounding chosen message settings tasks transfers circuits"
+    "stopped_by wall_s working_s slot_ms tick_ms rounding chosen message manifest settings tasks transfers circuits"
 )
 CHOSEN_KEYS = _keys("slot_ms rings strides algorithms switching")
 TASK_KEYS = _keys("id start_ms end_ms")

@@ -15,13 +15,14 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from topox_core.cli.options import Group, Option, settings_as_options, wrong_option
 from topox_core.errors import InputError, errors_in_file, one_line
+from topox_core.io.assertions import failures
 from topox_core.io.cluster_file import dump_cluster, load_cluster
 from topox_core.io.content import read, why
 from topox_core.model.cluster import Cluster
@@ -58,20 +59,35 @@ class Answer:
         What it prints for people, made only then.
     status
         Exit status.
+    figures
+        Where the figures of machines and prices that it rests on are from
+        (:func:`~topox_core.cli.manifest.sources_of`).
     """
 
     record: Mapping[str, Any] | None = None
     lines: Iterable[str] = ()
     status: int = 0
+    figures: Mapping[str, str] = field(default_factory=dict)
 
     def show(self, options: Arguments) -> int:
         """Print the answer as the user asked for it, as one JSON object or for people; return the exit status."""
         if self.record is not None and options.json:
-            print(json.dumps(self.record, allow_nan=False))
+            record = with_manifest(options, self.record, self.figures)
+            print(json.dumps(record, allow_nan=False))
         else:
             for line in self.lines:
                 print(line)
         return self.status
+
+
+def with_manifest(
+    options: Arguments, record: Mapping[str, Any], figures: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Return a result with its manifest, as it is printed and written."""
+    from topox_core.cli.manifest import manifest
+
+    written = [path for path, _ in _waiting]
+    return {**record, "manifest": manifest(options, record, figures or {}, written)}
 
 
 # One that has printed its answer itself returns its exit status.
@@ -285,19 +301,44 @@ def _not_writable(target: Path, inputs: Iterable[str]) -> str:
 
 
 def read_graph_and_cluster(
-    graph_path: str, cluster_path: str, overrides: dict[str, object]
+    graph_path: str, cluster_path: str | None, overrides: dict[str, object]
 ) -> tuple[TaskGraph, Cluster]:
-    """Load both files, apply the cluster keys given on the command line, and see that they fit together."""
-    from topox_core.io.task_graph_file import check_fits, load_graph
+    """Load both files, apply the cluster keys given on the command line, and see that they fit together.
 
-    cluster = load_cluster(read(cluster_path), cluster_path)
+    Of a training job the task graph is generated, and where no cluster is given the one that it suggests is taken.
+    """
+    from topox_core.io.task_graph_file import check_fits, load_graph
+    from topox_core.training.jobs import is_job, load_job
+
+    content, suggested = read(graph_path), None
+    if is_job(content):
+        from topox_core.training.graph import suggested_cluster, task_graph
+
+        job = load_job(content, graph_path)
+        graph, suggested = task_graph(job), suggested_cluster(job)
+    else:
+        graph = load_graph(content, graph_path)
+    cluster = load_cluster(read(cluster_path), cluster_path) if cluster_path else suggested
+    if cluster is None:
+        raise wrong_option("CLUSTER", "must be given: only a training job suggests one")
     if overrides:
         with errors_in_file("command line"):
             cluster = cluster.changed(**overrides)
-    graph = load_graph(read(graph_path), graph_path)
     with errors_in_file(graph_path):
         check_fits(graph, cluster)
     return graph, cluster
+
+
+def failed_assertions(path: str, values: Mapping[str, object]) -> bool:
+    """Note each assertion of a job file that some values do not keep, and those on what is not among them; whether one failed."""
+    from topox_core.training.jobs import is_job, load_design
+
+    content = read(path)
+    asserted = load_design(content, path)[1] if is_job(content) else ()
+    failed = list(failures(asserted, values))
+    other = [f"assert {one}: not judged here" for one in asserted if one.measure not in values]
+    note(*other, *failed)
+    return bool(failed)
 
 
 # Endings of a task graph file, the longest first.

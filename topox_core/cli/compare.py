@@ -16,6 +16,7 @@ from topox_core.cli.command import (
     columns,
     command,
     ctrl_c_stops,
+    failed_assertions,
     figure,
     note,
     percent,
@@ -43,6 +44,7 @@ from topox_core.cli.options import (
 )
 from topox_core.errors import printable
 from topox_core.fabrics.registry import UNUSUAL, USUAL
+from topox_core.io.assertions import FAILED
 from topox_core.io.json import record_of
 
 if TYPE_CHECKING:
@@ -192,7 +194,9 @@ def _lines(runs: dict[str, FabricRun], sentence: str) -> Iterator[str]:
     CLUSTER_KEYS,
 )
 def verdict(options: Arguments) -> Answer:
-    """Find the verdict; 1 where no rival can run the job."""
+    """Find the verdict; 1 where no rival can run the job, 3 where its job asserts another one."""
+    from topox_core.cli.manifest import sources_of
+    from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
     from topox_core.fabrics.verdict import verdict as verdict_of
 
     asked = settings(options)
@@ -228,7 +232,14 @@ def verdict(options: Arguments) -> Answer:
         *([columns(found.brackets, says)] if found.brackets else ()),
         *(f"{name} cannot run: {why}" for name, why in found.refused.items()),
     )
-    return Answer(found.as_record(), lines, 0 if found.brackets else 1)
+    prices = sources_of(prices=PRICE_SETS[SET_BY_SPEED])
+    status = 0 if found.brackets else 1
+    if found.hardest is not None and failed_assertions(
+        options.graph,
+        {name: getattr(found.hardest, name) for name in ("pays_up_to_ms", "cannot_pay_from_ms")},
+    ):
+        status = FAILED
+    return Answer(found.as_record(), lines, status, prices)
 
 
 def _cheaper(usd: float | None) -> str:

@@ -58,6 +58,7 @@ def _list(_: Arguments) -> Answer:
 )
 def show(options: Arguments) -> Answer:
     """Return what an iteration of a job consists of."""
+    from topox_core.cli.manifest import sources_of
     from topox_core.training.iteration import iteration, pieces
     from topox_core.training.memory import memory
 
@@ -95,7 +96,7 @@ def show(options: Arguments) -> Answer:
         f"{'fits' if fits else 'DOES NOT FIT'} in {job.machine.memory_gb:g} GB",
         f"figures of the machine: {status}; closed form, nobody else on the network",
     )
-    return Answer(record, _lines(one, found, in_words))
+    return Answer(record, _lines(one, found, in_words), figures=sources_of(job.machine))
 
 
 def _job(options: Arguments) -> Job:

@@ -171,9 +171,12 @@ def keep(
         return
     from topox_core.economics.price_sets import SET_BY_SPEED, price_set
     from topox_core.studies.kept_run import Kept, record_of_fabric_run, record_of_solve
-    from topox_core.studies.subject import Subject, resolve
+    from topox_core.studies.subject import resolve, subject_of
 
-    resolved = resolve(Subject("files", {"graph": options.graph, "cluster": options.cluster}))
+    files = {"kind": "files", "graph": options.graph, "cluster": options.cluster}
+    resolved = resolve(
+        subject_of(files if options.cluster else {"kind": "job", "file": options.graph})
+    )
     prices = price_set(SET_BY_SPEED)
     kept = Kept(resolved, cluster, settings, fabric, prices, SET_BY_SPEED, name=options.keep)
     made = (

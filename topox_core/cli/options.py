@@ -195,8 +195,20 @@ class Group(NamedTuple):
 
 JSON = Option("--json", bool, "print one JSON object instead of a table")
 # The two files that most commands read.
-GRAPH = Option("graph GRAPH", str, "task graph: .json, .csv or .fbuf, each also .gz")
-FILES = (GRAPH, Option("cluster CLUSTER", str, "cluster: .cluster.json"))
+GRAPH = Option(
+    "graph GRAPH",
+    str,
+    "task graph: .json, .csv or .fbuf, each also .gz; or a training job: .job.json",
+)
+FILES = (
+    GRAPH,
+    Option(
+        "cluster CLUSTER",
+        str,
+        "cluster: .cluster.json, or InfraGraph; a training job suggests one itself",
+        nargs="?",
+    ),
+)
 
 
 _READ_AS: dict[object, tuple[Callable[[str], object], str]] = {

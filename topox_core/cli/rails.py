@@ -301,6 +301,8 @@ def _listed(options: Arguments) -> tuple[Source, int]:
 )
 def cost(options: Arguments) -> Answer:
     """Price the networks."""
+    from topox_core.cli.manifest import sources_of
+
     catalogue = _catalogue(options)
     counting = Counting(
         options.gpus_per_server,
@@ -355,7 +357,8 @@ def cost(options: Arguments) -> Answer:
         f"{question.gpus:,} GPUs, {counting.gpus_per_server} per server; {catalogue.name}; "
         f"counted by {counting.method}"
     )
-    return Answer(record, (table(head, *rows), words, *caveats))
+    lines = (table(head, *rows), words, *caveats)
+    return Answer(record, lines, figures=sources_of(prices=catalogue))
 
 
 def _switch(radix: int | None) -> tuple[int, str]:

@@ -14,12 +14,14 @@ from topox_core.cli.command import (
     command,
     ctrl_c_stops,
     ended,
+    failed_assertions,
     figure,
     note,
     percent,
     read,
     read_graph_and_cluster,
     table,
+    with_manifest,
     write,
     write_figure,
 )
@@ -37,6 +39,7 @@ from topox_core.cli.options import (
     planner,
     settings,
 )
+from topox_core.io.assertions import FAILED
 from topox_core.io.json import record_of
 from topox_core.schedule.engines.waiting_workers import expect_request
 
@@ -70,7 +73,7 @@ ENGINES = ("auto", "list", "highs", "cpsat")
     *SOLVE,
 )
 def run(options: Arguments) -> int:
-    """Solve, have the result checked independently, print it; 1 without a valid schedule."""
+    """Solve, have the result checked independently, print it; 1 without a valid schedule, 3 if its job asserts another."""
     from topox_core.check.checker import check
     from topox_core.fabrics.options import FabricOptions
     from topox_core.fabrics.scheduled import schedule
@@ -90,7 +93,7 @@ def run(options: Arguments) -> int:
     record = to_record(result)
     # Only what was changed: the rest is the cluster file's to say, and the checker's to read there.
     record["settings"]["cluster"] = overrides
-    write(options.output, lambda: json.dumps(record, allow_nan=False).encode())
+    write(options.output, lambda: json.dumps(with_manifest(options, record)).encode())
     summary = {key: value for key, value in record.items() if key not in DETAILS}
     if result.execution is not None:
         report = check(graph, cluster, record)
@@ -104,7 +107,10 @@ def run(options: Arguments) -> int:
         keep(options, cluster, asked, FabricOptions(), result)
     elif options.keep is not None:
         note("not kept: there is no schedule")
-    return 0 if summary.get("checked", False) else 1
+    if not summary.get("checked", False):
+        return 1
+    values = {"iteration_ms": result.makespan_ms, **summary}
+    return FAILED if failed_assertions(options.graph, values) else 0
 
 
 def _note_point(line: TracePoint, unit: str = "ms") -> None:

@@ -127,9 +127,15 @@ class Verdict:
     plans: tuple[PassedPlan, ...] = field(default=(), compare=False)
 
     @property
+    def hardest(self) -> Bracket | None:
+        """The rival, of those that cost no more, that it pays least against; None without any."""
+        rivals = [one for one in self.brackets if one.name in NO_DEARER] or self.brackets
+        return min(rivals, key=lambda one: one.pays_up_to_ms or 0.0, default=None)
+
+    @property
     def lead(self) -> str:
         """The one end that counts, in one sentence: that against the hardest rival that costs no more."""
-        return _lead(self.brackets)
+        return NO_RIVAL if self.hardest is None else _lead(self.hardest)
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -430,12 +436,8 @@ class _Search:
         return Verdict(self.effort, brackets, left_out, plans)
 
 
-def _lead(brackets: Sequence[Bracket]) -> str:
-    """Say how far it pays against the rival, of those that cost no more, that it pays least against."""
-    rivals = [one for one in brackets if one.name in NO_DEARER] or brackets
-    if not rivals:
-        return NO_RIVAL
-    one = min(rivals, key=lambda one: -1.0 if one.pays_up_to_ms is None else one.pays_up_to_ms)
+def _lead(one: Bracket) -> str:
+    """Say how far it pays against a rival."""
     if one.pays_up_to_ms is None:
         return f"Changing circuits does not pay against {RIVALS[one.name]}, at any delay ({_never([one])})."
     return f"Changing circuits pays {_end(one, 'a delay of ')}."

@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 from typing import TypeVar
 
 from topox_core.errors import InputError, errors_in_file, printable, shown, unknown
+from topox_core.io.assertions import KEY as ASSERT, Assertion, assertions_of
 from topox_core.io.json import FileFormat, read_object, without_header
 from topox_core.io.limits import TRAINING_JOB
 from topox_core.schema.records import from_values
@@ -155,13 +156,31 @@ def job_of(name: str) -> Job:
     return JOBS[name]
 
 
-FORMAT, VERSION = "topox-job", 1
-_FORM = FileFormat(FORMAT, VERSION, PARTS, TRAINING_JOB)
+FORMAT, VERSION, HEADER_BYTES = "topox-job", 1, 400
+_FORM = FileFormat(FORMAT, VERSION, (*PARTS, ASSERT), TRAINING_JOB)
+# What a job file may assert: of its schedule, and of its verdict.
+ASSERTED = ("iteration_ms", "bound_ms", "gap", "pays_up_to_ms", "cannot_pay_from_ms")
 _Part = TypeVar("_Part", Shape, Plan, Machine, Schedule)
+
+
+def is_job(data: bytes) -> bool:
+    """Whether a file that is a task graph or a training job is the latter, by how it begins."""
+    return f'"{FORMAT}"'.encode() in data[:HEADER_BYTES]
 
 
 def load_job(data: bytes, file: str) -> Job:
     """Read a job; shape and machine are objects, or the names of known ones.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be used; one line names file, part and field.
+    """
+    return load_design(data, file)[0]
+
+
+def load_design(data: bytes, file: str) -> tuple[Job, tuple[Assertion, ...]]:
+    """Read a job and what its file asserts of it.
 
     Raises
     ------
@@ -174,7 +193,8 @@ def load_job(data: bytes, file: str) -> Job:
         if part not in record:
             raise InputError("is missing", file=file, field=part)
     with errors_in_file(file):
-        return Job(
+        asserted = assertions_of(record.get(ASSERT, []), ASSERTED)
+        job = Job(
             _named(SHAPES, record["shape"], "shape") or _part(Shape, record["shape"], "shape"),
             _part(Plan, record["plan"], "plan"),
             _named(MACHINES, record["machine"], "machine")
@@ -182,6 +202,7 @@ def load_job(data: bytes, file: str) -> Job:
             _part(Schedule, record.get("schedule", {}), "schedule"),
             **{key: record[key] for key in ("name", "title", "source") if key in record},
         )
+        return job, asserted
 
 
 def dump_job(job: Job) -> bytes:

@@ -9,7 +9,7 @@ from topox_core.io.task_graph_file import check_fits, load_graph
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import COMPUTE_KINDS, TaskGraph
 from topox_core.rails.window_lengths import WindowList
-from topox_core.training.jobs import load_job
+from topox_core.training.jobs import is_job, load_job
 from topox_core.workloads.catalogue import count_tasks
 from topox_core.workloads.training_jobs import as_workload
 from topox_ui.runs.limits import server_limits
@@ -22,9 +22,6 @@ OWN_WINDOWS = Lasting[WindowList]("rails_windows")
 
 
 Box = Literal["graph", "cluster"]
-# A training job is told from a task graph by how its file begins.
-JOB_FORMAT, HEADER_BYTES = b'"topox-job"', 400
-
 
 # What became of the last file in each box.
 _LINES = Lasting[dict[Box, Line]]("upload_lines")
@@ -47,7 +44,7 @@ def take_file(box: Box, data: bytes, file: str) -> None:
     lines = _lines()
     lines.pop(box, None)
     try:
-        if box == "graph" and JOB_FORMAT in data[:HEADER_BYTES]:
+        if box == "graph" and is_job(data):
             _open_job(data, file)
         elif box == "graph":
             graph = load_graph(data, file)

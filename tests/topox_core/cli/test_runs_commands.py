@@ -96,7 +96,8 @@ def test_an_export_carries_runs_to_another_library(
 ) -> None:
     assert run("export t.csv --subject race")[0] == 0
     assert len((folder / "t.csv").read_text().splitlines()) == 1 + 3
-    assert answered("runs export t.parquet") == {"runs": 4, "output": "t.parquet"}
+    exported = answered("runs export t.parquet")
+    assert (exported["runs"], exported["output"]) == (4, "t.parquet")
     assert run("export part.sqlite --subject race")[0] == 0
     assert answered("runs list --library part.sqlite")["in_all"] == 3
     before, after = (answered(f"runs show 1 --library {n}.sqlite") for n in ("runs", "part"))

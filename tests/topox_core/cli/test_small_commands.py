@@ -1,6 +1,7 @@
 """Commands that give the core's numbers: collective, demand, failures, strategy, tdm, bytes of a rail, study and study buy."""
 
 import csv
+import hashlib
 import json
 import os
 import signal
@@ -13,6 +14,7 @@ import pytest
 
 from tests.patience import PATIENCE_S, wait_until
 from tests.real_inputs import ROOT
+from topox_core import __version__
 from topox_core.cli.compare import failure_of
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import compare, default_options
@@ -241,7 +243,8 @@ def test_a_cluster_goes_to_infragraph_and_back_through_files(topox, folder: Path
     assert status == 0 and "Port speed             100   Gbit/s" in out
     assert topox("schedule", "g.json", "c.yaml")[0] == 0
     for one, other in (("c.json", "d.json"), ("c.json", "c.yaml")):
-        assert topox("cluster", one, "--json")[1] == topox("cluster", other, "--json")[1]
+        told = [json.loads(topox("cluster", file, "--json")[1]) for file in (one, other)]
+        assert told[0]["cluster"] == told[1]["cluster"] and told[1]["notes"] == []
     status, _, error = topox("cluster", "c.yaml", "--output", "c.yaml")
     assert status == 2 and "would be overwritten" in error
 
@@ -276,3 +279,45 @@ def test_a_study_that_fails_an_assertion_ends_with_3_and_a_line_for_each_point(
     assert topox("study", "show", "s.study.json")[0] == 3
     (folder / "s.study.json").write_text(json.dumps(record | {"assert": ["iteration_ms <= 13"]}))
     assert topox("study", "show", "s.study.json")[0] == 0
+
+
+def test_every_json_answer_says_what_made_it_of_what_and_how_sure_it_is(
+    topox, folder: Path
+) -> None:
+    asked = ("schedule", "g.json", "c.json", "--engine", "list", "--seed", "3")
+    record = json.loads(topox(*asked, "--output", "r.json", "--json")[1])
+    made = record["manifest"]
+    assert made["program"].startswith(f"topox-workbench {__version__}+")
+    digest = hashlib.sha256((folder / "g.json").read_bytes()).hexdigest()
+    assert made["inputs"]["g.json"] == digest and set(made["inputs"]) == {"g.json", "c.json"}
+    assert made["seed"] == 3 and made["effort"] == "first" and made["command"] == "schedule"
+    assert made["validity"]["checked"] and "any schedule" in made["validity"]["bound_for"]
+    written = json.loads((folder / "r.json").read_text())
+    assert written["manifest"]["inputs"] == made["inputs"]
+    assert topox("check", "g.json", "c.json", "r.json")[0] == 0
+    shown = json.loads(topox("iteration", "show", "llama3-8b", "--json")[1])["manifest"]
+    assert shown["figures"]["h100.tflops"] == "published" and shown["command"] == "iteration show"
+    priced = json.loads(topox("rails", "cost", "--gpus", "64", "--json")[1])["manifest"]
+    assert set(priced["figures"].values()) == {"published", "vendor list", "assumed"}
+
+
+def test_a_job_file_is_scheduled_on_the_cluster_it_suggests_and_held_to_what_it_asserts(
+    topox, folder: Path
+) -> None:
+    topox("iteration", "show", "llama3-8b", "--output", "l.job.json")
+    record = json.loads((folder / "l.job.json").read_text())
+    asked = ("schedule", "l.job.json", "--engine", "list", "--json")
+    whole = json.loads(topox(*asked)[1])
+    for rows, status in ((["gap <= 0.5"], 0), (["iteration_ms <= 1", "pays_up_to_ms >= 1"], 3)):
+        (folder / "l.job.json").write_text(json.dumps(record | {"assert": rows}))
+        got, out, error = topox(*asked)
+        assert got == status and json.loads(out)["makespan_ms"] == whole["makespan_ms"]
+    assert "assert iteration_ms <= 1 failed: " in error
+    assert "assert pays_up_to_ms >= 1: not judged here" in error
+    (folder / "l.job.json").write_text(json.dumps(record | {"assert": ["iteration <= 1"]}))
+    status, _, error = topox(*asked)
+    assert (
+        status == 2 and "field assert[0]: unknown measure (did you mean 'iteration_ms'?)" in error
+    )
+    status, _, error = topox("schedule", "g.json")
+    assert status == 2 and "CLUSTER: must be given" in error
