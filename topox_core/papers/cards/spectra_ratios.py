@@ -7,7 +7,7 @@ import numpy as np
 from topox_core.demand.planning import lower_bound, plan_demand
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.papers.card import CardRun
-from topox_core.papers.rows import Row, beside, unprinted
+from topox_core.papers.rows import Row
 
 
 def moe(rng: np.random.Generator) -> FloatArray:
@@ -65,12 +65,9 @@ def rows(run: CardRun) -> Iterator[Row]:
             plan_demand(demand, switches, delay_ms, method=method, programme=False).makespan_ms
             for method in ("best", "peeled", "shared")
         )
-        about = f"{switches} switches, delay {delay_ms:g} of a line"
-        over = ours / lower_bound(demand, switches, delay_ms).ms
-        yield unprinted("bound", words, about, over, "No plan is below 1.", unit="×")
+        yield run.row("bound", words, ours / lower_bound(demand, switches, delay_ms).ms)
         for series, other in zip(("peeled", "shared"), others, strict=True):
-            said = f"{theirs:g} for such traffic, over a baseline that it does not name, at a delay that it does not name"
-            yield beside(series, words, about, other / ours, said, unit="×")
+            yield run.row(series, words, other / ours, printed=theirs)
 
 
 def said(run: CardRun) -> dict[str, float]:
