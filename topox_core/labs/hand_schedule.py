@@ -93,8 +93,11 @@ def check_starts(graph: TaskGraph, starts_ms: Mapping[str, Any]) -> None:
     for name, start in starts_ms.items():
         check_known(name, known, "task", field="start")
         if not is_number(start, -LATEST_MS, LATEST_MS):
-            problem = f"must be a number of ms up to {LATEST_MS:,.0f} (got {shown(start)})"
-            raise InputError(problem, item=f"task {name}", field="start")
+            raise InputError(
+                f"must be a number of ms up to {LATEST_MS:,.0f} (got {shown(start)})",
+                item=f"task {name}",
+                field="start",
+            )
 
 
 def length_ms(task: Task, cluster: Cluster) -> float:

@@ -198,8 +198,9 @@ class Slider:
             return
         start, end, step = self.start, self.end, self.step
         if start is None or end is None or step is None or start > end:
-            problem = "must have values, or from, to and step with from at most to"
-            raise InputError(problem, field="slider")
+            raise InputError(
+                "must have values, or from, to and step with from at most to", field="slider"
+            )
         if (steps := int((end - start) / step + 1e-9)) > MAX_STEPS:
             raise InputError(f"has more than {MAX_STEPS:,} steps", field="slider")
         values = tuple(float(f"{start + k * step:.12g}") for k in range(steps + 1))

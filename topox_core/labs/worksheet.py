@@ -107,24 +107,22 @@ def _of_pairs(one: Pairs) -> str:
     return _circle(one.servers, named)
 
 
-def _of_turns(_: Turns) -> str:
-    return on_paper(
-        "axes.svg",
-        across="reconfiguration delay (ms)",
-        up="iteration (ms)",
-        x_most=DELAYS_MS,
-        y_most=ITERATION_MS,
-        x_step=2,
-        y_step=20,
-    )
-
-
-def _of_mix(one: Mix) -> str:
-    return _circle(one.servers, {})
-
-
 _GIVEN: Mapping[type, Callable[[Any], str]] = MappingProxyType(
-    {Windows: _of_windows, FourJobs: _of_jobs, Pairs: _of_pairs, Turns: _of_turns, Mix: _of_mix}
+    {
+        Windows: _of_windows,
+        FourJobs: _of_jobs,
+        Pairs: _of_pairs,
+        Turns: lambda _: on_paper(
+            "axes.svg",
+            across="reconfiguration delay (ms)",
+            up="iteration (ms)",
+            x_most=DELAYS_MS,
+            y_most=ITERATION_MS,
+            x_step=2,
+            y_step=20,
+        ),
+        Mix: lambda one: _circle(one.servers, {}),
+    }
 )
 
 

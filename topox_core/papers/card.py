@@ -27,9 +27,7 @@ from topox_core.papers.rows import (
     Row,
     Verdict,
     counted_verdicts,
-    judged,
     judged_as,
-    judged_over,
     stated,
 )
 from topox_core.runs.cells import CellsRun
@@ -363,17 +361,15 @@ class Claim:
 
     def verdict(self, answer: Answer) -> Verdict:
         """Return the judgement on the number, or on the direction: clearly above 1 goes the claimed way."""
-        value = self.reading.value(answer)
         if not self.comparable:
             return "not printed"
+        value = self.reading.value(answer) - self.base
         if self.printed is None:
             return stated(value)
-        if self.least and value >= self.printed:
-            return "match"
-        if self.reading.spread is not None:
-            return judged_over(self.printed, value, self.reading.spread.value(answer), 1.0)
-        ratio = self.unit == "×" and not self.base
-        return judged(self.printed - self.base, value - self.base, 1.0 if ratio else None)
+        spread = self.reading.spread.value(answer) if self.reading.spread else 0.0
+        how: Judged = "side of one" if self.unit == "×" and not self.base else ""
+        how = "more than" if self.least else how
+        return judged_as(how, self.printed - self.base, value, spread, None)
 
 
 @dataclass(frozen=True)
@@ -473,8 +469,11 @@ class Card:
         for key in given or {}:
             if key not in known:
                 expected = ", ".join(known) or "none: this card has no switches"
-                problem = f"unknown switch (expected one of {expected})"
-                raise InputError(problem, file=f"card {self.name}", field=str(key)[:80])
+                raise InputError(
+                    f"unknown switch (expected one of {expected})",
+                    file=f"card {self.name}",
+                    field=str(key)[:80],
+                )
         with errors_in_file(f"card {self.name}"):
             return {
                 key: choice.value((given or {}).get(key, choice.default))

@@ -62,11 +62,6 @@ class FanOut(TaskInstance):
         """The optimum with one port of twice the speed, which still carries whole slots."""
         return self.optimum_ms(1, speed=2)
 
-    @property
-    def two_port_bound_ms(self) -> int:
-        """The larger of the longest chain and of what two ports need."""
-        return max(self.path_ms, *self._tail_bounds_ms(2))
-
     def optimum_ms(self, ports: int, speed: int = 1) -> int:
         """Return the shortest of all orders in which the next free port takes the next transfer."""
         lengths_ms = [ceil(mb / speed) for mb in self.sent_mb]
@@ -78,11 +73,6 @@ class FanOut(TaskInstance):
         if self.two_ports_ms == self.fast_port_ms:
             return "same"
         return "second" if self.two_ports_ms < self.fast_port_ms else "double"
-
-    @property
-    def half_of_one_ms(self) -> float:
-        """Half the iteration with one port."""
-        return self.one_port_ms / 2
 
     def graph(self) -> TaskGraph:
         """Return the instance as a task graph."""
@@ -132,7 +122,7 @@ def _is_hard(one: FanOut) -> bool:
     return (
         one.load_ms > one.path_ms + 2
         and one.load_ms == max(one.tail_bounds_ms) == one.one_port_ms
-        and one.two_ports_ms == one.two_port_bound_ms
+        and one.two_ports_ms == max(one.path_ms, *one._tail_bounds_ms(2))
         and one.two_ports_ms < one.one_port_ms - 2
     )
 
@@ -165,7 +155,8 @@ GENERATOR = Generator(
         "no_tail": lambda one: one.first_ms + sum(one.sent_mb),
         # Everything one after another.
         "sum": lambda one: one.first_ms + sum(one.sent_mb) + sum(one.computed_ms),
-        "half_of_one": "half_of_one_ms",
+        # Half the iteration with one port.
+        "half_of_one": lambda one: one.one_port_ms / 2,
         # With one port of double speed if a transfer kept its circuit for half a slot.
         "half_slots": lambda one: one.shortest_ms([mb / 2 for mb in one.sent_mb], 1),
     },

@@ -176,10 +176,6 @@ def _every_pair(one: Pairs) -> Matrix:
     return Matrix(servers, servers, marks=True, symmetric=True)
 
 
-def _there_and_back(one: Pairs) -> Matrix:
-    return Matrix(tuple(f"{a}–{b}" for a, b in one.pairs), ("there", "back"), marks=False)
-
-
 GENERATOR = Generator(
     "pairs",
     1,
@@ -211,6 +207,8 @@ GENERATOR = Generator(
     {"strides": lambda one: tuple(map(str, range(1, one.servers)))},
     {
         "matching": _every_pair,
-        "hops": _there_and_back,
+        "hops": lambda one: Matrix(
+            tuple(f"{a}–{b}" for a, b in one.pairs), ("there", "back"), marks=False
+        ),
     },
 )

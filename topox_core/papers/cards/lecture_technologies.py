@@ -6,15 +6,11 @@ from functools import cache, partial
 
 from topox_core.economics.clusters import cluster_bill, same_cost_nic_gbps
 from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
-from topox_core.fabrics.compare import EQUAL, run_one
+from topox_core.fabrics.compare import EQUAL
 from topox_core.fabrics.options import FabricOptions
-from topox_core.fabrics.run import FabricRequest
-from topox_core.model.lowering import lower
-from topox_core.model.lowering_choices import Lowering
-from topox_core.model.transfer_graph import TransferGraph
 from topox_core.papers.card import CardRun
 from topox_core.papers.rows import LEVEL, Row, judged
-from topox_core.papers.topoopt_jobs import PLANNER, bandwidth_tax, job, network
+from topox_core.papers.topoopt_jobs import bandwidth_tax, iteration_ms, network
 from topox_core.rails.technologies import LECTURE, TECHNOLOGIES, technology
 from topox_core.text.numbers import percent
 
@@ -37,25 +33,17 @@ ENDS = {
 
 
 @cache
-def _graph(model: str, rings: int) -> TransferGraph:
-    return lower(job(model, SERVERS), Lowering(rings=rings))
-
-
-@cache
 def changing_ms(model: str, gbps: float, controller: str, delay_ms: float) -> float:
     """Return the iteration with circuits that change inside it, its all-reduces on one ring or one a port, whichever is shorter."""
-    cluster = network(SERVERS, DEGREE, gbps, delay_ms)
-    return min(
-        run_one(controller, FabricRequest(_graph(model, rings), cluster, PLANNER)).iteration_ms
-        for rings in (1, DEGREE)
-    )
+    cluster, options = network(SERVERS, DEGREE, gbps, delay_ms), FabricOptions()
+    return min(iteration_ms(model, cluster, controller, options, one) for one in (1, DEGREE))
 
 
 def rival_ms(model: str, gbps: float, fabric: str) -> float:
     """Return the iteration on fixed circuits, or on a fat-tree of the same cost."""
     cluster = network(SERVERS, DEGREE, gbps)
     options = FabricOptions(equivalent_gbps=same_cost_nic_gbps(cluster))
-    return run_one(fabric, FabricRequest(_graph(model, 1), cluster, PLANNER, options)).iteration_ms
+    return iteration_ms(model, cluster, fabric, options)
 
 
 def break_even_ms(time_ms: Callable[[float], float], limit_ms: float) -> float:
