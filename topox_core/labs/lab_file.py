@@ -17,7 +17,7 @@ from topox_core.io.content import read
 from topox_core.io.json import FileFormat, named, read_object, without_header
 from topox_core.io.limits import LAB
 from topox_core.labs.calls import check_options
-from topox_core.labs.generators.catalogue import generator
+from topox_core.labs.generators.catalogue import drawn_by, generator
 from topox_core.labs.lab import (
     CHOSEN,
     FORMAT,
@@ -231,7 +231,7 @@ def _check_value(name: str, source: Source) -> None:
 
 
 def _check_question(question: Question, source: Source | None, item: str) -> None:
-    drawn = generator(source.generator) if source and source.generator else None
+    drawn = drawn_by(source)
     ids = [one.id for one in question.options]
     if len(set(ids)) < len(ids):
         twice = next(one for one in ids if ids.count(one) > 1)
@@ -336,8 +336,7 @@ def _not_plain(text: str) -> Iterator[str]:
 def _wrong_places(lab: Lab, screen: Screen, text: str, keys: Mapping[str, str]) -> Iterator[str]:
     """Yield what is wrong with a text that has a place that names nothing, is code, or says an answer."""
     text = texts_in("en").resolved(text)
-    source = lab.instances.get(screen.instance)
-    drawn = generator(source.generator) if source and source.generator else None
+    drawn = drawn_by(lab.instances.get(screen.instance))
     names = (*drawn.shown, *drawn.values) if drawn else ()
     for name in PLACE.findall(text):
         if not _PLACED.fullmatch(name):

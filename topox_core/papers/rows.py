@@ -190,12 +190,10 @@ def drawn(rows: Sequence[Row], rising: bool, unsure: float = LEVEL) -> list[Row]
     """
     judged_rows: list[Row] = []
     way, sign = ("rises", 1) if rising else ("falls", -1)
-    before = since = None
+    before: float | None = None
+    since: float | None = None
     for row in rows:
-        if before is None or since is None:
-            steps = [0.0]
-        else:
-            steps = [sign * (row.ours / one - 1) for one in (before, since)]
+        steps = [sign * (row.ours / one - 1) for one in (before, since) if one is not None] or [0.0]
         before = row.ours
         if since is None or max(map(abs, steps)) > unsure:
             since = row.ours

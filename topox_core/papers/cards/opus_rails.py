@@ -1,8 +1,9 @@
 """Opus's sections 4 and 5: several rails that must not diverge, several jobs on a switch, and changes by group."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import repeat
 
 import numpy as np
 
@@ -36,11 +37,8 @@ def together(jobs: Sequence[RailIteration]) -> RailIteration:
     # Where each job's begin.
     ranks, groups, nodes, predecessors, issues = np.cumsum([(0,) * 5, *sizes], axis=0).T
 
-    def joined(field: str) -> np.ndarray:
-        return np.concatenate([getattr(job, field) for job in jobs])
-
-    def shifted(field: str, by: np.ndarray) -> np.ndarray:
-        """Return a column of numbers, each job's behind those before; -1 stays."""
+    def joined(field: str, by: Iterable[int] = repeat(0)) -> np.ndarray:
+        """Return a column, numbers of each job behind those before; -1 stays."""
         parts = [getattr(job, field) for job in jobs]
         return np.concatenate(
             [np.where(part < 0, part, part + at) for part, at in zip(parts, by, strict=False)]
@@ -57,18 +55,18 @@ def together(jobs: Sequence[RailIteration]) -> RailIteration:
         stands_for=joined("stands_for"),
         stage=joined("stage"),
         kind=joined("kind"),
-        rank=shifted("rank", ranks),
+        rank=joined("rank", ranks),
         duration_ms=joined("duration_ms"),
         work=joined("work"),
-        group=shifted("group", groups),
+        group=joined("group", groups),
         size_bytes=joined("size_bytes"),
         microbatch=joined("microbatch"),
         layer=joined("layer"),
         label=tuple(label for job in jobs for label in job.label),
         pred_ptr=pointer("pred_ptr", predecessors),
-        pred_idx=shifted("pred_idx", nodes),
+        pred_idx=joined("pred_idx", nodes),
         issue_ptr=pointer("issue_ptr", issues),
-        issue_idx=shifted("issue_idx", nodes),
+        issue_idx=joined("issue_idx", nodes),
         groups=tuple(
             replace(
                 group,
