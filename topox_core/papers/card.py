@@ -9,7 +9,7 @@ name, and as ``facts`` (name, value, note) of numbers worth showing apart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -37,6 +37,8 @@ from topox_core.runs.stopping import Stop
 Value = str | int | float
 Settings = Mapping[str, Value]
 OnRow = Callable[[Row], None]
+# What the module of a card yields, in the order of the paper.
+Rows = Iterator[Row]
 
 CANCELLED, UNFINISHED = "cancelled", "Not all points were computed."
 

@@ -1,6 +1,5 @@
 """DELTA's fixed circuits from the task graph, beside ours: communication time, circuits and gap against circuits by bytes."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from topox_core.fabrics.compare import run_one
@@ -8,8 +7,7 @@ from topox_core.fabrics.layout_search import layout_by_graph, layout_by_matrix
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest, FabricRun
 from topox_core.model.lowering import lower
-from topox_core.papers.card import CardRun
-from topox_core.papers.rows import Row
+from topox_core.papers.card import CardRun, Rows
 from topox_core.papers.topoopt_jobs import PLANNER
 from topox_core.runs.stopping import never
 from topox_core.workloads.catalogue import generate
@@ -72,7 +70,7 @@ def _share(mine: float, other: float) -> float:
     return 1 - mine / other if other > 1e-9 else 0.0
 
 
-def rows(run: CardRun) -> Iterator[Row]:
+def rows(run: CardRun) -> Rows:
     over, ports, steps = (run.settings[key] for key in ("over", "ports", "steps"))
     for name, words in JOBS.items():
         shares, graph_ms, other_ms = saved(name, str(over), int(ports), int(steps))

@@ -1,15 +1,15 @@
 """The lecture's table of optical switching and its comparison with packets: how fast a switch must be, for which job."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache, partial
 
 from topox_core.economics.clusters import cluster_bill, same_cost_nic_gbps
 from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
 from topox_core.fabrics.compare import EQUAL
 from topox_core.fabrics.options import FabricOptions
-from topox_core.papers.card import CardRun
-from topox_core.papers.rows import LEVEL, Row, judged
+from topox_core.papers.card import CardRun, Rows
+from topox_core.papers.rows import LEVEL, judged
 from topox_core.papers.topoopt_jobs import bandwidth_tax, iteration_ms, network
 from topox_core.rails.technologies import LECTURE, TECHNOLOGIES, technology
 from topox_core.text.numbers import percent
@@ -62,7 +62,7 @@ def break_even_ms(time_ms: Callable[[float], float], limit_ms: float) -> float:
     return GRID_MS[low] if low >= 0 else NEVER_MS
 
 
-def rows(run: CardRun) -> Iterator[Row]:
+def rows(run: CardRun) -> Rows:
     yield from _latencies(run)
     gbps, controller = float(run.settings["port_gbps"]), str(run.settings["controller"])
     about = f"{SERVERS} servers, {DEGREE} × {gbps:g} Gbit/s"
@@ -82,7 +82,7 @@ def rows(run: CardRun) -> Iterator[Row]:
                 yield run.row("technology", one.name, over, vendor=one.vendor, delay_ms=delay_ms)
 
 
-def _latencies(run: CardRun) -> Iterator[Row]:
+def _latencies(run: CardRun) -> Rows:
     mems, panel = technology("mems"), technology("robotic")
     panel_ms = panel.reconfiguration_ms
     yield run.row("latency", mems.name, mems.reconfiguration_ms, vendor=mems.vendor)
@@ -95,7 +95,7 @@ def _latencies(run: CardRun) -> Iterator[Row]:
     yield run.row("orders", "Patch panel over MEMS", orders)
 
 
-def _kinds(run: CardRun, gbps: float, about: str) -> Iterator[Row]:
+def _kinds(run: CardRun, gbps: float, about: str) -> Rows:
     """Yield the lecture's comparison of packet and circuit switching, counted on 16 servers."""
     cluster, prices = network(SERVERS, DEGREE, gbps), PRICE_SETS[SET_BY_SPEED]
     packets, circuits = (cluster_bill(one, cluster, prices) for one in ("fat_tree", "topoopt_ocs"))

@@ -1,6 +1,5 @@
 """MixNet's work per dollar, beside ours: regional circuits for experts against fat-trees, with gating that changes."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
@@ -14,8 +13,7 @@ from topox_core.fabrics.gated_iterations import (
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest
 from topox_core.model.lowering import lower
-from topox_core.papers.card import CardRun, Settings
-from topox_core.papers.rows import Row
+from topox_core.papers.card import CardRun, Rows, Settings
 from topox_core.papers.topoopt_jobs import PLANNER
 from topox_core.runs.stopping import never
 from topox_core.workloads.samples import load_sample
@@ -48,7 +46,7 @@ def gated(settings: Settings, port_gbps: float, skew: float) -> dict[str, GatedN
     return gated_networks(order, PRICE_SETS[SET_BY_SPEED], names, never)
 
 
-def rows(run: CardRun) -> Iterator[Row]:
+def rows(run: CardRun) -> Rows:
     for port_gbps, (low, high) in PRINTED.items():
         speed = f"{port_gbps:g} Gbit/s"
         for skew, words in SKEWS.items():

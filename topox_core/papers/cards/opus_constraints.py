@@ -1,11 +1,9 @@
 """Opus's constraints C1 to C3 (section 3): ports that a 3D-parallel job needs, and what a fixed split leaves."""
 
 import math
-from collections.abc import Iterator
 
 from topox_core.errors import InputError
-from topox_core.papers.card import CardRun
-from topox_core.papers.rows import Row
+from topox_core.papers.card import CardRun, Rows
 from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import simulate
 from topox_core.rails.iteration import SEND, Rail, RailIteration
@@ -34,7 +32,7 @@ def neighbours(preset: Job, iteration: RailIteration) -> tuple[int, int]:
     return on_rail, on_rail + min(2, preset.plan.tensor - 1)
 
 
-def rows(run: CardRun) -> Iterator[Row]:
+def rows(run: CardRun) -> Rows:
     ports = int(run.settings["nic_ports"])
     yield from _degrees(run, ports)
     for name in (JOB, WITH_CP):
@@ -65,7 +63,7 @@ def _dealt(iteration: RailIteration, ports: int) -> dict[str, int]:
         return {}
 
 
-def _degrees(run: CardRun, ports: int) -> Iterator[Row]:
+def _degrees(run: CardRun, ports: int) -> Rows:
     built = {name: build(PRESETS[name], fold=True) for name in (JOB, WITH_CP, OWN)}
     known = {name: neighbours(PRESETS[name], one) for name, one in built.items()}
     job, with_cp, own = (PRESETS[name].heading for name in built)

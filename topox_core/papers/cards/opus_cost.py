@@ -1,10 +1,8 @@
 """Opus's figure 7: cost and power of photonic rails against packet-switched networks."""
 
-from collections.abc import Iterator
-
 from topox_core.economics.networks import Counting, bills, saving
 from topox_core.economics.price_sets import PRICE_SETS
-from topox_core.papers.card import CardRun
+from topox_core.papers.card import CardRun, Rows
 from topox_core.papers.rows import Row
 from topox_core.rails.technologies import gpus, technology
 
@@ -13,7 +11,7 @@ RIVALS = {"rail_optimized": "Rail-optimised", "fat_tree": "Fat-tree", "rail_only
 MAX = "largest saving"
 
 
-def rows(run: CardRun) -> Iterator[Row]:
+def rows(run: CardRun) -> Rows:
     catalogue = PRICE_SETS[str(run.settings["prices"])]
     counting = Counting(method=str(run.settings["counting"]))
     rival = str(run.settings["rival"])

@@ -1,9 +1,8 @@
 """Opus's tables 1 and 2: which parallelisms a model is trained with, and how often each communicates."""
 
-from collections.abc import Iterator
 from functools import lru_cache
 
-from topox_core.papers.card import CardRun
+from topox_core.papers.card import CardRun, Rows
 from topox_core.papers.rows import MATCH, Row
 from topox_core.rails.advice import LARGE, TABLE_1, byte_classes
 from topox_core.rails.presets import PRESETS
@@ -76,7 +75,7 @@ def _words(used: frozenset[str]) -> str:
     return " & ".join(word for word in WORDS if word in used)
 
 
-def _calls(run: CardRun) -> Iterator[Row]:
+def _calls(run: CardRun) -> Rows:
     """Yield how often each parallelism communicates, per layer, operator or micro-batch as table 2 counts."""
     paper, context = PRESETS["llama3-8b-perlmutter"], PRESETS["llama3.1-405b-16384-cp"]
     for item, preset, parallelism, operation, words in (
@@ -124,7 +123,7 @@ def _per_layer(
     )
 
 
-def _shares(run: CardRun) -> Iterator[Row]:
+def _shares(run: CardRun) -> Rows:
     """Yield the share of the weights that a GPU holds, against what table 2 divides by."""
     shape = SHAPES["llama3-70b"]
     for item, plan in (
@@ -136,7 +135,7 @@ def _shares(run: CardRun) -> Iterator[Row]:
         yield run.row("share", item, held / (2.0 * shape.parameters), shape=shape.title)
 
 
-def rows(run: CardRun) -> Iterator[Row]:
+def rows(run: CardRun) -> Rows:
     for point in POINTS:
         yield _rule(run, *point)
     yield from _calls(run)

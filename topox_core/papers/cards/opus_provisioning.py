@@ -1,11 +1,8 @@
 """Opus's figures 5 and 8: what switching costs on demand, and provisioned ahead of the calls."""
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from topox_core.papers.card import CardRun
-from topox_core.papers.rows import Row
+from topox_core.papers.card import CardRun, Rows
 from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import Simulation
 from topox_core.rails.iteration import ALL_GATHER, SEND, Rail, RailRun
@@ -16,7 +13,7 @@ DELAYS_MS = (1.0, 10.0, 50.0, 100.0, 250.0, 500.0, 1_000.0)
 AT_MS = 100.0
 
 
-def rows(run: CardRun) -> Iterator[Row]:
+def rows(run: CardRun) -> Rows:
     preset = PRESETS["llama3-8b-perlmutter"].changed(
         schedule__reduce=str(run.settings["reduce"]),
         schedule__regather=bool(run.settings["regather"]),

@@ -1,15 +1,15 @@
 """Opus's sections 4 and 5: several rails that must not diverge, several jobs on a switch, and changes by group."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import repeat
 
 import numpy as np
 
 from topox_core.errors import wrong_setting
-from topox_core.papers.card import CardRun
-from topox_core.papers.rows import LEVEL, Row
+from topox_core.papers.card import CardRun, Rows
+from topox_core.papers.rows import LEVEL
 from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import simulate
 from topox_core.rails.iteration import COMPUTE, Rail, RailIteration, RailRun
@@ -83,7 +83,7 @@ RAILS = 4  # GPUs of a server in section 3.1
 TENANTS = (2, 4)
 
 
-def rows(run: CardRun) -> Iterator[Row]:
+def rows(run: CardRun) -> Rows:
     preset = PRESETS["llama3-8b-perlmutter"]
     iteration = build(preset)
     rail = Rail(
@@ -103,7 +103,7 @@ def rows(run: CardRun) -> Iterator[Row]:
     yield run.row("small", item, each, follows=few, changes=changes, sent=sent)
 
 
-def _tenants(run: CardRun, iteration: RailIteration, rail: Rail, alone_ms: float) -> Iterator[Row]:
+def _tenants(run: CardRun, iteration: RailIteration, rail: Rail, alone_ms: float) -> Rows:
     """Yield the longest iteration of jobs that share a rail's switch, passes drawn for each."""
     spread = float(run.settings["spread"])
     for count in TENANTS:
@@ -119,7 +119,7 @@ def _with(iteration: RailIteration, factors: np.ndarray) -> RailIteration:
     return replace(iteration, duration_ms=iteration.duration_ms * factors)
 
 
-def _rails(run: CardRun, iteration: RailIteration, rail: Rail) -> Iterator[Row]:
+def _rails(run: CardRun, iteration: RailIteration, rail: Rail) -> Rows:
     """Yield how far the rails of a server drift apart when each asks for itself, and when asked for together."""
     spread, first = float(run.settings["spread"]), RAILS * int(run.settings["seed"])
     factors = [pass_factors(iteration, spread, seed) for seed in range(first, first + RAILS)]

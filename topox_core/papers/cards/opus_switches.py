@@ -1,9 +1,6 @@
 """Opus's table 3: how many GPUs each optical switch can join, and how fast it switches."""
 
-from collections.abc import Iterator
-
-from topox_core.papers.card import CardRun
-from topox_core.papers.rows import Row
+from topox_core.papers.card import CardRun, Rows
 from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import Simulation
 from topox_core.rails.iteration import Rail
@@ -12,7 +9,7 @@ from topox_core.rails.technologies import SCALE_UP, TECHNOLOGIES, gpus
 from topox_core.text.numbers import short
 
 
-def rows(run: CardRun) -> Iterator[Row]:
+def rows(run: CardRun) -> Rows:
     for machine, domain in SCALE_UP.items():
         for one in TECHNOLOGIES:
             joined = gpus(one, domain)

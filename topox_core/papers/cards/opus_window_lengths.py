@@ -1,11 +1,8 @@
 """Opus's figure 4: how long the windows are, and what traffic follows them."""
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from topox_core.papers.card import CardRun, Settings
-from topox_core.papers.rows import Row
+from topox_core.papers.card import CardRun, Rows, Settings
 from topox_core.rails.advice import byte_classes
 from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import simulate
@@ -45,7 +42,7 @@ def windows_of_ten(settings: Settings) -> list[Window]:
     ]
 
 
-def rows(run: CardRun) -> Iterator[Row]:
+def rows(run: CardRun) -> Rows:
     windows = windows_of_ten(run.settings)
     yield run.row("share", "simulated", 100 * share_above(windows, 1.0))
     recorded = [one.length_ms for one in WINDOWS]

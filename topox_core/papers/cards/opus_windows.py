@@ -1,11 +1,10 @@
 """Opus's figure 3 and equation 1: how many windows an iteration has, and how many a second."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from topox_core.papers.card import CardRun
-from topox_core.papers.rows import Row
+from topox_core.papers.card import CardRun, Rows
 from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import simulate
 from topox_core.rails.iteration import SEND, Rail, RailRun
@@ -17,7 +16,7 @@ from topox_core.training.job import Job
 MICROBATCHES, STAGES, GPUS = 32, 16, 1_024
 
 
-def rows(run: CardRun) -> Iterator[Row]:
+def rows(run: CardRun) -> Rows:
     schedule = str(run.settings["schedule"])
     windows = windows_by_stage(STAGES, MICROBATCHES, schedule)
     yield run.row("count", "4 M − 1", windows_by_formula(MICROBATCHES))
@@ -34,7 +33,7 @@ def rows(run: CardRun) -> Iterator[Row]:
     yield from _pattern(run, "3b", 3)
 
 
-def _pattern(card: CardRun, series: str, stages: int) -> Iterator[Row]:
+def _pattern(card: CardRun, series: str, stages: int) -> Rows:
     """Yield the windows of each stage of figure 3's job, and what its text says of their order."""
     preset = PRESETS["llama3-8b-perlmutter"].changed(plan__pipeline=stages)
     iteration = build(preset)

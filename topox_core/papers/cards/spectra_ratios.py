@@ -1,13 +1,12 @@
 """Spectra's ratios over a baseline, beside ours over two baselines of our own: both sides of theirs are open."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 
 from topox_core.demand.planning import lower_bound, plan_demand
 from topox_core.model.transfer_graph import FloatArray
-from topox_core.papers.card import CardRun
-from topox_core.papers.rows import Row
+from topox_core.papers.card import CardRun, Rows
 
 
 def moe(rng: np.random.Generator) -> FloatArray:
@@ -57,7 +56,7 @@ PRINTED = {
 }
 
 
-def rows(run: CardRun) -> Iterator[Row]:
+def rows(run: CardRun) -> Rows:
     switches, delay_ms = int(run.settings["switches"]), float(run.settings["delay_ms"])
     for kind, (words, theirs) in PRINTED.items():
         demand = KINDS[kind](np.random.default_rng(int(run.settings["seed"])))

@@ -1,13 +1,10 @@
 """SWOT's reduction against static circuits, beside ours: one collective with circuits that change inside it."""
 
-from collections.abc import Iterator
-
 from topox_core.fabrics.compare import run_one, run_with_best_lowering
 from topox_core.fabrics.run import JobRequest
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task, TaskGraph
-from topox_core.papers.card import CardRun
-from topox_core.papers.rows import Row
+from topox_core.papers.card import CardRun, Rows
 from topox_core.schedule.settings import Settings as PlannerSettings
 
 MEMBERS, GBPS = 8, 100.0
@@ -26,7 +23,7 @@ def saved(kind: str, megabytes: float, ports: int, delay_ms: float) -> float:
     return 1 - run_with_best_lowering("in_collective", request).iteration_ms / fixed
 
 
-def rows(run: CardRun) -> Iterator[Row]:
+def rows(run: CardRun) -> Rows:
     ports, delay_ms = int(run.settings["ports"]), float(run.settings["delay_ms"])
     shares = []
     for kind in KINDS:

@@ -1,13 +1,12 @@
 """The TDM drafts' figures 1 and 2: a packet network whose flows are hashed to paths, and circuits for the same traffic."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.papers.card import CardRun, Settings
-from topox_core.papers.rows import Row
+from topox_core.papers.card import CardRun, Rows, Settings
 from topox_core.tdm.mixes.deployment import SetUp, deploy
 from topox_core.tdm.model.jobs import Job, Jobs, Reading
 from topox_core.tdm.model.traffic import StageTable, between_pods_gbit
@@ -82,7 +81,7 @@ def _times(jobs: Jobs, seed: int, settings: Settings) -> tuple[float, float, flo
     return even, spread, polarised, circuits
 
 
-def rows(run: CardRun) -> Iterator[Row]:
+def rows(run: CardRun) -> Rows:
     for count in JOBS:
         times = [
             _times(deploy(SetUp(jobs=count, seed=seed)), seed, run.settings)

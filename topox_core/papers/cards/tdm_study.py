@@ -1,12 +1,12 @@
 """The TDM drafts' section IV.C: rounds over the number of jobs and the context length."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from statistics import fmean, pstdev
 
-from topox_core.papers.card import CardRun, Settings
-from topox_core.papers.rows import LEVEL, Row
+from topox_core.papers.card import CardRun, Rows, Settings
+from topox_core.papers.rows import LEVEL
 from topox_core.tdm.algorithms.catalogue import solve
 from topox_core.tdm.mixes.deployment import CONTEXTS, JOBS, SetUp, deploy
 from topox_core.tdm.model.jobs import Reading
@@ -21,7 +21,7 @@ READINGS: Mapping[str, Reading] = {
 }
 
 
-def rows(run: CardRun) -> Iterator[Row]:
+def rows(run: CardRun) -> Rows:
     points = [("jobs", f"{jobs} jobs", jobs, FIXED_CONTEXT) for jobs in JOBS]
     points += [
         ("context", f"{context // 1024}k tokens", FIXED_JOBS, context) for context in CONTEXTS

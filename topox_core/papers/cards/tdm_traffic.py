@@ -1,9 +1,6 @@
 """The TDM drafts' section II.B: which collective sends most, which needs most links, and where that turns over."""
 
-from collections.abc import Iterator
-
-from topox_core.papers.card import CardRun, Settings
-from topox_core.papers.rows import Row
+from topox_core.papers.card import CardRun, Rows, Settings
 from topox_core.tdm.mixes.deployment import MODELS, Model
 from topox_core.tdm.model.jobs import Collective, Job, Reading
 from topox_core.tdm.model.traffic import between_pods_gbit
@@ -31,7 +28,7 @@ def _job(model: Model, collective: Collective, settings: Settings) -> Job:
     return Job(model.name, collective, 0, (int(settings["each"]),) * PODS, volume, 1.0, server)
 
 
-def rows(run: CardRun) -> Iterator[Row]:
+def rows(run: CardRun) -> Rows:
     context, units = int(run.settings["context"]), PODS * int(run.settings["each"])
     for model in MODELS.values():
         server, ring, experts = (sent_gbit(model, one, run.settings) for one in COLLECTIVES)

@@ -1,9 +1,8 @@
 """The TDM drafts' table III and equation 8: sizes of the models, training times, and the ports that they are given."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
-from topox_core.papers.card import CardRun
+from topox_core.papers.card import CardRun, Rows
 from topox_core.papers.rows import Row
 from topox_core.tdm.mixes.deployment import MODELS, SetUp, deploy
 from topox_core.tdm.model.rounds import round_of
@@ -32,7 +31,7 @@ SEEDS = range(5)
 JOBS = 512
 
 
-def rows(run: CardRun) -> Iterator[Row]:
+def rows(run: CardRun) -> Rows:
     for name, model in MODELS.items():
         shape = _SMALL if (name, run.settings["third"]) == ("8B", "8B") else SIZES[name]
         yield run.row(

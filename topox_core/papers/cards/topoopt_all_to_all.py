@@ -1,11 +1,9 @@
 """TopoOpt's figure 12: what all-to-all traffic costs as DLRM's batch grows."""
 
-from collections.abc import Iterator
-
 from topox_core.fabrics.options import FabricOptions
 from topox_core.model.cluster import Cluster
-from topox_core.papers.card import Call, CardRun, Settings
-from topox_core.papers.rows import Row, drawn
+from topox_core.papers.card import Call, CardRun, Rows, Settings
+from topox_core.papers.rows import drawn
 from topox_core.papers.topoopt_jobs import (
     BATCHES,
     DEGREES,
@@ -40,7 +38,7 @@ def _cases(settings: Settings) -> list[tuple[int, tuple[Cluster, str, FabricOpti
     return cases
 
 
-def rows(run: CardRun) -> Iterator[Row]:
+def rows(run: CardRun) -> Rows:
     share = float(run.settings["fat_tree"])
     times: dict[tuple[int, int], dict[str, float]] = {}
     for batch in BATCHES:

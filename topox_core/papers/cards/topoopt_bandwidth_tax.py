@@ -1,8 +1,6 @@
 """TopoOpt's figure 13: traffic that host forwarding adds as DLRM's batch, and with it the all-to-all, grows."""
 
-from collections.abc import Iterator
-
-from topox_core.papers.card import Call, CardRun
+from topox_core.papers.card import Call, CardRun, Rows
 from topox_core.papers.rows import Row, drawn, judged
 from topox_core.papers.topoopt_jobs import BATCHES, DEGREES, SERVERS, bandwidth_taxes
 
@@ -22,7 +20,7 @@ def calls(run: CardRun) -> list[Call]:
     ]
 
 
-def rows(run: CardRun) -> Iterator[Row]:
+def rows(run: CardRun) -> Rows:
     batches = [batch for batch in BATCHES if batch in run.answers]
     for place, degree in enumerate(DEGREES):
         yield from drawn([_tax(batch, degree, place, run) for batch in batches], rising=True)

@@ -1,12 +1,11 @@
 """TopoOpt's figure 10: what its circuits cost against patch panels, fat-trees and an ideal switch."""
 
-from collections.abc import Iterator
 from functools import partial
 from statistics import fmean
 
 from topox_core.economics.clusters import cluster_bill, cost_equivalent_gbps
 from topox_core.economics.price_sets import PRICE_SETS
-from topox_core.papers.card import CardRun
+from topox_core.papers.card import CardRun, Rows
 from topox_core.papers.rows import Row
 from topox_core.papers.topoopt_jobs import network
 
@@ -14,7 +13,7 @@ SPEEDS_GBPS = (10.0, 25.0, 40.0, 100.0, 200.0)
 MEAN = "average"
 
 
-def rows(run: CardRun) -> Iterator[Row]:
+def rows(run: CardRun) -> Rows:
     servers, degree = int(run.settings["servers"]), int(run.settings["degree"])
     catalogue, built = PRICE_SETS[str(run.settings["prices"])], str(run.settings["built"])
     ratios: dict[str, list[float]] = {"ocs": [], "ideal": []}

@@ -1,10 +1,9 @@
 """TopoOpt's figure 11: a cluster dedicated to one job, model by model."""
 
-from collections.abc import Iterator
 from statistics import geometric_mean
 
-from topox_core.papers.card import Call, CardRun
-from topox_core.papers.rows import LEVEL, TREND, Row, Verdict
+from topox_core.papers.card import Call, CardRun, Rows
+from topox_core.papers.rows import LEVEL, TREND, Verdict
 from topox_core.papers.topoopt_jobs import iteration_ms, network, rival_fabrics
 
 DEGREE = 4
@@ -34,7 +33,7 @@ def calls(run: CardRun) -> list[Call]:
     ]
 
 
-def rows(run: CardRun) -> Iterator[Row]:
+def rows(run: CardRun) -> Rows:
     times = {
         words: {fabric: run.answers[words, fabric] for fabric in FABRICS}
         for words in MODELS

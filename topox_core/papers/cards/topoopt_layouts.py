@@ -1,13 +1,11 @@
 """TopoOpt's diameter bound (section 4.3) and what a cut fibre costs its layout (section 7)."""
 
-from collections.abc import Iterator
-
 from topox_core.fabrics.compare import run_one
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest
 from topox_core.model.execution import Layout
-from topox_core.papers.card import CardRun
-from topox_core.papers.rows import LEVEL, Row
+from topox_core.papers.card import CardRun, Rows
+from topox_core.papers.rows import LEVEL
 from topox_core.papers.topoopt_jobs import PLANNER, lowered, network
 from topox_core.topology.failures import Failure, fail_layout, repair
 from topox_core.topology.finder import find_layout
@@ -27,7 +25,7 @@ JOBS = {
 SERVERS, DEGREE, PORT_GBPS = 16, 4, 100.0
 
 
-def rows(run: CardRun) -> Iterator[Row]:
+def rows(run: CardRun) -> Rows:
     for servers in SIZES:
         worst, at, hops = 0.0, 0, 0
         for degree in DEGREES:
@@ -51,7 +49,7 @@ def rows(run: CardRun) -> Iterator[Row]:
         yield from _failed(run, model, words)
 
 
-def _failed(run: CardRun, model: str, words: str) -> Iterator[Row]:
+def _failed(run: CardRun, model: str, words: str) -> Rows:
     """Yield what the first fibre of a ring costs until it is repaired, and after."""
     graph, cluster = lowered(model, SERVERS), network(SERVERS, DEGREE, PORT_GBPS)
     demand = demand_of(graph, SERVERS)

@@ -1,11 +1,10 @@
 """TopoOpt's figure 17: how fast a switch must be before circuits that change within the iteration match fixed ones."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from topox_core.fabrics.compare import EQUAL
 from topox_core.fabrics.options import FabricOptions
-from topox_core.papers.card import Call, CardRun, Settings
+from topox_core.papers.card import Call, CardRun, Rows, Settings
 from topox_core.papers.rows import Row, drawn
 from topox_core.papers.topoopt_jobs import iteration_ms, network
 
@@ -58,7 +57,7 @@ def calls(run: CardRun) -> list[Call]:
     ]
 
 
-def rows(run: CardRun) -> Iterator[Row]:
+def rows(run: CardRun) -> Rows:
     if FIXED not in run.answers:
         return
     for series in run.card.series:

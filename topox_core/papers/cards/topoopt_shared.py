@@ -1,13 +1,13 @@
 """TopoOpt's figure 16: a cluster shared by several jobs, each on its own shard of circuits or all on one fat-tree."""
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean, pstdev
 
 import numpy as np
 
 from topox_core.fabrics.options import FabricOptions
-from topox_core.papers.card import Call, CardRun, Settings
+from topox_core.papers.card import Call, CardRun, Rows, Settings
 from topox_core.papers.rows import LEVEL, Row
 from topox_core.papers.topoopt_jobs import iteration_ms, network, shared_iterations_ms
 
@@ -68,7 +68,7 @@ def places(servers: int, seed: int) -> tuple[int, ...]:
     return tuple(scattered)
 
 
-def rows(run: CardRun) -> Iterator[Row]:
+def rows(run: CardRun) -> Rows:
     known, jobs = run.answers, _jobs(run.settings)
     if not {model for models in jobs.values() for model in models} <= set(known):
         return

@@ -1,14 +1,12 @@
 """TOPO-X's table III when a change of circuits takes time: 1 ms as in section V, 10 ms as in section II."""
 
-from collections.abc import Iterator
 from statistics import fmean
 
 from topox_core.fabrics.compare import run_one
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest
-from topox_core.papers.card import CardRun, Settings
+from topox_core.papers.card import CardRun, Rows, Settings
 from topox_core.papers.catalogue import CARDS
-from topox_core.papers.rows import Row
 from topox_core.papers.table_iii_runs import SAME, STATIC_SIDE, TABLE, Printed, lowered, topoopt_ms
 from topox_core.schedule.settings import Settings as PlannerSettings
 
@@ -40,7 +38,7 @@ def _static_ms(row: Printed, settings: Settings) -> float:
     return run_one("static", request).iteration_ms
 
 
-def rows(run: CardRun) -> Iterator[Row]:
+def rows(run: CardRun) -> Rows:
     for row in SMALL:
         static = _static_ms(row, run.settings)
         data, item = {"topoopt_ms": static}, str(row.number)

@@ -1,10 +1,8 @@
 """TOPO-X's introduction: gradients and communication of a 175-billion-parameter model on 256 GPUs."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
-from topox_core.papers.card import CardRun
-from topox_core.papers.rows import Row
+from topox_core.papers.card import CardRun, Rows
 from topox_core.training.iteration import iteration
 from topox_core.training.job import Job
 from topox_core.training.machine import MACHINES
@@ -26,7 +24,7 @@ PLANS = {
 }
 
 
-def rows(run: CardRun) -> Iterator[Row]:
+def rows(run: CardRun) -> Rows:
     weights, each = SHAPE.parameters, int(run.settings["bytes"])
     ring = 2 * (GPUS - 1) / GPUS
     # What one could mean by the gradients of an iteration.

@@ -1,6 +1,6 @@
 """TOPO-X Table III: 14 networks, TopoOpt against TOPO-X, with the all-reduce on and off the network."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from statistics import fmean, geometric_mean
@@ -8,8 +8,8 @@ from typing import Any
 
 from topox_core.fabrics.compare import EQUAL
 from topox_core.io.json import record_of
-from topox_core.papers.card import Call, CardRun, Settings
-from topox_core.papers.rows import TREND, Row
+from topox_core.papers.card import Call, CardRun, Rows, Settings
+from topox_core.papers.rows import TREND
 from topox_core.papers.table_iii_runs import (
     STATIC_SIDE,
     TABLE,
@@ -65,12 +65,12 @@ def _known(run: CardRun) -> list[Known]:
     ]
 
 
-def rows(run: CardRun) -> Iterator[Row]:
+def rows(run: CardRun) -> Rows:
     for one in _known(run):
         yield from _rows(run, one)
 
 
-def _rows(run: CardRun, one: Known) -> Iterator[Row]:
+def _rows(run: CardRun, one: Known) -> Rows:
     """Yield the rows of one network, in the order of the series."""
     printed, static_ms = one.printed, one.on.static_ms
     item, over = str(printed.number), one.topoopt_ms / printed.topoopt_ms - 1
