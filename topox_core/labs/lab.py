@@ -392,13 +392,10 @@ def texts_in(language: str, folder: Path = TEXTS) -> Texts:
     return Texts(language, {**base.sections, **own}, {**base.flat, **_flat(own)})
 
 
-def _flat(sections: Mapping[str, Any], before: str = "") -> dict[str, str]:
-    flat: dict[str, str] = {}
-    for name, value in sections.items():
-        key = f"{before}{name}"
-        if isinstance(value, str):
-            flat[key] = value
-        else:
-            inner = dict(enumerate(value)) if isinstance(value, list) else value
-            flat |= _flat({str(at): one for at, one in inner.items()}, f"{key}.")
-    return flat
+def _flat(texts: Any, key: str = "") -> dict[str, str]:
+    """Return every sentence in nested objects and lists by its key with dots."""
+    if isinstance(texts, str):
+        return {key: texts}
+    inner = enumerate(texts) if isinstance(texts, list) else texts.items()
+    flat = (_flat(one, f"{key}.{name}" if key else str(name)) for name, one in inner)
+    return {name: text for part in flat for name, text in part.items()}

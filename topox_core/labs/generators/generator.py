@@ -58,6 +58,11 @@ class Matrix:
     marks: bool
     symmetric: bool = False
 
+    @property
+    def empty(self) -> list[tuple[str, ...]]:
+        """Its rows before anything is filled in."""
+        return [(row, *[""] * len(self.columns)) for row in self.rows]
+
 
 @dataclass(frozen=True)
 class Instance:
