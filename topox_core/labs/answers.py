@@ -130,5 +130,6 @@ def read_clock(text: object, **place: str) -> datetime:
     try:
         return datetime.strptime(str(text), _CLOCK).replace(tzinfo=UTC)
     except ValueError:
-        problem = f"must be a time such as 2026-10-05T09:00:12Z (got {shown(text)})"
-        raise InputError(problem, **place) from None
+        raise InputError(
+            f"must be a time such as 2026-10-05T09:00:12Z (got {shown(text)})", **place
+        ) from None

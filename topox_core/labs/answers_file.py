@@ -43,8 +43,7 @@ def taken_up(lab: Lab, answers: Answers, file: str) -> Answers:
         line names file, question and what was expected.
     """
     if answers.lab != lab.id:
-        problem = f"must be {lab.id!r} (got {shown(answers.lab)})"
-        raise InputError(problem, file=file, field="lab")
+        raise InputError(f"must be {lab.id!r} (got {shown(answers.lab)})", file=file, field="lab")
     if answers.digest != lab.digest or dict(answers.versions) != lab.generator_versions:
         raise InputError(
             "was answered with another version of this lab: hand it in as it is, or begin anew",
@@ -157,8 +156,11 @@ def load_answers(data: bytes, file: str) -> AnswersFile:
     head = {key: record[key] for key in _HEAD if record.get(key) is not None}
     answers = from_values(Answers, head, file, given=_given(record.get("answers"), file))
     if not all(is_whole(one) for one in answers.versions.values()):
-        problem = f"must be an object of whole numbers (got {shown(answers.versions)})"
-        raise InputError(problem, file=file, field="generator_versions")
+        raise InputError(
+            f"must be an object of whole numbers (got {shown(answers.versions)})",
+            file=file,
+            field="generator_versions",
+        )
     checksum = checksum_of(record)
     signature = record.get("signature", "")
     return AnswersFile(
@@ -217,8 +219,11 @@ def _as_record(given: Given) -> dict[str, Any]:
 
 def _given(entries: Any, file: str) -> dict[str, Given]:
     if not isinstance(entries, dict) or len(entries) > MAX_ANSWERS:
-        problem = f"must be an object of at most {MAX_ANSWERS} answers (got {shown(entries)})"
-        raise InputError(problem, file=file, field="answers")
+        raise InputError(
+            f"must be an object of at most {MAX_ANSWERS} answers (got {shown(entries)})",
+            file=file,
+            field="answers",
+        )
     return {name: _one(name, entry, file) for name, entry in entries.items()}
 
 

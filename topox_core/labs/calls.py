@@ -176,8 +176,9 @@ def _schedule(files: InstanceFiles, options: Mapping[str, Any]) -> dict[str, Any
     settings = replace(LESSON_SETTINGS, engine=engine, time_limit_s=EXACT_LIMIT_S)
     result = schedule(_needed(files.graph, "graph"), cluster, settings)
     if engine != "list" and result.status != "optimal":
-        problem = f"has no key: the plan ended {result.status}, and only a proved one counts"
-        raise InputError(problem, field="key")
+        raise InputError(
+            f"has no key: the plan ended {result.status}, and only a proved one counts", field="key"
+        )
     return record_of(result, "status makespan_ms bound_ms gap bound_by unrounded_bound_ms")
 
 

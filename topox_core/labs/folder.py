@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import TypeVar
 
@@ -30,6 +31,7 @@ MAX_FILES = 2_000
 LONG_TEXT = 60
 _POINTS = Limits(4 << 20, 20_000)
 T = TypeVar("T")
+OfStudent = TypeVar("OfStudent", Answers, Grade)
 # A file to import, and what the lecturer must know: who is not in the roster, which column is new.
 GradeTable = tuple[bytes, tuple[str, ...]]
 ROSTER = Limits(8 << 20, 20_000)
@@ -82,8 +84,7 @@ def answers_in(folder: Path) -> tuple[list[tuple[str, AnswersFile]], list[Unread
     """
     found = files_in(folder, ENDING, MAX_FILES, "answers")
     if not found:
-        problem = f"holds no file whose name ends in {ENDING}"
-        raise InputError(problem, file=str(folder))
+        raise InputError(f"holds no file whose name ends in {ENDING}", file=str(folder))
     return answers_from((entry.name, partial(_read, entry)) for entry in found)
 
 
@@ -109,8 +110,9 @@ def files_in(folder: Path, ending: str, most: int, what: str) -> list[os.DirEntr
     except OSError as error:
         raise InputError(f"cannot be read: {why(error)}", file=str(folder)) from None
     if len(found) > most:
-        problem = f"holds {len(found):,} {what}, more than the {most:,} that are read"
-        raise InputError(problem, file=str(folder))
+        raise InputError(
+            f"holds {len(found):,} {what}, more than the {most:,} that are read", file=str(folder)
+        )
     return found
 
 
@@ -130,12 +132,15 @@ def load_each(
 
 def latest_of_each(every: Iterable[Answers]) -> tuple[Answers, ...]:
     """Return of each student and lab the answers that were finished last: nobody is counted twice."""
-    latest: dict[tuple[str, str, str], Answers] = {}
-    for one in every:
-        student = one.lab, folded(one.course), folded(one.student)
-        if student not in latest or one.finished >= latest[student].finished:
-            latest[student] = one
-    return tuple(latest.values())
+    return tuple(several[-1] for several in _by_student(every))
+
+
+def _by_student(every: Iterable[OfStudent]) -> Iterable[list[OfStudent]]:
+    """Return what there is of each student and lab, what was finished last at the end."""
+    found: defaultdict[tuple[str, str, str], list[OfStudent]] = defaultdict(list)
+    for one in sorted(every, key=attrgetter("finished")):
+        found[one.lab, folded(one.course), folded(one.student)].append(one)
+    return found.values()
 
 
 def grade_folder(
@@ -194,8 +199,12 @@ def load_explanations(data: bytes, file: str) -> dict[tuple[str, str], float]:
         row = dict(zip(table.columns, cells, strict=False))
         value = number_in(row.get("points", "").replace(",", "."))
         if not is_number(value, 0, 1_000):
-            problem = f"must be a number from 0 (got {row.get('points', '')!r})"
-            raise InputError(problem, file=file, item=f"row {number}", field="points")
+            raise InputError(
+                f"must be a number from 0 (got {row.get('points', '')!r})",
+                file=file,
+                item=f"row {number}",
+                field="points",
+            )
         points[as_meant(row["student"]), row.get("question", "")] = value
     return points
 
@@ -242,13 +251,8 @@ def _with_equal_texts(
 
 def _one_a_student(grades: list[Grade]) -> list[Grade]:
     """Return one grade a student and lab: of several files the one that was finished last."""
-    by_student: defaultdict[tuple[str, str, str], list[Grade]] = defaultdict(list)
-    for one in grades:
-        by_student[one.lab, folded(one.course), folded(one.student)].append(one)
     kept = []
-    for several in by_student.values():
-        several.sort(key=lambda one: (one.finished, one.file))
-        *earlier, last = several
+    for *earlier, last in _by_student(grades):
         notes = tuple(f"{one.file} is earlier and does not count" for one in earlier)
         kept.append(replace(last, remarks=last.remarks + notes))
     return sorted(kept, key=lambda one: (one.lab, folded(one.course), folded(one.student)))
@@ -280,13 +284,17 @@ def load_roster(data: bytes, file: str) -> Roster:
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"cannot be read as a table: {error}", file=file) from None
     if not rows or len(rows) > ROSTER.entries:
-        problem = f"must have a first row of columns and at most {ROSTER.entries:,} students"
-        raise InputError(problem, file=file)
+        raise InputError(
+            f"must have a first row of columns and at most {ROSTER.entries:,} students", file=file
+        )
     columns = rows[0]
     for number, row in enumerate(rows[1:], 2):
         if len(row) > len(columns):
-            problem = f"has {len(row)} cells, the first row {len(columns)}"
-            raise InputError(problem, file=file, item=f"row {number}")
+            raise InputError(
+                f"has {len(row)} cells, the first row {len(columns)}",
+                file=file,
+                item=f"row {number}",
+            )
     width = len(columns)
     return Roster(columns, tuple((*row, *[""] * (width - len(row))) for row in rows[1:]))
 
@@ -303,11 +311,13 @@ def load_students(data: bytes, file: str) -> Roster:
     roster = load_roster(data, file)
     first = roster.columns[0].strip()
     if len(roster.columns) == 1 and ";" in first:
-        problem = f"must separate columns by commas (got {shown(first)})"
-        raise InputError(problem, file=file, item="row 1")
+        raise InputError(
+            f"must separate columns by commas (got {shown(first)})", file=file, item="row 1"
+        )
     if any(letter.isdigit() for letter in first):
-        problem = f"must name the columns, such as student (got {shown(first)})"
-        raise InputError(problem, file=file, item="row 1")
+        raise InputError(
+            f"must name the columns, such as student (got {shown(first)})", file=file, item="row 1"
+        )
     return roster
 
 
@@ -363,8 +373,11 @@ def canvas_table(graded: GradedFolder, lab: Lab, roster: Roster) -> GradeTable:
     """
     for column in _CANVAS[:4]:
         if column not in roster.columns:
-            problem = "is missing: export the course's gradebook and give that file"
-            raise InputError(problem, file="roster", field=column)
+            raise InputError(
+                "is missing: export the course's gradebook and give that file",
+                file="roster",
+                field=column,
+            )
     title = texts_in(lab.language).resolved(lab.title)
     own = f"TOPO-X: {title}"
     there = [name for name in roster.columns if name.startswith((own, title))]
@@ -411,10 +424,11 @@ def _emails(roster: Roster | None) -> dict[str, tuple[str, str]]:
     if roster is None:
         return {}
     if _ID not in roster.columns and _EMAIL not in roster.columns:
-        problem = (
-            f"must have a column {_ID!r} or {_EMAIL!r} (got {shown(', '.join(roster.columns))})"
+        raise InputError(
+            f"must have a column {_ID!r} or {_EMAIL!r} (got {shown(', '.join(roster.columns))})",
+            file="roster",
+            item="first row",
         )
-        raise InputError(problem, file="roster", item="first row")
     found = {}
     for row in roster.rows:
         cells = dict(zip(roster.columns, row, strict=True))

@@ -121,8 +121,11 @@ def grade(
     graded: list[QuestionGrade] = []
     for question in lab.questions:
         if clock() > until_s:
-            problem = f"takes longer to grade than the {MAX_S:g} s that a file may"
-            raise InputError(problem, file=name, item=f"question {question.id}")
+            raise InputError(
+                f"takes longer to grade than the {MAX_S:g} s that a file may",
+                file=name,
+                item=f"question {question.id}",
+            )
         graded.append(_graded(lab, answers, question, explanations or {}, remarks))
     known = {question.id for question in lab.questions}
     remarks += [f"no question {one[:20]}" for one in answers.given if one not in known]

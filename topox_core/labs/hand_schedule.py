@@ -33,6 +33,7 @@ GBPS = 8.0
 # Of a figure: more bars than that are no picture for a lab.
 MAX_TASKS = 400
 _RECEIVERS = range(1, RECEIVERS + 1)
+Need = tuple[str, int | None]
 # The orders that are told of, by name; of instance *fan-out* the best of all.
 _PLANNED: Mapping[type, Sequence[tuple[str, Sequence[str]]]] = {
     Board: (("x_first", "axybcz"), ("y_first", "ayxcbz")),
@@ -93,8 +94,11 @@ def check_starts(graph: TaskGraph, starts_ms: Mapping[str, Any]) -> None:
     for name, start in starts_ms.items():
         check_known(name, known, "task", field="start")
         if not is_number(start, -LATEST_MS, LATEST_MS):
-            problem = f"must be a number of ms up to {LATEST_MS:,.0f} (got {shown(start)})"
-            raise InputError(problem, item=f"task {name}", field="start")
+            raise InputError(
+                f"must be a number of ms up to {LATEST_MS:,.0f} (got {shown(start)})",
+                item=f"task {name}",
+                field="start",
+            )
 
 
 def length_ms(task: Task, cluster: Cluster) -> float:
@@ -207,23 +211,27 @@ def hand_bars(
     return tuple(placed)
 
 
+def _needs(task: Task) -> tuple[Need, ...]:
+    """Return what a task occupies while it runs: a device, or a port that sends and one that receives."""
+    if task.duration_ms is not None:
+        return (("device", task.server),)
+    return ("out", task.source), ("in", task.destination)
+
+
 def _crowded(
     tasks: Sequence[Task], cluster: Cluster, starts_ms: Mapping[str, float]
 ) -> frozenset[str]:
     """Return the tasks that run while a device or a port they need has no place for them."""
-    users: defaultdict[tuple[str, int | None], list[tuple[float, float, str]]] = defaultdict(list)
+    users: defaultdict[Need, list[Task]] = defaultdict(list)
     for task in tasks:
-        start = float(starts_ms[task.id])
-        span = (start, start + length_ms(task, cluster), task.id)
-        ports = (("out", task.source), ("in", task.destination))
-        for need in ports if task.duration_ms is None else (("device", task.server),):
-            users[need].append(span)
+        for need in _needs(task):
+            users[need].append(task)
     crowded: set[str] = set()
-    for (kind, _), spans in users.items():
-        most = 1 if kind == "device" else cluster.ports_per_server
-        for start, _end, _name in spans:
-            here = [name for begin, end, name in spans if begin <= start < end]
-            if len(here) > most:
+    for (kind, _), of_one in users.items():
+        spans = [(starts_ms[one.id], length_ms(one, cluster), one.id) for one in of_one]
+        for at, _length, _name in spans:
+            here = [name for begin, length, name in spans if begin <= at < begin + length]
+            if len(here) > (1 if kind == "device" else cluster.ports_per_server):
                 crowded |= {*here}
     return frozenset(crowded)
 
@@ -329,12 +337,10 @@ def _starts_ms(graph: TaskGraph, cluster: Cluster, order: Iterable[str]) -> dict
     tasks = {task.id: task for task in graph.tasks}
     starts: dict[str, float] = {}
     ends: dict[str, float] = {}
-    free: defaultdict[tuple[str, int | None], list[float]]
-    free = defaultdict(lambda: [0.0] * cluster.ports_per_server)
+    free: defaultdict[Need, list[float]] = defaultdict(lambda: [0.0] * cluster.ports_per_server)
     for name in order:
         task = tasks[name]
-        sends = task.duration_ms is None
-        ports = [free["out", task.source], free["in", task.destination]] if sends else []
+        ports = [free[need] for need in _needs(task) if need[0] != "device"]
         ready = max((ends[one] for one in task.dependencies), default=0.0)
         starts[name] = max([ready, *map(min, ports)])
         ends[name] = starts[name] + length_ms(task, cluster)

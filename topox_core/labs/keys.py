@@ -11,7 +11,7 @@ from topox_core.io.cluster_file import load_cluster
 from topox_core.io.content import read
 from topox_core.io.task_graph_file import load_graph
 from topox_core.labs.calls import InstanceFiles, call_value
-from topox_core.labs.generators.catalogue import generator
+from topox_core.labs.generators.catalogue import drawn_by, generator
 from topox_core.labs.generators.generator import SEEDS, GivenTable, Matrix, Value
 from topox_core.labs.lab import (
     CLASS,
@@ -159,13 +159,9 @@ def given_table(lab: Lab, screen: Screen, seed: int) -> GivenTable | None:
 
 def names_a_value(lab: Lab, screen: Screen) -> bool:
     """Return whether a screen's text names a computed value, which is for after its reveal only."""
-    source = lab.instances.get(screen.instance)
-    if source is None or not source.generator:
-        return False
-    shown = generator(source.generator).shown
-    return any(
-        name not in shown for name in PLACE.findall(texts_in(lab.language).resolved(screen.text))
-    )
+    drawn = drawn_by(lab.instances.get(screen.instance))
+    names = PLACE.findall(texts_in(lab.language).resolved(screen.text))
+    return drawn is not None and any(name not in drawn.shown for name in names)
 
 
 def filled(lab: Lab, screen: Screen, text: str, seed: int, words: Texts | None = None) -> str:

@@ -198,8 +198,9 @@ class Slider:
             return
         start, end, step = self.start, self.end, self.step
         if start is None or end is None or step is None or start > end:
-            problem = "must have values, or from, to and step with from at most to"
-            raise InputError(problem, field="slider")
+            raise InputError(
+                "must have values, or from, to and step with from at most to", field="slider"
+            )
         if (steps := int((end - start) / step + 1e-9)) > MAX_STEPS:
             raise InputError(f"has more than {MAX_STEPS:,} steps", field="slider")
         values = tuple(float(f"{start + k * step:.12g}") for k in range(steps + 1))
@@ -391,13 +392,10 @@ def texts_in(language: str, folder: Path = TEXTS) -> Texts:
     return Texts(language, {**base.sections, **own}, {**base.flat, **_flat(own)})
 
 
-def _flat(sections: Mapping[str, Any], before: str = "") -> dict[str, str]:
-    flat: dict[str, str] = {}
-    for name, value in sections.items():
-        key = f"{before}{name}"
-        if isinstance(value, str):
-            flat[key] = value
-        else:
-            inner = dict(enumerate(value)) if isinstance(value, list) else value
-            flat |= _flat({str(at): one for at, one in inner.items()}, f"{key}.")
-    return flat
+def _flat(texts: Any, key: str = "") -> dict[str, str]:
+    """Return every sentence in nested objects and lists by its key with dots."""
+    if isinstance(texts, str):
+        return {key: texts}
+    inner = enumerate(texts) if isinstance(texts, list) else texts.items()
+    flat = (_flat(one, f"{key}.{name}" if key else str(name)) for name, one in inner)
+    return {name: text for part in flat for name, text in part.items()}

@@ -17,7 +17,7 @@ from topox_core.io.content import read
 from topox_core.io.json import FileFormat, named, read_object, without_header
 from topox_core.io.limits import LAB
 from topox_core.labs.calls import check_options
-from topox_core.labs.generators.catalogue import generator
+from topox_core.labs.generators.catalogue import drawn_by, generator
 from topox_core.labs.lab import (
     CHOSEN,
     FORMAT,
@@ -86,8 +86,9 @@ def load_lab(data: bytes, file: str, folder: Path | None = None) -> Lab:
     with errors_in_file(file):
         screens = record.get("screens")
         if not isinstance(screens, list) or not 1 <= len(screens) <= MAX_SCREENS:
-            problem = f"must be a list of 1 to {MAX_SCREENS} screens in brackets"
-            raise InputError(problem, field="screens")
+            raise InputError(
+                f"must be a list of 1 to {MAX_SCREENS} screens in brackets", field="screens"
+            )
         instances = _instances(record.get("instances"))
         lab = from_values(
             Lab,
@@ -110,8 +111,9 @@ def load_lab(data: bytes, file: str, folder: Path | None = None) -> Lab:
 
 def _instances(given: Any) -> dict[str, Source]:
     if not isinstance(given, dict) or not 1 <= len(given) <= MAX_INSTANCES:
-        problem = f"must name 1 to {MAX_INSTANCES} instances (got {shown(given)})"
-        raise InputError(problem, field="instances")
+        raise InputError(
+            f"must name 1 to {MAX_INSTANCES} instances (got {shown(given)})", field="instances"
+        )
     return {name: _source(name, entry) for name, entry in given.items()}
 
 
@@ -125,8 +127,10 @@ def _source(name: str, entry: Any) -> Source:
         source = from_values(Source, entry, "")
         newest = generator(source.generator).version
         if source.version != newest:
-            problem = f"must be {newest}, the version here (got {source.version})"
-            raise InputError(problem, field="generator_version")
+            raise InputError(
+                f"must be {newest}, the version here (got {source.version})",
+                field="generator_version",
+            )
     return source
 
 
@@ -144,15 +148,18 @@ def _screen(entry: Any, item: str, instances: Mapping[str, Source]) -> Screen:
     with errors_in_file(item=item):
         given = {} if not isinstance(entry, dict) else entry.get("questions", [])
         if not isinstance(given, list) or len(given) > MAX_QUESTIONS:
-            problem = f"must be a list of at most {MAX_QUESTIONS} questions in brackets"
-            raise InputError(problem, field="questions")
+            raise InputError(
+                f"must be a list of at most {MAX_QUESTIONS} questions in brackets",
+                field="questions",
+            )
         own = {key: value for key, value in entry.items() if key != "questions"}
         screen = from_values(Screen, own, "")
         if screen.instance:
             check_known(screen.instance, instances, "instance", field="instance")
         if screen.stage in ("reveal", "play") and given:
-            problem = f"must be empty: a {screen.stage} screen asks nothing"
-            raise InputError(problem, field="questions")
+            raise InputError(
+                f"must be empty: a {screen.stage} screen asks nothing", field="questions"
+            )
         source = instances.get(screen.instance)
         questions = (
             _question(one, f"{item}, {named(one, 'id', 'question', at)}", screen.stage, source)
@@ -169,11 +176,14 @@ def _question(entry: Any, item: str, stage: str, source: Source | None) -> Quest
         question = from_values(Question, own, "")
         letter = LETTER_OF[stage]
         if not question.id.startswith(letter):
-            problem = f"must begin with {letter} on a {stage} screen (got {question.id})"
-            raise InputError(problem, field="id")
+            raise InputError(
+                f"must begin with {letter} on a {stage} screen (got {question.id})", field="id"
+            )
         if (question.type == "text") != (stage == "explain"):
-            problem = f"cannot be {question.type!r} on a {stage} screen: explanations are text, and nothing else is"
-            raise InputError(problem, field="type")
+            raise InputError(
+                f"cannot be {question.type!r} on a {stage} screen: explanations are text, and nothing else is",
+                field="type",
+            )
         key = _key(question.type, entry.get("key"), source, f"{item}, key")
         question = replace(question, key=key)
         _check_question(question, source, item)
@@ -183,8 +193,7 @@ def _question(entry: Any, item: str, stage: str, source: Source | None) -> Quest
 def _key(kind: str, given: Any, source: Source | None, item: str) -> str | Call | None:
     if kind == "text":
         if given is not None:
-            problem = "must be left out: nobody computes the truth of a text"
-            raise InputError(problem, field="key")
+            raise InputError("must be left out: nobody computes the truth of a text", field="key")
         return None
     if given is None:
         raise InputError("is missing", field="key")
@@ -199,8 +208,9 @@ def _key(kind: str, given: Any, source: Source | None, item: str) -> str | Call 
             return name
         call = from_values(Call, given, "")
         if (call.relation == "value") != (call.against is None):
-            problem = "must be given together with against: difference, ratio or saving"
-            raise InputError(problem, field="as")
+            raise InputError(
+                "must be given together with against: difference, ratio or saving", field="as"
+            )
         check_options(call.call, call.options or {}, "with")
         check_options(call.call, call.against or {}, "against")
     return call
@@ -214,12 +224,14 @@ def _check_value(name: str, source: Source) -> None:
         raise InputError("an instance from files has no values: use a call", field="value")
     one = generator(source.generator)
     if name not in one.values:
-        problem = unknown(name, one.values, "value")
-        raise InputError(f"{problem} of generator {one.name} (got {shown(name)})", field="value")
+        raise InputError(
+            f"{unknown(name, one.values, 'value')} of generator {one.name} (got {shown(name)})",
+            field="value",
+        )
 
 
 def _check_question(question: Question, source: Source | None, item: str) -> None:
-    drawn = generator(source.generator) if source and source.generator else None
+    drawn = drawn_by(source)
     ids = [one.id for one in question.options]
     if len(set(ids)) < len(ids):
         twice = next(one for one in ids if ids.count(one) > 1)
@@ -236,14 +248,14 @@ def _check_question(question: Question, source: Source | None, item: str) -> Non
     if draws and (drawn is None or value is None or drawn.name not in draws):
         raise InputError(f"needs an instance of {', '.join(draws)}", field="type")
     if question.least > question.most:
-        problem = f"must be at most {question.most} (got {question.least})"
-        raise InputError(problem, field="least")
+        raise InputError(f"must be at most {question.most} (got {question.least})", field="least")
     for problem in _wrong_bands(question, ids):
         raise InputError(problem, field="key.bands")
     for one in question.feedback:
         if [one.value, one.option, one.equation].count(None) != 2:
-            problem = "must have exactly one of value, option and equation"
-            raise InputError(problem, field="feedback")
+            raise InputError(
+                "must have exactly one of value, option and equation", field="feedback"
+            )
         if one.option is not None and one.option not in ids and not from_instance:
             raise InputError(unknown(one.option, ids, "option"), field="feedback")
         if one.value is not None and source is not None:
@@ -324,8 +336,7 @@ def _not_plain(text: str) -> Iterator[str]:
 def _wrong_places(lab: Lab, screen: Screen, text: str, keys: Mapping[str, str]) -> Iterator[str]:
     """Yield what is wrong with a text that has a place that names nothing, is code, or says an answer."""
     text = texts_in("en").resolved(text)
-    source = lab.instances.get(screen.instance)
-    drawn = generator(source.generator) if source and source.generator else None
+    drawn = drawn_by(lab.instances.get(screen.instance))
     names = (*drawn.shown, *drawn.values) if drawn else ()
     for name in PLACE.findall(text):
         if not _PLACED.fullmatch(name):
@@ -365,15 +376,14 @@ def lab_of(name: str) -> Lab:
     if name in labs:
         return labs[name]
     if not name.endswith(".json"):
-        problem = unknown(name, labs, "lab")
-        raise InputError(f"{problem}, or the path of a {ENDING} file", field="lab")
+        raise InputError(
+            f"{unknown(name, labs, 'lab')}, or the path of a {ENDING} file", field="lab"
+        )
     return load_lab(read(name), name, Path(name).parent)
 
 
-@lru_cache(maxsize=KEPT_LABS)
-def _loaded(data: bytes, file: str, folder: Path) -> Lab:
-    """Return a lab of a folder, the same as long as its file is: what is computed for it is kept with it."""
-    return load_lab(data, file, folder)
+# A lab of a folder is the same as long as its file is: what is computed for it is kept with it.
+_loaded = lru_cache(maxsize=KEPT_LABS)(load_lab)
 
 
 def labs_in(folder: Path) -> dict[str, Lab]:

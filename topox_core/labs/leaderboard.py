@@ -134,8 +134,11 @@ def _round_s(groups: Mapping[str, Any]) -> float:
     for name, group in groups.items():
         check_known(name, known, "job", field="groups")
         if group not in ("A", "B"):
-            problem = f"must be A or B (got {shown(group)})"
-            raise InputError(problem, item=f"job {printable(name)}", field="groups")
+            raise InputError(
+                f"must be A or B (got {shown(group)})",
+                item=f"job {printable(name)}",
+                field="groups",
+            )
     missing = [name for name in known if name not in groups]
     if missing:
         raise InputError("has no group", item=f"job {missing[0]}", field="groups")
@@ -179,13 +182,17 @@ def load_entry(data: bytes, file: str) -> Entry:
         raise InputError(unknown(shown(name), BOARDS, "leaderboard"), file=file, field="board")
     alias = record.get("alias")
     if not isinstance(alias, str) or not 1 <= len(alias.strip()) <= MAX_ALIAS:
-        problem = f"must be 1 to {MAX_ALIAS} characters (got {shown(alias)})"
-        raise InputError(problem, file=file, field="alias")
+        raise InputError(
+            f"must be 1 to {MAX_ALIAS} characters (got {shown(alias)})", file=file, field="alias"
+        )
     field = BOARDS[name].field
     value = record.get(field)
     if not isinstance(value, dict) or not value:
-        problem = f"must be an object with an entry for each task or job (got {shown(value)})"
-        raise InputError(problem, file=file, field=field)
+        raise InputError(
+            f"must be an object with an entry for each task or job (got {shown(value)})",
+            file=file,
+            field=field,
+        )
     return Entry(name, printable(alias.strip(), MAX_ALIAS), value)
 
 

@@ -234,8 +234,9 @@ def _matrix(lab: Lab, question: Question, seed: int, given: Any) -> list[list[in
     for row in rows:
         for cell in row:
             if not is_whole(cell, 0, most):
-                problem = f"must hold whole numbers from 0 to {most:,} (got {shown(cell)})"
-                raise InputError(problem, field="value")
+                raise InputError(
+                    f"must hold whole numbers from 0 to {most:,} (got {shown(cell)})", field="value"
+                )
     if matrix.symmetric and any(
         rows[i][j] != rows[j][i] or (i == j and rows[i][j])
         for i in range(len(rows))
@@ -255,8 +256,9 @@ def _starts(lab: Lab, question: Question, seed: int, given: Any) -> dict[str, An
 def _groups(_lab: Lab, _question: Question, _seed: int, given: Any) -> dict[str, str]:
     whole = isinstance(given, dict) and sorted(given) == sorted(NAMES)
     if not whole or any(group not in ("A", "B") for group in given.values()):
-        problem = f"must say A or B for each of {', '.join(NAMES)} (got {shown(given)})"
-        raise InputError(problem, field="value")
+        raise InputError(
+            f"must say A or B for each of {', '.join(NAMES)} (got {shown(given)})", field="value"
+        )
     return dict(given)
 
 
@@ -265,8 +267,10 @@ def _text(_lab: Lab, question: Question, _seed: int, given: Any) -> str:
         raise InputError(f"must be text (got {shown(given)})", field="value")
     length = len(given.strip())
     if not question.least <= length <= question.most:
-        problem = f"must be {question.least:,} to {question.most:,} characters (got {length:,})"
-        raise InputError(problem, field="value")
+        raise InputError(
+            f"must be {question.least:,} to {question.most:,} characters (got {length:,})",
+            field="value",
+        )
     return given
 
 

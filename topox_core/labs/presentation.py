@@ -34,8 +34,11 @@ def read_called_out(lab: Lab, question: Question, text: str) -> dict[Any, int]:
     while rest:
         found = _ONE.match(rest)
         if found is None:
-            problem = f"must be numbers such as 9, 10 x5, 12 x3 (got {shown(rest)})"
-            raise InputError(problem, item=f"question {question.id}", field="votes")
+            raise InputError(
+                f"must be numbers such as 9, 10 x5, 12 x3 (got {shown(rest)})",
+                item=f"question {question.id}",
+                field="votes",
+            )
         value = read_answer(lab, question, found[1].rstrip(","), CLASS_SEED)
         votes[value] = votes.get(value, 0) + int(found[2] or 1)
         rest = rest[found.end() :]
@@ -46,8 +49,11 @@ def read_called_out(lab: Lab, question: Question, text: str) -> dict[Any, int]:
 def check_votes(question: Question, votes: Votes) -> None:
     """Refuse counts below 0, or more votes than a room has; raises InputError."""
     if min(votes.values(), default=0) < 0 or sum(votes.values()) > MAX_VOTES:
-        problem = f"must be 0 to {MAX_VOTES} votes in all (got {sum(votes.values()):,})"
-        raise InputError(problem, item=f"question {question.id}", field="votes")
+        raise InputError(
+            f"must be 0 to {MAX_VOTES} votes in all (got {sum(votes.values()):,})",
+            item=f"question {question.id}",
+            field="votes",
+        )
 
 
 def counted_statistics(
@@ -86,24 +92,29 @@ class Slide:
         What of it: a question is asked, then counted, then revealed.
     screen
         Which screen of the lab; None for the first slide.
+    until
+        The minute at which the plan leaves it: the end of the row that names its question, else that of the
+        slide before; None where the plan says nothing.
     """
 
     place: str
     show: Show = "ask"
     screen: int | None = None
+    until: float | None = None
 
 
 def slides(lab: Lab) -> tuple[Slide, ...]:
     """Return all slides in the order in which *Next* shows them; every question has its reveal."""
-    every = [Slide(START)]
+    every, ends, until = [Slide(START)], _planned_ends(lab), None
     for at, screen in enumerate(lab.screens):
         if not screen.questions:
-            every.append(Slide(screen.id, "ask", at))
+            every.append(Slide(screen.id, "ask", at, until))
         for question in screen.questions:
             shows: tuple[Show, ...] = ("ask", "tally", "reveal")
             if question.stage == "explain":
                 shows = ("ask", "reveal")
-            every += [Slide(question.id, show, at) for show in shows]
+            until = ends.get(question.id, until)
+            every += [Slide(question.id, show, at, until) for show in shows]
     return tuple(every)
 
 
@@ -122,31 +133,14 @@ def slide_of(every: Sequence[Slide], place: str, show: str = "ask") -> int:
     return next((at for at in numbers if every[at].show == show), numbers[0])
 
 
-def planned_until(lab: Lab, slide: Slide) -> float | None:
-    """Return the minute at which the plan leaves a slide: the end of the row that names its question.
-
-    A slide that no row names has the end of the one before; None where the plan says nothing.
-    """
-    if slide.screen is None or not lab.plan:
-        return None
-    ends = dict(_ends(lab))
-    until: float | None = None
-    for screen in lab.screens[: slide.screen + 1]:
-        for question in screen.questions:
-            until = ends.get(question.id, until)
-            if question.id == slide.place:
-                return until
-    return until
-
-
-def _ends(lab: Lab) -> list[tuple[str, float]]:
-    """Return the first row's end of each question that the plan names."""
+def _planned_ends(lab: Lab) -> dict[str, float]:
+    """Return for each question that the plan names the end of the first row that does."""
     words = texts_in(lab.language)
-    found: dict[str, float] = {}
-    for row in lab.plan:
-        for name in re.findall(r"\b[PWE][0-9]{1,2}\b", words.resolved(row.do)):
-            found.setdefault(name, row.end)
-    return list(found.items())
+    return {
+        name: row.end
+        for row in reversed(lab.plan)
+        for name in re.findall(r"\b[PWE][0-9]{1,2}\b", words.resolved(row.do))
+    }
 
 
 def key_words(lab: Lab, question: Question, key: object, seed: int, words: Texts) -> str:

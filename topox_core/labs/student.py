@@ -19,7 +19,7 @@ from topox_core.labs.keys import (
     option_texts,
 )
 from topox_core.labs.lab import Lab, Option, Question, Screen, Texts, texts_in
-from topox_core.labs.marking import Marked, mark, read_answer
+from topox_core.labs.marking import mark, read_answer
 
 MAX_NAME = 40
 _LETTERS = frozenset("._@- ")
@@ -83,8 +83,10 @@ def check_name(name: str, field: str) -> None:
         letter.isalnum() or letter in _LETTERS for letter in name
     )
     if not good:
-        problem = f"must be 1 to {MAX_NAME} letters, digits, spaces or . _ @ - (got {shown(name)})"
-        raise InputError(problem, field=field)
+        raise InputError(
+            f"must be 1 to {MAX_NAME} letters, digits, spaces or . _ @ - (got {shown(name)})",
+            field=field,
+        )
 
 
 def begin(lab: Lab, course: str, student: str, at: str, seed: int | None = None) -> Answers:
@@ -144,12 +146,12 @@ def attempt(
         raise InputError("is closed: there is no attempt left", item=f"question {name}")
     kept = read_answer(lab, question, value, answers.seed)
     before = answers.worked(name)
-    number = len(before.attempts)
-    marked = mark(lab, question, kept, answers.seed)
-    points = points_of(question, marked.share, number)
-    tried = replace(before, attempts=(*before.attempts, Attempt(at, kept, points)))
-    after = _with(answers, name, tried, at)
-    return after, _reply(lab, after, question, marked, language)
+    share = mark(lab, question, kept, answers.seed).share
+    one = Attempt(at, kept, points_of(question, share, len(before.attempts)))
+    after = _with(answers, name, replace(before, attempts=(*before.attempts, one)), at)
+    reply = reply_to(lab, after, name, language)
+    assert reply is not None  # there is an attempt
+    return after, reply
 
 
 def reply_to(lab: Lab, answers: Answers, name: str, language: str = "") -> AttemptReply | None:
@@ -160,26 +162,17 @@ def reply_to(lab: Lab, answers: Answers, name: str, language: str = "") -> Attem
     InputError
         If it is no worked answer.
     """
-    question = _of_stage(lab, name, "work")
-    given = answers.worked(name)
-    if given.attempts:
-        marked = mark(lab, question, given.attempts[-1].value, answers.seed)
-        return _reply(lab, answers, question, marked, language)
-    if not given.given_up:
-        return None
-    return AttemptReply(False, 0.0, 0, "", key_of(lab, question, answers.seed))
-
-
-def _reply(
-    lab: Lab, answers: Answers, question: Question, marked: Marked, language: str
-) -> AttemptReply:
-    words = _words(lab, language)
+    question, given = _of_stage(lab, name, "work"), answers.worked(name)
     over = closed(answers, question)
-    say = "" if marked.right else said_to(lab, question, marked.say, answers.seed, words)
     key = key_of(lab, question, answers.seed) if over else None
-    given = answers.worked(question.id)
+    if not given.attempts:
+        return AttemptReply(False, 0.0, 0, "", key) if given.given_up else None
+    last = given.attempts[-1]
+    marked = mark(lab, question, last.value, answers.seed)
+    words = _words(lab, language)
+    say = "" if marked.right else said_to(lab, question, marked.say, answers.seed, words)
     left = 0 if over else question.attempts - len(given.attempts)
-    return AttemptReply(marked.right, given.attempts[-1].points, left, say, key, marked.verdict)
+    return AttemptReply(marked.right, last.points, left, say, key, marked.verdict)
 
 
 def said_to(lab: Lab, question: Question, say: str, seed: int, words: Texts) -> str:
@@ -366,8 +359,10 @@ def _asked(lab: Lab, screen: Screen, question: Question, seed: int, words: Texts
 def _of_stage(lab: Lab, name: str, stage: str) -> Question:
     question = lab.question(name)
     if question.stage != stage:
-        problem = f"belongs to a {question.stage} screen, not to a {stage} screen"
-        raise InputError(problem, item=f"question {name}")
+        raise InputError(
+            f"belongs to a {question.stage} screen, not to a {stage} screen",
+            item=f"question {name}",
+        )
     return question
 
 

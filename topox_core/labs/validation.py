@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from topox_core.errors import InputError
-from topox_core.labs.generators.catalogue import generator
+from topox_core.labs.generators.catalogue import drawn_by
 from topox_core.labs.generators.generator import Value
 from topox_core.labs.keys import filled, instance_of, key_of, mistakes_of, options_of
 from topox_core.labs.lab import PLACE, Lab, Question, texts_in
@@ -97,32 +97,22 @@ def _given_away(
     lab: Lab, question: Question, truths: list[Value], seeds: tuple[int, ...]
 ) -> list[str]:
     """Name computed values that stand in a text before a question and equal its key for every seed."""
-    place = lab.screen_of(question.id)
     words = texts_in(lab.language)
+    asked: set[tuple[str, object]] = set()  # known by then
     lines = []
-    for screen in lab.screens[: place + 1]:
-        source = lab.instances.get(screen.instance)
-        if source is None or not source.generator:
-            continue
-        drawn = generator(source.generator)
-        for item, _, text in texts_of(screen):
-            for name in PLACE.findall(words.resolved(text)):
-                if name in drawn.shown or _asked_before(lab, screen.instance, name, screen.id):
-                    continue
-                values = [drawn.value(instance_of(lab, screen, seed), name) for seed in seeds]
-                if values == truths:
-                    lines.append(f"{item}: {{{name}}} is the answer of question {question.id}")
+    for screen in lab.screens[: lab.screen_of(question.id) + 1]:
+        drawn = drawn_by(lab.instances.get(screen.instance))
+        texts = texts_of(screen) if drawn else ()
+        for item, name in (
+            (item, name) for item, _, text in texts for name in PLACE.findall(words.resolved(text))
+        ):
+            if drawn is None or name in drawn.shown or (screen.instance, name) in asked:
+                continue
+            values = [drawn.value(instance_of(lab, screen, seed), name) for seed in seeds]
+            if values == truths:
+                lines.append(f"{item}: {{{name}}} is the answer of question {question.id}")
+        asked |= {(screen.instance, one.key) for one in screen.questions}
     return lines
-
-
-def _asked_before(lab: Lab, instance: str, name: str, before: str) -> bool:
-    """Return whether a value was the key of a question on an earlier screen: it is known by then."""
-    for screen in lab.screens:
-        if screen.id == before:
-            return False
-        if screen.instance == instance and any(q.key == name for q in screen.questions):
-            return True
-    return False
 
 
 def _unfilled(lab: Lab, seeds: tuple[int, ...]) -> list[str]:

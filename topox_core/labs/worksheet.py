@@ -107,24 +107,22 @@ def _of_pairs(one: Pairs) -> str:
     return _circle(one.servers, named)
 
 
-def _of_turns(_: Turns) -> str:
-    return on_paper(
-        "axes.svg",
-        across="reconfiguration delay (ms)",
-        up="iteration (ms)",
-        x_most=DELAYS_MS,
-        y_most=ITERATION_MS,
-        x_step=2,
-        y_step=20,
-    )
-
-
-def _of_mix(one: Mix) -> str:
-    return _circle(one.servers, {})
-
-
 _GIVEN: Mapping[type, Callable[[Any], str]] = MappingProxyType(
-    {Windows: _of_windows, FourJobs: _of_jobs, Pairs: _of_pairs, Turns: _of_turns, Mix: _of_mix}
+    {
+        Windows: _of_windows,
+        FourJobs: _of_jobs,
+        Pairs: _of_pairs,
+        Turns: lambda _: on_paper(
+            "axes.svg",
+            across="reconfiguration delay (ms)",
+            up="iteration (ms)",
+            x_most=DELAYS_MS,
+            y_most=ITERATION_MS,
+            x_step=2,
+            y_step=20,
+        ),
+        Mix: lambda one: _circle(one.servers, {}),
+    }
 )
 
 
@@ -160,6 +158,9 @@ def worksheets(
         with_key=with_key,
         check_digits=check_digits,
         screens_of=partial(_screens, lab, words),
+        options_of=partial(option_texts, lab),
+        matrix_of=partial(matrix_of, lab),
+        one_line=ONE_LINE,
         key_words=partial(_key_words, lab),
     )
 
@@ -173,39 +174,19 @@ def _key_words(lab: Lab, question: Question, seed: int) -> str:
 def _screens(lab: Lab, words: Texts, stage: str, seed: int) -> Iterator[dict[str, Any]]:
     """Yield what the template needs of the screens of a stage; an instance is tabulated where it is first asked about."""
     tabled = set()
-    for screen in lab.screens:
-        if screen.stage != stage:
-            continue
-        table = None
-        if screen.instance not in tabled:
-            table = given_table(lab, screen, seed)
-            tabled.add(screen.instance)
+    for screen in (one for one in lab.screens if one.stage == stage):
+        given = given_table(lab, screen, seed)
         yield {
             # Paper shows everything at once: a text with a computed value is for after its reveal.
-            "text": ""
-            if names_a_value(lab, screen)
-            else filled(lab, screen, screen.text, seed, words),
-            "table": table,
+            "text": "" if names_a_value(lab, screen) else screen.text,
+            "screen": screen,
+            "table": None if screen.instance in tabled else given,
+            "names": [row[0] for row in given.rows] if given else [],
             "figure": given_figure(lab, screen, seed),
-            "asked": [_asked(lab, screen, question, seed, words) for question in screen.questions],
+            "grid": answer_grid(lab, screen, seed),
+            "say": partial(filled, lab, screen, seed=seed, words=words),
         }
-
-
-def _asked(lab: Lab, screen: Screen, question: Question, seed: int, words: Texts) -> dict[str, Any]:
-    """Return a question in words with the form of its answer: options, an empty matrix, the names of a table."""
-    options = [*option_texts(lab, question, seed, words).values()]
-    matrix = matrix_of(lab, question, seed) if question.type == "matrix" else None
-    table = given_table(lab, screen, seed)
-    return {
-        "question": question,
-        "text": filled(lab, screen, question.text, seed, words),
-        "grid": answer_grid(lab, screen, seed) if question is screen.questions[0] else "",
-        "options": options,
-        "short": sum(map(len, options)) <= ONE_LINE,
-        "matrix": matrix,
-        "empty": [(row, *[""] * len(matrix.columns)) for row in matrix.rows] if matrix else [],
-        "names": [row[0] for row in table.rows] if table else [],
-    }
+        tabled.add(screen.instance)
 
 
 @cache

@@ -300,19 +300,16 @@ def _choose_log(connection: sqlite3.Connection, path: Path) -> bool:
     """Write changes to a log beside the file (WAL), so that readers and a writer do not wait; return whether it does."""
     wanted = "delete" if on_network(path) else "wal"
     end = time.monotonic() + BUSY_S
-    while (mode := connection.execute("PRAGMA journal_mode").fetchone()[0]) != wanted:
+    while True:
         try:
-            connection.execute(f"PRAGMA journal_mode = {wanted}")
+            mode = connection.execute(f"PRAGMA journal_mode = {wanted}").fetchone()[0]
+            return bool(mode == "wal")
         except sqlite3.OperationalError as error:
             # SQLite does not wait for others here, as it does elsewhere.
             busy = code_of(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
             if not busy or time.monotonic() > end:
-                break
+                return bool(connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal")
             time.sleep(0.02)
-        else:
-            mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
-            break
-    return bool(mode == "wal")
 
 
 def damage_of(path: Path) -> str:

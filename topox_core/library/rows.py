@@ -100,8 +100,11 @@ def inflated(packed: bytes, file: str, item: str) -> bytes:
     except (zlib.error, TypeError) as error:
         raise InputError(f"is damaged ({error})", file=file, item=item) from None
     if unpacking.unconsumed_tail:
-        problem = f"unpacks to more than the {as_mb(MAX_FILE_BYTES)} a file may have"
-        raise InputError(problem, file=file, item=item)
+        raise InputError(
+            f"unpacks to more than the {as_mb(MAX_FILE_BYTES)} a file may have",
+            file=file,
+            item=item,
+        )
     if not unpacking.eof:
         raise InputError("is damaged (it ends too early)", file=file, item=item)
     return content

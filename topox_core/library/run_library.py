@@ -174,8 +174,9 @@ class RunLibrary:
             If there is such a file already, or it cannot be written.
         """
         if path.exists():
-            problem = "is there already; a library is exported to a new file"
-            raise InputError(problem, file=str(path))
+            raise InputError(
+                "is there already; a library is exported to a new file", file=str(path)
+            )
         partial = path.with_name(f".topox-{os.getpid()}.part")
         with errors_of(path):
             try:
@@ -197,14 +198,16 @@ class RunLibrary:
     def _keep_only(self, which: RunFilter) -> None:
         """Delete all other runs, and the inputs and studies that none is left of."""
         needed = set[str]().union(*(one.digests for one in self.each(which)))
-        others = [(one,) for one in self.input_digests() if one not in needed]
         where, values = condition(which)
         with self._writing() as connection:
             connection.execute(f"DELETE FROM runs WHERE NOT ({where})", values)
             connection.execute(
                 "DELETE FROM studies WHERE id NOT IN (SELECT study FROM study_points)"
             )
-            connection.executemany("DELETE FROM inputs WHERE digest = ?", others)
+            connection.execute(
+                "DELETE FROM inputs WHERE digest NOT IN (SELECT value FROM json_each(?))",
+                (json.dumps(list(needed)),),
+            )
 
     # runs, read
 
@@ -372,11 +375,6 @@ class RunLibrary:
             return KeptInput(digest, str(row["kind"]), str(row["name"]), content)
         return None
 
-    def input_digests(self) -> list[str]:
-        """Return the digests of all inputs that are kept."""
-        found = self._rows("SELECT digest FROM inputs ORDER BY digest")
-        return [str(row["digest"]) for row in found]
-
     # what all of them go through
 
     def _select(self, statement: str, values: Sequence[object]) -> list[StoredRun]:
@@ -393,8 +391,7 @@ class RunLibrary:
                 raise self._missing(kind, number)
 
     def _missing(self, kind: str, number: int) -> InputError:
-        problem = f"there is no such {kind}"
-        return InputError(problem, file=str(self.path), item=f"{kind} {number}")
+        return InputError(f"there is no such {kind}", file=str(self.path), item=f"{kind} {number}")
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
@@ -437,8 +434,7 @@ class RunLibrary:
             any other error of SQLite's.
         """
         if self._file.read_only:
-            problem = f"can only be read: {self._file.read_only}"
-            raise InputError(problem, file=str(self._file.path))
+            raise InputError(f"can only be read: {self._file.read_only}", file=str(self._file.path))
         with self._reading() as connection:
             connection.execute("BEGIN IMMEDIATE")
             yield connection

@@ -1,31 +1,33 @@
 """A card of the gallery: a published table or figure, the switches that change its reading, our run, the verdict.
 
-What a card says stands in ``cards/NAME.toml``; what it computes in the module of that name beside it.
-``rows(run)`` yields rows in the order of the paper: of a card with calls those that its answers are enough
-for. One whose card has ``workers`` has ``calls(run) -> list[Call]`` too, and one whose sentences name more
-than rows, ``said(run)``: what else they name, and as ``facts`` (name, value, note) of numbers worth showing
-apart.
+What a card says, of itself and in each row, stands in ``cards/NAME.toml``; what it computes in the module
+of that name beside it. ``rows(run)`` yields rows, made by :meth:`CardRun.row`, in the order of the paper: of
+a card with calls those that its answers are enough for. One whose card has ``workers`` has
+``calls(run) -> list[Call]`` too, and one whose sentences name more than rows, ``said(run)``: what else they
+name, and as ``facts`` (name, value, note) of numbers worth showing apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from operator import attrgetter
 from statistics import fmean
+from types import MappingProxyType
 from typing import Any
 
 from topox_core.errors import InputError, errors_in_file
 from topox_core.papers.rows import (
+    NOT_PRINTED,
+    Judged,
     Kind,
     Row,
     Verdict,
     counted_verdicts,
-    judged,
-    judged_over,
+    judged_as,
     stated,
 )
 from topox_core.runs.cells import CellsRun
@@ -35,6 +37,8 @@ from topox_core.runs.stopping import Stop
 Value = str | int | float
 Settings = Mapping[str, Value]
 OnRow = Callable[[Row], None]
+# What the module of a card yields, in the order of the paper.
+Rows = Iterator[Row]
 
 CANCELLED, UNFINISHED = "cancelled", "Not all points were computed."
 
@@ -84,6 +88,16 @@ class Line:
 
     rows: tuple[Row, ...]
 
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.rows)
+
+    @property
+    def kept(self) -> int:
+        """How many are as the paper says, at least in their direction."""
+        return sum(row.verdict in ("match", "trend") for row in self.rows)
+
     def __getitem__(self, item: str) -> Line:
         """Return those whose items begin so."""
         return Line(tuple(row for row in self.rows if row.item.startswith(item)))
@@ -124,9 +138,60 @@ class CardRun:
         """Return the rows of one series."""
         return tuple(row for row in self.rows if row.series == series)
 
-    def row(self, series: str, item: str) -> Row:
-        """Return one row by series and item."""
-        return next(row for row in self.of(series) if row.item == item)
+    def ours(self, series: str, item: str) -> float:
+        """Return our number of one row."""
+        return next(row.ours for row in self.of(series) if row.item == item)
+
+    def row(
+        self,
+        series: str,
+        item: str,
+        ours: float,
+        *,
+        theirs: float | None = None,
+        follows: bool | None = None,
+        verdict: Verdict | None = None,
+        counts_with: str = "",
+        data: Mapping[str, float] = MappingProxyType({}),
+        **facts: object,
+    ) -> Row:
+        """Return a row: a number of ours with what the card says of it.
+
+        Parameters
+        ----------
+        theirs
+            The printed number, if it is none of the card's.
+        follows
+            Where the paper says something without a number: whether ours follows it.
+        verdict
+            The judgement, if it is another than the card says.
+        **facts
+            What the words of the row name besides item, both numbers, data, and ``settings``.
+        """
+        card, key = self.card, f"{series}/{item}"
+        words = card.words(series, item)
+        if theirs is None:
+            theirs = card.printed.get(key, card.printed.get(series))
+        if verdict is None:
+            spread = data.get("standard_deviation", data.get("spread", 0.0))
+            verdict = judged_as(words.judged, theirs, ours, spread, follows)
+        named = {"item": item, "ours": ours, "theirs": theirs, "settings": self.settings}
+        named |= {**data, **facts}
+        reason = words.match if verdict == "match" and words.match else words.reason
+        return Row(
+            series,
+            item,
+            words.about.format(**named),
+            theirs,
+            ours,
+            verdict,
+            reason.format(**named) or NOT_PRINTED,
+            words.unit,
+            None,
+            dict(data),
+            *words.kind,
+            counts_with,
+        )
 
 
 @dataclass(frozen=True)
@@ -298,17 +363,39 @@ class Claim:
 
     def verdict(self, answer: Answer) -> Verdict:
         """Return the judgement on the number, or on the direction: clearly above 1 goes the claimed way."""
-        value = self.reading.value(answer)
         if not self.comparable:
             return "not printed"
+        value = self.reading.value(answer) - self.base
         if self.printed is None:
             return stated(value)
-        if self.least and value >= self.printed:
-            return "match"
-        if self.reading.spread is not None:
-            return judged_over(self.printed, value, self.reading.spread.value(answer), 1.0)
-        ratio = self.unit == "×" and not self.base
-        return judged(self.printed - self.base, value - self.base, 1.0 if ratio else None)
+        spread = self.reading.spread.value(answer) if self.reading.spread else 0.0
+        how: Judged = "side of one" if self.unit == "×" and not self.base else ""
+        how = "more than" if self.least else how
+        return judged_as(how, self.printed - self.base, value, spread, None)
+
+
+@dataclass(frozen=True)
+class RowWords:
+    """What a card says of the rows of a series, or of one of them: all but the numbers.
+
+    Attributes
+    ----------
+    about, reason, unit
+        Of the row; places in braces are filled in by :meth:`CardRun.row`.
+    match
+        The reason of a row that matches, if that is another.
+    judged
+        How: :func:`~topox_core.papers.rows.judged_as`.
+    kind
+        What the rows are where they are no simulation, and why.
+    """
+
+    about: str = ""
+    reason: str = ""
+    match: str = ""
+    unit: str = ""
+    judged: Judged = ""
+    kind: tuple[Kind, str] = ("simulated", "")
 
 
 @dataclass(frozen=True)
@@ -342,8 +429,8 @@ class Card:
         Whether worker processes make its calls, side by side.
     built
         Of a paper with nothing public but its abstract: what is built here without it.
-    kinds
-        What its rows are where they are no simulation, and why: by ``series`` or ``series/item``.
+    rows
+        What its rows say, by ``series`` or ``series/item``.
     finding, remarks
         The sentences of its answer, in which a place in braces names a :class:`Line` by its series, the
         whole as ``all``, or one of ``settings``, ``printed``, ``series`` and what ``said`` returns; a remark
@@ -364,19 +451,13 @@ class Card:
     takes_s: float = 1.0
     workers: bool = False
     built: str = ""
-    kinds: Mapping[str, tuple[Kind, str]] = field(default_factory=dict)
+    rows: Mapping[str, RowWords] = field(default_factory=dict)
     finding: str = ""
     remarks: tuple[str, ...] = ()
 
-    def kind(self, series: str, item: str = "") -> tuple[Kind, str]:
-        """Return what rows of a series are, or one of them, and why where that is not obvious."""
-        by_item = self.kinds.get(f"{series}/{item}")
-        return by_item or self.kinds.get(series) or ("simulated", "")
-
-    def classified(self, row: Row) -> Row:
-        """Return a row with its kind."""
-        kind, reason = self.kind(row.series, row.item)
-        return replace(row, kind=kind, kind_reason=reason)
+    def words(self, series: str, item: str = "") -> RowWords:
+        """Return what rows of a series say, or one of them."""
+        return self.rows.get(f"{series}/{item}") or self.rows.get(series) or RowWords()
 
     def settings(self, given: Settings | None = None) -> dict[str, Value]:
         """Return every switch with its position: ``given`` on top of the defaults.
@@ -390,8 +471,11 @@ class Card:
         for key in given or {}:
             if key not in known:
                 expected = ", ".join(known) or "none: this card has no switches"
-                problem = f"unknown switch (expected one of {expected})"
-                raise InputError(problem, file=f"card {self.name}", field=str(key)[:80])
+                raise InputError(
+                    f"unknown switch (expected one of {expected})",
+                    file=f"card {self.name}",
+                    field=str(key)[:80],
+                )
         with errors_in_file(f"card {self.name}"):
             return {
                 key: choice.value((given or {}).get(key, choice.default))
@@ -465,10 +549,7 @@ class Card:
         InputError
             As :meth:`settings`.
         """
-        play = self.play(
-            self.settings(settings), stop, lambda row: on_row(self.classified(row)), executor
-        )
-        return replace(play, rows=tuple(map(self.classified, play.rows)))
+        return self.play(self.settings(settings), stop, on_row, executor)
 
     def start(
         self, settings: Settings | None = None, executor: Executor | int | None = None

@@ -34,10 +34,12 @@ PAPERS: dict[str, tuple[str, str]] = {
 
 
 def _card(name: str) -> Card:
-    """Return the card of a file, its claims and its switches made complete."""
+    """Return the card of a file, its claims, switches and rows made complete."""
     path = HERE / "cards" / f"{name.replace('-', '_')}.toml"
     record = tomllib.loads(path.read_text(encoding="utf-8"))
-    printed = record.get("printed", {})
+    printed, rows = record.get("printed", {}), record.get("rows", {})
+    for key, words in rows.items():  # what one row does not say is said of its series
+        rows[key] = rows.get(words.pop("same_as", key.partition("/")[0]), {}) | words
     for choice in record.get("choices", ()):
         shared = GALLERY["choices"].get(choice.pop("same_as", ""), {})
         choice.update(shared | choice)
@@ -69,7 +71,7 @@ def card_named(name: str) -> Card:
 
 def kind_of(claim: Claim) -> Kind:
     """Return what a claim is tried with: the kind of the rows that it reads."""
-    return CARDS[claim.card].kind(claim.reading.series)[0]
+    return CARDS[claim.card].words(claim.reading.series).kind[0]
 
 
 def complete_answers(answers: Mapping[str, Answer | None]) -> dict[str, Answer]:

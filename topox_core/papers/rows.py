@@ -4,10 +4,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
 Verdict = Literal["match", "trend", "differs", "not printed"]
 Kind = Literal["simulated", "arithmetic", "identity", "quoted"]
+# How a row is judged: by its distance from the printed number if there is one, which may also be printed as
+# "more than", or state on which side of 1 a ratio is, if need be without a number.
+Judged = Literal["", "more than", "side of one", "above one"]
 
 # A number within 10 % of the printed one matches, within 25 % it follows the trend, further off it
 # differs. Steps and distances of less than 2 % are level, and what is level shows no trend.
@@ -147,6 +150,29 @@ def stated(ours: float, spread: float = 0.0) -> Verdict:
     return "trend" if ours - 1 > max(LEVEL, spread) else "differs"
 
 
+def judged_as(
+    how: Judged, theirs: float | None, ours: float, spread: float, follows: bool | None
+) -> Verdict:
+    """Return the verdict on a row.
+
+    Parameters
+    ----------
+    spread
+        The standard deviation of the draws that ours is the mean of; 0 of a single number.
+    follows
+        Whether ours follows what is said without a number; None: nothing is.
+    """
+    if follows is not None:
+        return "trend" if follows else "differs"
+    if how == "above one" and theirs is None:
+        return stated(ours, spread)
+    if theirs is None:
+        return "not printed"
+    if how == "more than" and ours >= theirs:
+        return "match"
+    return judged_over(theirs, ours, spread, 1.0) if how == "side of one" else judged(theirs, ours)
+
+
 def drawn(rows: Sequence[Row], rising: bool, unsure: float = LEVEL) -> list[Row]:
     """Return the rows of one series, those without a printed number judged by the way the drawn line goes.
 
@@ -164,12 +190,10 @@ def drawn(rows: Sequence[Row], rising: bool, unsure: float = LEVEL) -> list[Row]
     """
     judged_rows: list[Row] = []
     way, sign = ("rises", 1) if rising else ("falls", -1)
-    before = since = None
+    before: float | None = None
+    since: float | None = None
     for row in rows:
-        if before is None or since is None:
-            steps = [0.0]
-        else:
-            steps = [sign * (row.ours / one - 1) for one in (before, since)]
+        steps = [sign * (row.ours / one - 1) for one in (before, since) if one is not None] or [0.0]
         before = row.ours
         if since is None or max(map(abs, steps)) > unsure:
             since = row.ours
@@ -236,40 +260,3 @@ def counted_verdicts(rows: Iterable[Row]) -> str:
 def apart_words(counts: Mapping[str, int]) -> str:
     """Return how many rows are counted apart, by why: ``15 by formula, 3 by construction``; empty if none."""
     return ", ".join(f"{counts[name]} {APART_NAMES[name]}" for name in APART if counts.get(name))
-
-
-def printed(
-    series: str, item: str, about: str, theirs: float, ours: float, reason: str, **more: Any
-) -> Row:
-    """Return a row whose printed number is judged by its distance; ``more`` is unit, bound or data."""
-    return Row(series, item, about, theirs, ours, judged(theirs, ours), reason, **more)
-
-
-def at_least(
-    series: str, item: str, about: str, theirs: float, ours: float, reason: str, **more: Any
-) -> Row:
-    """Return a row whose number is printed as "more than": any larger number keeps it."""
-    verdict: Verdict = "match" if ours >= theirs else judged(theirs, ours)
-    return Row(series, item, about, theirs, ours, verdict, reason, **more)
-
-
-def directed(
-    series: str, item: str, about: str, follows: bool, ours: float, reason: str, **more: Any
-) -> Row:
-    """Return a row for what a paper says without a number: the claimed way, or not."""
-    return Row(series, item, about, None, ours, "trend" if follows else "differs", reason, **more)
-
-
-def unprinted(
-    series: str, item: str, about: str, ours: float, reason: str = "", **more: Any
-) -> Row:
-    """Return a row that nothing printed can be set against."""
-    reason = reason or NOT_PRINTED
-    return Row(series, item, about, None, ours, "not printed", reason, **more)
-
-
-def beside(series: str, item: str, about: str, ours: float, said: str, **more: Any) -> Row:
-    """Return a row of a paper with nothing public but its abstract: ``said`` is what that prints and leaves open."""
-    return unprinted(
-        series, item, about, ours, f"The abstract prints {said}: not comparable.", **more
-    )

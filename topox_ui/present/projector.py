@@ -20,7 +20,7 @@ from topox_core.labs.keys import (
     options_of,
 )
 from topox_core.labs.lab import CLASS_SEED, Lab, Question, Screen, texts_in
-from topox_core.labs.presentation import START, Slide, key_words, planned_until
+from topox_core.labs.presentation import START, Slide, key_words
 from topox_ui.classroom.profile import class_profile
 from topox_ui.present.door import only_lecturers
 from topox_ui.present.state import chosen_slide, go, leave, say, title_of
@@ -133,7 +133,7 @@ def clock(lab: Lab, slide: Slide, theme: Theme) -> None:
     if started is None:
         st.button(say("present.clock.start"), key="start_clock", on_click=_start, args=(lab.id,))
         return
-    until = planned_until(lab, slide)
+    until = slide.until
     plan = "" if until is None else f" · {say('present.clock.until', until=f'{until:g}')}"
     data = {
         "elapsed_s": max(0.0, time.time() - started),

@@ -205,7 +205,7 @@ INVARIANTS: dict[str, Callable[[Any], bool]] = {
     "fan_out": lambda one: (
         one.path_ms + 2 < one.load_ms == one.one_port_ms
         and one.two_ports_ms < one.one_port_ms - 2
-        and one.two_ports_ms != one.half_of_one_ms
+        and 2 * one.two_ports_ms != one.one_port_ms
     ),
     "pairs": _pairs,
     "mix": lambda one: one.servers in (10, 16) and _mix(one.servers, one.sum_mb),

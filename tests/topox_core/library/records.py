@@ -56,3 +56,8 @@ def filled(path: Path, count: int) -> Path:
         library.link_points(study, dict(enumerate(library.add(records))))
         library.keep_input(key("race graph"), "graph", "race.json", b"tasks" * 1000)
     return path
+
+
+def inputs_of(library: RunLibrary) -> list[str]:
+    """Return the digests of all inputs that are kept."""
+    return [row["digest"] for row in library._rows("SELECT digest FROM inputs ORDER BY digest")]

@@ -18,7 +18,7 @@ import pytest
 from tests.conftest import some
 from tests.patience import PATIENCE_S
 from tests.real_inputs import ROOT
-from tests.topox_core.library.records import filled, key, record
+from tests.topox_core.library.records import filled, inputs_of, key, record
 from topox_core.errors import InputError
 from topox_core.library import opening
 from topox_core.library.exports import runs_csv
@@ -286,7 +286,7 @@ def test_an_exported_library_is_whole_or_holds_what_was_asked_for_and_what_belon
     with RunLibrary.open(tmp_path / "part.sqlite", read_only=True) as part:
         assert part.count() == several < 250 and contents(part).items() <= whole.items()
     with RunLibrary.open(tmp_path / "none.sqlite", read_only=True) as none:
-        assert (none.count(), none.studies(), none.input_digests()) == (0, [], [])
+        assert (none.count(), none.studies(), inputs_of(none)) == (0, [], [])
     # Nothing is left in it of what was taken out.
     assert b"race" not in (tmp_path / "none.sqlite").read_bytes()
     assert not list(tmp_path.glob(".topox-*"))
@@ -298,7 +298,7 @@ def read_all(path: Path) -> None:
             library.result(one.id)
         for study in library.studies():
             list(library.each(RunFilter(study=study.id)))
-        for digest in library.input_digests():
+        for digest in inputs_of(library):
             library.input(digest)
         runs_csv(library)
 

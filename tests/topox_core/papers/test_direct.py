@@ -82,7 +82,7 @@ def test_document_and_claims_say_what_a_card_gives(card: Card):
     places = {f"{row.series}/{row.item}" for row in answer.rows} | {
         row.series for row in answer.rows
     }
-    assert set(card.kinds) <= places
+    assert set(card.rows) <= places
     for series in card.series:  # one chart, one axis
         assert len({row.unit for row in answer.of(series)}) == 1
     assert section(card, answer) in DOCUMENT

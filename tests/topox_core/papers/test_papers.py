@@ -6,6 +6,7 @@ import math
 import os
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from operator import attrgetter
 from statistics import fmean, pstdev
@@ -25,7 +26,7 @@ from topox_core.model.execution import Layout
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task
 from topox_core.model.transfer_graph import TRANSFER
-from topox_core.papers.card import Answer, Call, Card, CardRun, Choice, answers
+from topox_core.papers.card import Answer, Call, Card, CardRun, Choice, RowWords, answers
 from topox_core.papers.cards import topoopt_reconfiguration_latency as reconfiguration, topox_table3
 from topox_core.papers.cards.topoopt_shared import MIX, drawn_jobs
 from topox_core.papers.catalogue import (
@@ -40,15 +41,12 @@ from topox_core.papers.rows import (
     KINDS,
     Row,
     apart_words,
-    at_least,
     counted_verdicts,
-    directed,
     drawn,
     judged,
+    judged_as,
     judged_over,
-    printed,
     stated,
-    unprinted,
 )
 from topox_core.papers.table_iii_runs import (
     INTRA_SERVER_BYTES_PER_MS,
@@ -143,7 +141,9 @@ def test_with_the_all_reduce_on_the_network_nothing_beats_the_bound(known):
 
 def test_the_claims_of_the_release_are_what_table_iii_gives(known):
     """Rows 5 and 10 have the largest speed-up of either reading."""
-    rows = tuple(row for one in known for row in topox_table3._rows(one))
+    rows = tuple(
+        row for one in known for row in topox_table3._rows(CardRun(CARD, CARD.settings()), one)
+    )
     answer = Answer(CARD.name, CARD.settings(), rows, "")
     largest = CLAIMS[0]
     shipped = complete_answers({})[CARD.name]
@@ -155,7 +155,9 @@ def test_the_claims_of_the_release_are_what_table_iii_gives(known):
 def test_a_row_falls_back_and_counts_with_the_column_it_repeats(known):
     """Unless the print lies below the bound: then it is out of reach of every column."""
     for one in known:
-        of_one = {row.series: row for row in topox_table3._rows(one)}
+        of_one = {
+            row.series: row for row in topox_table3._rows(CardRun(CARD, CARD.settings()), one)
+        }
         for mode, column in (("off", "TopoOpt's column"), ("on", "our static fabric")):
             repeated = one.static_ms(mode) == of_one[mode].ours
             reachable = of_one[mode].bound <= one.printed.topox_ms
@@ -388,7 +390,8 @@ class Count(Card):
     """A card of three rows; the switch scales ours."""
 
     def play(self, settings, stop, on_row, executor) -> Answer:
-        rows = [row(float(settings["factor"]) * i, float(i), str(i)) for i in (1, 2, 3)]
+        made = partial(CardRun(self, settings).row, "line", follows=True)
+        rows = [made(str(i), settings["factor"] * i, theirs=i) for i in (1, 2, 3)]
         for one in rows:
             on_row(one)
         return Answer("count", settings, tuple(rows), "counted")
@@ -402,6 +405,7 @@ COUNT = Count(
     {"line": "Line"},
     3,
     choices=(Choice("factor", "Factor", "scales", ((1, "one"), (2, "two")), 1),),
+    rows={"line": RowWords(unit="ms")},
 )
 
 
@@ -440,14 +444,16 @@ COUNT = Count(
         (stated(1.08, spread=0.1), "differs"),
         (stated(1.08, spread=0.01), "trend"),
         # Each kind of row is judged as it says.
-        (printed("s", "i", "", 100.0, 109.0, "").verdict, "match"),
-        (printed("s", "i", "", 100.0, 130.0, "").verdict, "differs"),
-        (at_least("s", "i", "", 75.0, 99.0, "").verdict, "match"),
-        (at_least("s", "i", "", 75.0, 60.0, "").verdict, "trend"),
-        (at_least("s", "i", "", 75.0, 30.0, "").verdict, "differs"),
-        (directed("s", "i", "", True, 1.0, "").verdict, "trend"),
-        (directed("s", "i", "", False, 1.0, "").verdict, "differs"),
-        (unprinted("s", "i", "", 1.0).verdict, "not printed"),
+        (judged_as("", 100.0, 109.0, 0.0, None), "match"),
+        (judged_as("", 100.0, 130.0, 0.0, None), "differs"),
+        (judged_as("more than", 75.0, 99.0, 0.0, None), "match"),
+        (judged_as("more than", 75.0, 60.0, 0.0, None), "trend"),
+        (judged_as("more than", 75.0, 30.0, 0.0, None), "differs"),
+        (judged_as("side of one", 1.15, 1.01, 0.0, None), "differs"),
+        (judged_as("above one", None, 1.08, 0.1, None), "differs"),
+        (judged_as("", 100.0, 130.0, 0.0, True), "trend"),
+        (judged_as("", None, 1.0, 0.0, False), "differs"),
+        (judged_as("", None, 1.0, 0.0, None), "not printed"),
     ],
 )
 def test_a_number_is_judged_by_distance_side_and_direction(found, verdict):
@@ -567,7 +573,8 @@ def test_the_command_lists_and_runs_cards(monkeypatch, capsys):
     record = json.loads(capsys.readouterr().out)
     assert record["settings"] == {"factor": 2}
     assert [one["deviation"] for one in record["rows"]] == [1, 1, 1]
-    sure = replace(COUNT, kinds={"line/2": ("identity", "It is two by construction.")})
+    words = RowWords(unit="ms", kind=("identity", "It is two by construction."))
+    sure = replace(COUNT, rows={**COUNT.rows, "line/2": words})
     monkeypatch.setitem(CARDS, "count", sure)
     assert main(["gallery", "--card", "count", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]

@@ -46,7 +46,9 @@ ROWS = (
     row("1", 10.0, 10.5, "match", bound=9.0),
     row("2", 20.0, 24.0, "trend"),
     row("3", 30.0, 90.0, "differs"),
-    row("4", None, 7.0, "trend", series="b"),
+    replace(
+        row("4", None, 7.0, "trend", series="b"), kind="identity", kind_reason="It is built so."
+    ),
 )
 
 
@@ -60,7 +62,6 @@ def card(play) -> Card:
         {"a": "First", "b": "Second"},
         4,
         choices=(FACTOR,),
-        kinds={"b": ("identity", "It is built so.")},
     )
 
 

@@ -38,11 +38,6 @@ class Board(TaskInstance):
         return min(self.x_first_ms, self.y_first_ms)
 
     @property
-    def first(self) -> str:
-        """Which transfer goes first in the shortest iteration."""
-        return "x" if self.x_first_ms < self.y_first_ms else "y"
-
-    @property
     def path_ms(self) -> int:
         """The critical path."""
         return max(self.a + self.x + self.b + self.z, self.a + self.y + self.c)
@@ -51,11 +46,6 @@ class Board(TaskInstance):
     def sum_ms(self) -> int:
         """Everything one after another."""
         return self.a + self.x + self.y + self.b + self.c + self.z
-
-    @property
-    def shorter_first(self) -> str | None:
-        """The shorter transfer, as a rule for one queue has it."""
-        return None if self.x == self.y else "x" if self.x < self.y else "y"
 
     def graph(self) -> TaskGraph:
         """Return the instance as a task graph."""
@@ -92,9 +82,11 @@ GENERATOR = Generator(
         "x_first": "x_first_ms",
         "y_first": "y_first_ms",
         "optimum": "optimum_ms",
-        "first": "first",
+        # Which transfer goes first in the shortest iteration.
+        "first": lambda one: "x" if one.x_first_ms < one.y_first_ms else "y",
         "path": "path_ms",
         "sum": "sum_ms",
-        "shorter_first": "shorter_first",
+        # The shorter transfer, as a rule for one queue has it.
+        "shorter_first": lambda one: None if one.x == one.y else "x" if one.x < one.y else "y",
     },
 )

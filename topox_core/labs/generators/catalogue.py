@@ -16,6 +16,7 @@ from topox_core.labs.generators import (
     windows,
 )
 from topox_core.labs.generators.generator import Generator
+from topox_core.labs.lab import Source
 
 GENERATORS: Mapping[str, Generator] = MappingProxyType(
     {
@@ -34,3 +35,8 @@ def generator(name: str) -> Generator:
         If there is none of that name; the nearest or all of them are named.
     """
     return look_up(name, GENERATORS, "generator", field="generator")
+
+
+def drawn_by(source: Source | None) -> Generator | None:
+    """Return the generator of an instance; None where there is no instance, or one from files."""
+    return generator(source.generator) if source is not None and source.generator else None

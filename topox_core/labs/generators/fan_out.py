@@ -62,20 +62,10 @@ class FanOut(TaskInstance):
         """The optimum with one port of twice the speed, which still carries whole slots."""
         return self.optimum_ms(1, speed=2)
 
-    @property
-    def two_port_bound_ms(self) -> int:
-        """The larger of the longest chain and of what two ports need."""
-        return max(self.path_ms, *self._tail_bounds_ms(2))
-
     def optimum_ms(self, ports: int, speed: int = 1) -> int:
         """Return the shortest of all orders in which the next free port takes the next transfer."""
         lengths_ms = [ceil(mb / speed) for mb in self.sent_mb]
-        return int(self._shortest_ms(lengths_ms, ports))
-
-    @property
-    def binds(self) -> str:
-        """What binds with one port: ``port`` of server 0, or the critical ``path``."""
-        return "port" if max(self.tail_bounds_ms) > self.path_ms else "path"
+        return int(self.shortest_ms(lengths_ms, ports))
 
     @property
     def better(self) -> str:
@@ -83,35 +73,6 @@ class FanOut(TaskInstance):
         if self.two_ports_ms == self.fast_port_ms:
             return "same"
         return "second" if self.two_ports_ms < self.fast_port_ms else "double"
-
-    @property
-    def advice(self) -> str:
-        """What shortens a critical path of compute tasks alone: to ``split`` the longest of them.
-
-        The longest stretch of compute is ``f`` with one of ``c1`` to ``c4``; nothing that the
-        network offers is on it.
-        """
-        return "split"
-
-    @property
-    def no_tail_ms(self) -> int:
-        """The load of the port without what its last receiver still computes."""
-        return self.first_ms + sum(self.sent_mb)
-
-    @property
-    def sum_ms(self) -> int:
-        """Everything one after another."""
-        return self.no_tail_ms + sum(self.computed_ms)
-
-    @property
-    def half_of_one_ms(self) -> float:
-        """Half the iteration with one port."""
-        return self.one_port_ms / 2
-
-    @property
-    def half_slots_ms(self) -> float:
-        """The iteration with one port of double speed if a transfer kept its circuit for half a slot."""
-        return self._shortest_ms([mb / 2 for mb in self.sent_mb], 1)
 
     def graph(self) -> TaskGraph:
         """Return the instance as a task graph."""
@@ -131,7 +92,8 @@ class FanOut(TaskInstance):
             bounds.append(self.first_ms + work + min(self.computed_ms[k] for k in chosen))
         return tuple(bounds)
 
-    def _shortest_ms(self, lengths_ms: Sequence[float], ports: int) -> float:
+    def shortest_ms(self, lengths_ms: Sequence[float], ports: int) -> float:
+        """Return the shortest iteration of all orders, if transfers take so long."""
         orders = permutations(range(RECEIVERS))
         return min(self._ends_ms(order, lengths_ms, ports) for order in orders)
 
@@ -160,7 +122,7 @@ def _is_hard(one: FanOut) -> bool:
     return (
         one.load_ms > one.path_ms + 2
         and one.load_ms == max(one.tail_bounds_ms) == one.one_port_ms
-        and one.two_ports_ms == one.two_port_bound_ms
+        and one.two_ports_ms == max(one.path_ms, *one._tail_bounds_ms(2))
         and one.two_ports_ms < one.one_port_ms - 2
     )
 
@@ -183,12 +145,19 @@ GENERATOR = Generator(
         "one": "one_port_ms",
         "two": "two_ports_ms",
         "fast": "fast_port_ms",
-        "binds": "binds",
+        # What binds with one port: that of server 0, or the critical path.
+        "binds": lambda one: "port" if max(one.tail_bounds_ms) > one.path_ms else "path",
         "better": "better",
-        "advice": "advice",
-        "no_tail": "no_tail_ms",
-        "sum": "sum_ms",
-        "half_of_one": "half_of_one_ms",
-        "half_slots": "half_slots_ms",
+        # What shortens a critical path of compute tasks alone: to split the longest of them. The longest stretch
+        # of compute is f with one of c1 to c4; nothing that the network offers is on it.
+        "advice": lambda _: "split",
+        # The load of the port without what its last receiver still computes.
+        "no_tail": lambda one: one.first_ms + sum(one.sent_mb),
+        # Everything one after another.
+        "sum": lambda one: one.first_ms + sum(one.sent_mb) + sum(one.computed_ms),
+        # Half the iteration with one port.
+        "half_of_one": lambda one: one.one_port_ms / 2,
+        # With one port of double speed if a transfer kept its circuit for half a slot.
+        "half_slots": lambda one: one.shortest_ms([mb / 2 for mb in one.sent_mb], 1),
     },
 )

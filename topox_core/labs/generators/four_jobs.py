@@ -82,11 +82,6 @@ class FourJobs(Instance):
         return ("none", "one", "two", "three")[min(3, self.climb[0])]
 
     @property
-    def asked_s(self) -> int:
-        """The round after the move that is asked for."""
-        return self.round_s(_moved(GROUPINGS[0], NAMES.index(self.asked)))
-
-    @property
     def bound_s(self) -> float:
         """What no grouping, whatever its rings, is below."""
         return lower_bound(self.jobs(), Reading()).round_s
@@ -105,11 +100,6 @@ class FourJobs(Instance):
             for longer in (1, LONGER_TRAINING)
         ]
         return "same" if saved[0] == saved[1] else "more" if saved[1] > saved[0] else "less"
-
-    @property
-    def serial_s(self) -> int:
-        """The round as if both pod groups sent one after the other."""
-        return 2 * (sum(self.sending_s) + max(self.training_s))
 
     def jobs(self) -> Jobs:
         """Return the instance as jobs on their network."""
@@ -176,13 +166,15 @@ GENERATOR = Generator(
     },
     {
         "together": "together_s",
-        "asked": "asked_s",
+        # After the move that is asked for.
+        "asked": lambda one: one.round_s(_moved(GROUPINGS[0], NAMES.index(one.asked))),
         "best": "best_s",
         "best_grouping": "best_grouping",
         "moves": "moves",
         "proof": "proof",
         "longer_training": "longer_training",
-        "serial": "serial_s",
+        # As if both pod groups sent one after the other.
+        "serial": lambda one: 2 * (sum(one.sending_s) + max(one.training_s)),
         "bound": "bound_s",
         "hill": lambda one: one.climb[1],
         "same_group": lambda _: "AABB",  # both jobs of a pod group together

@@ -58,6 +58,11 @@ class Matrix:
     marks: bool
     symmetric: bool = False
 
+    @property
+    def empty(self) -> list[tuple[str, ...]]:
+        """Its rows before anything is filled in."""
+        return [(row, *[""] * len(self.columns)) for row in self.rows]
+
 
 @dataclass(frozen=True)
 class Instance:
@@ -151,8 +156,10 @@ class Generator:
         """
         of = self.values.get(name) or self.shown.get(name)
         if of is None:
-            problem = unknown(name, (*self.values, *self.shown), "value")
-            raise InputError(f"{problem} of generator {self.name}", field="value")
+            raise InputError(
+                f"{unknown(name, (*self.values, *self.shown), 'value')} of generator {self.name}",
+                field="value",
+            )
         value: Value = getattr(instance, of) if isinstance(of, str) else of(instance)
         return value
 
@@ -229,8 +236,9 @@ def first_that(generator: str, seed: int, make: Callable[[Draws], T | None]) -> 
     for attempt in range(MAX_ATTEMPTS):
         if (one := make(Draws(generator, seed, attempt))) is not None:
             return one
-    problem = f"{seed} makes no instance of generator {generator} in {MAX_ATTEMPTS:,} attempts"
-    raise wrong_setting("seed", problem)
+    raise wrong_setting(
+        "seed", f"{seed} makes no instance of generator {generator} in {MAX_ATTEMPTS:,} attempts"
+    )
 
 
 def seed_of(course: str, student: str) -> int:

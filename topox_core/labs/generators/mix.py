@@ -59,11 +59,6 @@ class Mix(Instance):
         """What a MB of all-to-all adds on circuits: the busier jump decides."""
         return max(self.jumps.values()) / self.servers * MS_PER_MB
 
-    @property
-    def mean_slope_ms_per_mb(self) -> float:
-        """The same as if all circuits were equally busy."""
-        return (self.servers - 1) / self.servers * self.mean_hops / 2 * MS_PER_MB
-
     @lru_cache(maxsize=KEPT)  # noqa: B019 (instances are kept as long)
     def equivalent_gbps(self, ports: int = 2) -> float:
         """Return the NIC of the fat-tree that costs as much as some optical ports."""
@@ -193,7 +188,8 @@ GENERATOR = Generator(
         "change": "change",
         "faster": "faster",
         "port_taken": "port_taken_mb",
-        "mean_slope": "mean_slope_ms_per_mb",
+        # As if all circuits were equally busy.
+        "mean_slope": lambda one: (one.servers - 1) / one.servers * one.mean_hops / 2 * MS_PER_MB,
         "cross_200": "cross_200_mb",
         "uses_of_three": lambda one: one.jumps[3],
         "uses_of_one": lambda one: one.jumps[1],

@@ -57,25 +57,10 @@ class Pairs(Instance):
         """What all pairs send, both ways."""
         return 2 * sum(self.each_way_mb)
 
-    @property
-    def strides(self) -> tuple[str, ...]:
-        """Strides of rings that visit every server."""
-        return tuple(map(str, totient_strides(self.servers)))
-
-    @property
-    def all_strides(self) -> tuple[str, ...]:
-        """Every stride."""
-        return tuple(str(stride) for stride in range(1, self.servers))
-
     def ring_ports(self, degree: int) -> int:
         """Return how many of a server's ports TopologyFinder gives to rings: d_A."""
         share = self.all_reduce_mb * degree
         return max(1, -(-share // (self.all_reduce_mb + self.pairs_mb)))
-
-    @property
-    def split_down(self) -> int:
-        """The ports of rings if the share were rounded down."""
-        return self.all_reduce_mb * PORTS // (self.all_reduce_mb + self.pairs_mb)
 
     @cached_property
     def matchings(self) -> tuple[tuple[int, int, tuple[Pair, ...]], ...]:
@@ -115,22 +100,13 @@ class Pairs(Instance):
             tuple(int((min(i, j), max(i, j)) in pairs) for j in range(n)) for i in range(n)
         )
 
-    @property
-    def best_matching(self) -> tuple[Row, ...]:
-        """The best matching as a matrix of marks."""
-        return self.marks(self.best_pairs)
-
-    @property
-    def greedy(self) -> tuple[Row, ...]:
-        """The greedy matching as a matrix of marks."""
-        return self.marks(self.greedy_pairs)
-
     @lru_cache(maxsize=KEPT)  # noqa: B019 (instances are kept as long)
     def layout(self, degree: int) -> LayoutResult:
         """Return TopologyFinder's layout with some ports a server."""
         return find_layout(traffic_of(self.graph(), self.servers), degree)
 
-    def _hops(self, degree: int, both_ways: bool) -> tuple[Row, ...]:
+    def hops(self, degree: int, both_ways: bool = False) -> tuple[Row, ...]:
+        """Return the fewest hops of each pair, there and back; ``both_ways``: as if rings could be taken in both directions."""
         source, destination, _ = (ends.tolist() for ends in self.layout(degree).layout.links)
         links = networkx.DiGraph(zip(source, destination, strict=True))
         if both_ways:
@@ -138,19 +114,9 @@ class Pairs(Instance):
         far = networkx.shortest_path_length
         return tuple((far(links, a, b), far(links, b, a)) for a, b in self.pairs)
 
-    @property
-    def hops(self) -> tuple[Row, ...]:
-        """Fewest hops of each pair, there and back, with three ports."""
-        return self._hops(PORTS, both_ways=False)
-
-    @property
-    def two_way_hops(self) -> tuple[Row, ...]:
-        """The same as if rings could be taken in both directions."""
-        return self._hops(PORTS, both_ways=True)
-
     def tax(self, degree: int, both_ways: bool = False) -> float:
         """Return the bandwidth tax by hand: all-reduce bytes cross one link, the others their hops."""
-        hops = self._hops(degree, both_ways)
+        hops = self.hops(degree, both_ways)
         carried = sum(mb * sum(row) for mb, row in zip(self.each_way_mb, hops, strict=True))
         return (self.all_reduce_mb + carried) / (self.all_reduce_mb + self.pairs_mb)
 
@@ -210,10 +176,6 @@ def _every_pair(one: Pairs) -> Matrix:
     return Matrix(servers, servers, marks=True, symmetric=True)
 
 
-def _there_and_back(one: Pairs) -> Matrix:
-    return Matrix(tuple(f"{a}–{b}" for a, b in one.pairs), ("there", "back"), marks=False)
-
-
 GENERATOR = Generator(
     "pairs",
     1,
@@ -227,22 +189,26 @@ GENERATOR = Generator(
         "pairs_mb": "pairs_mb",
     },
     {
-        "strides": "strides",
-        "all_strides": "all_strides",
-        "split_down": "split_down",
+        # Strides of rings that visit every server, and every stride.
+        "strides": lambda one: tuple(map(str, totient_strides(one.servers))),
+        "all_strides": lambda one: tuple(map(str, range(1, one.servers))),
+        # The ports of rings if the share were rounded down.
+        "split_down": lambda one: one.all_reduce_mb * PORTS // (one.all_reduce_mb + one.pairs_mb),
         "greedy_best": "greedy_best",
-        "matching": "best_matching",
-        "greedy": "greedy",
-        "hops": "hops",
-        "two_way_hops": "two_way_hops",
+        "matching": lambda one: one.marks(one.best_pairs),
+        "greedy": lambda one: one.marks(one.greedy_pairs),
+        "hops": lambda one: one.hops(PORTS),
+        "two_way_hops": lambda one: one.hops(PORTS, both_ways=True),
         "ring_ports": lambda one: one.ring_ports(PORTS),
         "tax": lambda one: one.tax(PORTS),
         "tax_two": lambda one: one.tax(2),
         "two_way_tax": lambda one: one.tax(PORTS, both_ways=True),
     },
-    {"strides": lambda one: one.all_strides},
+    {"strides": lambda one: tuple(map(str, range(1, one.servers)))},
     {
         "matching": _every_pair,
-        "hops": _there_and_back,
+        "hops": lambda one: Matrix(
+            tuple(f"{a}–{b}" for a, b in one.pairs), ("there", "back"), marks=False
+        ),
     },
 )

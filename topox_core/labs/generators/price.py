@@ -80,11 +80,6 @@ class Price(Instance):
         return (self.purchase_usd(OTHER) - transceivers) / (OCS_PORTS_PER_GPU * self.gpus)
 
     @property
-    def one_port_usd(self) -> float:
-        """The same as if a GPU had one optical port."""
-        return OCS_PORTS_PER_GPU * self.break_even_usd
-
-    @property
     def fractional_usd(self) -> float:
         """Five switch ports and six transceivers a GPU, as published for rails with a spine."""
         port_usd = self.question().catalogue.part("packet_switch").port_usd
@@ -166,7 +161,8 @@ GENERATOR = Generator(
         "published": "published_percent",
         "mover": "mover",
         "break_even": "break_even_usd",
-        "one_port": "one_port_usd",
+        # As if a GPU had one optical port.
+        "one_port": lambda one: OCS_PORTS_PER_GPU * one.break_even_usd,
         "fractional": "fractional_usd",
         "budget": "budget_usd",
         "order": "order",

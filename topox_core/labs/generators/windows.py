@@ -36,24 +36,9 @@ class Windows(Instance):
         return windows_by_stage(self.stages, self.microbatches, schedule)[stage]
 
     @property
-    def share_longer(self) -> float:
-        """Windows longer than 25 ms, in percent."""
-        return 100 * sum(ms > DELAY_MS for ms in self.lengths_ms) / len(self.lengths_ms)
-
-    @property
     def ahead_ms(self) -> float:
         """What a 25 ms switch that changes ahead of time adds to the iteration."""
         return provisioned_ms(self.base_ms, self.lengths_ms, DELAY_MS) - self.base_ms
-
-    @property
-    def ahead_percent(self) -> float:
-        """The same as a share of the iteration, in percent."""
-        return 100 * self.ahead_ms / self.base_ms
-
-    @property
-    def on_demand_ms(self) -> float:
-        """What the same switch adds if it changes on demand."""
-        return on_demand_ms(self.base_ms, self.lengths_ms, DELAY_MS) - self.base_ms
 
     @cached_property
     def slowest_ms(self) -> tuple[float, float]:
@@ -70,11 +55,6 @@ class Windows(Instance):
         slowest_ms = self.slowest_ms[0 if ahead else 1]
         fit = [one for one in TECHNOLOGIES if one.reconfiguration_ms <= slowest_ms]
         return max(fit, key=lambda one: one.reconfiguration_ms).key
-
-    @property
-    def limit_by_seven_ms(self) -> float:
-        """The limit shared by all windows, which is the answer on demand."""
-        return self.base_ms * self.limit_percent / 100 / len(self.lengths_ms)
 
     def given(self) -> GivenTable:
         """Return the windows."""
@@ -120,11 +100,16 @@ GENERATOR = Generator(
         "L": "limit_percent",
     },
     {
-        "share_longer": "share_longer",
+        # Windows longer than 25 ms, in percent.
+        "share_longer": lambda one: (
+            100 * sum(ms > DELAY_MS for ms in one.lengths_ms) / len(one.lengths_ms)
+        ),
         "ahead": "ahead_ms",
-        "ahead_percent": "ahead_percent",
-        "on_demand": "on_demand_ms",
-        "limit_by_seven": "limit_by_seven_ms",
+        "ahead_percent": lambda one: 100 * one.ahead_ms / one.base_ms,
+        # What the same switch adds if it changes on demand.
+        "on_demand": lambda one: on_demand_ms(one.base_ms, one.lengths_ms, DELAY_MS) - one.base_ms,
+        # The limit shared by all windows, which is the answer on demand.
+        "limit_by_seven": lambda one: one.base_ms * one.limit_percent / 100 / len(one.lengths_ms),
         "last_stage": lambda one: one.counted(-1),
         "first_stage": lambda one: one.counted(0),
         "middle": lambda one: one.counted(1),

@@ -1,20 +1,16 @@
 """The lecture's table of optical switching and its comparison with packets: how fast a switch must be, for which job."""
 
 import math
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 
 from topox_core.economics.clusters import cluster_bill, same_cost_nic_gbps
 from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
-from topox_core.fabrics.compare import EQUAL, run_one
+from topox_core.fabrics.compare import EQUAL
 from topox_core.fabrics.options import FabricOptions
-from topox_core.fabrics.run import FabricRequest
-from topox_core.model.lowering import lower
-from topox_core.model.lowering_choices import Lowering
-from topox_core.model.transfer_graph import TransferGraph
-from topox_core.papers.card import CardRun
-from topox_core.papers.rows import LEVEL, Row, directed, judged, printed, unprinted
-from topox_core.papers.topoopt_jobs import PLANNER, bandwidth_tax, job, network
+from topox_core.papers.card import CardRun, Rows
+from topox_core.papers.rows import LEVEL, judged
+from topox_core.papers.topoopt_jobs import bandwidth_tax, iteration_ms, network
 from topox_core.rails.technologies import LECTURE, TECHNOLOGIES, technology
 from topox_core.text.numbers import percent
 
@@ -37,24 +33,17 @@ ENDS = {
 
 
 @cache
-def _graph(model: str, rings: int) -> TransferGraph:
-    return lower(job(model, SERVERS), Lowering(rings=rings))
-
-
-def changing_ms(model: str, gbps: float, delay_ms: float, controller: str) -> float:
+def changing_ms(model: str, gbps: float, controller: str, delay_ms: float) -> float:
     """Return the iteration with circuits that change inside it, its all-reduces on one ring or one a port, whichever is shorter."""
-    cluster = network(SERVERS, DEGREE, gbps, delay_ms)
-    return min(
-        run_one(controller, FabricRequest(_graph(model, rings), cluster, PLANNER)).iteration_ms
-        for rings in (1, DEGREE)
-    )
+    cluster, options = network(SERVERS, DEGREE, gbps, delay_ms), FabricOptions()
+    return min(iteration_ms(model, cluster, controller, options, one) for one in (1, DEGREE))
 
 
 def rival_ms(model: str, gbps: float, fabric: str) -> float:
     """Return the iteration on fixed circuits, or on a fat-tree of the same cost."""
     cluster = network(SERVERS, DEGREE, gbps)
     options = FabricOptions(equivalent_gbps=same_cost_nic_gbps(cluster))
-    return run_one(fabric, FabricRequest(_graph(model, 1), cluster, PLANNER, options)).iteration_ms
+    return iteration_ms(model, cluster, fabric, options)
 
 
 def break_even_ms(time_ms: Callable[[float], float], limit_ms: float) -> float:
@@ -73,120 +62,52 @@ def break_even_ms(time_ms: Callable[[float], float], limit_ms: float) -> float:
     return GRID_MS[low] if low >= 0 else NEVER_MS
 
 
-def rows(run: CardRun) -> Iterator[Row]:
+def rows(run: CardRun) -> Rows:
     yield from _latencies(run)
-    yield from _kinds(float(run.settings["port_gbps"]))
     gbps, controller = float(run.settings["port_gbps"]), str(run.settings["controller"])
     about = f"{SERVERS} servers, {DEGREE} × {gbps:g} Gbit/s"
+    yield from _kinds(run, gbps, about)
     for model, words in JOBS.items():
-        known: dict[float, float] = {}
-
-        def time_ms(delay: float, model: str = model, known: dict[float, float] = known) -> float:
-            if delay not in known:
-                known[delay] = changing_ms(model, gbps, delay, controller)
-            return known[delay]
-
+        time_ms = partial(changing_ms, model, gbps, controller)
         for series, fabric in (("packets", "fat_tree"), ("fixed", "static")):
-            limit = rival_ms(model, gbps, fabric)
-            most = break_even_ms(time_ms, limit)
-            yield unprinted(
-                series,
-                words,
-                about,
-                most,
-                f"{limit:,.3g} ms per iteration there. The lecture says only that reconfiguration has a cost; three delays per "
-                "decade are tried." + ENDS.get(most, ""),
-                unit="ms",
-                data={"rival_ms": limit},
-            )
+            rival = rival_ms(model, gbps, fabric)
+            most = break_even_ms(time_ms, rival)
+            data, ends = {"rival_ms": rival}, ENDS.get(most, "")
+            yield run.row(series, words, most, data=data, ends=ends, network=about)
         if model == "dlrm-16":
             fixed = rival_ms(model, gbps, "static")
             for one in (*LECTURE, technology("rotornet"), technology("sip"), technology("plzt")):
-                time = changing_ms(model, gbps, one.reconfiguration_ms, controller)
-                yield unprinted(
-                    "technology",
-                    one.name,
-                    f"{one.vendor}, {one.reconfiguration_ms:,g} ms",
-                    time / fixed,
-                    "Circuits that change inside an iteration, over circuits fixed before it.",
-                    unit="×",
-                )
+                delay_ms = one.reconfiguration_ms
+                over = time_ms(delay_ms) / fixed
+                yield run.row("technology", one.name, over, vendor=one.vendor, delay_ms=delay_ms)
 
 
-def _latencies(run: CardRun) -> Iterator[Row]:
+def _latencies(run: CardRun) -> Rows:
     mems, panel = technology("mems"), technology("robotic")
-    printed_ms = run.card.printed["latency"]
-    yield printed(
-        "latency",
-        mems.name,
-        f"{mems.vendor}, product",
-        printed_ms,
-        mems.reconfiguration_ms,
-        "Printed as about 10 ms; the product's figure is that of Opus's table 3.",
-        unit="ms",
-    )
-    yield directed(
-        "latency",
-        "Patch panel",
-        f"{panel.vendor}, product",
-        panel.reconfiguration_ms >= MINUTE_MS,
-        panel.reconfiguration_ms,
-        "Printed as minutes.",
-        unit="ms",
-    )
+    panel_ms = panel.reconfiguration_ms
+    yield run.row("latency", mems.name, mems.reconfiguration_ms, vendor=mems.vendor)
+    slow = panel_ms >= MINUTE_MS
+    yield run.row("latency", "Patch panel", panel_ms, follows=slow, vendor=panel.vendor)
     for one in TECHNOLOGIES[:2]:
-        yield directed(
-            "latency",
-            one.name,
-            f"{one.vendor}, product",
-            one.reconfiguration_ms < 1,
-            one.reconfiguration_ms,
-            "Printed as µs to ns (emerging photonic switches).",
-            unit="ms",
-        )
-    yield printed(
-        "orders",
-        "Patch panel over MEMS",
-        "two minutes over 10 ms",
-        run.card.printed["orders"],
-        math.log10(panel.reconfiguration_ms / printed_ms),
-        "TOPO-X, section II: “four orders of magnitude faster compared to traditional patch panels”.",
-        unit="decades",
-    )
+        delay_ms = one.reconfiguration_ms
+        yield run.row("latency", one.name, delay_ms, follows=delay_ms < 1, vendor=one.vendor)
+    orders = math.log10(panel_ms / run.card.printed[f"latency/{mems.name}"])
+    yield run.row("orders", "Patch panel over MEMS", orders)
 
 
-def _kinds(gbps: float) -> Iterator[Row]:
+def _kinds(run: CardRun, gbps: float, about: str) -> Rows:
     """Yield the lecture's comparison of packet and circuit switching, counted on 16 servers."""
     cluster, prices = network(SERVERS, DEGREE, gbps), PRICE_SETS[SET_BY_SPEED]
     packets, circuits = (cluster_bill(one, cluster, prices) for one in ("fat_tree", "topoopt_ocs"))
-    about = f"{SERVERS} servers, {DEGREE} × {gbps:g} Gbit/s"
     more = packets.count("transceiver") / circuits.count("transceiver")
-    yield directed(
-        "kinds",
-        "transceivers",
-        f"{about}, packets over circuits",
-        more > 1 + LEVEL,
-        more,
-        "“More transceivers (high cost/low reliability)” against “fewer”: both ends of every link of three tiers.",
-    )
     hops = bandwidth_tax("dlrm-16", SERVERS, DEGREE, "published")[0]
-    yield directed(
-        "kinds",
-        "circuits a byte passes",
-        f"{about}, DLRM on fixed circuits",
-        judged(1.0, hops) != "differs",
-        hops,
-        "“Near single-hop communication”: mean over bytes, within a quarter of one.",
-    )
     dearer = packets.cost_usd / circuits.cost_usd
-    yield directed(
-        "kinds",
-        "cost",
-        f"{about}, packets over circuits",
-        dearer > 1 + LEVEL,
-        dearer,
-        "At the same bandwidth per server, NICs included.",
-    )
+    for item, ours, follows in (
+        ("transceivers", more, more > 1 + LEVEL),
+        ("circuits a byte passes", hops, judged(1.0, hops) != "differs"),
+        ("cost", dearer, dearer > 1 + LEVEL),
+    ):
+        yield run.row("kinds", item, ours, follows=follows, network=about)
 
 
 def said(run: CardRun) -> dict[str, str]:

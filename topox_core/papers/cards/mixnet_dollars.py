@@ -1,6 +1,5 @@
 """MixNet's work per dollar, beside ours: regional circuits for experts against fat-trees, with gating that changes."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
@@ -14,8 +13,7 @@ from topox_core.fabrics.gated_iterations import (
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest
 from topox_core.model.lowering import lower
-from topox_core.papers.card import CardRun, Settings
-from topox_core.papers.rows import Row, beside, unprinted
+from topox_core.papers.card import CardRun, Rows, Settings
 from topox_core.papers.topoopt_jobs import PLANNER
 from topox_core.runs.stopping import never
 from topox_core.workloads.samples import load_sample
@@ -48,24 +46,16 @@ def gated(settings: Settings, port_gbps: float, skew: float) -> dict[str, GatedN
     return gated_networks(order, PRICE_SETS[SET_BY_SPEED], names, never)
 
 
-def rows(run: CardRun) -> Iterator[Row]:
-    about = f"8 servers, {PORTS} ports, {ITERATIONS} iterations"
+def rows(run: CardRun) -> Rows:
     for port_gbps, (low, high) in PRINTED.items():
         speed = f"{port_gbps:g} Gbit/s"
-        said = f"{low:g} to {high:g} at {speed}, on four models; neither the packet network nor its parts are in it"
         for skew, words in SKEWS.items():
             runs = gated(run.settings, port_gbps, skew)
             own, item = runs[REGIONAL], f"{speed}, {words}"
             for rival in (FAT_TREE, OVERSUBSCRIBED):
                 ratio = own.work_a_dollar_over(runs[rival])
                 data = {"regional_ms": own.mean_ms, "rival_ms": runs[rival].mean_ms}
-                yield beside(rival, item, about, ratio, said, unit="×", data=data)
-            over = own.mean_ms / runs[FAT_TREE].mean_ms
-            yield beside(
-                "time", item, about, over, "“comparable performance”, without a number", unit="×"
-            )
+                yield run.row(rival, item, ratio, data=data, low=low, high=high, speed=speed)
+            yield run.row("time", item, own.mean_ms / runs[FAT_TREE].mean_ms)
         for part, usd in (("packet", own.packet_usd), ("optical", own.optical_usd)):
-            words = f"{speed}, {part} part"
-            yield unprinted(
-                "cost", words, about, usd / 1000, "NICs and transceivers included.", unit="k$"
-            )
+            yield run.row("cost", f"{speed}, {part} part", usd / 1000)

@@ -1,11 +1,9 @@
 """Opus's tables 1 and 2: which parallelisms a model is trained with, and how often each communicates."""
 
-from collections.abc import Iterator
 from functools import lru_cache
-from itertools import starmap
 
-from topox_core.papers.card import CardRun
-from topox_core.papers.rows import MATCH, Row, directed, printed
+from topox_core.papers.card import CardRun, Rows
+from topox_core.papers.rows import MATCH, Row
 from topox_core.rails.advice import LARGE, TABLE_1, byte_classes
 from topox_core.rails.presets import PRESETS
 from topox_core.strategy.plans import jobs
@@ -42,7 +40,7 @@ def fastest_ms(shape: str, servers: int, batch: int) -> dict[frozenset[str], flo
     return best
 
 
-def _rule(model: str, servers: int, batch: int) -> Row:
+def _rule(run: CardRun, model: str, servers: int, batch: int) -> Row:
     shape, gpus = SHAPES[model], 8 * servers
     size = "small" if shape.parameters < LARGE else "large"
     row = next(
@@ -55,20 +53,21 @@ def _rule(model: str, servers: int, batch: int) -> Row:
     ]
     times = fastest_ms(model, servers, batch)
     inside = {used: times[used] for used in named if used in times}
-    best = min(times, key=lambda used: times[used])
     if not inside:
         raise AssertionError(f"no plan of the rule fits {model} on {servers} servers")
-    choice = min(inside, key=lambda used: inside[used])
-    ratio = inside[choice] / times[best]
-    return directed(
+    choice, best = (min(some, key=some.__getitem__) for some in (inside, times))
+    rule_ms, best_ms = times[choice], times[best]
+    return run.row(
         "rule",
         f"{shape.title}, {gpus:,} GPUs",
-        " or ".join(row.strategies),
-        ratio <= 1 + MATCH,
-        ratio,
-        f"{_words(choice)} takes {inside[choice] / 1000:.3g} s, the best of all plans ({_words(best)}) "
-        f"{times[best] / 1000:.3g} s. A rule holds that costs at most a tenth; no number is printed.",
-        data={"rule_ms": inside[choice], "best_ms": times[best]},
+        rule_ms / best_ms,
+        follows=rule_ms / best_ms <= 1 + MATCH,
+        data={"rule_ms": rule_ms, "best_ms": best_ms},
+        strategies=" or ".join(row.strategies),
+        named=_words(choice),
+        best=_words(best),
+        rule_s=rule_ms / 1000,
+        best_s=best_ms / 1000,
     )
 
 
@@ -76,110 +75,68 @@ def _words(used: frozenset[str]) -> str:
     return " & ".join(word for word in WORDS if word in used)
 
 
-def _calls() -> Iterator[Row]:
+def _calls(run: CardRun) -> Rows:
     """Yield how often each parallelism communicates, per layer, operator or micro-batch as table 2 counts."""
-    paper = PRESETS["llama3-8b-perlmutter"]
-    copies = paper.changed(plan__zero=0)
-    context = PRESETS["llama3.1-405b-16384-cp"]
-    per_layer = (
-        ("DP", copies, "dp", "all_reduce", "bwd AR per layer"),
+    paper, context = PRESETS["llama3-8b-perlmutter"], PRESETS["llama3.1-405b-16384-cp"]
+    for item, preset, parallelism, operation, words in (
+        ("DP", paper.changed(plan__zero=0), "dp", "all_reduce", "bwd AR per layer"),
         ("FSDP, AG", paper, "fsdp", "all_gather", "fwd AG per layer"),
         ("FSDP, RS", paper, "fsdp", "reduce_scatter", "bwd RS per layer"),
         ("CP, AG", context, "cp", "all_gather", "fwd AG per layer"),
         ("CP, RS", context, "cp", "reduce_scatter", "bwd RS per layer"),
-    )
-    yield from starmap(_per_layer, per_layer)
+    ):
+        yield _per_layer(run, item, preset, parallelism, operation, words)
     messages = sum(
         one.calls * one.times for one in byte_classes(paper, 0) if one.parallelism == "pp"
     )
-    yield printed(
-        "calls",
-        "PP",
-        f"fwd bwd Send/Recv per microbatch; {paper.name}",
-        1,
-        messages / (2 * paper.plan.microbatches),
-        "Messages of the first stage, forward and backward, over its micro-batches.",
-        unit="calls",
-    )
-    yield _experts()
-    for item, sequence, kinds in (("TP", False, 1), ("TP & SP", True, 2)):
+    each, words = messages / (2 * paper.plan.microbatches), "fwd bwd Send/Recv per microbatch"
+    yield run.row("calls", "PP", each, said=words, job=paper.name)
+    yield _per_layer(run, "EP", PRESETS["mixtral-8x7b"], "ep", "", "fwd bwd AllToAll per layer")
+    for item, sequence in (("TP", False), ("TP & SP", True)):
         plan = Plan(tensor=8, sequence_parallel=sequence)
         one = Job(SHAPES["llama3-70b"], plan, MACHINES["h100"])
         used = [each for each in layer_exchanges(one) if each.parallelism == "tp"]
-        yield printed(
-            "calls",
-            item,
-            f"fwd bwd {'AG&RS' if sequence else 'AR'} per operator",
-            2 * kinds,
-            sum(each.forward for each in used),
-            "Calls of a layer's forward pass: two operators (attention, feed-forward), "
-            f"{'a gather and a scatter' if sequence else 'one all-reduce'} each.",
-            unit="calls",
-        )
+        yield run.row("calls", item, sum(each.forward for each in used))
 
 
-def _per_layer(item: str, preset: Job, parallelism: str, operation: str, said: str) -> Row:
+def _per_layer(
+    run: CardRun, item: str, preset: Job, parallelism: str, operation: str, said: str
+) -> Row:
+    """Return the calls of one operation, or of all of a parallelism, over the layers of a pass."""
     layers = len(dealt(preset.shape.layers, preset.chunks)[0])
     calls = max(
         one.calls
         for one in byte_classes(preset, 0)
-        if (one.parallelism, one.operation) == (parallelism, operation)
+        if one.parallelism == parallelism and operation in ("", one.operation)
     )
-    return printed(
+    more = "; the table of the vocabulary is one of its own." if calls > layers else "."
+    return run.row(
         "calls",
         item,
-        f"{said}; {preset.name}",
-        1,
         calls / layers,
-        f"{calls} calls of a pass of {layers} layers"
-        + ("; the table of the vocabulary is one of its own." if calls > layers else "."),
-        unit="calls",
+        follows=None if operation else calls % layers == 0,
+        said=said,
+        job=preset.name,
+        calls=calls,
+        layers=layers,
+        more=more,
     )
 
 
-def _experts() -> Row:
-    preset = PRESETS["mixtral-8x7b"]
-    layers = len(dealt(preset.shape.layers, preset.chunks)[0])
-    calls = max(one.calls for one in byte_classes(preset, 0) if one.parallelism == "ep")
-    return directed(
-        "calls",
-        "EP",
-        f"fwd bwd AllToAll per layer; {preset.name}",
-        calls % layers == 0,
-        calls / layers,
-        f"{calls} calls of a pass of {layers} layers: tokens go to their experts and come back. How many a layer has "
-        "is not printed.",
-        unit="calls",
-    )
-
-
-def _shares() -> Iterator[Row]:
+def _shares(run: CardRun) -> Rows:
     """Yield the share of the weights that a GPU holds, against what table 2 divides by."""
     shape = SHAPES["llama3-70b"]
-    whole = 2.0 * shape.parameters
-    for item, plan, by in (
-        ("FSDP, params/dp", Plan(data=8, zero=3), 8),
-        ("TP, params/tp", Plan(tensor=8), 8),
-        ("PP, params/pp", Plan(pipeline=8, microbatches=8), 8),
+    for item, plan in (
+        ("FSDP, params/dp", Plan(data=8, zero=3)),
+        ("TP, params/tp", Plan(tensor=8)),
+        ("PP, params/pp", Plan(pipeline=8, microbatches=8)),
     ):
         held = stage_memory(Job(shape, plan, MACHINES["h100"]), plan.pipeline // 2).weights_bytes
-        yield printed(
-            "share",
-            item,
-            f"{shape.title}, degree 8",
-            1 / by,
-            held / whole,
-            "Weights of a GPU of the middle stage over those of the model; the tables of the vocabulary are on the "
-            "first and last stage.",
-        )
+        yield run.row("share", item, held / (2.0 * shape.parameters), shape=shape.title)
 
 
-def rows(run: CardRun) -> Iterator[Row]:  # noqa: ARG001 (no switch, nothing printed that is a number)
-    yield from starmap(_rule, POINTS)
-    yield from _calls()
-    yield from _shares()
-
-
-def said(run: CardRun) -> dict[str, int]:
-    kept = [row.verdict != "differs" for row in run.of("rule")]
-    return {"kept": sum(kept), "rules": len(kept)}
+def rows(run: CardRun) -> Rows:
+    for point in POINTS:
+        yield _rule(run, *point)
+    yield from _calls(run)
+    yield from _shares(run)

@@ -1,11 +1,10 @@
 """Opus's figure 3 and equation 1: how many windows an iteration has, and how many a second."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from topox_core.papers.card import CardRun
-from topox_core.papers.rows import Row, directed, printed, unprinted
+from topox_core.papers.card import CardRun, Rows
 from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import simulate
 from topox_core.rails.iteration import SEND, Rail, RailRun
@@ -17,57 +16,24 @@ from topox_core.training.job import Job
 MICROBATCHES, STAGES, GPUS = 32, 16, 1_024
 
 
-def rows(run: CardRun) -> Iterator[Row]:
+def rows(run: CardRun) -> Rows:
     schedule = str(run.settings["schedule"])
     windows = windows_by_stage(STAGES, MICROBATCHES, schedule)
-    yield printed(
-        "count",
-        "4 M − 1",
-        "by formula, M = 32",
-        run.card.printed["count"],
-        windows_by_formula(MICROBATCHES),
-        "Reconstructed: the equation itself is lost, and this form gives the printed number.",
-        unit="windows",
-    )
+    yield run.row("count", "4 M − 1", windows_by_formula(MICROBATCHES))
     for item, stage in (("first stage", 0), ("middle stage", STAGES // 2), ("last stage", -1)):
-        yield printed(
-            "count",
-            item,
-            f"{STAGES} stages, {schedule}",
-            run.card.printed["count"],
-            windows[stage],
-            "Counted along the communications of one rank; which stage the paper counts is not said.",
-            unit="windows",
-        )
+        yield run.row("count", item, windows[stage])
     job = PRESETS["llama3.1-405b-8192"].changed(
         plan__data=GPUS // (8 * STAGES), schedule__order=schedule
     )
-    simulated = simulate(build(job, fold=True), Rail(optical=False))
-    seconds = simulated.iteration_ms / 1000
-    about = f"{GPUS:,} H100, simulated"
-    yield printed(
-        "length",
-        "iteration time",
-        about,
-        run.card.printed["length"],
-        seconds,
-        "The closed form of the job with 32 micro-batches; the paper takes the time from a benchmark recipe.",
-        unit="s",
-    )
-    yield printed(
-        "rate",
-        "windows a second",
-        about,
-        run.card.printed["rate"],
-        windows[0] / seconds,
-        f"{windows[0]} windows of the first stage in {seconds:.3g} s.",
-        unit="per second",
-    )
-    yield from _pattern("3a", 2)
-    yield from _pattern("3b", 3)
+    seconds = simulate(build(job, fold=True), Rail(optical=False)).iteration_ms / 1000
+    yield run.row("length", "iteration time", seconds)
+    each = windows[0] / seconds
+    yield run.row("rate", "windows a second", each, windows=windows[0], seconds=seconds)
+    yield from _pattern(run, "3a", 2)
+    yield from _pattern(run, "3b", 3)
 
 
-def _pattern(series: str, stages: int) -> Iterator[Row]:
+def _pattern(card: CardRun, series: str, stages: int) -> Rows:
     """Yield the windows of each stage of figure 3's job, and what its text says of their order."""
     preset = PRESETS["llama3-8b-perlmutter"].changed(plan__pipeline=stages)
     iteration = build(preset)
@@ -75,40 +41,18 @@ def _pattern(series: str, stages: int) -> Iterator[Row]:
     phases = strip(iteration, run.start_ms, run.end_ms)
     for stage in range(stages):
         own = [one for one in phases if one.rank == stage * preset.plan.data]
-        yield unprinted(
-            series,
-            f"stage {stage}",
-            f"PP = {stages}, FSDP = 2",
-            len(own) - 1,
-            f"{', '.join(one.parallelism.upper() for one in own)}; the figure draws windows as arrows, "
-            "their number is not in the text.",
-            unit="windows",
-        )
+        traffic = ", ".join(one.parallelism.upper() for one in own)
+        yield card.row(series, f"stage {stage}", len(own) - 1, traffic=traffic)
     if series == "3a":
         first, second = (
             next(one for one in phases if one.rank == rank and one.parallelism == word)
             for rank, word in ((0, "pp"), (preset.plan.data, "fsdp"))
         )
-        yield directed(
-            "order",
-            "gather after receive",
-            "Figure 3(a), stage 1",
-            second.begin_ms >= first.end_ms,
-            second.begin_ms - first.end_ms,
-            "“The first AllGather call for stage 1 only starts when it receives the activation from stage 0.”",
-            unit="ms",
-        )
+        after = second.begin_ms - first.end_ms
+        yield card.row("order", "gather after receive", after, follows=after >= 0)
     else:
         together = _together_ms(run, phases, preset)
-        yield directed(
-            "order",
-            "gathers beside messages",
-            "Figure 3(b)",
-            together > 0,
-            together,
-            "Section 5: “stage 2 ranks’ DP AllGather and other stages’ Send/Recv can be concurrent”.",
-            unit="ms",
-        )
+        yield card.row("order", "gathers beside messages", together, follows=together > 0)
 
 
 def _together_ms(run: RailRun, phases: Sequence[Phase], preset: Job) -> float:
@@ -132,5 +76,5 @@ def _together_ms(run: RailRun, phases: Sequence[Phase], preset: Job) -> float:
 
 def said(run: CardRun) -> dict[str, str]:
     theirs = run.card.printed["count"]
-    same = run.row("count", "first stage").ours == theirs
+    same = run.ours("count", "first stage") == theirs
     return {"same": "as printed" if same else f"not the printed {theirs}"}

@@ -1,13 +1,12 @@
 """Spectra's ratios over a baseline, beside ours over two baselines of our own: both sides of theirs are open."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 
 from topox_core.demand.planning import lower_bound, plan_demand
 from topox_core.model.transfer_graph import FloatArray
-from topox_core.papers.card import CardRun
-from topox_core.papers.rows import Row, beside, unprinted
+from topox_core.papers.card import CardRun, Rows
 
 
 def moe(rng: np.random.Generator) -> FloatArray:
@@ -57,7 +56,7 @@ PRINTED = {
 }
 
 
-def rows(run: CardRun) -> Iterator[Row]:
+def rows(run: CardRun) -> Rows:
     switches, delay_ms = int(run.settings["switches"]), float(run.settings["delay_ms"])
     for kind, (words, theirs) in PRINTED.items():
         demand = KINDS[kind](np.random.default_rng(int(run.settings["seed"])))
@@ -65,12 +64,9 @@ def rows(run: CardRun) -> Iterator[Row]:
             plan_demand(demand, switches, delay_ms, method=method, programme=False).makespan_ms
             for method in ("best", "peeled", "shared")
         )
-        about = f"{switches} switches, delay {delay_ms:g} of a line"
-        over = ours / lower_bound(demand, switches, delay_ms).ms
-        yield unprinted("bound", words, about, over, "No plan is below 1.", unit="×")
+        yield run.row("bound", words, ours / lower_bound(demand, switches, delay_ms).ms)
         for series, other in zip(("peeled", "shared"), others, strict=True):
-            said = f"{theirs:g} for such traffic, over a baseline that it does not name, at a delay that it does not name"
-            yield beside(series, words, about, other / ours, said, unit="×")
+            yield run.row(series, words, other / ours, printed=theirs)
 
 
 def said(run: CardRun) -> dict[str, float]:

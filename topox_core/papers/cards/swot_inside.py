@@ -1,18 +1,15 @@
 """SWOT's reduction against static circuits, beside ours: one collective with circuits that change inside it."""
 
-from collections.abc import Iterator
-
 from topox_core.fabrics.compare import run_one, run_with_best_lowering
 from topox_core.fabrics.run import JobRequest
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task, TaskGraph
-from topox_core.papers.card import CardRun
-from topox_core.papers.rows import Row, beside, unprinted
+from topox_core.papers.card import CardRun, Rows
 from topox_core.schedule.settings import Settings as PlannerSettings
 
 MEMBERS, GBPS = 8, 100.0
 MEGABYTES = (1.0, 10.0, 100.0, 1000.0)
-KINDS = {"all_to_all": "all-to-all", "all_reduce": "all-reduce"}
+KINDS = ("all_to_all", "all_reduce")
 
 
 def saved(kind: str, megabytes: float, ports: int, delay_ms: float) -> float:
@@ -26,16 +23,14 @@ def saved(kind: str, megabytes: float, ports: int, delay_ms: float) -> float:
     return 1 - run_with_best_lowering("in_collective", request).iteration_ms / fixed
 
 
-def rows(run: CardRun) -> Iterator[Row]:
+def rows(run: CardRun) -> Rows:
     ports, delay_ms = int(run.settings["ports"]), float(run.settings["delay_ms"])
-    about = f"{MEMBERS} members, {ports} × {GBPS:g} Gbit/s"
     shares = []
     for kind in KINDS:
         for megabytes in MEGABYTES:
-            shares.append(saved(kind, megabytes, ports, delay_ms))
-            yield unprinted(kind, f"{megabytes:g} MB", about, 100 * shares[-1], unit="%")
-    said = "up to 89.7 %; neither network, nor collective, size or delay is in it"
-    yield beside("most", "up to", about, 100 * max(shares), said, unit="%")
+            shares.append(100 * saved(kind, megabytes, ports, delay_ms))
+            yield run.row(kind, f"{megabytes:g} MB", shares[-1])
+    yield run.row("most", "up to", max(shares))
 
 
 def said(run: CardRun) -> dict[str, str]:

@@ -1,13 +1,12 @@
 """The TDM drafts' figures 1 and 2: a packet network whose flows are hashed to paths, and circuits for the same traffic."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.papers.card import CardRun, Settings
-from topox_core.papers.rows import Row, directed, stated, unprinted
+from topox_core.papers.card import CardRun, Rows, Settings
 from topox_core.tdm.mixes.deployment import SetUp, deploy
 from topox_core.tdm.model.jobs import Job, Jobs, Reading
 from topox_core.tdm.model.traffic import StageTable, between_pods_gbit
@@ -82,13 +81,12 @@ def _times(jobs: Jobs, seed: int, settings: Settings) -> tuple[float, float, flo
     return even, spread, polarised, circuits
 
 
-def rows(run: CardRun) -> Iterator[Row]:
+def rows(run: CardRun) -> Rows:
     for count in JOBS:
         times = [
             _times(deploy(SetUp(jobs=count, seed=seed)), seed, run.settings)
             for seed in range(SEEDS)
         ]
-        item, about = f"{count} jobs", f"push of all jobs, {SEEDS} seeds"
         ratios = {
             "hashed": [hashed / even for even, hashed, _, _ in times],
             "polarised": [polarised / even for even, _, polarised, _ in times],
@@ -96,35 +94,12 @@ def rows(run: CardRun) -> Iterator[Row]:
             "bare": [even / circuits for even, _, _, circuits in times],
         }
         for series, values in ratios.items():
-            mean, spread = fmean(values), float(np.std(values))
-            words = f"From {min(values):.2f} to {max(values):.2f} over the seeds."
-            if series == "bare":
-                yield unprinted(
-                    series,
-                    item,
-                    about,
-                    mean,
-                    f"Packets that lose nothing to hashing use a port both ways, circuits one way at a time. {words}",
-                    unit="×",
-                )
-                continue
-            said = {
-                "hashed": "“ECMP … significantly increasing traffic skew and prolonging training times.”",
-                "polarised": "“ECMP can lead to hash polarization.”",
-                "circuits": "“This network design proves to be more suitable for AI model training.”",
-            }[series]
-            yield directed(
-                series,
-                item,
-                about,
-                stated(mean, spread=spread) == "trend",
-                mean,
-                f"{said} {words}",
-                unit="×",
-                data={"spread": spread},
-            )
+            data = {} if series == "bare" else {"spread": float(np.std(values))}
+            least, most = min(values), max(values)
+            item, mean = f"{count} jobs", fmean(values)
+            yield run.row(series, item, mean, data=data, least=least, most=most)
 
 
 def said(run: CardRun) -> dict[str, float]:
-    hashed, even = (1 / run.row(series, f"{JOBS[1]} jobs").ours for series in ("circuits", "bare"))
+    hashed, even = (1 / run.ours(series, f"{JOBS[1]} jobs") for series in ("circuits", "bare"))
     return {"over_hashed": hashed, "over_even": even}

@@ -1,9 +1,7 @@
 """TopoOpt's figure 13: traffic that host forwarding adds as DLRM's batch, and with it the all-to-all, grows."""
 
-from collections.abc import Iterator
-
-from topox_core.papers.card import Call, CardRun
-from topox_core.papers.rows import NOT_PRINTED, Row, drawn, judged
+from topox_core.papers.card import Call, CardRun, Rows
+from topox_core.papers.rows import Row, drawn, judged
 from topox_core.papers.topoopt_jobs import BATCHES, DEGREES, SERVERS, bandwidth_taxes
 
 NEAR = 0.02  # of the printed tax
@@ -22,30 +20,20 @@ def calls(run: CardRun) -> list[Call]:
     ]
 
 
-def rows(run: CardRun) -> Iterator[Row]:
+def rows(run: CardRun) -> Rows:
     batches = [batch for batch in BATCHES if batch in run.answers]
     for place, degree in enumerate(DEGREES):
         yield from drawn([_tax(batch, degree, place, run) for batch in batches], rising=True)
     if BATCHES[-1] in run.answers:
-        share, theirs = run.answers[BATCHES[-1]][0][1], run.card.printed["share"]
-        yield Row(
-            "share",
-            f"batch {BATCHES[-1]}",
-            f"{SERVERS} servers",
-            theirs,
-            share,
-            judged(theirs, share),
-            "All-to-all bytes over all-reduce bytes; with 4 bytes per element it is half of that with 8.",
-        )
+        yield run.row("share", f"batch {BATCHES[-1]}", run.answers[BATCHES[-1]][0][1])
 
 
 def _tax(batch: int, degree: int, place: int, run: CardRun) -> Row:
-    series, item, about = f"d{degree}", f"batch {batch}", f"{SERVERS} servers, degree {degree}"
-    tax, theirs = run.answers[batch][place][0], run.card.printed.get(f"{series}/{item}")
+    series, item, tax = f"d{degree}", f"batch {batch}", run.answers[batch][place][0]
+    theirs = run.card.printed.get(f"{series}/{item}")
     if theirs is None:
-        return Row(series, item, about, None, tax, "not printed", NOT_PRINTED)
+        return run.row(series, item, tax, off=0.0)
     off = abs(tax - theirs)
     # The tax is read from 1 on: 1.01 against 1.11 is no match.
     verdict = "match" if off <= NEAR else judged(theirs - 1, tax - 1)
-    reason = f"{off:.3f} from the printed tax: model-parallel bytes are forwarded, all-reduce bytes are not."
-    return Row(series, item, about, theirs, tax, verdict, reason)
+    return run.row(series, item, tax, verdict=verdict, off=off)

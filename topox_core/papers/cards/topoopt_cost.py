@@ -1,19 +1,19 @@
 """TopoOpt's figure 10: what its circuits cost against patch panels, fat-trees and an ideal switch."""
 
-from collections.abc import Iterator
+from functools import partial
 from statistics import fmean
 
 from topox_core.economics.clusters import cluster_bill, cost_equivalent_gbps
 from topox_core.economics.price_sets import PRICE_SETS
-from topox_core.papers.card import CardRun
-from topox_core.papers.rows import Row, directed, printed, unprinted
+from topox_core.papers.card import CardRun, Rows
+from topox_core.papers.rows import Row
 from topox_core.papers.topoopt_jobs import network
 
 SPEEDS_GBPS = (10.0, 25.0, 40.0, 100.0, 200.0)
 MEAN = "average"
 
 
-def rows(run: CardRun) -> Iterator[Row]:
+def rows(run: CardRun) -> Rows:
     servers, degree = int(run.settings["servers"]), int(run.settings["degree"])
     catalogue, built = PRICE_SETS[str(run.settings["prices"])], str(run.settings["built"])
     ratios: dict[str, list[float]] = {"ocs": [], "ideal": []}
@@ -25,45 +25,12 @@ def rows(run: CardRun) -> Iterator[Row]:
             for one in ("topoopt_patch_panel", "topoopt_ocs", "fat_tree")
         )
         mine = panel if built == "topoopt_patch_panel" else ocs
-        about = f"{servers:,} servers, {degree} × {gbps:g} Gbit/s"
+        made = partial(run.row, item=f"{gbps:g} Gbit/s", servers=servers, gbps=gbps)
         for series, value in (("ocs", ocs / panel), ("ideal", ideal / mine)):
             ratios[series].append(value)
-            points.append(
-                unprinted(
-                    series,
-                    f"{gbps:g} Gbit/s",
-                    about,
-                    value,
-                    "A point of the drawn lines, whose values are not printed.",
-                    unit="×",
-                )
-            )
+            points.append(made(series, ours=value))
         share = cost_equivalent_gbps(cluster, catalogue, built) / (degree * gbps)
-        points.append(
-            directed(
-                "overlap",
-                f"{gbps:g} Gbit/s",
-                about,
-                share < 1,
-                share,
-                "“The cost of TopoOpt overlaps with that of the Fat-tree”, whose NIC is slower than d × B: by these prices "
-                f"the same money buys {share:.2f} of it.",
-            )
-        )
-    about = f"{servers:,} servers, degree {degree}, {len(SPEEDS_GBPS)} speeds"
-    for series, reason in (
-        ("ocs", "The paper does not say over which sizes and speeds it averages."),
-        (
-            "ideal",
-            "A full fat-tree for each port: five switch ports and six transceivers per link. How the paper counts its own is "
-            "not printed.",
-        ),
-    ):
-        theirs = run.card.printed[series]
-        yield printed(series, MEAN, about, theirs, fmean(ratios[series]), reason, unit="×")
+        points.append(made("overlap", ours=share, follows=share < 1))
+    for series, values in ratios.items():
+        yield run.row(series, MEAN, fmean(values), servers=servers)
     yield from points
-
-
-def said(run: CardRun) -> dict[str, int]:
-    below = [row.ours < 1 for row in run.of("overlap")]
-    return {"below": sum(below), "speeds": len(below)}

@@ -1,16 +1,9 @@
 """TopoOpt's figure 11: a cluster dedicated to one job, model by model."""
 
-from collections.abc import Iterator, Mapping
 from statistics import geometric_mean
 
-from topox_core.papers.card import Call, CardRun
-from topox_core.papers.rows import (
-    LEVEL,
-    TREND,
-    Row,
-    Verdict,
-    judged,
-)
+from topox_core.papers.card import Call, CardRun, Rows
+from topox_core.papers.rows import LEVEL, TREND, Verdict
 from topox_core.papers.topoopt_jobs import iteration_ms, network, rival_fabrics
 
 DEGREE = 4
@@ -24,8 +17,6 @@ MODELS = {
     "VGG16": ("vgg16-measured", "vgg16"),
 }
 FABRICS = ("static", "ideal", "fat_tree")
-# Of a model: an iteration on each fabric, in ms.
-Times = Mapping[str, float]
 
 
 def calls(run: CardRun) -> list[Call]:
@@ -42,73 +33,39 @@ def calls(run: CardRun) -> list[Call]:
     ]
 
 
-def rows(run: CardRun) -> Iterator[Row]:
-    times: dict[str, Times] = {
+def rows(run: CardRun) -> Rows:
+    times = {
         words: {fabric: run.answers[words, fabric] for fabric in FABRICS}
         for words in MODELS
         if all((words, fabric) in run.answers for fabric in FABRICS)
     }
-    for words, point in times.items():
-        yield _over_fat_tree(words, point, run)
+    data = {
+        words: {f"{name}_ms": ms for name, ms in point.items()} for words, point in times.items()
+    }
+    behind = {words: point["fat_tree"] / point["static"] for words, point in times.items()}
+    share = float(run.settings["fat_tree"])
+    for words, ours in behind.items():
+        verdict, why = _over_fat_tree(ours, share)
+        yield run.row("fat_tree", words, ours, verdict=verdict, data=data[words], why=why)
     if len(times) == len(MODELS):
-        yield _most(times, run)
+        model = max(behind, key=behind.__getitem__)
+        needs = 1 / run.card.printed["fat_tree/largest"]
+        most, limit = behind[model], 1 / share
+        yield run.row("fat_tree", "largest", most, model=model, limit=limit, needs=needs)
     for words, point in times.items():
         near = point["static"] / point["ideal"]
-        yield Row(
-            "ideal",
-            words,
-            _about(run),
-            None,
-            near,
-            "not printed" if near <= 1 + TREND else "differs",
-            "No number is printed: in the paper TopoOpt is close to the ideal switch, and no fabric can be ahead of it.",
-            data=_data(point),
-        )
+        verdict = "not printed" if near <= 1 + TREND else "differs"
+        yield run.row("ideal", words, near, verdict=verdict, data=data[words])
 
 
-def _about(run: CardRun) -> str:
-    return f"{run.settings['servers']} servers, {DEGREE} × {run.settings['port_gbps']} Gbit/s"
-
-
-def _data(point: Times) -> dict[str, float]:
-    return {f"{name}_ms": time for name, time in point.items()}
-
-
-def _over_fat_tree(words: str, point: Times, run: CardRun) -> Row:
-    behind = point["fat_tree"] / point["static"]
-    wins = behind >= 1 - 1e-9
+def _over_fat_tree(behind: float, share: float) -> tuple[Verdict, str]:
+    """Return how a fat-tree's time over that of fixed circuits counts, and why."""
+    if behind < 1 - 1e-9:
+        return "differs", "the fat-tree is ahead here."
     clear: Verdict = "trend" if behind > 1 + LEVEL else "not printed"
-    why = (
-        "the job computes longer than it sends, so the network hardly counts."
-        if behind < 1.1
-        else f"all of d × B carries the rings where the fat-tree has {float(run.settings['fat_tree']):g} of it."
-    )
-    return Row(
-        "fat_tree",
-        words,
-        _about(run),
-        None,
-        behind,
-        clear if wins else "differs",
-        f"No number is printed for the model; {why if wins else 'the fat-tree is ahead here.'}",
-        data=_data(point),
-    )
-
-
-def _most(times: Mapping[str, Times], run: CardRun) -> Row:
-    behind = {name: point["fat_tree"] / point["static"] for name, point in times.items()}
-    words = max(behind, key=lambda name: behind[name])
-    theirs, share = run.card.printed["fat_tree/largest"], float(run.settings["fat_tree"])
-    return Row(
-        "fat_tree",
-        "largest",
-        words,
-        theirs,
-        behind[words],
-        judged(theirs, behind[words], level=1.0),
-        f"A fat-tree of {share:g} × d × B can be at most {1 / share:.2f}× as slow as circuits that lose nothing; {theirs:g}× "
-        f"needs {1 / theirs:.2f} × d × B or less, which a list of prices decides.",
-    )
+    if behind < 1.1:
+        return clear, "the job computes longer than it sends, so the network hardly counts."
+    return clear, f"all of d × B carries the rings where the fat-tree has {share:g} of it."
 
 
 def said(run: CardRun) -> dict[str, str | float]:
@@ -117,5 +74,4 @@ def said(run: CardRun) -> dict[str, str | float]:
     return {
         "mean": geometric_mean(ratio.values()),
         "rest": f" {', '.join(same)} hardly depend on the network." if same else "",
-        "share": float(run.settings["fat_tree"]),
     }

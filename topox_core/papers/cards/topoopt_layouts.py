@@ -1,13 +1,11 @@
 """TopoOpt's diameter bound (section 4.3) and what a cut fibre costs its layout (section 7)."""
 
-from collections.abc import Iterator
-
 from topox_core.fabrics.compare import run_one
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest
 from topox_core.model.execution import Layout
-from topox_core.papers.card import CardRun
-from topox_core.papers.rows import LEVEL, Row, directed, unprinted
+from topox_core.papers.card import CardRun, Rows
+from topox_core.papers.rows import LEVEL
 from topox_core.papers.topoopt_jobs import PLANNER, lowered, network
 from topox_core.topology.failures import Failure, fail_layout, repair
 from topox_core.topology.finder import find_layout
@@ -27,7 +25,7 @@ JOBS = {
 SERVERS, DEGREE, PORT_GBPS = 16, 4, 100.0
 
 
-def rows(run: CardRun) -> Iterator[Row]:
+def rows(run: CardRun) -> Rows:
     for servers in SIZES:
         worst, at, hops = 0.0, 0, 0
         for degree in DEGREES:
@@ -36,26 +34,26 @@ def rows(run: CardRun) -> Iterator[Row]:
             ratio = diameter / (degree * servers ** (1 / degree))
             if ratio > worst:
                 worst, at, hops = ratio, degree, diameter
-        strides = select_strides(servers, at, totient_strides(servers))
-        yield directed(
+        strides = ", ".join(map(str, select_strides(servers, at, totient_strides(servers))))
+        yield run.row(
             "bound",
             f"n = {servers}",
-            f"worst of d = {', '.join(map(str, DEGREES))}",
-            worst <= 1 + LEVEL,
             worst,
-            f"“Bounds the cluster diameter to O(d·n^(1/d))”: at d = {at}, strides {', '.join(map(str, strides))}, {hops} hops. "
-            "The bound has no constant; 1 is taken.",
+            follows=worst <= 1 + LEVEL,
             data={"room": 1 / worst},
+            at=at,
+            strides=strides,
+            hops=hops,
         )
     for model, words in JOBS.items():
-        yield from _failed(model, words, str(run.settings["variant"]))
+        yield from _failed(run, model, words)
 
 
-def _failed(model: str, words: str, variant: str) -> Iterator[Row]:
+def _failed(run: CardRun, model: str, words: str) -> Rows:
     """Yield what the first fibre of a ring costs until it is repaired, and after."""
     graph, cluster = lowered(model, SERVERS), network(SERVERS, DEGREE, PORT_GBPS)
     demand = demand_of(graph, SERVERS)
-    whole = find_layout(demand, DEGREE, variant)
+    whole = find_layout(demand, DEGREE, str(run.settings["variant"]))
     stride = next(iter(whole.rings.values()))[0]
     fibre = Failure.fibre(0, stride % SERVERS)
     broken = fail_layout(whole.layout, fibre, whole.wiring)
@@ -67,39 +65,15 @@ def _failed(model: str, words: str, variant: str) -> Iterator[Row]:
         return run_one("static", request).iteration_ms
 
     before = ms(whole, whole.layout)
-    about = f"{SERVERS} servers, {DEGREE} × {PORT_GBPS:g} Gbit/s"
     data = {"whole_ms": before}
-    cut = ms(whole, broken) / before
-    again = ms(mended.result, mended.layout) / before
-    yield unprinted(
-        "broken",
-        words,
-        about,
-        cut,
-        "What the lost circuit carried is forwarded by servers; no number is printed.",
-        data=data,
-    )
-    yield directed(
-        "repaired",
-        words,
-        about,
-        again < cut,
-        again,
-        "The repair takes less than forwarding alone; how much is not printed.",
-        data=data,
-    )
+    cut, again = ms(whole, broken) / before, ms(mended.result, mended.layout) / before
+    yield run.row("broken", words, cut, data=data)
+    yield run.row("repaired", words, again, follows=again < cut, data=data)
     lent = sum("laid again" in line for line in mended.done)
-    yield directed(
-        "lent",
-        words,
-        f"{about}, {whole.degree_model_parallel} of {DEGREE} ports for model-parallel traffic",
-        lent > 0,
-        lent,
-        "“When a fiber fails, TopoOpt can temporarily use a link dedicated to MP traffic to recover an AllReduce ring.” "
-        + " ".join(mended.done),
-    )
+    ports, done = whole.degree_model_parallel, " ".join(mended.done)
+    yield run.row("lent", words, lent, follows=lent > 0, ports=ports, done=done)
 
 
 def said(run: CardRun) -> dict[str, str]:
     borrowers = ", ".join(row.item for row in run.of("lent") if row.ours)
-    return {"sizes": f"{SIZES[0]} to {SIZES[-1]}", "borrowers": borrowers or "no job"}
+    return {"borrowers": borrowers or "no job"}

@@ -1,12 +1,11 @@
 """TopoOpt's figure 17: how fast a switch must be before circuits that change within the iteration match fixed ones."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from topox_core.fabrics.compare import EQUAL
 from topox_core.fabrics.options import FabricOptions
-from topox_core.papers.card import Call, CardRun, Settings
-from topox_core.papers.rows import NOT_PRINTED, Row, drawn, judged
+from topox_core.papers.card import Call, CardRun, Rows, Settings
+from topox_core.papers.rows import Row, drawn
 from topox_core.papers.topoopt_jobs import iteration_ms, network
 
 DELAYS_US = (1, 5, 20, 100, 1_000, 10_000)
@@ -58,7 +57,7 @@ def calls(run: CardRun) -> list[Call]:
     ]
 
 
-def rows(run: CardRun) -> Iterator[Row]:
+def rows(run: CardRun) -> Rows:
     if FIXED not in run.answers:
         return
     for series in run.card.series:
@@ -74,25 +73,11 @@ def rows(run: CardRun) -> Iterator[Row]:
 def _row(series: str, delay: int, tried: tuple[int, ...], run: CardRun) -> Row:
     fixed = run.answers[FIXED]
     time, rings = min((run.answers[series, delay, one], one) for one in tried)
-    over, item = time / fixed, f"{delay:,} µs"
-    data, words = {"static_ms": fixed, f"{series}_ms": time}, ""
+    data = {"static_ms": fixed, f"{series}_ms": time}
     if series in SWITCHED:
         data["rings"] = float(rings)
-        words = f" {'1 ring' if rings == 1 else f'{rings} rings'}, {time:.4g} ms on {fixed:.4g} ms."
-    theirs = run.card.printed.get(f"{series}/{item}")
-    reason = f"{NOT_PRINTED if series in JUDGED else 'The figure has no such line.'}{words}"
-    if theirs is not None:
-        reason = f"The paper: about a microsecond is needed to match fixed circuits.{words}"
-    return Row(
-        series,
-        item,
-        f"{SERVERS} servers, {DEGREE} × {PORT_GBPS:g} Gbit/s",
-        theirs,
-        over,
-        "not printed" if theirs is None else judged(theirs, over),
-        reason,
-        data=data,
-    )
+    words = "1 ring" if rings == 1 else f"{rings} rings"
+    return run.row(series, f"{delay:,} µs", time / fixed, data=data, on_rings=words, time=time)
 
 
 def said(run: CardRun) -> dict[str, str]:

@@ -1,14 +1,14 @@
 """TopoOpt's figure 16: a cluster shared by several jobs, each on its own shard of circuits or all on one fat-tree."""
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean, pstdev
 
 import numpy as np
 
 from topox_core.fabrics.options import FabricOptions
-from topox_core.papers.card import Call, CardRun, Settings
-from topox_core.papers.rows import LEVEL, MATCH, Row, judged_over, stated
+from topox_core.papers.card import Call, CardRun, Rows, Settings
+from topox_core.papers.rows import LEVEL, Row
 from topox_core.papers.topoopt_jobs import iteration_ms, network, shared_iterations_ms
 
 EACH, DEGREE, PORT_GBPS, RACK = 16, 8, 100.0, 16
@@ -68,7 +68,7 @@ def places(servers: int, seed: int) -> tuple[int, ...]:
     return tuple(scattered)
 
 
-def rows(run: CardRun) -> Iterator[Row]:
+def rows(run: CardRun) -> Rows:
     known, jobs = run.answers, _jobs(run.settings)
     if not {model for models in jobs.values() for model in models} <= set(known):
         return
@@ -85,8 +85,6 @@ def _row(series: str, rival: str, ours: Draws, others: Draws, run: CardRun) -> R
 
     draws = {seed: measure(others[seed]) / measure(ours[seed]) for seed in ours}
     values = list(draws.values())
-    theirs = run.card.printed.get(f"{series}/{RIVALS[rival]}")
-    value = fmean(values)
     data = {
         "topoopt_ms": fmean(map(measure, ours.values())),
         f"{rival}_ms": fmean(map(measure, others.values())),
@@ -95,17 +93,8 @@ def _row(series: str, rival: str, ours: Draws, others: Draws, run: CardRun) -> R
         "standard_deviation": pstdev(values),
         **{f"seed_{seed}": draw for seed, draw in draws.items()},
     }
-    jobs = len(next(iter(ours.values())))
-    about = f"{run.settings['servers']} servers, {jobs} jobs"
-    if theirs is None:
-        verdict = stated(value, spread=pstdev(values))
-        reason = "No number is printed for the tail; the paper says that it is like the average, TopoOpt ahead."
-    else:
-        verdict = judged_over(theirs, value, pstdev(values), level=1.0)
-        reason = _reason(rival, value / theirs, run.settings)
-    if len(values) > 1:
-        reason = f"{_spread(values)} {reason}"
-    return Row(series, RIVALS[rival], about, theirs, value, verdict, reason, data=data)
+    jobs, spread = len(next(iter(ours.values()))), _spread(values) if len(values) > 1 else ""
+    return run.row(series, RIVALS[rival], fmean(values), data=data, jobs=jobs, spread=spread)
 
 
 def _spread(values: Sequence[float]) -> str:
@@ -113,21 +102,7 @@ def _spread(values: Sequence[float]) -> str:
     level = f", {same} of them level with TopoOpt" if same else ""
     return (
         f"Mean of {len(values)} draws from {min(values):.2f} to {max(values):.2f}, standard deviation "
-        f"{pstdev(values):.2f}{level}."
-    )
-
-
-def _reason(rival: str, share: float, settings: Settings) -> str:
-    if rival == "fat_tree":
-        if abs(share - 1) <= MATCH:
-            return "The same within a tenth."
-        return (
-            "Jobs do not disturb one another on a fat-tree without oversubscription, so the factor is that of its NIC, "
-            f"{float(settings['fat_tree']):g} of d × B, on jobs that wait for the network only in part."
-        )
-    return (
-        f"Jobs meet above the racks at {settings['oversubscription']} : 1; the paper's factor depends on its "
-        "oversubscription and on how jobs are placed, which are not printed."
+        f"{pstdev(values):.2f}{level}. "
     )
 
 

@@ -1,19 +1,15 @@
 """TOPO-X Table III: 14 networks, TopoOpt against TOPO-X, with the all-reduce on and off the network."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from statistics import fmean, geometric_mean
 from typing import Any
 
 from topox_core.fabrics.compare import EQUAL
 from topox_core.io.json import record_of
-from topox_core.papers.card import Call, CardRun, Settings
-from topox_core.papers.rows import (
-    TREND,
-    Row,
-    Verdict,
-    judged,
-)
+from topox_core.papers.card import Call, CardRun, Rows, Settings
+from topox_core.papers.rows import TREND
 from topox_core.papers.table_iii_runs import (
     STATIC_SIDE,
     TABLE,
@@ -22,47 +18,29 @@ from topox_core.papers.table_iii_runs import (
     topoopt_ms,
 )
 
-
-def topoopt_reason(one: Known, verdict: Verdict) -> str:
-    """Return why the rebuilt TopoOpt time is where it is."""
-    theirs = one.printed.topoopt_ms
-    shared = (
-        f"Our own static fabric, with links shared fairly, takes {one.on.static_ms:.4g} ms "
-        f"({one.on.static_ms / theirs - 1:+.0%})."
-    )
-    if verdict == "match":
-        return f"The same within a tenth. {shared}"
-    side = "longer" if one.topoopt_ms > theirs else "shorter"
-    return (
-        f"{abs(one.topoopt_ms / theirs - 1):.0%} {side}: which shortest path a transfer takes and who books a link first "
-        f"is not printed. {shared}"
-    )
-
-
 USES = {"on": "uses", "off": "does not use"}
 
 
-def topox_reason(one: Known, mode: str, verdict: Verdict) -> str:
-    """Return why the reported time in a mode is where it is."""
+def topox_reason(one: Known, mode: str) -> tuple[str, str]:
+    """Return why the reported time in a mode is where it is, and what is said besides where it does not match."""
     theirs, side = one.printed.topox_ms, one.off if mode == "off" else one.on
     if one.out_of_reach(mode):
         return (
             f"The printed {theirs:g} ms is impossible if the all-reduce {USES[mode]} this network: the bound is "
             f"{side.bound_ms:.4g} ms ({side.bound_by})."
-        )
+        ), ""
     plan = f"the plan {'on slots ' if side.on_slots else ''}takes {side.scheduled_ms:.4g} ms"
     if one.falls_back(mode):
         why = ", as every transfer fills whole slots" if side.on_slots else ""
-        words = f"Falls back to {STATIC_SIDE[mode]}, {one.static_ms(mode):.4g} ms: {plan}{why}."
-        return words + (
-            " The paper falls back here too." if one.printed.topoopt_ms == theirs else ""
-        )
-    words = f"{plan[0].upper()}{plan[1:]}, {abs(one.reported_ms(mode) - theirs):.2g} ms from the printed time."
-    if verdict == "match":
-        return words
+        too = " The paper falls back here too." if one.printed.topoopt_ms == theirs else ""
+        fixed = f"{STATIC_SIDE[mode]}, {one.static_ms(mode):.4g} ms"
+        return f"Falls back to {fixed}: {plan}{why}.{too}", ""
     other = "on" if mode == "off" else "off"
     time = one.reported_ms(other)
-    return f"{words} With the all-reduce {other} the network it would be {time:.4g} ms ({time / theirs - 1:+.0%})."
+    return (
+        f"{plan[0].upper()}{plan[1:]}, {abs(one.reported_ms(mode) - theirs):.2g} ms from the printed time.",
+        f" With the all-reduce {other} the network it would be {time:.4g} ms ({time / theirs - 1:+.0%}).",
+    )
 
 
 def calls(run: CardRun) -> list[Call]:
@@ -87,49 +65,46 @@ def _known(run: CardRun) -> list[Known]:
     ]
 
 
-def rows(run: CardRun) -> Iterator[Row]:
+def rows(run: CardRun) -> Rows:
     for one in _known(run):
-        yield from _rows(one)
+        yield from _rows(run, one)
 
 
-def _rows(one: Known) -> list[Row]:
-    """Return the rows of one network, in the order of the series."""
-    printed = one.printed
-    make = partial(Row, item=str(printed.number), about=printed.about, unit="ms")
-    verdict = judged(printed.topoopt_ms, one.topoopt_ms)
-    rows = [
-        make(
-            series="topoopt",
-            theirs=printed.topoopt_ms,
-            ours=one.topoopt_ms,
-            verdict=verdict,
-            reason=topoopt_reason(one, verdict),
-            bound=None,
-            data={"static_ms": one.on.static_ms},
-        )
-    ]
+def _rows(run: CardRun, one: Known) -> Rows:
+    """Yield the rows of one network, in the order of the series."""
+    printed, static_ms = one.printed, one.on.static_ms
+    item, over = str(printed.number), one.topoopt_ms / printed.topoopt_ms - 1
+    yield run.row(
+        "topoopt",
+        item,
+        one.topoopt_ms,
+        theirs=printed.topoopt_ms,
+        data={"static_ms": static_ms},
+        network=printed.about,
+        apart=abs(over),
+        side="longer" if over > 0 else "shorter",
+        shared=static_ms / printed.topoopt_ms - 1,
+    )
     for mode, side in (("off", one.off), ("on", one.on)):
-        time = one.reported_ms(mode)
-        verdict = judged(printed.topox_ms, time)
-        rows.append(
-            make(
-                series=mode,
-                theirs=printed.topox_ms,
-                ours=time,
-                verdict=verdict,
-                reason=topox_reason(one, mode, verdict),
-                bound=side.bound_ms,
-                data={
-                    **record_of(side, "static_ms scheduled_ms plan_bound_ms"),
-                    "falls_back": float(one.falls_back(mode)),
-                    "speed_up": one.speed_up(mode),
-                    "their_speed_up": printed.topoopt_ms / printed.topox_ms,
-                    "most_speed_up": side.static_ms / side.bound_ms,
-                },
-                counts_with=one.counts_with(mode),
-            )
+        why, otherwise = topox_reason(one, mode)
+        row = run.row(
+            mode,
+            item,
+            one.reported_ms(mode),
+            theirs=printed.topox_ms,
+            data={
+                **record_of(side, "static_ms scheduled_ms plan_bound_ms"),
+                "falls_back": float(one.falls_back(mode)),
+                "speed_up": one.speed_up(mode),
+                "their_speed_up": printed.topoopt_ms / printed.topox_ms,
+                "most_speed_up": side.static_ms / side.bound_ms,
+            },
+            counts_with=one.counts_with(mode),
+            network=printed.about,
+            why=why,
+            otherwise=otherwise,
         )
-    return rows
+        yield replace(row, bound=side.bound_ms)
 
 
 def said(run: CardRun) -> dict[str, Any]:
