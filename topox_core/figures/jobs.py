@@ -79,7 +79,7 @@ def timeline(
     """
     blocks = [(name, round_, cycle_in_view(round_, pod_group)) for name, round_ in rounds]
     until = max((cycle.round_s for _, _, cycle in blocks), default=1.0) or 1.0
-    px = TIMELINE_PX * theme.scale / (until * 1.13)
+    px = TIMELINE_PX * theme.scale / (until * 1.22)
     placed: list[tuple[float, Bar]] = []
     ticks: list[tuple[float, str]] = []
     marks: list[Look] = []
@@ -163,7 +163,7 @@ def timeline(
         xaxis=axis(
             theme,
             grid=True,
-            range=[0, until * 1.13],
+            range=[0, until * 1.22],
             tickvals=times,
             ticktext=[f"{t:,g} s" if until >= IN_MS else f"{1000 * t:,g} ms" for t in times],
         ),
