@@ -449,6 +449,7 @@ def _fixed(options: Arguments, subject: Subject) -> dict[str, Value]:
 def _buying_lines(answer: BuyingAnswer) -> Iterator[str]:
     from topox_core.studies.buying_words import (
         caveats,
+        details,
         finding,
         network_rows,
         plain,
@@ -475,6 +476,8 @@ def _buying_lines(answer: BuyingAnswer) -> Iterator[str]:
         for row in network_rows(answer)
     )
     yield from (plain(finding(answer)), "")
+    yield from (f"{name}: {plain(words)}" for name, words in details(answer))
+    yield ""
     yield table((*head, "$ per iteration", "saves", "on the front"), *rows)
     for asked, answered in questions_turned(answer):
         yield f"\n{asked}\n  {plain(answered)}"
