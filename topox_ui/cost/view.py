@@ -249,7 +249,7 @@ def for_a_dollar(opened: Loaded, theme: Theme) -> None:
                     "Iteration time": time(runs[name].iteration_ms),
                     "Network": money(bought[name].cost_usd) if name in bought else "–",
                     "Power": power(bought[name].power_w) if name in bought else "–",
-                    "Iterations per $": per_usd.get(name),
+                    "Per dollar": per_usd.get(name),
                 }
                 for name in runs
             ]
@@ -268,12 +268,18 @@ def _most(rows: list[tuple[str, str, float]]) -> str:
     most = max((value for _, _, value in rows), default=0.0)
     if not most:
         return "<b>No fabric that was chosen can be bought.</b> Choose others on Compare."
-    best = [f"<b>{escape(label)}</b>" for _, label, value in rows if same_time(value, most)]
-    words = f"A dollar of network buys most iterations with {enumeration(best, 'or')}: <b>{large(most)}</b>"
-    rest = [(value, label) for _, label, value in rows if not same_time(value, most)]
+
+    def those_at(best: float) -> list[str]:
+        """Return the fabrics that give as much, as they stand within a sentence."""
+        labels = [label for _, label, value in rows if same_time(value, best)]
+        return [f"{escape(label[0].lower() + label[1:])}" for label in labels]
+
+    first = enumeration([f"<b>{label}</b>" for label in those_at(most)], "or")
+    words = f"A dollar of network buys most iterations with {first}: <b>{large(most)}</b>"
+    rest = max((value for _, _, value in rows if not same_time(value, most)), default=0.0)
     if rest:
-        next_best, label = max(rest)
-        words += f", {percent(most / next_best - 1)} more than with {escape(label)}"
+        others = enumeration(those_at(rest), "or")
+        words += f", {percent(most / rest - 1)} more than with {others}"
     return f"{words}. GPUs are not counted."
 
 
