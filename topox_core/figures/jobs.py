@@ -148,7 +148,7 @@ def timeline(
         customdata=[[f"{1000 * length:.6g}"] for _, _, length in dark],
         hovertemplate="all switches change circuits, %{customdata[0]} ms<extra></extra>",
     )
-    times = multiples(round_step(until / 8), 0.0, until * 1.0001)
+    times = multiples(round_step(until / 5), 0.0, until * 1.0001)
     return frame(
         [
             *(_bars(kind, placed, px, theme) for kind in KINDS),

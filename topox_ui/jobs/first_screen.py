@@ -124,10 +124,15 @@ def finding(rounds: Rounds) -> str:
 
 def alone_in_words(rounds: Rounds) -> str:
     """Return how long a round of a job takes with the fabric to itself: alone, each takes 40 s."""
-    each = rounds.alone_s
+    each, jobs = rounds.alone_s, rounds.best.jobs.jobs
     least, most = float(each.min()), float(each.max())
     if same_time(least, most):
         return f"alone, {'it' if len(each) == 1 else 'each'} takes {lasting(most)}"
+    if len(jobs) == 2:
+        first, second = (
+            f"{escape(job.id)} takes {lasting(float(s))}" for job, s in zip(jobs, each, strict=True)
+        )
+        return f"alone, {first} and {second}"
     return f"alone, they take {lasting(least)} to {lasting(most)}"
 
 
