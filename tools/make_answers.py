@@ -1,7 +1,7 @@
-"""Make afresh the answers that come with a release: ``python tools/make_answers.py [samples] [cards] [claims]``.
+"""Make afresh the answers that come with a release: ``python tools/make_answers.py [samples] [cards] [claims] [switches]``.
 
 First answers of the samples, in ``sample_data/answers``; answers of the cards of published results; the
-points of *Who is right*. Without a name all three.
+points of *Who is right*; those of *Which switch* on the samples. Without a name all four.
 """
 
 from __future__ import annotations
@@ -25,9 +25,18 @@ from topox_core.papers.catalogue import (  # noqa: E402
 from topox_core.papers.kept_answers import SHIPPED, to_record  # noqa: E402
 from topox_core.runs.run import finish  # noqa: E402
 from topox_core.runs.stopping import never  # noqa: E402
+from topox_core.studies.buying_run import buying_run  # noqa: E402
+from topox_core.studies.study_run import PointRow  # noqa: E402
 from topox_core.workloads.samples import SAMPLES, load_sample  # noqa: E402
 from topox_ui.answers.case import Case, listing  # noqa: E402
 from topox_ui.answers.first import FOLDER, answer_record  # noqa: E402
+from topox_ui.buying.question import (  # noqa: E402
+    SHIPPED as SHIPPED_SWITCHES,
+    case_now,
+    question_now,
+)
+from topox_ui.state.loading import Loaded  # noqa: E402
+from topox_ui.state.page_state import put  # noqa: E402
 from topox_ui.state.scenario import Scenario  # noqa: E402
 
 
@@ -73,6 +82,19 @@ def claims() -> None:
     write(POINTS, rows)
 
 
+def switches() -> None:
+    """Answer *Which switch* for every sample as a first visit shows it, and write its points by their keys."""
+    points: dict[str, object] = {}
+    for name in SAMPLES:
+        put(Scenario(source="sample", name=name))
+        opened = Loaded(*load_sample(name), name)
+        known: dict[str, PointRow] = {}
+        finish(buying_run(question_now(opened, case_now(opened)), known=known))
+        points |= {key: [row.status, row.message, row.measures] for key, row in known.items()}
+        sys.stdout.write(f"{name}: {len(known)} points\n")
+    write(SHIPPED_SWITCHES, points)
+
+
 def write(file: Path, record: object) -> None:
     """Write a record, packed, the same bytes for the same record."""
     content = json.dumps(record, allow_nan=False, separators=(",", ":")).encode()
@@ -80,7 +102,7 @@ def write(file: Path, record: object) -> None:
     sys.stdout.write(f"{file.name}: {file.stat().st_size:,} bytes\n")
 
 
-PARTS = {one.__name__: one for one in (samples, cards, claims)}
+PARTS = {one.__name__: one for one in (samples, cards, claims, switches)}
 
 if __name__ == "__main__":
     for part in sys.argv[1:] or PARTS:

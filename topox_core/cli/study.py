@@ -451,6 +451,7 @@ def _fixed(options: Arguments, subject: Subject) -> dict[str, Value]:
 def _buying_lines(answer: BuyingAnswer) -> Iterator[str]:
     from topox_core.studies.buying_words import (
         caveats,
+        details,
         finding,
         network_rows,
         plain,
@@ -461,6 +462,8 @@ def _buying_lines(answer: BuyingAnswer) -> Iterator[str]:
 
     same = ("network", "ports per server", "iteration (ms)", "price per port")
     yield from (plain(finding(answer)), "")
+    yield from (f"{name}: {plain(words)}" for name, words in details(answer))
+    yield ""
     yield columns(
         network_rows(answer),
         {

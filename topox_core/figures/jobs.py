@@ -87,7 +87,7 @@ def timeline(
     """
     blocks = [(name, round_, cycle_in_view(round_, pod_group)) for name, round_ in rounds]
     until = max((cycle.round_s for _, _, cycle in blocks), default=1.0) or 1.0
-    px = TIMELINE_PX * theme.scale / (until * 1.13)
+    px = TIMELINE_PX * theme.scale / (until * 1.22)
     placed: list[tuple[float, Bar]] = []
     ticks: list[tuple[float, str]] = []
     marks: list[Look] = []
@@ -156,7 +156,7 @@ def timeline(
         customdata=[[f"{1000 * length:.6g}"] for _, _, length in dark],
         hovertemplate="all switches change circuits, %{customdata[0]} ms<extra></extra>",
     )
-    times = multiples(round_step(until / 8), 0.0, until * 1.0001)
+    times = multiples(round_step(until / 5), 0.0, until * 1.0001)
     return frame(
         [
             *(_bars(kind, placed, px, theme) for kind in KINDS),
@@ -171,7 +171,7 @@ def timeline(
         xaxis=axis(
             theme,
             grid=True,
-            range=[0, until * 1.13],
+            range=[0, until * 1.22],
             tickvals=times,
             ticktext=[f"{t:,g} s" if until >= IN_MS else f"{1000 * t:,g} ms" for t in times],
         ),

@@ -30,8 +30,12 @@ BEATS = {
 Lines = tuple[tuple[str, str], ...]
 
 
+NAMED = 3  # networks that tie and stand in the headline by name; the details name all
+ASSUMED = "At assumed port prices, "
+
+
 def finding(answer: Answer) -> str:
-    """Return what to buy, by how much it beats the best rival, what tells apart what ties, and whether the ranges could turn it."""
+    """Return what to buy, and by how much it beats the best rival, in one sentence."""
     found, question = answer.verdict, answer.question
     unfits, complete = question.unfits, answer.complete
     if found is None:
@@ -46,40 +50,63 @@ def finding(answer: Answer) -> str:
         return "**No switch on offer can be used** for this job."
     if not found.rivals:
         without = f"no network without switches {'could be' if complete else 'has been'} computed"
-        words = f"of the switches, **{_either(found.offers)}** is best; {without}."
+        words = f"of the switches, **{_some(question, found.offers)}** is best; {without}."
     else:
         words = _won(question, found) if found.wins else _lost(question, found)
-    words = f"{_assumed_price(question, found)}{words}{_told_apart(question, found)}"
-    words = words[0].upper() + words[1:] if words[0] != "*" else f"**{words[2].upper()}{words[3:]}"
-    if not found.rivals or (
-        not answer.complete and answer.swings is None and answer.turned is None
-    ):
-        return words
-    return f"{words} {_ranges(question, found)}"
+    words = f"{ASSUMED if _all_assumed(question, found) else ''}{words}"
+    return words[0].upper() + words[1:] if words[0] != "*" else f"**{words[2].upper()}{words[3:]}"
 
 
-def _assumed_price(question: Question, found: Verdict) -> str:
-    """Return the prices that the verdict depends on where all of them are assumed, else nothing."""
-    if question.by == "time" or not all(
-        offer_of(question.offers, row.choice.key).port_usd.provenance == "assumed"
-        for row in found.offers
-    ):
-        return ""
-    prices = list(dict.fromkeys(float(row.choice.values[PRICE]) for row in found.offers))
-    words = enumeration([f"${usd:,.6g}" for usd in prices])
-    shared = _shared_price(question, prices[0]) if len(prices) == 1 else ""
-    return f"At the assumed price{'s' * (len(prices) > 1)} of {words} per port{shared}, "
+def details(answer: Answer) -> Lines:
+    """Return what stands behind the finding: names, times, prices, what tells apart what ties, whether the ranges turn it."""
+    found, question = answer.verdict, answer.question
+    if found is None or not found.compared:
+        return ()
+    mine, theirs = apart([found.offer.iteration_ms or 0.0, found.rival.iteration_ms or 0.0])
+    rivals = _within(found.rivals, found.offer.choice)
+    costs = [
+        f"${short(question.usd_per_iteration(row.iteration_ms or 0.0, row.network_usd or 0.0, row.network_w or 0.0))}"
+        for row in (found.offer, found.rival)
+    ]
+    lines = [
+        (
+            "Best optical switch" if len(found.offers) == 1 else "Best optical switches",
+            f"{_either(found.offers)}.",
+        ),
+        ("Best without one", f"{rivals[0].upper()}{rivals[1:]}."),
+        ("Iteration time", f"{mine} instead of {theirs}."),
+        ("Cost of an iteration", f"{costs[0]} instead of {costs[1]}, GPU hours included."),
+    ]
+    if question.by != "time":
+        lines.append(("Price of a port", _port_prices(question, found)))
+    if told := _told_apart(question, found):
+        lines.append(("What ties", told))
+    if answer.complete or answer.swings is not None or answer.turned is not None:
+        lines.append(("Within the ranges", _ranges(question, found)))
+    return tuple(lines)
+
+
+def _all_assumed(question: Question, found: Verdict) -> bool:
+    """Return whether the verdict depends on prices that are all assumed."""
+    prices = (offer_of(question.offers, row.choice.key).port_usd for row in found.offers)
+    return question.by != "time" and all(one.provenance == "assumed" for one in prices)
+
+
+def _port_prices(question: Question, found: Verdict) -> str:
+    """Return the prices of the best switches, where each is from, and who shares it."""
+    prices = list(dict.fromkeys(port_price(question, row.choice) for row in found.offers))
+    usd = {float(row.choice.values[PRICE]) for row in found.offers}
+    shared = _shared_price(question, next(iter(usd))) if len(usd) == 1 else ""
+    return f"{enumeration(prices)}{shared}."
 
 
 def _shared_price(question: Question, usd: float) -> str:
-    """Return in brackets whose published price it is, and how many switches have it; nothing of a price of one."""
-    like = _published_for(question, usd)
-    words = [f"published for {like}"] if like else []
+    """Return after a comma how many switches have a price; nothing of a price of one."""
     having = sum(one.port_usd.usual == usd for one in question.offers)
-    if having > 1:
-        of = f"{having} of {len(question.offers)} switches"
-        words.append(f"the same for {of}, which differ in delay, not in price")
-    return f" ({'; '.join(words)})" if words else ""
+    if having < 2:
+        return ""
+    of = f"{having} of {len(question.offers)} switches"
+    return f", the same for {of}, which differ in delay, not in price"
 
 
 def _published_for(question: Question, usd: float) -> str:
@@ -106,28 +133,22 @@ def port_price(question: Question, choice: Choice) -> str:
 
 
 def _won(question: Question, found: Verdict) -> str:
-    mine, theirs = _times(found.offer, found.rival)
+    less = {
+        "dollars": "an iteration costs",
+        "time": "an iteration takes",
+        "price": "the network costs",
+    }
     rivals = _within(found.rivals, found.offer.choice)
-    words = f"buy **{_either(found.offers)}**: "
-    if question.by == "time":
-        return (
-            f"{words}an iteration takes **{mine}** instead of {theirs} on {rivals}, the fastest network without "
-            "optical switches."
-        )
-    what = "an iteration costs" if question.by == "dollars" else "the network costs"
+    time_less = " time" if question.by == "time" else ""
     return (
-        f"{words}{what} **{percent(found.lead)} less**, GPU hours included, than on {rivals}, the best network without "
-        f"optical switches, and takes {mine} instead of {theirs}."
-        if question.by == "dollars"
-        else f"{words}{what} **{percent(found.lead)} less** than {rivals}, the cheapest without optical switches. An "
-        f"iteration takes {mine} instead of {theirs}."
+        f"buy **{_some(question, found.offers)}**: {less[question.by]} **{percent(found.lead)} less**{time_less} than "
+        f"{'' if question.by == 'price' else 'on '}{rivals}."
     )
 
 
 def _lost(question: Question, found: Verdict) -> str:
-    mine, theirs = _times(found.offer, found.rival)
     what, more = {
-        "dollars": ("an iteration, GPU hours included, costs", "more"),
+        "dollars": ("an iteration costs", "more"),
         "time": ("an iteration takes", "longer"),
         "price": ("the network costs", "more"),
     }[question.by]
@@ -135,14 +156,27 @@ def _lost(question: Question, found: Verdict) -> str:
     by_how_much = (
         f"as much within {percent(EQUAL)}" if same else f"**{percent(-found.lead)} {more}**"
     )
+    rivals = _within(found.rivals, found.offer.choice)
     return (
-        f"**no optical switch is worth buying**: choose {_within(found.rivals, found.offer.choice)}, {theirs} per iteration. "
-        f"With the best switch, {_either(found.offers)}, {what} {by_how_much} ({mine} per iteration)."
+        f"**no optical switch is worth buying**: with the best, {_some(question, found.offers)}, {what} {by_how_much} "
+        f"{'as' if same else 'than'} {'' if question.by == 'price' else 'on '}{rivals}."
     )
 
 
+def _some(question: Question, rows: Sequence[Row]) -> str:
+    """Return the networks that tie in short: the first few by name, the rest by number."""
+    several = len(question.degrees) > 1
+    names = [
+        row.choice.title if several else offer_of(question.offers, row.choice.key).name
+        for row in rows
+    ]
+    if len(names) > NAMED:
+        names = [*names[: NAMED - 1], f"{len(names) - NAMED + 1} others"]
+    return enumeration(names, "or")
+
+
 def _told_apart(question: Question, found: Verdict) -> str:
-    """Return what differs between the networks that tie, in a sentence after a space; nothing where one is best alone."""
+    """Return what differs between the networks that tie, in a sentence; nothing where one is best alone."""
     rows = found.offers if found.wins or len(found.rivals) == 1 else found.rivals
     if len(rows) == 1:
         return ""
@@ -155,11 +189,10 @@ def _told_apart(question: Question, found: Verdict) -> str:
         told |= {
             "delay": [delay_words(row) for row in rows],
             "ports per switch": [f"{one.ports.usual:,.0f}" for one in offers],
-            "price per port": [port_price(question, row.choice) for row in rows],
         }
     differ = [f"{what} ({', '.join(of)})" for what, of in told.items() if len(set(of)) > 1]
     same = "are as fast" if question.by == "time" else "cost the same"
-    words = f" These {same} within {percent(EQUAL)}"
+    words = f"These {same} within {percent(EQUAL)}"
     return (
         f"{words}; in this order they differ in {enumeration(differ)}." if differ else f"{words}."
     )
@@ -173,11 +206,6 @@ def _ranges(question: Question, found: Verdict) -> str:
         return "Within the assumed ranges of delay, price and power this advice **could change**."
     gain = percent(lead(question, best, found.rival))
     return f"This advice **could change**: at the best end of all its ranges {best.choice.title} would save {gain}."
-
-
-def _times(mine: Row, theirs: Row) -> tuple[str, str]:
-    first, second = apart([mine.iteration_ms or 0.0, theirs.iteration_ms or 0.0])
-    return first, second
 
 
 def _either(rows: Sequence[Row]) -> str:
@@ -352,6 +380,7 @@ def as_record(answer: Answer) -> dict[str, Any]:
     found, turned = answer.verdict, answer.turned
     record: dict[str, Any] = {
         "finding": plain(finding(answer)),
+        "details": {name: plain(words) for name, words in details(answer)},
         "complete": answer.complete,
         "networks": network_rows(answer),
         "left_out": list(unfit_words(answer.question.unfits)),

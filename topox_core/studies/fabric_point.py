@@ -5,6 +5,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,12 @@ from topox_core.economics.price_sets import SET_BY_SPEED, price_set
 from topox_core.errors import InputError
 from topox_core.fabrics.bills import fabric_bill
 from topox_core.fabrics.compare import run_with_best_lowering
+from topox_core.fabrics.fixed_beside import FIXED, beside_fixed
+from topox_core.fabrics.lowering_search import bound_of, run_over_every
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.registry import PAYS_DELAY
 from topox_core.fabrics.run import FabricRun, JobRequest
+from topox_core.fabrics.scheduled import freely_scheduled
 from topox_core.fabrics.sweep import with_degree
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster
@@ -101,8 +105,25 @@ def fabric_case(resolved: Resolved, values: Values) -> FabricCase:
 
 
 def run_of_point(case: FabricCase, stop: Stop) -> FabricRun:
-    """Run a point as every comparison does; raises InputError and Stopped as :func:`run_with_best_lowering`."""
-    return run_with_best_lowering(case.fabric, case.request, stop)
+    """Run a point as every comparison does; raises InputError and Stopped as :func:`run_with_best_lowering`.
+
+    Where the bound shows that no plan that switches beats fixed circuits, the plan beside them is one of few
+    (moe at 25 ms: 0.5 s, not 2.4 s; the iteration is the same).
+    """
+    request = case.request
+    if case.fabric == "scheduled" and request.settings.engine == "list":
+        request = beside_fixed(request, stop)
+        fixed_ms = min(
+            (request.runs[name].iteration_ms for name in FIXED if name in request.runs), default=inf
+        )
+        least = bound_of(request, "changing") if fixed_ms < inf else None
+        if least is not None and least.ms > fixed_ms:
+            run = run_over_every(
+                case.fabric, request, freely_scheduled(request, stop, quickly=True)
+            )
+            if run.result is not None and run.result.switching == "fixed":
+                return run
+    return run_with_best_lowering(case.fabric, request, stop)
 
 
 def fabric_outcome(resolved: Resolved, values: Values, stop: Stop) -> Outcome:

@@ -15,7 +15,7 @@ from topox_core.traces.matching import Call, Clocks
 from topox_core.traces.recording import launch_us
 from topox_core.traces.run_graph import Node, RunGraph
 from topox_core.traces.steps import StepOfRank
-from topox_core.traces.waits import SAME, Waits
+from topox_core.traces.waits import SAME, STRENGTH, Waits
 
 # After which activity of the lane, and when.
 Cut = tuple[int, float]
@@ -217,7 +217,10 @@ def assemble(
         call = calls[c]
         for rank, entry, _ in call.places:
             of_entry[rank, entry].append(len(nodes))
-        nodes.append(_call_node(number, call, ends[c] / 1000, steps, clocks, names, begin))
+        node = _call_node(number, call, ends[c] / 1000, steps, clocks, names, begin)
+        told = [waits[rank].evidence[entry] for rank, entry, _ in call.places]
+        node.evidence = max(told, key=STRENGTH.index, default="")
+        nodes.append(node)
     previous = {rank: _before_on_stream(step) for rank, step in steps.items()}
     for number, c in enumerate(order):
         node = nodes[len(nodes) - len(order) + number]

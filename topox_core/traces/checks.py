@@ -1,10 +1,10 @@
-"""What an import says of itself: each check passed, warned or failed, with the figure it rests on."""
+"""What an import says of itself: each check passed, warned or failed, with its figure and what it means for the answer."""
 
 import math
 from dataclasses import dataclass
 
 from topox_core.traces.recorded_run import RunStep
-from topox_core.traces.run_graph import RunGraph, free, recorded_time, replay_ms
+from topox_core.traces.run_graph import Node, RunGraph, free, recorded_time, replay_ms
 from topox_core.traces.waits import BLOCKING, EXACT, FOUND, NONE, SEEN
 
 # How it is known what waits for a communication.
@@ -22,7 +22,7 @@ PASSED, WARNED, FAILED = "passed", "warned", "failed"
 
 @dataclass(frozen=True)
 class Check:
-    """One check: ``name``, a word of passed, warned, failed, and a sentence with the figure."""
+    """One check: ``name``, a word of passed, warned, failed, and a sentence with the figure and what follows from it."""
 
     name: str
     status: str
@@ -40,7 +40,7 @@ def checks_of(run: RunStep, graph: RunGraph) -> tuple[Check, ...]:
     found = [
         _replay(graph),
         _host(run),
-        _waits(run),
+        _waits(run, graph),
         _matched(run),
         _clock(run),
         _bytes(graph),
@@ -69,47 +69,87 @@ def _check(name: str, warn: bool, fail: bool, words: str) -> Check:
 
 def _replay(graph: RunGraph) -> Check:
     replayed = replay_ms(graph, recorded_time)
-    off = abs(replayed - graph.recorded_ms) / (graph.recorded_ms or 1.0)
+    off_ms = abs(replayed - graph.recorded_ms)
+    off = off_ms / (graph.recorded_ms or 1.0)
     words = f"replayed with its recorded durations, the step takes {replayed:.6g} ms; the recording took {graph.recorded_ms:.6g} ms"
-    return _check("replay", off > 1e-6, off > 1e-3, words)
+    means = "so other speeds are counted from the recorded time"
+    if off > 1e-6:
+        means = f"so every time here may be off by {off_ms:.3g} ms"
+    return _check("replay", off > 1e-6, off > 1e-3, f"{words}, {means}")
 
 
 def _host(run: RunStep) -> Check:
     host = host_ms(run)
     if not host:
-        return Check("host step", WARNED, "the files hold no step of the host to compare with")
+        words = "the files hold no step of the host to compare with, so nothing else says that the step is whole"
+        return Check("host step", WARNED, words)
     share = run.recorded_ms / host
     words = f"the GPUs' step takes {run.recorded_ms:.6g} ms, the host's step {host:.6g} ms"
-    return _check("host step", not 0.8 <= share <= 1.25, False, words)
+    means = "so the step is one whole iteration"
+    if share > 1.25:
+        means = "so the host runs ahead, and the length of the step rests on the GPUs' times alone"
+    elif share < 0.8:
+        missing = host - run.recorded_ms
+        means = f"so up to {missing:.3g} ms of the iteration may be missing from every time here"
+    return _check("host step", not 0.8 <= share <= 1.25, False, f"{words}, {means}")
 
 
-def _waits(run: RunStep) -> Check:
+def _waits(run: RunStep, graph: RunGraph) -> Check:
     counts = run.evidence()
     total = counts.total()
     sure = total - counts[SEEN] - counts[NONE]
     listed = ", ".join(f"{how} {counts[word]:,}" for word, how in HOW.items() if counts[word])
     words = f"what waits for each of {total:,} communications: {listed or 'nothing to infer'}"
-    return _check("waits", sure < 0.8 * total, False, words)
+    means = [
+        f"{ms:.3g} ms too {way}"
+        for ms, way in ((_wrongly_counted_ms(graph), "high"), (_missed_ms(graph), "low"))
+        if ms > 0
+    ]
+    share = f"may be up to {' or '.join(means)}" if means else "rests on no idle stream"
+    return _check("waits", sure < 0.8 * total, False, f"{words}, so the network's share {share}")
+
+
+def _wrongly_counted_ms(graph: RunGraph) -> float:
+    """Return what the network would account for less if nothing waited for calls that only an idle stream tells of."""
+
+    def call_ms(node: Node) -> float:
+        return node.duration_ms if node.evidence == SEEN else free(node)
+
+    return replay_ms(graph, call_ms) - replay_ms(graph, free)
+
+
+def _missed_ms(graph: RunGraph) -> float:
+    """Return what the network could account for more if work waited for the calls of which that is unknown."""
+    return sum(node.duration_ms - free(node) for node in graph.calls if node.evidence == NONE)
 
 
 def _matched(run: RunStep) -> Check:
     lost, parts = len(run.matched.unmatched), run.matched.parts
     words = f"{parts - lost:,} of {parts:,} communication kernels are matched with those of the other ranks"
-    return _check("matching", lost > 0, lost > 0.01 * parts, words)
+    means = "so no communication is missing"
+    if lost:
+        means = "so the others are left out, and the network's share may be too low"
+    return _check("matching", lost > 0, lost > 0.01 * parts, f"{words}, {means}")
 
 
 def _clock(run: RunStep) -> Check:
     if len(run.steps) == 1:
-        return Check("clocks", PASSED, "one rank, one clock")
+        words = "one rank, one clock"
+        if run.assembled.graph.world > 1:
+            words += ": its waiting for the other ranks counts as transfer, so the network's share may be too high"
+        return Check("clocks", PASSED, words)
     largest = run.clocks.largest_us
     median = run.clocks.residual_us
     words = f"the ranks end a call at most {largest:.3g} us apart"
     if median >= AGREE_US:
         words += f", {median:.3g} us at the median"
+    means = "so waiting is told from transfer"
     if largest > 1_000:
-        words += ": times of a single call are not reliable"
+        means = "so times of a single call are not reliable, and the step may be off by as much"
+    elif largest > 100:
+        means = "so a call's transfer, and the step, may be off by as much"
     fail = largest > 100 * run.recorded_ms
-    return _check("clocks", largest > 100, fail, words)
+    return _check("clocks", largest > 100, fail, f"{words}, {means}")
 
 
 def _bytes(graph: RunGraph) -> Check:
@@ -117,28 +157,37 @@ def _bytes(graph: RunGraph) -> Check:
     unknown = sum(node.size_bytes is None for node in calls)
     assumed = sum(node.size_from == "speed" for node in calls)
     if unknown:
-        return Check("bytes", FAILED, f"sizes of {unknown:,} of {len(calls):,} calls are unknown")
-    words = f"sizes of all {len(calls):,} calls are known"
+        words = f"sizes of {unknown:,} of {len(calls):,} calls are unknown, so no other speed can be computed"
+        return Check("bytes", FAILED, f"{words}; the network's share holds")
+    words = f"sizes of all {len(calls):,} calls are known, so other speeds are computed from bytes"
     if assumed:
-        words = f"sizes of {assumed:,} of {len(calls):,} calls are computed from an assumed speed"
+        words = (
+            f"sizes of {assumed:,} of {len(calls):,} calls are computed from an assumed speed, so times at other speeds are "
+            "as uncertain as it is; the network's share holds"
+        )
     return _check("bytes", assumed > 0, False, words)
 
 
 def _clipped(run: RunStep) -> Check:
     clipped = run.assembled.clipped_ms
-    words = f"negative segments were set to zero: {clipped:.3g} ms in all"
+    words = f"negative segments were set to zero: {clipped:.3g} ms in all, so the network's share may be as much too low"
     if not clipped:
-        words = "no segment had to be shortened below zero"
+        words = "no segment had to be shortened below zero, so waits and recorded times agree"
     return _check("clipped", clipped > 0.01 * run.recorded_ms, False, words)
 
 
 def _busy(run: RunStep) -> Check:
     share = busy_share(run)
     words = f"the GPU is busy for {100 * share:.3g} % of the step"
-    if share < 0.5:
+    if share >= 0.5:
+        words += ", so computing sets most of its length"
+    else:
         without_ms = replay_ms(run.assembled.graph, free)
         if share * run.recorded_ms <= 0.5 * without_ms:
             words += ": it waits for the host, and a faster network can save little"
         else:
-            words += f", and for {100 * share * run.recorded_ms / without_ms:.3g} % of the replay without a network"
+            words += (
+                f", and for {100 * share * run.recorded_ms / without_ms:.3g} % of the replay without a network, "
+                "so most of its idle time is the network's"
+            )
     return _check("busy", share < 0.5, False, words)

@@ -30,6 +30,8 @@ class Node:
         Of a segment: 0 for the GPU's, 1 for the host's.
     kernels
         Of a call (rank, begin, end) of each rank's kernel on the common clock, in ms.
+    evidence
+        Of a call: the weakest on any rank for what waits for it (:mod:`~topox_core.traces.waits`).
     server_ms
         Of a call inside one server: how long it lasts whatever the network; None else.
     """
@@ -54,6 +56,7 @@ class Node:
     at_ms: float = 0.0
     shortest_ms: float = 0.0
     source_name: str = ""
+    evidence: str = ""
     lane: int = 0
     kernels: tuple[tuple[int, float, float], ...] = ()
 

@@ -25,6 +25,7 @@ MAX_OPEN = 2_000
 # A host that blocks may do so long after its last launch.
 AFTER_ALL = 1e7
 EXACT, FOUND, BLOCKING, SEEN, NONE = "exact", "found", "blocking", "seen", "none"
+STRENGTH = (EXACT, FOUND, BLOCKING, SEEN, NONE)  # the surest first
 
 
 @dataclass

@@ -1,5 +1,7 @@
 """The question that the page asks, and its answer: worked out beside the page in worker processes, watched, stopped, kept."""
 
+import gzip
+import json
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
@@ -10,12 +12,16 @@ import streamlit as st
 from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
 from topox_core.errors import InputError
 from topox_core.fabrics.passed_plans import KnownPlans, PassedPlan
+from topox_core.io.sample_folder import SAMPLE_FOLDER
+from topox_core.runs.identity import code_version
+from topox_core.runs.pace import slowness
 from topox_core.schedule.result import Result
 from topox_core.studies.buying import Assumptions, Question, planned_at
 from topox_core.studies.buying_run import Answer, buying_run
 from topox_core.studies.keys import Value
 from topox_core.studies.study_run import PointRow
 from topox_core.studies.subject import digest_of
+from topox_core.text.numbers import about_seconds
 from topox_ui.answers.case import Case, case_of, listing
 from topox_ui.answers.first import known_first_answer, prefetch
 from topox_ui.answers.keeping import kept_of
@@ -25,7 +31,7 @@ from topox_ui.buying.state import BuyingState, chosen_offers
 from topox_ui.runs.owner import Kept, RunKind, run_owner
 from topox_ui.runs.panel import run_note, watched
 from topox_ui.runs.slots import shared_workers
-from topox_ui.shell.page import button
+from topox_ui.shell.page import button, quiet
 from topox_ui.shell.preparing import prepared
 from topox_ui.state.loading import Loaded, scenario
 from topox_ui.state.prices import Prices, cluster_catalogue
@@ -45,10 +51,25 @@ MAX_HANDED_ON = 5_000
 Plans = tuple[PassedPlan, ...]
 
 
+# The points of the samples as the page opens with them; ``tools/make_answers.py`` writes them.
+SHIPPED = SAMPLE_FOLDER / "which-switch.json.gz"
+
+
 @st.cache_resource(show_spinner=False)
 def known_points() -> Kept[PointRow]:
-    """Return the points that were computed, for all sessions: a key says all that a point depends on."""
-    return Kept(MAX_POINTS)
+    """Return the points that were computed, for all sessions, and those of the samples: a key says all that a point depends on."""
+    known: Kept[PointRow] = Kept(MAX_POINTS)
+    known.update(shipped_points())
+    return known
+
+
+def shipped_points() -> dict[str, PointRow]:
+    """Return the points that come with the release, by key."""
+    points = json.loads(gzip.decompress(SHIPPED.read_bytes()))
+    return {
+        key: PointRow(0, (), None, measures, status, message, code_version())
+        for key, (status, message, measures) in points.items()
+    }
 
 
 def _start(question: Question, plans: Plans) -> None:
@@ -77,7 +98,7 @@ def answered(question: Question, case: Case, draw: Callable[[Answer], None]) -> 
     if answer is None and AUTOMATIC and prepared() and small and owner.run(BUY, key) is None:
         _start(question, plans)
         owner.wait(BUY, 0.3)
-    if watched(BUY, "Computing", lambda run: draw(run.result()), key):
+    if watched(BUY, "Computing", lambda run: _so_far(run.result(), draw), key):
         return None
     answer = owner.results(BUY).get(key)
     if answer is None:
@@ -94,6 +115,19 @@ def answered(question: Question, case: Case, draw: Callable[[Answer], None]) -> 
             help="Runs the job on each network beside this page, by list scheduling. Results that exist are not computed again.",
         )
     return answer
+
+
+FIRST_S = 5.0  # until the first networks of moe are there: workers start, then the rivals run
+
+
+def _so_far(answer: Answer, draw: Callable[[Answer], None]) -> None:
+    """Draw what is there; before that, say when the first will be."""
+    draw(answer)
+    if not answer.rows:
+        quiet(
+            f"The first networks stand here after about {about_seconds(FIRST_S * slowness())} on this machine, each of the others as "
+            "soon as it is computed. Fixed circuits and fat-trees come first, then the switches."
+        )
 
 
 def hand_on(case: Case, answer: Answer) -> None:

@@ -14,8 +14,10 @@ from topox_core.studies.buying import Question, Row, buying_study
 from topox_core.studies.buying_answer import steps_of_rows
 from topox_core.studies.buying_run import Answer, base_lead
 from topox_core.studies.buying_words import (
+    Lines,
     as_record,
     caveats,
+    details,
     finding,
     network_rows,
     offer_rows,
@@ -65,6 +67,14 @@ def buying_headline(answer: Answer) -> None:
     elif not answer.complete:
         words = SO_FAR + words
     headline(kicker, bold(words))
+    _pairs("buying-details", details(answer))
+
+
+def _pairs(look: str, lines: Lines) -> None:
+    """Write names, or questions, with what is said of each."""
+    if lines:
+        pairs = "".join(f"<dt>{escape(name)}</dt><dd>{bold(words)}</dd>" for name, words in lines)
+        write_html(f'<dl class="{look}">{pairs}</dl>')
 
 
 def networks(answer: Answer, theme: Theme) -> None:
@@ -133,8 +143,7 @@ def questions(answer: Answer, case: Case) -> None:
     chart_title(
         "Break-even points", "the best switch on offer against the best network without one"
     )
-    pairs = "".join(f"<dt>{escape(asked)}</dt><dd>{bold(words)}</dd>" for asked, words in lines)
-    write_html(f'<dl class="asked-back">{pairs}</dl>')
+    _pairs("asked-back", lines)
 
 
 def _by_time(answer: Answer, case: Case) -> float | None:
@@ -227,6 +236,11 @@ def print_style(theme: Theme) -> None:
 .asked-back {{ margin: 0 !important; padding: 0 !important; }}
 .asked-back dt {{ font-weight: 600; font-size: .95rem; color: {theme.ink}; }}
 .asked-back dd {{ margin: 0 0 .55rem !important; color: {theme.ink}; }}
+.buying-details {{ display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; margin: 0 !important;
+  padding: 0 !important; font-size: .9rem; }}
+.buying-details dt {{ color: {theme.muted}; }} .buying-details dd {{ margin: 0 !important; color: {theme.ink}; }}
+@media (max-width: 640px) {{ .buying-details {{ grid-template-columns: 1fr; }}
+  .buying-details dd {{ margin-bottom: .3rem !important; }} }}
 .only-print {{ display: none; }}
 @page {{ size: A4 landscape; margin: 9mm; }}
 @media print {{

@@ -250,7 +250,8 @@ def notes(caveats: tuple[Caveat, ...]) -> None:
     """Write in quiet lines what else a reader should know."""
     words = " ".join(one.text for one in caveats if one.kind != WARNING)
     if words:
-        quiet(f"{words}")
+        with st.expander("Notes", key="cost_notes", type="compact"):
+            quiet(f"{words}")
 
 
 def _signed(share: float) -> str:

@@ -19,7 +19,7 @@ from topox_core.fabrics.registry import ENTRIES
 from topox_core.figures.cost import SHORT_PARTS, by_size, worth, yearly
 from topox_core.figures.palette import Theme
 from topox_core.text.foreign import escape_untrusted
-from topox_core.text.numbers import count, energy, large, money, plural, power, time
+from topox_core.text.numbers import count, energy, large, money, percent, plural, power, time
 from topox_core.text.sentences import enumeration
 from topox_ui.answers.case import case_of
 from topox_ui.answers.contest import contest_of, run_all
@@ -43,6 +43,11 @@ from topox_ui.state.prices import cluster_catalogue
 from topox_ui.state.session import Lasting
 from topox_ui.state.widgets import menu
 
+SIX = (
+    "Six ways to join the same GPUs. Packet switches: a fat-tree; rail-optimised, where GPUs of one position share a switch under "
+    "a spine; rail only, without the spine. TopoOpt: circuits fixed for a job, on a patch panel or an optical circuit switch (OCS). "
+    "Photonic rails: optical circuits that change during the job."
+)
 _LISTS_ALL = ", which has every port speed"
 MAX_TASKS = 2_500  # a larger graph waits for a button
 # The large graph whose prices the reader asked for.
@@ -233,16 +238,18 @@ def for_a_dollar(opened: Loaded, theme: Theme) -> None:
             lambda: [{"fabric": label, "iterations per dollar": value} for _, label, value in rows],
         )
     with right:
+        per_usd = {name: large(value) for name, _, value in rows}
         frame(
             [
                 {
                     "Fabric": contest.labels[name],
-                    "Built as": CLUSTER_NETWORKS[ENTRIES[name].built_as]
+                    "Priced as": CLUSTER_NETWORKS[ENTRIES[name].built_as]
                     if name in bought
                     else "not for sale",
                     "Iteration time": time(runs[name].iteration_ms),
                     "Network": money(bought[name].cost_usd) if name in bought else "–",
                     "Power": power(bought[name].power_w) if name in bought else "–",
+                    "Per dollar": per_usd.get(name),
                 }
                 for name in runs
             ]
@@ -261,8 +268,19 @@ def _most(rows: list[tuple[str, str, float]]) -> str:
     most = max((value for _, _, value in rows), default=0.0)
     if not most:
         return "<b>No fabric that was chosen can be bought.</b> Choose others on Compare."
-    best = [f"<b>{escape(label)}</b>" for _, label, value in rows if same_time(value, most)]
-    return f"Most iterations per dollar of network, GPUs not counted: {enumeration(best)}, <b>{large(most)}</b>."
+
+    def those_at(best: float) -> list[str]:
+        """Return the fabrics that give as much, as they stand within a sentence."""
+        labels = [label for _, label, value in rows if same_time(value, best)]
+        return [f"{escape(label[0].lower() + label[1:])}" for label in labels]
+
+    first = enumeration([f"<b>{label}</b>" for label in those_at(most)], "or")
+    words = f"A dollar of network buys most iterations with {first}: <b>{large(most)}</b>"
+    rest = max((value for _, _, value in rows if not same_time(value, most)), default=0.0)
+    if rest:
+        others = enumeration(those_at(rest), "or")
+        words += f", {percent(most / rest - 1)} more than with {others}"
+    return f"{words}. GPUs are not counted."
 
 
 def draw(theme: Theme) -> None:
@@ -277,6 +295,7 @@ def draw(theme: Theme) -> None:
         quiet(f"A network of {count(question.gpus)} GPUs, whichever job it runs.")
         name = escape_untrusted(own.title, "markdown")
         page_link("Per iteration", f"What an iteration of {name} costs on each network")
+    quiet(SIX)
     main_figures(question, priced, findings, theme)
     left, right = st.columns([1.22, 1], gap="medium")
     with left:

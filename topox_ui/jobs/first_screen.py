@@ -19,7 +19,8 @@ from topox_core.tdm.bounds.round_bounds import lower_bound
 from topox_core.tdm.model.jobs import COLLECTIVES, Jobs
 from topox_core.tdm.model.round import Round, RoundTracePoint
 from topox_core.tdm.model.rounds import iterations_per_round, iterations_per_s, numbered
-from topox_core.tdm.model.traffic import TooFewPortsError
+from topox_core.tdm.model.traffic import Floats, TooFewPortsError
+from topox_core.tdm.search import ANY_ROUND
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import apart, count, percent, plural, seconds, short
 from topox_core.text.sentences import ROUND_STOPPED_BY, capitalised
@@ -37,12 +38,11 @@ from topox_ui.jobs.solving import (
     time_limit_s,
     verdict,
 )
-from topox_ui.jobs.state import JobsState
+from topox_ui.jobs.state import JOB, JobsState
 from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import run_note, run_panel
-from topox_ui.shell.charts import Content, chart, checker_card, facts, kpis, show_error
+from topox_ui.shell.charts import Content, chart, checker_card, facts, frame, kpis, show_error
 from topox_ui.shell.page import button, chart_title, escape, headline, quiet
-from topox_ui.state.loading import loaded, opened_by_itself
 
 WORTH_A_CHART_S = 3.0
 WHAT_IT_IS = (
@@ -51,8 +51,8 @@ WHAT_IT_IS = (
     "parameter server trains once in it, any other twice."
 )
 OWN_JOB = (
-    "The job that you loaded is not used here. To share a fabric with it, write it into a jobs file (docs/tdm.md) and choose "
-    "“your own file” on the left."
+    "Here an iteration of a task graph is one training time, then one collective, without overlap: its time alone differs from "
+    "that on Schedule. The servers of your job stand in pods whose ports together are as fast as their own."
 )
 UNREADABLE = 0.0005  # three digits cannot tell a round from a bound this close
 
@@ -84,7 +84,7 @@ def finding(rounds: Rounds) -> str:
     if together is None:
         return (
             f"{capitalised(every)} at once need <b>more ports</b> than there are. By time division they fit: a round takes "
-            f"<b>{lasting(best.round_s)}</b>."
+            f"<b>{lasting(best.round_s)}</b>; {alone_in_words(rounds)}."
         )
     assert paper is not None  # hill climbing starts from all jobs at once
     if together.round_s <= 0:
@@ -98,22 +98,42 @@ def finding(rounds: Rounds) -> str:
         )
         return (
             f"{ALGORITHMS[best.algorithm].title}: a round of {jobs} takes <b>{lasting(best.round_s)}</b>, {how} with no time "
-            f"division; hill climbing takes <b>{lasting(paper.round_s)}</b>."
+            f"division; hill climbing takes <b>{lasting(paper.round_s)}</b>; {alone_in_words(rounds)}."
         )
     if saves <= EQUAL:
         return (
             f"Time division gains <b>nothing</b> for these {jobs}: a round takes <b>{lasting(best.round_s)}</b> with all "
-            f"of them at once, and nothing shorter by more than {percent(EQUAL)} was found."
+            f"of them at once; {alone_in_words(rounds)}. Nothing shorter by more than {percent(EQUAL)} was found."
         )
     shared = (
         f"Sharing by time division finishes a round of {every} in <b>{lasting(best.round_s)}</b> instead of "
-        f"{lasting(together.round_s)} ({percent(saves)} less)"
+        f"{lasting(together.round_s)}; {alone_in_words(rounds)}"
     )
     if best.gap <= 1e-6:
-        return f"{shared}. No shorter round is possible."
+        of = best.bound.holds_for
+        proved = (
+            "No shorter round is possible"
+            if of == ANY_ROUND.holds_for
+            else f"It is the shortest with {of}"
+        )
+        return f"{shared}. {proved}."
     if best.gap <= UNREADABLE:
         return f"{shared}. No round of these groups can be more than {lasting(best.round_s - best.bound_s)} shorter."
     return f"{shared}. The best possible is at least {lasting(best.bound_s)}."
+
+
+def alone_in_words(rounds: Rounds) -> str:
+    """Return how long a round of a job takes with the fabric to itself: alone, each takes 40 s."""
+    each, jobs = rounds.alone_s, rounds.best.jobs.jobs
+    least, most = float(each.min()), float(each.max())
+    if same_time(least, most):
+        return f"alone, {'it' if len(each) == 1 else 'each'} takes {lasting(most)}"
+    if len(jobs) == 2:
+        first, second = (
+            f"{escape(job.id)} takes {lasting(float(s))}" for job, s in zip(jobs, each, strict=True)
+        )
+        return f"alone, {first} and {second}"
+    return f"alone, they take {lasting(least)} to {lasting(most)}"
 
 
 def first_lines(rounds: Rounds, title: str) -> None:
@@ -121,7 +141,7 @@ def first_lines(rounds: Rounds, title: str) -> None:
     together, paper, best = rounds.together, rounds.paper, rounds.best
     headline(kicker(best.jobs, title), finding(rounds))
     quiet(WHAT_IT_IS)
-    if loaded() is not None and not opened_by_itself():
+    if JobsState.now().origin == JOB:
         quiet(OWN_JOB)
     mean = f", mean {lasting(best.mean_round_s)}" if len(best.cycles) > 1 else ""
     row = [
@@ -270,6 +290,41 @@ def clock(rounds: Rounds, now: JobsState, theme: Theme) -> None:
     )
 
 
+MOST_ROWS = 8  # of the table on the first screen
+
+
+def alone_and_shared(rounds: Rounds) -> None:
+    """Draw how long a round of each job takes alone and shared, the most slowed down first."""
+    best, alone = rounds.best, rounds.alone_s
+    shared = shared_s(best)
+    slower = np.divide(shared, alone, out=np.ones_like(shared), where=alone > 0)
+    order = np.argsort(-slower, kind="stable")[:MOST_ROWS]
+    left_out = len(alone) - len(order)
+    chart_title(
+        "Each job alone and shared",
+        "one round; alone: the job has all ports of its pods to itself"
+        + (f". The {len(order)} most slowed down; Every job has the rest" if left_out else ""),
+    )
+    together = "none" if rounds.together is None else lasting(rounds.together.round_s)
+    frame(
+        [
+            {
+                "job": best.jobs.jobs[n].id,
+                "alone": lasting(float(alone[n])),
+                "shared": lasting(float(shared[n])),
+                "slowdown": f"{slower[n]:.3g}x",
+                "no time division": together,
+            }
+            for n in order
+        ]
+    )
+
+
+def shared_s(round_: Round) -> Floats:
+    """Return how long a round of each job takes on the shared fabric, in seconds."""
+    return np.array([round_.cycle_of(job.pod_group).round_s for job in round_.jobs.jobs])
+
+
 def stages(rows: list[tuple[str, Round]], pod_group: int | None) -> Content:
     """Return every stage of every round as a table."""
     table = []
@@ -407,7 +462,7 @@ def _live(rounds: Rounds, theme: Theme, run: FunctionRun[Round, RoundTracePoint]
 def rates(rounds: Rounds) -> Content:
     """Return every job with its group and its iterations an hour, before and after."""
     best, jobs = rounds.best, rounds.best.jobs.jobs
-    after = 3600 * iterations_per_s(best)
+    after, alone, shared = 3600 * iterations_per_s(best), rounds.alone_s, shared_s(best)
     columns: dict[str, Any] = {
         "job": [job.id for job in jobs],
         "collective": [COLLECTIVES[job.collective].lower() for job in jobs],
@@ -416,6 +471,9 @@ def rates(rounds: Rounds) -> Content:
         "train (s)": [job.train_s for job in jobs],
         "volume (Gbit)": [job.volume_gbit for job in jobs],
         "group": [group_name(k) for k in best.group],
+        "alone (s)": alone,
+        "shared (s)": shared,
+        "slowdown": np.divide(shared, alone, out=np.ones_like(shared), where=alone > 0),
         "iterations/h": after,
     }
     for words, round_ in (("hill climbing", rounds.paper), ("no time division", rounds.together)):

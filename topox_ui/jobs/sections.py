@@ -30,7 +30,7 @@ from topox_core.text.numbers import plural, short
 from topox_core.text.sentences import capitalised
 from topox_ui.jobs.first_screen import named, rates, stages
 from topox_ui.jobs.solving import AT_ONCE, Rounds, token
-from topox_ui.jobs.state import SECTIONS, JobsState
+from topox_ui.jobs.state import JOB, SECTIONS, JobsState
 from topox_ui.jobs.study import study
 from topox_ui.runs.shared import once
 from topox_ui.shell.charts import Content, chart, frame, task_table
@@ -39,6 +39,7 @@ from topox_ui.shell.downloads import (
     csv_of,
     execution_files,
     figures_file,
+    graph_kept_here,
     link_menu,
     offer,
     picture_menu,
@@ -307,7 +308,10 @@ def job_table(rounds: Rounds) -> None:
     chart_title(
         "Every job", "A ring or an all-to-all trains twice per round, a parameter server once"
     )
-    numbers = ("iterations/h", "hill climbing", "no time division", "train (s)", "volume (Gbit)")
+    numbers = (
+        *("iterations/h", "hill climbing", "no time division", "train (s)", "volume (Gbit)"),
+        *("alone (s)", "shared (s)", "slowdown"),
+    )
     frame(
         rates(rounds),
         column_config={name: st.column_config.NumberColumn(format="%.4g") for name in numbers},
@@ -346,7 +350,8 @@ def files(rounds: Rounds, now: JobsState, title: str) -> None:
                 f"Pod group {pod_group} on the clock of the other pages: pods as servers, jobs as devices"
             )
             offer(f"{stem(title, 'jobs')}.pod-group-{pod_group}", drawn)
-        link_menu(KEPT_HERE if JobsState.now().source == "upload" else "")
+        of_job = graph_kept_here() if now.origin == JOB else ""
+        link_menu(KEPT_HERE if now.source == "upload" else of_job)
     picture_menu(stem(title, "jobs"), drawings)
 
 

@@ -20,7 +20,8 @@ from topox_core.tdm.bounds.round_bounds import bounded
 from topox_core.tdm.exact.milp import too_large
 from topox_core.tdm.model.jobs import Jobs, Reading
 from topox_core.tdm.model.round import OnRoundTrace, Round, RoundTracePoint, TdmSettings
-from topox_core.tdm.model.traffic import TooFewPortsError
+from topox_core.tdm.model.rounds import alone_s
+from topox_core.tdm.model.traffic import Floats, TooFewPortsError
 from topox_ui.runs.limits import server_limits
 from topox_ui.runs.owner import RunKind, call_or_refuse, run_owner
 from topox_ui.runs.shared import once
@@ -298,6 +299,12 @@ class Rounds:
         if best is None:
             raise ValueError("there is no round yet")
         return best
+
+    @property
+    def alone_s(self) -> Floats:
+        """How long a round of each job takes with the fabric to itself."""
+        jobs, reading = self.case.jobs, self.case.reading
+        return once("alone", f"{jobs.digest}|{reading!r}", lambda: alone_s(jobs, reading))
 
     @property
     def saved(self) -> float:

@@ -10,11 +10,14 @@ from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 from topox_core.tdm.mixes.samples import JOB_SAMPLES
 from topox_core.tdm.model.jobs import Jobs, Reading
 from topox_core.workloads.samples import SAMPLES
+from topox_ui.state.loading import loaded, opened_by_itself
 from topox_ui.state.page_state import Index, PageState, one_of, put, some_of
 from topox_ui.state.session import Lasting
 
 OWN_JOBS = Lasting[Jobs]("jobs_upload")
+JOB = "job"
 SOURCES = {
+    JOB: "your job",
     "sample": "a sample",
     "generator": "the paper’s set-up",
     "graphs": "task graphs",
@@ -36,6 +39,7 @@ NETWORK = {
     "port_gbps": "port_gbps",
     "reconfiguration_ms": "reconfiguration_ms",
 }
+FIRST = "overlap"  # two jobs, so that who has never seen any sees what taking turns is
 OF_SOURCE = (*NETWORK, "pod_group", "stage", "ring", "pod", "pod_stage")
 Amount = Annotated[float, Field(ge=0, le=1e6)]
 Name = Annotated[str, Field(max_length=400)]
@@ -47,16 +51,15 @@ class JobsState(PageState):
     ``ports``, ``port_gbps`` and ``reconfiguration_ms`` are None where the file's value holds;
     ``pod_group`` is -1 for the one that lasts longest; ``ring`` is the job whose ring is drawn, all
     if empty; ``pod_stage`` is the stage that fills the axis of one pod, -1 for the whole round; ``see`` is the
-    section below the first screen.
+    section below the first screen. ``partner`` is the sample that the reader's job shares with, itself if empty.
     """
 
     prefix = "jobs."
-    resets: ClassVar = {"source": OF_SOURCE, "sample": OF_SOURCE}
+    resets: ClassVar = dict.fromkeys(("source", "sample", "partner"), OF_SOURCE)
 
-    source: Annotated[str, one_of(SOURCES)] = "sample"
-    sample: Annotated[str, one_of(JOB_SAMPLES)] = (
-        "overlap"  # two jobs, so that who has never seen any sees what taking turns is
-    )
+    source: Annotated[str, one_of(SOURCES)] | None = None
+    sample: Annotated[str, one_of(JOB_SAMPLES)] = FIRST
+    partner: Annotated[str, one_of(("", *SAMPLES))] = ""
     jobs: Annotated[int, Field(ge=1, le=4_096)] = 256
     context: Annotated[int, Field(ge=1, le=1 << 24)] = 8192
     seed: Index = 0
@@ -81,9 +84,19 @@ class JobsState(PageState):
     seeds: Annotated[int, Field(ge=1, le=100)] = 5
 
     @property
+    def origin(self) -> str:
+        """Where the jobs come from: as chosen, else the job that the reader loaded, else a sample."""
+        if loaded() is None:
+            return "sample" if self.source in (None, JOB) else self.source
+        begins = JOB if self.sample == FIRST and not opened_by_itself() else "sample"
+        return self.source or begins
+
+    @property
     def reading(self) -> Reading:
-        """How the drafts are read."""
-        return Reading(self.eq3_literal, self.physical_ring, self.delay_inside)
+        """How the drafts are read; a job of the reader's moves what a ring all-reduce really moves."""
+        return Reading(
+            self.eq3_literal, self.physical_ring or self.origin == JOB, self.delay_inside
+        )
 
     @property
     def network(self) -> dict[str, float]:

@@ -9,21 +9,37 @@ from topox_core.model.cluster import DELAYS_MS, SPEEDS_GBPS
 from topox_core.schema.fields import fields_of
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 from topox_core.tdm.mixes.deployment import SetUp, deploy
-from topox_core.tdm.mixes.from_graph import jobs_from_graphs
+from topox_core.tdm.mixes.from_graph import jobs_from_graphs, pods_of
 from topox_core.tdm.mixes.samples import JOB_SAMPLES, load_job_sample
 from topox_core.tdm.model.jobs import Jobs, PodNetwork, Reading
 from topox_core.tdm.model.jobs_file import load_jobs, validated
 from topox_core.text.numbers import delay_label, in_1024s
 from topox_core.text.sentences import capitalised
 from topox_core.workloads.samples import SAMPLES, load_sample
-from topox_ui.jobs.first_screen import certificate, clock, first_lines, no_round_yet, searching
+from topox_ui.jobs.first_screen import (
+    alone_and_shared,
+    certificate,
+    clock,
+    first_lines,
+    no_round_yet,
+    searching,
+)
 from topox_ui.jobs.sections import files, section, waits
 from topox_ui.jobs.solving import Case, rounds_of
-from topox_ui.jobs.state import OF_SOURCE, OFFERED, OWN_JOBS, SOURCES, JobsState, reset_what_ifs
+from topox_ui.jobs.state import (
+    JOB,
+    OF_SOURCE,
+    OFFERED,
+    OWN_JOBS,
+    SOURCES,
+    JobsState,
+    reset_what_ifs,
+)
 from topox_ui.runs.shared import once
 from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.menu import page_link
 from topox_ui.shell.page import escape, file_box, headline, quiet, size_switch
+from topox_ui.state.loading import Loaded, loaded, scenario
 from topox_ui.state.widgets import control, menu, number, sidebar_part, slide, switch
 
 # What jobs made from task graphs share before any what-if: two groups of eight pods, every pod able
@@ -43,6 +59,25 @@ def _from_graphs(names: tuple[str, ...], copies: int) -> Jobs:
     return jobs_from_graphs([(load_sample(name)[0], copies) for name in names], FOR_GRAPHS)
 
 
+def _own(opened: Loaded, now: JobsState) -> tuple[Jobs, str]:
+    """Return the loaded job beside itself or a sample, on pods made of its servers, and their title."""
+    graph, cluster = opened.graph, scenario().cluster(opened.cluster)
+    partner = now.partner if now.partner in partners(opened) else ""
+    times = {1: "alone", 2: "twice"}.get(now.copies, f"{now.copies} times")
+    title = f"{opened.title} and {partner}" if partner else f"{opened.title}, {times}"
+
+    def paired() -> Jobs:
+        mix = [(graph, 1), (load_sample(partner)[0], 1)] if partner else [(graph, now.copies)]
+        return jobs_from_graphs(mix, pods_of(cluster), name=title)
+
+    return once("own jobs", f"{graph.digest}|{cluster.digest}|{title}", paired), title
+
+
+def partners(opened: Loaded) -> dict[str, str]:
+    """Return what the loaded job may share the fabric with: itself, or a sample."""
+    return {"": "itself"} | {name: name for name in SAMPLES if name != opened.graph.name}
+
+
 def take_upload(data: bytes, file: str) -> None:
     """Read the file that the reader brought."""
     OWN_JOBS.set(load_jobs(data, file))
@@ -57,7 +92,10 @@ def loaded_jobs(now: JobsState) -> tuple[Jobs, str] | None:
     InputError
         If a link names no sample of ours, or a set-up cannot be deployed.
     """
-    if now.source == "sample":
+    opened = loaded()
+    if now.origin == JOB and opened is not None:
+        return _own(opened, now)
+    if now.origin == "sample":
         jobs = once("job sample", now.sample, lambda: load_job_sample(now.sample))
         return jobs, JOB_SAMPLES[now.sample].title
     if now.source == "generator":
@@ -103,8 +141,22 @@ FAMILIES = {
 def pick_source() -> None:
     """Draw where the jobs come from."""
     with sidebar_part("Jobs"):
-        source = menu("Jobs from", JobsState, "source", SOURCES, label_visibility="collapsed")
-        if source == "sample":
+        opened, origin = loaded(), JobsState.now().origin
+        listed = {name: words for name, words in SOURCES.items() if opened or name != JOB}
+        source = menu(
+            "Jobs from", JobsState, "source", listed, value=origin, label_visibility="collapsed"
+        )
+        if source == JOB and opened is not None:
+            partner = menu("Shares the fabric with", JobsState, "partner", partners(opened))
+            if not partner:
+                slide(
+                    "Copies",
+                    JobsState,
+                    "copies",
+                    (2, 3, 4, 6, 8),
+                    help="How many of it run at once.",
+                )
+        elif source == "sample":
             # A sample's title up to its colon: all that the sidebar has room for.
             titles = {name: one.title.split(":")[0] for name, one in JOB_SAMPLES.items()}
             name = menu("Sample", JobsState, "sample", titles, label_visibility="collapsed")
@@ -205,6 +257,8 @@ def what_ifs(jobs: Jobs) -> None:
                 "is a draft without results. Where it can be read in two ways:"
             )
             for name, field in fields_of(Reading).items():
+                if name == "physical_ring" and now.origin == JOB:
+                    continue  # a job of the reader's moves what a ring really moves
                 switch(field.title, JobsState, name, help=f"{capitalised(field.description)}.")
         reset("sidebar")
 
@@ -259,6 +313,7 @@ def draw(theme: Theme) -> None:
     main, rail = st.columns([2.55, 1], gap="medium")
     with main:
         clock(rounds, now, theme)
+        alone_and_shared(rounds)
         waits(rounds, now)
     with rail:
         certificate(rounds)

@@ -341,8 +341,10 @@ def trust_section(found: RecordedStep) -> None:
         mark, look = MARKS[one.status]
         name = CHECK_WORDS.get(one.name, one.name)
         said = "" if one.status == PASSED else f" {one.status}"
+        words, so, means = one.words.partition(", so ")
+        meant = escape(so + means) if one.status == PASSED else f"<b>{escape(so + means)}</b>"
         rows.append(
-            f'<li><b class="{look}">{mark}{said}</b> <b>{escape(name)}</b>: {escape(one.words)}</li>'
+            f'<li style="margin:.3rem 0"><b class="{look}">{mark}{said}</b> <b>{escape(name)}</b>: {escape(words)}{meant}</li>'
         )
     write_html(
         '<ul class="claim" style="list-style:none;padding:0;margin:0">' + "".join(rows) + "</ul>"

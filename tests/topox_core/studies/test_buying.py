@@ -35,7 +35,7 @@ from topox_core.studies.buying_answer import (
     verdict,
 )
 from topox_core.studies.buying_run import Answer, Turned, base_lead, buying_run
-from topox_core.studies.buying_words import finding, network_rows, questions_turned
+from topox_core.studies.buying_words import details, finding, network_rows, questions_turned
 from topox_core.studies.fabric_point import fabric_case
 from topox_core.studies.offers import (
     FIGURES,
@@ -139,7 +139,16 @@ def test_by_time_and_by_price_others_win(race: Resolved, by: str, winner: str) -
 
 
 def words_of(question: Question, *rows: Row) -> str:
-    return finding(Answer(question, rows, verdict=verdict(question, rows))).replace("\u00a0", " ")
+    return finding(answer_of(question, *rows)).replace("\u00a0", " ")
+
+
+def answer_of(question: Question, *rows: Row) -> Answer:
+    return Answer(question, rows, verdict=verdict(question, rows))
+
+
+def told(question: Question, *rows: Row) -> dict[str, str]:
+    lines = details(answer_of(question, *rows))
+    return {name: words.replace("\u00a0", " ") for name, words in lines}
 
 
 def test_what_is_still_to_come_is_not_said_to_be_impossible(question: Question) -> None:
@@ -161,38 +170,42 @@ def test_what_ties_is_named_with_what_tells_it_apart(question: Question) -> None
         replace(row(question, key, 200_000.0, 0.0), network_w=watts)
         for key, watts in (("mems", 4.8), ("piezo", 0.0))
     )
-    assert words_of(question, fixed, mems, piezo).startswith(
-        "Buy **Piezo (Polatis) or 3D MEMS (Calient), 1 port per server**: an iteration costs **50 % less**, GPU "
+    assert words_of(question, fixed, mems, piezo) == (
+        "Buy **Piezo or 3D MEMS**: an iteration costs **50 % less** than on fixed circuits on a patch panel."
     )
-    told = words_of(question, fixed, mems, piezo).split(". ")[1]
-    assert told.startswith(
+    behind = told(question, fixed, mems, piezo)
+    assert (
+        behind["Best optical switches"]
+        == "Piezo (Polatis) or 3D MEMS (Calient), 1 port per server."
+    )
+    assert behind["What ties"].startswith(
         "These cost the same within 0.5 %; in this order they differ in power (0.0 W, 4.8 W)"
     )
-    assert (
-        "price per port ($520 (published), $520 (assumed, as Polatis))" in told
-        and "These" not in words_of(question, fixed, sip)
-    )
+    assert behind["Price of a port"].startswith("$520 (published) and $520 (assumed, as Polatis), ")
+    assert "What ties" not in told(question, fixed, sip)
     panel, tree = row(question, "fixed", 100.0, 0.0), row(question, "fat_tree", 100.4, 0.0)
     lost = words_of(question, panel, tree, row(question, "piezo", 100.2, 0.0))
-    assert "choose fixed circuits on a patch panel or a full fat-tree" in lost
-    assert "as much within 0.5 %" in lost and lost.startswith(
-        "**No optical switch is worth buying**"
+    assert lost == (
+        "**No optical switch is worth buying**: with the best, Piezo, an iteration costs as much within 0.5 % as on "
+        "fixed circuits on a patch panel or a full fat-tree."
     )
+    many = [row(question, one.key, 100.0, 0.0) for one in OFFERS[:5]]
+    assert "or 3 others**" in words_of(question, fixed, *many)
 
 
 def test_a_verdict_that_hangs_on_assumed_prices_alone_begins_with_them(question: Question) -> None:
     fixed, sip = row(question, "fixed", 400_000.0, 0.0), row(question, "sip", 200_000.0, 0.0)
-    price = (
-        "At the assumed price of $520 per port (published for Polatis; the same for 6 of 7 switches, which differ in delay, "
-        "not in price), "
-    )
+    price = "At assumed port prices, "
     assert words_of(question, fixed, sip).startswith(f"{price}buy **Silicon")
     assert words_of(question, sip).startswith(f"{price}of the switches")
     assert words_of(replace(question, by="time"), fixed, sip).startswith("Buy **Silicon")
     dear = row(question, "sip", 900_000.0, 0.0)
     assert words_of(question, fixed, dear).startswith(f"{price}**no opt")
     alone = replace(question, offers=tuple(one for one in question.offers if one.key == "sip"))
-    assert words_of(alone, fixed, sip).startswith("At the assumed price of $520 per port, buy")
+    assert told(alone, fixed, sip)["Price of a port"] == "$520 (assumed)."
+    assert told(question, fixed, sip)["Price of a port"] == (
+        "$520 (assumed, as Polatis), the same for 6 of 7 switches, which differ in delay, not in price."
+    )
     answer = Answer(question, (fixed, sip), verdict=verdict(question, (fixed, sip)))
     assert [one["price per port"] for one in network_rows(answer)] == [
         "",
@@ -215,8 +228,9 @@ def test_where_a_rival_wins_the_offer_that_could_win_is_named(question: Question
     ]
     found = verdict(question, rows)
     assert (found.wins, found.turns, found.possible.choice.key) == (False, True, "mems")
-    words = finding(Answer(question, tuple(rows), verdict=found, complete=True))
-    assert "**no optical switch is worth buying**" in words and "would save 10" in words
+    answer = Answer(question, tuple(rows), verdict=found, complete=True)
+    assert "**no optical switch is worth buying**" in finding(answer)
+    assert "would save 10" in dict(details(answer))["Within the ranges"]
 
 
 def test_an_offer_with_too_few_ports_is_said_with_the_whole_switches_it_takes(

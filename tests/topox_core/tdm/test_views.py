@@ -14,18 +14,19 @@ from tests.topox_core.schedule.circuit_rules import checked
 from tests.topox_core.tdm.test_check import FORMS, made
 from topox_core.check.round import demands
 from topox_core.errors import InputError
+from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Execution
 from topox_core.model.lowering import lower
 from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.model.transfer_graph import COMPUTE, TRANSFER
-from topox_core.tdm.mixes.from_graph import computing_ms, derived, jobs_from_graphs
+from topox_core.tdm.mixes.from_graph import computing_ms, derived, jobs_from_graphs, pods_of
 from topox_core.tdm.model.as_execution import execution_of
 from topox_core.tdm.model.bottleneck import bottlenecks
 from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading
 from topox_core.tdm.model.round import Round, RoundBound, TdmSettings
 from topox_core.tdm.model.round_file import to_json
-from topox_core.tdm.model.rounds import iterations_per_s, round_of
+from topox_core.tdm.model.rounds import alone_s, iterations_per_s, round_of
 from topox_core.tdm.model.traffic import StageTable
 from topox_core.workloads.catalogue import generate
 
@@ -200,6 +201,19 @@ def test_jobs_are_spread_over_pod_groups_and_pods() -> None:
     assert [job.id for job in jobs.jobs] == ["g-0", "g-1", "g-2", "last"]
     assert [job.pod_group for job in jobs.jobs] == [0, 1, 0, 1]
     assert all(job.units_per_pod == (2, 2, 2, 2) for job in jobs.jobs)
+
+
+def test_a_job_alone_pushes_and_computes_twice_and_pods_are_as_fast_as_their_servers() -> None:
+    """Two jobs on two servers of 2 x 100G: each pushes 1,000 Gbit over 8 of 16 ports of 25G, 5 s, and trains 3 s."""
+    cluster = Cluster(
+        servers=2, ports_per_server=2, switches=2, ports_per_switch=2, port_gbps=100.0
+    )
+    network = pods_of(cluster)
+    assert network.ports_per_pod * network.port_gbps == 2 * cluster.ports_per_server * 100.0
+    jobs = tuple(Job(id, "ring_all_reduce", 0, (1, 1), 1000.0, 3.0) for id in "ab")
+    assert alone_s(Jobs("mix", network, jobs), Reading()).tolist() == [16.0, 16.0]
+    many = pods_of(cluster.changed(servers=20, duplex="half"))
+    assert (many.pods_per_group, many.tor_gbps) == (8, 3 * 200.0)
 
 
 def test_graphs_that_are_no_jobs_and_mixes_that_do_not_fit_are_refused() -> None:

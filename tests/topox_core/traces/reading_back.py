@@ -25,6 +25,10 @@ def status(found: Imported, name: str) -> str:
     return next(one.status for one in found.checks if one.name == name)
 
 
+def said(found: Imported, name: str) -> str:
+    return next(one.words for one in found.checks if one.name == name)
+
+
 Events = list[dict[str, Any]]
 
 

@@ -23,6 +23,7 @@ from tests.topox_core.traces.reading_back import (
     communications,
     edited,
     imported,
+    said,
     sources,
     status,
 )
@@ -107,6 +108,7 @@ def test_what_is_left_after_the_longest_common_sequence_is_unmatched() -> None:
     found = imported(edited(files, losing(50), "run_rank2.json"))
     assert len(found.report["unmatched"]) == 3
     assert status(found, "matching") == "warned"
+    assert "left out, and the network's share may be too low" in said(found, "matching")
     with pytest.raises(Refused, match=r"^group \[0, 1, 2, 3\], call \d+: rank 0 has"):
         imported(edited(files, losing(20, 30, 40, 50), "run_rank2.json"))
 
@@ -188,6 +190,26 @@ def test_sizes_that_nothing_tells_are_refused_or_assumed() -> None:
     truth = imported(recordings(program, 100.0)).report["size_bytes"]
     assert found.report["size_bytes"] == pytest.approx(truth, rel=0.05)
     assert status(found, "bytes") == "warned"
+    assert "other speeds are as uncertain" in said(found, "bytes")
+
+
+def test_a_check_says_how_far_inferred_waits_could_move_the_share_of_the_network() -> None:
+    """A rank computes 1 ms, sends for 2 ms, computes 1 ms: recorded waits are sure; seen from an idle stream the 2 ms are not."""
+    call = Call("c", "all_reduce", (0, 1), 12_500_000)
+    program: dict[int, list[Op]] = {
+        rank: [Kernel(1000.0), call, Wait("c"), Kernel(1000.0)] for rank in (0, 1)
+    }
+    sure = imported(recordings(program, 50.0, Style(waits="sync")))
+    assert said(sure, "waits").endswith(
+        "recorded for 2, so the network's share rests on no idle stream"
+    )
+
+    def without_waits(events: Events) -> Events:
+        return [one for one in events if "Wait" not in one["name"] and "Sync" not in one["name"]]
+
+    seen = imported(edited(recordings(program, 50.0, Style(waits="sync")), without_waits))
+    assert "only from an idle stream for 2" in said(seen, "waits")
+    assert said(seen, "waits").endswith("so the network's share may be up to 2 ms too high")
 
 
 def test_barriers_and_other_kinds_of_collectives() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import streamlit as st
 
+from tests.conftest import some
 from tests.patience import wait_until
 from tests.topox_ui.conftest import address, buttons, press, the_error, words
 from topox_core.cli.main import main
@@ -22,7 +23,7 @@ from topox_core.studies.buying_run import Answer
 from topox_core.studies.offers import OFFERS, load_offers
 from topox_core.studies.study import load_study
 from topox_core.studies.subject import Subject, resolve
-from topox_core.workloads.samples import load_sample
+from topox_core.workloads.samples import SAMPLES, load_sample
 from topox_ui.answers.case import Case, listing
 from topox_ui.buying import controls
 from topox_ui.buying.question import hand_on, key_of
@@ -110,9 +111,27 @@ def test_an_edit_of_a_switch_is_taken_and_a_wrong_one_is_a_line(
 
 
 def test_stopped_it_keeps_what_is_there_and_goes_on_when_asked(visit: Any, beside: None) -> None:
-    at = press(press(visit(PAGE, sample="moe"), "work_out"), "cancel_buy")
+    at = press(press(visit(PAGE, sample="moe", port_gbps="200"), "work_out"), "cancel_buy")
     assert "kept" in at.warning[0].value
     assert at.button(key="work_out").label == "Go on"
+
+
+@pytest.mark.parametrize("sample", some(tuple(SAMPLES), quick=1))
+def test_a_sample_is_answered_from_the_release_as_a_run_would_answer_it(
+    sample: str,
+    visit: Any,
+    downloads: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    idle = LocalExecutor(1)
+    monkeypatch.setattr(idle, "submit", lambda *_: pytest.fail("a point was computed"))
+    monkeypatch.setattr("topox_ui.buying.question.shared_workers", lambda: idle)
+    at = press(visit(PAGE, sample=sample), "work_out")
+    wait_until(lambda: bool(at.exception) or "cancel_buy" not in buttons(at), at.run)
+    assert not at.exception and "Within the ranges" in words(at)
+    assert main(f"study buy --sample {sample} --no-library --workers 2 --json".split()) == 0
+    assert json.loads(downloads["Answer (JSON)"]()) == json.loads(capsys.readouterr().out)
 
 
 def test_plans_go_from_schedule_to_the_switches_and_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,11 +99,13 @@ def test_a_parts_file_replaces_the_prices_and_a_bad_one_is_one_line_and_changes_
 
 def test_with_a_graph_it_says_what_a_dollar_buys_and_compare_takes_the_prices(visit):
     at = visit(PER_ITERATION, sample="race")
-    assert "Most iterations per dollar" in words(at)
+    assert "A dollar of network buys most iterations with" in words(at)
     box = control(at, "cost_prices")
     assert box.options[box.index] == "MixNet Table 4" and "FS list, 2025" not in box.options
     assert "Prices: MixNet Table 4" in words(at)
-    assert chart(at, "worth")["data"] and "not for sale" in list(table(at, "Built as")["Built as"])
+    assert chart(at, "worth")["data"] and "not for sale" in list(
+        table(at, "Priced as")["Priced as"]
+    )
     at = visit(COMPARE, sample="race")
     assert "MixNet Table 4" in words(at) and "Same cost" in words(at)
     prices = {"cost.prices": "opus-v1", "cost.parts": "packet_switch:400000:2524"}

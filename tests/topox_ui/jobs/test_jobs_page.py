@@ -63,9 +63,34 @@ def test_the_page_begins_with_two_jobs_and_says_what_sharing_is(visit):
     assert "both jobs in 40 s instead of 60 s" in text
     assert "groups that use the circuits one after the other" in text
     assert "trains once in it, any other twice" in text
-    assert "The job that you loaded is not used here" not in text
-    loaded = words(settled(visit(JOBS, sample="race")))
-    assert "The job that you loaded is not used here" in loaded and "jobs file" in loaded
+    assert "alone, each takes 40 s" in text
+
+
+def test_a_loaded_job_shares_the_fabric_with_itself_or_a_sample_and_stands_beside_its_time_alone(
+    visit,
+):
+    at = settled(visit(JOBS, sample="race", **{"jobs.algorithm": "all-train"}))
+    said = words(at)
+    assert "race, twice · 4 pods in 1 pod group" in said and "without overlap" in said
+    assert "a round of both jobs in 182 ms instead of 226 ms; alone, each takes 182 ms" in said
+    assert "jobs_physical_ring" not in {one.key for one in at.toggle}
+    table = next(one.value for one in at.dataframe if "slowdown" in one.value)
+    assert table["slowdown"].tolist() == ["1x", "1x"]
+    assert [one.replace("\u00a0", " ") for one in table["alone"]] == ["182 ms", "182 ms"]
+    assert "race, 3 times" in words(settled(choose(at, jobs_copies=3)))
+    at = settled(choose(at, jobs_partner="blackboard"))
+    assert "race and blackboard" in words(at) and "alone, race takes 182 ms and" in words(at)
+    assert address(at).items() >= {"sample": "race", "jobs.partner": "blackboard"}.items()
+    assert "both jobs in 40 s" in words(settled(choose(at, jobs_source="sample")))
+    assert "race and blackboard" in words(settled(choose(at, jobs_source="job")))
+
+
+def test_a_job_that_sends_nothing_gets_one_line(visit):
+    graph = """{"format": "topox-taskgraph", "version": 1, "name": "silent", "tasks": [
+        {"id": "a", "kind": "forward", "server": 0, "duration_ms": 1.0, "dependencies": []}]}"""
+    at = bring(visit(way="files"), "up_graph", "silent.json", graph.encode())
+    assert "sends nothing over the network" in the_error(turn_to(at, JOBS))
+    assert "both jobs in 40 s" in words(settled(choose(at, jobs_source="sample")))
 
 
 @pytest.mark.long

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from topox_core.errors import InputError
+from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import (
     COLLECTIVE_KINDS,
     COMPUTE_KINDS,
@@ -23,6 +24,8 @@ from topox_core.tdm.model.jobs import MAX_UNITS, Collective, Job, Jobs, PodNetwo
 from topox_core.tdm.model.jobs_file import MAX_JOBS, check_network, validated
 
 _GBIT = 8 / 1e9  # of a byte
+# The drafts' pods in a group, and ports of a pod: enough for a link to and from every other pod.
+PODS, PORTS = 8, 16
 _RING_KINDS = ("all_reduce", "all_gather", "reduce_scatter")
 
 
@@ -134,6 +137,19 @@ def jobs_from_graphs(
         names = [f"{graph.name}-{k}" if copies > 1 else graph.name for k in range(copies)]
         jobs += [_placed(placement, one, shape) for one in names]
     return validated(name, network, jobs, name)
+
+
+def pods_of(cluster: Cluster) -> PodNetwork:
+    """Return one pod group for the servers of a cluster, whose ports are together as fast as the servers' own.
+
+    A link works one way and takes a port at both ends; a port of the cluster works both ways, unless it is
+    half duplex.
+    """
+    pods = min(PODS, cluster.servers)
+    servers_per_pod = -(-cluster.servers // pods)
+    ways = 2 if cluster.duplex == "full" else 1
+    gbps = ways * servers_per_pod * cluster.ports_per_server * cluster.port_gbps
+    return PodNetwork(1, pods, PORTS, gbps / PORTS, gbps, cluster.reconfiguration_ms)
 
 
 def computing_ms(graph: TaskGraph) -> float:

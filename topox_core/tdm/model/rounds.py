@@ -7,7 +7,7 @@ ends in a phase in which all train.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -233,6 +233,18 @@ def _one_topology(
         for sent in demand
     ]
     return np.maximum(pair_s, tor_s), links
+
+
+def alone_s(jobs: Jobs, reading: Reading) -> Floats:
+    """Return how long a round of each job takes with the fabric to itself, in its own pods: push, compute, pull, compute.
+
+    Raises
+    ------
+    TooFewPortsError
+        If ports are too few even for one job.
+    """
+    each = (replace(jobs, jobs=(job,)) for job in jobs.jobs)
+    return np.array([round_of(StageTable(one, reading), (0,)).round_s for one in each])
 
 
 def iterations_per_round(jobs: Jobs) -> Floats:
