@@ -310,15 +310,15 @@ def read_graph_and_cluster(
     from topox_core.io.task_graph_file import check_fits, load_graph
     from topox_core.training.jobs import is_job, load_job
 
-    content, suggested = read(graph_path), None
+    cluster = load_cluster(read(cluster_path), cluster_path) if cluster_path else None
+    content = read(graph_path)
     if is_job(content):
         from topox_core.training.graph import suggested_cluster, task_graph
 
         job = load_job(content, graph_path)
-        graph, suggested = task_graph(job), suggested_cluster(job)
+        graph, cluster = task_graph(job), cluster or suggested_cluster(job)
     else:
         graph = load_graph(content, graph_path)
-    cluster = load_cluster(read(cluster_path), cluster_path) if cluster_path else suggested
     if cluster is None:
         raise wrong_option("CLUSTER", "must be given: only a training job suggests one")
     if overrides:

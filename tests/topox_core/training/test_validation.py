@@ -129,7 +129,9 @@ def test_a_job_goes_out_and_comes_back_by_command(
 ) -> None:
     def told(*command: str) -> Any:
         assert main(["iteration", *command, "--json"]) == 0
-        return json.loads(capsys.readouterr().out)
+        answer = json.loads(capsys.readouterr().out)
+        assert answer.pop("manifest")["command"] == f"iteration {command[0]}"
+        return answer
 
     file, graph = str(tmp_path / "mine.job.json"), str(tmp_path / "mine.taskgraph.json")
     change = ["--set", "plan.sequence_parallel=true", "--set", "schedule.recompute=full"]
