@@ -46,6 +46,8 @@ def fine_problem(
 ) -> Problem:
     """Return the problem with set-ups on ticks as fine as slots, durations and delay rounded down.
 
+    The ticks are then made as coarse as loses nothing.
+
     Parameters
     ----------
     graph, cluster, settings
@@ -56,13 +58,14 @@ def fine_problem(
     """
     plain = without_clock(graph, cluster, settings)
     delay = _floor_ticks(np.array([cluster.reconfiguration_ms]), ticks_per_ms)
-    return replace(
+    fine = replace(
         plain,
         duration=_floor_ticks(durations_ms(graph, cluster), ticks_per_ms),
         ticks_per_slot=1,
         tick_ms=1 / ticks_per_ms,
         network=replace(plain.switch_network, dark_slots=int(delay[0])),
     )
+    return coarsened(fine)
 
 
 def exact_ticks_per_ms(length_ms: FloatArray, makespan_ms: float) -> float:
@@ -100,18 +103,18 @@ def continuous_bound(
         return best
     ticks_per_ms = float(10.0 ** math.floor(math.log10(LONGEST_TICKS / total_ms)))
     # Where tasks and delay last whole slots, say, so do the best schedules: bounds are rounded up to that.
-    problem, tick = coarsened(fine_problem(graph, cluster, settings, ticks_per_ms))
+    problem = fine_problem(graph, cluster, settings, ticks_per_ms)
     dark = problem.dark_ticks or 0
     bound = best_bound(problem, dark)
     if near != 0:
         near = near_of(problem, NEAR) if near is None else near
         by_chains = chain_heads_and_tails(graph, cluster, durations_ms(graph, cluster))
         # Whole ticks that are no more than a sum of fractions is, whatever its last digits.
-        below = [one * (ticks_per_ms / tick) * (1 - 1e-12) for one in by_chains]
+        below = [one / problem.tick_ms * (1 - 1e-12) for one in by_chains]
         head, tail = (np.floor(one).astype(np.int64) for one in below)
         head, tail = ancestor_heads_and_tails(problem, clocks(problem), near, dark, (head, tail))
         bound = ancestor_bound(problem, head, tail, bound.ticks, dark) or bound
-    raised_ms = bound.ticks * tick / ticks_per_ms
+    raised_ms = bound.ticks * problem.tick_ms
     return Bound(raised_ms, bound.text) if raised_ms > best.ms * (1 + EXACT) else best
 
 

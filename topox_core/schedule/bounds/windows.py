@@ -76,8 +76,8 @@ def critical_path(problem: Problem) -> int:
     return int((windows(problem, 0).earliest + problem.duration).max())
 
 
-def coarsened(problem: Problem) -> tuple[Problem, int]:
-    """Return the same problem on the coarsest clock that loses nothing, and its tick in old ticks.
+def coarsened(problem: Problem) -> Problem:
+    """Return the same problem on the coarsest clock that loses nothing.
 
     With all durations and the slot multiples of g, left-justified schedules sit on multiples of g;
     where a slot is no more than a tick of a clock with set-ups, with all durations and the delay.
@@ -87,8 +87,8 @@ def coarsened(problem: Problem) -> tuple[Problem, int]:
         unit = problem.dark_ticks
     g = math.gcd(unit, *np.unique(problem.duration).tolist())
     if g <= 1:
-        return problem, 1
+        return problem
     coarse = replace(problem, duration=problem.duration // g, tick_ms=problem.tick_ms * g)
     if problem.ticks_per_slot > 1:
-        return replace(coarse, ticks_per_slot=problem.ticks_per_slot // g), g
-    return replace(coarse, network=replace(problem.switch_network, dark_slots=unit // g)), g
+        return replace(coarse, ticks_per_slot=problem.ticks_per_slot // g)
+    return replace(coarse, network=replace(problem.switch_network, dark_slots=unit // g))

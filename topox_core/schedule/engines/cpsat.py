@@ -31,7 +31,6 @@ from topox_core.schedule.engines.engine import (
     Limits,
     News,
     OnProgress,
-    on_coarse_clock,
 )
 from topox_core.schedule.engines.set_up_neighbourhoods import search_with_set_ups
 from topox_core.schedule.problem import Int, Int32, Problem
@@ -55,7 +54,6 @@ WHOLE_FIRST_S, NARROW, FRUITLESS = 1.0, 0.05, 30
 RELAXED_SHARE = 0.5  # of the time, where eq. 7 can bind, for the model whose bounds hold
 
 
-@on_coarse_clock
 def solve_cpsat(
     problem: Problem,
     limits: Limits,

@@ -5,15 +5,13 @@ file.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import wraps
+from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.runs.stopping import Stop, never
-from topox_core.schedule.bounds.windows import coarsened
 from topox_core.schedule.circuits.held_ports import Solution
 from topox_core.schedule.problem import Int32, Problem
 from topox_core.schedule.source import TraceSource
@@ -86,35 +84,3 @@ class Engine(Protocol):
     ) -> Answer:
         """Return the best answer found before a limit or ``stop``; ``news`` gives a better schedule found elsewhere, once."""
         ...
-
-
-def on_coarse_clock(engine: Engine) -> Engine:
-    """Return an engine that is given each problem on the coarsest clock that loses nothing, and so knows one clock only."""
-
-    @wraps(engine)
-    def solve(
-        problem: Problem,
-        limits: Limits,
-        stop: Stop = never,
-        on_progress: OnProgress | None = None,
-        news: News | None = None,
-    ) -> Answer:
-        coarse, tick = coarsened(problem)
-
-        def tell(progress: Progress) -> None:
-            if on_progress is not None:
-                start = None if progress.start is None else progress.start * tick
-                on_progress(replace(progress, bound=progress.bound * tick, start=start))
-
-        def heard() -> Solution | None:
-            solution = None if news is None else news()
-            return None if solution is None else replace(solution, start=solution.start // tick)
-
-        # A schedule stays one if all its starts are rounded down: what runs at the end of a tick ran before.
-        start = None if limits.start is None else limits.start // tick
-        limits = replace(limits, bound=-(-limits.bound // tick), start=start)
-        answer = engine(coarse, limits, stop, tell, heard)
-        start = None if answer.start is None else answer.start * tick
-        return replace(answer, bound=answer.bound * tick, start=start)
-
-    return solve

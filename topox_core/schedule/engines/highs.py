@@ -14,7 +14,6 @@ from topox_core.schedule.engines.engine import (
     Limits,
     News,
     OnProgress,
-    on_coarse_clock,
 )
 from topox_core.schedule.engines.step_model import StepModel
 from topox_core.schedule.problem import Int, Problem
@@ -35,7 +34,6 @@ FREE_TASKS = 120  # of the first neighbourhood
 TOLERANCE = 1e-6
 
 
-@on_coarse_clock
 def solve_highs(
     problem: Problem,
     limits: Limits,
