@@ -248,7 +248,7 @@ def narrow_windows(
     ``thorough`` tries single starts as well (shaving).
     """
     problem = known.problem
-    given, propagator = windows(problem, horizon), Propagator(problem)
+    given, propagator = windows(problem, horizon, known.counted), Propagator(problem)
     if (given.earliest > given.latest).any():
         return None
     if not propagator.worthwhile(horizon):
