@@ -246,6 +246,9 @@ class Portfolio:
         problem, plan, engine = self.planner.problem, self.plan, self._team.engine
         booked = self._dark and plan.booking is not None
         set_ups = booked and engine == "cpsat" and cpsat_counts_set_ups(problem)
+        set_ups = (
+            set_ups or problem.dark_ticks is not None
+        )  # on the fine clock it counts them itself
         threads = self._team.threads_of(problem, self.limits.threads, set_ups)
         limits = replace(self.limits, threads=threads)
         if set_ups:
@@ -298,7 +301,7 @@ class Portfolio:
 
     def _drain(self) -> None:
         while not self._plans.empty():
-            self._offer(self._plans.get())
+            self.offer(self._plans.get())
         while not self._bounds.empty():
             bound = self._bounds.get()
             self._raise(bound.ticks, bound.source, bound.words, bound.counts_dark)
@@ -340,7 +343,7 @@ class Portfolio:
 
     def _take(self, progress: Progress) -> None:
         if progress.start is not None:
-            self._offer(
+            self.offer(
                 self.planner.of_solution(Solution(progress.start, progress.ports), progress.source)
             )
         self._raise(progress.bound, progress.source, progress.words, self._counts_set_ups)
@@ -354,7 +357,7 @@ class Portfolio:
         self._raise(answer.bound, source, answer.bound_by, self._counts_set_ups)
         if answer.start is not None:
             plan = self.planner.of_solution(Solution(answer.start, answer.ports), ENGINES[name])
-            self._offer(plan)
+            self.offer(plan)
             moved = self.planner.ports is not None and self.plan.makespan > plan.reduced_makespan
             if moved and self._thread is None and not self._cancelled.is_set():
                 self._search()
@@ -386,7 +389,8 @@ class Portfolio:
             self._raised = kept
             self._take_bound(max([*kept.values(), self._given], key=lambda raised: raised.ticks))
 
-    def _offer(self, plan: SchedulePlan) -> None:
+    def offer(self, plan: SchedulePlan) -> None:
+        """Take a plan if it is better, and pass it on."""
         if plan.reduced_makespan < self._reduced:
             self._reduced = plan.reduced_makespan
             self._take_back_refuted()
