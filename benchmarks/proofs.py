@@ -148,7 +148,7 @@ def _within(
         else (
             propagator.propagated(given, horizon)
             if narrowed == "propagated"
-            else propagator.propagated(given, horizon, "thorough")
+            else propagator.propagated(given, horizon, trials=True)
         )
     )
     if narrower is None:
