@@ -23,7 +23,7 @@ from topox_core.schedule.planner import Planner, SchedulePlan, keeping_reduced
 from topox_core.schedule.problem import Problem
 from topox_core.schedule.result import TracePoint
 from topox_core.schedule.search.local_search import Pace, SuccessiveHalving
-from topox_core.schedule.source import ENGINES, HEADS_AND_TAILS, LOADS, TraceSource
+from topox_core.schedule.source import HEADS_AND_TAILS, LOADS, TraceSource
 
 OVERTIME_S = 0.15  # what an engine may need to come to an end; then it is ended
 PUBLISH_S = 0.1  # how often the search turns its best schedule into a plan
@@ -350,17 +350,13 @@ class Portfolio:
 
     def _take_end(self, process: SolverProcess) -> None:
         """Take in how the exact engine ended; a refusal (the model is too large) keeps what there is."""
-        answer = process.answer
+        self._answer = answer = process.answer
         assert answer is not None
-        self._answer, name = answer, self._team.engine
-        source = answer.bound_source or ENGINES[name]
-        self._raise(answer.bound, source, answer.bound_by, self._counts_set_ups)
-        if answer.start is not None:
-            plan = self.planner.of_solution(Solution(answer.start, answer.ports), ENGINES[name])
-            self.offer(plan)
-            moved = self.planner.ports is not None and self.plan.makespan > plan.reduced_makespan
-            if moved and self._thread is None and not self._cancelled.is_set():
-                self._search()
+        self._take(answer)
+        booked = answer.start is not None and self.planner.ports is not None
+        moved = booked and self.plan.makespan > self._reduced
+        if moved and self._thread is None and not self._cancelled.is_set():
+            self._search()
 
     def _raise(
         self, bound: int, source: TraceSource, words: str, counts_dark: bool = False

@@ -63,7 +63,7 @@ def root_phase(planner: Planner, plan: SchedulePlan, bound_by: str, limits: Limi
         _better_of(plan, search, planner),
         max(bound, known.bound),
         known.bound_by or bound_by,
-        known.bound_source or source,
+        known.bound_source if known.bound_by else source,
         search_planner,
     )
 

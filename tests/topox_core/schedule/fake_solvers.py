@@ -34,7 +34,8 @@ def progress(bound: int, start: np.ndarray | None = None) -> str:
 
 def done(bound: int, start: np.ndarray | None = None, stopped_by: str = "proof") -> str:
     """The line that ends a solve."""
-    answer = Answer(start, bound, "the child", stopped_by)
+    source = TraceSource("exact", "child")
+    answer = Answer(bound, source, start, "the child", stopped_by=stopped_by)
     return wire.line(wire.Done(answer)).decode().strip()
 
 

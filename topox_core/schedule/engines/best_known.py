@@ -30,7 +30,7 @@ class BestKnown:
     makespan: int = -1
     bound: int = 0
     bound_by: str = ""
-    bound_source: TraceSource | None = None
+    bound_source: TraceSource = LOADS
     ports: Int32 | None = None
     counted: tuple[Int, Int] | None = None
 
@@ -105,12 +105,7 @@ class BestKnown:
         if self.close_enough:
             stopped_by = "proof" if self.bound >= self.makespan else "gap"
         return Answer(
-            self.start,
-            self.bound,
-            self.bound_by,
-            stopped_by,
-            bound_source=self.bound_source,
-            ports=self.ports,
+            self.bound, self.bound_source, self.start, self.bound_by, self.ports, stopped_by
         )
 
 
@@ -130,7 +125,7 @@ def initially_known(
     chain = critical_path(problem)
     known.bound = limits.bound
     if chain > limits.bound:
-        known.bound, known.bound_by, known.bound_source = chain, "critical path", LOADS
+        known.bound, known.bound_by = chain, "critical path"
     if limits.start is None:
         known.offer(serial_schedule(problem), TraceSource("rules", "serial schedule"))
         return known

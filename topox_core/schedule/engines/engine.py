@@ -52,19 +52,11 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What an engine found: start ticks (or None), the bound in ticks, and why it stopped.
+class Answer(Progress):
+    """The last step: the best schedule and bound, and why the engine stopped; no ``words`` where it raised no bound."""
 
-    ``bound_by`` is empty and ``bound_source`` None if the engine did not raise the bound it was given.
-    """
-
-    start: NDArray[np.int64] | None
-    bound: int
-    bound_by: str
-    stopped_by: StoppedBy
+    stopped_by: StoppedBy = "time_limit"
     message: str = ""
-    bound_source: TraceSource | None = None
-    ports: Int32 | None = None
 
 
 News = Callable[[], Solution | None]
