@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from topox_core.model.passes import heads, tails
-from topox_core.schedule.kernels.propagation import precedence
-from topox_core.schedule.kernels.tasks import Precedence
 from topox_core.schedule.problem import Int, Problem
 
 
@@ -57,16 +55,6 @@ def windows(problem: Problem, horizon: int, known: tuple[Int, Int] | None = None
         earliest = np.maximum(earliest, -(-head // clock) * clock)
         latest = np.minimum(latest, (horizon - tail - p.duration) // clock * clock)
     return Windows(earliest, latest, clock)
-
-
-def consistent(problem: Problem, given: Windows) -> Windows | None:
-    """Return windows in which every start has room for its predecessors and successors; None if one is empty."""
-    p, clock = problem, given.clock
-    earliest, latest = given.earliest.copy(), given.latest.copy()
-    no_uses, dirty = np.zeros(p.n + 1, np.int32), np.zeros(0, np.bool_)
-    edges = Precedence(p.order, p.pred_ptr, p.pred_idx, p.duration, clock)
-    possible = precedence(earliest, latest, edges, dirty, no_uses, no_uses[:0])
-    return Windows(earliest, latest, clock) if possible else None
 
 
 def critical_path(problem: Problem) -> int:
