@@ -75,12 +75,11 @@ class BestKnown:
             if tell and self.on_progress is not None:
                 self.on_progress(Progress(self.bound, source, start, ports=ports))
 
-    def take_news(self, news: News | None) -> bool:
-        """Take a schedule found elsewhere, if there is one; return whether there was."""
+    def take_news(self, news: News | None) -> None:
+        """Take a schedule found elsewhere, if there is one."""
         solution = None if news is None else news()
         if solution is not None:
             self.offer(solution.start, ELSEWHERE, ports=solution.ports, tell=False)
-        return solution is not None
 
     def hearing(self, news: News | None, stop: Stop) -> Stop:
         """Return the stop criterion that takes in schedules found elsewhere whenever it is asked."""
