@@ -257,10 +257,10 @@ class Portfolio:
             self._counts_set_ups = True
             problem = with_set_ups(problem, self.planner.ports.ports.dark)
             ports = ports_of(problem, plan.booking)
-            limits = replace(limits, start=plan.start, ports=ports, bound=self.bound)
+            limits = replace(limits, solution=Solution(plan.start, ports), bound=self.bound)
         else:
             bound = best_bound(problem, 0).ticks if self._dark else self.bound
-            limits = replace(limits, start=plan.reduced_start, bound=bound)
+            limits = replace(limits, solution=Solution(plan.reduced_start), bound=bound)
         return self.start_process(engine, problem, limits)
 
     def _closed(self) -> bool:
@@ -342,10 +342,8 @@ class Portfolio:
             self._plans.put(search.best_plan())
 
     def _take(self, progress: Progress) -> None:
-        if progress.start is not None:
-            self.offer(
-                self.planner.of_solution(Solution(progress.start, progress.ports), progress.source)
-            )
+        if progress.solution is not None:
+            self.offer(self.planner.of_solution(progress.solution, progress.source))
         self._raise(progress.bound, progress.source, progress.words, self._counts_set_ups)
 
     def _take_end(self, process: SolverProcess) -> None:
@@ -353,7 +351,7 @@ class Portfolio:
         self._answer = answer = process.answer
         assert answer is not None
         self._take(answer)
-        booked = answer.start is not None and self.planner.ports is not None
+        booked = answer.solution is not None and self.planner.ports is not None
         moved = booked and self.plan.makespan > self._reduced
         if moved and self._thread is None and not self._cancelled.is_set():
             self._search()

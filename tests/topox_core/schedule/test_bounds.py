@@ -191,7 +191,7 @@ def test_windows_keep_every_start_of_an_optimal_schedule_and_narrow_from_rule_to
     for seed in range(4):
         problem = random_problem(seed, fabric, 12, ticks_per_slot, density=0.08)
         found = solve_printed(problem, Limits(time_limit_s=60))
-        optimum = makespan(problem, found.start)
+        optimum = makespan(problem, found.solution.start)
         for horizon in (optimum, optimum + 2):
             given, propagator = windows(problem, horizon), Propagator(problem)
             rules = [
@@ -201,7 +201,7 @@ def test_windows_keep_every_start_of_an_optimal_schedule_and_narrow_from_rule_to
             ]
             # Barriers and the like may keep to slots without loss, so compare them on their own
             # clock.
-            start = found.start // given.clock * given.clock
+            start = found.solution.start // given.clock * given.clock
             for narrowed in rules:
                 assert (narrowed.earliest <= start).all()
                 assert (start <= narrowed.latest).all()

@@ -147,14 +147,14 @@ def _whole(
         outcome = model_of(given, horizon).solve(
             run,
             better_elsewhere,
-            lambda start, ports: _offer(known, Solution(start, ports)),
+            lambda solution: _offer(known, solution),
             raise_bound,
         )
         if outcome.ended == "infeasible":
             raise_bound(horizon + step)
             return True
-        if outcome.start is not None:
-            _offer(known, Solution(outcome.start, outcome.ports))
+        if outcome.solution is not None:
+            _offer(known, outcome.solution)
             raise_bound(outcome.bound)
         if outcome.ended == "optimal":
             return True
@@ -168,7 +168,7 @@ def _offer(known: BestKnown, solution: Solution) -> None:
         solution = held_back(problem, solution)
         if solution_violation(problem, solution) is not None:
             return
-    known.offer(solution.start, SOURCE, ports=solution.ports)
+    known.offer(solution, SOURCE)
 
 
 def _sub_solve(limits: Limits) -> SubSolve:
@@ -180,8 +180,8 @@ def _sub_solve(limits: Limits) -> SubSolve:
         outcome = Model(problem, given, 0, horizon, minimise=False).solve(
             Run(seconds, limits.threads, limits.seed), stop
         )
-        if outcome.start is not None:
-            return outcome.start
+        if outcome.solution is not None:
+            return outcome.solution.start
         return "none" if outcome.ended == "infeasible" else "undecided"
 
     return solve
@@ -231,8 +231,7 @@ def _solve_on_ports(
 
     def search(until_s: float, stop: Stop, strict: bool = False) -> bool:
         def whole(given: Windows, horizon: int) -> Model:
-            current = Solution(known.start, known.ports)
-            return SetUpModel(problem, given, known.bound, horizon, current, strict)
+            return SetUpModel(problem, given, known.bound, horizon, known.solution, strict)
 
         words = "" if strict else BOUND_WITH_SET_UPS_BY
         return _whole(known, until_s, stop, news, whole, words, thorough=False, hinted=True)

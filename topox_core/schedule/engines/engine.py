@@ -8,12 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.circuits.held_ports import Solution
-from topox_core.schedule.problem import Int32, Problem
+from topox_core.schedule.problem import Problem
 from topox_core.schedule.source import TraceSource
 
 Status = Literal["optimal", "feasible", "infeasible", "unknown"]
@@ -23,16 +20,12 @@ StoppedBy = Literal["proof", "lowering", "time_limit", "gap", "cancelled", "heur
 
 @dataclass(frozen=True)
 class Progress:
-    """One step of a solve: the best bound so far, in ticks, and the schedule that is new, if one is; ``words`` say what binds.
-
-    ``ports`` are those of the schedule, where the problem counts set-ups.
-    """
+    """One step of a solve: the best bound so far, in ticks, and the schedule that is new, if one is; ``words`` say what binds."""
 
     bound: int
     source: TraceSource
-    start: NDArray[np.int64] | None = None
+    solution: Solution | None = None
     words: str = ""
-    ports: Int32 | None = None
 
 
 @dataclass(frozen=True)
@@ -47,8 +40,7 @@ class Limits:
     seed: int = 0
     threads: int = 1
     bound: int = 0
-    start: NDArray[np.int64] | None = None
-    ports: Int32 | None = None
+    solution: Solution | None = None
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from topox_core.schedule.engines.engine import (
     StoppedBy,
 )
 from topox_core.schedule.engines.waiting_workers import close_pipe, start_worker, worker_of
-from topox_core.schedule.problem import Int, Int32, Problem
+from topox_core.schedule.problem import Problem
 from topox_core.schedule.source import ENGINES
 
 # Asked to stop, or past its time limit, a solver gets this long to end by itself; HiGHS often does
@@ -54,8 +54,8 @@ class SolverProcess:
         self._best: Solution | None = None
         self._makespan: int | None = None
         self._bound, self._engine = limits.bound, engine
-        if limits.start is not None:
-            self._believe(Solution(limits.start, limits.ports))
+        if limits.solution is not None:
+            self._believe(limits.solution)
         self._answer: Answer | None = None
         self._ended_by: StoppedBy | None = None
         self._limits = limits
@@ -159,19 +159,13 @@ class SolverProcess:
             self._events.put(self._heard(event.progress))
         elif isinstance(event, wire.Done):
             answer = self._heard(event.answer)
-            start, ports = self._schedule
-            self._answer = replace(answer, start=start, ports=ports)
+            self._answer = replace(answer, solution=self._best)
         elif isinstance(event, wire.Failed):
             if event.bad_input is None:
                 self._answer = self._kept("failed", f"the solver failed ({event.message})")
             else:
                 words = f"No exact solve: {event.bad_input[0]}."
-                self._answer = replace(self._kept("heuristic", words), start=None, ports=None)
-
-    @property
-    def _schedule(self) -> tuple[Int | None, Int32 | None]:
-        """Start ticks and ports of the best schedule, as far as there are any."""
-        return (None, None) if self._best is None else (self._best.start, self._best.ports)
+                self._answer = replace(self._kept("heuristic", words), solution=None)
 
     def _believe(self, solution: Solution) -> None:
         wrong = solution_violation(self._problem, solution)
@@ -183,8 +177,8 @@ class SolverProcess:
 
     def _heard(self, told: Told) -> Told:
         """Return what the child told, once it is believed, with the best bound so far."""
-        if told.start is not None:
-            self._believe(Solution(told.start, told.ports))
+        if told.solution is not None:
+            self._believe(told.solution)
         if self._makespan is not None and told.bound > self._makespan:
             raise ValueError(
                 f"it gave a bound of {told.bound} ticks above a schedule of {self._makespan}"
@@ -194,13 +188,12 @@ class SolverProcess:
 
     def _kept(self, stopped_by: StoppedBy, message: str) -> Answer:
         """Return what is known, however the child ended; a closed gap is a proof all the same."""
-        start, ports = self._schedule
-        if start is not None and self._bound >= (self._makespan or 0):
+        if self._makespan is not None and self._bound >= self._makespan:
             stopped_by = "proof"
-        if stopped_by == "failed" and start is not None:
+        if stopped_by == "failed" and self._best is not None:
             message += "; the last schedule is kept"
         source = ENGINES[self._engine]
-        return Answer(self._bound, source, start, "", ports, stopped_by, message)
+        return Answer(self._bound, source, self._best, "", stopped_by, message)
 
     def _finish(self, wrong: str) -> None:
         """Say how it ended, once the child's output has."""
