@@ -148,7 +148,7 @@ def _within(
         else (
             propagator.propagated(given, horizon)
             if narrowed == "propagated"
-            else propagator.propagated(given, horizon, "thorough")
+            else propagator.propagated(given, horizon, trials=True)
         )
     )
     if narrower is None:
@@ -160,9 +160,9 @@ def _within(
     took = time.monotonic() - began
     if outcome.ended == "infeasible":
         return plan.makespan, plan.makespan, took
-    if outcome.start is None:
+    if outcome.solution is None:
         return plan.makespan, max(bound, outcome.bound), took
-    return int((outcome.start + problem.duration).max()), outcome.bound, took
+    return int((outcome.solution.start + problem.duration).max()), outcome.bound, took
 
 
 def auto(problem: Problem, seconds: float, cores: int) -> Found:

@@ -44,6 +44,32 @@ OFF: dict[str, tuple[str, str, str]] = {
         '        named = self.prepared.settings.engine in ("auto", "cpsat")\n        if not named',
         "        named = not self.prepared\n        if not named",
     ),
+    "large neighbourhoods": (
+        "schedule/engines/cpsat.py",
+        "        search = LargeNeighbourhoods(known, _sub_solve(limits), NEIGHBOURHOODS, FREE_TASKS)\n"
+        "        search.run(stop, news)\n",
+        "        _whole(known, limits.time_limit_s, stop, news, whole)\n",
+    ),
+    "race on the folded problem": (
+        "schedule/proof.py",
+        "self.prepared.planner.folded if exact else None",
+        "None",
+    ),
+    "successive halving": (
+        "schedule/portfolio.py",
+        "import Pace, SuccessiveHalving\n",
+        "import LocalSearch as SuccessiveHalving, Pace\n",
+    ),
+    "parallel generation": (
+        "schedule/generation/list_scheduler.py",
+        '            ("parallel", parallel(rank, generator.tasks)),\n',
+        "",
+    ),
+    "bits of slots": (
+        "schedule/generation/list_scheduler.py",
+        "plain = pairs == 0 and bool(",
+        "plain = pairs < 0 and bool(",
+    ),
 }
 # What only circuits with a delay know is not asked without one.
 ONLY_WITH_DELAY = ("neighbourhoods with set-ups", "race of the fine clock")
@@ -197,7 +223,9 @@ def main() -> int:
     )
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument(
-        "--delays", type=lambda text: [float(s) for s in text.split(",")], default=[0.1, 1.0, 10.0]
+        "--delays",
+        type=lambda text: [float(s) for s in text.split(",") if s],
+        default=[0.1, 1.0, 10.0],
     )
     parser.add_argument("--kept", type=Path, default=ROOT / "test-output" / "rent.jsonl")
     options = parser.parse_args()

@@ -69,12 +69,12 @@ def load(name: str) -> None:
         task_names=("a", "b", "c"),
     )
     solve = engine(name)
-    solve(three, Limits(LOADING_S, start=np.array([0, 2, 0], np.int64)))
+    solve(three, Limits(LOADING_S, solution=Solution(np.array([0, 2, 0], np.int64))))
     if name == "cpsat":
         pair = np.array([0, 0, 1], np.int32)
         network = SwitchNetwork(pair, 2 - pair, 3, 1, 3, 1, 1, False, False, 1)
         in_turn, ports = np.array([0, 3, 6], np.int64), np.zeros((3, 3), np.int32)
-        solve(replace(three, network=network), Limits(LOADING_S, start=in_turn, ports=ports))
+        solve(replace(three, network=network), Limits(LOADING_S, solution=Solution(in_turn, ports)))
 
 
 def _events() -> BinaryIO:

@@ -130,9 +130,9 @@ def printed(problem: Problem, seconds: float, cores: int, tell: Tell) -> tuple[A
     answer = solve_printed(
         problem,
         Limits(seconds, threads=cores),
-        on_progress=lambda progress: tell(progress.start, progress.bound),
+        on_progress=lambda told: tell(told.solution and told.solution.start, told.bound),
     )
-    return answer.start, answer.bound, answer.stopped_by == "proof"
+    return answer.solution and answer.solution.start, answer.bound, answer.stopped_by == "proof"
 
 
 PEERS = {"plain-cpsat": plain_cpsat, "pyjobshop": pyjobshop, "printed": printed}

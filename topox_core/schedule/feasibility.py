@@ -4,7 +4,7 @@ import numpy as np
 
 from topox_core.model.csr import entries_of, row_of_entry
 from topox_core.model.intervals import Line
-from topox_core.schedule.problem import Int, Problem
+from topox_core.schedule.problem import Int, Int32, Problem
 
 
 def violation(problem: Problem, start: Int) -> str | None:
@@ -69,18 +69,27 @@ def _resource_violation(problem: Problem, start: Int) -> str | None:
     entry = entries_of(problem.demand_ptr, task)
     resource = problem.demand_resource[entry].astype(np.int64)
     amount = problem.demand_amount[entry].astype(np.int64)
-    which = np.concatenate((resource, resource))
-    when = np.concatenate((np.repeat(opened, count), np.repeat(closed, count)))
-    change = np.concatenate((amount, -amount))
-    # Ends come before starts at one moment; each resource's changes cancel, so one running sum
-    # serves all.
-    order = np.lexsort((change, when, which))
-    over = np.flatnonzero(np.cumsum(change[order]) > problem.capacity[which[order]])
-    if not len(over):
+    over = first_overfull(
+        resource, np.repeat(opened, count), np.repeat(closed, count), amount, problem.capacity
+    )
+    if over is None:
         return None
-    at = order[over[0]]
-    slot = int(when[at]) // problem.ticks_per_slot
-    return f"more than {problem.capacity[which[at]]} of {problem.resource_names[which[at]]} in slot {slot}"
+    which, when = over
+    slot = when // problem.ticks_per_slot
+    return f"more than {problem.capacity[which]} of {problem.resource_names[which]} in slot {slot}"
+
+
+def first_overfull(
+    which: Int, opened: Int, closed: Int, amount: Int, room: Int | Int32
+) -> tuple[int, int] | None:
+    """Return the first thing of which more is held than there is room for, and when; None if there is none."""
+    held, when = np.concatenate((which, which)), np.concatenate((opened, closed))
+    change = np.concatenate((amount, -amount))
+    # Ends come before starts at one moment; each thing's changes cancel, so one running sum serves
+    # all.
+    order = np.lexsort((change, when, held))
+    over = order[np.cumsum(change[order]) > room[held[order]]]
+    return (int(held[over[0]]), int(when[over[0]])) if len(over) else None
 
 
 def impossible(problem: Problem) -> str | None:

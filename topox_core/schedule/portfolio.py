@@ -23,7 +23,7 @@ from topox_core.schedule.planner import Planner, SchedulePlan, keeping_reduced
 from topox_core.schedule.problem import Problem
 from topox_core.schedule.result import TracePoint
 from topox_core.schedule.search.local_search import Pace, SuccessiveHalving
-from topox_core.schedule.source import ENGINES, HEADS_AND_TAILS, LOADS, TraceSource
+from topox_core.schedule.source import HEADS_AND_TAILS, LOADS, TraceSource
 
 OVERTIME_S = 0.15  # what an engine may need to come to an end; then it is ended
 PUBLISH_S = 0.1  # how often the search turns its best schedule into a plan
@@ -246,6 +246,9 @@ class Portfolio:
         problem, plan, engine = self.planner.problem, self.plan, self._team.engine
         booked = self._dark and plan.booking is not None
         set_ups = booked and engine == "cpsat" and cpsat_counts_set_ups(problem)
+        set_ups = (
+            set_ups or problem.dark_ticks is not None
+        )  # on the fine clock it counts them itself
         threads = self._team.threads_of(problem, self.limits.threads, set_ups)
         limits = replace(self.limits, threads=threads)
         if set_ups:
@@ -254,10 +257,10 @@ class Portfolio:
             self._counts_set_ups = True
             problem = with_set_ups(problem, self.planner.ports.ports.dark)
             ports = ports_of(problem, plan.booking)
-            limits = replace(limits, start=plan.start, ports=ports, bound=self.bound)
+            limits = replace(limits, solution=Solution(plan.start, ports), bound=self.bound)
         else:
             bound = best_bound(problem, 0).ticks if self._dark else self.bound
-            limits = replace(limits, start=plan.reduced_start, bound=bound)
+            limits = replace(limits, solution=Solution(plan.reduced_start), bound=bound)
         return self.start_process(engine, problem, limits)
 
     def _closed(self) -> bool:
@@ -298,7 +301,7 @@ class Portfolio:
 
     def _drain(self) -> None:
         while not self._plans.empty():
-            self._offer(self._plans.get())
+            self.offer(self._plans.get())
         while not self._bounds.empty():
             bound = self._bounds.get()
             self._raise(bound.ticks, bound.source, bound.words, bound.counts_dark)
@@ -339,25 +342,19 @@ class Portfolio:
             self._plans.put(search.best_plan())
 
     def _take(self, progress: Progress) -> None:
-        if progress.start is not None:
-            self._offer(
-                self.planner.of_solution(Solution(progress.start, progress.ports), progress.source)
-            )
+        if progress.solution is not None:
+            self.offer(self.planner.of_solution(progress.solution, progress.source))
         self._raise(progress.bound, progress.source, progress.words, self._counts_set_ups)
 
     def _take_end(self, process: SolverProcess) -> None:
         """Take in how the exact engine ended; a refusal (the model is too large) keeps what there is."""
-        answer = process.answer
+        self._answer = answer = process.answer
         assert answer is not None
-        self._answer, name = answer, self._team.engine
-        source = answer.bound_source or ENGINES[name]
-        self._raise(answer.bound, source, answer.bound_by, self._counts_set_ups)
-        if answer.start is not None:
-            plan = self.planner.of_solution(Solution(answer.start, answer.ports), ENGINES[name])
-            self._offer(plan)
-            moved = self.planner.ports is not None and self.plan.makespan > plan.reduced_makespan
-            if moved and self._thread is None and not self._cancelled.is_set():
-                self._search()
+        self._take(answer)
+        booked = answer.solution is not None and self.planner.ports is not None
+        moved = booked and self.plan.makespan > self._reduced
+        if moved and self._thread is None and not self._cancelled.is_set():
+            self._search()
 
     def _raise(
         self, bound: int, source: TraceSource, words: str, counts_dark: bool = False
@@ -386,7 +383,8 @@ class Portfolio:
             self._raised = kept
             self._take_bound(max([*kept.values(), self._given], key=lambda raised: raised.ticks))
 
-    def _offer(self, plan: SchedulePlan) -> None:
+    def offer(self, plan: SchedulePlan) -> None:
+        """Take a plan if it is better, and pass it on."""
         if plan.reduced_makespan < self._reduced:
             self._reduced = plan.reduced_makespan
             self._take_back_refuted()

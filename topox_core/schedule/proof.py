@@ -13,7 +13,7 @@ from topox_core.schedule.bounds.unrounded import Bound
 from topox_core.schedule.continuous import ContinuousPlans
 from topox_core.schedule.engines.engine import Limits, StoppedBy
 from topox_core.schedule.engines.waiting_workers import expect_request, wait_until_loaded
-from topox_core.schedule.fine_clock import ENGINE, FineClockSolve, continuous_bound
+from topox_core.schedule.fine_clock import EXACT, FineClock, continuous_bound
 from topox_core.schedule.planner import (
     FoldedProblem,
     Prepared,
@@ -106,7 +106,8 @@ class Proof:
     def __post_init__(self) -> None:
         self._stopped = self._done = False
         self._folded: FoldedProblem | None = None
-        self._exact: FineClockSolve | None = None
+        self._fine: FineClock | None = None
+        self._exact: Portfolio | None = None  # on the fine clock
         self._bounds: queue.SimpleQueue[Bound] = queue.SimpleQueue()
         if self.on_time is not None:
             threading.Thread(
@@ -184,17 +185,25 @@ class Proof:
             wait_until_loaded(team.engine, LOADING_S)
             self.blocks = False
 
-    def _exact_on_time(self, team: Team) -> FineClockSolve | None:
+    def _exact_on_time(self, team: Team) -> Portfolio | None:
         """Begin an exact solve on continuous time, where there is such a thing and something to find."""
         plans = self.on_time
         if plans is None or plans.best is None or self._left_s <= 0 or self._closed:
             return None
         named = self.prepared.settings.engine in ("auto", "cpsat")
-        if not named or not FineClockSolve.fits(plans.prepared):
+        if not named or not FineClock.fits(plans.prepared):
             return None
         limits, problem = self._limits(), plans.prepared.reduction.problem
-        threads = replace(team, engine=ENGINE).threads_of(problem, limits.threads, set_ups=True)
-        return FineClockSolve(plans.prepared, plans.best, replace(limits, threads=threads))
+        threads = replace(team, engine="cpsat").threads_of(problem, limits.threads, set_ups=True)
+        self._fine, self._told = FineClock.of(plans.prepared, plans.best.makespan_ms), plans.best
+        planner, plan = self._fine.prepared.planner, self._fine.plan_of(plans.best)
+        limits = replace(limits, threads=threads, bound=0)
+        return Portfolio(planner, plan, "cpsat", limits, team=Team("cpsat", search=False))
+
+    @property
+    def _running(self) -> list[Portfolio]:
+        """The races that have begun: that of this stage, and the one on the fine clock."""
+        return [self.race] if self._exact is None else [self.race, self._exact]
 
     @property
     def _closed(self) -> bool:
@@ -214,8 +223,7 @@ class Proof:
     @property
     def running(self) -> bool:
         """Whether the solve goes on (call :meth:`poll` to take it forward)."""
-        exact = self._exact is not None and self._exact.running
-        return self.race.running or exact or not self._last
+        return any(race.running for race in self._running) or not self._last
 
     @property
     def trouble(self) -> str:
@@ -230,9 +238,9 @@ class Proof:
     @property
     def _solving_s(self) -> float:
         """The same without what fixed circuits took before, on the clock of the trace."""
-        exact_s = 0.0 if self._exact is None else self._exact.elapsed_s
+        racing_s = max(race.elapsed_s for race in self._running)
         last_s = self.trace[-1].elapsed_s if self.trace else 0.0  # may come as the clock stops
-        return max(max(self.race.elapsed_s, exact_s) + self.spent_before_s, last_s)
+        return max(racing_s + self.spent_before_s, last_s)
 
     @property
     def incumbent_ms(self) -> float:
@@ -272,8 +280,8 @@ class Proof:
                 self.close()
         if self.on_time is not None:
             points += self._poll_bound(self.on_time)
-            if self._exact is not None:
-                points += self._poll_exact(self._exact, self.on_time)
+            if self._exact is not None and self._fine is not None:
+                points += self._poll_exact(self._exact, self._fine, self.on_time)
         return points
 
     def _count_ancestors(self, prepared: Prepared) -> None:
@@ -293,9 +301,8 @@ class Proof:
     def _end_all(self) -> None:
         """End what still runs: nothing is left to find, or no time."""
         self._done = True
-        self.race.close()
-        if self._exact is not None:
-            self._exact.close()
+        for race in self._running:
+            race.close()
 
     def _point(self, source: TraceSource, bound_source: TraceSource) -> TracePoint:
         """Add a point to the trace as things stand on continuous time, and return it."""
@@ -303,19 +310,28 @@ class Proof:
         self.trace.append(point)
         return point
 
-    def _poll_exact(self, exact: FineClockSolve, plans: ContinuousPlans) -> list[TracePoint]:
-        """Take in what the exact solve on continuous time says; end what has nothing left to find."""
-        if plans.best is not None:
-            exact.offer(plans.best)
-        better = exact.poll()
-        plans.take_replay(exact.best)
-        plans.raise_bound(exact.bound)
+    def _poll_exact(
+        self, exact: Portfolio, fine: FineClock, plans: ContinuousPlans
+    ) -> list[TracePoint]:
+        """Take in what the race on the fine clock found; end what has nothing left to find."""
+        if plans.best is not None and plans.best is not self._told:
+            self._told = plans.best
+            exact.offer(fine.plan_of(plans.best))
+        before = self.incumbent_ms, self.bound_ms
+        points = exact.poll()
+        if points:
+            plans.take_replay(fine.carried_out(exact.plan))
+            bound = fine.bound(exact.bound, exact.bound_by)
+            if bound.ms <= self.incumbent_ms * (1 + EXACT):
+                plans.raise_bound(bound)
         late = self._solving_s - self.prepared.settings.time_limit_s
         if self._closed or late > OVERTIME_S:
             self._end_all()
         elif not exact.running and self.prepared.settings.engine == "cpsat":
             self.race.close()
-        return [self._point(exact.moved_by, exact.bound_source)] if better else []
+        if (self.incumbent_ms, self.bound_ms) == before:
+            return []
+        return [self._point(points[-1].source, points[-1].bound_source)]
 
     def finish(
         self, stop: Stop = never, on_point: Callable[[TracePoint], None] | None = None
@@ -338,16 +354,14 @@ class Proof:
     def cancel(self) -> None:
         """Ask the engines to stop; the best plan so far is kept."""
         self._stopped = True
-        self.race.cancel()
-        if self._exact is not None:
-            self._exact.cancel()
+        for race in self._running:
+            race.cancel()
 
     def close(self) -> None:
         """End everything at once (the tab was closed); what had ended keeps its reason."""
         self._stopped = self._stopped or self.running
-        self.race.close()
-        if self._exact is not None:
-            self._exact.close()
+        for race in self._running:
+            race.close()
 
     def result(self) -> Result:
         """Return the result as it stands."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from topox_core.runs.cores import give_way
 from topox_core.runs.stopping import AfterSeconds, Stop
 from topox_core.schedule.bounds.propagation import raise_bounds
+from topox_core.schedule.circuits.held_ports import Solution
 from topox_core.schedule.engines.best_known import initially_known
 from topox_core.schedule.engines.disjunctions import LEARNING_TASKS
 from topox_core.schedule.engines.engine import Limits
@@ -54,7 +55,9 @@ def root_phase(planner: Planner, plan: SchedulePlan, bound_by: str, limits: Limi
         beside.start()
     root_s = LEARNT_SOON_S if planner.problem.n < LEARNING_TASKS else ROOT_S
     root_s = min(root_s, limits.time_limit_s)
-    known = initially_known(planner.problem, Limits(root_s, bound=bound, start=plan.reduced_start))
+    known = initially_known(
+        planner.problem, Limits(root_s, bound=bound, solution=Solution(plan.reduced_start))
+    )
     raise_bounds(known, AfterSeconds(root_s))
     enough.set()
     if limits.threads > 1:
@@ -63,7 +66,7 @@ def root_phase(planner: Planner, plan: SchedulePlan, bound_by: str, limits: Limi
         _better_of(plan, search, planner),
         max(bound, known.bound),
         known.bound_by or bound_by,
-        known.bound_source or source,
+        known.bound_source if known.bound_by else source,
         search_planner,
     )
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.topox_core.schedule.problem_builder import one_after_another
-from topox_core.schedule.circuits.held_ports import held_back
+from topox_core.schedule.circuits.held_ports import Solution, held_back
 from topox_core.schedule.engines import wire
 from topox_core.schedule.engines.engine import Answer, Limits, Progress
 from topox_core.schedule.problem import Problem
@@ -26,15 +26,20 @@ def saying(*lines: str, then: str = "") -> tuple[str, ...]:
     return (sys.executable, "-c", code)
 
 
+def _solution(start: np.ndarray | None) -> Solution | None:
+    return None if start is None else Solution(start)
+
+
 def progress(bound: int, start: np.ndarray | None = None) -> str:
     """The line that tells a schedule, a bound or both."""
-    told = Progress(bound, TraceSource("exact", "child"), start)
+    told = Progress(bound, TraceSource("exact", "child"), _solution(start))
     return wire.line(wire.Step(told)).decode().strip()
 
 
 def done(bound: int, start: np.ndarray | None = None, stopped_by: str = "proof") -> str:
     """The line that ends a solve."""
-    answer = Answer(start, bound, "the child", stopped_by)
+    source = TraceSource("exact", "child")
+    answer = Answer(bound, source, _solution(start), "the child", stopped_by)
     return wire.line(wire.Done(answer)).decode().strip()
 
 
@@ -69,10 +74,9 @@ def events_of_cpsat(
 
 def begun(problem: Problem, limits: Limits) -> Limits:
     """Limits with a schedule to start from where a problem counts set-ups: engines have none of their own there."""
-    if problem.dark_ticks is None or limits.start is not None:
+    if problem.dark_ticks is None or limits.solution is not None:
         return limits
-    plain = held_back(problem, one_after_another(problem))
-    return replace(limits, start=plain.start, ports=plain.ports)
+    return replace(limits, solution=held_back(problem, one_after_another(problem)))
 
 
 @functools.cache

@@ -78,8 +78,8 @@ def proved(problem: Problem, engine: Any = solve_highs) -> int:
     """The optimum that an engine proves; its schedule must keep every rule."""
     answer = engine(problem, LIMITS)
     assert answer.stopped_by == "proof"
-    assert violation(problem, answer.start) is None
-    assert answer.bound == makespan(problem, answer.start)
+    assert violation(problem, answer.solution.start) is None
+    assert answer.bound == makespan(problem, answer.solution.start)
     return answer.bound
 
 
@@ -143,7 +143,10 @@ def test_progress_tells_falling_makespans_with_schedules_and_rising_bounds(engin
     problem = random_problem(11, Fabric(servers=3, half_duplex=True), tasks=12, density=0.08)
     heard: list[Progress] = []
     answer = engine(problem, LIMITS, on_progress=heard.append)
-    starts, bounds = [p.start for p in heard if p.start is not None], [p.bound for p in heard]
+    starts, bounds = (
+        [p.solution.start for p in heard if p.solution is not None],
+        [p.bound for p in heard],
+    )
     makespans = [makespan(problem, start) for start in starts]
     assert makespans == sorted(makespans, reverse=True)
     assert bounds == sorted(bounds)
@@ -154,10 +157,10 @@ def test_progress_tells_falling_makespans_with_schedules_and_rising_bounds(engin
 @by_engine
 def test_limits_keep_the_schedule_given_and_a_bound_that_meets_it_needs_no_search(engine):
     given = makespan(BUSY, BUSY_START)
-    at_once = engine(BUSY, Limits(bound=given, start=BUSY_START))
-    no_time = engine(BUSY, Limits(time_limit_s=0.0, start=BUSY_START))
+    at_once = engine(BUSY, Limits(bound=given, solution=Solution(BUSY_START)))
+    no_time = engine(BUSY, Limits(time_limit_s=0.0, solution=Solution(BUSY_START)))
     for answer in (at_once, no_time):
-        assert np.array_equal(answer.start, BUSY_START)
+        assert np.array_equal(answer.solution.start, BUSY_START)
     assert (at_once.stopped_by, at_once.bound) == ("proof", given)
     assert no_time.stopped_by == "time_limit"
     assert critical_path(BUSY) <= no_time.bound <= given
@@ -177,18 +180,20 @@ def test_what_can_never_fit_is_told_by_name_where_an_engine_would_begin_with_a_s
 
 def test_stop_ends_the_search_and_keeps_the_best_schedule():
     heard: list[Progress] = []
-    limits = replace(LIMITS, start=BUSY_START)
+    limits = replace(LIMITS, solution=Solution(BUSY_START))
     answer = solve_highs(BUSY, limits, stop=lambda: bool(heard), on_progress=heard.append)
     assert answer.stopped_by == "cancelled"
-    assert violation(BUSY, answer.start) is None
-    known = [BUSY_START, *(p.start for p in heard if p.start is not None)]
-    assert answer.bound < makespan(BUSY, answer.start) == makespan(BUSY, known[-1])
+    assert violation(BUSY, answer.solution.start) is None
+    known = [BUSY_START, *(p.solution.start for p in heard if p.solution is not None)]
+    assert answer.bound < makespan(BUSY, answer.solution.start) == makespan(BUSY, known[-1])
 
 
 def test_a_relative_gap_ends_the_search_early():
     answer = solve_highs(BUSY, Limits(time_limit_s=60, gap=0.9))
     assert answer.stopped_by == "gap"
-    assert makespan(BUSY, answer.start) - answer.bound <= 0.9 * makespan(BUSY, answer.start)
+    assert makespan(BUSY, answer.solution.start) - answer.bound <= 0.9 * makespan(
+        BUSY, answer.solution.start
+    )
 
 
 def test_a_model_too_large_is_refused_with_its_size_before_it_is_built():
@@ -215,7 +220,7 @@ def test_shared_circuits_and_too_many_tasks_are_refused_by_cp_sat_in_one_line():
 def test_a_wrong_schedule_to_start_from_is_not_believed():
     problem = build([2, 2], {0: (0, 1), 1: (0, 2)})
     with pytest.raises(ValueError, match="more than 1 of out-ports of server 0 in slot 0"):
-        solve_highs(problem, Limits(start=np.array([0, 0])))
+        solve_highs(problem, Limits(solution=Solution(np.array([0, 0]))))
 
 
 TWO_AND_TWO = build(
@@ -265,8 +270,8 @@ def proved_ms(engine, problem: Problem, limits: Limits) -> float:
     """The optimum that an engine proves, after its schedule has been checked."""
     answer = engine(problem, limits)
     assert answer.stopped_by == "proof", answer.message
-    assert solution_violation(problem, Solution(answer.start, answer.ports)) is None
-    assert makespan(problem, answer.start) == answer.bound
+    assert solution_violation(problem, answer.solution) is None
+    assert makespan(problem, answer.solution.start) == answer.bound
     return problem.ms(answer.bound)
 
 
@@ -278,7 +283,7 @@ def sample(name: str, delay_ms: float) -> tuple[Problem, Limits]:
     plan, reduction = prepared.planner.best_plan(), prepared.reduction
     problem = with_set_ups(reduction.problem, reduction.dark_slots)
     ports = ports_of(problem, plan.booking)
-    return problem, Limits(60.0, bound=reduction.bound.ticks, start=plan.start, ports=ports)
+    return problem, Limits(60.0, bound=reduction.bound.ticks, solution=Solution(plan.start, ports))
 
 
 @pytest.mark.parametrize(

@@ -160,13 +160,15 @@ def test_a_better_schedule_reaches_the_engine_in_the_child(engine):
     better = searched(planner, first_plan(planner), 0, 2_000)
     # Told that nothing can be shorter than the better schedule, the engine is done as soon as it
     # hears of it.
-    limits = Limits(40.0, bound=better.makespan, start=serial_schedule(problem))
+    limits = Limits(40.0, bound=better.makespan, solution=Solution(serial_schedule(problem)))
     with closing(SolverProcess(engine, problem, limits)) as process:
         process.offer(Solution(better.reduced_start))
         wait_until(lambda: not process.running)
     assert (process.answer.stopped_by, process.answer.bound) == ("proof", better.makespan)
     assert (
-        makespan(problem, process.answer.start) == better.makespan < makespan(problem, limits.start)
+        makespan(problem, process.answer.solution.start)
+        == better.makespan
+        < makespan(problem, limits.solution.start)
     )
 
 
@@ -175,7 +177,7 @@ ECHO = """
 import json
 told = json.loads({told!r})
 for line in sys.stdin:
-    told["progress"]["start"] = json.loads(line)["start"]
+    told["progress"]["solution"] = json.loads(line)
     print(json.dumps(told), flush=True)
 """
 
@@ -187,7 +189,9 @@ def test_what_the_search_finds_is_offered_to_the_child_once_and_checked_by_it():
     class Listening(SolverProcess):
         def poll(self) -> list[Progress]:
             news = super().poll()
-            heard.extend(makespan(PROBLEM, p.start) for p in news if p.start is not None)
+            heard.extend(
+                makespan(PROBLEM, p.solution.start) for p in news if p.solution is not None
+            )
             return news
 
     limits, played = Limits(600.0, bound=PLANNER.bound, threads=2), partial(Listening, command=echo)
@@ -218,7 +222,7 @@ def test_a_bound_that_counts_dark_time_is_not_put_to_engines_that_know_of_none()
     assert bound == 20 + 4 * 4 > plan.reduced_makespan == 20
 
     def start_process(engine: str, reduced: Problem, limits: Limits) -> SolverProcess:
-        assert limits.bound <= makespan(reduced, limits.start)
+        assert limits.bound <= makespan(reduced, limits.solution.start)
         return SolverProcess(engine, reduced, limits, saying(READY, then=SLEEP))
 
     worse, limits = replace(plan, makespan=plan.makespan + 1), Limits(1.0, bound=bound, threads=2)

@@ -62,15 +62,19 @@ def test_a_small_instance_is_read_and_solved():
     found = (problem.duration, problem.capacity, problem.succ_idx)
     assert [values.tolist() for values in found] == [[0, 3, 4, 2, 0], [3, 1], [1, 2, 3, 3, 4]]
     answer = solve_highs(problem, Limits(time_limit_s=20))
-    assert (answer.bound, makespan(problem, answer.start), answer.stopped_by) == (9, 9, "proof")
+    assert (answer.bound, makespan(problem, answer.solution.start), answer.stopped_by) == (
+        9,
+        9,
+        "proof",
+    )
 
 
 @pytest.mark.parametrize(("name", "optimum"), [("j301_1", 43), ("j302_1", 38), ("j305_1", 53)])
 def test_published_optima_are_proved(real_inputs, name, optimum):
     problem = instance(real_inputs, name)
     answer = solve_highs(problem, Limits(time_limit_s=120))
-    assert violation(problem, answer.start) is None
-    assert makespan(problem, answer.start) == answer.bound == optimum
+    assert violation(problem, answer.solution.start) is None
+    assert makespan(problem, answer.solution.start) == answer.bound == optimum
     assert answer.stopped_by == "proof"
 
 

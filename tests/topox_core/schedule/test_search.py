@@ -339,13 +339,13 @@ def test_a_model_too_large_for_one_search_is_left_to_neighbourhoods(monkeypatch,
     begun, found = serial_schedule(BUSY), []
 
     def heard(progress: Progress) -> None:
-        found.extend([progress.source.name] if progress.start is not None else [])
+        found.extend([progress.source.name] if progress.solution is not None else [])
 
-    limits = Limits(time_limit_s=120, start=begun)
+    limits = Limits(time_limit_s=120, solution=Solution(begun))
     answer = solve_highs(BUSY, limits, on_progress=heard, stop=lambda: bool(found))
     assert set(found) == {"HiGHS neighbourhoods"}
-    assert violation(BUSY, answer.start) is None
-    assert answer.bound <= makespan(BUSY, answer.start) < makespan(BUSY, begun)
+    assert violation(BUSY, answer.solution.start) is None
+    assert answer.bound <= makespan(BUSY, answer.solution.start) < makespan(BUSY, begun)
 
 
 def test_every_schedule_keeps_the_turns_that_it_says():
@@ -372,5 +372,9 @@ def test_what_neighbourhoods_with_set_ups_find_keeps_every_rule():
     assert not Disjunctions.may_be_few(problem)
     (answer,) = solved_by_cpsat([problem], replace(limits, time_limit_s=0.5))
     assert answer.message == ""
-    assert solution_violation(problem, Solution(answer.start, answer.ports)) is None
-    assert answer.bound <= makespan(problem, answer.start) <= makespan(problem, limits.start)
+    assert solution_violation(problem, answer.solution) is None
+    assert (
+        answer.bound
+        <= makespan(problem, answer.solution.start)
+        <= makespan(problem, limits.solution.start)
+    )

@@ -66,7 +66,9 @@ def heard_from(process: SolverProcess) -> list[Progress]:
 def test_requests_and_offers_survive_the_journey_and_any_other_line_means_stop():
     problem = random_problem(3, Fabric(shares=True), tasks=8, ticks_per_slot=4)
     start = serial_schedule(problem)
-    limits = Limits(time_limit_s=3.5, gap=0.01, seed=7, threads=2, bound=5, start=start)
+    limits = Limits(
+        time_limit_s=3.5, gap=0.01, seed=7, threads=2, bound=5, solution=Solution(start)
+    )
     request = wire.Request("highs", problem, limits)
     assert repr(wire.read_request(wire.line(request))) == repr(request)
     for offered in (Solution(START), one_after_another(with_set_ups(EASY, 2))):
@@ -79,19 +81,21 @@ def test_requests_and_offers_survive_the_journey_and_any_other_line_means_stop()
 @pytest.mark.parametrize("engine", ["highs", "cpsat"])
 def test_cancelling_keeps_the_schedule_and_the_bound(engine):
     start = serial_schedule(HARD)
-    with closing(SolverProcess(engine, HARD, Limits(time_limit_s=60, start=start))) as process:
+    with closing(
+        SolverProcess(engine, HARD, Limits(time_limit_s=60, solution=Solution(start)))
+    ) as process:
         process.cancel()
         answer = finished(process)
     assert answer.stopped_by == "cancelled"
-    assert violation(HARD, answer.start) is None
-    assert answer.bound <= makespan(HARD, answer.start) <= makespan(HARD, start)
+    assert violation(HARD, answer.solution.start) is None
+    assert answer.bound <= makespan(HARD, answer.solution.start) <= makespan(HARD, start)
 
 
 def test_a_child_that_overshoots_its_limit_is_killed_and_what_it_said_is_kept():
     command = saying(READY, progress(critical_path(EASY), START), then=SLEEP)
     answer = answered(EASY, Limits(time_limit_s=0.1), command)
     assert answer.stopped_by == "time_limit"
-    assert np.array_equal(answer.start, START)
+    assert np.array_equal(answer.solution.start, START)
     assert answer.bound == critical_path(EASY)
 
 
@@ -112,9 +116,9 @@ def test_a_killed_child_is_reported_and_the_last_schedule_kept():
     assert answer.stopped_by == "failed"
     assert answer.message.startswith("the solver process ended (signal 9")
     assert answer.message.endswith("the last schedule is kept")
-    assert violation(HARD, answer.start) is None
-    assert makespan(HARD, answer.start) == min(
-        makespan(HARD, p.start) for p in news if p.start is not None
+    assert violation(HARD, answer.solution.start) is None
+    assert makespan(HARD, answer.solution.start) == min(
+        makespan(HARD, p.solution.start) for p in news if p.solution is not None
     )
 
 
@@ -135,20 +139,20 @@ def said(**wrong: object) -> str:
         "[" * 10_000,
         '{"event": "dance"}',
         '{"event": "step"}',
-        '{"event": "done", "answer": {"start": 3}}',
+        '{"event": "done", "answer": {"solution": 3}}',
         said(bound="high"),
         said(bound=1_000_000),
         said(source={"family": "guess", "name": "x"}),
-        said(start=["<f8", [2], "AAAAAAAAAAAAAAAAAAAAAA=="]),
-        said(start=["<i8", [3], "AAAA"]),
+        said(solution={"start": ["<f8", [2], "AAAAAAAAAAAAAAAAAAAAAA=="]}),
+        said(solution={"start": ["<i8", [3], "AAAA"]}),
     ],
 )
 def test_a_child_that_talks_nonsense_is_stopped_and_the_schedule_given_is_kept(line):
-    limits = Limits(time_limit_s=60, start=START)
+    limits = Limits(time_limit_s=60, solution=Solution(START))
     answer = answered(EASY, limits, saying(READY, line, then=SLEEP))
     assert answer.stopped_by == "failed"
     assert answer.message.endswith("the last schedule is kept")
-    assert np.array_equal(answer.start, START)
+    assert np.array_equal(answer.solution.start, START)
 
 
 def test_a_schedule_that_breaks_a_rule_is_not_believed():
@@ -157,12 +161,12 @@ def test_a_schedule_that_breaks_a_rule_is_not_believed():
     answer = answered(problem, MINUTE, saying(READY, progress(2, good), progress(2, bad)))
     assert answer.stopped_by == "failed"
     assert "more than 1 of out-ports of server 0 in slot 1" in answer.message
-    assert np.array_equal(answer.start, good)
+    assert np.array_equal(answer.solution.start, good)
 
 
 def test_a_child_that_ends_early_without_a_word_is_reported():
     answer = answered(EASY, Limits(), (sys.executable, "-c", "raise SystemExit(7)"))
-    assert (answer.start, answer.stopped_by) == (None, "failed")
+    assert (answer.solution, answer.stopped_by) == (None, "failed")
     assert answer.message == "the solver process ended (exit code 7) before it was done"
 
 
@@ -170,7 +174,7 @@ def test_an_engine_that_refuses_the_problem_says_why_and_nothing_is_lost():
     shared = random_problem(0, Fabric(shares=True), tasks=8)
     with closing(SolverProcess("cpsat", shared, Limits())) as process:
         answer = finished(process)
-    assert (answer.start, answer.bound, answer.stopped_by) == (None, 0, "heuristic")
+    assert (answer.solution, answer.bound, answer.stopped_by) == (None, 0, "heuristic")
     assert answer.message.startswith("No exact solve: CP-SAT has no model of shared circuits")
 
 

@@ -2,15 +2,12 @@
 
 import numpy as np
 
-from topox_core.model.csr import grouped, pointer_of
+from topox_core.model.csr import pointer_of
 from topox_core.schedule.bounds.best_bound import Bound, load_bounds
 from topox_core.schedule.kernels.ancestors import Uses, ancestor_heads
-from topox_core.schedule.kernels.lags import Sides, lag_heads
 from topox_core.schedule.kernels.tasks import Precedence
 from topox_core.schedule.problem import Int, Problem
 
-ROUNDS = 4  # of cones and set-ups by turns; two or three are enough on every graph tried
-MAX_STEPS = 200_000_000  # sides x (tasks and edges) of one sweep; larger ones take too long
 # Ancestors counted for every task of a problem with set-ups, and up to how many tasks.
 NEAR, NEAR_TASKS = 1_000, 2_000
 
@@ -39,26 +36,6 @@ def uses_of(problem: Problem) -> Uses:
     return Uses(pointer_of(task, p.n), resource[order], work[order], pair[order], pairs, p.rooms)
 
 
-def sides_of(problem: Problem) -> Sides:
-    """Return the transfers at the out-side and the in-side of each server, or at the server (half duplex).
-
-    The peer is the server at the other end and the way there: twice the destination of a transfer
-    that leaves, the number behind twice the source of one that arrives. A circuit the other way is
-    another circuit.
-    """
-    network = problem.switch_network
-    carried = np.flatnonzero(problem.on_grid & (problem.duration > 0)).astype(np.int32)
-    source = network.source[carried].astype(np.int64)
-    destination = network.destination[carried].astype(np.int64)
-    ways = 0 if network.half_duplex else 1
-    server = np.concatenate([(1 + ways) * source, (1 + ways) * destination + ways])
-    peer = np.concatenate([2 * destination, 2 * source + 1])
-    _, side = np.unique(server, return_inverse=True)
-    ptr, entry = grouped(side, np.arange(len(side), dtype=np.int32), int(side.max(initial=-1)) + 1)
-    task = np.concatenate([carried, carried])
-    return Sides(ptr, task[entry].astype(np.int32), peer[entry].astype(np.int32))
-
-
 def ancestor_heads_and_tails(
     problem: Problem,
     clock: Int,
@@ -66,12 +43,11 @@ def ancestor_heads_and_tails(
     dark_ticks: int = 0,
     known: tuple[Int, Int] | None = None,
 ) -> tuple[Int, Int]:
-    """Return (heads, tails) in ticks, each at least the critical path's, set-ups included.
+    """Return (heads, tails) in ticks, each at least the critical path's, dark times included.
 
     A task cannot start before every resource has done the work of its ancestors: for each resource
     and thresholds H and Q, H + work / capacity + Q, where H is the least head and Q the shortest
-    way to the task of the ancestors counted. These cones and set-ups along paths raise each other
-    and take turns until nothing rises.
+    way to the task of the ancestors counted.
 
     Parameters
     ----------
@@ -94,27 +70,8 @@ def ancestor_heads_and_tails(
     behind = Precedence(
         p.order[::-1].copy(), p.succ_ptr, p.succ_idx, p.duration, np.ones_like(p.duration)
     )
-
-    def rose_by_cones() -> bool:
-        before = int(head.sum() + tail.sum())
-        ancestor_heads(head, ahead, uses, near, dark_ticks)
-        ancestor_heads(tail, behind, uses, near, dark_ticks)
-        return int(head.sum() + tail.sum()) > before
-
-    rose_by_cones()
-    if p.network is None or dark_ticks <= 0:
-        return head, tail
-    ports, sides = p.network.ports_each_way, sides_of(p)
-    if ports > 2 or (len(sides.ptr) - 1) * (p.n + len(p.pred_idx)) > MAX_STEPS:
-        return head, tail
-    for _ in range(ROUNDS):
-        rose = False
-        while lag_heads(head, ahead, sides, ports, dark_ticks):
-            rose = True
-        while lag_heads(tail, behind, sides, ports, dark_ticks):
-            rose = True
-        if not rose or not rose_by_cones():
-            break
+    ancestor_heads(head, ahead, uses, near, dark_ticks)
+    ancestor_heads(tail, behind, uses, near, dark_ticks)
     return head, tail
 
 

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 
@@ -33,13 +32,11 @@ from topox_core.schedule.source import HEADS_AND_TAILS, PROPAGATION
 
 # Single starts of larger problems are not tried: a pass would take longer than it saves.
 SHAVED_TASKS = 4000
-# Up to so many tasks trials without energy come before those with it.
+# Of more tasks the next length takes many times as long as the last.
 SMALL_TASKS = 500
 MAX_MOMENTS = 20_000
 # Energetic reasoning: for resources with up to so many tasks, in windows and in trials of starts.
 ENERGY_TASKS, TRIAL_ENERGY_TASKS = 1000, 150
-# Of single starts: with quick rules only, or with energetic reasoning.
-Trials = Literal["quick", "thorough"]
 PASSES = 3
 PROPAGATION_BY = "propagation: no shorter schedule fits its time windows"
 # Shares of the time left: to raise the bound by propagation, above 500 tasks in a minute or in less
@@ -93,12 +90,11 @@ class Propagator:
         return self.problem.n <= SHAVED_TASKS
 
     def propagated(
-        self, given: Windows, horizon: int, trials: Trials | None = None, stop: Stop = never
+        self, given: Windows, horizon: int, trials: bool = False, stop: Stop = never
     ) -> Windows | None:
         """Return narrower windows, or None: no schedule lies within those given.
 
-        ``trials`` of single starts narrow them further; ``thorough`` ones use energetic reasoning
-        too: some ten times slower, and stronger by a few per cent.
+        ``trials`` of single starts narrow them further.
         """
         constraints = self._constraints
         constraints = constraints._replace(edges=constraints.edges._replace(clock=given.clock))
@@ -112,7 +108,7 @@ class Propagator:
         room = Room(profile, dirty, ENERGY_TASKS)
         if not propagate(earliest, latest, constraints, room):
             return None
-        trying = room._replace(energy_tasks=0 if trials == "quick" else TRIAL_ENERGY_TASKS)
+        trying = room._replace(energy_tasks=TRIAL_ENERGY_TASKS)
         for _ in range(PASSES if trials else 0):
             shrank = False
             # Narrow windows first: fixing one of those settles most.
@@ -161,9 +157,8 @@ def raised_bound(
     late = any_of(stop, AfterSeconds(seconds))
 
     small = propagator.problem.n <= SMALL_TASKS
-    ways: tuple[Trials | None, ...] = (None, "quick", "thorough") if small else (None, "thorough")
-    for trials in ways if propagator.shaves else ways[:1]:
-        dear = not small and trials is not None
+    for trials in (False, True) if propagator.shaves else (False,):
+        dear = trials and not small
         open_, jump = shortest(), 2 * step if dear else step
         while bound < open_ and not late():
             length = min(bound + jump, open_) - step
@@ -248,7 +243,7 @@ def narrow_windows(
     ``thorough`` tries single starts as well (shaving).
     """
     problem = known.problem
-    given, propagator = windows(problem, horizon), Propagator(problem)
+    given, propagator = windows(problem, horizon, known.counted), Propagator(problem)
     if (given.earliest > given.latest).any():
         return None
     if not propagator.worthwhile(horizon):
@@ -259,6 +254,6 @@ def narrow_windows(
     return propagator.propagated(
         given,
         horizon,
-        "thorough" if problem.n <= SMALL_TASKS else "quick",
+        True,
         lambda: stop() or time.monotonic() >= deadline,
     )

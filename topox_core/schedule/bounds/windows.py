@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from topox_core.model.passes import heads, tails
-from topox_core.schedule.kernels.propagation import precedence
-from topox_core.schedule.kernels.tasks import Precedence
 from topox_core.schedule.problem import Int, Problem
 
 
@@ -59,16 +57,6 @@ def windows(problem: Problem, horizon: int, known: tuple[Int, Int] | None = None
     return Windows(earliest, latest, clock)
 
 
-def consistent(problem: Problem, given: Windows) -> Windows | None:
-    """Return windows in which every start has room for its predecessors and successors; None if one is empty."""
-    p, clock = problem, given.clock
-    earliest, latest = given.earliest.copy(), given.latest.copy()
-    no_uses, dirty = np.zeros(p.n + 1, np.int32), np.zeros(0, np.bool_)
-    edges = Precedence(p.order, p.pred_ptr, p.pred_idx, p.duration, clock)
-    possible = precedence(earliest, latest, edges, dirty, no_uses, no_uses[:0])
-    return Windows(earliest, latest, clock) if possible else None
-
-
 def critical_path(problem: Problem) -> int:
     """Return the length of the longest chain in ticks, transfers waiting for slot boundaries."""
     if problem.n == 0:
@@ -76,8 +64,8 @@ def critical_path(problem: Problem) -> int:
     return int((windows(problem, 0).earliest + problem.duration).max())
 
 
-def coarsened(problem: Problem) -> tuple[Problem, int]:
-    """Return the same problem on the coarsest clock that loses nothing, and its tick in old ticks.
+def coarsened(problem: Problem) -> Problem:
+    """Return the same problem on the coarsest clock that loses nothing.
 
     With all durations and the slot multiples of g, left-justified schedules sit on multiples of g;
     where a slot is no more than a tick of a clock with set-ups, with all durations and the delay.
@@ -87,8 +75,8 @@ def coarsened(problem: Problem) -> tuple[Problem, int]:
         unit = problem.dark_ticks
     g = math.gcd(unit, *np.unique(problem.duration).tolist())
     if g <= 1:
-        return problem, 1
+        return problem
     coarse = replace(problem, duration=problem.duration // g, tick_ms=problem.tick_ms * g)
     if problem.ticks_per_slot > 1:
-        return replace(coarse, ticks_per_slot=problem.ticks_per_slot // g), g
-    return replace(coarse, network=replace(problem.switch_network, dark_slots=unit // g)), g
+        return replace(coarse, ticks_per_slot=problem.ticks_per_slot // g)
+    return replace(coarse, network=replace(problem.switch_network, dark_slots=unit // g))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from topox_core.model.csr import Whole, grouped
 from topox_core.model.execution import Circuits, PortsHeld
 from topox_core.model.intervals import Line
-from topox_core.schedule.feasibility import violation
+from topox_core.schedule.feasibility import first_overfull, violation
 from topox_core.schedule.kernels.colouring import colour_slots
 from topox_core.schedule.problem import Int, Int32, Problem, SwitchNetwork
 
@@ -322,10 +322,8 @@ def _switch_violation(problem: Problem, solution: Solution, booking: Booking) ->
         return None
     opened = solution.start[booking.node] - np.where(changed_rows(booking, net), dark, 0)
     closed = solution.start[booking.node] + problem.duration[booking.node]
-    change = np.repeat([1, -1], len(opened))
-    which = np.concatenate([booking.switch, booking.switch])
-    order = np.lexsort((change, np.concatenate([opened, closed]), which))
-    over = np.flatnonzero(np.cumsum(change[order]) > net.circuits_per_switch)
-    if not len(over):
+    room, each = np.full(net.switches, net.circuits_per_switch), np.ones(len(opened), np.int64)
+    over = first_overfull(booking.switch.astype(np.int64), opened, closed, each, room)
+    if over is None:
         return None
-    return f"more than {net.circuits_per_switch} circuits on switch {int(which[order[over[0]]])}"
+    return f"more than {net.circuits_per_switch} circuits on switch {over[0]}"

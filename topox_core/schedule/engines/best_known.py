@@ -10,7 +10,7 @@ from topox_core.schedule.bounds.windows import critical_path
 from topox_core.schedule.circuits.held_ports import Solution, held_back, solution_violation
 from topox_core.schedule.engines.engine import Answer, Limits, News, OnProgress, Progress, StoppedBy
 from topox_core.schedule.generation.list_scheduler import serial_schedule
-from topox_core.schedule.problem import Int, Int32, Problem
+from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.source import ELSEWHERE, LOADS, TraceSource
 
 
@@ -26,12 +26,11 @@ class BestKnown:
     limits: Limits
     on_progress: OnProgress | None = None
     began: float = field(default_factory=time.monotonic)
-    start: Int = field(default_factory=lambda: np.zeros(0, np.int64))
+    solution: Solution = field(default_factory=lambda: Solution(np.zeros(0, np.int64)))
     makespan: int = -1
     bound: int = 0
     bound_by: str = ""
-    bound_source: TraceSource | None = None
-    ports: Int32 | None = None
+    bound_source: TraceSource = LOADS
     counted: tuple[Int, Int] | None = None
 
     @property
@@ -49,14 +48,7 @@ class BestKnown:
         """Whether the relative gap is within the limit."""
         return self.makespan - self.bound <= self.limits.gap * self.makespan
 
-    def offer(
-        self,
-        start: Int,
-        source: TraceSource,
-        *,
-        ports: Int32 | None = None,
-        tell: bool = True,
-    ) -> None:
+    def offer(self, solution: Solution, source: TraceSource, tell: bool = True) -> None:
         """Take a schedule if it is better, after checking every rule of the problem on it.
 
         Raises
@@ -65,22 +57,21 @@ class BestKnown:
             If it breaks a rule: then the model or the solver is wrong, and nothing it says is
             believed.
         """
-        start = held_back(self.problem, Solution(start, ports)).start
-        wrong = solution_violation(self.problem, Solution(start, ports))
+        solution = held_back(self.problem, solution)
+        wrong = solution_violation(self.problem, solution)
         if wrong is not None:
             raise RuntimeError(f"{source} gave a schedule that is none: {wrong}")
-        makespan = int((start + self.problem.duration).max(initial=0))
+        makespan = int((solution.start + self.problem.duration).max(initial=0))
         if self.makespan < 0 or makespan < self.makespan:
-            self.start, self.makespan, self.ports = start, makespan, ports
+            self.solution, self.makespan = solution, makespan
             if tell and self.on_progress is not None:
-                self.on_progress(Progress(self.bound, source, start, ports=ports))
+                self.on_progress(Progress(self.bound, source, solution))
 
-    def take_news(self, news: News | None) -> bool:
-        """Take a schedule found elsewhere, if there is one; return whether there was."""
+    def take_news(self, news: News | None) -> None:
+        """Take a schedule found elsewhere, if there is one."""
         solution = None if news is None else news()
         if solution is not None:
-            self.offer(solution.start, ELSEWHERE, ports=solution.ports, tell=False)
-        return solution is not None
+            self.offer(solution, ELSEWHERE, tell=False)
 
     def hearing(self, news: News | None, stop: Stop) -> Stop:
         """Return the stop criterion that takes in schedules found elsewhere whenever it is asked."""
@@ -104,14 +95,7 @@ class BestKnown:
         stopped_by: StoppedBy = "cancelled" if stop() else "time_limit"
         if self.close_enough:
             stopped_by = "proof" if self.bound >= self.makespan else "gap"
-        return Answer(
-            self.start,
-            self.bound,
-            self.bound_by,
-            stopped_by,
-            bound_source=self.bound_source,
-            ports=self.ports,
-        )
+        return Answer(self.bound, self.bound_source, self.solution, self.bound_by, stopped_by)
 
 
 def initially_known(
@@ -130,13 +114,12 @@ def initially_known(
     chain = critical_path(problem)
     known.bound = limits.bound
     if chain > limits.bound:
-        known.bound, known.bound_by, known.bound_source = chain, "critical path", LOADS
-    if limits.start is None:
-        known.offer(serial_schedule(problem), TraceSource("rules", "serial schedule"))
+        known.bound, known.bound_by = chain, "critical path"
+    if limits.solution is None:
+        known.offer(Solution(serial_schedule(problem)), TraceSource("rules", "serial schedule"))
         return known
-    given = Solution(np.asarray(limits.start, np.int64), limits.ports)
-    wrong = solution_violation(problem, given)
+    wrong = solution_violation(problem, limits.solution)
     if wrong is not None:
         raise ValueError(f"the schedule to start from is none: {wrong}")
-    known.offer(given.start, TraceSource("rules", "given"), ports=given.ports, tell=False)
+    known.offer(limits.solution, TraceSource("rules", "given"), tell=False)
     return known

@@ -4,17 +4,17 @@ Of problems that count set-ups the schedules are on real ports.
 """
 
 import math
+from collections.abc import Callable
 
 from topox_core.errors import InputError
-from topox_core.runs.stopping import Stop, never
+from topox_core.runs.stopping import Stop, any_of, never
 from topox_core.schedule.bounds.propagation import (
     PROPAGATION_BY,
-    Propagator,
     narrow_windows,
     raise_bounds,
     raise_bounds_with_set_ups,
 )
-from topox_core.schedule.bounds.windows import Windows, clocks, step_of, windows
+from topox_core.schedule.bounds.windows import Windows, clocks, step_of
 from topox_core.schedule.circuits.held_ports import Solution, held_back, solution_violation
 from topox_core.schedule.engines.best_known import BestKnown, initially_known
 from topox_core.schedule.engines.cpsat_model import Model, Run, models, refuse
@@ -31,10 +31,9 @@ from topox_core.schedule.engines.engine import (
     Limits,
     News,
     OnProgress,
-    on_coarse_clock,
 )
 from topox_core.schedule.engines.set_up_neighbourhoods import search_with_set_ups
-from topox_core.schedule.problem import Int, Int32, Problem
+from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.search.large_neighbourhood import (
     LargeNeighbourhoods,
     SubSolve,
@@ -55,7 +54,6 @@ WHOLE_FIRST_S, NARROW, FRUITLESS = 1.0, 0.05, 30
 RELAXED_SHARE = 0.5  # of the time, where eq. 7 can bind, for the model whose bounds hold
 
 
-@on_coarse_clock
 def solve_cpsat(
     problem: Problem,
     limits: Limits,
@@ -78,12 +76,19 @@ def solve_cpsat(
     if problem.dark_ticks is not None:
         return _solve_on_ports(problem, limits, stop, on_progress, news)
     known = initially_known(problem, limits, on_progress)
-    if problem.n <= WHOLE_TASKS:  # most are decided at once, sooner than shaving would be through
-        _whole(known, limits.time_limit_s, stop, news, thorough=False)
+    small = (
+        problem.n <= WHOLE_TASKS
+    )  # most are decided at once, sooner than shaving would be through
+
+    def whole(given: Windows, horizon: int) -> Model:
+        return Model(problem, given, known.bound, horizon, minimise=True)
+
+    if small:
+        _whole(known, limits.time_limit_s, stop, news, whole, thorough=False)
         return known.answer(stop)
     raise_bounds(known, known.hearing(news, stop))
     if known.makespan - known.bound <= CLOSE * known.makespan:
-        _whole(known, known.elapsed_s + WHOLE_SHARE * known.left_s, stop, news)
+        _whole(known, known.elapsed_s + WHOLE_SHARE * known.left_s, stop, news, whole)
     if not known.close_enough and not stop() and known.left_s > 0:
         search = LargeNeighbourhoods(known, _sub_solve(limits), NEIGHBOURHOODS, FREE_TASKS)
         search.run(stop, news)
@@ -95,21 +100,41 @@ def _whole(
     until_s: float,
     stop: Stop,
     news: News | None,
+    model_of: Callable[[Windows, int], Model],
+    words: str = BOUND_BY,
     thorough: bool = True,
-) -> None:
-    """Search the whole problem until nothing shorter is left; ``until_s`` seconds after the solve began at the latest.
+    hinted: bool = False,
+) -> bool:
+    """Search models of all schedules shorter than the best known; return whether the last one has nothing more to say.
 
-    ``thorough`` narrows the windows by shaving first.
+    Each is begun anew for a shorter schedule only where little is lost by that.
+
+    Parameters
+    ----------
+    until_s
+        When to end at the latest, in seconds since the solve began.
+    model_of
+        Makes the model of the schedules within windows that end by a horizon.
+    words
+        Say who raised a bound; empty where the model rules out schedules, so that its bounds do not hold.
+    thorough
+        Narrow the windows by shaving first.
+    hinted
+        The models hold schedules as long as the best known, too, which is their hint.
     """
     problem, ages = known.problem, models()
     step = step_of(problem, clocks(problem))
+
+    def raise_bound(bound: int) -> None:
+        if words:
+            known.raise_bound(bound, SOURCE, words)
+
     while not known.close_enough and known.elapsed_s < until_s and not stop():
-        horizon = known.makespan - step
+        horizon = known.makespan if hinted else known.makespan - step
         given = narrow_windows(known, horizon, stop, thorough)
         if given is None:
             known.raise_bound(horizon + step, PROPAGATION, PROPAGATION_BY)
-            return
-        model = Model(problem, given, known.bound, horizon, minimise=True)
+            return True
         shortest, old = known.makespan, next(ages)
 
         def better_elsewhere() -> bool:
@@ -119,17 +144,31 @@ def _whole(
 
         limits, linear = known.limits, problem.n >= LEARNING_TASKS
         run = Run(until_s - known.elapsed_s, limits.threads, limits.seed, linear)
-        outcome = model.solve(
+        outcome = model_of(given, horizon).solve(
             run,
             better_elsewhere,
-            lambda start, _: known.offer(start, SOURCE),
-            lambda bound: known.raise_bound(bound, SOURCE, BOUND_BY),
+            lambda solution: _offer(known, solution),
+            raise_bound,
         )
         if outcome.ended == "infeasible":
-            known.raise_bound(horizon + step, SOURCE, BOUND_BY)
-        elif outcome.start is not None:
-            known.offer(outcome.start, SOURCE)
-            known.raise_bound(outcome.bound, SOURCE, BOUND_BY)
+            raise_bound(horizon + step)
+            return True
+        if outcome.solution is not None:
+            _offer(known, outcome.solution)
+            raise_bound(outcome.bound)
+        if outcome.ended == "optimal":
+            return True
+    return False
+
+
+def _offer(known: BestKnown, solution: Solution) -> None:
+    """Take a schedule; one of a relaxed model may set up circuits that a full switch has no room for."""
+    problem = known.problem
+    if problem.dark_ticks is not None and problem.switch_network.switches_may_fill:
+        solution = held_back(problem, solution)
+        if solution_violation(problem, solution) is not None:
+            return
+    known.offer(solution, SOURCE)
 
 
 def _sub_solve(limits: Limits) -> SubSolve:
@@ -141,8 +180,8 @@ def _sub_solve(limits: Limits) -> SubSolve:
         outcome = Model(problem, given, 0, horizon, minimise=False).solve(
             Run(seconds, limits.threads, limits.seed), stop
         )
-        if outcome.start is not None:
-            return outcome.start
+        if outcome.solution is not None:
+            return outcome.solution.start
         return "none" if outcome.ended == "infeasible" else "undecided"
 
     return solve
@@ -174,8 +213,11 @@ def _solve_on_ports(
     net = problem.switch_network
     may_fill, nearby = net.switches_may_fill, neighbourhoods_fit(problem)
     # Where neighbourhoods can take over, pairs are counted only if they may be few.
-    counted = not nearby or Disjunctions.may_be_few(problem)
-    pairs = Disjunctions(problem, _windows(known)).count if counted else math.inf
+    pairs = math.inf
+    if not nearby or Disjunctions.may_be_few(problem):
+        given = narrow_windows(known, known.makespan, stop, thorough=False)
+        assert given is not None  # the best known schedule lies within
+        pairs = Disjunctions(problem, given).count
     if pairs > MAX_DISJUNCTIONS:
         if not nearby:
             raise InputError(
@@ -186,88 +228,26 @@ def _solve_on_ports(
             )
         search_with_set_ups(known, stop, news, math.inf)
         return known.answer(stop)
-    until_s = known.left_s * RELAXED_SHARE if may_fill else known.left_s
-    search = _Search(known, stop, news)
-    if nearby and net.ports_each_way > 1:  # orders alone are decided sooner as a whole
-        search.run(known.elapsed_s + until_s, strict=False, gives_way=True)
-        if not search.ended:
-            search_with_set_ups(known, stop, news, FRUITLESS)
-    search.run(known.elapsed_s + until_s, strict=False)
-    if may_fill:
-        search.run(limits.time_limit_s, strict=True)
-    return known.answer(stop)
 
+    def search(until_s: float, stop: Stop, strict: bool = False) -> bool:
+        def whole(given: Windows, horizon: int) -> Model:
+            return SetUpModel(problem, given, known.bound, horizon, known.solution, strict)
 
-def _windows(known: BestKnown) -> Windows:
-    """Return windows of schedules as long as the best known, narrowed by propagation."""
-    horizon, propagator = known.makespan, Propagator(known.problem)
-    given = windows(known.problem, horizon, known.counted)
-    narrowed = propagator.propagated(given, horizon) if propagator.worthwhile(horizon) else None
-    return given if narrowed is None else narrowed
+        words = "" if strict else BOUND_WITH_SET_UPS_BY
+        return _whole(known, until_s, stop, news, whole, words, thorough=False, hinted=True)
 
-
-class _Search:
-    """Models of all schedules as long as the best known, anew when a shorter one is found elsewhere."""
-
-    def __init__(self, known: BestKnown, stop: Stop, news: News | None) -> None:
-        self._known, self._stop, self._news = known, stop, news
-        self._ages = models()
-        self.ended = False  # whether the last model has nothing more to say
-
-    def run(self, until_s: float, strict: bool, gives_way: bool = False) -> None:
-        """Search until nothing shorter is left, ``until_s`` seconds after the solve began at the latest.
-
-        ``gives_way``: after a second only as long as the gap is narrow.
-        """
-        while self._round(until_s, strict, gives_way):
-            pass
-
-    def _far(self) -> bool:
+    def far() -> bool:
         """Whether a proof is too far away for a search of the whole model that has had its second."""
-        known = self._known
-        return (
-            known.elapsed_s > WHOLE_FIRST_S
-            and known.makespan - known.bound > NARROW * known.makespan
-        )
+        wide = known.makespan - known.bound > NARROW * known.makespan
+        return wide and known.elapsed_s > WHOLE_FIRST_S
 
-    def _round(self, until_s: float, strict: bool, gives_way: bool) -> bool:
-        """Search one model; return whether another one is worth while."""
-        known = self._known
-        if known.close_enough or self._stop() or known.elapsed_s >= until_s:
-            return False
-        shortest, current = known.makespan, Solution(known.start, known.ports)
-        given = _windows(known)
-        model = SetUpModel(known.problem, given, known.bound, shortest, current, strict)
-        heard, old = False, next(self._ages)
-
-        def better_elsewhere() -> bool:
-            nonlocal heard
-            before = known.makespan
-            known.take_news(self._news)
-            heard = heard or known.makespan < before
-            late = gives_way and self._far()
-            return self._stop() or late or known.close_enough or (heard and old())
-
-        limits, linear = known.limits, known.problem.n >= LEARNING_TASKS
-        run = Run(until_s - known.elapsed_s, limits.threads, limits.seed, linear)
-        outcome = model.solve(run, better_elsewhere, self._offer, None if strict else self._raise)
-        if outcome.start is not None:
-            self._offer(outcome.start, outcome.ports)
-            if not strict:
-                self._raise(outcome.bound)
-        self.ended = outcome.ended != "stopped"
-        if gives_way and self._far():
-            return False
-        return outcome.ended == "stopped" and heard and known.makespan < shortest
-
-    def _offer(self, start: Int, ports: Int32 | None) -> None:
-        """Take a schedule; one of the relaxed model may set up circuits that a full switch has no room for."""
-        problem = self._known.problem
-        solution = held_back(problem, Solution(start, ports))
-        may_fill = problem.switch_network.switches_may_fill
-        if may_fill and solution_violation(problem, solution) is not None:
-            return
-        self._known.offer(solution.start, SOURCE, ports=ports)
-
-    def _raise(self, bound: int) -> None:
-        self._known.raise_bound(bound, SOURCE, BOUND_WITH_SET_UPS_BY)
+    until_s = known.elapsed_s + known.left_s * (RELAXED_SHARE if may_fill else 1.0)
+    ended = False
+    if nearby and net.ports_each_way > 1:  # orders alone are decided sooner as a whole
+        ended = search(until_s, any_of(stop, far))
+        if not ended:
+            search_with_set_ups(known, stop, news, FRUITLESS)
+    ended = ended or search(until_s, stop)
+    if may_fill:
+        search(limits.time_limit_s, stop, strict=True)
+    return known.answer(stop)

@@ -18,6 +18,7 @@ from topox_core.errors import InputError
 from topox_core.model.csr import row_of_entry
 from topox_core.runs.stopping import AfterSeconds, Stop
 from topox_core.schedule.bounds.windows import Windows
+from topox_core.schedule.circuits.held_ports import Solution
 from topox_core.schedule.problem import Int, Int32, Problem
 
 PATIENCE_S = 2.0  # a model that is older is begun anew; twice as much each time
@@ -49,15 +50,11 @@ class Run:
 
 @dataclass(frozen=True)
 class CpSatOutcome:
-    """How a solve ended, the best start ticks (None without a schedule) and a bound on the makespan in ticks.
-
-    ``ports`` are those of the schedule, if the model has any.
-    """
+    """How a solve ended, the best schedule, if there is one, and a bound on the makespan in ticks."""
 
     ended: Ended
-    start: Int | None
+    solution: Solution | None
     bound: int
-    ports: Int32 | None = None
 
 
 def refuse(problem: Problem) -> None:
@@ -203,7 +200,7 @@ class Model:
         self,
         run: Run,
         stop: Stop,
-        on_start: Callable[[Int, Int32 | None], None] | None = None,
+        on_solution: Callable[[Solution], None] | None = None,
         on_bound: Callable[[int], None] | None = None,
     ) -> CpSatOutcome:
         """Solve within the time limit or until ``stop()``; tell schedules and bounds as they come."""
@@ -220,7 +217,7 @@ class Model:
         watch.start()
         try:
             status = solver.solve(
-                self._model, _Listener(self, on_start) if on_start is not None else None
+                self._model, _Listener(self, on_solution) if on_solution is not None else None
             )
         finally:
             over.set()
@@ -237,11 +234,12 @@ class Model:
         ended: Ended = "optimal" if status == cp_model.OPTIMAL else "stopped"
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return CpSatOutcome(ended, None, bound)
-        return CpSatOutcome(ended, self.values(solver.value), bound, self.ports(solver.value))
+        return CpSatOutcome(ended, self.solution(solver.value), bound)
 
-    def values(self, value: Callable[[cp_model.IntVar], int]) -> Int:
-        """Return the start ticks that a solution says."""
-        return np.array([value(var) for var in self._start], np.int64) * self._clock
+    def solution(self, value: Callable[[cp_model.IntVar], int]) -> Solution:
+        """Return the schedule that the values of variables say."""
+        start = np.array([value(var) for var in self._start], np.int64) * self._clock
+        return Solution(start, self.ports(value))
 
     def ports(self, value: Callable[[cp_model.IntVar], int]) -> Int32 | None:  # noqa: ARG002
         """Return the ports that a solution says; the reduced problem has none."""
@@ -280,9 +278,9 @@ def divide_work(parameters: Any, run: Run, disjunctive: bool = False) -> None:
 class _Listener(cp_model.CpSolverSolutionCallback):
     """Passes every schedule on."""
 
-    def __init__(self, model: Model, on_start: Callable[[Int, Int32 | None], None]) -> None:
+    def __init__(self, model: Model, on_solution: Callable[[Solution], None]) -> None:
         super().__init__()
-        self._of, self._tell = model, on_start
+        self._of, self._tell = model, on_solution
 
     def on_solution_callback(self) -> None:
-        self._tell(self._of.values(self.value), self._of.ports(self.value))
+        self._tell(self._of.solution(self.value))

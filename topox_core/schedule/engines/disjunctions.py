@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.schedule.bounds.ancestor_bounds import sides_of
+from topox_core.model.csr import grouped
 from topox_core.schedule.bounds.windows import Windows
 from topox_core.schedule.circuits.held_ports import Solution
 from topox_core.schedule.problem import Int32, Problem
@@ -67,6 +68,34 @@ class Side:
     leaves: tuple[bool, ...] = ()
     pairs: tuple[Pair, ...] = ()
     device: bool = False
+
+
+class Sides(NamedTuple):
+    """The transfers at each side of each server (CSR) and the peer of each, with its direction."""
+
+    ptr: Int32
+    task: Int32
+    peer: Int32
+
+
+def sides_of(problem: Problem) -> Sides:
+    """Return the transfers at the out-side and the in-side of each server, or at the server (half duplex).
+
+    The peer is the server at the other end and the way there: twice the destination of a transfer
+    that leaves, the number behind twice the source of one that arrives. A circuit the other way is
+    another circuit.
+    """
+    network = problem.switch_network
+    carried = np.flatnonzero(problem.on_grid & (problem.duration > 0)).astype(np.int32)
+    source = network.source[carried].astype(np.int64)
+    destination = network.destination[carried].astype(np.int64)
+    ways = 0 if network.half_duplex else 1
+    server = np.concatenate([(1 + ways) * source, (1 + ways) * destination + ways])
+    peer = np.concatenate([2 * destination, 2 * source + 1])
+    _, side = np.unique(server, return_inverse=True)
+    ptr, entry = grouped(side, np.arange(len(side), dtype=np.int32), int(side.max(initial=-1)) + 1)
+    task = np.concatenate([carried, carried])
+    return Sides(ptr, task[entry].astype(np.int32), peer[entry].astype(np.int32))
 
 
 @dataclass(frozen=True)

@@ -5,17 +5,12 @@ file.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import wraps
+from dataclasses import dataclass
 from typing import Literal, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from topox_core.runs.stopping import Stop, never
-from topox_core.schedule.bounds.windows import coarsened
 from topox_core.schedule.circuits.held_ports import Solution
-from topox_core.schedule.problem import Int32, Problem
+from topox_core.schedule.problem import Problem
 from topox_core.schedule.source import TraceSource
 
 Status = Literal["optimal", "feasible", "infeasible", "unknown"]
@@ -25,16 +20,12 @@ StoppedBy = Literal["proof", "lowering", "time_limit", "gap", "cancelled", "heur
 
 @dataclass(frozen=True)
 class Progress:
-    """One step of a solve: the best bound so far, in ticks, and the schedule that is new, if one is; ``words`` say what binds.
-
-    ``ports`` are those of the schedule, where the problem counts set-ups.
-    """
+    """One step of a solve: the best bound so far, in ticks, and the schedule that is new, if one is; ``words`` say what binds."""
 
     bound: int
     source: TraceSource
-    start: NDArray[np.int64] | None = None
+    solution: Solution | None = None
     words: str = ""
-    ports: Int32 | None = None
 
 
 @dataclass(frozen=True)
@@ -49,24 +40,15 @@ class Limits:
     seed: int = 0
     threads: int = 1
     bound: int = 0
-    start: NDArray[np.int64] | None = None
-    ports: Int32 | None = None
+    solution: Solution | None = None
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What an engine found: start ticks (or None), the bound in ticks, and why it stopped.
+class Answer(Progress):
+    """The last step: the best schedule and bound, and why the engine stopped; no ``words`` where it raised no bound."""
 
-    ``bound_by`` is empty and ``bound_source`` None if the engine did not raise the bound it was given.
-    """
-
-    start: NDArray[np.int64] | None
-    bound: int
-    bound_by: str
-    stopped_by: StoppedBy
+    stopped_by: StoppedBy = "time_limit"
     message: str = ""
-    bound_source: TraceSource | None = None
-    ports: Int32 | None = None
 
 
 News = Callable[[], Solution | None]
@@ -86,35 +68,3 @@ class Engine(Protocol):
     ) -> Answer:
         """Return the best answer found before a limit or ``stop``; ``news`` gives a better schedule found elsewhere, once."""
         ...
-
-
-def on_coarse_clock(engine: Engine) -> Engine:
-    """Return an engine that is given each problem on the coarsest clock that loses nothing, and so knows one clock only."""
-
-    @wraps(engine)
-    def solve(
-        problem: Problem,
-        limits: Limits,
-        stop: Stop = never,
-        on_progress: OnProgress | None = None,
-        news: News | None = None,
-    ) -> Answer:
-        coarse, tick = coarsened(problem)
-
-        def tell(progress: Progress) -> None:
-            if on_progress is not None:
-                start = None if progress.start is None else progress.start * tick
-                on_progress(replace(progress, bound=progress.bound * tick, start=start))
-
-        def heard() -> Solution | None:
-            solution = None if news is None else news()
-            return None if solution is None else replace(solution, start=solution.start // tick)
-
-        # A schedule stays one if all its starts are rounded down: what runs at the end of a tick ran before.
-        start = None if limits.start is None else limits.start // tick
-        limits = replace(limits, bound=-(-limits.bound // tick), start=start)
-        answer = engine(coarse, limits, stop, tell, heard)
-        start = None if answer.start is None else answer.start * tick
-        return replace(answer, bound=answer.bound * tick, start=start)
-
-    return solve

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.bounds.propagation import PROPAGATION_BY, narrow_windows, raise_bounds
 from topox_core.schedule.bounds.windows import Windows, clocks, step_of, windows
+from topox_core.schedule.circuits.held_ports import Solution
 from topox_core.schedule.engines import mip
 from topox_core.schedule.engines.best_known import BestKnown, initially_known
 from topox_core.schedule.engines.engine import (
@@ -14,7 +15,6 @@ from topox_core.schedule.engines.engine import (
     Limits,
     News,
     OnProgress,
-    on_coarse_clock,
 )
 from topox_core.schedule.engines.step_model import StepModel
 from topox_core.schedule.problem import Int, Problem
@@ -35,7 +35,6 @@ FREE_TASKS = 120  # of the first neighbourhood
 TOLERANCE = 1e-6
 
 
-@on_coarse_clock
 def solve_highs(
     problem: Problem,
     limits: Limits,
@@ -53,7 +52,7 @@ def solve_highs(
     Parameters
     ----------
     limits
-        ``bound`` must be valid; ``start`` gives the horizon of the time windows (without it a plain
+        ``bound`` must be valid; ``solution`` gives the horizon of the time windows (without it a plain
         serial schedule does, at the price of a larger model).
     """
     known = initially_known(problem, limits, on_progress)
@@ -186,7 +185,7 @@ def branch_and_bound(
     """
 
     def on_values(values: mip.Float) -> None:
-        known.offer(reading.start_of(values), reading.source)
+        known.offer(Solution(reading.start_of(values)), reading.source)
 
     def on_dual(dual: float) -> bool:
         if math.isfinite(dual):

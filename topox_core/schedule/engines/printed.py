@@ -290,7 +290,7 @@ def solve_printed(
         branch_and_bound(
             known,
             model.build(),
-            model.known(known.start),
+            model.known(known.solution.start),
             ModelReading(model.start, 1, SOURCE, BOUND_BY),
             limits.time_limit_s,
             stop,

@@ -111,16 +111,15 @@ def search_with_set_ups(known: BestKnown, stop: Stop, news: News | None, fruitle
         given = windows(problem, horizon, known.counted)
         if (given.earliest > given.latest).any():
             return
-        current = Solution(known.start, known.ports)
-        free = _neighbours(current, problem.duration, round(size), rng)
-        model = TurnModel(problem, given, known.bound, horizon, current, free)
+        free = _neighbours(known.solution, problem.duration, round(size), rng)
+        model = TurnModel(problem, given, known.bound, horizon, known.solution, free)
         began, shortest = time.monotonic(), known.makespan
         outcome = model.solve(
             Run(min(ROUND_S, max(0.0, known.left_s)), known.limits.threads, known.limits.seed),
             lambda: stop() or known.left_s <= 0,
         )
-        if outcome.start is not None:
-            known.offer(outcome.start, SOURCE, ports=outcome.ports)
+        if outcome.solution is not None:
+            known.offer(outcome.solution, SOURCE)
         decided = outcome.ended in ("infeasible", "optimal")
         in_vain += 1
         if known.makespan < shortest:

@@ -5,6 +5,7 @@ import signal
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from topox_core.schedule.circuits.held_ports import Solution, solution_violation
 from topox_core.schedule.engines import wire
@@ -15,7 +16,7 @@ from topox_core.schedule.engines.engine import (
     StoppedBy,
 )
 from topox_core.schedule.engines.waiting_workers import close_pipe, start_worker, worker_of
-from topox_core.schedule.problem import Int, Int32, Problem
+from topox_core.schedule.problem import Problem
 from topox_core.schedule.source import ENGINES
 
 # Asked to stop, or past its time limit, a solver gets this long to end by itself; HiGHS often does
@@ -23,6 +24,8 @@ from topox_core.schedule.source import ENGINES
 GRACE_S = 0.8
 # Starting Python and importing an engine takes 0.2 s, on a busy machine longer.
 START_S = 30.0
+
+Told = TypeVar("Told", bound=Progress)
 
 
 class SolverProcess:
@@ -50,9 +53,9 @@ class SolverProcess:
         self._events: queue.SimpleQueue[Progress] = queue.SimpleQueue()
         self._best: Solution | None = None
         self._makespan: int | None = None
-        self._bound, self._bound_raised, self._engine = limits.bound, False, engine
-        if limits.start is not None:
-            self._believe(Solution(limits.start, limits.ports))
+        self._bound, self._engine = limits.bound, engine
+        if limits.solution is not None:
+            self._believe(limits.solution)
         self._answer: Answer | None = None
         self._ended_by: StoppedBy | None = None
         self._limits = limits
@@ -153,29 +156,16 @@ class SolverProcess:
                 self._kill_after(self._limits.time_limit_s + GRACE_S, "time_limit")
             )
         elif isinstance(event, wire.Step):
-            progress = event.progress
-            if progress.start is not None:
-                self._believe(Solution(progress.start, progress.ports))
-            self._raise_bound(progress.bound)
-            self._events.put(replace(progress, bound=self._bound))
+            self._events.put(self._heard(event.progress))
         elif isinstance(event, wire.Done):
-            answer = event.answer
-            if answer.start is not None:
-                self._believe(Solution(answer.start, answer.ports))
-            self._raise_bound(answer.bound)
-            start, ports = self._schedule
-            self._answer = replace(answer, start=start, ports=ports, bound=self._bound)
+            answer = self._heard(event.answer)
+            self._answer = replace(answer, solution=self._best)
         elif isinstance(event, wire.Failed):
             if event.bad_input is None:
                 self._answer = self._kept("failed", f"the solver failed ({event.message})")
             else:
                 words = f"No exact solve: {event.bad_input[0]}."
-                self._answer = Answer(None, self._bound, "", "heuristic", message=words)
-
-    @property
-    def _schedule(self) -> tuple[Int | None, Int32 | None]:
-        """Start ticks and ports of the best schedule, as far as there are any."""
-        return (None, None) if self._best is None else (self._best.start, self._best.ports)
+                self._answer = replace(self._kept("heuristic", words), solution=None)
 
     def _believe(self, solution: Solution) -> None:
         wrong = solution_violation(self._problem, solution)
@@ -185,30 +175,25 @@ class SolverProcess:
         if self._makespan is None or makespan < self._makespan:
             self._best, self._makespan = solution, makespan
 
-    def _raise_bound(self, bound: int) -> None:
-        if self._makespan is not None and bound > self._makespan:
+    def _heard(self, told: Told) -> Told:
+        """Return what the child told, once it is believed, with the best bound so far."""
+        if told.solution is not None:
+            self._believe(told.solution)
+        if self._makespan is not None and told.bound > self._makespan:
             raise ValueError(
-                f"it gave a bound of {bound} ticks above a schedule of {self._makespan}"
+                f"it gave a bound of {told.bound} ticks above a schedule of {self._makespan}"
             )
-        if bound > self._bound:
-            self._bound, self._bound_raised = bound, True
+        self._bound = max(self._bound, told.bound)
+        return replace(told, bound=self._bound)
 
     def _kept(self, stopped_by: StoppedBy, message: str) -> Answer:
         """Return what is known, however the child ended; a closed gap is a proof all the same."""
-        start, ports = self._schedule
-        if start is not None and self._bound >= (self._makespan or 0):
+        if self._makespan is not None and self._bound >= self._makespan:
             stopped_by = "proof"
-        if stopped_by == "failed" and start is not None:
+        if stopped_by == "failed" and self._best is not None:
             message += "; the last schedule is kept"
-        return Answer(
-            start,
-            self._bound,
-            f"branch and bound ({self._engine})" if self._bound_raised else "",
-            stopped_by,
-            message=message,
-            bound_source=ENGINES[self._engine] if self._bound_raised else None,
-            ports=ports,
-        )
+        source = ENGINES[self._engine]
+        return Answer(self._bound, source, self._best, "", stopped_by, message)
 
     def _finish(self, wrong: str) -> None:
         """Say how it ended, once the child's output has."""

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from topox_core.model.csr import entries_of, grouped, pointer_of, row_of_entry, row_pointer
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.bounds.propagation import Propagator
-from topox_core.schedule.bounds.windows import Windows, clocks, consistent, step_of
+from topox_core.schedule.bounds.windows import Windows, clocks, step_of
+from topox_core.schedule.circuits.held_ports import Solution
 from topox_core.schedule.engines.best_known import BestKnown
 from topox_core.schedule.engines.engine import News
 from topox_core.schedule.generation.list_scheduler import Generator, ranked
@@ -201,13 +202,15 @@ class LargeNeighbourhoods:
             if found is not None:
                 end = int((found + self._problem.duration).max())
                 better, _ = self._generator.improved(found, end, known.bound)
-                known.offer(better, self._source)
+                known.offer(Solution(better), self._source)
 
     def _tried(self, stop: Stop) -> Int | None:
         """Solve one neighbourhood; adapt the size to how it ended."""
         known = self._known
         horizon = known.makespan - self._step
-        chosen = self._chosen(Middle.of(self._generator, self._clock, known.start, horizon))
+        chosen = self._chosen(
+            Middle.of(self._generator, self._clock, known.solution.start, horizon)
+        )
         if chosen is None:
             self._resize(GROW)
             return None
@@ -222,12 +225,11 @@ class LargeNeighbourhoods:
         return None
 
     def _searched(self, chosen: Neighbourhood, seconds: float, stop: Stop) -> Int | Undecided:
-        """Propagate, then solve what is left."""
+        """Propagate, unless there are too many moments, then solve what is left."""
+        given: Windows | None = chosen.windows
         propagator = Propagator(chosen.problem)
         if propagator.worthwhile(chosen.horizon):
             given = propagator.propagated(chosen.windows, chosen.horizon)
-        else:
-            given = consistent(chosen.problem, chosen.windows)
         if given is None:
             return "none"
         return self._solve(chosen.problem, given, chosen.horizon, seconds, stop)

@@ -215,23 +215,22 @@ class Pace:
         return better
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True)
 class Candidate:
-    """One search of a round, how many candidates it has left, and the makespan it began the round at."""
+    """One search of a round, and the makespan it began the round at."""
 
     search: LocalSearch
-    left: int
     began_at: int
 
     @property
-    def standing(self) -> tuple[int, int, int]:
+    def rank(self) -> tuple[int, int, int]:
         """The lower the better: what it has come to, and how far it is from less."""
         return *self.search.cost, self.search.lateness
 
     @property
     def promise(self) -> tuple[int, tuple[int, int, int]]:
-        """The lower the better: the makespan it would come to if it gained as much again, then its standing."""
-        return 2 * self.search.makespan - self.began_at, self.standing
+        """The lower the better: the makespan it would come to if it gained as much again, then its rank."""
+        return 2 * self.search.makespan - self.began_at, self.rank
 
 
 @dataclass(eq=False)
@@ -257,11 +256,12 @@ class SuccessiveHalving:
     contests: int = 0
     runners: list[Candidate] = field(default_factory=list)
     _searches: int = 0
+    _left: int = 0  # candidates that may still be tried in this call
+    _alone: bool = False  # whether the rounds of this contest are over
 
     def __post_init__(self) -> None:
         self.best = self._search_from(self.plan)
-        self._begin()
-        self._enter(self.best)
+        self._running = self._run()
 
     @property
     def cost(self) -> tuple[int, int]:
@@ -277,56 +277,70 @@ class SuccessiveHalving:
         """Go on from a better plan that somebody else found, too."""
         if self._alone:
             self.runners[0].search.take_up(plan)
-            self._rank(self.runners[0].search)
         else:
-            search = self._search_from(plan)
-            self._enter(search)
-            self._rank(search)
+            self._enter(self._search_from(plan))
+        self._note_best(self.runners[-1].search)
 
     def go_on(self, candidates: int) -> bool:
         """Try so many candidates; return whether the best schedule became better."""
-        before, until = self.cost, self.steps + candidates
-        while self.steps < until and not self.finished:
-            if self._alone:
-                hope = self._patience - self.runners[0].search.idle
-                if hope > 0:
-                    self._try(self.runners[0], min(hope, until - self.steps))
-                else:
-                    self._begin()
-            elif self._at < len(self.runners):
-                self._run(self.runners[self._at], until - self.steps)
-            elif self._coming is not None:
-                self._meet()
-            else:
-                self._next_round()
+        before, self._left = self.cost, candidates
+        if candidates > 0 and not self.finished:
+            next(self._running)
         return self.cost < before
 
     def best_plan(self) -> SchedulePlan:
         """Return the best schedule as a plan."""
         return self.best.best_plan()
 
-    @property
-    def _patience(self) -> int:
-        """Candidates that may bring nothing before another contest begins."""
+    def _run(self) -> Iterator[None]:
+        """Hold one contest after another; yield whenever a call's candidates are used up."""
         n = self.planner.problem.n
-        return min(PATIENCE + PATIENCE_A_TASK * n, (PATIENCE_LARGE // max(1, n)) ** 2)
+        patience = min(PATIENCE + PATIENCE_A_TASK * n, (PATIENCE_LARGE // max(1, n)) ** 2)
+        first = min(MAX, max(FEWEST, (FIRST_ROUND // max(1, n)) ** 2))
+        self._enter(self.best)
+        while True:
+            many = first << self.contests
+            self.contests += 1
+            self._alone = False
+            yield from self._round(many)
+            for listed in self._rules():
+                self._enter(self._search_from(listed))
+                yield from self._round(many, len(self.runners) - 1)
+            self._halve()
+            while len(self.runners) > 1:
+                many *= 2
+                yield from self._round(many)
+                self._halve()
+            self._alone, last = True, self.runners[0].search
+            while last.idle < patience:
+                yield from self._try(last, patience - last.idle)
+            self.runners = []
 
-    @property
-    def _alone(self) -> bool:
-        """Whether the rounds of this contest are over."""
-        return self._coming is None and len(self.runners) == 1
+    def _rules(self) -> Iterator[SchedulePlan]:
+        """Yield the schedule of each rule, unless another rule has made the same."""
+        met: set[bytes] = set()
+        for listed in candidates(self.planner.generator, self.planner.bound):
+            if listed.start.tobytes() not in met:
+                met.add(listed.start.tobytes())
+                booked = self.planner.ports is not None  # circuits decide the start times
+                yield self.planner.with_circuits(listed.start, listed.source) if booked else listed
 
-    def _begin(self) -> None:
-        """Begin a contest."""
-        first = (FIRST_ROUND // max(1, self.planner.problem.n)) ** 2
-        self._round = min(MAX, max(FEWEST, first)) << self.contests
-        self.contests += 1
-        self._at = 0
-        self.runners = []
-        self._met: set[bytes] = set()
-        self._coming: Iterator[SchedulePlan] | None = candidates(
-            self.planner.generator, self.planner.bound
-        )
+    def _round(self, many: int, first: int = 0) -> Iterator[None]:
+        """Try so many candidates of each who takes part, those that enter meanwhile included."""
+        while first < len(self.runners):
+            yield from self._try(self.runners[first].search, many)
+            first += 1
+
+    def _try(self, search: LocalSearch, many: int) -> Iterator[None]:
+        """Try so many candidates; yield where those of a call are used up, or nothing is left to gain."""
+        while many > 0:
+            before = search.steps
+            search.go_on(min(many, self._left))
+            tried = search.steps - before
+            many, self._left, self.steps = many - tried, self._left - tried, self.steps + tried
+            self._note_best(search)
+            if self._left <= 0 or self.finished:
+                yield
 
     def _search_from(self, plan: SchedulePlan) -> LocalSearch:
         """Return a search with random numbers of its own."""
@@ -334,45 +348,16 @@ class SuccessiveHalving:
         return LocalSearch(self.planner, plan, self.seed * 1_000_000 + self._searches - 1)
 
     def _enter(self, search: LocalSearch) -> None:
-        self.runners.append(Candidate(search, self._round, search.makespan))
+        self.runners.append(Candidate(search, search.makespan))
 
-    def _meet(self) -> None:
-        """Let the next rule's schedule take part, unless another rule has made the same."""
-        assert self._coming is not None
-        listed = next(self._coming, None)
-        if listed is None:
-            self._coming = None
-        elif listed.start.tobytes() not in self._met:
-            self._met.add(listed.start.tobytes())
-            if self.planner.ports is not None:  # circuits decide the start times
-                listed = self.planner.with_circuits(listed.start, listed.source)
-            self._enter(self._search_from(listed))
-
-    def _run(self, runner: Candidate, at_most: int) -> None:
-        runner.left -= self._try(runner, min(at_most, runner.left))
-        if runner.left <= 0:
-            self._at += 1
-
-    def _try(self, runner: Candidate, many: int) -> int:
-        """Try so many candidates, fewer if nothing is left to gain; return how many."""
-        before = runner.search.steps
-        runner.search.go_on(many)
-        self.steps += runner.search.steps - before
-        self._rank(runner.search)
-        return runner.search.steps - before
-
-    def _rank(self, search: LocalSearch) -> None:
+    def _note_best(self, search: LocalSearch) -> None:
         if search.cost < self.best.cost:
             self.best = search
 
-    def _next_round(self) -> None:
-        """Keep some of the best standing and some that promise most."""
+    def _halve(self) -> None:
+        """Keep some of the best ranked and some that promise most."""
         stay = -(-len(self.runners) // STAY)
-        kept = sorted(self.runners, key=lambda runner: runner.standing)[: -(-stay // 2)]
+        kept = sorted(self.runners, key=lambda runner: runner.rank)[: -(-stay // 2)]
         others = [runner for runner in self.runners if runner not in kept]
         kept += sorted(others, key=lambda runner: runner.promise)[: stay // 2]
-        self._round *= 2
-        self._at = 0
-        self.runners = [
-            Candidate(runner.search, self._round, runner.search.makespan) for runner in kept
-        ]
+        self.runners = [Candidate(runner.search, runner.search.makespan) for runner in kept]
