@@ -6,101 +6,17 @@ from typing import Any
 
 from topox_core.check.intervals import Float, Int
 from topox_core.check.rows import (
-    COUNT,
-    ID,
-    IDS,
     NUMBER,
-    RATES,
     PathsOfTransfers,
     Rows,
     is_finite,
     refuse_unknown,
     wrong,
 )
-from topox_core.errors import InputError, printable, shown
-from topox_core.io.json import EntryCount, FileFormat, Take, check_header, read_object
-from topox_core.io.limits import MAX_DEPENDENCIES, SCHEDULE, check_count
+from topox_core.errors import InputError, shown
+from topox_core.io.json import FileFormat, check_header, read_object
+from topox_core.io.limits import SCHEDULE
 from topox_core.io.ranges import check_one_of
-
-# The lists of a file, and what a row of each is called.
-LISTS = {"tasks": "task", "transfers": "transfer", "circuits": "circuit"}
-EXPECTED = {
-    **dict.fromkeys(("id", "task", "collective"), ID),
-    **dict.fromkeys(("source", "destination", "switch", "source_port", "destination_port"), COUNT),
-    **dict.fromkeys(("start_ms", "end_ms", "setup_ms", "size_bytes"), NUMBER),
-    "dependencies": IDS,
-    "paths": "a list of paths",
-    "rates": RATES,
-}
-_NESTED = ("dependencies", "paths", "rates")
-_MAX_KEYS = 16
-
-
-class RowsAsRead:
-    """The rows of all lists; whether values are right is seen later, column by column."""
-
-    def __init__(self, file: str) -> None:
-        self._file = file
-        self.lists: dict[str, list[Any]] = {}
-        self._count = self._nested = 0
-
-    def take(self, key: str) -> Take:
-        """Return what takes the rows of one list."""
-        rows = self.lists[key] = []
-        # By keys and types of a row: its keys of no column, and those that hold lists.
-        known: dict[tuple[Any, ...], tuple[list[str], list[str]]] = {}
-
-        def take(number: int, row: Any) -> None:
-            self._count += 1
-            check_count(self._count, SCHEDULE.entries, "rows a schedule may have", self._file)
-            shape = (*row, *map(type, row.values())) if type(row) is dict else ()
-            if shape not in known:
-                known[shape] = self._looked_at(row, f"{LISTS[key]} number {number - 1}")
-            strange, nested = known[shape]
-            for field in strange:
-                row[field] = None
-            for field in nested:
-                self._count_nested(row[field])
-            rows.append(row)
-
-        return take
-
-    def _looked_at(self, row: Any, item: str) -> tuple[list[str], list[str]]:
-        if not isinstance(row, dict):
-            raise wrong("an object", row, self._file, item, "")
-        if len(row) > _MAX_KEYS:
-            raise InputError(f"has more than {_MAX_KEYS} keys", file=self._file, item=item)
-        name = row.get("id")
-        if isinstance(name, str):
-            item = f"{item.split()[0]} {printable(name)}"
-        for field, value in row.items():
-            expected = EXPECTED.get(field, "")
-            if isinstance(value, str):
-                misplaced = expected != ID
-            elif isinstance(value, list):
-                misplaced = field not in _NESTED
-            else:
-                misplaced = isinstance(value, dict)
-            if expected and misplaced:
-                raise wrong(expected, value, self._file, item, field)
-        strange = [field for field in row if field not in EXPECTED]
-        return strange, [field for field in _NESTED if isinstance(row.get(field), list)]
-
-    def _count_nested(self, value: Any) -> None:
-        """Count what lists inside rows hold: dependencies, paths with their servers, rates."""
-        left = [value]
-        while left:
-            holder = left.pop()
-            self._nested += len(holder)
-            check_count(
-                self._nested,
-                MAX_DEPENDENCIES,
-                "values in lists of its rows that there may be",
-                self._file,
-            )
-            inner = holder.values() if isinstance(holder, dict) else holder
-            left += [one for one in inner if type(one) in (list, dict)]
-
 
 FORMAT, VERSION = "topox-schedule", 2
 _FORM = FileFormat(FORMAT, VERSION, (), SCHEDULE)
@@ -188,7 +104,7 @@ def read_schedule(data: bytes, file: str = "") -> dict[str, Any]:
     InputError
         If the file is no such record; names the item and the field.
     """
-    record = _as_read(data, file, _FORM)
+    record = read_object(data, file, _FORM)
     columns_of(record, file)
     return record
 
@@ -201,7 +117,7 @@ def read_linked(data: bytes, file: str = "") -> tuple[dict[str, str], str, dict[
     InputError
         If the file is none; names the item and the field.
     """
-    record = _as_read(data, file, _LINKED)
+    record = read_object(data, file, _LINKED)
     link, digest = record.pop("link", None), record.pop("graph_digest", None)
     if not isinstance(link, dict) or not all(isinstance(text, str) for text in link.values()):
         raise InputError(
@@ -215,16 +131,6 @@ def read_linked(data: bytes, file: str = "") -> tuple[dict[str, str], str, dict[
     record |= {"format": FORMAT, "version": VERSION}
     columns_of(record, file)
     return link, digest, record
-
-
-def _as_read(data: bytes, file: str, form: FileFormat) -> dict[str, Any]:
-    """Return the keys of a file with their rows."""
-    rows = RowsAsRead(file)
-    body = read_object(data, file, form, {key: rows.take(key) for key in LISTS})
-    return {
-        key: rows.lists[key] if isinstance(value, EntryCount) else value
-        for key, value in body.items()
-    }
 
 
 def columns_of(record: Any, file: str = "") -> Schedule:

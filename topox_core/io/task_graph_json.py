@@ -8,8 +8,8 @@ from msgspec.json import Decoder, encode, format as on_one_line
 
 from topox_core.errors import Mistakes, printable, shown, unknown
 from topox_core.io.content import whole
-from topox_core.io.json import FileFormat, count_of, read_object
-from topox_core.io.limits import MAX_DEPENDENCIES, MAX_MEMBERS, MB, TASK_GRAPH
+from topox_core.io.json import FileFormat, check_values, entries_of, read_object
+from topox_core.io.limits import MB, TASK_GRAPH
 from topox_core.io.task_graph_rules import graph_of
 from topox_core.model.task_graph import Task, TaskGraph
 
@@ -25,7 +25,6 @@ KEYS = (
 _KNOWN, _NEEDED = frozenset(KEYS), frozenset(("id", "kind"))
 # Below this size a person may have written the file, and given a key twice.
 _BY_HAND = 1 * MB
-_MAX_VALUES = TASK_GRAPH.entries * TASK_GRAPH.keys + MAX_DEPENDENCIES + MAX_MEMBERS
 
 
 class _File(Struct, forbid_unknown_fields=True):
@@ -50,28 +49,23 @@ def read_graph_json(data: bytes, file: str, name: str = "") -> TaskGraph:
         If the file is not a valid task graph; the task and the field are named.
     """
     content = whole(data, file, TASK_GRAPH)
-    # What is counted here bounds the memory of what is read.
-    if content.count(b"{") <= TASK_GRAPH.entries + 1 and content.count(b",") <= _MAX_VALUES:
+    check_values(content, TASK_GRAPH, file)
+    if len(content) > _BY_HAND:
         try:
             read = _decode(content)
         except (MsgspecError, RecursionError, ValueError):
             return _entry_by_entry(data, file, name)
-        if len(content) > _BY_HAND:
-            title = name if isinstance(read.name, UnsetType) else read.name
-            return graph_of(title, read.tasks, file, in_range=True)
+        title = name if isinstance(read.name, UnsetType) else read.name
+        return graph_of(title, read.tasks, file, in_range=True)
     return _entry_by_entry(data, file, name)
 
 
 def _entry_by_entry(data: bytes, file: str, name: str) -> TaskGraph:
     findings = Mistakes(file)
-    tasks: list[Task] = []
-
-    def take(number: int, entry: Any) -> None:
-        if (task := _task(number, entry, findings)) is not None:
-            tasks.append(task)
-
-    record = read_object(data, file, _FORM, {"tasks": take})
-    count_of(record, "tasks", "tasks", file)
+    record = read_object(data, file, _FORM)
+    entries = enumerate(entries_of(record, "tasks", "tasks", _FORM, file), 1)
+    made = [_task(number, entry, findings) for number, entry in entries]
+    tasks = [task for task in made if task is not None]
     findings.stop()
     return graph_of(record.get("name", name), tasks, file)
 

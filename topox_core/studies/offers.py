@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from topox_core.economics.parts import MAX_PORTS, MAX_USD, MAX_W
 from topox_core.errors import InputError, errors_in_file, look_up, printable, shown
 from topox_core.fabrics.compare import MAX_DELAY_MS
-from topox_core.io.json import FileFormat, count_of, named, read_object
+from topox_core.io.json import FileFormat, entries_of, named, read_object
 from topox_core.io.limits import OFFERS as LIMITS
 from topox_core.io.ranges import is_number
 from topox_core.rails.technologies import TECHNOLOGIES
@@ -26,7 +26,6 @@ FIGURES = {
     "port_usd": ("Price of a port", "$", MAX_USD),
     "port_w": ("Power of a port", "W", MAX_W),
 }
-MAX_OFFERS = 40
 MAX_SOURCE = 300
 
 _End = Annotated[float, setting(ge=0)]
@@ -267,21 +266,17 @@ def load_offers(data: bytes, file: str) -> tuple[SwitchProduct, ...]:
         If the file cannot be used; one line names file, offer and field.
     """
     file = printable(file, 200) if file else "offers"
+    entries = entries_of(read_object(data, file, _FORM), "offers", "offers", _FORM, file)
+    if not entries:
+        raise InputError("is empty", file=file, field="offers")
     offers: dict[str, SwitchProduct] = {}
-
-    def take(number: int, entry: Any) -> None:
-        item = named(entry, "key", "offer", number)
-        with errors_in_file(file):
+    with errors_in_file(file):
+        for number, entry in enumerate(entries, 1):
+            item = named(entry, "key", "offer", number)
             offer = from_values(SwitchProduct, _with_published(entry, item), file, item)
             if offer.key in offers:
                 raise InputError("is in the file twice", item=item)
-            if len(offers) == MAX_OFFERS:
-                raise InputError(f"has more than {MAX_OFFERS} offers", field="offers")
-        offers[offer.key] = offer
-
-    body = read_object(data, file, _FORM, {"offers": take})
-    if not count_of(body, "offers", "offers", file):
-        raise InputError("is empty", file=file, field="offers")
+            offers[offer.key] = offer
     return tuple(offers.values())
 
 

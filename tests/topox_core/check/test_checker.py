@@ -152,7 +152,7 @@ def test_two_ports_that_the_result_does_not_name_are_found() -> None:
         ({"circuits": 3}, "settings, field circuits"),
         ({"share_circuits": "no"}, "settings, field share_circuits: must be true or false"),
         ({"share_circuits": True}, "settings, field circuits: continuous circuits book real ports"),
-        ({"rings": 0}, "settings, field rings: must be a whole number of at least 1"),
+        ({"rings": 0}, "settings, field rings: must be at least 1"),
         ({"strides": 3}, "settings, field strides: must be a list"),
         ({"tick": "fast"}, "settings, field tick"),
         ({"tick": float("nan")}, "settings, field tick"),
