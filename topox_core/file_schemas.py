@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from topox_core.economics import parts, price_sets
-from topox_core.io import cluster_file, task_graph_json
+from topox_core.io import cluster_file, task_graph_file
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task
 from topox_core.schema.fields import Field, fields_of, plain
@@ -52,8 +52,8 @@ def _hints(record: type) -> dict[str, Any]:
 _JOB, _PARTS = _hints(Job), _hints(parts.Catalogue)
 DOCUMENTS: Mapping[str, Document] = {
     "taskgraph": Document(
-        task_graph_json.FORMAT,
-        task_graph_json.VERSION,
+        task_graph_file.FORMAT,
+        task_graph_file.VERSION,
         ".taskgraph.json",
         {"name": str, "tasks": tuple[Task, ...]},
         ("tasks",),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from topox_core.economics.comparison import Swing
 from topox_core.fabrics.passed_plans import PassedPlan
 from topox_core.library.run_library import RunLibrary
-from topox_core.runs.in_turn import RunsInTurn
+from topox_core.runs.run import RunsInTurn
 from topox_core.studies.buying import (
     DELAY,
     MEASURES,
