@@ -2,15 +2,24 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
+
+import numpy as np
 
 from topox_core.check.intervals import Float, Int
 from topox_core.check.rows import (
     NUMBER,
+    CircuitRow,
     PathsOfTransfers,
-    Rows,
+    StandingRow,
+    TaskRow,
+    TransferRow,
+    columns_of_rows,
     is_finite,
+    name_of_row,
     refuse_unknown,
+    rows_of,
     wrong,
 )
 from topox_core.errors import InputError, shown
@@ -43,11 +52,13 @@ KEYS = frozenset(CLAIMS) | _keys(
     "stopped_by wall_s working_s slot_ms tick_ms rounding chosen message settings tasks transfers circuits"
 )
 CHOSEN_KEYS = _keys("slot_ms rings strides algorithms switching")
-TASK_KEYS = _keys("id start_ms end_ms")
-TRANSFER_KEYS = _keys("id collective source destination size_bytes dependencies paths rates")
-CIRCUIT_KEYS = _keys(
-    "switch source destination source_port destination_port setup_ms start_ms end_ms task"
-)
+KEYS_OF = {
+    "task": _keys("id start_ms end_ms"),
+    "transfer": _keys("id collective source destination size_bytes dependencies paths rates"),
+    "circuit": _keys(
+        "switch source destination source_port destination_port setup_ms start_ms end_ms task"
+    ),
+}
 # Lengths of a tick or slot; what lies beyond is a slip of units, and would overflow.
 SHORTEST_MS, LONGEST_MS = 1e-9, 1e9
 
@@ -162,15 +173,24 @@ def columns_of(record: Any, file: str = "") -> Schedule:
     stays = _switching(record, file) == "fixed"
     makespan = _number(record, "makespan_ms", file, optional=status in ("infeasible", "unknown"))
     there = makespan is not None
-    tasks = Rows(record, "tasks", "task", file, needed=there)
-    every = Rows(record, "transfers", "transfer", file, needed=False)
-    # Transfers of the graph itself are listed only with the paths that they take.
-    transfers = every.where(lambda row: "collective" in row) if stays else every
-    circuits = Rows(record, "circuits", "circuit", file, needed=there)
+    every = rows_of(record, "transfers", file, needed=False)
     if record["version"] > 1:
         refuse_unknown(record, KEYS, file, "")
-        for rows, keys in ((tasks, TASK_KEYS), (every, TRANSFER_KEYS), (circuits, CIRCUIT_KEYS)):
-            rows.refuse_unknown(keys)
+        for noun, keys in KEYS_OF.items():
+            rows = rows_of(record, f"{noun}s", file, needed=False)
+            if not set(chain.from_iterable(rows)) <= keys:
+                for i, row in enumerate(rows):
+                    refuse_unknown(row, keys, file, "", name_of_row(row, noun, i))
+    tasks = columns_of_rows(TaskRow, rows_of(record, "tasks", file, there), "task", file)
+    # Where circuits stay, transfers of the graph itself are listed only with the paths that they take.
+    listed = [row for row in every if not stays or "collective" in row]
+    transfers = columns_of_rows(TransferRow, listed, "transfer", file)
+    kind, rows = StandingRow if stays else CircuitRow, rows_of(record, "circuits", file, there)
+    circuits = columns_of_rows(kind, rows, "circuit", file)
+    ports = {
+        end: [-1 if port is None else port for port in circuits[end]]
+        for end in ("source_port", "destination_port")
+    }
     return Schedule(
         status=str(status),
         clock=str(clock),
@@ -184,25 +204,25 @@ def columns_of(record: Any, file: str = "") -> Schedule:
             key: value for key in CLAIMS if (value := _number(record, key, file, True)) is not None
         },
         settings=settings,
-        task=tasks.words("id"),
-        start_ms=tasks.numbers("start_ms"),
-        end_ms=tasks.numbers("end_ms"),
-        transfer=transfers.words("id"),
-        collective=transfers.words("collective"),
-        transfer_source=transfers.counts("source"),
-        transfer_destination=transfers.counts("destination"),
-        transfer_bytes=transfers.numbers("size_bytes"),
-        transfer_dependencies=transfers.lists("dependencies"),
-        circuit_task=[""] * len(circuits) if stays else circuits.words("task"),
-        switch=circuits.counts("switch"),
-        source=circuits.counts("source"),
-        destination=circuits.counts("destination"),
-        source_port=circuits.counts_given("source_port"),
-        destination_port=circuits.counts_given("destination_port"),
-        setup_ms=circuits.numbers("setup_ms"),
-        circuit_start_ms=circuits.numbers("start_ms"),
-        circuit_end_ms=circuits.numbers("end_ms"),
-        fixed=PathsOfTransfers.of(every.rows, file) if stays else None,
+        task=tasks["id"],
+        start_ms=np.array(tasks["start_ms"], np.float64),
+        end_ms=np.array(tasks["end_ms"], np.float64),
+        transfer=transfers["id"],
+        collective=transfers["collective"],
+        transfer_source=np.array(transfers["source"], np.int64),
+        transfer_destination=np.array(transfers["destination"], np.int64),
+        transfer_bytes=np.array(transfers["size_bytes"], np.float64),
+        transfer_dependencies=transfers["dependencies"],
+        circuit_task=circuits.get("task", [""] * len(rows)),
+        switch=np.array(circuits["switch"], np.int64),
+        source=np.array(circuits["source"], np.int64),
+        destination=np.array(circuits["destination"], np.int64),
+        source_port=np.array(ports["source_port"], np.int64),
+        destination_port=np.array(ports["destination_port"], np.int64),
+        setup_ms=np.array(circuits["setup_ms"], np.float64),
+        circuit_start_ms=np.array(circuits["start_ms"], np.float64),
+        circuit_end_ms=np.array(circuits["end_ms"], np.float64),
+        fixed=PathsOfTransfers.of(every, file) if stays else None,
     )
 
 

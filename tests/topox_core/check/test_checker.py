@@ -208,19 +208,22 @@ def as_bytes(change: Callable[[Record], object]) -> bytes:
             as_bytes(put("a", start_ms=float("nan"))),
             "task a, field start_ms: must be a finite number",
         ),
-        (as_bytes(put("a", start_ms=10**400)), "task a, field start_ms: must be a finite number"),
-        (as_bytes(put("a", start_ms=True)), "task a, field start_ms: must be a finite number"),
+        (as_bytes(put("a", start_ms=10**400)), "task a, field start_ms: must be a number"),
+        (as_bytes(put("a", start_ms=True)), "task a, field start_ms: must be a number"),
         (as_bytes(lambda r: row(r, "b").pop("end_ms")), "task b, field end_ms: is missing"),
-        (as_bytes(lambda r: r["tasks"][1].update(id=4)), "task number 1, field id: must be an id"),
-        (as_bytes(lambda r: r["tasks"][1].update(id="")), "field id: must be an id"),
+        (as_bytes(lambda r: r["tasks"][1].update(id=4)), "task number 1, field id: must be text"),
+        (
+            as_bytes(lambda r: r["tasks"][1].update(id="")),
+            "task number 1, field id: must be text of at least 1",
+        ),
         (
             as_bytes(put("a", "circuits", switch=-1)),
-            r"circuit number 0 \(of a\), field switch: must be a whole number from 0",
+            r"circuit number 0 \(of a\), field switch: must be from 0 to",
         ),
         (as_bytes(put("a", "circuits", source=0.5)), "field source: must be a whole number"),
         (
             as_bytes(put("c", "circuits", source_port=-2)),
-            "field source_port: must be a whole number",
+            "field source_port: must be from 0",
         ),
         (
             as_bytes(put("c", "circuits", source_port=[])),
