@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 
 import numpy as np
 
@@ -106,7 +107,7 @@ class _Matching:
         self.unmatched: list[str] = []
 
     def group(self, ranks: frozenset[int], places: Mapping[int, list[Place]]) -> None:
-        """Match the calls of one group: by common number, by place, or as the longest common sequence."""
+        """Match the calls of one group: by common number, by place, or as a common sequence."""
         present = sorted(ranks & set(self._steps)) or sorted(places)
         listed = [places.get(rank, []) for rank in present]
         keys = [[self._number(place) for place in of] for of in listed]
@@ -153,10 +154,10 @@ class _Matching:
         return meta.kind, None if meta.kind in ("all_to_all", UNKNOWN) else meta.size_bytes
 
     def _common(self, listed: list[list[Place]]) -> list[list[Place]]:
-        """Return what of all ranks is one sequence of (kind, size): the longest, rank after rank."""
+        """Return what of all ranks is one sequence of (kind, size), rank after rank."""
         rows: list[list[Place]] = [listed[0]]
         for of in listed[1:]:
-            kept = _longest_common([self._sign(p) for p in rows[0]], [self._sign(p) for p in of])
+            kept = _common_positions([self._sign(p) for p in rows[0]], [self._sign(p) for p in of])
             rows = [[row[i] for i, _ in kept] for row in rows] + [[of[j] for _, j in kept]]
         return rows
 
@@ -214,27 +215,16 @@ def _words(meta: Meta) -> str:
     return meta.kind if meta.size_bytes is None else f"{meta.kind} of {meta.size_bytes:,.0f} bytes"
 
 
-def _longest_common(
+def _common_positions(
     one: Sequence[tuple[object, ...]], other: Sequence[tuple[object, ...]]
 ) -> list[tuple[int, int]]:
-    """Return the longest common subsequence as pairs of positions."""
+    """Return a common subsequence as pairs of positions: the longest common stretch, then those on both sides of it."""
     if len(one) > MAX_ALIKE or len(other) > MAX_ALIKE:
-        return [(i, i) for i in range(min(len(one), len(other))) if one[i] == other[i]]
-    best = [[0] * (len(other) + 1) for _ in range(len(one) + 1)]
-    for i in range(len(one) - 1, -1, -1):
-        row, below = best[i], best[i + 1]
-        for j in range(len(other) - 1, -1, -1):
-            row[j] = below[j + 1] + 1 if one[i] == other[j] else max(below[j], row[j + 1])
-    pairs, i, j = [], 0, 0
-    while i < len(one) and j < len(other):
-        if one[i] == other[j]:
-            pairs.append((i, j))
-            i, j = i + 1, j + 1
-        elif best[i + 1][j] >= best[i][j + 1]:
-            i += 1
-        else:
-            j += 1
-    return pairs
+        return [
+            (i, i) for i, pair in enumerate(zip(one, other, strict=False)) if pair[0] == pair[1]
+        ]
+    blocks = SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks()
+    return [(block.a + k, block.b + k) for block in blocks for k in range(block.size)]
 
 
 def _shown(ranks: Sequence[int]) -> str:

@@ -211,7 +211,7 @@ def test_graphs_that_are_no_jobs_and_mixes_that_do_not_fit_are_refused() -> None
         (lambda: derived(graph(timed)), "needs their bytes"),
         (
             lambda: jobs_from_graphs([(sync, 2)], pods, units_per_pod=3),
-            "needs room for 8 units",
+            "no pod group has room for 8 units",
         ),
         (lambda: jobs_from_graphs([(sync, 0)], pods), "must be from 1"),
         (lambda: execution_of(made(0, "static"), 2), "must be from 0 to 1"),

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from topox_core.schema.fields import setting
 from topox_core.tdm.model.jobs import Jobs, Reading
 
 Links = NDArray[np.int32]
@@ -232,10 +233,10 @@ class TdmSettings:
 
     algorithm: str = "hill-climbing"
     reading: Reading = field(default_factory=Reading)
-    seed: int = 0
-    time_limit_s: float = 60.0
-    starts: int = 10
-    steps: int = 40_000
+    seed: Annotated[int, setting("Seed", ge=0, le=2**63 - 1)] = 0
+    time_limit_s: Annotated[float, setting("Time limit", "s", ge=0, le=86_400)] = 60.0
+    starts: Annotated[int, setting("Starts", ge=0, le=10_000)] = 10
+    steps: Annotated[int, setting("Steps", ge=0, le=100_000_000)] = 40_000
 
 
 def shorter_by(value: float, base: float) -> float:
