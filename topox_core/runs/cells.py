@@ -16,8 +16,15 @@ from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
 from topox_core.errors import InputError, one_line
-from topox_core.runs.batch import Answer, Shared, answer_cells
-from topox_core.runs.executor import TASK_S, AnswerLost, LocalExecutor, WorkerDied
+from topox_core.runs.executor import (
+    TASK_S,
+    Answer,
+    AnswerLost,
+    LocalExecutor,
+    Shared,
+    WorkerDied,
+    answer_cells,
+)
 from topox_core.runs.run import FunctionRun, RunProgress
 from topox_core.runs.stopping import Stop
 

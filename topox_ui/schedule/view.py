@@ -9,7 +9,7 @@ from topox_core.fabrics.compare import same_time
 from topox_core.figures.gantt import gantt
 from topox_core.figures.lanes import overview, port_use
 from topox_core.figures.palette import Theme
-from topox_core.model.measures import Measures
+from topox_core.model.execution import Measures
 from topox_core.runs.cells import futures_run
 from topox_core.schedule.result import MET, Result
 from topox_core.schedule.story import finding, found_by, limits

@@ -437,7 +437,11 @@ def test_dark_time_agrees_with_walking_each_port_through_the_iteration(seed: int
 def test_the_checker_loads_no_code_of_the_engines() -> None:
     program = "import sys, topox_core.check.checker; print(*sys.modules)"
     loaded = subprocess.check_output([sys.executable, "-c", program], cwd=ROOT, text=True).split()
-    engines = ("topox_core.schedule", "topox_core.model.lowering", "topox_core.model.rings")
+    engines = (
+        "topox_core.schedule",
+        "topox_core.model.lowering",
+        "topox_core.model.algorithm_choice",
+    )
     assert "topox_core.check.plan" in loaded
     assert not [module for module in loaded if module.startswith(engines)]
 

@@ -27,9 +27,18 @@ from topox_core.tdm.algorithms.combination import subsets_of
 from topox_core.tdm.bounds.round_bounds import bounded
 from topox_core.tdm.kernels.ring_moves import better_rings
 from topox_core.tdm.mixes.deployment import SetUp, deploy
-from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading
+from topox_core.tdm.model.jobs import (
+    DRAFT,
+    Job,
+    Jobs,
+    PodNetwork,
+    Reading,
+    Round,
+    RoundForm,
+    RoundTracePoint,
+    TdmSettings,
+)
 from topox_core.tdm.model.jobs_file import validated
-from topox_core.tdm.model.round import DRAFT, Round, RoundForm, RoundTracePoint, TdmSettings
 from topox_core.tdm.model.rounds import round_of
 from topox_core.tdm.model.traffic import StageTable
 from topox_core.warm_up import warm_up_jobs

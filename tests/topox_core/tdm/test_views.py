@@ -22,8 +22,7 @@ from topox_core.model.transfer_graph import COMPUTE, TRANSFER
 from topox_core.tdm.mixes.from_graph import computing_ms, derived, jobs_from_graphs
 from topox_core.tdm.model.as_execution import execution_of
 from topox_core.tdm.model.bottleneck import bottlenecks
-from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading
-from topox_core.tdm.model.round import Round, RoundBound, TdmSettings
+from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading, Round, RoundBound, TdmSettings
 from topox_core.tdm.model.round_file import to_json
 from topox_core.tdm.model.rounds import iterations_per_s, round_of
 from topox_core.tdm.model.traffic import StageTable

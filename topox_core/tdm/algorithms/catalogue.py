@@ -24,8 +24,7 @@ from topox_core.tdm.algorithms.decomposition import (
 )
 from topox_core.tdm.algorithms.hill_climbing import annealing, hill_climb, multi_start, start_of
 from topox_core.tdm.exact.milp import UNPROVED, prove, too_large
-from topox_core.tdm.model.jobs import Jobs
-from topox_core.tdm.model.round import DRAFT, OnRoundTrace, Round, RoundForm, TdmSettings
+from topox_core.tdm.model.jobs import DRAFT, Jobs, OnRoundTrace, Round, RoundForm, TdmSettings
 from topox_core.tdm.model.traffic import TooFewPortsError
 from topox_core.tdm.search import Algorithm, Search, shortest
 

@@ -29,7 +29,7 @@ from topox_core.tdm.kernels.grouping import (
     subset_stages,
     undominated,
 )
-from topox_core.tdm.model.round import SAME, RoundForm
+from topox_core.tdm.model.jobs import SAME, RoundForm
 from topox_core.tdm.model.rounds import after_push_s, round_of
 from topox_core.tdm.model.traffic import Floats, StageTable
 from topox_core.tdm.search import Search

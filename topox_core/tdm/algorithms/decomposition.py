@@ -23,7 +23,7 @@ from topox_core.tdm.algorithms.combination import (
 from topox_core.tdm.algorithms.hill_climbing import start_of
 from topox_core.tdm.kernels.grouping import best_alone, three_windows
 from topox_core.tdm.kernels.ring_moves import better_rings
-from topox_core.tdm.model.round import DRAFT, Round, RoundBound, RoundForm
+from topox_core.tdm.model.jobs import DRAFT, Round, RoundBound, RoundForm
 from topox_core.tdm.model.traffic import Ring, from_lowest
 from topox_core.tdm.search import Search, shortest
 
