@@ -177,9 +177,6 @@ def finish(run: Run[ResultT], stop: Stop = never) -> ResultT | None:
         run.close()
 
 
-ResultT = TypeVar("ResultT")
-
-
 @dataclass(frozen=True)
 class Turn:
     """One of them, and what it does in words."""

@@ -59,7 +59,7 @@ def host_ms(run: RunStep) -> float | None:
 
 def busy_share(run: RunStep) -> float:
     """Return the share of the step in which a GPU worked on something else than communication, mean over ranks."""
-    lanes = run.assembled.lanes.values()
+    lanes = run.lanes.values()
     return sum(lane.busy_us for lane in lanes) / (1000 * run.recorded_ms * len(lanes) or 1.0)
 
 
@@ -125,7 +125,7 @@ def _bytes(graph: RunGraph) -> Check:
 
 
 def _clipped(run: RunStep) -> Check:
-    clipped = run.assembled.clipped_ms
+    clipped = run.clipped_ms
     words = f"negative segments were set to zero: {clipped:.3g} ms in all"
     if not clipped:
         words = "no segment had to be shortened below zero"
@@ -136,7 +136,7 @@ def _busy(run: RunStep) -> Check:
     share = busy_share(run)
     words = f"the GPU is busy for {100 * share:.3g} % of the step"
     if share < 0.5:
-        without_ms = replay_ms(run.assembled.graph, free)
+        without_ms = replay_ms(run.graph, free)
         if share * run.recorded_ms <= 0.5 * without_ms:
             words += ": it waits for the host, and a faster network can save little"
         else:

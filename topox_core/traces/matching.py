@@ -8,39 +8,11 @@ from difflib import SequenceMatcher
 import numpy as np
 
 from topox_core.errors import InputError
-from topox_core.traces.communication import RECEIVE, SEND, UNKNOWN, Meta
+from topox_core.traces.communication import RECEIVE, SEND, UNKNOWN, Meta, parallelism_of
+from topox_core.traces.run_graph import Node, Place
 from topox_core.traces.steps import StepOfRank
 
-# A part of a rank's entry: (rank, entry, part).
-Place = tuple[int, int, int]
 MAX_ALIKE = 4_000
-
-
-@dataclass(frozen=True)
-class Call:
-    """One communication of the job.
-
-    Attributes
-    ----------
-    kind
-        As :class:`~topox_core.traces.communication.Meta` has it; ``send`` for a pair.
-    ranks
-        Of its group in the group's order; of a send (source, destination).
-    places
-        Where each recorded rank has it.
-    size_bytes
-        The whole tensor of one member, the largest over ranks; None if unknown.
-    """
-
-    kind: str
-    ranks: tuple[int, ...]
-    places: tuple[Place, ...]
-    size_bytes: float | None
-    size_from: str
-    group: str
-    description: str
-    root: int | None
-    splits_bytes: tuple[tuple[float, ...], ...] | None
 
 
 @dataclass(frozen=True)
@@ -55,7 +27,7 @@ class Matched:
         How many parts of calls there were on all ranks.
     """
 
-    calls: tuple[Call, ...]
+    calls: tuple[Node, ...]
     unmatched: tuple[str, ...]
     parts: int
 
@@ -103,7 +75,7 @@ def match(steps: Mapping[int, StepOfRank], world: int) -> Matched:
 class _Matching:
     def __init__(self, metas: Mapping[Place, Meta], steps: Mapping[int, StepOfRank]) -> None:
         self._metas, self._steps = metas, steps
-        self.calls: list[Call] = []
+        self.calls: list[Node] = []
         self.unmatched: list[str] = []
 
     def group(self, ranks: frozenset[int], places: Mapping[int, list[Place]]) -> None:
@@ -195,18 +167,23 @@ class _Matching:
         splits = tuple(m.splits_bytes for m in metas if m.splits_bytes is not None)
         if len(splits) < len(ranks) or any(len(one) != len(ranks) for one in splits):
             splits = ()
-        first = metas[0]
+        description = next((m.description for m in metas if m.description), "")
         self.calls.append(
-            Call(
+            Node(
+                "",
                 kind,
+                [],
+                0.0,
                 ranks,
-                places,
-                max(sizes) if sizes else None,
-                next((m.source for m in metas if m.size_bytes is not None), ""),
-                first.group,
-                next((m.description for m in metas if m.description), ""),
-                next((m.root for m in metas if m.root is not None), None),
-                splits or None,
+                is_call=True,
+                size_bytes=max(sizes) if sizes else None,
+                size_from=next((m.source for m in metas if m.size_bytes is not None), ""),
+                group=metas[0].group,
+                description=description,
+                parallelism=parallelism_of(description, kind),
+                root=next((m.root for m in metas if m.root is not None), None),
+                splits_bytes=splits or None,
+                places=places,
             )
         )
 
@@ -252,7 +229,7 @@ class Clocks:
     alone: tuple[int, ...]
 
 
-def align(steps: Mapping[int, StepOfRank], calls: Sequence[Call]) -> Clocks:
+def align(steps: Mapping[int, StepOfRank], calls: Sequence[Node]) -> Clocks:
     """Return the clocks' offsets from the ends of common calls."""
     # Files count from their own beginning; hosts are compared by what was subtracted.
     first = min(steps)

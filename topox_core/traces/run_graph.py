@@ -8,6 +8,9 @@ from topox_core.errors import InputError
 from topox_core.model.transfer_graph import transfer_ms
 from topox_core.model.waiting_order import earliest
 
+# A part of a communication of a rank: (rank, entry, part).
+Place = tuple[int, int, int]
+
 
 @dataclass
 class Node:
@@ -30,6 +33,8 @@ class Node:
         Of a segment: 0 for the GPU's, 1 for the host's.
     kernels
         Of a call (rank, begin, end) of each rank's kernel on the common clock, in ms.
+    places
+        Of a call that was matched: where each recorded rank has it.
     server_ms
         Of a call inside one server: how long it lasts whatever the network; None else.
     """
@@ -56,6 +61,7 @@ class Node:
     source_name: str = ""
     lane: int = 0
     kernels: tuple[tuple[int, float, float], ...] = ()
+    places: tuple[Place, ...] = ()
 
 
 @dataclass
