@@ -23,10 +23,9 @@ from pathlib import Path
 
 from topox_core.errors import InputError
 from topox_core.library.rows import RunRecord
-from topox_core.runs.batch import Shared
 from topox_core.runs.cells import MAX_CELLS, WINDOW, CellsRun
 from topox_core.runs.dask_executor import LONG_TASK_S, DaskExecutor
-from topox_core.runs.executor import Executor, LocalExecutor
+from topox_core.runs.executor import Executor, LocalExecutor, Shared
 from topox_core.runs.run import finish
 from topox_core.studies.point import Cell, StudyJob, run_cell
 from topox_core.studies.subject import Subject, resolve

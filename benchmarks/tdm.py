@@ -22,8 +22,7 @@ from topox_core.studies.study import study_of
 from topox_core.studies.study_run import StudyRun, plan_of
 from topox_core.tdm.algorithms.catalogue import BASELINE, DEFAULT_ALGORITHMS, solve
 from topox_core.tdm.mixes.deployment import CONTEXTS, JOBS, SetUp, deploy
-from topox_core.tdm.model.jobs import Jobs
-from topox_core.tdm.model.round import Round, TdmSettings
+from topox_core.tdm.model.jobs import Jobs, Round, TdmSettings
 
 SMALL = SetUp(pod_groups=1, pods_per_group=4, ports_per_pod=8, degree_max=8, reconfiguration_ms=0.0)
 LARGE = DEFAULT_ALGORITHMS

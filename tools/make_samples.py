@@ -22,8 +22,12 @@ from topox_core.model.task_graph import Task, TaskGraph  # noqa: E402
 from topox_core.tdm.algorithms.catalogue import solve  # noqa: E402
 from topox_core.tdm.mixes.deployment import SetUp, deploy  # noqa: E402
 from topox_core.tdm.model import jobs_file  # noqa: E402
-from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork  # noqa: E402
-from topox_core.tdm.model.round import TdmSettings  # noqa: E402
+from topox_core.tdm.model.jobs import (  # noqa: E402
+    Job,
+    Jobs,
+    PodNetwork,
+    TdmSettings,
+)
 from topox_core.workloads.catalogue import generate  # noqa: E402
 
 # Files above this are gzipped.

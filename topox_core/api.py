@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from topox_core.schedule.result import Result
     from topox_core.studies.study import Study
     from topox_core.studies.study_run import StudyResult
-    from topox_core.tdm.model.jobs import Jobs
-    from topox_core.tdm.model.round import Round
+    from topox_core.tdm.model.jobs import Jobs, Round
 
 __all__ = [
     "InputError",
@@ -360,8 +359,8 @@ def share_fabric(
     from topox_core.io.content import read
     from topox_core.tdm.algorithms.catalogue import solve
     from topox_core.tdm.bounds.round_bounds import bounded
+    from topox_core.tdm.model.jobs import TdmSettings
     from topox_core.tdm.model.jobs_file import load_jobs
-    from topox_core.tdm.model.round import TdmSettings
 
     if isinstance(jobs, str | Path):
         jobs = load_jobs(read(jobs), Path(jobs).name)

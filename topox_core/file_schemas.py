@@ -1,15 +1,16 @@
 """JSON Schema (draft 2020-12) of the files whose fields records declare: ``topox schema``, and editors that check as one types."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal
 
 import msgspec
 
-from topox_core.check import rows, schedule_file
+from topox_core.check import schedule_file
+from topox_core.check.rows import StandingRow, TaskRow
 from topox_core.economics import parts, price_sets
-from topox_core.io import assertions, cluster_file, task_graph_json
+from topox_core.io import assertions, cluster_file, task_graph_file
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task
 from topox_core.rails import window_lengths
@@ -56,34 +57,11 @@ def _hints(record: type) -> dict[str, Any]:
     return {one.key: one.hint for one in fields_of(record).values()}
 
 
-def _key(key: str, kind: Any, needed: bool) -> tuple[Any, ...]:
-    """Return a field of a Struct; what may be left out is unset."""
-    return (key, kind) if needed else (key, kind | msgspec.UnsetType, msgspec.UNSET)
-
-
-# Columns of a schedule, by what the checker expects of them.
-_COLUMNS = {
-    rows.ID: str,
-    rows.COUNT: Annotated[int, msgspec.Meta(ge=0)],
-    rows.NUMBER: float,
-    rows.IDS: list[str],
-}
-
-
-def _rows(name: str, keys: Collection[str], *needed: str) -> Any:
-    """Return the type of rows of a schedule with some of the checker's columns."""
-    kinds = {key: _COLUMNS.get(schedule_file.EXPECTED[key], list[Any]) for key in sorted(keys)}
-    columns = [_key(key, kind, key in needed) for key, kind in kinds.items()]
-    row = msgspec.defstruct(name, columns, kw_only=True, forbid_unknown_fields=True)
-    return tuple[row, ...]  # type: ignore[valid-type]
-
-
 _JOB, _PARTS = _hints(Job), _hints(parts.Catalogue)
-_FIGURE = float | Estimate
 DOCUMENTS: Mapping[str, Document] = {
     "taskgraph": Document(
-        task_graph_json.FORMAT,
-        task_graph_json.VERSION,
+        task_graph_file.FORMAT,
+        task_graph_file.VERSION,
         ".taskgraph.json",
         {"name": str, "tasks": tuple[Task, ...]},
         ("tasks",),
@@ -122,11 +100,9 @@ DOCUMENTS: Mapping[str, Document] = {
             "clock": Literal[schedule_file.CLOCKS],
             "effort": Literal[schedule_file.EFFORTS],
             "settings": dict[str, Any],
-            "tasks": _rows("ScheduledTask", schedule_file.TASK_KEYS, "id", "start_ms", "end_ms"),
-            "transfers": _rows("ScheduledTransfer", schedule_file.TRANSFER_KEYS, "id"),
-            "circuits": _rows(
-                "ScheduledCircuit", schedule_file.CIRCUIT_KEYS, "switch", "source", "destination"
-            ),
+            "tasks": list[TaskRow],
+            "transfers": list[dict[str, Any]],
+            "circuits": list[StandingRow],
         },
         ("status", "settings"),
     ),
@@ -200,12 +176,12 @@ def json_schema(name: str) -> dict[str, Any]:
 
 
 def _typed(key: str, hint: Any, needed: bool, field: Field | None = None) -> tuple[Any, ...]:
-    """Return a key with its type and words."""
+    """Return a key with its type and words; what may be left out is unset."""
     kind: Any = plain(hint, _struct)
     if field is not None and (field.title or field.help):
         words = msgspec.Meta(title=field.title or None, description=field.help or None)
         kind = Annotated[kind, words]
-    return _key(key, kind, needed)
+    return (key, kind) if needed else (key, kind | msgspec.UnsetType, msgspec.UNSET)
 
 
 @cache

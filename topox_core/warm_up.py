@@ -107,7 +107,7 @@ def warm_up_jobs() -> None:
     from topox_core.tdm.algorithms.catalogue import ALGORITHMS, solve
     from topox_core.tdm.bounds.round_bounds import bounded
     from topox_core.tdm.mixes.deployment import SetUp, deploy
-    from topox_core.tdm.model.round import TdmSettings
+    from topox_core.tdm.model.jobs import TdmSettings
 
     jobs = deploy(SetUp(jobs=8, pod_groups=2, pods_per_group=4, ports_per_pod=8, degree_max=6))
     for name in ALGORITHMS:

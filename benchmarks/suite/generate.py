@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from topox_core.io.cluster_file import dump_cluster
-from topox_core.io.task_graph_json import dump_graph_json
+from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.workloads.catalogue import generate
 
 FOLDER = Path(__file__).parent

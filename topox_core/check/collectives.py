@@ -1,7 +1,7 @@
 """Whether the transfers that a result lists for its collectives move what these must (from sources, destinations, bytes)."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd
@@ -34,12 +34,12 @@ class _Listed:
         members, root = self.task.members or (), self.task.root
         return members.index(root) if root in members else 0
 
-    def waits(self, given: Schedule, chosen: Sequence[int]) -> dict[int, list[int]]:
-        """Return for some of them which of these each waits for, by position in ``rows``."""
-        position = {given.transfer[self.rows[i]]: i for i in chosen}
+    def waits(self, given: Schedule) -> dict[int, list[int]]:
+        """Return for each which of the others it waits for, by position in ``rows``."""
+        position = {given.transfer[row]: i for i, row in enumerate(self.rows)}
         return {
-            i: [position[d] for d in given.transfer_dependencies[self.rows[i]] if d in position]
-            for i in chosen
+            i: [position[d] for d in given.transfer_dependencies[row] if d in position]
+            for i, row in enumerate(self.rows)
         }
 
 
@@ -105,124 +105,98 @@ def _faults(plan: CheckedPlan, listed: _Listed) -> list[str]:
             f"transfer {plan.schedule.transfer[listed.rows[foreign[0]]]} does not join two different members"
         ]
     algorithm = algorithm_of(rules.algorithm, task.kind, n, task.size_bytes or 0.0)
-    if algorithm is not None:
-        faults = _of_algorithm(plan, listed, n, *algorithm)
-    elif task.kind == "all_to_all":
-        faults = _all_to_all(listed, n)
-    elif task.kind == "broadcast":
-        faults = (
-            _tree(plan, listed, n)
-            if rules.broadcast == "tree"
-            else _rings(plan, listed, n, chain=True)
-        )
-    else:
-        faults = _rings(plan, listed, n, chain=False)
+    default = {"all_to_all": "direct", "broadcast": rules.broadcast}.get(task.kind, "ring")
+    name, parameter = algorithm or (default, 0)
+    # One lump a hop stands for all steps of a fluid ring or chain: none waits for another.
+    fluid = algorithm is None and not (name == "ring" and rules.steps == "stepwise")
+    faults = _bytes_of_pairs(plan, listed, n, name, parameter, fluid)
+    if not faults and (not fluid or name == "tree"):
+        faults = _data_arrives(plan, listed, n, name)
     return faults + _waits_of_the_collective(plan, listed)
 
 
-def _all_to_all(listed: _Listed, n: int) -> list[str]:
-    share = (listed.task.size_bytes or 0.0) / n
-    pairs, pair = np.unique(
-        np.array(listed.source) * n + np.array(listed.destination), return_inverse=True
-    )
-    moved = np.bincount(pair, weights=listed.size)
-    wrong = np.flatnonzero(np.abs(moved - share) > BYTES_TOLERANCE * share)
-    if len(wrong):
-        a, b = divmod(int(pairs[wrong[0]]), n)
-        pair_words = f"{_server(listed, a)} -> {_server(listed, b)}"
-        return [
-            f"moves {moved[wrong[0]]:.9g} bytes {pair_words}, not size_bytes / {n} = {share:.9g}"
-        ]
-    if len(pairs) < n * (n - 1):
-        return [f"joins {len(pairs)} ordered pairs of members, must join all {n * (n - 1)}"]
-    return []
-
-
-def _of_algorithm(
-    plan: CheckedPlan, listed: _Listed, n: int, name: str, parameter: int
+def _bytes_of_pairs(
+    plan: CheckedPlan, listed: _Listed, n: int, name: str, parameter: int, fluid: bool
 ) -> list[str]:
-    """Check an algorithm step by step: the bytes of every ordered pair, and that data can have arrived."""
-    rules, task = plan.rules, listed.task
+    """Check that every ordered pair moves the bytes that the algorithm owes it.
+
+    On rings and fluid chains transfers of one stride p join each member to the one p places on; coprime to n
+    they visit them all, and different strides are different rings, with the same share on each.
+    """
+    rules, task, root = plan.rules, listed.task, listed.root
     group = parameter or rules.group or group_size(n)
     if name == "two_level" and n % group:
         return [f"groups of {group} do not divide its {n} members"]
-    owed = owed_bytes(task.kind, name, n, group, listed.root)
+    owed = owed_bytes(task.kind, name, n, group, root)
     if owed is None:
         return [f"has the algorithm {name}, which is none of {task.kind}"]
-    if name == "ring":
-        strides = Counter(
-            (b - a) % n for a, b in zip(listed.source, listed.destination, strict=True)
-        )
+    ends = list(zip(listed.source, listed.destination, strict=True))
+    if name == "ring" or (fluid and name == "chain"):
+        strides = Counter((b - a) % n for a, b in ends)
+        # Fixed circuits carry the rings that were laid for them, whatever their number, and parallel
+        # circuits several of one stride (TopoOpt, section 4: all-reduce traffic is mutable).
         if plan.schedule.fixed is None and (
             faults := _ring_count(rules.rings, rules.strides, set(strides), n)
         ):
             return faults
         if wrong := [stride for stride in strides if gcd(stride, n) != 1]:
             return [f"its transfers of stride {wrong[0]} make no single ring of {n} members"]
-        # Rings have equal shares; on parallel circuits several have one stride.
-        share = next(iter(owed.values())) / strides.total()
-        owed = {(i, (i + p) % n): share * count for i in range(n) for p, count in strides.items()}
-    ends = list(zip(listed.source, listed.destination, strict=True))
+        owed = {
+            ((root + (a - root) * p) % n, (root + (b - root) * p) % n): share
+            * count
+            / strides.total()
+            for (a, b), share in owed.items()
+            for p, count in strides.items()
+        }
     moved: dict[tuple[int, int], float] = dict.fromkeys(owed, 0.0)
     for pair, size in zip(ends, listed.size, strict=True):
         moved[pair] = moved.get(pair, 0.0) + size
     tensor = task.size_bytes or 0.0
     for pair, size in moved.items():
-        share = owed.get(pair, 0.0) * tensor
-        if abs(size - share) > BYTES_TOLERANCE * tensor:
+        due = owed.get(pair, 0.0) * tensor
+        if abs(size - due) > BYTES_TOLERANCE * (due or tensor):
             words = f"{_server(listed, pair[0])} -> {_server(listed, pair[1])}"
-            return [f"moves {size:.9g} bytes {words}, {name} moves {share:.9g}"]
-    waits = listed.waits(plan.schedule, range(len(listed.rows)))
-    if len(steps_of(waits)) < len(ends):
+            return [f"moves {size:.9g} bytes {words}, {name} moves {due:.9g}"]
+    return []
+
+
+def _data_arrives(plan: CheckedPlan, listed: _Listed, n: int, name: str) -> list[str]:
+    """Check that what every member must end with can have reached it by transfers that wait for each other."""
+    ends = list(zip(listed.source, listed.destination, strict=True))
+    waits = listed.waits(plan.schedule)
+    step = steps_of(waits)
+    if len(step) < len(ends):
         return ["has transfers that wait for themselves"]
-    lost = unreached(task.kind, n, listed.root, ends, waits)
+    if name == "ring":
+        return _lock_steps(plan, listed, n, waits, step)
+    lost = unreached(listed.task.kind, n, listed.root, ends, waits)
     if lost is not None:
         member, other = (_server(listed, one) for one in lost)
         return [f"server {member} can end without the data of server {other}: a wait is missing"]
     return []
 
 
-def _rings(plan: CheckedPlan, listed: _Listed, n: int, chain: bool) -> list[str]:
-    """Check rings: transfers of one stride form one cycle over all members (broadcast: the walk from the root).
-
-    A stride p joins each member to the one p places on; coprime to n it visits them all, and
-    different strides are different rings. Totals follow: with the same share on each of k rings
-    every member sends 2 (n - 1) / n of an all-reduce's bytes, half of that for a gather or a
-    scatter.
-    """
-    rules, task, faults = plan.rules, listed.task, list[str]()
-    by_stride: dict[int, list[int]] = {}
-    for i, (a, b) in enumerate(zip(listed.source, listed.destination, strict=True)):
-        by_stride.setdefault((b - a) % n, []).append(i)
-    # Fixed circuits carry the rings that were laid for them, whatever their number, and parallel
-    # circuits several of one stride (TopoOpt, section 4: all-reduce traffic is mutable).
-    if plan.schedule.fixed is None:
-        faults = _ring_count(rules.rings, rules.strides, set(by_stride), n)
-        if faults:
-            return faults
-    passes = 1 if chain else (2 if task.kind == "all_reduce" else 1) * (n - 1)
-    steps = passes if rules.steps == "stepwise" and not chain else 1
-    copies = dict.fromkeys(by_stride, 1)
-    if plan.schedule.fixed is not None:
-        each = (n - 1 if chain else n) * steps
-        copies = {stride: max(1, len(ring) // each) for stride, ring in by_stride.items()}
-    total = sum(copies.values())
-    share = (task.size_bytes or 0.0) * passes / ((1 if chain else n) * total * steps)
-    for stride, ring in by_stride.items():
-        times = Counter(listed.source[i] for i in ring)
-        end, often = (listed.root - stride) % n, steps * copies[stride]
-        wrong = [i for i in range(n) if times[i] != (0 if chain and i == end else often)]
-        if gcd(stride, n) != 1:
-            faults.append(f"its transfers of stride {stride} make no single ring of {n} members")
-        elif wrong:
-            faults.append(
-                f"on the {'chain' if chain else 'ring'} of stride {stride} server {_server(listed, wrong[0])} sends "
-                f"{times[wrong[0]]} times, must send {0 if chain and wrong[0] == end else often} times"
-            )
-        faults += _uneven(plan, listed, ring, share)
-        if steps > 1 and not wrong:
-            faults += _lock_step(plan, listed, ring, n, steps)
-    return faults
+def _lock_steps(
+    plan: CheckedPlan,
+    listed: _Listed,
+    n: int,
+    waits: Mapping[int, Sequence[int]],
+    step: Mapping[int, int],
+) -> list[str]:
+    """Check that in step q a member of a ring passes on what it received in step q - 1, as the listed dependencies have it."""
+    strides = [(b - a) % n for a, b in zip(listed.source, listed.destination, strict=True)]
+    for i, q in step.items():
+        if q and not any(
+            step[j] == q - 1 and listed.destination[j] == listed.source[i] for j in waits[i]
+        ):
+            name = plan.schedule.transfer[listed.rows[i]]
+            return [f"transfer {name} does not wait for the step before to arrive at its source"]
+    steps = (2 if listed.task.kind == "all_reduce" else 1) * (n - 1)
+    if len({(q, listed.source[i], strides[i]) for i, q in step.items()}) != n * steps * len(
+        set(strides)
+    ):
+        return [f"its transfers do not make {steps} lock steps of {n} members"]
+    return []
 
 
 def _ring_count(rings: int, strides: tuple[int, ...], used: set[int], n: int) -> list[str]:
@@ -232,60 +206,6 @@ def _ring_count(rings: int, strides: tuple[int, ...], used: set[int], n: int) ->
     if possible is not None and not used <= possible:
         faults.append(f"uses stride {min(used - possible)}, which is none of those chosen")
     return faults
-
-
-def _uneven(plan: CheckedPlan, listed: _Listed, rows: list[int], share: float) -> list[str]:
-    for i in rows:
-        if abs(listed.size[i] - share) > BYTES_TOLERANCE * share:
-            name = plan.schedule.transfer[listed.rows[i]]
-            return [f"transfer {name} moves {listed.size[i]:.9g} bytes, its share is {share:.9g}"]
-    return []
-
-
-def _lock_step(
-    plan: CheckedPlan, listed: _Listed, ring: list[int], n: int, steps: int
-) -> list[str]:
-    """Check that in step q a member passes on what it received in step q - 1, as the listed dependencies have it."""
-    names = plan.schedule.transfer
-    waits = listed.waits(plan.schedule, ring)
-    step = steps_of(waits)
-    for i in ring:
-        if i not in step:
-            return [f"transfer {names[listed.rows[i]]} is in none of the {steps} lock steps"]
-        if step[i] and not any(
-            step[j] == step[i] - 1 and listed.destination[j] == listed.source[i] for j in waits[i]
-        ):
-            return [
-                f"transfer {names[listed.rows[i]]} does not wait for the step before to arrive at its source"
-            ]
-    per_step = Counter((step[i], listed.source[i]) for i in ring)
-    if len(per_step) != n * steps:
-        return [f"its transfers do not make {steps} lock steps of {n} members"]
-    return []
-
-
-def _tree(plan: CheckedPlan, listed: _Listed, n: int) -> list[str]:
-    """Check a broadcast by store and forward: each member but the root receives all once, and sends only after."""
-    names, root = plan.schedule.transfer, listed.root
-    arrives = Counter(listed.destination)
-    for member in range(n):
-        if arrives[member] != (member != root):
-            must = int(member != root)
-            return [
-                f"server {_server(listed, member)} receives {arrives[member]} times, must receive {must} times"
-            ]
-    into = {b: names[row] for b, row in zip(listed.destination, listed.rows, strict=True)}
-    parent = dict(zip(listed.destination, listed.source, strict=True))
-    for a, row in zip(listed.source, listed.rows, strict=True):
-        if a != root and into[a] not in plan.schedule.transfer_dependencies[row]:
-            return [f"transfer {names[row]} does not wait for its source to have the tensor"]
-    for member in parent:
-        seen, at = 0, member
-        while at != root and seen <= n:
-            seen, at = seen + 1, parent[at]
-        if at != root:
-            return [f"server {_server(listed, member)} is not reached from the root"]
-    return _uneven(plan, listed, list(range(len(listed.rows))), listed.task.size_bytes or 0.0)
 
 
 def _waits_of_the_collective(plan: CheckedPlan, listed: _Listed) -> list[str]:

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from topox_core.check.intervals import Bool, Float
 from topox_core.check.report import CheckReport, ConstraintFinding
-from topox_core.tdm.model.jobs import Job, Reading
-from topox_core.tdm.model.round import NOBODY, PULL, PUSH, Cycle, Phase, Round
+from topox_core.tdm.model.jobs import NOBODY, PULL, PUSH, Cycle, Job, Phase, Reading, Round
 
 RELATIVE, ABSOLUTE_S = 1e-8, 1e-9
 # Of the clock: what the difference of two late times loses.

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
 
-from topox_core.check.rows import is_finite, wrong
+from topox_core.check.rows import wrong
 from topox_core.errors import InputError, shown
-from topox_core.io.ranges import is_whole
+from topox_core.io.ranges import check_one_of
 from topox_core.model.cluster import Cluster
+from topox_core.schema.fields import fields_of, setting
+from topox_core.schema.records import from_values
 
 MODELS = ("physical", "paper")
-ITERATIONS = ("first", "repeated")
 CIRCUIT_RULES = ("continuous", "per-slot")
 
 
@@ -44,21 +44,32 @@ class Rules:
         How collectives became transfers.
     """
 
-    model: str
-    circuits: str
+    model: Annotated[str, setting(choices=MODELS)]
+    circuits: Annotated[str, setting(choices=CIRCUIT_RULES)]
     share_circuits: bool
     exclusive_devices: bool
     any_port: bool
-    tick: str | float = "auto"
-    rings: int = 1
-    strides: tuple[int, ...] = ()
+    tick: Literal["auto", "slot"] | Annotated[float, setting(gt=0)] = "auto"
+    rings: Annotated[int, setting(ge=1)] = 1
+    strides: tuple[Annotated[int, setting(ge=1)], ...] = ()
     all_reduce_on_network: bool = True
-    steps: str = "fluid"
-    broadcast: str = "chain"
-    algorithm: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    group: int = 0
+    steps: Literal["fluid", "stepwise"] = "fluid"
+    broadcast: Literal["chain", "tree"] = "chain"
+    algorithm: Mapping[str, Any] = field(default_factory=dict)
+    group: Annotated[int, setting(ge=0)] = 0
+    iteration: Literal["first", "repeated"] = "first"
     clock: str = "slots"
-    iteration: str = "first"
+
+    def __post_init__(self) -> None:
+        if not all(isinstance(word, str) for word in self.algorithm.values()):
+            problem = f"must be a record of names of algorithms (got {shown(self.algorithm)})"
+            raise InputError(problem, field="algorithm")
+        if self.continuous and (self.share_circuits or self.any_port):
+            raise InputError(
+                "continuous circuits book real ports: they are neither shared nor on any switch a server likes, "
+                "as the printed model has them",
+                field="circuits",
+            )
 
     @property
     def repeats(self) -> bool:
@@ -115,89 +126,23 @@ class Rules:
         InputError
             If a value is of the wrong kind; the field is named.
         """
-
-        def word(key: str, words: tuple[str, ...], default: str) -> str:
-            value = settings.get(key, default)
-            if value not in words:
-                raise wrong(f"one of {', '.join(words)}", value, file, "settings", key)
-            return str(value)
-
-        def flag(key: str, default: bool) -> bool:
-            value = settings.get(key, default)
-            if not isinstance(value, bool):
-                raise wrong("true or false", value, file, "settings", key)
-            return value
-
-        for field, value, words in (
-            ("model", model, MODELS),
-            ("circuits", circuits, CIRCUIT_RULES),
-        ):
-            if value is not None and value not in words:
-                raise InputError(
-                    f"must be one of {', '.join(words)} (got {shown(value)})", field=field
-                )
-        chosen = model or word("model", MODELS, "physical")
+        if model is not None:
+            check_one_of(model, MODELS, field="model")
+        if circuits is not None:
+            check_one_of(circuits, CIRCUIT_RULES, field="circuits")
+        known = fields_of(Rules).keys() - {"clock"}
+        given = {key: value for key, value in settings.items() if key in known}
+        chosen = model or given.get("model", "physical")
         paper = chosen == "paper"
-        rule = word("circuits", CIRCUIT_RULES, "per-slot" if paper else "continuous")
+        printed = {"share_circuits": paper, "exclusive_devices": not paper, "any_port": paper}
+        rule = "per-slot" if paper else "continuous"
         if circuits is not None:
             rule = circuits
-        elif model == "paper":
-            rule = "per-slot"
-        printed = {"share_circuits": paper, "exclusive_devices": not paper, "any_port": paper}
-        switches = (
-            printed if model else {key: flag(key, default) for key, default in printed.items()}
-        )
-        if rule == "continuous" and (switches["share_circuits"] or switches["any_port"]):
-            raise InputError(
-                "continuous circuits book real ports: they are neither shared nor on any switch a server likes, "
-                "as the printed model has them",
-                file=file,
-                item="settings",
-                field="circuits",
-            )
-        return Rules(
-            chosen,
-            rule,
-            **switches,
-            tick=_tick(settings, file),
-            rings=_count(settings.get("rings", 1), "rings", file),
-            strides=_strides(settings, file),
-            all_reduce_on_network=flag("all_reduce_on_network", True),
-            steps=word("steps", ("fluid", "stepwise"), "fluid"),
-            broadcast=word("broadcast", ("chain", "tree"), "chain"),
-            algorithm=_words(settings.get("algorithm", {}), file),
-            group=_count(settings.get("group", 0), "group", file, least=0),
-            clock=clock if rule == "continuous" else "slots",
-            iteration=word("iteration", ITERATIONS, "first"),
-        )
-
-
-def _count(value: Any, key: str, file: str, least: int = 1) -> int:
-    if not is_whole(value, least):
-        raise wrong(f"a whole number of at least {least}", value, file, "settings", key)
-    return value
-
-
-def _words(value: Any, file: str) -> dict[str, str]:
-    if not isinstance(value, Mapping) or not all(isinstance(v, str) for v in value.values()):
-        raise wrong("a record of names of algorithms", value, file, "settings", "algorithm")
-    return {str(key): word for key, word in value.items()}
-
-
-def _tick(settings: Mapping[str, Any], file: str) -> str | float:
-    tick = settings.get("tick", "auto")
-    if isinstance(tick, str) and tick in ("auto", "slot"):
-        return tick
-    if not is_finite(tick) or tick <= 0:
-        raise wrong("'auto', 'slot' or a length in ms above 0", tick, file, "settings", "tick")
-    return float(tick)
-
-
-def _strides(settings: Mapping[str, Any], file: str) -> tuple[int, ...]:
-    strides = settings.get("strides", ())
-    if not isinstance(strides, list | tuple):
-        raise wrong("a list of whole numbers", strides, file, "settings", "strides")
-    return tuple(_count(stride, "strides", file) for stride in strides)
+        elif model != "paper":
+            rule = given.get("circuits", rule)
+        held = {**printed, **given, **(printed if model else {}), "model": chosen, "circuits": rule}
+        clock = clock if rule == "continuous" else "slots"
+        return from_values(Rules, held, file, "settings", clock=clock)
 
 
 def changed_cluster(cluster: Cluster, changes: Any, file: str) -> Cluster:

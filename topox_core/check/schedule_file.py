@@ -2,105 +2,30 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
+
+import numpy as np
 
 from topox_core.check.intervals import Float, Int
 from topox_core.check.rows import (
-    COUNT,
-    ID,
-    IDS,
     NUMBER,
-    RATES,
+    CircuitRow,
     PathsOfTransfers,
-    Rows,
+    StandingRow,
+    TaskRow,
+    TransferRow,
+    columns_of_rows,
     is_finite,
+    name_of_row,
     refuse_unknown,
+    rows_of,
     wrong,
 )
-from topox_core.errors import InputError, printable, shown
-from topox_core.io.json import EntryCount, FileFormat, Take, check_header, read_object
-from topox_core.io.limits import MAX_DEPENDENCIES, SCHEDULE, check_count
+from topox_core.errors import InputError, shown
+from topox_core.io.json import FileFormat, check_header, read_object
+from topox_core.io.limits import SCHEDULE
 from topox_core.io.ranges import check_one_of
-
-# The lists of a file, and what a row of each is called.
-LISTS = {"tasks": "task", "transfers": "transfer", "circuits": "circuit"}
-EXPECTED = {
-    **dict.fromkeys(("id", "task", "collective"), ID),
-    **dict.fromkeys(("source", "destination", "switch", "source_port", "destination_port"), COUNT),
-    **dict.fromkeys(("start_ms", "end_ms", "setup_ms", "size_bytes"), NUMBER),
-    "dependencies": IDS,
-    "paths": "a list of paths",
-    "rates": RATES,
-}
-_NESTED = ("dependencies", "paths", "rates")
-_MAX_KEYS = 16
-
-
-class RowsAsRead:
-    """The rows of all lists; whether values are right is seen later, column by column."""
-
-    def __init__(self, file: str) -> None:
-        self._file = file
-        self.lists: dict[str, list[Any]] = {}
-        self._count = self._nested = 0
-
-    def take(self, key: str) -> Take:
-        """Return what takes the rows of one list."""
-        rows = self.lists[key] = []
-        # By keys and types of a row: its keys of no column, and those that hold lists.
-        known: dict[tuple[Any, ...], tuple[list[str], list[str]]] = {}
-
-        def take(number: int, row: Any) -> None:
-            self._count += 1
-            check_count(self._count, SCHEDULE.entries, "rows a schedule may have", self._file)
-            shape = (*row, *map(type, row.values())) if type(row) is dict else ()
-            if shape not in known:
-                known[shape] = self._looked_at(row, f"{LISTS[key]} number {number - 1}")
-            strange, nested = known[shape]
-            for field in strange:
-                row[field] = None
-            for field in nested:
-                self._count_nested(row[field])
-            rows.append(row)
-
-        return take
-
-    def _looked_at(self, row: Any, item: str) -> tuple[list[str], list[str]]:
-        if not isinstance(row, dict):
-            raise wrong("an object", row, self._file, item, "")
-        if len(row) > _MAX_KEYS:
-            raise InputError(f"has more than {_MAX_KEYS} keys", file=self._file, item=item)
-        name = row.get("id")
-        if isinstance(name, str):
-            item = f"{item.split()[0]} {printable(name)}"
-        for field, value in row.items():
-            expected = EXPECTED.get(field, "")
-            if isinstance(value, str):
-                misplaced = expected != ID
-            elif isinstance(value, list):
-                misplaced = field not in _NESTED
-            else:
-                misplaced = isinstance(value, dict)
-            if expected and misplaced:
-                raise wrong(expected, value, self._file, item, field)
-        strange = [field for field in row if field not in EXPECTED]
-        return strange, [field for field in _NESTED if isinstance(row.get(field), list)]
-
-    def _count_nested(self, value: Any) -> None:
-        """Count what lists inside rows hold: dependencies, paths with their servers, rates."""
-        left = [value]
-        while left:
-            holder = left.pop()
-            self._nested += len(holder)
-            check_count(
-                self._nested,
-                MAX_DEPENDENCIES,
-                "values in lists of its rows that there may be",
-                self._file,
-            )
-            inner = holder.values() if isinstance(holder, dict) else holder
-            left += [one for one in inner if type(one) in (list, dict)]
-
 
 FORMAT, VERSION = "topox-schedule", 2
 _FORM = FileFormat(FORMAT, VERSION, (), SCHEDULE)
@@ -127,11 +52,13 @@ KEYS = frozenset(CLAIMS) | _keys(
     "stopped_by wall_s working_s slot_ms tick_ms rounding chosen message manifest settings tasks transfers circuits"
 )
 CHOSEN_KEYS = _keys("slot_ms rings strides algorithms switching")
-TASK_KEYS = _keys("id start_ms end_ms")
-TRANSFER_KEYS = _keys("id collective source destination size_bytes dependencies paths rates")
-CIRCUIT_KEYS = _keys(
-    "switch source destination source_port destination_port setup_ms start_ms end_ms task"
-)
+KEYS_OF = {
+    "task": _keys("id start_ms end_ms"),
+    "transfer": _keys("id collective source destination size_bytes dependencies paths rates"),
+    "circuit": _keys(
+        "switch source destination source_port destination_port setup_ms start_ms end_ms task"
+    ),
+}
 # Lengths of a tick or slot; what lies beyond is a slip of units, and would overflow.
 SHORTEST_MS, LONGEST_MS = 1e-9, 1e9
 
@@ -188,7 +115,7 @@ def read_schedule(data: bytes, file: str = "") -> dict[str, Any]:
     InputError
         If the file is no such record; names the item and the field.
     """
-    record = _as_read(data, file, _FORM)
+    record = read_object(data, file, _FORM)
     columns_of(record, file)
     return record
 
@@ -201,7 +128,7 @@ def read_linked(data: bytes, file: str = "") -> tuple[dict[str, str], str, dict[
     InputError
         If the file is none; names the item and the field.
     """
-    record = _as_read(data, file, _LINKED)
+    record = read_object(data, file, _LINKED)
     link, digest = record.pop("link", None), record.pop("graph_digest", None)
     if not isinstance(link, dict) or not all(isinstance(text, str) for text in link.values()):
         raise InputError(
@@ -215,16 +142,6 @@ def read_linked(data: bytes, file: str = "") -> tuple[dict[str, str], str, dict[
     record |= {"format": FORMAT, "version": VERSION}
     columns_of(record, file)
     return link, digest, record
-
-
-def _as_read(data: bytes, file: str, form: FileFormat) -> dict[str, Any]:
-    """Return the keys of a file with their rows."""
-    rows = RowsAsRead(file)
-    body = read_object(data, file, form, {key: rows.take(key) for key in LISTS})
-    return {
-        key: rows.lists[key] if isinstance(value, EntryCount) else value
-        for key, value in body.items()
-    }
 
 
 def columns_of(record: Any, file: str = "") -> Schedule:
@@ -256,15 +173,24 @@ def columns_of(record: Any, file: str = "") -> Schedule:
     stays = _switching(record, file) == "fixed"
     makespan = _number(record, "makespan_ms", file, optional=status in ("infeasible", "unknown"))
     there = makespan is not None
-    tasks = Rows(record, "tasks", "task", file, needed=there)
-    every = Rows(record, "transfers", "transfer", file, needed=False)
-    # Transfers of the graph itself are listed only with the paths that they take.
-    transfers = every.where(lambda row: "collective" in row) if stays else every
-    circuits = Rows(record, "circuits", "circuit", file, needed=there)
+    every = rows_of(record, "transfers", file, needed=False)
     if record["version"] > 1:
         refuse_unknown(record, KEYS, file, "")
-        for rows, keys in ((tasks, TASK_KEYS), (every, TRANSFER_KEYS), (circuits, CIRCUIT_KEYS)):
-            rows.refuse_unknown(keys)
+        for noun, keys in KEYS_OF.items():
+            rows = rows_of(record, f"{noun}s", file, needed=False)
+            if not set(chain.from_iterable(rows)) <= keys:
+                for i, row in enumerate(rows):
+                    refuse_unknown(row, keys, file, "", name_of_row(row, noun, i))
+    tasks = columns_of_rows(TaskRow, rows_of(record, "tasks", file, there), "task", file)
+    # Where circuits stay, transfers of the graph itself are listed only with the paths that they take.
+    listed = [row for row in every if not stays or "collective" in row]
+    transfers = columns_of_rows(TransferRow, listed, "transfer", file)
+    kind, rows = StandingRow if stays else CircuitRow, rows_of(record, "circuits", file, there)
+    circuits = columns_of_rows(kind, rows, "circuit", file)
+    ports = {
+        end: [-1 if port is None else port for port in circuits[end]]
+        for end in ("source_port", "destination_port")
+    }
     return Schedule(
         status=str(status),
         clock=str(clock),
@@ -278,25 +204,25 @@ def columns_of(record: Any, file: str = "") -> Schedule:
             key: value for key in CLAIMS if (value := _number(record, key, file, True)) is not None
         },
         settings=settings,
-        task=tasks.words("id"),
-        start_ms=tasks.numbers("start_ms"),
-        end_ms=tasks.numbers("end_ms"),
-        transfer=transfers.words("id"),
-        collective=transfers.words("collective"),
-        transfer_source=transfers.counts("source"),
-        transfer_destination=transfers.counts("destination"),
-        transfer_bytes=transfers.numbers("size_bytes"),
-        transfer_dependencies=transfers.lists("dependencies"),
-        circuit_task=[""] * len(circuits) if stays else circuits.words("task"),
-        switch=circuits.counts("switch"),
-        source=circuits.counts("source"),
-        destination=circuits.counts("destination"),
-        source_port=circuits.counts_given("source_port"),
-        destination_port=circuits.counts_given("destination_port"),
-        setup_ms=circuits.numbers("setup_ms"),
-        circuit_start_ms=circuits.numbers("start_ms"),
-        circuit_end_ms=circuits.numbers("end_ms"),
-        fixed=PathsOfTransfers.of(every.rows, file) if stays else None,
+        task=tasks["id"],
+        start_ms=np.array(tasks["start_ms"], np.float64),
+        end_ms=np.array(tasks["end_ms"], np.float64),
+        transfer=transfers["id"],
+        collective=transfers["collective"],
+        transfer_source=np.array(transfers["source"], np.int64),
+        transfer_destination=np.array(transfers["destination"], np.int64),
+        transfer_bytes=np.array(transfers["size_bytes"], np.float64),
+        transfer_dependencies=transfers["dependencies"],
+        circuit_task=circuits.get("task", [""] * len(rows)),
+        switch=np.array(circuits["switch"], np.int64),
+        source=np.array(circuits["source"], np.int64),
+        destination=np.array(circuits["destination"], np.int64),
+        source_port=np.array(ports["source_port"], np.int64),
+        destination_port=np.array(ports["destination_port"], np.int64),
+        setup_ms=np.array(circuits["setup_ms"], np.float64),
+        circuit_start_ms=np.array(circuits["start_ms"], np.float64),
+        circuit_end_ms=np.array(circuits["end_ms"], np.float64),
+        fixed=PathsOfTransfers.of(every, file) if stays else None,
     )
 
 

@@ -14,7 +14,7 @@ from topox_core.fabrics.compare import same_time, ties
 from topox_core.fabrics.registry import FABRICS, PAYS_DELAY
 from topox_core.library.run_library import RunLibrary
 from topox_core.runs.identity import code_version
-from topox_core.runs.in_turn import RunsInTurn
+from topox_core.runs.run import RunsInTurn
 from topox_core.studies.study import Study, load_study
 from topox_core.studies.study_run import (
     PLANNED,

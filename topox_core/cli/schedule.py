@@ -138,7 +138,7 @@ def _lines(summary: dict[str, Any], result: Result) -> Iterator[str]:
 
 
 def _rows(summary: dict[str, Any], result: Result) -> Iterator[tuple[str, ...]]:
-    from topox_core.model.measures import measures
+    from topox_core.model.execution import measures
     from topox_core.text.choices import chosen_words
 
     on_slots = summary["clock"] == "slots"

@@ -41,7 +41,7 @@ from topox_core.tdm.model.jobs_file import dump_jobs, load_jobs, validated
 
 if TYPE_CHECKING:
     from topox_core.check.report import CheckReport
-    from topox_core.tdm.model.round import Round, RoundTracePoint, TdmSettings
+    from topox_core.tdm.model.jobs import Round, RoundTracePoint, TdmSettings
 
 PROGRESS_EVERY_S = 1.0
 SHOWN_STAGES = 8
@@ -139,7 +139,7 @@ def run(options: Arguments) -> Answer:
 
 def _settings(options: Arguments) -> TdmSettings:
     from topox_core.tdm.algorithms.catalogue import ALGORITHMS
-    from topox_core.tdm.model.round import TdmSettings
+    from topox_core.tdm.model.jobs import TdmSettings
 
     check_one_of(options.algorithm, ALGORITHMS, file="command line", field="--algorithm")
     if options.seed < 0:

@@ -6,7 +6,7 @@ from typing import Any
 
 from topox_core.economics.parts import Catalogue, Part, as_records
 from topox_core.errors import InputError, errors_in_file, printable, shown
-from topox_core.io.json import FileFormat, count_of, named, read_object, record_of, without_header
+from topox_core.io.json import FileFormat, entries_of, named, read_object, record_of, without_header
 from topox_core.io.limits import PARTS as LIMITS
 from topox_core.io.ranges import check_one_of
 from topox_core.schema.records import check_values
@@ -185,18 +185,15 @@ def load_parts(data: bytes, file: str) -> Catalogue:
         file, part and field.
     """
     file = printable(file, 200) if file else "parts"
+    body = read_object(data, file, _FORM)
     figures: dict[str, dict[str, Any]] = {}
-
-    def take(number: int, entry: Any) -> None:
+    for number, entry in enumerate(entries_of(body, "parts", "parts", _FORM, file), 1):
         item = named(entry, "id", "part", number)
         check_values(Part, entry, file, item, must=("id",))
         part = entry["id"]
         if part in figures:
             raise InputError("is in the file twice", file=file, item=item)
         figures[part] = {key: value for key, value in entry.items() if key != "id"}
-
-    body = read_object(data, file, _FORM, {"parts": take})
-    count_of(body, "parts", "parts", file)
     values = without_header(body, "parts")
     base_name = values.pop("based_on", DEFAULT_SET)
     check_values(Catalogue, values, file, must=())

@@ -20,6 +20,7 @@ from topox_core.model.algorithm_choice import (
     DEFAULT,
     Choice,
     collective_key,
+    distinct_rings,
     misfit,
     on_rings,
     step_transfers,
@@ -28,7 +29,6 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.collective_steps import ALGORITHMS, divisor_near_root
 from topox_core.model.lowering import lower
 from topox_core.model.lowering_choices import Lowering
-from topox_core.model.rings import distinct_rings
 from topox_core.model.task_graph import COLLECTIVE_KINDS, Task, TaskGraph
 from topox_core.model.transfer_graph import TransferGraph, transfer_ms
 from topox_core.runs.stopping import never

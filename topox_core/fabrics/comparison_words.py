@@ -7,7 +7,7 @@ from topox_core.errors import InputError
 from topox_core.fabrics.compare import EQUAL, fastest, same_time, undecided
 from topox_core.fabrics.registry import ENTRIES, FABRICS, PAYS_DELAY, SPOKEN
 from topox_core.fabrics.run import FabricRun
-from topox_core.model.rings import RING, RING_KINDS
+from topox_core.model.algorithm_choice import RING, RING_KINDS
 from topox_core.schedule.result import gap
 from topox_core.text.numbers import percent, time
 from topox_core.text.sentences import capitalised, enumeration

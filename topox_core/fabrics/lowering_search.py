@@ -18,10 +18,16 @@ from topox_core.errors import InputError
 from topox_core.fabrics.collective_choice import collectives_of, with_fastest_algorithms
 from topox_core.fabrics.registry import CHOOSES, ENTRIES
 from topox_core.fabrics.run import FabricRequest, FabricRun, JobRequest, LoweringChoice
-from topox_core.model.algorithm_choice import DEFAULT, Choice, algorithms_that_fit, on_rings
+from topox_core.model.algorithm_choice import (
+    DEFAULT,
+    RING_KINDS,
+    Choice,
+    algorithms_that_fit,
+    distinct_rings,
+    on_rings,
+)
 from topox_core.model.lowering import lower, transfers_of
 from topox_core.model.lowering_choices import Lowering
-from topox_core.model.rings import RING_KINDS, distinct_rings
 from topox_core.model.transfer_graph import TransferGraph
 from topox_core.schedule.bounds.open_bound import Way, open_bound
 from topox_core.schedule.bounds.unrounded import Bound, circuit_bound

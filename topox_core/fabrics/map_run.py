@@ -25,7 +25,7 @@ from topox_core.fabrics.sweep import (
     at_point,
 )
 from topox_core.runs.cells import CellsResult, CellsRun
-from topox_core.runs.in_turn import RunsInTurn, Turn
+from topox_core.runs.run import RunsInTurn, Turn
 from topox_core.text.numbers import delay_label, percent, short, whole_percent
 from topox_core.text.sentences import enumeration
 

@@ -21,8 +21,8 @@ from topox_core.fabrics.kernels.split_steps import (
     shared_steps,
 )
 from topox_core.io.ranges import check_number, check_one_of, check_whole
+from topox_core.model.algorithm_choice import RING_KINDS
 from topox_core.model.collective_steps import ALGORITHMS, Shape, divisor_near_root, step_list
-from topox_core.model.rings import RING_KINDS
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.model.transfer_graph import FloatArray, IntArray
 

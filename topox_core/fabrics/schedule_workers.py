@@ -9,8 +9,7 @@ from typing import Any
 from topox_core.fabrics.scheduled import schedule
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
-from topox_core.runs.batch import REMEMBERED, Shared
-from topox_core.runs.executor import LocalExecutor
+from topox_core.runs.executor import REMEMBERED, LocalExecutor, Shared
 from topox_core.runs.latest import Latest
 from topox_core.schedule.result import Result
 from topox_core.schedule.settings import Settings

@@ -15,7 +15,7 @@ from topox_core.fabrics.registry import FABRICS, MAPPED, PAYS_DELAY
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
-from topox_core.runs.batch import Shared
+from topox_core.runs.executor import Shared
 from topox_core.schedule.settings import Settings
 
 # The usual map: delays 1, 2, 5 in a decade where the answer usually turns.

@@ -33,8 +33,9 @@ from topox_core.figures.template import (
     time_image,
     upright,
 )
-from topox_core.model.execution import Circuits, Execution
-from topox_core.model.measures import (
+from topox_core.model.execution import (
+    Circuits,
+    Execution,
     SlotState,
     changes_a_slot,
     in_port,

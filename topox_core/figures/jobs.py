@@ -38,7 +38,7 @@ from topox_core.figures.template import (
 )
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.transfer_graph import BARRIER, COMPUTE
-from topox_core.tdm.model.round import NOBODY, PUSH, Cycle, Round
+from topox_core.tdm.model.jobs import NOBODY, PUSH, Cycle, Round
 from topox_core.tdm.model.rounds import Bar, bars, cycle_in_view, members, numbered
 from topox_core.text.numbers import short, time
 

@@ -24,7 +24,7 @@ from topox_core.figures.template import (
     opaque,
 )
 from topox_core.tdm.model.bottleneck import LinkView, link_view
-from topox_core.tdm.model.round import PUSH, Round
+from topox_core.tdm.model.jobs import PUSH, Round
 from topox_core.text.numbers import short
 
 MAX_CELLS = 24  # pods a side for which cells carry numbers

@@ -25,7 +25,7 @@ from topox_core.figures.template import (
     spread_band,
     upright,
 )
-from topox_core.tdm.model.round import RoundTracePoint
+from topox_core.tdm.model.jobs import RoundTracePoint
 from topox_core.text.numbers import in_1024s
 
 # Of the values that a point's colour and shape tell, smallest first; more of them begin again.

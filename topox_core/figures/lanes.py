@@ -37,8 +37,7 @@ from topox_core.figures.template import (
     upright,
 )
 from topox_core.model.csr import ranges
-from topox_core.model.execution import Circuits, Execution
-from topox_core.model.measures import ports_in_use
+from topox_core.model.execution import Circuits, Execution, ports_in_use
 from topox_core.model.transfer_graph import COMPUTE, TRANSFER, FloatArray, IntArray
 from topox_core.text.numbers import time
 

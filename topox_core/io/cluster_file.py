@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict
 
 from topox_core.errors import printable
-from topox_core.io.content import pieces
+from topox_core.io.content import whole
 from topox_core.io.infragraph import InfraCluster, is_infragraph, read_infragraph
 from topox_core.io.json import FileFormat, read_object, without_header
 from topox_core.io.limits import CLUSTER, INFRAGRAPH
@@ -14,6 +14,8 @@ from topox_core.schema.records import from_values
 
 FORMAT = "topox-cluster"
 VERSION = 1
+# By so much of a file it is told from one of InfraGraph.
+HEADER_BYTES = 1 << 18
 _KEYS = ("name", *(name for name in fields_of(Cluster) if name != "name"))
 _FORM = FileFormat(FORMAT, VERSION, _KEYS, CLUSTER)
 
@@ -32,7 +34,7 @@ def load_cluster(data: bytes, file: str) -> Cluster:
 def read_cluster(data: bytes, file: str) -> InfraCluster:
     """Read a cluster file of ours, or InfraGraph's with what it says besides; raises as :func:`load_cluster`."""
     file = printable(file, 200) if file else "cluster"
-    if is_infragraph(next(pieces(data, file, INFRAGRAPH), b"")):
+    if is_infragraph(whole(data, file, INFRAGRAPH)[:HEADER_BYTES]):
         return read_infragraph(data, file)
     return InfraCluster(from_values(Cluster, without_header(read_object(data, file, _FORM)), file))
 

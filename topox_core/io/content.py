@@ -1,4 +1,4 @@
-"""The content of a file, unpacked and decoded piece by piece, within the limits of its format."""
+"""The content of a file, unpacked and decoded, within the limits of its format."""
 
 import codecs
 import gc
@@ -8,7 +8,6 @@ import threading
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
@@ -74,42 +73,45 @@ def gc_paused() -> Iterator[None]:
 
 PIECE = 1 << 18
 GZIP = b"\x1f\x8b"
-_MARK = "\ufeff"
 
 
-def pieces(data: bytes, file: str, limits: Limits) -> Iterator[bytes]:
-    """Yield the content of a file, gunzipped if it is gzip, in pieces of at most 256 KB.
+def whole(data: bytes, file: str, limits: Limits) -> bytes:
+    """Return the content of a file, gunzipped if it is gzip.
 
     Raises
     ------
     InputError
-        If the file is larger than its format needs, packed or unpacked, or is damaged gzip.
+        If there is nothing in it, it is larger than its format needs, packed or unpacked, or it is damaged
+        gzip.
     """
     most = limits.file_bytes
     if len(data) > most:
         raise InputError(
             f"is {as_mb(len(data))}, more than the {as_mb(most)} such a file may have", file=file
         )
-    if not data.startswith(GZIP):
-        if data and file.lower().endswith(".gz"):
-            raise InputError(
-                "is not gzip data although its name ends in .gz (rename it if it was unpacked on its way)",
-                file=file,
-            )
-        for at in range(0, len(data), PIECE):
-            yield data[at : at + PIECE]
-        return
-    total, stream = 0, io.BytesIO(data)
+    content = _gunzipped(data, file, most) if data.startswith(GZIP) else data
+    if content is data and data and file.lower().endswith(".gz"):
+        raise InputError(
+            "is not gzip data although its name ends in .gz (rename it if it was unpacked on its way)",
+            file=file,
+        )
+    if not content or content.isspace():
+        raise InputError("is empty", file=file)
+    return content
+
+
+def _gunzipped(data: bytes, file: str, most: int) -> bytes:
+    content, stream = bytearray(), io.BytesIO(data)
     try:
         for piece in unpacked(stream.read(PIECE), stream, file, PIECE):
-            total += len(piece)
-            if total > most:
+            content += piece
+            if len(content) > most:
                 raise InputError(
                     f"unpacks to more than the {as_mb(most)} such a file may have", file=file
                 )
-            yield piece
     except zlib.error as error:
         raise InputError(f"is damaged or cut short as gzip ({error})", file=file) from None
+    return bytes(content)
 
 
 def unpacked(packed: bytes, stream: BinaryIO, file: str, most: int) -> Iterator[bytes]:
@@ -143,60 +145,25 @@ def unpacked(packed: bytes, stream: BinaryIO, file: str, most: int) -> Iterator[
             packed = more.lstrip(b"\0")
 
 
-def whole(data: bytes, file: str, limits: Limits) -> bytes:
-    """Return the whole content of a file that cannot be read in pieces.
+def decoded(content: bytes, file: str) -> str:
+    """Return what :func:`whole` returned as text: UTF-8, with or without a byte order mark.
 
     Raises
     ------
     InputError
-        As :func:`pieces`, and if there is nothing in it.
+        If the bytes are not UTF-8; the first bad byte is named.
     """
-    content = b"".join(pieces(data, file, limits)) if data.startswith(GZIP) else data
-    if content is data:
-        next(pieces(data, file, limits), None)
-    if not content or content.isspace():
-        raise InputError("is empty", file=file)
-    return content
-
-
-def text_pieces(data: bytes, file: str, limits: Limits) -> Iterator[str]:
-    """Yield the content as text: UTF-8, with or without a byte order mark.
-
-    Raises
-    ------
-    InputError
-        As :func:`pieces`, and if the bytes are not UTF-8; the first bad byte is named.
-    """
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    lines, begun = 1, False
-    for piece in chain(pieces(data, file, limits), (b"",)):  # b"": there is no more
-        if not begun and piece.startswith((b"\xff\xfe", b"\xfe\xff")):
-            raise InputError("is UTF-16 text; save it as UTF-8", file=file)
-        waiting = decoder.getstate()[0]
-        try:
-            text = decoder.decode(piece, final=not piece)
-        except UnicodeDecodeError as error:
-            raise _not_utf8(waiting + piece, error, lines, file) from None
-        yield text if begun else text.removeprefix(_MARK)
-        begun = begun or text != ""
-        lines += piece.count(b"\n")
-
-
-def _not_utf8(content: bytes, error: UnicodeDecodeError, lines: int, file: str) -> InputError:
-    line = lines + content.count(b"\n", 0, error.start)
-    problem = f"is not UTF-8 text (byte 0x{content[error.start]:02X} in line {line})"
-    return InputError(f"{problem}; save it as UTF-8", file=file)
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise InputError("is UTF-16 text; save it as UTF-8", file=file)
+    try:
+        return content.decode().removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        line = 1 + content.count(b"\n", 0, error.start)
+        problem = f"is not UTF-8 text (byte 0x{content[error.start]:02X} in line {line})"
+        raise InputError(f"{problem}; save it as UTF-8", file=file) from None
 
 
 def first_letter(data: bytes, file: str, limits: Limits) -> str:
-    """Return the first character that is not blank; ``""`` if there is none or it is no text.
-
-    Raises
-    ------
-    InputError
-        As :func:`pieces`.
-    """
-    for piece in pieces(data, file, limits):
-        if letters := piece.removeprefix(codecs.BOM_UTF8).lstrip():
-            return letters[:1].decode("ascii", "replace")
-    return ""
+    """Return the first character that is not blank, if it is ASCII; raises as :func:`whole`."""
+    letters = whole(data, file, limits).removeprefix(codecs.BOM_UTF8).lstrip()
+    return letters[:1].decode("ascii", "replace")

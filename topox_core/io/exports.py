@@ -8,8 +8,7 @@ import numpy as np
 
 from topox_core.io.tables import table_bytes
 from topox_core.model.critical_path import CriticalPath, critical_path
-from topox_core.model.execution import Execution
-from topox_core.model.measures import held_circuits
+from topox_core.model.execution import Execution, held_circuits
 
 TASK_COLUMNS = (
     "id",

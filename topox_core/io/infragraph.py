@@ -10,15 +10,14 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import product
 from typing import Any, Literal
 
 import msgspec
 
 from topox_core.errors import InputError, errors_in_file, printable, shown
-from topox_core.io.content import text_pieces
-from topox_core.io.json import JsonStream, object_of
+from topox_core.io.content import decoded, whole
+from topox_core.io.json import loaded
 from topox_core.io.limits import INFRAGRAPH, MAX_NESTING, check_count
 from topox_core.model.cluster import Cluster
 from topox_core.schema.fields import fields_of
@@ -161,13 +160,10 @@ def read_infragraph(data: bytes, file: str) -> InfraCluster:
 
 
 def _values(data: bytes, file: str) -> Any:
-    text = "".join(text_pieces(data, file, INFRAGRAPH))
-    if text.lstrip().startswith("{"):
-        hook = partial(object_of, file=file, most=INFRAGRAPH.keys)
-        stream = JsonStream(iter((text,)), file, hook)
-        value = stream.value()
-        stream.end()
-        return value
+    content = whole(data, file, INFRAGRAPH)
+    if content.lstrip().startswith(b"{"):
+        return loaded(data, file, INFRAGRAPH)
+    text = decoded(content, file)
     import yaml  # 20 ms
 
     try:

@@ -13,9 +13,9 @@ MB = 1 << 20
 MAX_FILE_BYTES = 150 * MB
 # gzip files are made of members; archivers write one, or one for every 64 KB.
 MAX_GZIP_MEMBERS = 10_000
-# One entry of a list in JSON, or one row of a table, is held as a whole.
+# One line of a table, or one event of a recording, is held as a whole.
 MAX_ENTRY_CHARACTERS = 8_000_000
-# All that a JSON file holds besides the lists that are read entry by entry.
+# All that a recording holds besides its events.
 MAX_REST_CHARACTERS = 2_000_000
 # Tables: cells of one row, rows (blank ones too), cells of all rows.
 MAX_COLUMNS = 256
@@ -50,6 +50,16 @@ class Limits:
     entries: int = 0
     keys: int = 32
 
+    @property
+    def objects(self) -> int:
+        """How many objects a JSON file may hold, those in its entries and besides them."""
+        return self.entries + 1_000
+
+    @property
+    def values(self) -> int:
+        """How many values a JSON file may hold: of its entries, and in lists within them."""
+        return 20 * self.entries + MAX_DEPENDENCIES + MAX_MEMBERS
+
 
 TASK_GRAPH = Limits(MAX_FILE_BYTES, MAX_TASKS, keys=17)
 CLUSTER = Limits(1 * MB)
@@ -58,7 +68,7 @@ STRATEGY = Limits(4 * MB, 10_000)
 TRAINING_JOB = Limits(1 * MB)
 MEASURED = Limits(4 * MB, 10_000)
 PARTS = Limits(1 * MB, 1_000)
-OFFERS = Limits(1 * MB, 1_000)
+OFFERS = Limits(1 * MB, 40)
 LAB = Limits(256 * 1024, 40)
 ANSWERS = Limits(256 * 1024, keys=400)
 STUDY = Limits(16 * MB, 100_000)

@@ -7,14 +7,15 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 from topox_core.errors import InputError, printable, shown, unknown
-from topox_core.io.content import text_pieces
+from topox_core.io.content import decoded, whole
 from topox_core.io.limits import MAX_CELLS, MAX_COLUMNS, MAX_ENTRY_CHARACTERS, MAX_ROWS, Limits
 
 DELIMITERS = (",", ";", "\t")
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
 _SEP_LINE = re.compile(r'"?sep=(.)"?')
 # A cell that a spreadsheet would calculate, after any apostrophes; full-width signs count as well.
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
@@ -63,10 +64,10 @@ def read_table(
         If it is empty, a column is unknown, named twice or missing, or a row, the table or the file is
         larger than a limit; later errors come while the rows are read.
     """
-    lines = _Lines(data, file, limits)
-    number, header = lines.header()
+    lines = _lines(data, file, limits)
+    number, header = _header(lines, file)
     delimiter = _delimiter(header, file, known, example)
-    rows = _rows(chain([header], lines), delimiter, lines, number)
+    rows = _rows(chain([header], lines), delimiter, file, number)
     columns = tuple(next(rows, (0, []))[1])
     for column in filter(None, columns):
         if column not in known:
@@ -85,66 +86,35 @@ def read_table(
 
 def read_rows(data: bytes, file: str, limits: Limits) -> Iterator[tuple[int, list[str]]]:
     """Return the rows of a table without names, separated by what its first row has most of; raises as :func:`read_table`."""
-    lines = _Lines(data, file, limits)
-    number, first = lines.header()
-    return _rows(chain([first], lines), max(DELIMITERS, key=first.count), lines, number)
+    lines = _lines(data, file, limits)
+    number, first = _header(lines, file)
+    return _rows(chain([first], lines), max(DELIMITERS, key=first.count), file, number)
 
 
-class _Lines:
-    """The lines of a file, each no longer than a row may be."""
-
-    def __init__(self, data: bytes, file: str, limits: Limits) -> None:
-        self.file = file
-        self._lines = _lines(text_pieces(data, file, limits))
-        # Characters of the row that is being read: a quoted cell may run over many lines.
-        self.row_length = 0
-
-    def __iter__(self) -> _Lines:
-        return self
-
-    def __next__(self) -> str:
-        line = next(self._lines)
-        self.row_length += len(line)
-        if self.row_length > MAX_ENTRY_CHARACTERS:
-            raise InputError(
-                f"holds a row of more than {MAX_ENTRY_CHARACTERS:,} characters", file=self.file
-            )
-        return line
-
-    def header(self) -> tuple[int, str]:
-        """Return number and text of the first row that says something."""
-        for number, line in enumerate(self, 1):
-            self.row_length = 0
-            separator = number == 1 and _SEP_LINE.fullmatch(line.strip())
-            if line.strip(" ,;\t\r\n") and not separator:
-                return number, line
-            if number >= MAX_ROWS:
-                break
-        raise InputError("is empty", file=self.file)
+def _lines(data: bytes, file: str, limits: Limits) -> Iterator[str]:
+    """Yield the lines of a file, whichever of the three ends they have."""
+    for found in _LINE.finditer(decoded(whole(data, file, limits), file)):
+        if found.end() - found.start() > MAX_ENTRY_CHARACTERS:
+            problem = f"holds a row of more than {MAX_ENTRY_CHARACTERS:,} characters"
+            raise InputError(problem, file=file)
+        yield found[0]
 
 
-def _lines(pieces: Iterable[str]) -> Iterator[str]:
-    """Yield lines, whichever of the three ends they have; one that is longer than a row may be as far as it was read."""
-    rest = ""
-    for piece in pieces:
-        lines = io.StringIO(rest + piece, newline="").readlines()
-        # The last may go on; a carriage return at its end may belong to a line feed.
-        rest = lines.pop() if lines else ""
-        yield from lines
-        if len(rest) > MAX_ENTRY_CHARACTERS:
-            break
-    if rest:
-        yield rest
+def _header(lines: Iterator[str], file: str) -> tuple[int, str]:
+    """Return number and text of the first row that says something."""
+    for number, line in enumerate(islice(lines, MAX_ROWS), 1):
+        separator = number == 1 and _SEP_LINE.fullmatch(line.strip())
+        if line.strip(" ,;\t\r\n") and not separator:
+            return number, line
+    raise InputError("is empty", file=file)
 
 
 def _rows(
-    source: Iterator[str], delimiter: str, lines: _Lines, number: int
+    source: Iterator[str], delimiter: str, file: str, number: int
 ) -> Iterator[tuple[int, list[str]]]:
-    file = lines.file
     reader = csv.reader(source, delimiter=delimiter, strict=True)
     total = 0
     while True:
-        lines.row_length = 0
         try:
             cells = next(reader)
         except StopIteration:

@@ -22,8 +22,7 @@ from topox_core.rails.delay import slowest_switch, study, windows_source
 from topox_core.rails.windows import windows_by_stage
 from topox_core.schema.fields import fields_of, problems, setting
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS, solve
-from topox_core.tdm.model.jobs import Jobs, PodNetwork
-from topox_core.tdm.model.round import TdmSettings
+from topox_core.tdm.model.jobs import Jobs, PodNetwork, TdmSettings
 from topox_core.topology.finder import VARIANTS, find_layout, traffic_of
 from topox_core.training.plan import ORDERS
 

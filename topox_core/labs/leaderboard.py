@@ -26,8 +26,7 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
 from topox_core.tdm.algorithms.catalogue import solve
 from topox_core.tdm.mixes.samples import load_job_sample
-from topox_core.tdm.model.jobs import Jobs
-from topox_core.tdm.model.round import TdmSettings
+from topox_core.tdm.model.jobs import Jobs, TdmSettings
 from topox_core.tdm.model.rounds import round_of
 from topox_core.tdm.model.traffic import StageTable
 from topox_core.workloads.catalogue import generate

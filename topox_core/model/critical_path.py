@@ -7,8 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.model.execution import Circuits, Execution
-from topox_core.model.measures import EPS_MS, in_port, out_port
+from topox_core.model.execution import EPS_MS, Circuits, Execution, in_port, out_port
 from topox_core.model.transfer_graph import BARRIER, COMPUTE, TRANSFER, FloatArray, IntArray
 
 Waits = Literal["start", "dependency", "device", "port", "circuits"]

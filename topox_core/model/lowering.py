@@ -13,14 +13,17 @@ from topox_core.errors import InputError
 from topox_core.model.algorithm_choice import (
     Choice,
     Chooser,
+    Pattern,
     check_algorithms,
     on_rings,
+    pattern,
+    ring_strides,
     step_pattern,
     step_transfers,
+    transfer_count,
 )
 from topox_core.model.csr import row_pointer
 from topox_core.model.lowering_choices import Lowering
-from topox_core.model.rings import Pattern, pattern, ring_strides, transfer_count
 from topox_core.model.task_graph import (
     COLLECTIVE_KINDS,
     COMPUTE_KINDS,

@@ -21,9 +21,8 @@ from topox_core.model.transfer_graph import TRANSFER, TransferGraph
 from topox_core.papers.card import Settings
 from topox_core.runs.stopping import never
 from topox_core.schedule.settings import Settings as PlannerSettings
-from topox_core.strategy.blueprint import Blueprint
 from topox_core.strategy.models import named
-from topox_core.strategy.operators import OperatorGraph
+from topox_core.strategy.operators import Blueprint, OperatorGraph
 from topox_core.strategy.recommenders import dlrm_layers
 from topox_core.strategy.strategy import data_parallel, task_graph
 from topox_core.topology.finder import find_layout

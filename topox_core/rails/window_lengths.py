@@ -11,7 +11,7 @@ import numpy as np
 
 from topox_core.errors import InputError, Mistakes, printable, wrong_setting
 from topox_core.io.content import first_letter
-from topox_core.io.json import FileFormat, count_of, read_object
+from topox_core.io.json import FileFormat, entries_of, read_object
 from topox_core.io.limits import WINDOWS, check_count
 from topox_core.io.tables import as_meant, read_table, table_bytes
 from topox_core.model.transfer_graph import FloatArray
@@ -217,8 +217,9 @@ def load_windows(data: bytes, file: str) -> WindowList:
 
 def _of_json(data: bytes, file: str) -> WindowList:
     windows = _Windows(file, "window")
-    record = read_object(data, file, _FORM, {"windows": windows.add})
-    count_of(record, "windows", "windows", file)
+    record = read_object(data, file, _FORM)
+    for number, entry in enumerate(entries_of(record, "windows", "windows", _FORM, file), 1):
+        windows.add(number, entry)
     given = {key: record[key] for key in ("name", "iteration_ms") if record.get(key) is not None}
     check_values(WindowList, given, file, must=())
     return windows.listed(given.get("name") or _stem(file), given.get("iteration_ms"))

@@ -16,9 +16,17 @@ from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
 from topox_core.errors import InputError, one_line
-from topox_core.runs.batch import Answer, Shared, answer_cells
-from topox_core.runs.executor import TASK_S, AnswerLost, LocalExecutor, WorkerDied
-from topox_core.runs.run import RunProgress
+from topox_core.runs.executor import (
+    TASK_S,
+    Answer,
+    AnswerLost,
+    LocalExecutor,
+    Shared,
+    WorkerDied,
+    answer_cells,
+)
+from topox_core.runs.run import FunctionRun, RunProgress
+from topox_core.runs.stopping import Stop
 
 CellT = TypeVar("CellT", bound=Hashable)
 KeyT = TypeVar("KeyT", bound=Hashable)
@@ -33,6 +41,7 @@ BROKEN = 5  # workers that died in a row; then one is asked whether it starts at
 POLL_S = 0.5
 GRACE_S = 1.0  # for batches under way, once the time is up
 CLOSE_S = 1.0
+FUTURES_S = 0.2  # between two looks whether answers are still wanted
 AWAY_S = 300.0  # how long an executor is waited for that cannot be reached
 
 _Batch = tuple[CellT, ...]
@@ -358,76 +367,42 @@ class CellsRun(Generic[CellT, KeyT, ResultT]):
         return max(1, getattr(self._executor, "workers", 0) or os.cpu_count() or 1)
 
 
-class FuturesRun(Generic[CellT, ResultT]):
-    """A run that takes answers in as they come.
+def futures_run(
+    asked: Mapping[CellT, concurrent.futures.Future[ResultT]],
+    keep: Callable[[CellT, ResultT], object],
+) -> FunctionRun[CellsResult[CellT, ResultT], object]:
+    """Return a run that takes answers in as they come, and gives up the others once it is stopped.
 
     Parameters
     ----------
     asked
         The coming answer of each cell.
     keep
-        Called as ``keep(cell, answer)``, in the thread that gives the answer.
+        Called as ``keep(cell, answer)``; of an answer that was under way, when the run was stopped, as well.
     """
 
-    def __init__(
-        self,
-        asked: Mapping[CellT, concurrent.futures.Future[ResultT]],
-        keep: Callable[[CellT, ResultT], object],
-    ) -> None:
-        self._asked, self._keep = dict(asked), keep
-        self._lock = threading.Lock()
-        self._open = len(self._asked)
-        self._results: dict[CellT, ResultT] = {}
-        self._failures: dict[CellT, Exception] = {}
-        self._cancelled = self._closed = False
-        self._began, self._ended_s = time.monotonic(), 0.0
-        for cell, future in self._asked.items():
-            future.add_done_callback(partial(self._take, cell))
+    def take(cell: CellT, future: concurrent.futures.Future[ResultT]) -> None:
+        if not future.cancelled() and future.exception() is None:
+            keep(cell, future.result())
 
-    @property
-    def running(self) -> bool:
-        """Whether answers are still to come."""
-        return not self._closed and self._open > 0
+    def collect(stop: Stop, _on_step: object) -> CellsResult[CellT, ResultT]:
+        left = dict(asked)
+        while left and not stop():
+            concurrent.futures.wait(left.values(), FUTURES_S, concurrent.futures.FIRST_COMPLETED)
+            for cell in [cell for cell, future in left.items() if future.done()]:
+                take(cell, left.pop(cell))
+        for cell, future in left.items():
+            future.cancel()
+            future.add_done_callback(partial(take, cell))
+        ended = {k: one for k, one in asked.items() if k not in left and not one.cancelled()}
+        errors = {k: error for k, one in ended.items() if (error := one.exception()) is not None}
+        results = {k: one.result() for k, one in ended.items() if k not in errors}
+        failures = {k: one for k, one in errors.items() if isinstance(one, Exception)}
+        return CellsResult(results, len(asked), bool(left), failures)
 
-    @property
-    def progress(self) -> RunProgress:
-        """How many answers are there."""
-        done, total = len(self._asked) - self._open, len(self._asked)
-        elapsed_s = self._ended_s or time.monotonic() - self._began
-        left_s = elapsed_s / done * self._open if done else None
+    def measure(_steps: object, elapsed_s: float) -> RunProgress:
+        done, total = sum(one.done() for one in asked.values()), len(asked)
+        left_s = elapsed_s / done * (total - done) if done else None
         return RunProgress(elapsed_s, done / total if total else 1.0, done, total, left_s=left_s)
 
-    def poll(self) -> None:
-        """Do nothing: answers are taken in as they come."""
-
-    def cancel(self) -> None:
-        """Wait for no more answers; those that are there are kept."""
-        self._cancelled = self._cancelled or self.running
-        self.close()
-
-    def close(self) -> None:
-        """Give up what is not answered."""
-        self._closed = True
-        self._ended_s = self._ended_s or time.monotonic() - self._began
-        for future in self._asked.values():
-            future.cancel()
-
-    def result(self) -> CellsResult[CellT, ResultT]:
-        """Return what is there so far."""
-        with self._lock:
-            results, failures = dict(self._results), dict(self._failures)
-        return CellsResult(results, len(self._asked), self._cancelled, failures)
-
-    def _take(self, cell: CellT, future: concurrent.futures.Future[ResultT]) -> None:
-        error = None if future.cancelled() else future.exception()
-        answered = not future.cancelled() and error is None
-        if answered:
-            self._keep(cell, future.result())
-        with self._lock:
-            if answered:
-                self._results[cell] = future.result()
-            elif isinstance(error, Exception) and not self._closed:
-                self._failures[cell] = error
-            self._open -= 1
-            if not self._open and not self._closed:
-                self._ended_s = time.monotonic() - self._began
+    return FunctionRun(collect, measure, "answers")

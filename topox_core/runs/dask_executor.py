@@ -18,8 +18,7 @@ from typing import Any, ParamSpec, TypeVar
 from uuid import uuid4
 
 from topox_core.errors import InputError, one_line
-from topox_core.runs.batch import Shared
-from topox_core.runs.executor import AnswerLost, Executor, WorkerDied
+from topox_core.runs.executor import AnswerLost, Executor, Shared, WorkerDied
 from topox_core.runs.identity import Identity, identity
 
 P = ParamSpec("P")

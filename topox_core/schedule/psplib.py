@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from topox_core.errors import InputError, shown
-from topox_core.io.content import text_pieces
+from topox_core.io.content import decoded, whole
 from topox_core.io.limits import PSPLIB
 from topox_core.model.csr import flattened, transposed
 from topox_core.schedule.problem import Problem
@@ -24,7 +24,7 @@ class _Lines:
 
     def __init__(self, data: bytes, file: str) -> None:
         self.file = file
-        self.lines = "".join(text_pieces(data, file, PSPLIB)).splitlines()
+        self.lines = decoded(whole(data, file, PSPLIB), file).splitlines()
         if not any(line.strip() for line in self.lines):
             raise InputError("is empty (expected a PSPLIB .sm file)", file=file)
         self.at = 0

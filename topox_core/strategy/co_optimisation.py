@@ -6,11 +6,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from topox_core.runs.stopping import Stop, never
-from topox_core.strategy.blueprint import divisors
 from topox_core.strategy.evaluator import FastEvaluator
 from topox_core.strategy.moves import Move, SearchSettings
 from topox_core.strategy.on_fabrics import FabricEvaluator, ModelOnCluster, Outcome
-from topox_core.strategy.operators import OperatorGraph
+from topox_core.strategy.operators import OperatorGraph, divisors
 from topox_core.strategy.search import Chain, first_strategy, search
 from topox_core.strategy.strategy import Placement, Strategy, blocks, check_strategy, spread
 

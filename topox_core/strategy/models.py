@@ -7,15 +7,19 @@ from typing import NamedTuple
 
 from topox_core.errors import InputError, shown, unknown
 from topox_core.io.ranges import check_whole
-from topox_core.strategy.blueprint import (
+from topox_core.strategy.operators import (
     FLOAT_BYTES,
     LAUNCH_MS,
     MAX_SERVERS,
     Blueprint,
+    Cost,
+    Edge,
+    Operator,
+    OperatorGraph,
+    Weight,
     Work,
     divisors,
 )
-from topox_core.strategy.operators import Cost, Edge, Operator, OperatorGraph, Weight
 from topox_core.strategy.recommenders import candle, dlrm, ncf
 from topox_core.training.collectives import (
     WEIGHT_BYTES,

@@ -2,14 +2,17 @@
 
 import random
 from dataclasses import dataclass
+from typing import Annotated
 
-from topox_core.io.ranges import check_number, check_whole
+from topox_core.schema.fields import setting
+from topox_core.schema.records import check_fields
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.strategy import Placement, Strategy
 
 # FlexNet's two probabilities (TopoOpt, NSDI 2023, released code).
 PROPAGATE = 0.25
 CONTINUE = 0.75
+_Count = Annotated[int, setting(ge=0, le=10**9)]
 
 
 @dataclass(frozen=True)
@@ -40,19 +43,15 @@ class SearchSettings:
         If a number is out of range.
     """
 
-    proposals: int = 1000
-    alpha: float = 1.0
-    seed: int = 0
+    proposals: _Count = 1000
+    alpha: Annotated[float, setting(ge=0)] = 1.0
+    seed: _Count = 0
     memory_gb: float | None = None
-    reset_every: int | None = None
-    exhaustive: int = 100_000
+    reset_every: Annotated[int, setting(ge=1, le=10**9)] | None = None
+    exhaustive: _Count = 100_000
 
     def __post_init__(self) -> None:
-        for field, least in (("proposals", 0), ("seed", 0), ("reset_every", 1), ("exhaustive", 0)):
-            value = getattr(self, field)
-            if value is not None or field != "reset_every":
-                check_whole(value, least, 10**9, file="search", field=field)
-        check_number(self.alpha, file="search", field="alpha")
+        check_fields(self, "search")
 
     @property
     def patience(self) -> int:

@@ -1,7 +1,6 @@
 """Recommendation models and CANDLE Uno: lookups or feature towers below, dense layers above."""
 
-from topox_core.strategy.blueprint import Blueprint
-from topox_core.strategy.operators import OperatorGraph
+from topox_core.strategy.operators import Blueprint, OperatorGraph
 
 # TopoOpt's scripts look up 100 rows of each table for a sample.
 BAG = 100

@@ -11,10 +11,9 @@ from math import prod
 
 from topox_core.errors import InputError
 from topox_core.runs.stopping import never
-from topox_core.strategy.blueprint import divisors
 from topox_core.strategy.evaluator import Evaluator, FastEvaluator
 from topox_core.strategy.moves import Move, MoveProgress, Proposer, SearchSettings
-from topox_core.strategy.operators import OperatorGraph
+from topox_core.strategy.operators import OperatorGraph, divisors
 from topox_core.strategy.strategy import (
     Placement,
     Strategy,

@@ -14,10 +14,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import accumulate, islice
-from typing import Annotated, Any
+from typing import Annotated
 
 from topox_core.errors import InputError, printable, shown, unknown
-from topox_core.io.json import FileFormat, count_of, named, read_object, without_header
+from topox_core.io.json import FileFormat, entries_of, named, read_object, without_header
 from topox_core.io.limits import MAX_GENERATED_TASKS, STRATEGY
 from topox_core.io.ranges import check_number, check_whole, is_whole
 from topox_core.io.task_graph_rules import validated
@@ -287,13 +287,7 @@ def dump_strategy(strategy: Strategy) -> bytes:
 
 def _read(data: bytes, file: str) -> Strategy:
     file = printable(file, MAX_NAME) if file else "strategy"
-    placements: list[Placement] = []
-
-    def take(number: int, entry: Any) -> None:
-        item = named(entry, "operator", "operator", number)
-        placements.append(from_values(Placement, entry, file, item))
-
-    body = read_object(data, file, _FORM, {"operators": take})
+    body = read_object(data, file, _FORM)
     if body.get("plan") is not None:
         problem = "is no longer read here: rank the plans anew and keep one as a job (*.job.json)"
         raise InputError(problem, file=file, field="plan")
@@ -302,8 +296,11 @@ def _read(data: bytes, file: str) -> Strategy:
     )
     if body.get("operators") is None:
         raise InputError("is missing", file=file, field="operators")
-    count_of(body, "operators", "operators", file)
-    return Strategy(body["model"], body["servers"], tuple(placements))
+    placements = tuple(
+        from_values(Placement, entry, file, named(entry, "operator", "operator", number))
+        for number, entry in enumerate(entries_of(body, "operators", "operators", _FORM, file), 1)
+    )
+    return Strategy(body["model"], body["servers"], placements)
 
 
 def task_graph(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from math import inf
 
 from topox_core.economics.comparison import Running, year_at
@@ -316,38 +317,31 @@ def buying_study(
 ) -> Study:
     """Return the study that computes choices, by default all of a question: one listed point each.
 
+    The points are listed: a design of one axis at a time has its base where the subject has it, not at an offer.
+
     Raises
     ------
     InputError
         If a value cannot be.
     """
     points = question.choices if choices is None else tuple(choices)
-    labelled = [
-        {**one.values, LABEL: f"{one.title}, {one.level}" if not one.rival else one.title}
-        for one in points
-    ]
-    keys = question.resolved.subject.keys
-    listed = {
-        key: dict.fromkeys(keys[key].value(one[key]) for one in labelled if key in one)
-        for key in VARIED
-    }
-    axes = tuple(Axis(keys[key], tuple(values)) for key, values in listed.items() if values)
-    design = Design(
-        "listed",
-        listed=tuple(
-            tuple(
-                axis.key.value(one[axis.key.name]) if axis.key.name in one else None
-                for axis in axes
-            )
-            for one in labelled
-        ),
+    keys, varied = question.resolved.subject.keys, {LABEL, *chain(*(one.values for one in points))}
+    rows: list[dict[str, Value]] = []
+    for one in points:
+        label = one.title if one.rival else f"{one.title}, {one.level}"
+        held = {**question.values(one), LABEL: label}
+        rows.append({key: keys[key].value(held[key]) for key in held if key in varied})
+    axes = tuple(
+        Axis(keys[key], tuple(dict.fromkeys(row[key] for row in rows if key in row)))
+        for key in sorted(varied, key=(*VARIED, *sorted(varied)).index)
     )
+    listed = tuple(tuple(row.get(axis.key.name) for axis in axes) for row in rows)
     return Study(
         name or f"What to buy for {question.resolved.title}"[:120],
         question.resolved.subject,
         axes,
-        question.fixed,
-        design,
+        {name: value for name, value in question.fixed.items() if name not in varied},
+        Design("listed", listed=listed),
         MEASURES,
     )
 

@@ -10,21 +10,18 @@ from numpy.typing import NDArray
 from topox_core.economics.comparison import Swing
 from topox_core.economics.price_sets import SET_BY_SPEED
 from topox_core.fabrics.compare import EQUAL, ties
-from topox_core.studies.axes import Axis, Design
 from topox_core.studies.buying import (
     DELAY,
-    MEASURES,
     POWER,
     PRICE,
     Choice,
     Question,
     Row,
-    buying_study,
 )
 from topox_core.studies.fabric_point import priced_at
+from topox_core.studies.keys import Value
 from topox_core.studies.offers import offer_of
 from topox_core.studies.pareto import front_of
-from topox_core.studies.study import Study
 from topox_core.text.numbers import time
 
 
@@ -299,40 +296,19 @@ def uncertain_figures(question: Question, offer: Choice, rival: Choice) -> tuple
     return tuple(one for one in figures if one.low < one.high)
 
 
-def tornado_study(
-    question: Question, choice: Choice, figures: Sequence[Uncertain]
-) -> tuple[Study, tuple[Choice, ...]]:
-    """Return the study that moves each figure alone round a choice, the base first, and its points as choices.
-
-    The design lists its points: one axis at a time has its base where the subject has it, not at an offer.
+def tornado(choice: Choice, figures: Sequence[Uncertain]) -> tuple[Choice, ...]:
+    """Return a choice, and the same with each figure alone at either end.
 
     A price changes no simulation: such points cost next to nothing.
     """
-    keys = question.resolved.subject.keys
-    moved = [one for one in figures if one.key != GPU_HOUR]
-    if choice.rival:
-        moved = [one for one in moved if one.key not in (DELAY, PRICE, POWER)]
-    axes = tuple(
-        Axis(keys[one.key], tuple(keys[one.key].value(value) for value in (one.low, one.high)))
-        for one in moved
-    )
-    fixed = question.values(choice)
-    names = [axis.key.name for axis in axes]
-    if not axes:
-        return buying_study(question, [choice]), (choice,)
-    base = {name: fixed.get(name) for name in names}
-    points = [base]
-    points += [base | {axis.key.name: value} for axis in axes for value in axis.values]
-    study = Study(
-        f"What the answer depends on: {choice.title}"[:120],
-        question.resolved.subject,
-        axes,
-        {name: value for name, value in fixed.items() if name not in names},
-        Design("listed", listed=tuple(tuple(point.values()) for point in points)),
-        MEASURES,
-    )
-    set_at = ({name: one for name, one in point.items() if one is not None} for point in points)
-    return study, tuple(replace(choice, values={**choice.values, **given}) for given in set_at)
+    moved = [
+        (one.key, value)
+        for one in figures
+        if one.key != GPU_HOUR and not (choice.rival and one.key in (DELAY, PRICE, POWER))
+        for value in (one.low, one.high)
+    ]
+    changed = (replace(choice, values={**choice.values, key: value}) for key, value in moved)
+    return (choice, *changed)
 
 
 def swings(
@@ -346,31 +322,30 @@ def swings(
     Parameters
     ----------
     rows, rival_rows
-        Of :func:`tornado_study`, the base first.
+        Of :func:`tornado`, the base first.
     """
     base = lead(question, rows[0], rival_rows[0])
+    mine, theirs = _by_change(rows), _by_change(rival_rows)
     found = []
     for one in figures:
         ends = []
         for value in (one.low, one.high):
-            moved = _assuming(question, one, value)
-            mine, theirs = _moved(rows, one, value), _moved(rival_rows, one, value)
-            ends.append((one.words(value), lead(moved, mine, theirs)))
+            # The base where the figure concerns another network.
+            row, rival = (
+                mine.get((one.key, value), rows[0]),
+                theirs.get((one.key, value), rival_rows[0]),
+            )
+            ends.append((one.words(value), lead(_assuming(question, one, value), row, rival)))
         span = max(ends[0][1], ends[1][1], base) - min(ends[0][1], ends[1][1], base)
         if isfinite(span) and span >= 0.0005:
             found.append((span, Swing(one.name, ends[0], ends[1])))
     return tuple(swing for _, swing in sorted(found, key=lambda row: -row[0]))
 
 
-def _moved(rows: Sequence[Row], one: Uncertain, value: float) -> Row:
-    """Return the row in which a figure has a value; the base where it concerns another network."""
-    moved = (row for row in rows[1:] if row.choice.values.get(one.key) == value)
-    return next((row for row in moved if _only(row, rows[0], one.key)), rows[0])
-
-
-def _only(row: Row, base: Row, key: str) -> bool:
-    mine, theirs = row.choice.values, base.choice.values
-    return all(mine.get(name) == theirs.get(name) for name in {*mine, *theirs} if name != key)
+def _by_change(rows: Sequence[Row]) -> dict[tuple[str, Value], Row]:
+    """Return the rows after the base by what each has that the base has not."""
+    base = rows[0].choice.values.items()
+    return {one: row for row in rows[1:] for one in row.choice.values.items() - base}
 
 
 def _assuming(question: Question, one: Uncertain, value: float) -> Question:

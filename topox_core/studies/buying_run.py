@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from topox_core.economics.comparison import Swing
 from topox_core.fabrics.passed_plans import PassedPlan
 from topox_core.library.run_library import RunLibrary
-from topox_core.runs.in_turn import RunsInTurn
+from topox_core.runs.run import RunsInTurn
 from topox_core.studies.buying import (
     DELAY,
     MEASURES,
@@ -29,12 +29,11 @@ from topox_core.studies.buying_answer import (
     lead,
     slowest_of,
     swings,
-    tornado_study,
+    tornado,
     uncertain_figures,
     verdict,
 )
 from topox_core.studies.offers import offer_of
-from topox_core.studies.study import Study
 from topox_core.studies.study_run import PointRow, Step, StudyPlan, StudyResult, steps_run
 
 NETWORKS, SLOWEST, FEWEST, HANGS_ON = (
@@ -124,25 +123,16 @@ def buying_run(
 _Asked = Generator[Step, StudyResult, tuple[Row, ...]]
 
 
-def _computed(
-    question: Question,
-    words: str,
-    study: Study,
-    choices: Sequence[Choice],
-    plans: Sequence[PassedPlan],
-) -> _Asked:
-    """Yield a study, and return a row of each network that its points are."""
-    # Steps of a search are no studies that somebody would open.
-    result = yield Step(words, StudyPlan(study, question.resolved), listed=words == NETWORKS)
-    return with_known_plans(question, _rows(choices, result), plans)
-
-
 def _networks(
     question: Question, words: str, choices: Sequence[Choice], plans: Sequence[PassedPlan]
 ) -> _Asked:
-    name = "" if words == NETWORKS else f"{words.capitalize()} for {question.resolved.title}"
+    """Yield the study of some networks, and return a row of each."""
+    # Steps of a search are no studies that somebody would open.
+    listed = words == NETWORKS
+    name = "" if listed else f"{words.capitalize()} for {question.resolved.title}"
     study = buying_study(question, choices, name[:120])
-    return (yield from _computed(question, words, study, choices, plans))
+    result = yield Step(words, StudyPlan(study, question.resolved), listed)
+    return with_known_plans(question, _rows(choices, result), plans)
 
 
 def _rows(choices: Sequence[Choice], result: StudyResult, there: bool = False) -> tuple[Row, ...]:
@@ -196,9 +186,8 @@ def _rounds(
     answer = replace(answer, searched=searched, turned=turned)
     tell(answer)
     figures = uncertain_figures(question, choice, rival.choice)
-    moved = (tornado_study(question, one, figures) for one in (choice, rival.choice))
-    mine = yield from _computed(question, HANGS_ON, *next(moved), plans)
-    theirs = yield from _computed(question, HANGS_ON, *next(moved), plans)
+    mine = yield from _networks(question, HANGS_ON, tornado(choice, figures), plans)
+    theirs = yield from _networks(question, HANGS_ON, tornado(rival.choice, figures), plans)
     together = with_slower_plans((*mine, *raw))[: len(mine)]
     tell(replace(answer, swings=swings(question, figures, together, theirs)))
 

@@ -10,10 +10,10 @@ from typing import Annotated, Any
 from topox_core.economics.parts import MAX_PORTS, MAX_USD, MAX_W
 from topox_core.errors import InputError, errors_in_file, look_up, printable, shown
 from topox_core.fabrics.compare import MAX_DELAY_MS
-from topox_core.io.json import FileFormat, count_of, named, read_object
+from topox_core.io.json import FileFormat, entries_of, named, read_object
 from topox_core.io.limits import OFFERS as LIMITS
 from topox_core.io.ranges import is_number
-from topox_core.rails.technologies import TECHNOLOGIES
+from topox_core.rails.technologies import TECHNOLOGIES, Technology
 from topox_core.schema.fields import PRINTABLE, setting
 from topox_core.schema.records import from_values, wrong_fields
 
@@ -26,7 +26,6 @@ FIGURES = {
     "port_usd": ("Price of a port", "$", MAX_USD),
     "port_w": ("Power of a port", "W", MAX_W),
 }
-MAX_OFFERS = 40
 MAX_SOURCE = 300
 
 _End = Annotated[float, setting(ge=0)]
@@ -155,41 +154,40 @@ _MEASURED_MS = {
 }
 
 
-def _published() -> tuple[SwitchProduct, ...]:
-    offers = []
-    for one in TECHNOLOGIES:
-        delay, radix = one.reconfiguration_ms, float(one.radix)
-        low, high, source = _MEASURED_MS.get(
-            one.key, (delay / 2, delay * 2, f"{_TABLE_3}; {_HALF_TWICE}")
-        )
-        price = Estimate(
-            260.0, 520.0, 1_040.0, "assumed", f"as a Polatis port ({_POLATIS_USD}); {_HALF_TWICE}"
-        )
-        power = Estimate(0.2, 0.4, 0.8, "assumed", f"about a Polatis port's; {_HALF_TWICE}")
-        if one.key == "piezo":
-            price = replace(price, provenance="published", source=f"{_POLATIS_USD}; {_HALF_TWICE}")
-            watts = 75.0 / 192.0
-            power = Estimate(watts / 2, watts, watts * 2, "vendor", _POLATIS_W)
-        elif one.key == "robotic":
-            price = Estimate(100.0, 225.0, 450.0, "published", _PANEL_USD)
-            power = Estimate(
-                0.0, 0.0, 0.1, "assumed", "passive; what its robot draws is the high value"
-            )
-        offers.append(
-            SwitchProduct(
-                one.key,
-                one.name,
-                one.vendor,
-                Estimate(low, delay, high, "published", source),
-                Estimate(radix, radix, radix, "published", _TABLE_3),
-                price,
-                power,
-            )
-        )
-    return tuple(offers)
+_LIKE_POLATIS = (
+    Estimate(
+        260.0, 520.0, 1_040.0, "assumed", f"as a Polatis port ({_POLATIS_USD}); {_HALF_TWICE}"
+    ),
+    Estimate(0.2, 0.4, 0.8, "assumed", f"about a Polatis port's; {_HALF_TWICE}"),
+)
+# Price and watts of a port; those of the others are as a Polatis port's.
+_PORTS = {
+    "piezo": (
+        Estimate(260.0, 520.0, 1_040.0, "published", f"{_POLATIS_USD}; {_HALF_TWICE}"),
+        Estimate(75.0 / 384.0, 75.0 / 192.0, 75.0 / 96.0, "vendor", _POLATIS_W),
+    ),
+    "robotic": (
+        Estimate(100.0, 225.0, 450.0, "published", _PANEL_USD),
+        Estimate(0.0, 0.0, 0.1, "assumed", "passive; what its robot draws is the high value"),
+    ),
+}
 
 
-OFFERS = _published()
+def _published(one: Technology) -> SwitchProduct:
+    delay, radix = one.reconfiguration_ms, float(one.radix)
+    usual = (delay / 2, delay * 2, f"{_TABLE_3}; {_HALF_TWICE}")
+    low, high, source = _MEASURED_MS.get(one.key, usual)
+    return SwitchProduct(
+        one.key,
+        one.name,
+        one.vendor,
+        Estimate(low, delay, high, "published", source),
+        Estimate(radix, radix, radix, "published", _TABLE_3),
+        *_PORTS.get(one.key, _LIKE_POLATIS),
+    )
+
+
+OFFERS = tuple(map(_published, TECHNOLOGIES))
 
 
 def offer_of(offers: Iterable[SwitchProduct], key: str) -> SwitchProduct:
@@ -267,21 +265,17 @@ def load_offers(data: bytes, file: str) -> tuple[SwitchProduct, ...]:
         If the file cannot be used; one line names file, offer and field.
     """
     file = printable(file, 200) if file else "offers"
+    entries = entries_of(read_object(data, file, _FORM), "offers", "offers", _FORM, file)
+    if not entries:
+        raise InputError("is empty", file=file, field="offers")
     offers: dict[str, SwitchProduct] = {}
-
-    def take(number: int, entry: Any) -> None:
-        item = named(entry, "key", "offer", number)
-        with errors_in_file(file):
+    with errors_in_file(file):
+        for number, entry in enumerate(entries, 1):
+            item = named(entry, "key", "offer", number)
             offer = from_values(SwitchProduct, _with_published(entry, item), file, item)
             if offer.key in offers:
                 raise InputError("is in the file twice", item=item)
-            if len(offers) == MAX_OFFERS:
-                raise InputError(f"has more than {MAX_OFFERS} offers", field="offers")
-        offers[offer.key] = offer
-
-    body = read_object(data, file, _FORM, {"offers": take})
-    if not count_of(body, "offers", "offers", file):
-        raise InputError("is empty", file=file, field="offers")
+            offers[offer.key] = offer
     return tuple(offers.values())
 
 

@@ -47,8 +47,7 @@ from topox_core.studies.subject import (
 )
 from topox_core.tdm.algorithms.catalogue import BASELINE, solve
 from topox_core.tdm.mixes.deployment import SetUp, deploy
-from topox_core.tdm.model.jobs import Reading
-from topox_core.tdm.model.round import Round, TdmSettings, shorter_by
+from topox_core.tdm.model.jobs import Reading, Round, TdmSettings, shorter_by
 from topox_core.training.job import Job
 
 _RAIL = ("reconfiguration_ms", "control", "link_up_ms", "latency_us")

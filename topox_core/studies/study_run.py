@@ -16,11 +16,10 @@ from typing import Any, TypeVar
 
 from topox_core.library.rows import FAILED, RunRecord
 from topox_core.library.run_library import RunLibrary
-from topox_core.runs.batch import Shared
 from topox_core.runs.cells import CellsRun
+from topox_core.runs.executor import Shared
 from topox_core.runs.identity import code_version
-from topox_core.runs.in_turn import RunsInTurn, Turn
-from topox_core.runs.run import RunProgress
+from topox_core.runs.run import RunProgress, RunsInTurn, Turn
 from topox_core.schedule.result import gap
 from topox_core.studies.axes import Point
 from topox_core.studies.keys import Value

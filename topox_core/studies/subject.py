@@ -39,8 +39,7 @@ from topox_core.studies.keys import (
     parameter_key,
 )
 from topox_core.tdm.mixes.deployment import SetUp
-from topox_core.tdm.model.jobs import Reading
-from topox_core.tdm.model.round import TdmSettings
+from topox_core.tdm.model.jobs import Reading, TdmSettings
 from topox_core.traces.importing import import_kineto
 from topox_core.traces.source import KINETO, ImportSettings, Source, format_of_all, sources_of
 from topox_core.training.job import Job

@@ -10,9 +10,9 @@ from functools import cached_property
 import numpy as np
 
 from topox_core.runs.stopping import Stop, never
-from topox_core.tdm.model.jobs import Jobs
-from topox_core.tdm.model.round import (
+from topox_core.tdm.model.jobs import (
     DRAFT,
+    Jobs,
     OnRoundTrace,
     Round,
     RoundBound,

@@ -8,11 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.errors import InputError
-from topox_core.model.algorithm_choice import Choice, step_pattern
+from topox_core.model.algorithm_choice import (
+    RING,
+    Choice,
+    Pattern,
+    distinct_rings,
+    pattern,
+    step_pattern,
+)
 from topox_core.model.csr import row_pointer
 from topox_core.model.lowering import MAX_TRANSFERS
 from topox_core.model.lowering_choices import Lowering
-from topox_core.model.rings import RING, Pattern, distinct_rings, pattern
 from topox_core.model.transfer_graph import TRANSFER, IntArray, TransferGraph
 from topox_core.topology.result import LayoutResult, ring_strides
 from topox_core.topology.traffic import Group, ring_collectives

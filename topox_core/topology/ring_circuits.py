@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.model.rings import distinct_rings
+from topox_core.model.algorithm_choice import distinct_rings
 from topox_core.topology.result import LayoutResult, LayoutStep, LinkSet
 from topox_core.topology.routing import Path, RoutedNetwork, coin_sequences
 from topox_core.topology.traffic import Demand, Group, Pair

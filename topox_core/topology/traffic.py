@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from topox_core.errors import InputError
 from topox_core.io.ranges import check_whole
+from topox_core.model.algorithm_choice import RING, RING_KINDS
 from topox_core.model.lowering import lower
 from topox_core.model.lowering_choices import Lowering
-from topox_core.model.rings import RING, RING_KINDS
 from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import TRANSFER, FloatArray, TransferGraph
 

@@ -4,14 +4,13 @@ import itertools
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from topox_core.io.limits import MAX_RUN_DEPENDENCIES, check_count
 from topox_core.model.intervals import covered_ms
-from topox_core.traces.communication import parallelism_of
-from topox_core.traces.matching import Call, Clocks
+from topox_core.traces.matching import Clocks
 from topox_core.traces.recording import launch_us
 from topox_core.traces.run_graph import Node, RunGraph
 from topox_core.traces.steps import StepOfRank
@@ -156,31 +155,16 @@ def _kind(step: StepOfRank, inside: slice) -> str:
     return "backward" if float(length[backward].sum()) > total / 2 else "forward"
 
 
-@dataclass(frozen=True)
-class Assembled:
-    """A run's graph with what was learnt on the way.
-
-    Attributes
-    ----------
-    clipped_ms
-        Segments that the recorded ends would have made negative, added up.
-    """
-
-    graph: RunGraph
-    lanes: Mapping[int, CutLane]
-    clipped_ms: float
-
-
 def assemble(
     steps: Mapping[int, StepOfRank],
     waits: Mapping[int, Waits],
-    calls: Sequence[Call],
+    calls: Sequence[Node],
     clocks: Clocks,
     world: int,
     *,
     drop_host_gaps: bool = False,
-) -> Assembled:
-    """Return the graph of one step.
+) -> tuple[RunGraph, dict[int, CutLane], float]:
+    """Return the graph of one step, the ranks' lanes, and in ms what segments were made longer than recorded: none is below zero.
 
     With every call given its recorded time, the earliest-start replay of the graph has every segment
     and call end where it was recorded.
@@ -239,10 +223,10 @@ def assemble(
     clipped = _durations(nodes, drop_host_gaps)
     recorded = max((node.end_ms for node in nodes), default=0.0)
     graph = RunGraph(nodes, world, tuple(sorted(steps)), recorded)
-    return Assembled(graph, lanes, clipped)
+    return graph, lanes, clipped
 
 
-def _group_names(calls: Iterable[Call]) -> dict[frozenset[int], str]:
+def _group_names(calls: Iterable[Node]) -> dict[frozenset[int], str]:
     """Return short names of groups: one name a set of ranks, whatever each process calls it."""
     names: dict[frozenset[int], str] = {}
     used: set[str] = set()
@@ -267,7 +251,7 @@ def short_list(ranks: Sequence[int]) -> str:
 
 def _call_node(
     number: int,
-    call: Call,
+    call: Node,
     end_ms: float,
     steps: Mapping[int, StepOfRank],
     clocks: Clocks,
@@ -280,20 +264,11 @@ def _call_node(
     )
     group = names[frozenset(call.ranks)]
     latest = max(kernel.start_us - clocks.offset_us[rank] for rank, kernel in kernels) - begin
-    return Node(
-        f"c{number}.{call.kind}",
-        call.kind,
-        [],
-        0.0,
-        call.ranks,
-        is_call=True,
-        size_bytes=call.size_bytes,
-        size_from=call.size_from,
+    return replace(
+        call,
+        id=f"c{number}.{call.kind}",
         group=group,
         description=call.description or call.group,
-        parallelism=parallelism_of(call.description, call.kind),
-        root=call.root,
-        splits_bytes=call.splits_bytes,
         stream=f"{group}|{streams}",
         end_ms=end_ms,
         at_ms=min(end_ms, latest / 1000),
@@ -310,7 +285,7 @@ def _call_node(
     )
 
 
-def _end_us(call: Call, steps: Mapping[int, StepOfRank], clocks: Clocks) -> float:
+def _end_us(call: Node, steps: Mapping[int, StepOfRank], clocks: Clocks) -> float:
     """Return when a call ended on the common clock: the median over ranks, of parts of batches the first."""
     ends, single = [], True
     for rank, entry, _ in call.places:

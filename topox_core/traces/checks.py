@@ -59,7 +59,7 @@ def host_ms(run: RunStep) -> float | None:
 
 def busy_share(run: RunStep) -> float:
     """Return the share of the step in which a GPU worked on something else than communication, mean over ranks."""
-    lanes = run.assembled.lanes.values()
+    lanes = run.lanes.values()
     return sum(lane.busy_us for lane in lanes) / (1000 * run.recorded_ms * len(lanes) or 1.0)
 
 
@@ -135,7 +135,7 @@ def _matched(run: RunStep) -> Check:
 def _clock(run: RunStep) -> Check:
     if len(run.steps) == 1:
         words = "one rank, one clock"
-        if run.assembled.graph.world > 1:
+        if run.graph.world > 1:
             words += ": its waiting for the other ranks counts as transfer, so the network's share may be too high"
         return Check("clocks", PASSED, words)
     largest = run.clocks.largest_us
@@ -169,7 +169,7 @@ def _bytes(graph: RunGraph) -> Check:
 
 
 def _clipped(run: RunStep) -> Check:
-    clipped = run.assembled.clipped_ms
+    clipped = run.clipped_ms
     words = f"negative segments were set to zero: {clipped:.3g} ms in all, so the network's share may be as much too low"
     if not clipped:
         words = "no segment had to be shortened below zero, so waits and recorded times agree"
@@ -182,7 +182,7 @@ def _busy(run: RunStep) -> Check:
     if share >= 0.5:
         words += ", so computing sets most of its length"
     else:
-        without_ms = replay_ms(run.assembled.graph, free)
+        without_ms = replay_ms(run.graph, free)
         if share * run.recorded_ms <= 0.5 * without_ms:
             words += ": it waits for the host, and a faster network can save little"
         else:

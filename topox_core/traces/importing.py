@@ -177,7 +177,7 @@ def import_run(run: RecordedRun, settings: ImportSettings, name: str = "recorded
         As :func:`import_kineto`.
     """
     step = step_of(run, settings)
-    graph = step.assembled.graph
+    graph = step.graph
     for node in graph.nodes:
         if settings.uneven == "one" or not uneven(node.splits_bytes):
             node.splits_bytes = None
@@ -303,7 +303,7 @@ def made_import(
 
 
 def _facts(run: RecordedRun, step: RunStep, settings: ImportSettings) -> dict[str, Any]:
-    graph = step.assembled.graph
+    graph = step.graph
     return {
         "files": list(run.files),
         "ranks": sorted(run.ranks),
@@ -355,7 +355,7 @@ def inspect_run(run: RecordedRun, settings: ImportSettings) -> dict[str, Any]:
     common = [n for n in lowest.numbers if all(n in one.numbers for one in run.ranks.values())]
     for number in common:
         step = step_of(run, settings, number)
-        graph = step.assembled.graph
+        graph = step.graph
         rows.append(
             {
                 "step": number if number >= 0 else None,
@@ -369,7 +369,7 @@ def inspect_run(run: RecordedRun, settings: ImportSettings) -> dict[str, Any]:
             }
         )
     chosen = step_of(run, settings)
-    graph = chosen.assembled.graph
+    graph = chosen.graph
     return {
         "files": [
             {

@@ -3,43 +3,16 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 
 import numpy as np
 
 from topox_core.errors import InputError
-from topox_core.traces.communication import RECEIVE, SEND, UNKNOWN, Meta
+from topox_core.traces.communication import RECEIVE, SEND, UNKNOWN, Meta, parallelism_of
+from topox_core.traces.run_graph import Node, Place
 from topox_core.traces.steps import StepOfRank
 
-# A part of a rank's entry: (rank, entry, part).
-Place = tuple[int, int, int]
 MAX_ALIKE = 4_000
-
-
-@dataclass(frozen=True)
-class Call:
-    """One communication of the job.
-
-    Attributes
-    ----------
-    kind
-        As :class:`~topox_core.traces.communication.Meta` has it; ``send`` for a pair.
-    ranks
-        Of its group in the group's order; of a send (source, destination).
-    places
-        Where each recorded rank has it.
-    size_bytes
-        The whole tensor of one member, the largest over ranks; None if unknown.
-    """
-
-    kind: str
-    ranks: tuple[int, ...]
-    places: tuple[Place, ...]
-    size_bytes: float | None
-    size_from: str
-    group: str
-    description: str
-    root: int | None
-    splits_bytes: tuple[tuple[float, ...], ...] | None
 
 
 @dataclass(frozen=True)
@@ -54,7 +27,7 @@ class Matched:
         How many parts of calls there were on all ranks.
     """
 
-    calls: tuple[Call, ...]
+    calls: tuple[Node, ...]
     unmatched: tuple[str, ...]
     parts: int
 
@@ -102,11 +75,11 @@ def match(steps: Mapping[int, StepOfRank], world: int) -> Matched:
 class _Matching:
     def __init__(self, metas: Mapping[Place, Meta], steps: Mapping[int, StepOfRank]) -> None:
         self._metas, self._steps = metas, steps
-        self.calls: list[Call] = []
+        self.calls: list[Node] = []
         self.unmatched: list[str] = []
 
     def group(self, ranks: frozenset[int], places: Mapping[int, list[Place]]) -> None:
-        """Match the calls of one group: by common number, by place, or as the longest common sequence."""
+        """Match the calls of one group: by common number, by place, or as a common sequence."""
         present = sorted(ranks & set(self._steps)) or sorted(places)
         listed = [places.get(rank, []) for rank in present]
         keys = [[self._number(place) for place in of] for of in listed]
@@ -153,10 +126,10 @@ class _Matching:
         return meta.kind, None if meta.kind in ("all_to_all", UNKNOWN) else meta.size_bytes
 
     def _common(self, listed: list[list[Place]]) -> list[list[Place]]:
-        """Return what of all ranks is one sequence of (kind, size): the longest, rank after rank."""
+        """Return what of all ranks is one sequence of (kind, size), rank after rank."""
         rows: list[list[Place]] = [listed[0]]
         for of in listed[1:]:
-            kept = _longest_common([self._sign(p) for p in rows[0]], [self._sign(p) for p in of])
+            kept = _common_positions([self._sign(p) for p in rows[0]], [self._sign(p) for p in of])
             rows = [[row[i] for i, _ in kept] for row in rows] + [[of[j] for _, j in kept]]
         return rows
 
@@ -194,18 +167,23 @@ class _Matching:
         splits = tuple(m.splits_bytes for m in metas if m.splits_bytes is not None)
         if len(splits) < len(ranks) or any(len(one) != len(ranks) for one in splits):
             splits = ()
-        first = metas[0]
+        description = next((m.description for m in metas if m.description), "")
         self.calls.append(
-            Call(
+            Node(
+                "",
                 kind,
+                [],
+                0.0,
                 ranks,
-                places,
-                max(sizes) if sizes else None,
-                next((m.source for m in metas if m.size_bytes is not None), ""),
-                first.group,
-                next((m.description for m in metas if m.description), ""),
-                next((m.root for m in metas if m.root is not None), None),
-                splits or None,
+                is_call=True,
+                size_bytes=max(sizes) if sizes else None,
+                size_from=next((m.source for m in metas if m.size_bytes is not None), ""),
+                group=metas[0].group,
+                description=description,
+                parallelism=parallelism_of(description, kind),
+                root=next((m.root for m in metas if m.root is not None), None),
+                splits_bytes=splits or None,
+                places=places,
             )
         )
 
@@ -214,27 +192,16 @@ def _words(meta: Meta) -> str:
     return meta.kind if meta.size_bytes is None else f"{meta.kind} of {meta.size_bytes:,.0f} bytes"
 
 
-def _longest_common(
+def _common_positions(
     one: Sequence[tuple[object, ...]], other: Sequence[tuple[object, ...]]
 ) -> list[tuple[int, int]]:
-    """Return the longest common subsequence as pairs of positions."""
+    """Return a common subsequence as pairs of positions: the longest common stretch, then those on both sides of it."""
     if len(one) > MAX_ALIKE or len(other) > MAX_ALIKE:
-        return [(i, i) for i in range(min(len(one), len(other))) if one[i] == other[i]]
-    best = [[0] * (len(other) + 1) for _ in range(len(one) + 1)]
-    for i in range(len(one) - 1, -1, -1):
-        row, below = best[i], best[i + 1]
-        for j in range(len(other) - 1, -1, -1):
-            row[j] = below[j + 1] + 1 if one[i] == other[j] else max(below[j], row[j + 1])
-    pairs, i, j = [], 0, 0
-    while i < len(one) and j < len(other):
-        if one[i] == other[j]:
-            pairs.append((i, j))
-            i, j = i + 1, j + 1
-        elif best[i + 1][j] >= best[i][j + 1]:
-            i += 1
-        else:
-            j += 1
-    return pairs
+        return [
+            (i, i) for i, pair in enumerate(zip(one, other, strict=False)) if pair[0] == pair[1]
+        ]
+    blocks = SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks()
+    return [(block.a + k, block.b + k) for block in blocks for k in range(block.size)]
 
 
 def _shown(ranks: Sequence[int]) -> str:
@@ -262,7 +229,7 @@ class Clocks:
     alone: tuple[int, ...]
 
 
-def align(steps: Mapping[int, StepOfRank], calls: Sequence[Call]) -> Clocks:
+def align(steps: Mapping[int, StepOfRank], calls: Sequence[Node]) -> Clocks:
     """Return the clocks' offsets from the ends of common calls."""
     # Files count from their own beginning; hosts are compared by what was subtracted.
     first = min(steps)

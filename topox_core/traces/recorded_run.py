@@ -8,11 +8,12 @@ from typing import Any
 from topox_core.errors import InputError, errors_in_file
 from topox_core.io.limits import MAX_RANKS, RECORDING
 from topox_core.text.sentences import and_more
-from topox_core.traces.assembly import Assembled, assemble
+from topox_core.traces.assembly import CutLane, assemble
 from topox_core.traces.communication import Meta, meta_of
 from topox_core.traces.kineto import read_kineto
 from topox_core.traces.matching import Clocks, Matched, align, match
 from topox_core.traces.recording import Recording, entries_of, waits_by_order
+from topox_core.traces.run_graph import RunGraph
 from topox_core.traces.source import (
     ImportSettings,
     Progress,
@@ -173,20 +174,25 @@ class RecordedRun:
 
 @dataclass(frozen=True)
 class RunStep:
-    """One step of all ranks, matched, on one clock, as a graph."""
+    """One step of all ranks, matched, on one clock, as a graph.
+
+    ``clipped_ms``: segments that the recorded ends would have made negative, added up.
+    """
 
     number: int
     steps: Mapping[int, StepOfRank]
     matched: Matched
     clocks: Clocks
     waits: Mapping[int, Waits]
-    assembled: Assembled
+    graph: RunGraph
+    lanes: Mapping[int, CutLane]
+    clipped_ms: float
     warnings: tuple[str, ...] = field(default=())
 
     @property
     def recorded_ms(self) -> float:
         """From the first begin to the last end over ranks."""
-        return self.assembled.graph.recorded_ms
+        return self.graph.recorded_ms
 
     def evidence(self) -> Counter[str]:
         """Return how many communications of all ranks have which evidence of what waits for them."""
@@ -365,16 +371,16 @@ def step_of(run: RecordedRun, settings: ImportSettings, number: int | None = Non
     ]
     _check_one_recording(steps, matched, clocks)
     waits = {rank: find_waits(step) for rank, step in steps.items()}
-    assembled = assemble(
+    graph, lanes, clipped_ms = assemble(
         steps, waits, matched.calls, clocks, run.world, drop_host_gaps=settings.host_gaps == "drop"
     )
-    for rank, lane in assembled.lanes.items():
+    for rank, lane in lanes.items():
         if lane.overlap_us > 0.1 * max(lane.busy_us, 1e-9):
             share = lane.overlap_us / lane.busy_us
             warnings.append(
                 f"rank {rank}: {100 * share:.0f} % of the work ran on several streams at once; here all streams of a GPU are one"
             )
-    return RunStep(chosen, steps, matched, clocks, waits, assembled, tuple(warnings))
+    return RunStep(chosen, steps, matched, clocks, waits, graph, lanes, clipped_ms, tuple(warnings))
 
 
 def _check_one_recording(steps: Mapping[int, StepOfRank], matched: Matched, clocks: Clocks) -> None:

@@ -8,6 +8,9 @@ from topox_core.errors import InputError
 from topox_core.model.transfer_graph import transfer_ms
 from topox_core.model.waiting_order import earliest
 
+# A part of a communication of a rank: (rank, entry, part).
+Place = tuple[int, int, int]
+
 
 @dataclass
 class Node:
@@ -32,6 +35,8 @@ class Node:
         Of a call (rank, begin, end) of each rank's kernel on the common clock, in ms.
     evidence
         Of a call: the weakest on any rank for what waits for it (:mod:`~topox_core.traces.waits`).
+    places
+        Of a call that was matched: where each recorded rank has it.
     server_ms
         Of a call inside one server: how long it lasts whatever the network; None else.
     """
@@ -59,6 +64,7 @@ class Node:
     evidence: str = ""
     lane: int = 0
     kernels: tuple[tuple[int, float, float], ...] = ()
+    places: tuple[Place, ...] = ()
 
 
 @dataclass

@@ -60,7 +60,7 @@ def windows_of_step(step: RunStep, labels: Mapping[str, str]) -> RecordedWindows
     labels
         Parallelism by name or description of a group.
     """
-    graph = step.assembled.graph
+    graph = step.graph
     present = set(graph.present)
     calls, naive = [], []
     for node in graph.calls:

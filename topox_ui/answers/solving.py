@@ -14,8 +14,7 @@ from topox_core.fabrics.run import JobRequest
 from topox_core.fabrics.scheduled import prove
 from topox_core.figures.lanes import Bars, Lanes, bars_of, lanes_of, overview_image
 from topox_core.model.critical_path import CriticalPath, critical_path
-from topox_core.model.execution import Execution
-from topox_core.model.measures import Measures, measures
+from topox_core.model.execution import Execution, Measures, measures
 from topox_core.schedule.circuits.standing import crossed
 from topox_core.schedule.result import MET, Result, TracePoint
 from topox_core.schedule.result_file import to_record

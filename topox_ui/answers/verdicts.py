@@ -8,7 +8,7 @@ import streamlit as st
 from topox_core.fabrics.compare import EQUAL
 from topox_core.fabrics.run import JobRequest
 from topox_core.fabrics.verdict import RIVALS, Effort, Verdict, verdict, with_plans
-from topox_core.runs.cells import CellsResult, FuturesRun
+from topox_core.runs.cells import CellsResult, futures_run
 from topox_core.runs.cores import NICENESS
 from topox_core.runs.executor import LocalExecutor
 from topox_core.text.foreign import escape_untrusted
@@ -118,7 +118,7 @@ def _start(case: Case, effort: Effort) -> None:
         verdict, case.graph, case.cluster, settings, effort, cluster_catalogue()
     )
     run_owner().start(
-        VERDICT, key, lambda _slots: FuturesRun({key: future}, partial(_keep, case)), _lost
+        VERDICT, key, lambda _slots: futures_run({key: future}, partial(_keep, case)), _lost
     )
 
 

@@ -10,8 +10,9 @@ import streamlit as st
 from topox_core.figures.circuits import changes, cross_connects_in, matrix, ports_over_time
 from topox_core.figures.palette import Theme
 from topox_core.io.exports import PROGRAM_COLUMNS, cross_connects
-from topox_core.model.execution import Circuits, Execution
-from topox_core.model.measures import (
+from topox_core.model.execution import (
+    Circuits,
+    Execution,
     SlotState,
     busiest_slot,
     changes_a_slot,

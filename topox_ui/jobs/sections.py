@@ -22,8 +22,8 @@ from topox_core.model.execution import Execution
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 from topox_core.tdm.model.as_execution import execution_of
 from topox_core.tdm.model.bottleneck import LinkView, bottlenecks, link_view
+from topox_core.tdm.model.jobs import PUSH, Cycle, Round
 from topox_core.tdm.model.jobs_file import dump_jobs
-from topox_core.tdm.model.round import PUSH, Cycle, Round
 from topox_core.tdm.model.round_file import to_json
 from topox_core.tdm.model.rounds import cycle_in_view
 from topox_core.text.numbers import plural, short

@@ -18,8 +18,14 @@ from topox_core.runs.stopping import Stop
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS, SMALL_COLUMNS, solve
 from topox_core.tdm.bounds.round_bounds import bounded
 from topox_core.tdm.exact.milp import too_large
-from topox_core.tdm.model.jobs import Jobs, Reading
-from topox_core.tdm.model.round import OnRoundTrace, Round, RoundTracePoint, TdmSettings
+from topox_core.tdm.model.jobs import (
+    Jobs,
+    OnRoundTrace,
+    Reading,
+    Round,
+    RoundTracePoint,
+    TdmSettings,
+)
 from topox_core.tdm.model.rounds import alone_s
 from topox_core.tdm.model.traffic import Floats, TooFewPortsError
 from topox_ui.runs.limits import server_limits

@@ -12,8 +12,7 @@ from topox_core.figures.lanes import Lanes, bars_of, lanes_of, overview_image
 from topox_core.figures.palette import traffic
 from topox_core.library.rows import StoredRun
 from topox_core.library.run_library import RunLibrary
-from topox_core.model.execution import Execution
-from topox_core.model.measures import measures
+from topox_core.model.execution import Execution, measures
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.rails.window_lengths import lengths_ms
 from topox_core.rails.windows import windows_of_execution

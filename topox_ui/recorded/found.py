@@ -48,7 +48,7 @@ class RecordedStep:
     @property
     def graph(self) -> RunGraph:
         """The step as it was recorded."""
-        return self.step.assembled.graph
+        return self.step.graph
 
     @property
     def number(self) -> int:
@@ -184,7 +184,7 @@ def _steps(opened: Opened, symmetry: bool, gpus_per_server: int) -> tuple[StepTi
         if not all(number in one.numbers for one in run.ranks.values()):
             continue
         try:
-            graph = step_of(run, ImportSettings(), number).assembled.graph
+            graph = step_of(run, ImportSettings(), number).graph
         except InputError:  # of this step alone; where it is chosen its line is shown
             continue
         keep_inside_servers(graph, gpus_per_server)

@@ -14,7 +14,7 @@ from topox_core.errors import InputError
 from topox_core.fabrics.passed_plans import PassedPlan
 from topox_core.figures.palette import Theme
 from topox_core.figures.search import delays
-from topox_core.runs.cells import CellsResult, FuturesRun
+from topox_core.runs.cells import CellsResult, futures_run
 from topox_core.schedule.result import Result
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import count, short
@@ -137,7 +137,7 @@ def _when_painted(cases: dict[float, Case], points: Points, now: float, painted_
         owner.start(
             DELAYS,
             case.key,
-            lambda _slots: FuturesRun(
+            lambda _slots: futures_run(
                 {delay: prefetch(cases[delay]) for delay in missing}, partial(_keep, cases)
             ),
             partial(_keep_lost, cases, owner.results(DELAYS)),

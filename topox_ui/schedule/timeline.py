@@ -11,7 +11,7 @@ import streamlit as st
 from topox_core.figures.gantt import gantt, in_view, name_kinds_elsewhere, window_words
 from topox_core.figures.lanes import Lanes, first_window, overview, port_use
 from topox_core.figures.palette import Theme
-from topox_core.model.measures import port_table
+from topox_core.model.execution import port_table
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import short
 from topox_core.text.sentences import and_more

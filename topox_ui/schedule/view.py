@@ -9,8 +9,8 @@ from topox_core.fabrics.compare import same_time
 from topox_core.figures.gantt import gantt
 from topox_core.figures.lanes import overview, port_use
 from topox_core.figures.palette import Theme
-from topox_core.model.measures import Measures
-from topox_core.runs.cells import FuturesRun
+from topox_core.model.execution import Measures
+from topox_core.runs.cells import futures_run
 from topox_core.schedule.result import MET, Result
 from topox_core.schedule.story import finding, found_by, limits
 from topox_core.text.numbers import apart, count, percent, plural, short, time
@@ -195,7 +195,7 @@ def _try(case: Case) -> None:
     run_owner().start(
         CHOICES,
         case.key,
-        lambda _slots: FuturesRun({case.key: prefetch(case)}, lambda _key, _result: None),
+        lambda _slots: futures_run({case.key: prefetch(case)}, lambda _key, _result: None),
         lambda result: ". ".join([*map(str, result.failures.values()), *result.lost][:1]),
     )
 

@@ -152,7 +152,7 @@ def test_two_ports_that_the_result_does_not_name_are_found() -> None:
         ({"circuits": 3}, "settings, field circuits"),
         ({"share_circuits": "no"}, "settings, field share_circuits: must be true or false"),
         ({"share_circuits": True}, "settings, field circuits: continuous circuits book real ports"),
-        ({"rings": 0}, "settings, field rings: must be a whole number of at least 1"),
+        ({"rings": 0}, "settings, field rings: must be at least 1"),
         ({"strides": 3}, "settings, field strides: must be a list"),
         ({"tick": "fast"}, "settings, field tick"),
         ({"tick": float("nan")}, "settings, field tick"),
@@ -208,19 +208,22 @@ def as_bytes(change: Callable[[Record], object]) -> bytes:
             as_bytes(put("a", start_ms=float("nan"))),
             "task a, field start_ms: must be a finite number",
         ),
-        (as_bytes(put("a", start_ms=10**400)), "task a, field start_ms: must be a finite number"),
-        (as_bytes(put("a", start_ms=True)), "task a, field start_ms: must be a finite number"),
+        (as_bytes(put("a", start_ms=10**400)), "task a, field start_ms: must be a number"),
+        (as_bytes(put("a", start_ms=True)), "task a, field start_ms: must be a number"),
         (as_bytes(lambda r: row(r, "b").pop("end_ms")), "task b, field end_ms: is missing"),
-        (as_bytes(lambda r: r["tasks"][1].update(id=4)), "task number 1, field id: must be an id"),
-        (as_bytes(lambda r: r["tasks"][1].update(id="")), "field id: must be an id"),
+        (as_bytes(lambda r: r["tasks"][1].update(id=4)), "task number 1, field id: must be text"),
+        (
+            as_bytes(lambda r: r["tasks"][1].update(id="")),
+            "task number 1, field id: must be text of at least 1",
+        ),
         (
             as_bytes(put("a", "circuits", switch=-1)),
-            r"circuit number 0 \(of a\), field switch: must be a whole number from 0",
+            r"circuit number 0 \(of a\), field switch: must be from 0 to",
         ),
         (as_bytes(put("a", "circuits", source=0.5)), "field source: must be a whole number"),
         (
             as_bytes(put("c", "circuits", source_port=-2)),
-            "field source_port: must be a whole number",
+            "field source_port: must be from 0",
         ),
         (
             as_bytes(put("c", "circuits", source_port=[])),
@@ -434,7 +437,11 @@ def test_dark_time_agrees_with_walking_each_port_through_the_iteration(seed: int
 def test_the_checker_loads_no_code_of_the_engines() -> None:
     program = "import sys, topox_core.check.checker; print(*sys.modules)"
     loaded = subprocess.check_output([sys.executable, "-c", program], cwd=ROOT, text=True).split()
-    engines = ("topox_core.schedule", "topox_core.model.lowering", "topox_core.model.rings")
+    engines = (
+        "topox_core.schedule",
+        "topox_core.model.lowering",
+        "topox_core.model.algorithm_choice",
+    )
     assert "topox_core.check.plan" in loaded
     assert not [module for module in loaded if module.startswith(engines)]
 

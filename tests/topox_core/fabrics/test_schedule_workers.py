@@ -13,7 +13,7 @@ import pytest
 from topox_core.errors import InputError
 from topox_core.fabrics.schedule_workers import ScheduleWorkers
 from topox_core.fabrics.scheduled import schedule
-from topox_core.runs import batch
+from topox_core.runs import executor
 from topox_core.runs.cores import ALLOWED, keep_to_one_core, on_all_cores
 from topox_core.runs.executor import WorkerDied
 from topox_core.schedule.settings import Settings
@@ -37,7 +37,7 @@ def test_a_schedule_from_a_worker_equals_one_made_here_and_its_graph_travels_onc
     packed: list[object] = []
     dumps = pickle.dumps
     monkeypatch.setattr(
-        batch.pickle, "dumps", lambda one, *rest: packed.append(one) or dumps(one, *rest)
+        executor.pickle, "dumps", lambda one, *rest: packed.append(one) or dumps(one, *rest)
     )
     for port_gbps in (50.0, 100.0):  # the second time the worker knows the graph
         changed = cluster.changed(port_gbps=port_gbps)

@@ -70,9 +70,14 @@ from topox_core.labs.generators.catalogue import generator
 from topox_core.labs.hand_schedule import drawn_or_read
 from topox_core.labs.lab import Lab, texts_in
 from topox_core.labs.lab_file import ready_labs
-from topox_core.model import measures
 from topox_core.model.critical_path import critical_path
-from topox_core.model.execution import Execution
+from topox_core.model.execution import (
+    Execution,
+    SlotState,
+    busiest_slot,
+    changes_a_slot,
+    slot_state,
+)
 from topox_core.papers.rows import Row
 from topox_core.rails.window_lengths import by_traffic
 from topox_core.schedule import story
@@ -85,7 +90,7 @@ from topox_core.strategy.plans import RankedPlan, best_plans
 from topox_core.strategy.strategy import data_parallel
 from topox_core.studies.slices import seed_lines_of
 from topox_core.tdm.model import bottleneck, rounds
-from topox_core.tdm.model.round import RoundTracePoint
+from topox_core.tdm.model.jobs import RoundTracePoint
 from topox_core.topology import ring_circuits
 from topox_core.topology.finder import find_layout, traffic_of
 from topox_core.traces import run_graph
@@ -185,8 +190,8 @@ def lane_parts(execution: Execution) -> tuple[Any, Any]:
     return lanes.bars_of(execution, found), found
 
 
-def busiest(execution: Execution) -> measures.SlotState:
-    return measures.slot_state(execution, measures.busiest_slot(execution))
+def busiest(execution: Execution) -> SlotState:
+    return slot_state(execution, busiest_slot(execution))
 
 
 def ends_of(execution: Execution) -> list[float]:
@@ -210,7 +215,7 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
     ),
     circuits.changes: lambda look: (
         circuits.changes(planned(), busiest(planned()), look),
-        measures.changes_a_slot(planned()).tolist(),
+        changes_a_slot(planned()).tolist(),
     ),
     topology.steps_on_ports: lambda look: (
         topology.steps_on_ports(COLLECTIVE, COLLECTIVE.split(), look),

@@ -21,7 +21,7 @@ from topox_core.figures.palette import DARK, EXPERT, FORWARD, GRADIENT, IDLE, LI
 from topox_core.figures.search import MAX_MARKS, search
 from topox_core.labs.generators.catalogue import generator
 from topox_core.model.critical_path import critical_path
-from topox_core.model.measures import changes_a_slot, slot_state
+from topox_core.model.execution import changes_a_slot, slot_state
 from topox_core.schedule.result import TracePoint
 from topox_core.schedule.source import (
     ENGINES as ENGINE_SOURCES,

@@ -11,14 +11,17 @@ from topox_core.figures.jobs_links import link_matrix
 from topox_core.figures.palette import DARK, LIGHT
 from topox_core.tdm.model.as_execution import execution_of
 from topox_core.tdm.model.bottleneck import link_view
-from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading
-from topox_core.tdm.model.round import (
+from topox_core.tdm.model.jobs import (
     DRAFT,
     NOBODY,
     PULL,
     PUSH,
     Cycle,
+    Job,
+    Jobs,
     Phase,
+    PodNetwork,
+    Reading,
     Round,
     RoundBound,
 )

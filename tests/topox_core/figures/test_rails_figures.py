@@ -198,7 +198,7 @@ def late_rank() -> RunGraph:
         program[rank] = [Kernel(100.0 + 300.0 * rank), call, Wait("g"), Kernel(50.0, "update")]
     settings = ImportSettings()
     run = read_run(sources(recordings(program, 80.0, Style(offsets_us=(0.0, 5e5)))), settings)
-    return step_of(run, settings).assembled.graph
+    return step_of(run, settings).graph
 
 
 def test_a_call_is_split_where_the_last_of_its_ranks_began_and_waiting_is_drawn_pale() -> None:

@@ -17,7 +17,7 @@ from tests.topox_core.labs.test_labs import BYTES
 from topox_core.cli.main import main
 from topox_core.errors import InputError
 from topox_core.io.cluster_file import dump_cluster
-from topox_core.io.task_graph_json import dump_graph_json
+from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.labs.generators.catalogue import generator
 from topox_core.labs.generators.generator import seed_of
 from topox_core.labs.keys import instance_of, key_of

@@ -44,7 +44,7 @@ from topox_core.labs.student import (
     still_asked,
 )
 from topox_core.tdm.algorithms.catalogue import solve
-from topox_core.tdm.model.round import TdmSettings
+from topox_core.tdm.model.jobs import TdmSettings
 
 LAB = LABS["six-tasks"]
 

@@ -31,8 +31,7 @@ from topox_core.labs.lab import LESSON_SETTINGS
 from topox_core.labs.tour import FABRICS
 from topox_core.model.task_graph import TaskGraph
 from topox_core.tdm.algorithms.catalogue import solve
-from topox_core.tdm.model.jobs import Reading
-from topox_core.tdm.model.round import TdmSettings
+from topox_core.tdm.model.jobs import Reading, TdmSettings
 from topox_core.tdm.model.rounds import round_of
 from topox_core.tdm.model.traffic import StageTable
 

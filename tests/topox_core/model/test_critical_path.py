@@ -23,11 +23,9 @@ from topox_core.fabrics.run import Breakdown
 from topox_core.io.exports import task_rows
 from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import critical_path
-from topox_core.model.execution import Circuits, Execution
-from topox_core.model.facts import facts
-from topox_core.model.lowering import lower
-from topox_core.model.lowering_choices import Lowering
-from topox_core.model.measures import (
+from topox_core.model.execution import (
+    Circuits,
+    Execution,
     busiest_slot,
     circuit_lives_ms,
     covered_ms,
@@ -39,6 +37,9 @@ from topox_core.model.measures import (
     slot_state,
     slots,
 )
+from topox_core.model.facts import facts
+from topox_core.model.lowering import lower
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.model.transfer_graph import durations_ms, latency_ms, work_bytes
 from topox_core.schedule.settings import Settings

@@ -13,6 +13,7 @@ from msgspec import structs
 
 from topox_core.errors import InputError
 from topox_core.io.task_graph_rules import validated
+from topox_core.model.algorithm_choice import distinct_rings
 from topox_core.model.collective_steps import (
     ALGORITHMS,
     Shape,
@@ -24,7 +25,6 @@ from topox_core.model.collective_steps import (
 from topox_core.model.lowering import MAX_TRANSFERS, lower
 from topox_core.model.lowering_choices import Lowering
 from topox_core.model.passes import topological_order
-from topox_core.model.rings import distinct_rings
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.model.transfer_graph import BARRIER, TRANSFER, TransferGraph
 

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.tdm.kernels.stage import ring_of
-from topox_core.tdm.model.jobs import Job, Jobs, Reading
-from topox_core.tdm.model.round import PULL, PUSH
+from topox_core.tdm.model.jobs import PULL, PUSH, Job, Jobs, Reading
 from topox_core.tdm.model.rounds import after_push_s
 from topox_core.tdm.model.traffic import allocated, between_pods_gbit, fabric_of, inside_pods_gbit
 

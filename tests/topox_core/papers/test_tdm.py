@@ -17,8 +17,7 @@ from tests.topox_core.papers.tdm_literal import (
 from topox_core.papers.cards.tdm_packets import flows_of, packet_s
 from topox_core.tdm.algorithms.catalogue import solve
 from topox_core.tdm.mixes.deployment import MODELS, SetUp, deploy
-from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading
-from topox_core.tdm.model.round import PUSH, TdmSettings
+from topox_core.tdm.model.jobs import PUSH, Job, Jobs, PodNetwork, Reading, TdmSettings
 from topox_core.tdm.model.traffic import between_pods_gbit
 
 

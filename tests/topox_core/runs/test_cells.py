@@ -26,9 +26,8 @@ from tests.topox_core.runs.cells_to_run import (
 )
 from tests.topox_core.runs.test_run import alive
 from topox_core.errors import InputError
-from topox_core.runs.batch import NotSent, Shared, answer_cells
 from topox_core.runs.cells import MAX_CELLS, WINDOW, CellsRun
-from topox_core.runs.executor import AnswerLost, LocalExecutor
+from topox_core.runs.executor import AnswerLost, LocalExecutor, NotSent, Shared, answer_cells
 from topox_core.runs.run import finish
 
 

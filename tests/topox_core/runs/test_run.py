@@ -17,10 +17,9 @@ import topox_core
 from tests.patience import PATIENCE_S, wait_until
 from tests.real_inputs import ROOT
 from topox_core.errors import InputError
-from topox_core.runs.batch import Answer
 from topox_core.runs.cells import CellsRun
 from topox_core.runs.cores import NICENESS
-from topox_core.runs.executor import LocalExecutor, WorkerDied, call_in_worker
+from topox_core.runs.executor import Answer, LocalExecutor, WorkerDied, call_in_worker
 from topox_core.runs.identity import code_version, identity
 from topox_core.runs.run import FunctionRun, finish
 from topox_core.runs.stopping import AfterSeconds, never

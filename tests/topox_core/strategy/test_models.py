@@ -11,9 +11,8 @@ import pytest
 
 from topox_core.errors import InputError
 from topox_core.io.task_graph_file import load_graph
-from topox_core.strategy.blueprint import Blueprint, Work, roofline, table
 from topox_core.strategy.models import ALIASES, MODELS, named, vgg16_measured
-from topox_core.strategy.operators import Cost
+from topox_core.strategy.operators import Blueprint, Cost, Work, roofline, table
 from topox_core.strategy.recommenders import candle
 from topox_core.training.iteration import iteration
 from topox_core.training.job import Job

@@ -30,8 +30,7 @@ from topox_core.studies.study import Study, dump_study, load_study, study_of
 from topox_core.studies.subject import Subject, resolve, resolved_of, sha256
 from topox_core.tdm.algorithms.catalogue import BASELINE, solve
 from topox_core.tdm.mixes.deployment import SetUp, deploy
-from topox_core.tdm.model.jobs import Reading
-from topox_core.tdm.model.round import TdmSettings
+from topox_core.tdm.model.jobs import Reading, TdmSettings
 from topox_core.workloads.samples import load_sample
 
 

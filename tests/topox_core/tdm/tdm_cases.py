@@ -7,9 +7,8 @@ from dataclasses import replace
 from itertools import permutations
 
 from topox_core.tdm.mixes.deployment import SetUp, deploy
-from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork
+from topox_core.tdm.model.jobs import DRAFT, Job, Jobs, PodNetwork, RoundForm
 from topox_core.tdm.model.jobs_file import validated
-from topox_core.tdm.model.round import DRAFT, RoundForm
 from topox_core.tdm.model.rounds import round_of
 from topox_core.tdm.model.traffic import StageTable, TooFewPortsError
 

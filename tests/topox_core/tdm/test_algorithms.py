@@ -33,14 +33,17 @@ from topox_core.tdm.algorithms.catalogue import (
 from topox_core.tdm.algorithms.hill_climbing import climb, hill_climb
 from topox_core.tdm.kernels.stage import Fabric, ring_of
 from topox_core.tdm.mixes.deployment import SetUp, deploy
-from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading
-from topox_core.tdm.model.jobs_file import validated
-from topox_core.tdm.model.round import (
+from topox_core.tdm.model.jobs import (
+    Job,
+    Jobs,
+    PodNetwork,
+    Reading,
     Round,
     RoundForm,
     RoundTracePoint,
     TdmSettings,
 )
+from topox_core.tdm.model.jobs_file import validated
 from topox_core.tdm.model.rounds import iterations_per_s
 from topox_core.tdm.model.traffic import (
     StageTable,

@@ -13,8 +13,7 @@ from tests.topox_core.tdm.tdm_reference import least_s, local_gbit, pushed_gbit
 from topox_core.tdm.algorithms.catalogue import solve
 from topox_core.tdm.bounds.round_bounds import bounded, lower_bound
 from topox_core.tdm.mixes.deployment import SetUp, deploy
-from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading
-from topox_core.tdm.model.round import DRAFT, RoundForm, TdmSettings
+from topox_core.tdm.model.jobs import DRAFT, Job, Jobs, PodNetwork, Reading, RoundForm, TdmSettings
 
 FORMS = (
     DRAFT,

@@ -13,17 +13,20 @@ from tests.topox_core.tdm.tdm_cases import random_jobs
 from topox_core.check.report import CheckReport
 from topox_core.check.round import check_round, demands
 from topox_core.tdm.algorithms.catalogue import solve
-from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading
-from topox_core.tdm.model.jobs_file import validated
-from topox_core.tdm.model.round import (
+from topox_core.tdm.model.jobs import (
     DRAFT,
     PUSH,
     Cycle,
+    Job,
+    Jobs,
+    PodNetwork,
+    Reading,
     Round,
     RoundBound,
     RoundForm,
     TdmSettings,
 )
+from topox_core.tdm.model.jobs_file import validated
 from topox_core.tdm.model.rounds import round_of
 from topox_core.tdm.model.traffic import StageTable
 

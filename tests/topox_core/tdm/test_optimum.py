@@ -21,15 +21,24 @@ from tests.topox_core.tdm.tdm_cases import (
 )
 from topox_core.errors import InputError
 from topox_core.tdm import kernels
-from topox_core.tdm.algorithms import splits
+from topox_core.tdm.algorithms import combination
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS, solve
-from topox_core.tdm.algorithms.splits import subsets_of
+from topox_core.tdm.algorithms.combination import subsets_of
 from topox_core.tdm.bounds.round_bounds import bounded
 from topox_core.tdm.kernels.ring_moves import better_rings
 from topox_core.tdm.mixes.deployment import SetUp, deploy
-from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading
+from topox_core.tdm.model.jobs import (
+    DRAFT,
+    Job,
+    Jobs,
+    PodNetwork,
+    Reading,
+    Round,
+    RoundForm,
+    RoundTracePoint,
+    TdmSettings,
+)
 from topox_core.tdm.model.jobs_file import validated
-from topox_core.tdm.model.round import DRAFT, Round, RoundForm, RoundTracePoint, TdmSettings
 from topox_core.tdm.model.rounds import round_of
 from topox_core.tdm.model.traffic import StageTable
 from topox_core.warm_up import warm_up_jobs
@@ -103,7 +112,7 @@ def test_nothing_is_worse_than_what_it_extends(seed: int) -> None:
 def test_nothing_is_worse_than_what_it_extends_where_jobs_are_bundled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(splits, "MAX_BUNDLES", 6)
+    monkeypatch.setattr(combination, "MAX_BUNDLES", 6)
     jobs = deploy(SetUp(jobs=18, pod_groups=2, context=131_072, seed=3))
     no_worse(jobs, starts=2, steps=1_000)
     assert any(subsets_of(StageTable(jobs), g).bundled for g in range(2))
@@ -111,7 +120,7 @@ def test_nothing_is_worse_than_what_it_extends_where_jobs_are_bundled(
 
 @pytest.mark.parametrize("name", ["multi-start", "best"])
 def test_the_same_seed_gives_the_same_round(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(splits, "MAX_BUNDLES", 8)
+    monkeypatch.setattr(combination, "MAX_BUNDLES", 8)
     jobs = deploy(SetUp(jobs=20, pod_groups=2, seed=5))
     one, other = (run(jobs, name, seed=7, starts=3, steps=1_000) for _ in range(2))
     assert (one.group, one.rings, one.round_s) == (other.group, other.rings, other.round_s)
@@ -185,8 +194,8 @@ def test_the_best_of_all_needs_no_start_where_jobs_are_bundled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Rings through pods 0 and 1 have to take turns with those through 0 and 2, and hill climbing cannot even begin."""
-    monkeypatch.setattr(splits, "MAX_BUNDLES", 4)
-    monkeypatch.setattr(splits, "FEWEST_BUNDLES", 4)
+    monkeypatch.setattr(combination, "MAX_BUNDLES", 4)
+    monkeypatch.setattr(combination, "FEWEST_BUNDLES", 4)
     rings = tuple(
         replace(ring, id=f"{ring.id} {volume}", volume_gbit=volume)
         for ring, volumes in zip(

@@ -23,8 +23,7 @@ from topox_core.model.transfer_graph import COMPUTE, TRANSFER
 from topox_core.tdm.mixes.from_graph import computing_ms, derived, jobs_from_graphs, pods_of
 from topox_core.tdm.model.as_execution import execution_of
 from topox_core.tdm.model.bottleneck import bottlenecks
-from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading
-from topox_core.tdm.model.round import Round, RoundBound, TdmSettings
+from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading, Round, RoundBound, TdmSettings
 from topox_core.tdm.model.round_file import to_json
 from topox_core.tdm.model.rounds import alone_s, iterations_per_s, round_of
 from topox_core.tdm.model.traffic import StageTable
@@ -225,7 +224,7 @@ def test_graphs_that_are_no_jobs_and_mixes_that_do_not_fit_are_refused() -> None
         (lambda: derived(graph(timed)), "needs their bytes"),
         (
             lambda: jobs_from_graphs([(sync, 2)], pods, units_per_pod=3),
-            "needs room for 8 units",
+            "no pod group has room for 8 units",
         ),
         (lambda: jobs_from_graphs([(sync, 0)], pods), "must be from 1"),
         (lambda: execution_of(made(0, "static"), 2), "must be from 0 to 1"),

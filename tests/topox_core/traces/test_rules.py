@@ -102,7 +102,7 @@ def test_numbers_and_identities_match_where_places_do_not(style: Style) -> None:
     assert imported(edited(files, losing(0), "run_rank1.json"), step=6).report["unmatched"] == []
 
 
-def test_what_is_left_after_the_longest_common_sequence_is_unmatched() -> None:
+def test_what_is_left_after_the_common_sequence_is_unmatched() -> None:
     """A call that one of four ranks lost is lost to the three others; more than one in a hundred are refused."""
     files = recordings(JOBS["fsdp"](layers=30), 400.0, Style(steps=1))
     found = imported(edited(files, losing(50), "run_rank2.json"))

@@ -15,7 +15,7 @@ from tests.real_inputs import ROOT
 from tests.topox_ui.conftest import bring, turn_to
 from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.tables import harmless
-from topox_core.io.task_graph_json import dump_graph_json
+from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.text.foreign import JOINER, escape_untrusted
 from topox_core.workloads.samples import load_sample
 from topox_ui.shell.charts import EDGES_PX, LETTER_PX, MOST_PX, _explained, without_formulas

@@ -9,8 +9,7 @@ from topox_core.papers.card import CardRun, Rows, Settings
 from topox_core.papers.rows import LEVEL
 from topox_core.tdm.algorithms.catalogue import solve
 from topox_core.tdm.mixes.deployment import CONTEXTS, JOBS, SetUp, deploy
-from topox_core.tdm.model.jobs import Reading
-from topox_core.tdm.model.round import TdmSettings
+from topox_core.tdm.model.jobs import Reading, TdmSettings
 
 FIXED_JOBS, FIXED_CONTEXT = 256, 8_192
 READINGS: Mapping[str, Reading] = {

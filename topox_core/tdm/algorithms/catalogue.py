@@ -1,6 +1,5 @@
 """The one entry point to every way to share the fabric, by name, with what a page says about each."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,6 +11,7 @@ import numpy as np
 from topox_core.errors import wrong_setting
 from topox_core.io.ranges import check_one_of
 from topox_core.runs.stopping import Stop, never
+from topox_core.schema.records import wrong_fields
 from topox_core.tdm.algorithms.combination import all_splits
 from topox_core.tdm.algorithms.decomposition import (
     ALL_TRAIN,
@@ -24,8 +24,7 @@ from topox_core.tdm.algorithms.decomposition import (
 )
 from topox_core.tdm.algorithms.hill_climbing import annealing, hill_climb, multi_start, start_of
 from topox_core.tdm.exact.milp import UNPROVED, prove, too_large
-from topox_core.tdm.model.jobs import Jobs
-from topox_core.tdm.model.round import DRAFT, OnRoundTrace, Round, RoundForm, TdmSettings
+from topox_core.tdm.model.jobs import DRAFT, Jobs, OnRoundTrace, Round, RoundForm, TdmSettings
 from topox_core.tdm.model.traffic import TooFewPortsError
 from topox_core.tdm.search import Algorithm, Search, shortest
 
@@ -277,15 +276,6 @@ ALGORITHMS: Mapping[str, Entry] = MappingProxyType(
 )
 
 
-# Range of each setting, both ends in.
-LIMITS: dict[str, tuple[float, float]] = {
-    "seed": (0, 2**63 - 1),
-    "time_limit_s": (0.0, 86_400.0),
-    "starts": (0, 10_000),
-    "steps": (0, 100_000_000),
-}
-
-
 def solve(
     jobs: Jobs, settings: TdmSettings, stop: Stop = never, on_trace: OnRoundTrace | None = None
 ) -> Round:
@@ -315,7 +305,5 @@ def solve(
 def check(settings: TdmSettings) -> None:
     """Raise an :class:`InputError` that names the setting if one is out of range."""
     check_one_of(settings.algorithm, ALGORITHMS, file="settings", field="algorithm")
-    for field, (least, most) in LIMITS.items():
-        value = getattr(settings, field)
-        if not (math.isfinite(value) and least <= value <= most):
-            raise wrong_setting(field, f"must be from {least:,} to {most:,} (got {value:,})")
+    for field, problem in wrong_fields(settings):
+        raise wrong_setting(field, problem)

@@ -13,12 +13,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from topox_core.tdm.algorithms.combination import Combination, all_splits
+from topox_core.tdm.algorithms.combination import (
+    Combination,
+    Subsets,
+    all_splits,
+    points_of,
+    splits_of,
+)
 from topox_core.tdm.algorithms.hill_climbing import start_of
-from topox_core.tdm.algorithms.splits import Subsets, points_of, splits_of
 from topox_core.tdm.kernels.grouping import best_alone, three_windows
 from topox_core.tdm.kernels.ring_moves import better_rings
-from topox_core.tdm.model.round import DRAFT, Round, RoundBound, RoundForm
+from topox_core.tdm.model.jobs import DRAFT, Round, RoundBound, RoundForm
 from topox_core.tdm.model.traffic import Ring, from_lowest
 from topox_core.tdm.search import Search, shortest
 

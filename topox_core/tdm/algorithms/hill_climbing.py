@@ -21,7 +21,7 @@ from topox_core.tdm.kernels.grouping import (
     anneal,
     flips,
 )
-from topox_core.tdm.model.round import PULL, PUSH, Round
+from topox_core.tdm.model.jobs import PULL, PUSH, Round
 from topox_core.tdm.model.rounds import after_push_s, round_of
 from topox_core.tdm.model.traffic import Floats, StageTable, TooFewPortsError, load_of
 from topox_core.tdm.search import Search, shortest

@@ -14,10 +14,11 @@ from itertools import product
 import numpy as np
 
 from topox_core.tdm.kernels.relaxed import EITHER, Box, Demand, front, least_round_s, within_reach
-from topox_core.tdm.model.jobs import Jobs, Reading
-from topox_core.tdm.model.round import (
+from topox_core.tdm.model.jobs import (
     DRAFT,
     SAME,
+    Jobs,
+    Reading,
     Round,
     RoundBound,
     RoundForm,

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from topox_core.schedule.engines import mip
 from topox_core.tdm.exact.exact_model import ExactModel, LinkRule, Traffic, columns_of, link_rules
-from topox_core.tdm.model.jobs import Jobs, Reading
-from topox_core.tdm.model.round import DRAFT, Round, RoundBound, RoundForm
+from topox_core.tdm.model.jobs import DRAFT, Jobs, Reading, Round, RoundBound, RoundForm
 from topox_core.tdm.model.rounds import cycles_of
 from topox_core.tdm.search import Search, shortest
 

@@ -30,19 +30,26 @@ class Placement:
     ----------
     room_per_pod
         What a pod has room for, in the measure in which units are large.
+    field
+        What errors call that.
     """
 
-    def __init__(self, network: PodNetwork, room_per_pod: int) -> None:
+    def __init__(self, network: PodNetwork, room_per_pod: int, field: str) -> None:
+        self._most, self._field = room_per_pod, field
         self._room = np.full((network.pod_groups, network.pods_per_group), room_per_pod, np.int64)
         self._pod_gbit = np.zeros(self._room.shape)
         self._group_gbit = np.zeros(network.pod_groups)
 
-    def place(
-        self, collective: Collective, units: int, volume_gbit: float, size: int = 1
-    ) -> tuple[int, tuple[int, ...], int | None] | None:
-        """Return pod group, units in each pod and the pod of a parameter server.
-
-        None if no pod group has room.
+    def placed(
+        self,
+        name: str,
+        collective: Collective,
+        units: int,
+        volume_gbit: float,
+        train_s: float,
+        size: int = 1,
+    ) -> Job:
+        """Return a job in its place.
 
         The pod group with the least traffic among those with room takes the job, its pod with the
         least a parameter server, then units go one by one to the pod with the least that has room;
@@ -52,10 +59,17 @@ class Placement:
         ----------
         size
             Room that a unit takes in one pod.
+
+        Raises
+        ------
+        InputError
+            If no pod group has room.
         """
         fits = (self._room // size).sum(1) >= units
         if not fits.any():
-            return None
+            each = f" of {size} GPUs, each within one pod of {self._most}" if size > 1 else ""
+            problem = f"no pod group has room for {units:,} units{each}"
+            raise InputError(problem, file="settings", item=f"job {name}", field=self._field)
         g = int(np.where(fits, self._group_gbit, np.inf).argmin())
         self._group_gbit[g] += total_gbit(collective, units, volume_gbit)
         server = None
@@ -69,7 +83,7 @@ class Placement:
             per_pod[pod] += 1
             self._room[g, pod] -= size
             self._pod_gbit[g, pod] += weight
-        return g, tuple(per_pod), server
+        return Job(name, collective, g, tuple(per_pod), volume_gbit, train_s, server)
 
 
 # Section IV.C: the jobs of a set, and their context lengths in tokens.
@@ -208,34 +222,18 @@ def deploy(setup: SetUp) -> Jobs:
     draws = np.random.default_rng(setup.seed).random((setup.jobs, 3))
     shares = np.cumsum(setup.mix) / sum(setup.mix)
     models = list(MODELS.values())
-    placement = Placement(network, setup.gpus_per_pod)
+    placement = Placement(network, setup.gpus_per_pod, "gpus_per_pod")
     jobs = []
     for n, (which, how, degree) in enumerate(draws):
         model = models[int(which * len(models))]
         collective = _ORDER[int(np.searchsorted(shares, how, side="right"))]
         units = setup.degree_min + int(degree * (setup.degree_max - setup.degree_min + 1))
-        jobs.append(_placed(placement, f"j{n}-{model.name}", model, collective, units, setup))
+        exchanges = collective == "all_to_all"
+        volume = model.exchange_gbit(setup.context, units) if exchanges else model.sync_gbit
+        of = (collective, units, volume, setup.train_s(model), model.gpus_per_unit)
+        jobs.append(placement.placed(f"j{n}-{model.name}", *of))
     name = f"{setup.jobs} jobs on {setup.pod_groups * setup.pods_per_group} pods, seed {setup.seed}"
     return validated(name, network, jobs, "settings")
-
-
-def _placed(
-    placement: Placement, name: str, model: Model, collective: Collective, units: int, setup: SetUp
-) -> Job:
-    volume = (
-        model.exchange_gbit(setup.context, units) if collective == "all_to_all" else model.sync_gbit
-    )
-    place = placement.place(collective, units, volume, model.gpus_per_unit)
-    if place is None:
-        raise InputError(
-            f"no pod group has room for {units} units of {model.gpus_per_unit} GPUs, each within one pod "
-            f"of {setup.gpus_per_pod}",
-            file="settings",
-            item=f"job {name}",
-            field="gpus_per_pod",
-        )
-    pod_group, per_pod, server = place
-    return Job(name, collective, pod_group, per_pod, volume, setup.train_s(model), server)
 
 
 def _check(setup: SetUp) -> None:

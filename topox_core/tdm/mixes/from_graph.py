@@ -127,7 +127,8 @@ def jobs_from_graphs(
         network do not agree.
     """
     check_network(network, name)
-    placement = Placement(network, MAX_UNITS if units_per_pod is None else units_per_pod)
+    room = MAX_UNITS if units_per_pod is None else units_per_pod
+    placement = Placement(network, room, "units_per_pod")
     jobs: list[Job] = []
     for graph, copies in graphs:
         if not 1 <= copies <= MAX_JOBS:
@@ -135,7 +136,8 @@ def jobs_from_graphs(
             raise InputError(problem, item=f"graph {graph.name}", field="count")
         shape = derived(graph)
         names = [f"{graph.name}-{k}" if copies > 1 else graph.name for k in range(copies)]
-        jobs += [_placed(placement, one, shape) for one in names]
+        of = (shape.collective, shape.units, shape.volume_gbit, shape.train_s)
+        jobs += [placement.placed(one, *of) for one in names]
     return validated(name, network, jobs, name)
 
 
@@ -206,12 +208,3 @@ def _centre(parts: Sequence[tuple[float, tuple[int, ...]]]) -> int:
     ends = Counter(server for _, servers in parts for server in set(servers))
     server, count = max(ends.items(), key=lambda item: (item[1], -item[0]))
     return server if count == len(parts) and len(ends) > 2 else -1
-
-
-def _placed(placement: Placement, name: str, shape: Derived) -> Job:
-    place = placement.place(shape.collective, shape.units, shape.volume_gbit)
-    if place is None:
-        problem = f"needs room for {shape.units:,} units, and no pod group has that much left"
-        raise InputError(problem, item=f"job {name}", field="units_per_pod")
-    pod_group, per_pod, server = place
-    return Job(name, shape.collective, pod_group, per_pod, shape.volume_gbit, shape.train_s, server)

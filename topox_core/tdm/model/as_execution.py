@@ -11,8 +11,7 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task, TaskGraph
-from topox_core.tdm.model.jobs import Jobs
-from topox_core.tdm.model.round import NOBODY, PULL, PUSH, Cycle, Phase, Round
+from topox_core.tdm.model.jobs import NOBODY, PULL, PUSH, Cycle, Jobs, Phase, Round
 from topox_core.tdm.model.rounds import after_push_s, aggregates
 from topox_core.tdm.model.traffic import between_pods_gbit
 

@@ -3,10 +3,9 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import Any
 
 from topox_core.errors import InputError, printable, shown
-from topox_core.io.json import FileFormat, count_of, named, read_object
+from topox_core.io.json import FileFormat, entries_of, named, read_object
 from topox_core.io.limits import JOBS
 from topox_core.io.ranges import check_text
 from topox_core.schema.records import from_values, wrong_fields
@@ -27,16 +26,14 @@ def load_jobs(data: bytes, file: str) -> Jobs:
         If the file cannot be used; one line names file, job and field.
     """
     file = printable(file, MAX_NAME) if file else "jobs"
-    jobs: list[Job] = []
-
-    def take(number: int, entry: Any) -> None:
-        jobs.append(from_values(Job, entry, file, named(entry, "id", "job", number)))
-
-    record = read_object(data, file, _FORM, {"jobs": take})
+    record = read_object(data, file, _FORM)
+    jobs = [
+        from_values(Job, entry, file, named(entry, "id", "job", number))
+        for number, entry in enumerate(entries_of(record, "jobs", "jobs", _FORM, file), 1)
+    ]
     if not isinstance(record.get("network"), dict):
         got = f"got {shown(record['network'])}" if "network" in record else "is missing"
         raise InputError(f"must be an object in braces ({got})", file=file, field="network")
-    count_of(record, "jobs", "jobs", file)
     network = from_values(PodNetwork, record["network"], file, "network")
     return validated(record.get("name", ""), network, jobs, file)
 

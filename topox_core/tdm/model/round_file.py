@@ -9,8 +9,7 @@ import numpy as np
 
 from topox_core.io.json import record_of
 from topox_core.tdm.model.bottleneck import bottlenecks
-from topox_core.tdm.model.jobs import Job
-from topox_core.tdm.model.round import NOBODY, PULL, Cycle, Phase, Round, TdmSettings
+from topox_core.tdm.model.jobs import NOBODY, PULL, Cycle, Job, Phase, Round, TdmSettings
 from topox_core.tdm.model.rounds import iterations_per_s
 
 FORMAT, VERSION = "topox-round", 1

@@ -12,8 +12,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.tdm.model.jobs import Job, Jobs, Reading
-from topox_core.tdm.model.round import DRAFT, NOBODY, PULL, PUSH, Cycle, Phase, Round, RoundForm
+from topox_core.tdm.model.jobs import (
+    DRAFT,
+    NOBODY,
+    PULL,
+    PUSH,
+    Cycle,
+    Job,
+    Jobs,
+    Phase,
+    Reading,
+    Round,
+    RoundForm,
+)
 from topox_core.tdm.model.traffic import (
     Floats,
     Ring,

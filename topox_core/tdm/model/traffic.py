@@ -1,7 +1,4 @@
-"""What jobs send: between pods, and between the servers of a pod and its top-of-rack switch (eq. 4 and 5).
-
-How long a set of jobs communicates in its pod group is worked out once for each set.
-"""
+"""What jobs send: between pods, and between the servers of a pod and its top-of-rack switch (eq. 4 and 5)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.errors import InputError
-from topox_core.runs.latest import Latest
 from topox_core.tdm.kernels.stage import (
     ALL_TO_ALL,
     NO_POD,
@@ -20,7 +16,6 @@ from topox_core.tdm.kernels.stage import (
     GroupLoad,
     allocate,
     stage_demand,
-    stage_s,
 )
 from topox_core.tdm.model.jobs import Collective, Job, Jobs, PodNetwork, Reading
 
@@ -28,7 +23,6 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Ring = tuple[int, ...]
 Rings = Mapping[int, Ring]
-_KEPT_STAGES = 2_048
 _KIND: dict[Collective, int] = {
     "parameter_server": PARAMETER_SERVER,
     "ring_all_reduce": RING,
@@ -196,26 +190,17 @@ class StageTable:
         self.reading = reading or Reading()
         self.fabric: Fabric = fabric_of(jobs)
         self.members = [jobs.of_group(g) for g in range(jobs.network.pod_groups)]
-        # Where a job stands among those of its pod group: its bit in a mask.
+        # Where a job stands among those of its pod group.
         self.place = np.zeros(len(jobs), np.int64)
         for group in self.members:
             self.place[list(group)] = range(len(group))
         self._loads: dict[int, GroupLoad] = {}
-        self._seconds: list[dict[int, float]] = [{} for _ in self.members]
-        self._stages = Latest[Stage](_KEPT_STAGES)
 
     def load(self, pod_group: int) -> GroupLoad:
         """Return the jobs of a pod group as arrays, in the order of ``members[pod_group]``."""
         if pod_group not in self._loads:
             self._loads[pod_group] = load_of(self.jobs, self.members[pod_group], self.reading)
         return self._loads[pod_group]
-
-    def mask(self, members: Sequence[int]) -> int:
-        """Return the members as bits: bit b for the b-th job of the pod group."""
-        mask = 0
-        for n in members:
-            mask |= 1 << int(self.place[n])
-        return mask
 
     def chosen(self, pod_group: int, members: Sequence[int]) -> NDArray[np.bool_]:
         """Return, of each job of a pod group, whether it is a member."""
@@ -225,19 +210,10 @@ class StageTable:
 
     def communication_s(self, pod_group: int, members: Sequence[int]) -> float:
         """Return how long the members push, in seconds; infinite where ports are too few."""
-        mask, known = self.mask(members), self._seconds[pod_group]
-        if mask not in known:
-            load, chosen = self.load(pod_group), self.chosen(pod_group, members)
-            pods = load.units.shape[1]
-            known[mask] = stage_s(
-                load,
-                chosen,
-                self.fabric,
-                np.empty((pods, pods)),
-                np.empty((pods, pods), np.int64),
-                np.empty(load.units.shape, np.int64),
-            )
-        return known[mask]
+        try:
+            return self.stage(pod_group, members).communication_s
+        except TooFewPortsError:
+            return np.inf
 
     def stage(self, pod_group: int, members: Sequence[int], rings: Rings | None = None) -> Stage:
         """Return the push of the members with its rings and links.
@@ -252,16 +228,8 @@ class StageTable:
         TooFewPortsError
             If ports are too few for the pairs that must talk.
         """
+        members = tuple(sorted(members))
         given = {n: rings[n] for n in members if rings.get(n)} if rings else {}
-        key = pod_group, self.mask(members)
-        if not given and key in self._stages:
-            return self._stages[key]
-        stage = self._measured(pod_group, tuple(sorted(members)), given)
-        if not given:
-            self._stages[key] = stage
-        return stage
-
-    def _measured(self, pod_group: int, members: tuple[int, ...], given: Rings) -> Stage:
         load = load_of(self.jobs, members, self.reading, given)
         pods = self.jobs.network.pods_per_group
         demand = np.zeros((pods, pods))
