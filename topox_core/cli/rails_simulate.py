@@ -303,7 +303,7 @@ def _rows(job: Job, run: RailRun, record: dict[str, Any]) -> list[tuple[str, str
 )
 def graph(options: Arguments) -> Answer:
     """Write the task graph of a job on one rail."""
-    from topox_core.rails.task_graph import as_task_graph
+    from topox_core.rails.builder import as_task_graph
 
     beside = cluster_beside(options.output)
     graph, cluster = as_task_graph(preset_of(options), by_layer=options.by_layer)

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from topox_core.model.transfer_graph import FloatArray, IntArray
 from topox_core.schema.fields import PRINTABLE, setting
-from topox_core.training.program import Spread
 
 # Kinds of a node; the names are those of the task graph's collectives, ``send`` for a pipeline's
 # transfer.
@@ -31,15 +30,12 @@ class RailGroup:
         Those in the iteration, ascending; in a folded one a representative stands for its equals.
     size
         Ranks of the group in the job; more than ``len(ranks)`` only when folded.
-    spread
-        Of a folded group, over the replicas of its stage.
     """
 
     name: str
     parallelism: str
     ranks: tuple[int, ...]
     size: int
-    spread: Spread = Spread.WEIGHTS
 
 
 @dataclass(frozen=True)

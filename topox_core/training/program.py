@@ -5,6 +5,7 @@
 
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import product
 
 from topox_core.errors import InputError
 from topox_core.training.collectives import Group
@@ -97,6 +98,21 @@ def instances(job: Job) -> dict[Spread, list[int]]:
         Spread.EXCHANGE: [data // expert * context + c for data, c in replicas],
         Spread.EXPERTS: [data % expert for data, _ in replicas],
     }
+
+
+# Of two spreads: for each group of the second, the groups of the first that it meets in some replica.
+Meetings = dict[tuple[Spread, Spread], list[list[int]]]
+
+
+def meetings(instance: dict[Spread, list[int]]) -> Meetings:
+    """Return which groups meet, given for each spread the group of every replica."""
+    met: Meetings = {}
+    for one, other in product(Spread, Spread):
+        found: list[dict[int, None]] = [{} for _ in range(max(instance[other]) + 1)]
+        for first, second in zip(instance[one], instance[other], strict=True):
+            found[second][first] = None
+        met[one, other] = [list(each) for each in found]
+    return met
 
 
 def check_size(steps: int) -> None:

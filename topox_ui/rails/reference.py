@@ -12,8 +12,8 @@ from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
 from topox_core.rails.advice import TABLE_1, TABLE_2, advise, byte_classes, communications
+from topox_core.rails.builder import as_task_graph
 from topox_core.rails.iteration import RailRun
-from topox_core.rails.task_graph import as_task_graph
 from topox_core.rails.window_lengths import dump_windows_csv, dump_windows_json, mib
 from topox_core.training.job import Job
 from topox_core.training.jobs import dump_job

@@ -280,7 +280,7 @@ REFUSED: dict[str, Callable[[], object]] = {
     "more than the limit of 4,000,000: fold its replicas": lambda: build(
         changed(BIG, {"gpus": 999_424, "data": 7_808, "microbatches": 16})
     ),
-    "more than the limit of 1,000,000 for one rank a stage": lambda: build(
+    "steps for each rank of a stage, more than the limit of 1,000,000": lambda: build(
         changed(
             PRESETS["llama3-70b"],
             {"gpus": 64, "pipeline": 2, "data": 2, "microbatches": 4096, "context": 2},

@@ -79,7 +79,7 @@ def _words(used: frozenset[str]) -> str:
 def _calls() -> Iterator[Row]:
     """Yield how often each parallelism communicates, per layer, operator or micro-batch as table 2 counts."""
     paper = PRESETS["llama3-8b-perlmutter"]
-    copies = paper.changed(plan__zero=0)
+    copies = paper.changed(plan__zero=0, schedule__overlap_gradients=True)
     context = PRESETS["llama3.1-405b-16384-cp"]
     per_layer = (
         ("DP", copies, "dp", "all_reduce", "bwd AR per layer"),
