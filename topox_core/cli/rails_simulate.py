@@ -321,7 +321,7 @@ def graph(options: Arguments) -> Answer:
 @command(
     "bytes",
     "bytes that a rank of each stage moves over its rail, class by class",
-    "Say what a rank of every pipeline stage moves over its rail in an iteration, by parallelism and operation, by formula.",
+    "Say what a rank of every pipeline stage moves over its rail in an iteration, counted by parallelism and operation.",
     *PRESET,
     Option("--stage N", whole, "only this stage, from 0"),
     JSON,

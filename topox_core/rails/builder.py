@@ -6,6 +6,7 @@ from functools import lru_cache
 import numpy as np
 
 from topox_core.errors import InputError, errors_in_file
+from topox_core.io.content import gc_paused
 from topox_core.io.limits import MAX_TASKS
 from topox_core.model.cluster import Cluster, one_port_a_switch
 from topox_core.model.csr import flattened
@@ -33,6 +34,7 @@ SCALAR_BYTES = 4.0
 SCALARS = ("norm", "mean-loss", "highest-loss")
 
 
+@gc_paused()
 def build(job: Job, fold: bool = False, by_layer: bool = True) -> RailIteration:
     """Return an iteration of a job on one rail; docs/rails.md has every rule.
 
@@ -225,7 +227,7 @@ def _iteration(built: Program, fold: bool) -> RailIteration:
         kind = COMPUTE if step.computes else KINDS.index(step.kind)
         work = WORK.index(step.kind) if step.computes else -1
         tail = (step.size_bytes, step.microbatch, step.layer, label)
-        every = met[Spread.REPLICA, step.spread]
+        every = met[Spread.REPLICA][step.spread]
         for group, members in enumerate(every):
             ranks = tuple(stage * replicas + one for stage in _stages(step) for one in members)
             for rank in ranks:
@@ -234,7 +236,7 @@ def _iteration(built: Program, fold: bool) -> RailIteration:
                 [
                     first[one] + other
                     for one in waits[at]
-                    for other in met[steps[one].spread, step.spread][group]
+                    for other in met[steps[one].spread][step.spread][group]
                 ]
             )
             number, own_rank = -1, ranks[0]
@@ -302,10 +304,10 @@ def _label(step: Step) -> str:
 
 
 def _check_size(job: Job, steps: tuple[Step, ...], waits: list[list[int]], met: Meetings) -> None:
-    pairs = {spreads: sum(map(len, groups)) for spreads, groups in met.items()}
-    nodes = sum(len(met[Spread.REPLICA, step.spread]) for step in steps)
+    pairs = [[sum(map(len, groups)) for groups in row] for row in met]
+    nodes = sum(len(met[Spread.REPLICA][step.spread]) for step in steps)
     edges = sum(
-        pairs[steps[one].spread, step.spread]
+        pairs[steps[one].spread][step.spread]
         for step, befores in zip(steps, waits, strict=True)
         for one in befores
     )

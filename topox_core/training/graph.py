@@ -180,11 +180,11 @@ class _Unfolding:
                 for replica in self._replicas(spread, group):
                     found += self._arrivals(step, replica)
             else:
-                found += [self._name(step, one) for one in self.met[step.spread, spread][group]]
+                found += [self._name(step, one) for one in self.met[step.spread][spread][group]]
         return tuple(dict.fromkeys(found))
 
     def _replicas(self, spread: Spread, group: int) -> list[int]:
-        return self.met[Spread.REPLICA, spread][group]
+        return self.met[Spread.REPLICA][spread][group]
 
     @staticmethod
     def _notes(step: Step) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from topox_core.errors import InputError
 from topox_core.training.collectives import (
     Call,
     Groups,
@@ -23,7 +24,7 @@ from topox_core.training.collectives import (
 from topox_core.training.iteration import Iteration, iteration
 from topox_core.training.job import Job
 from topox_core.training.plan import pass_order
-from topox_core.training.program import Program, Spread, Step, check_size
+from topox_core.training.program import Program, Spread, Step
 from topox_core.training.units import (
     GatheredChunks,
     PassSegment,
@@ -33,7 +34,6 @@ from topox_core.training.units import (
     layer_units,
     layered,
     sharded,
-    stretches,
 )
 
 Names = tuple[str, ...]
@@ -42,6 +42,7 @@ SPREADS = {"cp": Spread.CONTEXT, "ep": Spread.EXCHANGE}
 # Ends the name of what a pass does before its first layer, where layers are steps of their own.
 LAUNCH = ".launch"
 NO_WEIGHTS = Weights(0.0, 0.0)
+MAX_STEPS = 1_000_000
 # Before the name of a pass: what ends it, which is known once it is built.
 END_OF = "end of "
 
@@ -93,7 +94,10 @@ class ProgramBuilder:
         units = 2 * job.chunks
         if self.sharded or self.layered:
             units = (10 if self.layered else 2) * job.shape.layers + 2
-        check_size(2 * units * job.plan.microbatches)
+        count = 2 * units * job.plan.microbatches
+        if count > MAX_STEPS:
+            problem = f"would take {count:,} steps for each rank of a stage, more than the limit of {MAX_STEPS:,}"
+            raise InputError(problem, item="plan", field="microbatches")
         for stage in range(job.plan.pipeline):
             order = pass_order(
                 stage,
@@ -279,10 +283,10 @@ class ProgramBuilder:
 
     def _layer(self, stage: int, way: str, m: int, unit: Unit, waits: Names) -> Names:
         """Add a layer's pass: computing, then its exchanges; or both in turn, where layers exchange one by one."""
-        if unit.layer < 0 or not self.layered:
+        if not unit.parts:
             waits = self._compute(stage, way, m, unit, waits)
             return self._exchange(stage, way, m, unit, waits)
-        for one in stretches(self.one, way, unit):
+        for one in unit.parts:
             if one.exchange is None:
                 waits = self._compute(stage, way, m, unit, waits, one)
                 continue

@@ -25,6 +25,30 @@ from topox_core.training.layer import (
 from topox_core.training.passes import PassTime, layer_passes, stretched
 from topox_core.training.plan import dealt
 
+
+@dataclass(frozen=True)
+class PassSegment:
+    """What a pass does without a break: it computes, or it exchanges.
+
+    Attributes
+    ----------
+    word
+        Follows the word of the pass in the name of the step.
+    ms, loaded_ms
+        Of computing, and how much of that grows with the rows that experts are sent.
+    exchange
+        What is exchanged; None of computing.
+    homeward
+        Whether tokens come home from the experts.
+    """
+
+    word: str
+    ms: float = 0.0
+    loaded_ms: float = 0.0
+    exchange: Exchange | None = None
+    homeward: bool = False
+
+
 TABLE = ".table"
 
 
@@ -34,6 +58,7 @@ class Unit:
 
     ``place`` ends the names of its steps; ``weights`` are what FSDP gathers for it, or what its
     gradients belong to; ``layers`` counts the layers in it, and ``layer`` is its number if it is one.
+    ``parts`` are those of a layer that exchanges on its own.
     """
 
     place: str
@@ -41,6 +66,7 @@ class Unit:
     weights: Weights
     layer: int = -1
     layers: int = 0
+    parts: tuple[PassSegment, ...] = ()
 
 
 def sharded(job: Job) -> bool:
@@ -103,30 +129,9 @@ def layer_units(one: Iteration, chunk: int, way: str, table_apart: bool = False)
         head_ms = one.factor * head_forward_ms(job)
         ms = head_ms if way == "f" else BACKWARD * head_ms + single_ms
         units.append(Unit(".head", ms, Weights(head_weights(job), 0.0)))
+    if layered(job):
+        units = [replace(u, parts=stretches(one, way, u.ms) if u.layers else ()) for u in units]
     return units if way == "f" else units[::-1]
-
-
-@dataclass(frozen=True)
-class PassSegment:
-    """What a pass does without a break: it computes, or it exchanges.
-
-    Attributes
-    ----------
-    word
-        Follows the word of the pass in the name of the step.
-    ms, loaded_ms
-        Of computing, and how much of that grows with the rows that experts are sent.
-    exchange
-        What is exchanged; None of computing.
-    homeward
-        Whether tokens come home from the experts.
-    """
-
-    word: str
-    ms: float = 0.0
-    loaded_ms: float = 0.0
-    exchange: Exchange | None = None
-    homeward: bool = False
 
 
 def layered(job: Job) -> bool:
@@ -136,8 +141,8 @@ def layered(job: Job) -> bool:
     return job.schedule.exchanges == "layer" and (crosses or job.plan.skew > 0)
 
 
-def stretches(one: Iteration, way: str, unit: Unit) -> list[PassSegment]:
-    """Return the pass of one layer in stretches.
+def stretches(one: Iteration, way: str, ms: float) -> tuple[PassSegment, ...]:
+    """Return the pass of one layer, ``ms`` of computing, in stretches.
 
     Forward a layer makes its queries, gathers keys and values and attends, its tokens travel to their
     experts (GShard, ICLR 2021), the experts work, the tokens travel home. Backward the gradients go the
@@ -165,8 +170,8 @@ def stretches(one: Iteration, way: str, unit: Unit) -> list[PassSegment]:
 
     forward, backward = _experts_ms(one) if job.shape.experts > 1 else (NO_EXPERTS, NO_EXPERTS)
     if way == "f":
-        return [*attended(unit.ms - forward.ms), *visited(forward)]
-    rest_ms = unit.ms - backward.ms
+        return (*attended(ms - forward.ms), *visited(forward))
+    rest_ms = ms - backward.ms
     again: list[PassSegment] = []
     if job.schedule.recompute == "full":
         layer = layer_passes(job).forward
@@ -176,7 +181,7 @@ def stretches(one: Iteration, way: str, unit: Unit) -> list[PassSegment]:
     back_ms = BACKWARD * queries_ms
     scattered = [PassSegment("cp", exchange=each) for each in keys[1:]]
     scattered += [PassSegment(".queries", back_ms) for _ in scattered]
-    return [*again, *visited(backward), PassSegment("", rest_ms - back_ms), *scattered]
+    return (*again, *visited(backward), PassSegment("", rest_ms - back_ms), *scattered)
 
 
 NO_EXPERTS = PassSegment("")

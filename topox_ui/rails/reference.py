@@ -57,7 +57,7 @@ def bytes_section(job: Job) -> None:
         ]
     chart_title(
         "Bytes of one rank on its rail",
-        "each kind of traffic of one pass, by formula. The paper's preset has "
+        "each kind of traffic of one pass, counted in its program. The paper's preset has "
         "3,829 MiB reduce-scatter, 957 MiB all-gather, messages of 64 MiB",
     )
     frame(
