@@ -194,13 +194,11 @@ def simulate(options: Arguments) -> Answer:
     from topox_core.rails.builder import build
     from topox_core.rails.control.simulate import simulate
     from topox_core.rails.delay import check_limit, iteration_source, slowest_switch
-    from topox_core.rails.timing import check_rail
     from topox_core.rails.window_lengths import share_above
 
     job, percent_most = preset_of(options), options.limit_percent
     rail, switches = _rail(options, job)
     # What cannot be is refused before a large iteration is built.
-    check_rail(rail)
     if percent_most is not None:
         check_limit(percent_most)
     iteration = build(job, fold=options.fold, by_layer=options.by_layer)

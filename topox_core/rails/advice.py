@@ -43,6 +43,11 @@ class ByteClass:
     wire_bytes: float
     times: int
 
+    @property
+    def iteration_bytes(self) -> float:
+        """What the rank sends for them in an iteration."""
+        return self.wire_bytes * self.times
+
 
 def byte_classes(job: Job, stage: int = 0) -> tuple[ByteClass, ...]:
     """Return the classes of a rank of one stage, counted pass by pass in its program.
@@ -197,15 +202,6 @@ class Advice:
 
 
 @dataclass(frozen=True)
-class Communication:
-    """A kind of traffic of a job: its row of Table 2, its class, its bytes an iteration."""
-
-    parallelism: Parallelism
-    traffic: ByteClass
-    iteration_bytes: float
-
-
-@dataclass(frozen=True)
 class Constraint:
     """Whether one of the paper's constraints (section 3) limits a job, and why."""
 
@@ -238,15 +234,6 @@ def advise(parameters: float, gpus: int) -> Advice:
     other = "more than 8" if model == "small" else "8 or fewer"
     return Advice(
         model, parameters, gpus, None, f"the table has no row for a {model} model on {other} GPUs"
-    )
-
-
-def communications(job: Job) -> tuple[Communication, ...]:
-    """Return what a rank of the first stage sends on its rail, by parallelism (not tensor parallelism)."""
-    rows = {row.key: row for row in TABLE_2}
-    return tuple(
-        Communication(rows[one.parallelism], one, one.wire_bytes * one.times)
-        for one in byte_classes(job)
     )
 
 

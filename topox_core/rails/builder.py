@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -19,7 +20,6 @@ from topox_core.training.collectives import Call, Weights, stage_weights, tied_t
 from topox_core.training.graph import graph_of
 from topox_core.training.iteration import Iteration, scale_to, timed
 from topox_core.training.job import Job
-from topox_core.training.plan import pass_order
 from topox_core.training.program import Meetings, Program, Spread, Step, instances, meetings
 from topox_core.training.steps import END_OF, LAUNCH, NO_WEIGHTS, Names, ProgramBuilder
 from topox_core.training.units import TABLE, Unit, layer_units
@@ -126,15 +126,8 @@ class _OnRail(ProgramBuilder):
         super().__init__(one)
         self.by_layer = by_layer
         self.scalars = self.job.plan.fsdp and self.job.plan.replicas > 1
-        plan, schedule = one.job.plan, one.job.schedule
-        # Of each pass the one before it on its rank, by place.
-        self.earlier: dict[str, str] = {}
-        for stage in range(plan.pipeline):
-            passes = pass_order(
-                stage, plan.pipeline, plan.microbatches, schedule.order, schedule.virtual
-            )
-            names = [f"{way}.s{k * plan.pipeline + stage}.m{m}" for way, m, k in passes]
-            self.earlier |= dict(zip(names[1:], names, strict=False))
+        # Of each pass the one before it on its rank.
+        self.earlier = {after: one for passes in self.passes for one, after in pairwise(passes)}
 
     def _units(self, chunk: int, way: str) -> list[Unit]:
         """Return a chunk's units: the table is one, as it is gathered; or all are one."""
@@ -156,8 +149,10 @@ class _OnRail(ProgramBuilder):
 
     def _awaited(self, chunk: int, way: str, m: int) -> Names:
         """Return the pass after which the receiver comes to a message: the one before that which needs it."""
-        before = self.earlier.get(f"{way}.s{chunk}.m{m}")
-        return () if before is None or self.job.schedule.overlap_sends else (END_OF + before,)
+        if self.job.schedule.overlap_sends or (way, chunk, m) not in self.earlier:
+            return ()
+        way, chunk, m = self.earlier[way, chunk, m]
+        return (f"{END_OF}{way}.s{chunk}.m{m}",)
 
     def _gradients(self, stage: int) -> None:
         self.before[stage] = self._launched("optimizer", stage, self.before[stage])

@@ -70,7 +70,18 @@ class ProgramBuilder:
     def __init__(self, one: Iteration) -> None:
         self.one, self.job = one, one.job
         self.groups = Groups.of(one.job)
-        stages = range(one.job.plan.pipeline)
+        plan, order = one.job.plan, one.job.schedule
+        stages = range(plan.pipeline)
+        # Of each stage its passes in order: way, chunk, microbatch.
+        self.passes = [
+            [
+                (way, local * plan.pipeline + stage, m)
+                for way, m, local in pass_order(
+                    stage, plan.pipeline, plan.microbatches, order.order, order.virtual
+                )
+            ]
+            for stage in stages
+        ]
         self.steps: list[Step] = []
         # Of each stage: what its next pass waits for.
         self.before: list[Names] = [() for _ in stages]
@@ -98,16 +109,9 @@ class ProgramBuilder:
         if count > MAX_STEPS:
             problem = f"would take {count:,} steps for each rank of a stage, more than the limit of {MAX_STEPS:,}"
             raise InputError(problem, item="plan", field="microbatches")
-        for stage in range(job.plan.pipeline):
-            order = pass_order(
-                stage,
-                job.plan.pipeline,
-                job.plan.microbatches,
-                job.schedule.order,
-                job.schedule.virtual,
-            )
-            for way, m, local in order:
-                self._pass(stage, local * job.plan.pipeline + stage, way, m)
+        for stage, passes in enumerate(self.passes):
+            for way, chunk, m in passes:
+                self._pass(stage, chunk, way, m)
             self._gradients(stage)
         self._updates()
         return Program(job, tuple(map(self._resolved, self.steps)))
