@@ -213,8 +213,7 @@ def _iteration(built: Program, fold: bool) -> RailIteration:
     rows: list[tuple[int, int, float, int, int, float, int, int, str]] = []
     before: list[list[int]] = []
     issued: list[list[int]] = [[] for _ in range(job.plan.pipeline * replicas)]
-    groups: dict[str, RailGroup] = {}
-    numbers: dict[str, int] = {}
+    groups: dict[RailGroup, int] = {}
     first = [0] * len(steps)
     for at in order:
         step, label = steps[at], _label(steps[at])
@@ -237,8 +236,7 @@ def _iteration(built: Program, fold: bool) -> RailIteration:
             number, own_rank = -1, ranks[0]
             if step.group is not None:
                 own = _group(step, ranks, f".{group}" if len(every) > 1 else "")
-                number, own_rank = numbers.setdefault(own.name, len(numbers)), -1
-                groups[own.name] = own
+                number, own_rank = groups.setdefault(own, len(groups)), -1
             rows.append((kind, own_rank, step.ms, work, number, *tail))
     kinds, owner, ms, works, number_of, size, microbatch, layer, labels = zip(*rows, strict=True)
     pred_ptr, pred_idx = flattened(before, np.int32)
@@ -261,7 +259,7 @@ def _iteration(built: Program, fold: bool) -> RailIteration:
         pred_idx=pred_idx,
         issue_ptr=issue_ptr,
         issue_idx=issue_idx,
-        groups=tuple(groups.values()),
+        groups=tuple(groups),
     )
 
 
