@@ -190,13 +190,11 @@ def simulate(options: Arguments) -> Answer:
     from topox_core.rails.builder import build
     from topox_core.rails.control.simulate import simulate
     from topox_core.rails.delay import check_limit, iteration_source, slowest_switch
-    from topox_core.rails.timing import check_rail
     from topox_core.rails.window_lengths import share_above
 
     job, percent_most = preset_of(options), options.limit_percent
     rail, switches = _rail(options, job)
     # What cannot be is refused before a large iteration is built.
-    check_rail(rail)
     if percent_most is not None:
         check_limit(percent_most)
     iteration = build(job, fold=options.fold, by_layer=options.by_layer)
@@ -298,7 +296,7 @@ def _rows(job: Job, run: RailRun, record: dict[str, Any]) -> list[tuple[str, str
 )
 def graph(options: Arguments) -> Answer:
     """Write the task graph of a job on one rail."""
-    from topox_core.rails.task_graph import as_task_graph
+    from topox_core.rails.builder import as_task_graph
 
     beside = cluster_beside(options.output)
     graph, cluster = as_task_graph(preset_of(options), by_layer=options.by_layer)
@@ -316,7 +314,7 @@ def graph(options: Arguments) -> Answer:
 @command(
     "bytes",
     "bytes that a rank of each stage moves over its rail, class by class",
-    "Say what a rank of every pipeline stage moves over its rail in an iteration, by parallelism and operation, by formula.",
+    "Say what a rank of every pipeline stage moves over its rail in an iteration, counted by parallelism and operation.",
     *PRESET,
     Option("--stage N", whole, "only this stage, from 0"),
     JSON,

@@ -1,16 +1,14 @@
 """Which parallelisms suit a model, what each moves over its rail, where circuits constrain it (Tables 1, 2)."""
 
 import math
-from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
 from topox_core.io.ranges import check_number, check_whole
 from topox_core.model.transfer_graph import transfer_ms
-from topox_core.rails.chunks import Unit, chunk_units, program
-from topox_core.training.collectives import HALF, message, tied_tables
+from topox_core.rails.builder import SCALARS, rail_program
 from topox_core.training.job import Job
-from topox_core.training.plan import dealt
-from topox_core.training.units import GatheredChunks
+from topox_core.training.program import Spread, Step
 
 
 @dataclass(frozen=True)
@@ -45,102 +43,70 @@ class ByteClass:
     wire_bytes: float
     times: int
 
+    @property
+    def iteration_bytes(self) -> float:
+        """What the rank sends for them in an iteration."""
+        return self.wire_bytes * self.times
+
 
 def byte_classes(job: Job, stage: int = 0) -> tuple[ByteClass, ...]:
-    """Return the classes of a rank of one stage by formula, chunk by chunk with virtual stages.
+    """Return the classes of a rank of one stage, counted pass by pass in its program.
 
     The paper's preset has 3,829 MiB of reduce-scatter, 957 MiB of all-gather and messages of 64 MiB
     (Fig. 4b).
     """
-    layers, gathered = dealt(job.shape.layers, job.chunks), GatheredChunks(job)
-    gathering = Counter(
-        one.chunk for one in program(job, stage) if gathered.needed(one.chunk, one.way)
+    passes: dict[tuple[Any, ...], list[float]] = {}
+    for step in rail_program(job).steps:
+        if step.group is not None and stage in (step.stage, step.other):
+            when, again = _when(job, step), ".again" in step.word
+            own = step.name if step.kind == "send" else (again, *step.place.split(".")[1:3])
+            what = (step.parallelism, step.spread is Spread.EXPERTS, step.kind, step.group.size)
+            passes.setdefault((what, when, own), []).append(step.size_bytes)
+    # Passes that move as much in as many calls are of one class.
+    alike: dict[tuple[Any, ...], list[tuple[str, float]]] = {}
+    for (what, when, _), sizes in passes.items():
+        key = (*what, len(sizes), round(sum(sizes)))
+        alike.setdefault(key, []).append((when, sum(sizes)))
+    rows = sorted(alike.items(), key=lambda row: (_RAIL.index(row[0][0]), row[0][1]))
+    return tuple(
+        _class(parallelism, kind, {when for when, _ in of}, calls, of[0][1], n, len(of))
+        for (parallelism, _, kind, n, calls, _), of in rows
     )
-    classes: list[ByteClass] = []
-    for chunk in range(stage, job.chunks, job.plan.pipeline):
-        units = chunk_units(job, chunk, layers[chunk], by_layer=True)
-        classes += _weights(job, units, gathering[chunk])
-        classes += _exchanges(job, len(layers[chunk]))
-        classes += _messages(job, chunk)
-    if stage in (0, job.plan.pipeline - 1):
-        classes += [
-            _class("pp", "all_reduce", "after the gradients", 1, table.size_bytes, 2, 1)
-            for table in tied_tables(job)
-        ]
-    if job.plan.fsdp and job.plan.replicas > 1:
-        classes.append(_class("dp", "all_reduce", "optimizer", 3, 3 * 4.0, job.plan.replicas, 1))
-    return tuple(classes)
+
+
+# The order in which classes are shown.
+_RAIL = ("fsdp", "cp", "ep", "pp", "dp")
+
+
+def _when(job: Job, step: Step) -> str:
+    """Return which passes a communication belongs to."""
+    if step.other >= 0:
+        return "between passes" if step.kind == "send" else "after the gradients"
+    if step.word in SCALARS:
+        return "optimizer"
+    if step.word.startswith("gather"):
+        return "after the update"
+    early = job.schedule.reduce != "last" if job.plan.fsdp else step.microbatch >= 0
+    if step.spread in (Spread.WEIGHTS, Spread.EXPERTS) and step.word[0] == "s" and not early:
+        return "after the last backward pass"
+    return "forward passes" if step.word[0] == "f" or ".again" in step.word else "backward passes"
 
 
 def _class(
-    parallelism: str, operation: str, when: str, calls: int, size: float, n: int, times: int
+    parallelism: str, operation: str, when: set[str], calls: int, size: float, n: int, times: int
 ) -> ByteClass:
     twice = 2 if operation == "all_reduce" else 1
     part = 1.0 if operation == "send" else (n - 1) / n * twice
     return ByteClass(
         parallelism,
         operation,
-        when,
+        "forward and backward passes" if len(when) > 1 else min(when),
         calls,
         size,
         size / n if operation == "all_gather" else size,
         size * part,
         times,
     )
-
-
-def _weights(job: Job, units: list[Unit], gathering: int) -> list[ByteClass]:
-    """Return what replicas add up and gather of a chunk, ``gathering`` passes of which gather its weights."""
-    once = job.schedule.reduce == "last" or not job.plan.fsdp
-    when = "after the last backward pass" if once else "backward passes"
-    times = 1 if once else job.plan.microbatches
-    both = job.schedule.reshard and job.schedule.regather
-    passes = "forward and backward passes" if both else "forward passes"
-    parallelism = "fsdp" if job.plan.fsdp else "dp"
-    classes = []
-    for experts in (False, True):
-        summed = [one for unit in units for one in unit.gradients if one.experts == experts]
-        gathered = [one for unit in units for one in unit.gathers if one.experts == experts]
-        if not summed:
-            continue
-        calls, n, size = len(summed), summed[0].group.size, sum(one.size_bytes for one in summed)
-        whole = sum(one.size_bytes for one in gathered)
-        if job.plan.fsdp:
-            classes.append(_class("fsdp", "all_gather", passes, calls, whole, n, gathering))
-        classes.append(_class(parallelism, summed[0].kind, when, calls, size, n, times))
-        if job.plan.zero and not job.plan.fsdp:  # each replica updates a part
-            classes.append(_class("dp", "all_gather", "after the update", calls, whole, n, 1))
-    return classes
-
-
-def _exchanges(job: Job, layers: int) -> list[ByteClass]:
-    """Return the exchanges of context (gathered forward, reduced backward) and of experts."""
-    classes = []
-    microbatches = job.plan.microbatches
-    forwards = microbatches * (2 if job.schedule.recompute == "full" else 1)
-    if job.plan.context > 1:
-        size = layers * 2.0 * HALF * job.tokens * job.plan.context * job.key_width
-        classes += [
-            _class("cp", kind, when, layers, size, job.plan.context, times)
-            for kind, when, times in (
-                ("all_gather", "forward passes", forwards),
-                ("reduce_scatter", "backward passes", microbatches),
-            )
-        ]
-    if job.plan.expert > 1:
-        size = 2 * layers * HALF * job.expert_rows * job.shape.hidden / job.plan.tensor
-        when, times = "forward and backward passes", forwards + microbatches
-        classes.append(_class("ep", "all_to_all", when, 2 * layers, size, job.plan.expert, times))
-    return classes
-
-
-def _messages(job: Job, chunk: int) -> list[ByteClass]:
-    """Return activations and gradients: one each way, microbatch and neighbouring chunk."""
-    neighbours = (chunk > 0) + (chunk < job.chunks - 1)
-    if job.plan.pipeline == 1 or not neighbours:
-        return []
-    times = 2 * neighbours * job.plan.microbatches
-    return [_class("pp", "send", "between passes", 1, message(job).size_bytes, 2, times)]
 
 
 LARGE = 10e9  # parameters; Table 1 calls models below small
@@ -236,15 +202,6 @@ class Advice:
 
 
 @dataclass(frozen=True)
-class Communication:
-    """A kind of traffic of a job: its row of Table 2, its class, its bytes an iteration."""
-
-    parallelism: Parallelism
-    traffic: ByteClass
-    iteration_bytes: float
-
-
-@dataclass(frozen=True)
 class Constraint:
     """Whether one of the paper's constraints (section 3) limits a job, and why."""
 
@@ -277,15 +234,6 @@ def advise(parameters: float, gpus: int) -> Advice:
     other = "more than 8" if model == "small" else "8 or fewer"
     return Advice(
         model, parameters, gpus, None, f"the table has no row for a {model} model on {other} GPUs"
-    )
-
-
-def communications(job: Job) -> tuple[Communication, ...]:
-    """Return what a rank of the first stage sends on its rail, by parallelism (not tensor parallelism)."""
-    rows = {row.key: row for row in TABLE_2}
-    return tuple(
-        Communication(rows[one.parallelism], one, one.wire_bytes * one.times)
-        for one in byte_classes(job)
     )
 
 

@@ -1,92 +1,40 @@
-"""One training iteration on one rail, built pass by pass in an order that all ranks can follow."""
+"""One training iteration on one rail: the job's own program as its ranks issue it, as an iteration and as a task graph."""
 
-from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, errors_in_file
+from topox_core.io.content import gc_paused
+from topox_core.io.limits import MAX_TASKS
+from topox_core.model.cluster import Cluster, one_port_a_switch
 from topox_core.model.csr import flattened
-from topox_core.rails.chunks import (
-    Event,
-    Pass,
-    Unit,
-    chunk_units,
-    events,
-    needed,
-    needing,
-    weights_of,
-)
+from topox_core.model.task_graph import TaskGraph
+from topox_core.model.waiting_order import earliest
 from topox_core.rails.control.simulate import Simulation
-from topox_core.rails.folding import unfold
-from topox_core.rails.iteration import (
-    ALL_REDUCE,
-    BACKWARD,
-    COMPUTE,
-    FORWARD,
-    KINDS,
-    SEND,
-    UPDATE,
-    WORK,
-    Rail,
-    RailGroup,
-    RailIteration,
-)
+from topox_core.rails.iteration import COMPUTE, KINDS, WORK, Rail, RailGroup, RailIteration
 from topox_core.rails.timing import durations_ms
-from topox_core.training.collectives import Shared, gathered_ms, message, tied_tables
-from topox_core.training.iteration import scale_to
+from topox_core.training.collectives import Call, Weights, stage_weights, tied_tables
+from topox_core.training.graph import graph_of
+from topox_core.training.iteration import Iteration, scale_to, timed
 from topox_core.training.job import Job
-from topox_core.training.layer import update_ms
-from topox_core.training.plan import dealt
-from topox_core.training.program import Spread
-from topox_core.training.units import GatheredChunks
+from topox_core.training.program import Meetings, Program, Spread, Step, instances, meetings
+from topox_core.training.steps import END_OF, LAUNCH, NO_WEIGHTS, Names, ProgramBuilder
+from topox_core.training.units import TABLE, Unit, layer_units
 
 CLOSE = 1e-9
-
-
-def calibrated(folded: RailIteration, scales: NDArray[np.bool_], job: Job) -> RailIteration:
-    """Return the iteration with its passes scaled so that it lasts ``job.schedule.iteration_ms``.
-
-    The rail is the electrical one of the job's NIC, as where iterations were measured. The
-    iteration's length is a convex, piecewise linear function of the scale.
-
-    Raises
-    ------
-    InputError
-        If the communications alone last longer.
-    """
-    wanted = job.schedule.iteration_ms or 0.0
-    rail = Rail(nic_gbps=job.machine.nic_gbps, optical=False)
-    lasting = durations_ms(folded, rail)
-
-    def length_ms(factor: float) -> float:
-        return Simulation(folded, rail, np.where(scales, lasting * factor, lasting)).undisturbed_ms
-
-    low, least = 0.0, length_ms(0.0)
-    if least >= wanted:
-        raise InputError(
-            f"must be more than the {least:,.6g} ms that everything but the passes' computing lasts "
-            f"(got {wanted:g})",
-            file=f"job {job.name}",
-            field="iteration_ms",
-        )
-    high = wanted / float(lasting[scales].max())
-    factor = scale_to(length_ms, wanted, (low, high), CLOSE)
-    return replace(
-        folded, duration_ms=np.where(scales, folded.duration_ms * factor, folded.duration_ms)
-    )
-
-
-# Named before memory is spent; more than any real job has.
-MAX_STEPS = 1_000_000
-# Scalars that the optimizer's step all-reduces, each FP32: the gradients' norm before the update,
-# the loss's mean and maximum after it.
+# Limits are named before memory is spent: a node takes about 100 bytes, a dependency 4.
+MAX_NODES = 4_000_000
+MAX_DEPENDENCIES = 40_000_000
+# Scalars that FSDP's optimizer all-reduces, each FP32: the gradients' norm before the update, the
+# loss's mean and maximum after it.
 SCALAR_BYTES = 4.0
-LOSSES = ("mean loss", "highest loss")
+SCALARS = ("norm", "mean-loss", "highest-loss")
 
 
+@gc_paused()
 def build(job: Job, fold: bool = False, by_layer: bool = True) -> RailIteration:
     """Return an iteration of a job on one rail; docs/rails.md has every rule.
 
@@ -102,319 +50,266 @@ def build(job: Job, fold: bool = False, by_layer: bool = True) -> RailIteration:
     InputError
         If the iteration would be larger than a limit, or ``iteration_ms`` cannot be reached.
     """
-    builder = _Builder(job, by_layer)
-    folded = builder.folded()
-    if job.schedule.iteration_ms is not None:
-        folded = calibrated(folded, np.array([node.scales for node in builder.nodes]), job)
-    return folded if fold else unfold(folded, job)
+    with errors_in_file(f"job {job.name}"):
+        return _iteration(rail_program(job, by_layer), fold)
 
 
-class _Node(NamedTuple):
-    """A node, as in :class:`RailIteration`; calibration scales those with ``scales``."""
+def as_task_graph(job: Job, *, by_layer: bool = False) -> tuple[TaskGraph, Cluster]:
+    """Return a job's iteration as a task graph on the servers of one rail, and a cluster that suits it.
 
-    kind: int
-    label: str
-    work: int = -1
-    rank: int = -1
-    duration_ms: float = 0.0
-    group: int = -1
-    size_bytes: float = 0.0
-    microbatch: int = -1
-    layer: int = -1
-    scales: bool = False
+    A server is a rank. The cluster has two switches and two ports a server, half the NIC's speed each,
+    for the two neighbours in a ring.
+
+    Parameters
+    ----------
+    by_layer
+        A collective for each layer, else one for all layers of a pass.
+
+    Raises
+    ------
+    InputError
+        If it is larger than a task graph may be.
+    """
+    with errors_in_file(f"job {job.name}"):
+        graph = graph_of(rail_program(job, by_layer), MAX_TASKS, one_rail=True)
+    name = f"{job.servers} servers of one rail, 2 OCS"
+    return graph, one_port_a_switch(job.servers, 2, job.machine.nic_gbps / 2, name=name)
 
 
-class _Builder:
-    """Builds the folded iteration: rank ``stage`` stands for all replicas of its stage."""
+@lru_cache(maxsize=2)
+def rail_program(job: Job, by_layer: bool = True) -> Program:
+    """Return what the ranks of one rail do, computing scaled so that it lasts ``iteration_ms`` if that is given.
 
-    def __init__(self, job: Job, by_layer: bool) -> None:
-        self.job = job
-        self.sharing = "fsdp" if job.plan.fsdp else "dp"
-        self.units = [
-            chunk_units(job, chunk, layers, by_layer)
-            for chunk, layers in enumerate(dealt(job.shape.layers, job.chunks))
-        ]
-        self._check_size()
-        self.nodes: list[_Node] = []
-        self.waits: list[list[int]] = []
-        self.groups: dict[str, int] = {}
-        self.members: list[RailGroup] = []
-        stages = range(job.plan.pipeline)
-        self.issued: list[list[int]] = [[] for _ in stages]
-        # Of each stage: what ends its last pass, and what it has sent since.
-        self.passed: list[list[int]] = [[] for _ in stages]
-        self.sending: list[list[int]] = [[] for _ in stages]
-        self.arrived: dict[Pass, int] = {}
-        self.result: dict[Pass, list[int]] = {}
-        self.gathered = GatheredChunks(job)
-        self.backwards_left = [job.plan.microbatches] * job.chunks
+    The rail is then the electrical one of the job's NIC, as where iterations were measured. The
+    iteration's length is a convex, piecewise linear function of the scale.
 
-    def _check_size(self) -> None:
-        steps = (
-            sum(len(unit.forward) + len(unit.backward) for units in self.units for unit in units)
-            * self.job.plan.microbatches
-        )
-        if steps > MAX_STEPS:
-            raise InputError(
-                f"would have {steps:,} steps of computing and exchange, more than the limit of {MAX_STEPS:,} for "
-                "one rank a stage: use fewer microbatches, or merge the layers",
-                file=f"job {self.job.name}",
-            )
+    Raises
+    ------
+    InputError
+        If there would be too many steps, or the communications alone last longer.
+    """
+    issued = job.changed(
+        plan__skew=0.0,
+        schedule__exchanges="layer" if by_layer else "pass",
+        schedule__overlap_exchanges=False,
+        schedule__overlap_sends=job.schedule.overlap_sends or job.schedule.virtual > 1,
+        schedule__iteration_ms=None,
+    )
+    built = _OnRail(timed(issued, 1.0), by_layer).program()
+    wanted = job.schedule.iteration_ms
+    if wanted is None:
+        return built
+    least = _OnRail(timed(issued, 0.0), by_layer).program()
+    scaled = [one.ms - other.ms for one, other in zip(built.steps, least.steps, strict=True)]
+    order, rail = _order(built.steps)[1], Rail(nic_gbps=job.machine.nic_gbps, optical=False)
+    folded, more_ms = _iteration(built, fold=True), np.array(scaled)[order]
+    lasting_ms = durations_ms(folded, rail) - more_ms
 
-    def folded(self) -> RailIteration:
-        """Return the iteration of one representative a stage."""
-        job = self.job
-        lengths = [
-            [sum(unit.forward_ms for unit in units) for units in self.units],
-            [sum(unit.backward_ms for unit in units) for units in self.units],
-        ]
-        for event in events(job, *lengths):
-            if event.sender < 0:
-                self._pass(event.stage, event.result)
-            else:
-                self._send(event)
-        summed = [self._summed(stage) for stage in range(job.plan.pipeline)]
-        self._tied(summed)
-        for stage in range(job.plan.pipeline):
-            self._step(stage, summed[stage])
-        kind, label, work, rank, ms, group, size, microbatch, layer, _ = zip(
-            *self.nodes, strict=True
-        )
-        pred_ptr, pred_idx = flattened(self.waits, np.int32)
-        issue_ptr, issue_idx = flattened(self.issued, np.int32)
-        return RailIteration(
-            name=job.heading,
-            ranks=job.plan.pipeline,
-            stands_for=np.full(job.plan.pipeline, job.plan.replicas, np.int32),
-            stage=np.arange(job.plan.pipeline, dtype=np.int32),
-            kind=np.array(kind, np.int32),
-            rank=np.array(rank, np.int32),
-            duration_ms=np.array(ms),
-            work=np.array(work, np.int32),
-            group=np.array(group, np.int32),
-            size_bytes=np.array(size),
-            microbatch=np.array(microbatch, np.int32),
-            layer=np.array(layer, np.int32),
-            label=label,
-            pred_ptr=pred_ptr,
-            pred_idx=pred_idx,
-            issue_ptr=issue_ptr,
-            issue_idx=issue_idx,
-            groups=tuple(self.members),
-        )
+    def length_ms(factor: float) -> float:
+        return Simulation(folded, rail, lasting_ms + factor * more_ms).undisturbed_ms
 
-    def _group(self, kind: str, stages: tuple[int, ...]) -> int:
-        """Return a group's number; ``kind`` is fsdp, dp, experts, sync, cp, ep or pp."""
-        name = f"{kind}.s" + "-".join(map(str, stages))
-        if name not in self.groups:
-            self.groups[name] = len(self.members)
-            job = self.job
-            spread, parallelism, size = {
-                "pp": (Spread.REPLICA, "pp", 2),
-                "cp": (Spread.CONTEXT, "cp", job.plan.context),
-                "ep": (Spread.EXCHANGE, "ep", job.plan.expert),
-                "experts": (Spread.EXPERTS, self.sharing, job.plan.expert_replicas),
-                "sync": (Spread.WEIGHTS, "dp", job.plan.replicas),
-            }.get(kind, (Spread.WEIGHTS, self.sharing, job.plan.replicas))
-            self.members.append(RailGroup(name, parallelism, stages, size, spread))
-        return self.groups[name]
+    shortest = length_ms(0.0)
+    if shortest >= wanted:
+        problem = f"must be more than the {shortest:,.6g} ms that everything but the passes' computing lasts"
+        raise InputError(f"{problem} (got {wanted:g})", field="iteration_ms")
+    factor = scale_to(length_ms, wanted, (0.0, wanted / max(scaled)), CLOSE)
+    longer = zip(least.steps, scaled, strict=True)
+    return replace(built, steps=tuple(replace(one, ms=one.ms + factor * ms) for one, ms in longer))
 
-    def _add(self, stage: int, waits: list[int], node: _Node) -> int:
-        """Add what a stage issues next; return its number."""
-        self.nodes.append(node)
-        self.waits.append(list(dict.fromkeys(waits)))
-        number = len(self.nodes) - 1
-        self.issued[stage].append(number)
-        return number
 
-    def _compute(
-        self, stage: int, waits: list[int], work: int, label: str, ms: float, **rest: Any
-    ) -> list[int]:
-        """Add computing of a stage; return it as what comes next waits for."""
-        node = _Node(COMPUTE, label, work, rank=stage, duration_ms=ms, **rest)
-        return [self._add(stage, waits, node)]
+class _OnRail(ProgramBuilder):
+    """Builds a program as it is issued: launches, messages that both sides come to, the optimizer's scalars."""
 
-    def _collective(self, one: Shared, unit: Unit, stage: int, m: int) -> _Node:
-        """Return the collective that moves a unit's weights or gradients between replicas."""
-        word = {"all_gather": "gather", "reduce_scatter": "scatter", "all_reduce": "reduce"}
-        return _Node(
-            KINDS.index(one.kind),
-            f"{word[one.kind]} {unit.name}",
-            group=self._group("experts" if one.experts else self.sharing, (stage,)),
-            size_bytes=one.size_bytes,
-            microbatch=m,
-            layer=unit.layer,
-        )
+    TIED = "pp"  # tied tables are summed over the circuit of a pipeline's pair
 
-    def _collectives(
-        self, stage: int, unit: Unit, shared: Iterable[Shared], waits: list[int], m: int
-    ) -> list[int]:
-        """Add a unit's collectives; those of one group follow each other."""
-        nodes: list[int] = []
-        for one in shared:
-            collective = self._collective(one, unit, stage, m)
-            before = [node for node in nodes if self.nodes[node].group == collective.group]
-            nodes.append(self._add(stage, before or waits, collective))
-        return nodes
+    def __init__(self, one: Iteration, by_layer: bool) -> None:
+        super().__init__(one)
+        self.by_layer = by_layer
+        self.scalars = self.job.plan.fsdp and self.job.plan.replicas > 1
+        # Of each pass the one before it on its rank.
+        self.earlier = {after: one for passes in self.passes for one, after in pairwise(passes)}
 
-    def _burst(
-        self, stage: int, shared: Iterable[tuple[Shared, Unit]], waits: list[int], m: int
-    ) -> list[int]:
-        """Add several units' collectives ring by ring, so that each ring is set up once."""
-        collectives = [self._collective(one, unit, stage, m) for one, unit in shared]
-        nodes: list[int] = []
-        for ring in dict.fromkeys(one.group for one in collectives):
-            before = nodes[-1:] or waits
-            nodes += [self._add(stage, before, one) for one in collectives if one.group == ring]
-        return nodes
+    def _units(self, chunk: int, way: str) -> list[Unit]:
+        """Return a chunk's units: the table is one, as it is gathered; or all are one."""
+        if (chunk, way) not in self.units:
+            units = layer_units(self.one, chunk, way, table_apart=self.sharded)
+            if not self.by_layer:
+                shared = sum(unit.weights.shared for unit in units)
+                weights = Weights(shared, sum(unit.weights.experts for unit in units))
+                many = self.job.chunk_layers[chunk]
+                units = [Unit(".layers", sum(unit.ms for unit in units), weights, layers=many)]
+            self.units[chunk, way] = units
+        return self.units[chunk, way]
 
-    def _last_of_groups(self, nodes: list[int]) -> list[int]:
-        """Return the last node of each group; those before it are over by then."""
-        return list({self.nodes[node].group: node for node in nodes}.values())
-
-    def _begun(self, stage: int, one: Pass | None, label: str) -> list[int]:
-        """Return what a pass waits for: the one before, what that sent, what has come, the host."""
-        waits = self.passed[stage] + self.sending[stage]
-        self.sending[stage] = []
-        came = one is not None and needed(one, self.job) is not None
-        if one is not None and came:
-            waits.append(self.arrived.pop(one))
-        work = UPDATE if one is None else _work(one)
-        m = -1 if one is None else one.microbatch
-        if came and (whole_ms := gathered_ms(self.job)):
-            words = label.replace("launch", "message made whole")
-            waits = self._compute(stage, waits, work, words, whole_ms, microbatch=m)
-        if self.job.machine.host_ms:
-            waits = self._compute(stage, waits, work, label, self.job.machine.host_ms, microbatch=m)
-        return waits
-
-    def _pass(self, stage: int, one: Pass) -> None:
-        job, m, work = self.job, one.microbatch, _work(one)
-        forward = work == FORWARD
-        units = self.units[one.chunk] if forward else self.units[one.chunk][::-1]
-        begin = self._begun(stage, one, f"{WORK[work]} {m} launch")
-        must_gather = job.plan.fsdp and self.gathered.needed(one.chunk, one.way)
-        scatters = job.plan.fsdp and not forward
-        last: list[int] = []
-        scattered: list[int] = []
-        # The gather of the next unit may run while this one computes, not earlier: two units are
-        # held at most.
-        coming = (
-            self._collectives(stage, units[0], units[0].gathers, begin, m) if must_gather else []
-        )
-        for k, unit in enumerate(units):
-            ready = coming
-            if must_gather and k + 1 < len(units):
-                before = last or ready or begin
-                following = units[k + 1]
-                coming = self._collectives(stage, following, following.gathers, before, m)
-            last = self._unit(stage, unit, work, m, last or begin, ready)
-            if scatters and job.schedule.reduce == "layer":
-                scattered += self._collectives(stage, unit, unit.gradients, last, m)
-        self.backwards_left[one.chunk] -= not forward
-        if scatters and (
-            job.schedule.reduce == "pass"
-            or (job.schedule.reduce == "last" and not self.backwards_left[one.chunk])
-        ):
-            gradients = ((one, unit) for unit in units for one in unit.gradients)
-            scattered = self._burst(stage, gradients, last, m)
-        self.result[one] = self.passed[stage] = [*last, *self._last_of_groups(scattered)]
-
-    def _unit(
-        self, stage: int, unit: Unit, work: int, m: int, waits: list[int], weights: list[int]
-    ) -> list[int]:
-        """Add a unit's computing and exchanges, one after the other; return the last."""
-        place: dict[str, Any] = {"microbatch": m, "layer": unit.layer}
-        for step in unit.forward if work == FORWARD else unit.backward:
-            if step.kind == COMPUTE:
-                label = f"{WORK[work]} {m} {unit.name}"
-                before = waits + weights
-                waits = self._compute(stage, before, work, label, step.ms, scales=True, **place)
-                weights = []
-            else:
-                label = f"{'keys' if step.of == 'cp' else 'tokens'} {m} {unit.name}"
-                group, size = self._group(step.of, (stage,)), step.size_bytes
-                exchange = _Node(step.kind, label, group=group, size_bytes=size, **place)
-                waits = [self._add(stage, waits, exchange)]
-        return waits
-
-    def _send(self, event: Event) -> None:
-        job, one, meet = self.job, event.result, self.job.schedule.order != "interleaved"
-        waits = self.result.pop(one) + (self.passed[event.stage] if meet else [])
-        pair = (min(event.sender, event.stage), max(event.sender, event.stage))
-        what = "activation" if _work(one) == FORWARD else "gradient"
-        sent = _Node(
-            SEND,
-            f"send {what} {one.microbatch} to stage {event.stage}",
-            group=self._group("pp", pair),
-            size_bytes=message(job).size_bytes,
-            microbatch=one.microbatch,
-        )
-        node = self._add(event.sender, waits, sent)
-        self.issued[event.stage].append(node)
-        after = needing(one, job)
-        assert after is not None
-        self.arrived[after] = node
-        if meet:
-            self.sending[event.sender].append(node)
-
-    def _units_of(self, stage: int) -> list[Unit]:
-        """Return a stage's units in the order of their gradients."""
-        chunks = range(stage, self.job.chunks, self.job.plan.pipeline)
-        return [unit for chunk in reversed(chunks) for unit in reversed(self.units[chunk])]
-
-    def _summed(self, stage: int) -> list[int]:
-        """Add the launch of the optimizer and, unless FSDP shared them out, the gradients' sum; return the last."""
-        waits = self._begun(stage, None, "optimizer launch")
-        if self.job.plan.fsdp:
+    def _layer(self, stage: int, way: str, m: int, unit: Unit, waits: Names) -> Names:
+        """Add a unit's pass; the table computes nothing."""
+        if unit.place.endswith(TABLE):
             return waits
-        gradients = ((one, unit) for unit in self._units_of(stage) for one in unit.gradients)
-        burst = self._burst(stage, gradients, waits, -1)
-        return self._last_of_groups(burst) or waits
+        return super()._layer(stage, way, m, unit, waits)
 
-    def _tied(self, summed: list[list[int]]) -> None:
-        """Add the sum of a tied table's gradients over the stages that hold it, first and last; they go on after it."""
-        job, last = self.job, self.job.plan.pipeline - 1
-        tables = tied_tables(job)
-        if not tables:
-            return
-        ends = (0, last)
-        if job.machine.host_ms:
-            for stage in ends:
-                words = ("tied table launch", job.machine.host_ms)
-                summed[stage] = self._compute(stage, summed[stage], UPDATE, *words)
-        group, size = self._group("pp", ends), sum(one.size_bytes for one in tables)
-        table = _Node(ALL_REDUCE, "reduce tied table", group=group, size_bytes=size)
-        node = self._add(0, summed[0] + summed[last], table)
-        self.issued[last].append(node)
-        summed[0] = summed[last] = [node]
+    def _awaited(self, chunk: int, way: str, m: int) -> Names:
+        """Return the pass after which the receiver comes to a message: the one before that which needs it."""
+        if self.job.schedule.overlap_sends or (way, chunk, m) not in self.earlier:
+            return ()
+        way, chunk, m = self.earlier[way, chunk, m]
+        return (f"{END_OF}{way}.s{chunk}.m{m}",)
 
-    def _step(self, stage: int, waits: list[int]) -> None:
-        """Add the optimizer's step: the update, and FSDP's scalars or what ZeRO gathers after it."""
-        job = self.job
-        units = self._units_of(stage)
-        held, shared_out = weights_of(units), job.plan.zero > 0
-        count = held.split(job) if shared_out else held.held
-        norm_ms = job.machine.moved_ms(count * job.plan.gradient_bytes)
-        step_ms = update_ms(job, count)
-        if not job.plan.fsdp or job.plan.replicas == 1:
-            waits = self._compute(stage, waits, UPDATE, "update", step_ms)
-            if shared_out and not job.plan.fsdp:  # each updated a part (ZeRO 1 and 2)
-                gathers = ((one, unit) for unit in units for one in unit.gathers)
-                self._burst(stage, gathers, waits, -1)
-            return
-        waits = self._compute(stage, waits, UPDATE, "norm", norm_ms)
-        waits = self._scalar(stage, waits, "norm")
-        waits = self._compute(stage, waits, UPDATE, "update", step_ms)
-        for scalar in LOSSES:
-            waits = self._scalar(stage, waits, scalar)
+    def _gradients(self, stage: int) -> None:
+        self.before[stage] = self._launched("optimizer", stage, self.before[stage])
+        super()._gradients(stage)
 
-    def _scalar(self, stage: int, waits: list[int], name: str) -> list[int]:
+    def _tied(self) -> float:
+        """Add the sum of tied tables after its launches, and of FSDP the norm of all gradients."""
+        stages = range(self.job.plan.pipeline)
+        if tied_tables(self.job):
+            for stage in (0, stages[-1]):
+                self.sums[stage] = self._launched("tied-table", stage, self.sums[stage])
+        tied_ms = super()._tied()
+        for stage in stages if self.scalars else ():
+            held = stage_weights(self.job, stage).split(self.job)
+            norm_ms = self.job.machine.moved_ms(held * self.job.plan.gradient_bytes)
+            norm = Step("norm", f".s{stage}", "update", stage, self.sums[stage], norm_ms)
+            self.sums[stage] = self._scalar(SCALARS[0], stage, self._add(norm))
+        return tied_ms
+
+    def _updates(self) -> None:
+        super()._updates()
+        for stage in range(self.job.plan.pipeline) if self.scalars else ():
+            waits: Names = (f"u.s{stage}",)
+            for loss in SCALARS[1:]:
+                waits = self._scalar(loss, stage, waits)
+
+    def _launched(self, what: str, stage: int, waits: Names) -> Names:
+        """Add the host's launch of something besides a pass."""
+        if not self.job.machine.host_ms:
+            return waits
+        place = f".s{stage}{LAUNCH}"
+        return self._add(Step(what, place, "update", stage, waits, self.job.machine.host_ms))
+
+    def _scalar(self, name: str, stage: int, waits: Names) -> Names:
         """Add the all-reduce of one scalar among all ranks of a stage."""
-        group = self._group("sync", (stage,))
-        reduce = _Node(ALL_REDUCE, f"reduce {name}", group=group, size_bytes=SCALAR_BYTES)
-        return [self._add(stage, waits, reduce)]
+        one = Call("all_reduce", SCALAR_BYTES, self.groups.weights)
+        unit = Unit(f".s{stage}.sum", 0.0, NO_WEIGHTS)
+        return self._communicate(
+            name, stage, -1, unit, one, waits, spread=Spread.WEIGHTS, parallelism="dp"
+        )
 
 
-def _work(one: Pass) -> int:
-    return FORWARD if one.way == "f" else BACKWARD
+def _order(steps: tuple[Step, ...]) -> tuple[list[list[int]], list[int]]:
+    """Return what each step waits for, and an order that every rank can follow: by begin, communications taking no time."""
+    number = {step.name: at for at, step in enumerate(steps)}
+    waits = [[number[name] for name in step.waits] for step in steps]
+    order, begin_ms = earliest(waits, [step.ms for step in steps])
+    return waits, sorted(order, key=begin_ms.__getitem__)
+
+
+def _iteration(built: Program, fold: bool) -> RailIteration:
+    """Return a program as an iteration: computing and messages once a replica, collectives once a group."""
+    job, steps = built.job, built.steps
+    instance = {spread: [0] for spread in Spread} if fold else instances(job)
+    met, replicas = meetings(instance), len(instance[Spread.REPLICA])
+    waits, order = _order(steps)
+    _check_size(job, steps, waits, met)
+    rows: list[tuple[int, int, float, int, int, float, int, int, str]] = []
+    before: list[list[int]] = []
+    issued: list[list[int]] = [[] for _ in range(job.plan.pipeline * replicas)]
+    groups: dict[RailGroup, int] = {}
+    first = [0] * len(steps)
+    for at in order:
+        step, label = steps[at], _label(steps[at])
+        first[at] = len(rows)
+        kind = COMPUTE if step.computes else KINDS.index(step.kind)
+        work = WORK.index(step.kind) if step.computes else -1
+        tail = (step.size_bytes, step.microbatch, step.layer, label)
+        every = met[Spread.REPLICA][step.spread]
+        for group, members in enumerate(every):
+            ranks = tuple(stage * replicas + one for stage in _stages(step) for one in members)
+            for rank in ranks:
+                issued[rank].append(len(rows))
+            before.append(
+                [
+                    first[one] + other
+                    for one in waits[at]
+                    for other in met[steps[one].spread][step.spread][group]
+                ]
+            )
+            number, own_rank = -1, ranks[0]
+            if step.group is not None:
+                own = _group(step, ranks, f".{group}" if len(every) > 1 else "")
+                number, own_rank = groups.setdefault(own, len(groups)), -1
+            rows.append((kind, own_rank, step.ms, work, number, *tail))
+    kinds, owner, ms, works, number_of, size, microbatch, layer, labels = zip(*rows, strict=True)
+    pred_ptr, pred_idx = flattened(before, np.int32)
+    issue_ptr, issue_idx = flattened(issued, np.int32)
+    return RailIteration(
+        name=job.heading,
+        ranks=len(issued),
+        stands_for=np.full(len(issued), job.plan.replicas // replicas, np.int32),
+        stage=np.repeat(np.arange(job.plan.pipeline, dtype=np.int32), replicas),
+        kind=np.array(kinds, np.int32),
+        rank=np.array(owner, np.int32),
+        duration_ms=np.array(ms),
+        work=np.array(works, np.int32),
+        group=np.array(number_of, np.int32),
+        size_bytes=np.array(size),
+        microbatch=np.array(microbatch, np.int32),
+        layer=np.array(layer, np.int32),
+        label=labels,
+        pred_ptr=pred_ptr,
+        pred_idx=pred_idx,
+        issue_ptr=issue_ptr,
+        issue_idx=issue_idx,
+        groups=tuple(groups),
+    )
+
+
+def _stages(step: Step) -> list[int]:
+    return sorted({step.stage, step.stage if step.other < 0 else step.other})
+
+
+def _group(step: Step, ranks: tuple[int, ...], tail: str) -> RailGroup:
+    """Return who takes part in a communication."""
+    assert step.group is not None
+    kind = "experts" if step.spread is Spread.EXPERTS else step.parallelism
+    stages = "-".join(map(str, _stages(step)))
+    return RailGroup(f"{kind}.s{stages}{tail}", step.parallelism, ranks, step.group.size)
+
+
+VERBS = {"all_gather": "gather", "reduce_scatter": "scatter", "all_reduce": "reduce"}
+EXCHANGED = {"cp": "keys", "ep": "tokens"}
+UNITS = (TABLE[1:], LAUNCH[1:], "head", "layers")
+NOUNS = {"u": "update", "sum": "gradients", "gather": "weights", "tied": "tied table"}
+
+
+def _label(step: Step) -> str:
+    """Return what hovers and logs call a step: forward 3 layer 7, gather layer 7, send activation 3 to stage 1."""
+    if step.kind == "send":
+        what = "activation" if step.word == "fx" else "gradient"
+        return f"send {what} {step.microbatch} to stage {step.other}"
+    tail = step.place.rpartition(".")[2]
+    unit = f"layer {step.layer}" if step.layer >= 0 else tail if tail in UNITS else ""
+    noun = NOUNS.get(step.word, step.word.replace("-", " "))
+    if step.kind == "update":
+        return f"{noun} {unit}".strip()
+    if step.spread in (Spread.WEIGHTS, Spread.EXPERTS) or step.other >= 0:
+        return f"{VERBS[step.kind]} {unit or noun}"
+    return f"{EXCHANGED.get(step.parallelism, step.kind)} {step.microbatch} {unit}".strip()
+
+
+def _check_size(job: Job, steps: tuple[Step, ...], waits: list[list[int]], met: Meetings) -> None:
+    pairs = [[sum(map(len, groups)) for groups in row] for row in met]
+    nodes = sum(len(met[Spread.REPLICA][step.spread]) for step in steps)
+    edges = sum(
+        pairs[steps[one].spread][step.spread]
+        for step, befores in zip(steps, waits, strict=True)
+        for one in befores
+    )
+    for count, most, what in (
+        (nodes, MAX_NODES, "nodes"),
+        (edges, MAX_DEPENDENCIES, "dependencies"),
+    ):
+        if count > most:
+            raise InputError(
+                f"would have {count:,} {what} on {job.servers:,} ranks, more than the limit of {most:,}: fold its "
+                "replicas, or merge the layers"
+            )

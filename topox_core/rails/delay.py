@@ -26,6 +26,7 @@ from topox_core.rails.iteration import (
     ALL_REDUCE,
     COMPUTE,
     KINDS,
+    MAX_DELAY_MS,
     SEND,
     UPDATE,
     Rail,
@@ -33,7 +34,7 @@ from topox_core.rails.iteration import (
     RailIteration,
     RailRun,
 )
-from topox_core.rails.timing import MAX_DELAY_MS, check_delay
+from topox_core.rails.timing import check_delay
 from topox_core.rails.window_lengths import lengths_ms
 from topox_core.rails.windows import calls_of
 from topox_core.training.job import Job

@@ -8,7 +8,9 @@ from numpy.typing import NDArray
 
 from topox_core.model.transfer_graph import FloatArray, IntArray
 from topox_core.schema.fields import PRINTABLE, setting
-from topox_core.training.program import Spread
+from topox_core.schema.records import check_fields
+
+MAX_DELAY_MS = 1e9
 
 # Kinds of a node; the names are those of the task graph's collectives, ``send`` for a pipeline's
 # transfer.
@@ -31,15 +33,12 @@ class RailGroup:
         Those in the iteration, ascending; in a folded one a representative stands for its equals.
     size
         Ranks of the group in the job; more than ``len(ranks)`` only when folded.
-    spread
-        Of a folded group, over the replicas of its stage.
     """
 
     name: str
     parallelism: str
     ranks: tuple[int, ...]
     size: int
-    spread: Spread = Spread.WEIGHTS
 
 
 @dataclass(frozen=True)
@@ -139,16 +138,24 @@ class Rail:
     static_split
         Ports are dealt to the parallelisms for good (constraint C3): nothing is switched,
         everything is slower.
+
+    Raises
+    ------
+    InputError
+        If a speed is not positive, a delay negative or beyond all measure, or a NIC has no port.
     """
 
-    nic_gbps: float = 400.0
-    nic_ports: int = 2
-    latency_us: float = 0.0
+    nic_gbps: Annotated[float, setting(gt=0, le=1e9)] = 400.0
+    nic_ports: Annotated[int, setting(ge=1)] = 2
+    latency_us: Annotated[float, setting(ge=0, le=MAX_DELAY_MS)] = 0.0
     optical: bool = True
-    reconfiguration_ms: float = 0.0
-    link_up_ms: float = 0.0
+    reconfiguration_ms: Annotated[float, setting(ge=0, le=MAX_DELAY_MS)] = 0.0
+    link_up_ms: Annotated[float, setting(ge=0, le=MAX_DELAY_MS)] = 0.0
     provisioned: bool = True
     static_split: bool = False
+
+    def __post_init__(self) -> None:
+        check_fields(self, file="settings")
 
     @property
     def dark_ms(self) -> float:

@@ -24,6 +24,7 @@ from topox_core.rails.iteration import (
     ALL_REDUCE,
     ALL_TO_ALL,
     COMPUTE,
+    MAX_DELAY_MS,
     REDUCE_SCATTER,
     SEND,
     Rail,
@@ -213,9 +214,6 @@ def _wiring(iteration: RailIteration, sides: tuple[tuple[int, ...], ...]) -> tup
     return tuple(wiring)
 
 
-MAX_DELAY_MS = 1e9
-
-
 def wire_bytes(iteration: RailIteration) -> FloatArray:
     """Return what a member sends for each node: 0 for computing, all-to-alls not forwarded."""
     n = _members(iteration)
@@ -239,9 +237,8 @@ def durations_ms(iteration: RailIteration, rail: Rail) -> FloatArray:
     Raises
     ------
     InputError
-        If a setting of the rail is out of range, or its NIC has too few ports for a static split.
+        If the rail's NIC has too few ports for a static split.
     """
-    check_rail(rail)
     n = _members(iteration)
     use = port_use(iteration, rail)
     share = np.ones(len(iteration))
@@ -259,24 +256,6 @@ def durations_ms(iteration: RailIteration, rail: Rail) -> FloatArray:
     )
     # A group of one has nobody to talk to.
     return np.where(iteration.kind == COMPUTE, iteration.duration_ms, np.where(n > 1, lasting, 0.0))
-
-
-def check_rail(rail: Rail) -> None:
-    """Refuse a rail that cannot be.
-
-    Raises
-    ------
-    InputError
-        If a speed is not positive, a delay negative or beyond all measure, or a NIC has no port.
-    """
-    if not 0 < rail.nic_gbps <= 1e9:
-        raise wrong_setting(
-            "nic_gbps", f"must be greater than 0 and at most 1e9 (got {rail.nic_gbps:g})"
-        )
-    if rail.nic_ports < 1:
-        raise wrong_setting("nic_ports", f"must be at least 1 (got {rail.nic_ports})")
-    for field in ("latency_us", "reconfiguration_ms", "link_up_ms"):
-        check_delay(getattr(rail, field), field)
 
 
 def check_delay(value: float, field: str) -> None:

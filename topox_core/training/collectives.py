@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from topox_core.training.job import Job
 from topox_core.training.layer import BACKWARD, LayerTime, expert_share, layer_share, update_ms
@@ -54,6 +55,7 @@ class Groups:
     ends: Group
 
     @staticmethod
+    @lru_cache(maxsize=8)
     def of(job: Job) -> Groups:
         """Return a job's groups.
 

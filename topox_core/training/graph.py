@@ -17,7 +17,7 @@ from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster, one_port_a_switch
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.training.job import Job
-from topox_core.training.program import Program, Spread, Step, instances
+from topox_core.training.program import Program, Spread, Step, instances, meetings
 from topox_core.training.steps import program
 
 # How much less the taste of one sender varies than the popularity of an expert.
@@ -55,12 +55,24 @@ def task_graph(job: Job, most_tasks: int = MAX_GENERATED_TASKS) -> TaskGraph:
         If there would be more than ``most_tasks`` tasks.
     """
     with errors_in_file(f"job {job.name}"):
-        built = program(job)
-        count = count_tasks(built)
-        if count > most_tasks:
-            problem = f"would have {count:,} tasks, more than {most_tasks:,}: use fewer microbatches or GPUs"
-            raise InputError(problem, item="plan", field="microbatches")
-    return validated(job.heading, list(tasks(built)), f"job {job.name}")
+        return graph_of(program(job), most_tasks)
+
+
+def graph_of(built: Program, most_tasks: int, one_rail: bool = False) -> TaskGraph:
+    """Return the task graph of a program, with ``one_rail`` the bytes of one GPU of each server.
+
+    Raises
+    ------
+    InputError
+        If there would be more than ``most_tasks`` tasks.
+    """
+    job, count = built.job, count_tasks(built)
+    if count > most_tasks:
+        problem = (
+            f"would have {count:,} tasks, more than {most_tasks:,}: use fewer microbatches or GPUs"
+        )
+        raise InputError(problem, item="plan", field="microbatches")
+    return validated(job.heading, list(_Unfolding(built, one_rail).tasks()), f"job {job.name}")
 
 
 def count_tasks(built: Program) -> int:
@@ -88,21 +100,15 @@ def tasks(built: Program) -> Iterator[Task]:
 
 
 class _Unfolding:
-    def __init__(self, built: Program) -> None:
+    def __init__(self, built: Program, one_rail: bool = False) -> None:
         self.job, self.steps = built.job, built.steps
         self.replicas = built.job.plan.replicas
         self.instance = instances(built.job)
         self.step = {step.name: step for step in built.steps}
-        # Of two spreads: for each group of the second, the groups of the first that it meets.
-        self.met = {(one, other): self._met(one, other) for one in Spread for other in Spread}
+        self.met = meetings(self.instance)
         # What the ranks of one server carry together of a tensor-parallel group.
-        self.together = min(self.job.plan.tensor, self.job.machine.gpus_per_server)
-
-    def _met(self, one: Spread, other: Spread) -> list[list[int]]:
-        found: list[dict[int, None]] = [{} for _ in range(max(self.instance[other]) + 1)]
-        for first, second in zip(self.instance[one], self.instance[other], strict=True):
-            found[second][first] = None
-        return [list(each) for each in found]
+        together = min(self.job.plan.tensor, self.job.machine.gpus_per_server)
+        self.together = 1 if one_rail else together
 
     def tasks(self) -> Iterator[Task]:
         """Yield every task."""
@@ -174,11 +180,11 @@ class _Unfolding:
                 for replica in self._replicas(spread, group):
                     found += self._arrivals(step, replica)
             else:
-                found += [self._name(step, one) for one in self.met[step.spread, spread][group]]
+                found += [self._name(step, one) for one in self.met[step.spread][spread][group]]
         return tuple(dict.fromkeys(found))
 
     def _replicas(self, spread: Spread, group: int) -> list[int]:
-        return [replica for replica, one in enumerate(self.instance[spread]) if one == group]
+        return self.met[Spread.REPLICA][spread][group]
 
     @staticmethod
     def _notes(step: Step) -> dict[str, Any]:

@@ -161,13 +161,14 @@ def iteration(job: Job) -> Iteration:
         If ``iteration_ms`` is shorter than all that is not computing.
     """
     if job.schedule.iteration_ms is None:
-        return _timed(job, 1.0)
-    return _timed(
-        job, _factor(lambda factor: _timed(job, factor).total_ms, job.schedule.iteration_ms)
+        return timed(job, 1.0)
+    return timed(
+        job, _factor(lambda factor: timed(job, factor).total_ms, job.schedule.iteration_ms)
     )
 
 
-def _timed(job: Job, factor: float) -> Iteration:
+def timed(job: Job, factor: float) -> Iteration:
+    """Return a job's iteration whose computing takes ``factor`` times as long, whatever the job says of its length."""
     passes, stages = chunk_passes(job, factor), range(job.plan.pipeline)
     message_ms = message(job).ms(job) + gathered_ms(job)
     forward = [one.forward.total_ms for one in passes]

@@ -6,11 +6,9 @@
 from dataclasses import dataclass
 from enum import IntEnum
 
-from topox_core.errors import InputError
 from topox_core.training.collectives import Group
 from topox_core.training.job import Job
 
-MAX_STEPS = 1_000_000
 COMPUTING = ("forward", "backward", "update")
 
 
@@ -99,14 +97,17 @@ def instances(job: Job) -> dict[Spread, list[int]]:
     }
 
 
-def check_size(steps: int) -> None:
-    """Refuse a program that would be too large.
+# By two spreads: for each group of the second, the groups of the first that it meets in some replica.
+Meetings = list[list[list[list[int]]]]
 
-    Raises
-    ------
-    InputError
-        If it would have more than ``MAX_STEPS`` steps.
-    """
-    if steps > MAX_STEPS:
-        problem = f"would take {steps:,} steps for each rank of a stage, more than the limit of {MAX_STEPS:,}"
-        raise InputError(problem, item="plan", field="microbatches")
+
+def meetings(instance: dict[Spread, list[int]]) -> Meetings:
+    """Return which groups meet, given for each spread the group of every replica."""
+
+    def met(one: Spread, other: Spread) -> list[list[int]]:
+        found: list[dict[int, None]] = [{} for _ in range(max(instance[other]) + 1)]
+        for first, second in zip(instance[one], instance[other], strict=True):
+            found[second][first] = None
+        return [list(each) for each in found]
+
+    return [[met(one, other) for other in Spread] for one in Spread]

@@ -2,8 +2,11 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
+from topox_core.errors import InputError
 from topox_core.training.collectives import (
+    Call,
     Groups,
     Shared,
     Weights,
@@ -21,7 +24,7 @@ from topox_core.training.collectives import (
 from topox_core.training.iteration import Iteration, iteration
 from topox_core.training.job import Job
 from topox_core.training.plan import pass_order
-from topox_core.training.program import Program, Spread, Step, check_size
+from topox_core.training.program import Program, Spread, Step
 from topox_core.training.units import (
     GatheredChunks,
     PassSegment,
@@ -31,13 +34,17 @@ from topox_core.training.units import (
     layer_units,
     layered,
     sharded,
-    stretches,
 )
 
 Names = tuple[str, ...]
 WORDS = {"f": "forward", "b": "backward"}
+SPREADS = {"cp": Spread.CONTEXT, "ep": Spread.EXCHANGE}
+# Ends the name of what a pass does before its first layer, where layers are steps of their own.
+LAUNCH = ".launch"
+NO_WEIGHTS = Weights(0.0, 0.0)
+MAX_STEPS = 1_000_000
 # Before the name of a pass: what ends it, which is known once it is built.
-_END_OF = "end of "
+END_OF = "end of "
 
 
 def program(job: Job) -> Program:
@@ -52,14 +59,29 @@ def program(job: Job) -> Program:
     InputError
         If there would be too many.
     """
-    return _Builder(iteration(job)).program()
+    return ProgramBuilder(iteration(job)).program()
 
 
-class _Builder:
+class ProgramBuilder:
+    """Builds a program pass by pass, rank by rank, from the times of an iteration."""
+
+    TIED = "dp"  # the parallelism that sums tied tables
+
     def __init__(self, one: Iteration) -> None:
         self.one, self.job = one, one.job
         self.groups = Groups.of(one.job)
-        stages = range(one.job.plan.pipeline)
+        plan, order = one.job.plan, one.job.schedule
+        stages = range(plan.pipeline)
+        # Of each stage its passes in order: way, chunk, microbatch.
+        self.passes = [
+            [
+                (way, local * plan.pipeline + stage, m)
+                for way, m, local in pass_order(
+                    stage, plan.pipeline, plan.microbatches, order.order, order.virtual
+                )
+            ]
+            for stage in stages
+        ]
         self.steps: list[Step] = []
         # Of each stage: what its next pass waits for.
         self.before: list[Names] = [() for _ in stages]
@@ -74,6 +96,8 @@ class _Builder:
         self.sharded, self.layered = sharded(one.job), layered(one.job)
         self.gathered = GatheredChunks(one.job)
         self.backwards_left = [one.job.plan.microbatches] * one.job.chunks
+        # Units of a chunk and way are the same in every pass.
+        self.units: dict[tuple[int, str], list[Unit]] = {}
 
     def program(self) -> Program:
         """Return the program."""
@@ -81,26 +105,22 @@ class _Builder:
         units = 2 * job.chunks
         if self.sharded or self.layered:
             units = (10 if self.layered else 2) * job.shape.layers + 2
-        check_size(2 * units * job.plan.microbatches)
-        for stage in range(job.plan.pipeline):
-            order = pass_order(
-                stage,
-                job.plan.pipeline,
-                job.plan.microbatches,
-                job.schedule.order,
-                job.schedule.virtual,
-            )
-            for way, m, local in order:
-                self._pass(stage, local * job.plan.pipeline + stage, way, m)
+        count = 2 * units * job.plan.microbatches
+        if count > MAX_STEPS:
+            problem = f"would take {count:,} steps for each rank of a stage, more than the limit of {MAX_STEPS:,}"
+            raise InputError(problem, item="plan", field="microbatches")
+        for stage, passes in enumerate(self.passes):
+            for way, chunk, m in passes:
+                self._pass(stage, chunk, way, m)
             self._gradients(stage)
         self._updates()
         return Program(job, tuple(map(self._resolved, self.steps)))
 
     def _resolved(self, step: Step) -> Step:
         """Return a step that waits for what ends a pass where it waited for its end."""
-        if not any(name.startswith(_END_OF) for name in step.waits):
+        if not any(name.startswith(END_OF) for name in step.waits):
             return step
-        waits = (self.ends.get(name.removeprefix(_END_OF), (name,)) for name in step.waits)
+        waits = (self.ends.get(name.removeprefix(END_OF), (name,)) for name in step.waits)
         return replace(step, waits=tuple(dict.fromkeys(one for each in waits for one in each)))
 
     def _add(self, step: Step) -> Names:
@@ -110,20 +130,24 @@ class _Builder:
     def _pass(self, stage: int, chunk: int, way: str, m: int) -> None:
         """Add a pass: its units, what they exchange, and the message to the next chunk."""
         job, place = self.job, f".s{chunk}.m{m}"
-        begin, came_ms = self._begin(stage, chunk, way, m)
-        ms = self._computing_ms(chunk, way) + came_ms
+        done, around_ms = self._begin(stage, chunk, way, m)
         self.backwards_left[chunk] -= way == "b"
-        if self.sharded:
-            done = self._sharded_pass(stage, chunk, way, m, (begin, ms))
-        elif self.layered:
-            done = self._layered_pass(stage, chunk, way, m, (begin, ms))
+        if self.sharded or self.layered:
+            if around_ms := around_ms + job.machine.host_ms:
+                launch = Unit(place + LAUNCH, around_ms, NO_WEIGHTS)
+                done = self._compute(stage, way, m, launch, done)
+            units = [replace(one, place=place + one.place) for one in self._units(chunk, way)]
+            in_units = self._sharded_pass if self.sharded else self._layered_pass
+            done = in_units(stage, chunk, way, m, units, done)
         else:
-            done, unit = begin, Unit(place, ms, Weights(0.0, 0.0))
+            passes = self.one.passes[chunk]
+            ms = inside_ms(job, passes.forward if way == "f" else passes.backward) + around_ms
+            unit = Unit(place, ms, NO_WEIGHTS, layers=job.chunk_layers[chunk])
             for piece in self._pieces(chunk, way, unit):
                 done = self._compute(stage, way, m, piece, done)
                 if piece is not unit:
                     self._add_up(stage, m, piece, (*done, *self.sums[stage]))
-            done = self._exchange(stage, way, m, (place, job.chunk_layers[chunk], -1), done)
+            done = self._exchange(stage, way, m, unit, done)
         self.ends[way + place] = done
         if not job.schedule.overlap_exchanges:
             self.before[stage] = done
@@ -132,80 +156,90 @@ class _Builder:
         self._send(stage, chunk, way, m, done)
 
     def _begin(self, stage: int, chunk: int, way: str, m: int) -> tuple[Names, float]:
-        """Return what a pass waits for, and what it takes to receive a message."""
-        job, came = self.job, chunk - 1 if way == "f" else chunk + 1
-        waits = list(self.before[stage])
+        """Return what a pass waits for, and what it takes to receive and to send inside the server."""
+        job, step = self.job, 1 if way == "f" else -1
+        came, goes = chunk - step, chunk + step
+        waits, inside = list(self.before[stage]), not self.groups.neighbours.crosses
+        around_ms = 0.0
         if way == "b":
             waits += self.ends[f"f.s{chunk}.m{m}"]
-        if not 0 <= came < job.chunks or job.plan.pipeline == 1:
-            return tuple(dict.fromkeys(waits)), 0.0
-        took_ms = gathered_ms(job)
-        if self.groups.neighbours.crosses:
-            waits.append(f"{way}x.s{came}.m{m}")
-        else:
-            waits.append(f"{_END_OF}{way}.s{came}.m{m}")
-            took_ms += message(job).ms(job) if job.schedule.overlap_sends else 0.0
-        return tuple(dict.fromkeys(waits)), took_ms
+        if 0 <= came < job.chunks and job.plan.pipeline > 1:
+            around_ms = gathered_ms(job)
+            waits.append(f"{END_OF}{way}.s{came}.m{m}" if inside else f"{way}x.s{came}.m{m}")
+            # A message inside the server holds its receiver if not its sender.
+            around_ms += message(job).ms(job) if inside and job.schedule.overlap_sends else 0.0
+        if 0 <= goes < job.chunks and job.plan.pipeline > 1:
+            holds = inside and not job.schedule.overlap_sends
+            around_ms += message(job).ms(job) if holds else 0.0
+        return tuple(dict.fromkeys(waits)), around_ms
 
-    def _computing_ms(self, chunk: int, way: str) -> float:
-        """Return a pass without what is a step of its own; a message inside the server holds its sender."""
-        job, passes = self.job, self.one.passes[chunk]
-        ms = inside_ms(job, passes.forward if way == "f" else passes.backward)
-        goes = chunk + 1 if way == "f" else chunk - 1
-        sends = 0 <= goes < job.chunks and job.plan.pipeline > 1
-        if sends and not (self.groups.neighbours.crosses or job.schedule.overlap_sends):
-            ms += message(job).ms(job)
-        return ms
+    def _units(self, chunk: int, way: str) -> list[Unit]:
+        """Return what a pass computes at a stretch where it exchanges layer by layer."""
+        if (chunk, way) not in self.units:
+            self.units[chunk, way] = layer_units(self.one, chunk, way)
+        return self.units[chunk, way]
 
-    def _compute(self, stage: int, way: str, m: int, unit: Unit, waits: Names) -> Names:
-        return self._add(
-            Step(
-                way,
-                unit.place,
-                WORDS[way],
-                stage,
-                waits,
-                unit.ms,
-                microbatch=m,
-                layer=unit.layer,
-            )
-        )
-
-    def _exchange(
+    def _compute(
         self,
         stage: int,
         way: str,
         m: int,
-        where: tuple[str, int, int],
+        unit: Unit,
         waits: Names,
-        chosen: Names = ("cp", "ep"),
+        part: PassSegment | None = None,
     ) -> Names:
-        """Add what the layers of a pass exchange across servers, each chosen parallelism once, one after the other."""
-        place, layers, layer = where
-        for kind, parallelism, spread in (
-            ("all_gather", "cp", Spread.CONTEXT),
-            ("all_to_all", "ep", Spread.EXCHANGE),
-        ):
-            found = [one for one in layer_exchanges(self.job) if one.parallelism == parallelism]
-            calls = [one.forward if way == "f" else one.backward for one in found]
-            if parallelism not in chosen or not any(calls) or not found[0].group.crosses:
+        """Add a unit's computing, or a part of it."""
+        one = part or PassSegment("", unit.ms)
+        return self._add(
+            Step(
+                way + one.word,
+                unit.place,
+                WORDS[way],
+                stage,
+                waits,
+                one.ms,
+                microbatch=m,
+                layer=unit.layer,
+                loaded_ms=one.loaded_ms,
+            )
+        )
+
+    def _communicate(
+        self, word: str, stage: int, m: int, unit: Unit, one: Call, waits: Names, **rest: Any
+    ) -> Names:
+        """Add a communication of a unit."""
+        return self._add(
+            Step(
+                word,
+                unit.place,
+                one.kind,
+                stage,
+                waits,
+                size_bytes=one.size_bytes,
+                group=one.group,
+                microbatch=m,
+                layer=unit.layer,
+                **rest,
+            )
+        )
+
+    def _exchange(self, stage: int, way: str, m: int, unit: Unit, waits: Names) -> Names:
+        """Add what the layers of a unit exchange across servers, each kind once, one after the other."""
+        for one in layer_exchanges(self.job):
+            calls = unit.layers * (one.forward if way == "f" else one.backward)
+            if one.parallelism not in SPREADS or not calls or not one.group.crosses:
                 continue
-            size = sum(layers * n * one.size_bytes for n, one in zip(calls, found, strict=True))
-            waits = self._add(
-                Step(
-                    f"{way}{parallelism}",
-                    place,
-                    kind,
-                    stage,
-                    waits,
-                    size_bytes=size,
-                    group=found[0].group,
-                    spread=spread,
-                    calls=layers * sum(calls),
-                    parallelism=parallelism,
-                    microbatch=m,
-                    layer=layer,
-                )
+            ending = ".again" if way == "b" and one.kind == "all_gather" else ""
+            waits = self._communicate(
+                way + one.parallelism + ending,
+                stage,
+                m,
+                unit,
+                replace(one, size_bytes=calls * one.size_bytes),
+                waits,
+                spread=SPREADS[one.parallelism],
+                parallelism=one.parallelism,
+                calls=calls,
             )
         return waits
 
@@ -214,33 +248,32 @@ class _Builder:
         job, goes = self.job, chunk + 1 if way == "f" else chunk - 1
         if not 0 <= goes < job.chunks or not self.groups.neighbours.crosses:
             return
-        sent = message(job)
-        went = self._add(
-            Step(
-                f"{way}x",
-                f".s{chunk}.m{m}",
-                "send",
-                stage,
-                done,
-                size_bytes=sent.size_bytes,
-                group=sent.group,
-                other=goes % job.plan.pipeline,
-                parallelism="pp",
-                microbatch=m,
-            )
+        went = self._communicate(
+            f"{way}x",
+            stage,
+            m,
+            Unit(f".s{chunk}.m{m}", 0.0, NO_WEIGHTS),
+            message(job),
+            (*done, *self._awaited(goes, way, m)),
+            other=goes % job.plan.pipeline,
+            parallelism="pp",
         )
         if not (job.schedule.overlap_sends or job.schedule.overlap_exchanges):
             self.before[stage] = went
 
+    def _awaited(self, chunk: int, way: str, m: int) -> Names:
+        """Return what a message waits for on the side of its receiver: nothing, it need not be waiting."""
+        del chunk, way, m
+        return ()
+
     # -- layer by layer --------------------------------------------------------------------------
 
     def _layered_pass(
-        self, stage: int, chunk: int, way: str, m: int, begun: tuple[Names, float]
+        self, stage: int, chunk: int, way: str, m: int, units: list[Unit], done: Names
     ) -> Names:
         """Add a pass whose layers exchange one by one, and whose gradients may leave it that way."""
-        done, ms = begun
         leaving = self._leaving(chunk, way)
-        for unit in layer_units(self.one, chunk, way, f".s{chunk}.m{m}", ms):
+        for unit in units:
             done = self._layer(stage, way, m, unit, done)
             if way == "b" and unit.layer >= 0:
                 # Passes that do not wait for one another may end in any order.
@@ -254,64 +287,32 @@ class _Builder:
 
     def _layer(self, stage: int, way: str, m: int, unit: Unit, waits: Names) -> Names:
         """Add a layer's pass: computing, then its exchanges; or both in turn, where layers exchange one by one."""
-        if unit.layer < 0:
-            return self._compute(stage, way, m, unit, waits)
-        if not self.layered:
+        if not unit.parts:
             waits = self._compute(stage, way, m, unit, waits)
-            return self._exchange(stage, way, m, (unit.place, 1, unit.layer), waits)
-        for one in stretches(self.one, way, unit):
-            if one.parallelism == "ep":
-                waits = self._travel(stage, way, m, unit, one, waits)
-            elif one.parallelism:
-                waits = self._exchange(stage, way, m, (unit.place, 1, unit.layer), waits, ("cp",))
-            else:
-                waits = self._add(
-                    Step(
-                        way + one.word,
-                        unit.place,
-                        WORDS[way],
-                        stage,
-                        waits,
-                        one.ms,
-                        microbatch=m,
-                        layer=unit.layer,
-                        loaded_ms=one.loaded_ms,
-                    )
-                )
-        return waits
-
-    def _travel(
-        self, stage: int, way: str, m: int, unit: Unit, one: PassSegment, waits: Names
-    ) -> Names:
-        """Add the tokens' way to the experts or home, unless it stays in the server."""
-        found = next((each for each in layer_exchanges(self.job) if each.parallelism == "ep"), None)
-        if found is None or not found.group.crosses:
-            return waits
-        return self._add(
-            Step(
+            return self._exchange(stage, way, m, unit, waits)
+        for one in unit.parts:
+            if one.exchange is None:
+                waits = self._compute(stage, way, m, unit, waits, one)
+                continue
+            waits = self._communicate(
                 way + one.word,
-                unit.place,
-                found.kind,
                 stage,
+                m,
+                unit,
+                one.exchange,
                 waits,
-                size_bytes=found.size_bytes,
-                group=found.group,
-                spread=Spread.EXCHANGE,
-                parallelism="ep",
-                microbatch=m,
-                layer=unit.layer,
+                spread=SPREADS[one.exchange.parallelism],
+                parallelism=one.exchange.parallelism,
                 homeward=one.homeward,
             )
-        )
+        return waits
 
     # -- FSDP ------------------------------------------------------------------------------------
 
     def _sharded_pass(
-        self, stage: int, chunk: int, way: str, m: int, begun: tuple[Names, float]
+        self, stage: int, chunk: int, way: str, m: int, units: list[Unit], begin: Names
     ) -> Names:
         """Add a pass of FSDP: the weights of the next unit come while one computes, two are held at most."""
-        begin, ms = begun
-        units = layer_units(self.one, chunk, way, f".s{chunk}.m{m}", ms)
         gathers = self.gathered.needed(chunk, way)
         coming = self._gather(stage, way, m, units[0], begin) if gathers else ()
         last: Names = ()
@@ -326,40 +327,49 @@ class _Builder:
                 scattered += self._scatter(stage, m, unit, last)
         rest = self.job.schedule.reduce
         if way == "b" and (rest == "pass" or (rest == "last" and not self.backwards_left[chunk])):
-            for unit in units:
-                scattered = self._scatter(stage, m, unit, scattered or last)
+            # One ring after the other.
+            for experts in (False, True):
+                for unit in units:
+                    scattered = self._scatter(stage, m, unit, scattered or last, (experts,))
         return (*last, *scattered)
 
     def _gather(self, stage: int, way: str, m: int, unit: Unit, waits: Names) -> Names:
         found = gathers_of(self.job, unit.weights)
         return self._shared(f"{way}gather", stage, m, unit, found, waits)
 
-    def _scatter(self, stage: int, m: int, unit: Unit, waits: Names) -> Names:
-        found = gradients_of(self.job, unit.weights)
+    def _scatter(
+        self,
+        stage: int,
+        m: int,
+        unit: Unit,
+        waits: Names,
+        rings: tuple[bool, ...] = (False, True),
+    ) -> Names:
+        found = [one for one in gradients_of(self.job, unit.weights) if one.experts in rings]
         return self._shared("scatter", stage, m, unit, found, waits)
 
     def _shared(
         self, word: str, stage: int, m: int, unit: Unit, found: list[Shared], waits: Names
     ) -> Names:
-        """Add what replicas share of a unit's weights across servers, one after the other; return the last of them."""
-        parallelism = "fsdp" if self.job.plan.fsdp else "dp"
+        """Add what replicas share of a unit's weights across servers; return what ends it.
+
+        FSDP calls for weights and experts at once, else one follows the other.
+        """
+        fsdp, begin = self.job.plan.fsdp, waits
+        done: Names = ()
         for one in (each for each in found if each.group.crosses):
-            waits = self._add(
-                Step(
-                    f"{word}.experts" if one.experts else word,
-                    unit.place,
-                    one.kind,
-                    stage,
-                    waits,
-                    size_bytes=one.size_bytes,
-                    group=one.group,
-                    spread=Spread.EXPERTS if one.experts else Spread.WEIGHTS,
-                    parallelism=parallelism,
-                    microbatch=m,
-                    layer=unit.layer,
-                )
+            added = self._communicate(
+                f"{word}.experts" if one.experts else word,
+                stage,
+                m,
+                unit,
+                one,
+                begin if fsdp else done or begin,
+                spread=Spread.EXPERTS if one.experts else Spread.WEIGHTS,
+                parallelism="fsdp" if fsdp else "dp",
             )
-        return waits
+            done = (*done, *added) if fsdp else added
+        return done or begin
 
     # -- the end ---------------------------------------------------------------------------------
 
@@ -403,14 +413,8 @@ class _Builder:
     def _updates(self) -> None:
         """Add the updates, which wait for all gradients, and what is gathered after them."""
         job, last = self.job, self.job.plan.pipeline - 1
+        tied_ms = self._tied()
         waits = self._needed()
-        tied_ms = 0.0
-        for one in tied_tables(job):
-            if one.group.crosses:
-                step = Step("tied", "", one.kind, 0, self._needed((0, last)), 0.0, one.size_bytes)
-                waits += self._add(replace(step, group=one.group, other=last, parallelism="dp"))
-            else:
-                tied_ms = one.ms(job)
         for stage in range(job.plan.pipeline):
             gathers = stage_gathers(job, stage)
             inside = [one for one in gathers if not one.group.crosses]
@@ -419,6 +423,26 @@ class _Builder:
             done = self._add(Step("u", f".s{stage}", "update", stage, waits, ms))
             unit = Unit(f".s{stage}", 0.0, stage_weights(job, stage))
             self._shared("gather", stage, -1, unit, gathers, done)
+
+    def _tied(self) -> float:
+        """Add the sum of the tied tables, which ends the gradients too; return its time if it stays in a server."""
+        last = self.job.plan.pipeline - 1
+        for one in tied_tables(self.job):
+            if not one.group.crosses:
+                return one.ms(self.job)
+            done = self._communicate(
+                "tied",
+                0,
+                -1,
+                Unit("", 0.0, NO_WEIGHTS),
+                one,
+                self._needed((0, last)),
+                other=last,
+                parallelism=self.TIED,
+            )
+            self.sums[0] += done
+            self.sums[last] += done
+        return 0.0
 
     def _needed(self, stages: Iterable[int] | None = None) -> Names:
         """Return what ends the gradients of some stages, of all if none are named."""

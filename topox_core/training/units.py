@@ -3,33 +3,70 @@
 from dataclasses import dataclass, replace
 
 from topox_core.training.collectives import (
+    Exchange,
     Groups,
     Weights,
     head_weights,
     input_weights,
+    layer_exchanges,
     layer_weights,
     single_exchange,
     stage_gradients,
 )
 from topox_core.training.iteration import Iteration
 from topox_core.training.job import Job
-from topox_core.training.layer import BACKWARD, expert_share, layer_time
+from topox_core.training.layer import (
+    BACKWARD,
+    expert_share,
+    head_forward_ms,
+    layer_time,
+    query_ms,
+)
 from topox_core.training.passes import PassTime, layer_passes, stretched
 from topox_core.training.plan import dealt
 
 
 @dataclass(frozen=True)
+class PassSegment:
+    """What a pass does without a break: it computes, or it exchanges.
+
+    Attributes
+    ----------
+    word
+        Follows the word of the pass in the name of the step.
+    ms, loaded_ms
+        Of computing, and how much of that grows with the rows that experts are sent.
+    exchange
+        What is exchanged; None of computing.
+    homeward
+        Whether tokens come home from the experts.
+    """
+
+    word: str
+    ms: float = 0.0
+    loaded_ms: float = 0.0
+    exchange: Exchange | None = None
+    homeward: bool = False
+
+
+TABLE = ".table"
+
+
+@dataclass(frozen=True)
 class Unit:
-    """What a pass computes at a stretch: all layers of a chunk, one layer, or the head.
+    """What a pass computes at a stretch: all layers of a chunk, one layer, the table, or the head.
 
     ``place`` ends the names of its steps; ``weights`` are what FSDP gathers for it, or what its
-    gradients belong to.
+    gradients belong to; ``layers`` counts the layers in it, and ``layer`` is its number if it is one.
+    ``parts`` are those of a layer that exchanges on its own.
     """
 
     place: str
     ms: float
     weights: Weights
     layer: int = -1
+    layers: int = 0
+    parts: tuple[PassSegment, ...] = ()
 
 
 def sharded(job: Job) -> bool:
@@ -71,58 +108,30 @@ def inside_sums_ms(one: Iteration, stage: int) -> float:
     return sum(each.ms(one.job) for each in inside)
 
 
-def layer_units(one: Iteration, chunk: int, way: str, place: str, ms: float) -> list[Unit]:
+def layer_units(one: Iteration, chunk: int, way: str, table_apart: bool = False) -> list[Unit]:
     """Return a chunk's layers, and the head if it has it, in the order of the pass.
 
-    The input table belongs to the first layer. What a pass takes besides its layers (the host's launch,
-    a message made whole) stands before the first unit, or in the head.
-
-    Parameters
-    ----------
-    place
-        Ends the name of the pass.
-    ms
-        Of the whole pass.
+    The input table belongs to the first layer, or with ``table_apart`` is a unit before it, whose lookup
+    the layer computes.
     """
     job, layers = one.job, layer_passes(one.job)
     layer = stretched(layers.forward if way == "f" else layers.backward, one.factor)
     each_ms, weights = inside_ms(job, layer), layer_weights(job)
     numbers = dealt(job.shape.layers, job.chunks)[chunk]
-    units = [Unit(f"{place}.l{number}", each_ms, weights, number) for number in numbers]
-    rest_ms, lookup_ms = ms - len(units) * each_ms, 0.0
+    units = [Unit(f".l{number}", each_ms, weights, number, 1) for number in numbers]
+    single_ms = one.factor * single_exchange(job).ms(job)
     if chunk == 0:
-        held = Weights(weights.shared + input_weights(job), weights.experts)
-        units[0] = replace(units[0], weights=held)
-        lookup_ms = one.factor * single_exchange(job).ms(job) if way == "f" else 0.0
+        lookup_ms, table = single_ms if way == "f" else 0.0, Weights(input_weights(job), 0.0)
+        held = weights if table_apart else Weights(weights.shared + table.shared, weights.experts)
+        units[0] = replace(units[0], ms=each_ms + lookup_ms, weights=held)
+        units = [Unit(TABLE, 0.0, table), *units] if table_apart else units
     if chunk == job.chunks - 1:
-        units[0] = replace(units[0], ms=each_ms + lookup_ms)
-        units.append(Unit(f"{place}.head", rest_ms - lookup_ms, Weights(head_weights(job), 0.0)))
-        rest_ms = 0.0
-    ordered = units if way == "f" else units[::-1]
-    return [replace(ordered[0], ms=ordered[0].ms + rest_ms), *ordered[1:]]
-
-
-@dataclass(frozen=True)
-class PassSegment:
-    """What a pass does without a break: it computes, or it exchanges.
-
-    Attributes
-    ----------
-    word
-        Follows the word of the pass in the name of the step.
-    ms, loaded_ms
-        Of computing, and how much of that grows with the rows that experts are sent.
-    parallelism
-        cp or ep of an exchange; empty of computing.
-    homeward
-        Whether tokens come home from the experts.
-    """
-
-    word: str
-    ms: float = 0.0
-    loaded_ms: float = 0.0
-    parallelism: str = ""
-    homeward: bool = False
+        head_ms = one.factor * head_forward_ms(job)
+        ms = head_ms if way == "f" else BACKWARD * head_ms + single_ms
+        units.append(Unit(".head", ms, Weights(head_weights(job), 0.0)))
+    if layered(job):
+        units = [replace(u, parts=stretches(one, way, u.ms) if u.layers else ()) for u in units]
+    return units if way == "f" else units[::-1]
 
 
 def layered(job: Job) -> bool:
@@ -132,35 +141,50 @@ def layered(job: Job) -> bool:
     return job.schedule.exchanges == "layer" and (crosses or job.plan.skew > 0)
 
 
-def stretches(one: Iteration, way: str, unit: Unit) -> list[PassSegment]:
-    """Return the pass of one layer in stretches.
+def stretches(one: Iteration, way: str, ms: float) -> tuple[PassSegment, ...]:
+    """Return the pass of one layer, ``ms`` of computing, in stretches.
 
-    Forward a layer attends, its tokens travel to their experts (GShard, ICLR 2021), the experts work,
-    the tokens travel home. Backward the gradients go the same way; what is recomputed in full is
-    exchanged again before. What is not the experts' own counts as attention.
+    Forward a layer makes its queries, gathers keys and values and attends, its tokens travel to their
+    experts (GShard, ICLR 2021), the experts work, the tokens travel home. Backward the gradients go the
+    same way, those of keys and values are scattered; what is recomputed in full is exchanged again
+    before. What is not the experts' own counts as attention. Exchanges inside a server are left out.
     """
-    job, keys = one.job, PassSegment("cp", parallelism="cp")
-    if job.shape.experts == 1:
-        return [PassSegment("", unit.ms), keys]
-    forward, backward = _experts_ms(one)
+    job = one.job
+    crossing = [each for each in layer_exchanges(job) if each.group.crosses]
+    keys = [each for each in crossing if each.parallelism == "cp"]
+    tokens = [each for each in crossing if each.parallelism == "ep"]
+    queries_ms = one.factor * query_ms(job) if keys else 0.0
+
+    def attended(ms: float, ending: str = "") -> list[PassSegment]:
+        gathers = [PassSegment("cp" + ending, exchange=each) for each in keys[:1]]
+        rest = [PassSegment(".attend" + ending, ms - queries_ms) for _ in gathers]
+        return [PassSegment(ending, queries_ms if keys else ms), *gathers, *rest]
+
+    def visited(experts: PassSegment, ending: str = "") -> list[PassSegment]:
+        """Return tokens' way to the experts, what those do, and the way home."""
+        if job.shape.experts == 1:
+            return []
+        out = [PassSegment(f"ep{ending}.out", exchange=each) for each in tokens]
+        home = [replace(each, word=f"ep{ending}.home", homeward=True) for each in out]
+        return [*out, replace(experts, word=f".experts{ending}"), *home]
+
+    forward, backward = _experts_ms(one) if job.shape.experts > 1 else (NO_EXPERTS, NO_EXPERTS)
     if way == "f":
-        attend = PassSegment("", unit.ms - forward.ms)
-        return [attend, keys, *_visit(forward, "")]
-    rest_ms = unit.ms - backward.ms
+        return (*attended(ms - forward.ms), *visited(forward))
+    rest_ms = ms - backward.ms
     again: list[PassSegment] = []
     if job.schedule.recompute == "full":
         layer = layer_passes(job).forward
         attend_ms = one.factor * (layer.compute_ms + layer.tensor_ms) - forward.ms
-        again = [PassSegment(".again", attend_ms), *_visit(forward, ".again")]
+        again = [*attended(attend_ms, ".again"), *visited(forward, ".again")]
         rest_ms -= attend_ms + forward.ms
-    return [*again, *_visit(backward, ""), PassSegment("", rest_ms), keys]
+    back_ms = BACKWARD * queries_ms
+    scattered = [PassSegment("cp", exchange=each) for each in keys[1:]]
+    scattered += [PassSegment(".queries", back_ms) for _ in scattered]
+    return (*again, *visited(backward), PassSegment("", rest_ms - back_ms), *scattered)
 
 
-def _visit(experts: PassSegment, ending: str) -> list[PassSegment]:
-    """Return tokens' way to the experts, what those do, and the way home."""
-    out = PassSegment(f"ep{ending}.out", parallelism="ep")
-    home = PassSegment(f"ep{ending}.home", parallelism="ep", homeward=True)
-    return [out, PassSegment(f".experts{ending}", experts.ms, experts.loaded_ms), home]
+NO_EXPERTS = PassSegment("")
 
 
 def _experts_ms(one: Iteration) -> tuple[PassSegment, PassSegment]:

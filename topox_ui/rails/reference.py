@@ -11,9 +11,9 @@ from topox_core.io.json import record_of
 from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
-from topox_core.rails.advice import TABLE_1, TABLE_2, advise, byte_classes, communications
+from topox_core.rails.advice import TABLE_1, TABLE_2, advise, byte_classes
+from topox_core.rails.builder import as_task_graph
 from topox_core.rails.iteration import RailRun
-from topox_core.rails.task_graph import as_task_graph
 from topox_core.rails.window_lengths import dump_windows_csv, dump_windows_json, mib
 from topox_core.training.job import Job
 from topox_core.training.jobs import dump_job
@@ -57,7 +57,7 @@ def bytes_section(job: Job) -> None:
         ]
     chart_title(
         "Bytes of one rank on its rail",
-        "each kind of traffic of one pass, by formula. The paper's preset has "
+        "each kind of traffic of one pass, counted in its program. The paper's preset has "
         "3,829 MiB reduce-scatter, 957 MiB all-gather, messages of 64 MiB",
     )
     frame(
@@ -127,11 +127,11 @@ def advice_section(job: Job | None) -> None:
             }
         )
         if job is not None:
+            titles = {row.key: row.title for row in TABLE_2}
             mine: dict[str, float] = {}
-            for one in communications(job):
-                mine[one.parallelism.title] = (
-                    mine.get(one.parallelism.title, 0.0) + one.iteration_bytes
-                )
+            for one in byte_classes(job):
+                title = titles[one.parallelism]
+                mine[title] = mine.get(title, 0.0) + one.iteration_bytes
             words = "; ".join(f"{title} {mib(value)}" for title, value in mine.items())
             quiet(f"Here, rank 0 in an iteration: {words or 'nothing on the rail'}.")
 

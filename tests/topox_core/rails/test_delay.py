@@ -10,7 +10,7 @@ from tests.conftest import examples
 from tests.topox_core.rails.rail_iterations import chain
 from topox_core.errors import InputError
 from topox_core.rails import measured
-from topox_core.rails.advice import TABLE_2, advise, communications, constraints
+from topox_core.rails.advice import TABLE_2, advise, byte_classes, constraints
 from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import simulate
 from topox_core.rails.delay import (
@@ -172,11 +172,10 @@ def test_table_2_says_what_the_built_traffic_does() -> None:
         "send": "Send/Recv",
     }
     for job in PRESETS.values():
-        for one in communications(job):
+        for one in byte_classes(job):
             # The table of the paper has no tied tables, whose two ends a pipeline's circuit joins.
-            tied = job.shape.tied and one.traffic.when == "after the gradients"
-            assert tied or names[one.traffic.operation] in one.parallelism.collective
-            assert one.iteration_bytes == one.traffic.wire_bytes * one.traffic.times
+            tied = job.shape.tied and one.when == "after the gradients"
+            assert tied or names[one.operation] in rows[one.parallelism].collective
 
 
 BIG = PRESETS["llama3.1-405b-16384"]
@@ -213,13 +212,13 @@ def test_the_constraints_c1_to_c3_of_the_paper(
 
 PIPELINE = changed(PRESET, {"pipeline": 4, "data": 4, "gpus": 64, "iteration_ms": None})
 REFUSED: dict[str, Callable[[], object]] = {
-    "settings, field reconfiguration_ms: must be 0 to 1e+09 (got -1)": lambda: simulate(
+    "settings, field reconfiguration_ms: must be at least 0 (got -1)": lambda: simulate(
         chain(1.0, 2.0), Rail(reconfiguration_ms=-1.0)
     ),
-    "settings, field link_up_ms: must be 0 to 1e+09 (got nan)": lambda: simulate(
+    "settings, field link_up_ms: must be a finite number (got nan)": lambda: simulate(
         chain(1.0, 2.0), Rail(link_up_ms=float("nan"))
     ),
-    "settings, field nic_gbps: must be greater than 0 and at most 1e9 (got 0)": lambda: simulate(
+    "settings, field nic_gbps: must be greater than 0 (got 0)": lambda: simulate(
         chain(1.0, 2.0), Rail(nic_gbps=0.0)
     ),
     "settings, field nic_ports: must be at least 1 (got 0)": lambda: simulate(
@@ -228,7 +227,7 @@ REFUSED: dict[str, Callable[[], object]] = {
     "needs 4 ports per NIC, one for each neighbour (fsdp 2, pp 2); got 2": lambda: simulate(
         build(PIPELINE), Rail(static_split=True)
     ),
-    "settings, field reconfiguration_ms: must be 0 to 1e+09 (got -5)": lambda: iteration_source(
+    "settings, field reconfiguration_ms: must be at least 0 (got -5)": lambda: iteration_source(
         build(PRESET), Rail(reconfiguration_ms=-5.0)
     ),
     "settings, field microbatches: must be at least 1 (got 0)": lambda: windows_by_formula(0),
@@ -280,7 +279,7 @@ REFUSED: dict[str, Callable[[], object]] = {
     "more than the limit of 4,000,000: fold its replicas": lambda: build(
         changed(BIG, {"gpus": 999_424, "data": 7_808, "microbatches": 16})
     ),
-    "more than the limit of 1,000,000 for one rank a stage": lambda: build(
+    "steps for each rank of a stage, more than the limit of 1,000,000": lambda: build(
         changed(
             PRESETS["llama3-70b"],
             {"gpus": 64, "pipeline": 2, "data": 2, "microbatches": 4096, "context": 2},
