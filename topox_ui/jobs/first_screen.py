@@ -51,8 +51,8 @@ WHAT_IT_IS = (
     "parameter server trains once in it, any other twice."
 )
 OWN_JOB = (
-    "The job that you loaded is not used here. To share a fabric with it, write it into a jobs file (docs/tdm.md) and choose "
-    "“your own file” on the left."
+    "The job that you loaded is not used here. To share a fabric with it, write it into a jobs file and choose “your own "
+    "file” on the left. Download has the jobs of this page as such a file."
 )
 UNREADABLE = 0.0005  # three digits cannot tell a round from a bound this close
 

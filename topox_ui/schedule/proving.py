@@ -35,7 +35,7 @@ from topox_core.schedule.story import (
 )
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import plural, seconds, short, time
-from topox_core.text.sentences import enumeration
+from topox_core.text.sentences import capitalised, enumeration
 from topox_ui.answers.case import Case, case_of
 from topox_ui.answers.solving import PROOF, keep, start_proof
 from topox_ui.runs.limits import server_limits
@@ -240,7 +240,7 @@ def _offer_race(current: Race, ran: set[str], running: bool) -> None:
             if proving
             else None,
         )
-        names = enumeration([ENGINE_WORDS[engine] for engine in left])
+        names = capitalised(enumeration([ENGINE_WORDS[engine] for engine in left]))
         quiet(
             f"{names}, each for at most {seconds(current.limit_s)} on "
             f"{plural(current.case.settings.threads, 'core')}"

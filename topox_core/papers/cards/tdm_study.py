@@ -18,7 +18,7 @@ ALGORITHMS = {
     "all-train": "best grouping with a phase in which all train",
 }
 READINGS: Mapping[str, tuple[str, Reading]] = {
-    "built": ("as built (docs/tdm.md)", Reading()),
+    "built": ("the reading taken here", Reading()),
     "eq3": ("equation 3 as printed", Reading(eq3_literal=True)),
     "ring": ("2 (N − 1) / N on each arc", Reading(physical_ring=True)),
     "inside": ("changes inside the communication", Reading(delay_inside=True)),
