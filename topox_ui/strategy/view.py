@@ -101,7 +101,11 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
         return
     best, own = plans.best, _own(shape, machine, servers, batch)
     others = len(ties(dict(enumerate(plan.total_ms for plan in plans.ranked)))) - 1
-    tie = f" {plural(others, 'other')} {'is' if others == 1 else 'are'} as fast within {percent(EQUAL)}." if others else ""
+    tie = (
+        f" {plural(others, 'other')} {'is' if others == 1 else 'are'} as fast within {percent(EQUAL)}."
+        if others
+        else ""
+    )
     headline(
         kicker,
         f"The fastest of {plural(plans.fitting, 'plan')} that fit the memory takes "
