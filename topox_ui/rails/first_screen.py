@@ -302,6 +302,8 @@ def _up_to(subject: Subject, lane: Lane) -> str:
     mine, other = (ahead, asked) if now.control == "provisioned" else (asked, ahead)
     if not mine:
         return ""
+    if isinstance(subject, Simulated) and not run_of(subject.undisturbed()).reconfigurations:
+        return " A slower one serves it as well: no circuit of this job changes."
     if mine == "any":
         words = "Any slower switch stays within it too"
     elif mine == "none":
