@@ -304,12 +304,13 @@ def _up_to(subject: Subject, lane: Lane) -> str:
         return ""
     if isinstance(subject, Simulated) and not run_of(subject.undisturbed()).reconfigurations:
         return " A slower one serves it as well: no circuit of this job changes."
+    it = "it" if dark_ms() else f"the {now.limit:g}&nbsp;% limit"
     if mine == "any":
-        words = "Any slower switch stays within it too"
+        words = f"Any slower switch stays within {it} too"
     elif mine == "none":
-        words = "No switch stays within it"
+        words = f"No switch stays within {it}"
     else:
-        words = f"The slowest within it takes {mine}"
+        words = f"The slowest within {it} takes {mine}"
     if other == mine:
         return f" {words}."
     way = (

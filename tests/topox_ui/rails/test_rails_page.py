@@ -73,6 +73,8 @@ def test_a_switch_brings_its_delay_and_a_delay_of_one_s_own_lets_go_of_it(page):
     assert address(at)["rails.switch"] == "lc"
     put(at.select_slider, "Reconfiguration delay", 10.0)
     assert address(at) == {"rails.delay_ms": "10"}
+    put(at.select_slider, "Reconfiguration delay", 0.0)
+    assert "The slowest within the 5 % limit takes 122 ms" in words(at)
 
 
 def test_a_link_restores_every_choice_for_all_pages_and_names_what_it_cannot_read(page):
