@@ -26,6 +26,7 @@ from topox_core.figures.template import (
     hatched,
     line,
     margins,
+    name_px,
     named_axis,
     note,
     opaque,
@@ -47,6 +48,7 @@ PLOT_PX = 390.0  # width of the bars on a laptop; decides which parts have room 
 # An iteration this many times the fastest would flatten all others: its bar is cut, its number
 # stands.
 CUT_AT = 3.5
+BEYOND = 1.08  # a bar that is cut is drawn up to here
 
 PARTS = ("compute", "exposed transfer", "dark", "waiting")
 
@@ -57,9 +59,10 @@ def parts_of(spent: Breakdown) -> tuple[float, float, float, float]:
 
 
 def shown_until(times_ms: Sequence[float]) -> float:
-    """Return the end of a time axis: the longest iteration below ``CUT_AT`` times the fastest."""
+    """Return the end of a time axis: the longest iteration below ``CUT_AT`` times the fastest, or a little above."""
     best = min(times_ms, default=0.0)
-    return max((t for t in times_ms if t <= CUT_AT * best), default=best) or 1.0
+    until = max((t for t in times_ms if t <= CUT_AT * best), default=best) or 1.0
+    return max((t for t in times_ms if t <= until * BEYOND), default=until)
 
 
 def bar_legend(runs: Mapping[str, FabricRun], theme: Theme) -> list[tuple[str, str]]:
@@ -96,7 +99,7 @@ def iteration_bars(
     names = list(runs)
     times = [runs[name].iteration_ms for name in names]
     until = shown_until(times)
-    limit = until * (1.08 if any(t > until * (1 + 1e-9) for t in times) else 1.0)
+    limit = until * (BEYOND if any(t > until * (1 + 1e-9) for t in times) else 1.0)
     end = limit * 1.01
     spent = np.array([parts_of(runs[name].breakdown) for name in names]).reshape(-1, len(PARTS))
     ends = np.minimum(np.cumsum(spent, axis=1), limit)
@@ -239,16 +242,19 @@ def strips(
     stacked = np.zeros(((rows + gap) * max(1, len(names)), COLUMNS), np.uint8)
     for k, name in enumerate(names):
         stacked[k * (rows + gap) : k * (rows + gap) + rows] = images[name]
+    words_of = {
+        name: time(end) + ("" if end <= until_ms * (1 + 1e-9) else " ›")
+        for name, end in times_ms.items()
+    }
     colours = [CLEAR, *(CATEGORY_COLOURS[category] for category in range(1, DARK + 1))]
     marks: list[Look] = []
     for k, name in enumerate(names):
         top, bottom, end = k * (rows + gap) - 0.5, k * (rows + gap) + rows - 0.5, times_ms[name]
         x, y, size = min(end, until_ms), (top + bottom) / 2, 11.5 * theme.scale
         inside = end <= until_ms * (1 + 1e-9)
-        words = time(end) + ("" if inside else " ›")
         marks += [
             band(top, bottom, theme.band),
-            note(words, x, y, size, theme.ink, xanchor="left", xshift=5),
+            note(words_of[name], x, y, size, theme.ink, xanchor="left", xshift=5),
         ]
         if inside:
             marks.append(upright(end, line(theme.ink, 1.5), top, bottom, "y"))
@@ -258,7 +264,9 @@ def strips(
         theme,
         max(40.0, 5.2 * rows) * (1 + gap / rows) * len(names) * theme.scale + 34,
         marks,
-        margin=margins(LABEL_LEFT * theme.scale, TIME_RIGHT * theme.scale, 4, 28),
+        margin=margins(
+            LABEL_LEFT * theme.scale, name_px(list(words_of.values()), theme, 14, 7), 4, 28
+        ),
         xaxis=time_axis(theme, until_ms * 1.01, most_ticks=5),
         yaxis=named_axis(
             theme,

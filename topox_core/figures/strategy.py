@@ -286,8 +286,11 @@ def _shades(counts: Sequence[int], theme: Theme) -> list[str]:
     ]
 
 
-def plan_bars(ranked: Sequence[RankedPlan], theme: Theme) -> go.Figure:
-    """Return the fastest plans, each iteration stacked by what it is spent on."""
+def plan_bars(
+    fastest: Sequence[RankedPlan], theme: Theme, own: RankedPlan | None = None
+) -> go.Figure:
+    """Return the fastest plans and the loaded one, each iteration stacked by what it is spent on."""
+    ranked = [*fastest, *([] if own is None else [own])]
     totals = [one.total_ms for one in ranked]
     begin = np.zeros(len(ranked))
     layers = []
@@ -320,7 +323,14 @@ def plan_bars(ranked: Sequence[RankedPlan], theme: Theme) -> go.Figure:
         # Time and memory stand behind the bars, the longest one's in the margin.
         margin=margins(132 * theme.scale, 112 * theme.scale, 34 * theme.scale, 30),
         xaxis=time_axis(theme, max(totals, default=1.0), grid=True, most_ticks=4),
-        yaxis=row_axis(theme, [plan_word(one).replace(", ", "<br>") for one in ranked], 11.5),
+        yaxis=row_axis(
+            theme,
+            [
+                plan_word(one).replace(", ", "<br>loaded, " if one is own else "<br>")
+                for one in ranked
+            ],
+            11.5,
+        ),
     )
 
 

@@ -20,7 +20,7 @@ from topox_core.training.steps import program
 from topox_core.workloads.parameter import Parameter, Workload
 
 SOURCE = (
-    "one training iteration as docs/iteration.md has it; two shares were fitted to measured A100 iterations, other "
+    "one training iteration in closed form; two shares were fitted to measured A100 iterations, other "
     "machines are transferred"
 )
 YES_NO = ("no", "yes")

@@ -19,11 +19,12 @@ from topox_core.schedule.circuits.standing import crossed
 from topox_core.schedule.result import MET, Result, TracePoint
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.source import ANOTHER_SOLVE
-from topox_core.text.numbers import plural
+from topox_core.text.numbers import percent, plural, time
 from topox_ui.answers.case import Case, listing
 from topox_ui.answers.first import first_answer, first_plan, known_first_answer
 from topox_ui.runs.owner import Kept, RunKind, run_owner, session_over
 from topox_ui.runs.shared import once
+from topox_ui.state.session import Passing
 
 WORTH_A_WORD = 5_000  # tasks; fewer are scheduled before a spinner could be read
 
@@ -100,6 +101,24 @@ def best(case: Case, *, at_once: bool = False) -> Result:
 def settled(case: Case) -> bool:
     """Return whether the result of a case rests on all choices of its collectives, not on a first plan."""
     return known(case) is not None or known_first_answer(case) is not None
+
+
+# The plan of a case that was shown first, in ms.
+_FIRST_MS = Passing[tuple[str, float]]("first_plan_ms")
+
+
+def shorter_than_first(case: Case, now_ms: float) -> str:
+    """Say by how much the plan in view is shorter than the one that was shown first; empty where both look the same."""
+    of, first_ms = _FIRST_MS.get() or ("", 0.0)
+    if of != case.key:
+        _FIRST_MS.set((case.key, now_ms))
+        return ""
+    if now_ms >= first_ms or time(now_ms) == time(first_ms):
+        return ""
+    return (
+        f"Searching beside the page made the planned iteration {percent(1 - now_ms / first_ms)} shorter than the first plan, "
+        f"{time(first_ms)}."
+    )
 
 
 @st.cache_resource(show_spinner=False)

@@ -97,6 +97,10 @@ def results(draw: Callable[[Results], None]) -> None:
 
 
 KICKER = "Claims against each other · six jobs, ten networks, delays from 10 ns to 1 s"
+KINDS_OF_JUDGEMENT = (
+    "<b>✓</b> a claim holds if at least 90 % of what is counted supports it, <b>≈</b> in part from 50 %, else <b>✗</b> it does "
+    "not. No verdict: a network built from an abstract alone, and what is true by construction, which nothing could refute."
+)
 NOT_YET = (
     "Is it worth <b>changing circuits inside an iteration</b>? Papers contradict each other; run their networks on the "
     "same six jobs and see."
@@ -142,6 +146,7 @@ def _map(cells: Sequence[Cell], theme: Theme) -> None:
 
 def _claims(claims: Sequence[Tried]) -> None:
     chart_title("Claims of the papers", "each tested on all cells of all four networks")
+    quiet(KINDS_OF_JUDGEMENT)
     for one in claims:
         colour = {"match": "good", "differs": "bad"}.get(one.verdict, "")
         verdict, _, true = verdict_words(one).partition(": ")
@@ -167,11 +172,9 @@ def _claims(claims: Sequence[Tried]) -> None:
 def _how(cells: Sequence[Cell], complete: bool) -> None:
     with st.expander("Jobs, networks, and how a claim is judged"):
         quiet(
-            "Each job is a study file, fixed before it was run: seeds, ports, speeds, delays and networks are in it. A claim "
-            f"holds if at least 90 % of what is counted supports it, and in part from 50 %; every decade of the delay has the "
-            f"same weight. Times closer than {percent(EQUAL)} are even and support no claim of being faster. A network built "
-            "from an abstract is not comparable, and a claim that is true by construction has no verdict. The side of changing "
-            "circuits is every network that changes a circuit during the iteration."
+            "Each job is a study file, fixed before it was run: seeds, ports, speeds, delays and networks are in it. Every "
+            f"decade of the delay has the same weight. Times closer than {percent(EQUAL)} are even and support no claim of being "
+            "faster. The side of changing circuits is every network that changes a circuit during the iteration."
         )
     with st.container(horizontal=True, key="argument_files"):
         download_menu(

@@ -24,6 +24,7 @@ from topox_ui.answers.case import Case, case_of
 from topox_ui.answers.contest import Contest, Runs, contest_of, priced_ratio, priced_words, run_all
 from topox_ui.answers.free_changes import free_here
 from topox_ui.answers.keeping import keep_contest_button
+from topox_ui.answers.solving import shorter_than_first
 from topox_ui.answers.state import VARIANTS, ContestState
 from topox_ui.answers.verdicts import verdict_line
 from topox_ui.compare.failures import failures
@@ -254,6 +255,8 @@ def draw(theme: Theme, opened: Loaded) -> None:
         runs, failed = run_all(case, contest)
 
     compare_headline(opened, case, contest, runs)
+    if "scheduled" in runs and (told := shorter_than_first(case, runs["scheduled"].iteration_ms)):
+        quiet(told)
     verdict_line(case)
     for line in failed:  # why some fabrics cannot run here; the others are compared
         show_error(line)

@@ -47,6 +47,11 @@ APART_WORDS = {
     "quoted": "compare printed numbers with each other",
     FALLS_BACK: "repeat the number of another row, because the plan keeps to fixed circuits there",
 }
+KINDS_OF_JUDGEMENT = (
+    f"<b>✓</b> ours is within {percent(MATCH)} of the printed number. <b>≈</b> it is within {percent(TREND)}, or goes the way "
+    "that the paper’s line or sentence goes. <b>✗</b> it is further off, or goes the other way. <b>–</b> the paper prints nothing "
+    "to compare with."
+)
 CLASSES = {"match": "good", "trend": "even", "differs": "bad"}
 SIGNS: Mapping[str, str] = {name: sign for name, (sign, _) in VERDICTS.items()}
 
@@ -75,15 +80,12 @@ def _drawn(theme: Theme) -> None:
     )
     if any(totals.values()):
         write_html(_bar(totals))
-        others = plural(totals["not printed"], "more row", "more rows")
-        apart = "; ".join(
-            f"{totals[name]} {words}" for name, words in APART_WORDS.items() if totals[name]
-        )
-        quiet(
-            f"To follow the trend is to be within {percent(TREND)}, or to go the way that a drawn line or a sentence goes. "
-            f"{f'Rows without a verdict: {apart}. ' if apart else ''}"
-            f"For {others} the papers print nothing to compare with."
-        )
+        quiet(KINDS_OF_JUDGEMENT)
+        if without := sum(totals[name] for name in APART):
+            with st.expander(f"{without} rows without a verdict", key="apart", type="compact"):
+                quiet(
+                    f"{'; '.join(f'{totals[name]} {words}' for name, words in APART_WORDS.items() if totals[name])}."
+                )
     options = {ALL: f"All {len(CARDS)}"}
     options |= {
         paper: f"{CALLED.get(paper, paper)} {count}"

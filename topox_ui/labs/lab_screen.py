@@ -133,9 +133,12 @@ def your_answers(lab: Lab, answers: Answers, to_hand_in: bool = False) -> None:
     st.divider()
     chart_title(say("answers.title"), score_words, beside=True)
     facts = {"course": answers.course, "student": answers.student, "seed": answers.seed}
-    quiet(
-        f"{as_html(say('answers.who', **facts))}. {as_html(KEPT_LINE.get() or say('answers.kept'))}"
+    who = (
+        say("who.practice", seed=answers.seed)
+        if nameless(answers)
+        else f"{say('answers.who', **facts)}."
     )
+    quiet(f"{as_html(who)} {as_html(KEPT_LINE.get() or say('answers.kept'))}")
     with st.container(horizontal=True, key="lab_foot"):
         st.download_button(
             say("answers.save"),
@@ -151,6 +154,11 @@ def your_answers(lab: Lab, answers: Answers, to_hand_in: bool = False) -> None:
         if answers.is_practice:
             button(say("again"), "lab_anew", "restart_alt", _anew, lab)
         link_menu(more=f" {say('answers.link')}")
+
+
+def nameless(answers: Answers) -> bool:
+    """Return whether whoever answers gave neither course nor student id."""
+    return (answers.course, answers.student) == (PRACTICE, PRACTICE)
 
 
 def leave() -> None:
@@ -195,6 +203,7 @@ def state_of_screen(lab: Lab, answers: Answers, at: int) -> str:
     return "locked" if screen.stage == "predict" else "done"
 
 
+PRACTICE = "practice"  # course and student of who gave none
 SHARED_RUBRIC = "@lab.rubric.four"  # of the labs that ship; a lecturer's own is not told
 SHEET = "sheet"  # start times that are tried and not handed in
 
@@ -209,6 +218,8 @@ def lab_screen(lab: Lab, answers: Answers, theme: Theme) -> None:
     first, rest = _first_sentence(shown.text or title_of(lab))
     headline(f"{say('kicker')} · {kicker}", as_html(first))
     begin_at_top(f"{lab.id} {answers.seed} {at}")
+    if nameless(answers):
+        quiet(say("who.looking"))
     if not shown.open:
         _waits(lab, shown, at)
         your_answers(lab, answers)

@@ -16,14 +16,13 @@ from topox_ui.classroom.answering import begun_here, brought_along
 from topox_ui.classroom.profile import class_profile
 from topox_ui.labs.feedback import begin_at_top, said_to_field
 from topox_ui.labs.kept import LINES, OWN_LAB, WHO, answers_to, begin_with, change, labs, line, now
-from topox_ui.labs.lab_screen import lab_screen
+from topox_ui.labs.lab_screen import PRACTICE, lab_screen
 from topox_ui.labs.state import LabsState, as_html, as_label, say, say_html, texts, title_of
 from topox_ui.shell.menu import page_link
 from topox_ui.shell.page import chart_title, file_box, headline, quiet, size_switch
 from topox_ui.state.session import Lasting
 from topox_ui.state.widgets import menu
 
-PRACTICE = "practice"
 _SEED = Lasting[str]("labs_seed")
 
 
@@ -34,17 +33,23 @@ def first_screen() -> None:
     if LabsState.now().id:
         line("cards", "error", say("own.unknown_lab", lab=LabsState.now().id))
     _language()
-    _who()
+    in_class = class_profile() is not None
+    if in_class:
+        _who()
+    else:
+        quiet(say("who.look"))
     said_to_field("cards")
     with st.container(key="wall", horizontal=True):
         for lab in labs().values():
             _card(lab)
     quiet(say("note"))
+    if not in_class:
+        _who()
     if shows("Present"):
         page_link("Present", say("present"))
     chart_title(say("own.title"), say("own.note"))
     left, right = st.columns(2, gap="large")
-    if class_profile() is None:  # in a class the lecturer's folder has the labs
+    if not in_class:  # in a class the lecturer's folder has the labs
         with left:
             _box("lab", say("own.lab"), _take_lab)
     with right:
@@ -75,7 +80,8 @@ def _who() -> None:
     if problem:
         quiet(f'<span class="bad" role="status">✗ {as_html(problem)}</span>')
     elif seed is None:
-        if not (LINES.get() or {}).get("cards"):  # after a click on a card it stands there
+        # After a click on a card it stands there.
+        if class_profile() is not None and not (LINES.get() or {}).get("cards"):
             quiet(say("who.missing"))
     else:
         key = "who.practice" if _SEED.get() else "who.yours"
@@ -149,13 +155,16 @@ def _needed(name: str) -> str:
 
 
 def _open(lab: Lab) -> None:
-    """Open a lab: go on with what this tab has begun with the same names, else begin."""
+    """Open a lab: go on with what this tab has begun with the same names, else begin, without names a practice."""
     LINES.pop()
     seed, problem = chosen_seed()
     before = answers_to(lab)
     if seed is None and before is None:
-        line("cards", "error", problem or say("who.missing"))
-        return
+        if problem or class_profile() is not None:
+            line("cards", "error", problem or say("who.missing"))
+            return
+        practise(lab, 0)
+        before = answers_to(lab)
     if seed is not None and (before is None or before.seed != seed):
         before = _begun(lab, seed)
     if before is not None:

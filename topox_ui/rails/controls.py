@@ -69,18 +69,19 @@ def source_words(source: str) -> str:
 def controls() -> None:
     """Draw the sidebar."""
     now = RailsState.now()
-    job = (JOB,) if now.source == JOB or loaded_job() is not None else ()
+    job = (JOB,) if now.runs == JOB or loaded_job() is not None else ()
     with sidebar_part("What runs"):
         menu(
             "What runs",
             RailsState,
             "source",
             {name: source_words(name) for name in (*PRESETS, *job, SCENARIO, MEASURED, UPLOAD)},
+            value=now.runs,
             label_visibility="collapsed",
         )
-        if now.source == UPLOAD:
+        if now.runs == UPLOAD:
             _upload()
-        if now.source == SCENARIO and loaded() is not None:
+        if now.runs == SCENARIO and loaded() is not None:
             menu(
                 "As run on",
                 RailsState,
@@ -143,7 +144,7 @@ def controls() -> None:
 def _base() -> Job | None:
     """Return what the degrees begin with; nothing where the loaded job cannot be put on rails."""
     try:
-        return preset_of(RailsState.now().source)
+        return preset_of(RailsState.now().runs)
     except InputError:
         return None
 

@@ -1,5 +1,6 @@
 """The Rails page's delay study: overhead against the delay, technologies, the authors' measurements, the slowest switch."""
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -7,12 +8,13 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
-from topox_core.figures.rails_delay import Curve, overhead_curves, switch_word
+from topox_core.figures.rails_delay import MIN_MS, Curve, overhead_curves, switch_word
 from topox_core.rails.delay import Question, slowest_switch
 from topox_core.rails.measured import SWEEPS
 from topox_core.rails.presets import PRESETS
 from topox_core.rails.technologies import TECHNOLOGIES
-from topox_core.text.numbers import percent, plural, time
+from topox_core.text.numbers import delay_label, percent, plural, time
+from topox_core.text.sentences import capitalised
 from topox_ui.rails.runs import (
     CURVE_AT_ONCE,
     RAILS,
@@ -25,16 +27,26 @@ from topox_ui.rails.runs import (
     start,
     times_of,
 )
-from topox_ui.rails.state import RailsState
+from topox_ui.rails.state import AUTHORS_PRESET, CONTROLS, RailsState
 from topox_ui.rails.subject import Lane, Listed, Simulated, Subject, measured_list
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import Content, chart
-from topox_ui.shell.page import button, quiet, title_row
+from topox_ui.shell.page import button, chart_title, quiet, title_row, write_html
 from topox_ui.state.widgets import tick
 
-DELAYS_MS = (0.0, 0.1, 0.5, 1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 3000.0)
-AUTHORS_PRESET = "llama3-8b-perlmutter"
+# Those that no eye can tell apart are one row of the table, at the slowest of them.
+FAST = tuple(one for one in TECHNOLOGIES if one.reconfiguration_ms < MIN_MS)
+SWITCHES = (FAST, *((one,) for one in TECHNOLOGIES if one not in FAST))
+DELAYS_MS = (0.0, 0.1, 0.5, 1.0, 5.0, 10.0, 50.0, 200.0, 500.0, 1000.0, 3000.0)
+EVERY_MS = {*DELAYS_MS, *(group[-1].reconfiguration_ms for group in SWITCHES)}
+MOST = 10.0  # as a share: beyond, the table says no more than that
 Curves = dict[str, Curve]
+BESIDE = (
+    "<style>.beside { font-size: .82rem; border-collapse: collapse; width: 100%; } .beside td, .beside th { text-align: "
+    "right; padding: .2rem 0 .2rem .5rem; border: 0; font-weight: 400; } .beside td:first-child, .beside th:first-child "
+    "{ text-align: left; padding-left: 0; } .ours td:nth-child(2), .beside .here td { font-weight: 650; } "
+    ".beside th { opacity: .75; }</style>"
+)
 
 
 def delay_chart(subject: Subject, lane: Lane, theme: Theme) -> Curves:
@@ -99,13 +111,13 @@ def small(subject: Simulated) -> bool:
 
 def _questions(subject: Simulated) -> list[Question]:
     link, now = RailsState.now().link_up_ms, RailsState.now().delay_ms
-    return [subject.at(delay + link) for delay in sorted({*DELAYS_MS, now})]
+    return [subject.at(delay + link) for delay in sorted({*EVERY_MS, now})]
 
 
 def curves_of(subject: Subject, lane: Lane) -> Curves:
     """Return the curves as far as they are known; the delay is the switch's, the link start-up comes on top."""
     link, now = RailsState.now().link_up_ms, RailsState.now().delay_ms
-    delays = sorted({*DELAYS_MS, now})
+    delays = sorted({*EVERY_MS, now})
     if isinstance(subject, Listed):
         source = subject.source(lane)
         at = [(delay, source.both_ms(delay + link)) for delay in delays]
@@ -150,8 +162,8 @@ def _drawn(subject: Subject, lane: Lane, theme: Theme, live: bool = False) -> Cu
         {one.name: one.reconfiguration_ms for one in TECHNOLOGIES},
         theme,
     )
-    if not live:
-        quiet(f"{' '.join(_findings(subject, lane, curves))}")
+    for line in () if live else _findings(subject):
+        quiet(line)
     points = "; ".join(
         f"{time(d)}: {percent(o)}"
         for d, o in zip(curves["provisioned"].delay_ms, curves["provisioned"].overhead, strict=True)
@@ -167,6 +179,61 @@ def _drawn(subject: Subject, lane: Lane, theme: Theme, live: bool = False) -> Cu
     return curves
 
 
+def switch_table(subject: Subject, lane: Lane) -> None:
+    """Draw which switches can serve the job: the delay of each, and what it adds to the iteration."""
+    now, curves = RailsState.now(), curves_of(subject, lane)
+    at = {
+        control: dict(zip(one.delay_ms, one.overhead, strict=True))
+        for control, one in curves.items()
+    }
+    rows = {
+        group[-1].reconfiguration_ms: (
+            capitalised(", ".join(switch_word(one.name) for one in group)),
+            f"{_delay_words(group[-1].reconfiguration_ms)}{' or less' if len(group) > 1 else ''}",
+        )
+        for group in SWITCHES
+    }
+    rows.setdefault(now.delay_ms, ("Your delay", _delay_words(now.delay_ms)))
+    cells, most = [], f"> {percent(MOST)}"
+    for delay, (name, words) in sorted(rows.items()):
+        adds = [at[control].get(delay) for control in (now.control, _other(now.control))]
+        serves = adds[0] is not None and adds[0] <= now.limit / 100
+        sign = (
+            ""
+            if adds[0] is None
+            else f'<b class="{"good" if serves else "bad"}">{"✓" if serves else "✗"}</b> '
+        )
+        told = "".join(
+            f"<td>{'–' if one is None else over(one) if one < MOST else most}</td>" for one in adds
+        )
+        here = ' class="here"' if delay == now.delay_ms else ""
+        cells.append(f"<tr{here}><td>{sign}{name}</td><td>{words}</td>{told}</tr>")
+    heads = "".join(
+        f"<th>{CONTROLS[control]}</th>" for control in (now.control, _other(now.control))
+    )
+    chart_title(
+        "Which switch serves this job?",
+        f"slower than with a switch that takes no time; ✓: by at most {now.limit:g} %, {CONTROLS[now.control]}",
+    )
+    write_html(
+        BESIDE
+        + f'<table class="beside"><tr><th>switch</th><th>delay</th>{heads}</tr>{"".join(cells)}</table>'
+    )
+
+
+def _delay_words(delay_ms: float) -> str:
+    return delay_label(delay_ms) if delay_ms < 1000 else time(delay_ms)
+
+
+def _other(control: str) -> str:
+    return "on_demand" if control == "provisioned" else "provisioned"
+
+
+def over(share: float) -> str:
+    """Return how much longer an iteration is, in per cent."""
+    return percent(share) if share >= 5e-5 else "0\u00a0%" if share < 5e-7 else "<\u00a00.01\u00a0%"
+
+
 def _table(curves: Curves) -> Content:
     one, two = curves["on_demand"], curves["provisioned"]
     return {
@@ -178,42 +245,35 @@ def _table(curves: Curves) -> Content:
     }
 
 
-def _findings(subject: Subject, lane: Lane, curves: Curves) -> list[str]:
-    """Return the answer to the inverse question."""
-    now = RailsState.now()
-    limit = f"{now.limit:g}&nbsp;%"
-    lines: list[str] = []
-    whole = isinstance(subject, Listed) or set(DELAYS_MS) <= set(curves["provisioned"].delay_ms)
+def slowest_words(subject: Subject, lane: Lane, control: str) -> str:
+    """Return the slowest switch that keeps the limit under a control, in HTML.
+
+    ``any``, ``none``, or its delay; empty while too few delays of a large job are simulated.
+    """
+    if isinstance(subject, Simulated):
+        with suppress(InputError):  # what cannot be simulated is said where its curve would be
+            answered(_questions(subject))
+    curves = curves_of(subject, lane)
+    whole = isinstance(subject, Listed) or set(curves[control].delay_ms) >= EVERY_MS
     if isinstance(subject, Simulated) and not whole and not small(subject):
-        return ["The slowest acceptable switch is known once all delays are simulated."]
-    for control, words in (("provisioned", "provisioned"), ("on_demand", "on demand")):
-        try:
-            slowest_ms, about = _slowest(subject, lane, curves, control)
-        except InputError:
-            lines.append(f"{words}: <b>none</b>, even an instant switch costs more")
-            continue
-        lines.append(
-            f"{words}: "
-            + (
-                "<b>any</b>"
-                if slowest_ms is None
-                else f"{about}<b>{time(slowest_ms)}</b>{_makes(slowest_ms)}"
-            )
-        )
-    lines = (
-        [
-            f"<b>Slowest switch</b> that keeps the overhead over a switch that takes no time under {limit}: {'; '.join(lines)}."
-        ]
-        if lines
-        else []
-    )
-    if isinstance(subject, Simulated) and authors_job(subject) and now.authors:
-        lines.append(_measured_findings(now.limit))
-    if isinstance(subject, Listed) and authors_job(subject) and now.authors:
-        lines.append(
-            "The measured curves are of another run of this model, whose iteration lasts 10.2&nbsp;s."
-        )
-    return lines
+        return ""
+    try:
+        slowest_ms, about = _slowest(subject, lane, curves, control)
+    except InputError:
+        return "none"
+    return "any" if slowest_ms is None else f"{about}<b>{time(slowest_ms)}</b>"
+
+
+def _findings(subject: Subject) -> list[str]:
+    """Return what the authors measured of the same job."""
+    now = RailsState.now()
+    if not (now.authors and authors_job(subject)):
+        return []
+    if isinstance(subject, Simulated):
+        return [_measured_findings(now.limit)]
+    return [
+        "The measured curves are of another run of this model, whose iteration lasts 10.2&nbsp;s."
+    ]
 
 
 def _measured_findings(limit: float) -> str:
@@ -226,17 +286,7 @@ def _measured_findings(limit: float) -> str:
             found.append(f"{words}: {about}{time(slowest_ms)}")
         except InputError:
             found.append(f"{words}: none")
-    return f"As the authors measured later: {'; '.join(found)}."
-
-
-def _makes(delay_ms: float) -> str:
-    """Return which technologies are fast enough, in words."""
-    slowest = max(
-        (one for one in TECHNOLOGIES if one.reconfiguration_ms <= delay_ms),
-        default=None,
-        key=lambda one: one.reconfiguration_ms,
-    )
-    return f" ({switch_word(slowest.name)} or faster)" if slowest else " (faster than any listed)"
+    return f"Slowest switch within the limit as the authors measured later: {'; '.join(found)}."
 
 
 def _slowest(

@@ -1,4 +1,4 @@
-"""The Rails page's first screen: the finding, the pattern and its windows, their distribution, what a slower switch costs."""
+"""The Rails page's first screen: whether a slow switch can serve the job, and up to which delay; the windows in numbers."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,14 +11,12 @@ from topox_core.figures.palette import Theme, parallelism_word
 from topox_core.figures.rails_delay import switch_word
 from topox_core.figures.rails_windows import cdf, strip, strip_legend
 from topox_core.rails.iteration import RailRun, Window
-from topox_core.rails.presets import PRESETS, check_on_rail
+from topox_core.rails.presets import PRESETS
 from topox_core.rails.technologies import PORTS_PER_GPU, SPLIT_NOTE, TECHNOLOGIES
 from topox_core.rails.window_lengths import hides
 from topox_core.rails.windows import Phase
 from topox_core.text.numbers import count, percent, plural, time
-from topox_core.training.job import Job
-from topox_ui.rails.delay import Curves, delay_chart
-from topox_ui.rails.paper import against_the_paper, chosen_of_the_match
+from topox_ui.rails.delay import Curves, delay_chart, over, slowest_words, switch_table
 from topox_ui.rails.runs import RAILS, answered, begun, run_of, simulate, simulated, start, times_of
 from topox_ui.rails.state import (
     JOB,
@@ -26,6 +24,7 @@ from topox_ui.rails.state import (
     SCENARIO,
     UPLOAD,
     RailsState,
+    why_not,
 )
 from topox_ui.rails.subject import (
     Lane,
@@ -67,7 +66,7 @@ def dark_ms() -> float:
 
 def nothing_yet() -> None:
     """Say what to do where there is nothing to look at."""
-    if RailsState.now().source == UPLOAD:
+    if RailsState.now().runs == UPLOAD:
         headline(
             KICKER,
             "Load <b>a list of windows</b> on the left: this page says how slow a switch they can hide.",
@@ -105,30 +104,17 @@ def nothing_yet() -> None:
 def loaded_elsewhere() -> None:
     """Say beside a preset why the loaded job is not what the page shows, with the way to what it can show of it."""
     opened = loaded()
-    if opened is None or RailsState.now().source not in PRESETS:
+    if opened is None or RailsState.now().runs not in PRESETS:
         return
-    why = _why_not(loaded_job())
-    reason = f": {why}" if why else " yet: the page begins with the job of the paper"
+    why = why_not(loaded_job())
     link = "Show its windows" if why else "Show it on rails"
     with st.container(horizontal=True, vertical_alignment="center", key="rails_loaded"):
         st.html(
-            f'<p class="quiet">The loaded job, <b>{escape(opened.title)}</b>, is not used here{reason}.</p>',
+            f'<p class="quiet">The loaded job, <b>{escape(opened.title)}</b>, is not used here{why and f": {why}"}.</p>',
             width="content",
         )
         source = {"rails.source": SCENARIO if why else JOB}
         page_link("Rails", link, icon=":material/arrow_forward:", **source)
-
-
-def _why_not(job: Job | None) -> str:
-    """Return why a loaded job cannot be put on rails; empty where it can."""
-    if job is None:
-        return "it is a task graph, which does not say what parallelism its GPUs have"
-    try:
-        check_on_rail(job)
-    except InputError:
-        tensor, gpus = job.plan.tensor, job.machine.gpus_per_server
-        return f"tensor parallelism must fill a server on rails, and here it has {tensor} of {plural(gpus, 'GPU')}"
-    return ""
 
 
 def simulating(subject: Simulated) -> bool:
@@ -173,42 +159,52 @@ def both_of(subject: Subject, lane: Lane) -> tuple[float, float, float]:
     return (run_of(subject.undisturbed()).iteration_ms, *both)
 
 
+WHAT = (
+    "A rail is the network that joins the GPUs of the same number in all servers. Here an optical switch carries it; its "
+    "circuits change in the windows, the pauses between two kinds of traffic."
+)
+
+
 def first_screen(subject: Subject, pattern: Pattern, run: RailRun | None, theme: Theme) -> Curves:
-    """Draw the headline, the KPIs, the strip, the distribution and the delay study; return the study's curves."""
-    lane, dark = lane_of(pattern), dark_ms()
-    base, on_demand, provisioned = both_of(subject, lane)
-    _headline(subject, pattern, base, on_demand, provisioned)
+    """Draw the answer, overhead against the delay with the switches beside it, the strip; return the study's curves."""
+    lane = lane_of(pattern)
+    _headline(subject, pattern, lane)
+    quiet(WHAT)
     loaded_elsewhere()
-    _other_times(base)
-    _kpis(pattern, lane, base, on_demand, provisioned, isinstance(subject, Listed))
-    _strip(subject, pattern, run, lane, theme)
-    left, right = st.columns([1, 1.42], gap="medium")
-    with right:  # first, because it knows what is beside the paper's figures on the left
-        curves = delay_chart(subject, lane, theme)
-        chosen_of_the_match(subject)
+    _other_times(both_of(subject, lane)[0])
+    left, right = st.columns([1.42, 1], gap="medium")
     with left:
-        chart_title(
-            "How long are the windows?", f"share of windows up to each length, {_where(pattern)}"
-        )
-        if dark and pattern.windows:
-            waits = (provisioned if RailsState.now().control == "provisioned" else on_demand) - base
-            quiet(
-                f"A window that is too short need not cost much: all waiting for the switch adds "
-                f"<b>{time(max(0.0, waits))}</b> to this iteration of {time(base)}."
-            )
-        if pattern.windows:
-            chart(
-                cdf(pattern.windows, dark, theme),
-                "cdf",
-                f"Distribution of {len(pattern.windows)} windows; {percent(_long(pattern.windows, dark)[2])} are at least "
-                f"{time(dark)} long.",
-                lambda: windows_table(pattern.windows),
-                "Every window",
-            )
-        else:
-            quiet("There is no window: the rail carries only one kind of traffic.")
-        against_the_paper(subject, lane)
+        curves = delay_chart(subject, lane, theme)
+    with right:
+        switch_table(subject, lane)
+    _strip(subject, pattern, run, lane, theme)
     return curves
+
+
+def window_lengths(subject: Subject, pattern: Pattern, theme: Theme) -> None:
+    """Draw how long the windows are, and what waiting for the switch adds."""
+    dark = dark_ms()
+    base, on_demand, provisioned = both_of(subject, lane_of(pattern))
+    chart_title(
+        "How long are the windows?", f"share of windows up to each length, {_where(pattern)}"
+    )
+    if not pattern.windows:
+        quiet("There is no window: the rail carries only one kind of traffic.")
+        return
+    if dark:
+        waits = (provisioned if RailsState.now().control == "provisioned" else on_demand) - base
+        quiet(
+            f"A window that is too short need not cost much: all waiting for the switch adds "
+            f"<b>{time(max(0.0, waits))}</b> to this iteration of {time(base)}."
+        )
+    chart(
+        cdf(pattern.windows, dark, theme),
+        "cdf",
+        f"Distribution of {len(pattern.windows)} windows; {percent(_long(pattern.windows, dark)[2])} are at least "
+        f"{time(dark)} long.",
+        lambda: windows_table(pattern.windows),
+        "Every window",
+    )
 
 
 def _where(pattern: Pattern) -> str:
@@ -221,11 +217,9 @@ def _long(windows: Sequence[Window], dark: float) -> tuple[int, int, float]:
     return enough, len(windows), enough / len(windows) if windows else 0.0
 
 
-def _headline(
-    subject: Subject, pattern: Pattern, base: float, on_demand: float, provisioned: float
-) -> None:
-    dark = dark_ms()
-    job = subject.training
+def _headline(subject: Subject, pattern: Pattern, lane: Lane) -> None:
+    base, on_demand, provisioned = both_of(subject, lane)
+    job, windows = subject.training, plural(len(pattern.windows), "window")
     lasts = (
         f"scaled to the published {time(base)}"
         if job is not None and job.schedule.iteration_ms
@@ -234,30 +228,26 @@ def _headline(
     kicker = " · ".join(
         (KICKER, escape(subject.title), escape(subject.words), f"iteration {lasts}")
     )
-    every = len(pattern.windows)
-    if not every and on_demand - base < 1e-6 * base:
+    if not pattern.windows and on_demand - base < 1e-6 * base:
         headline(
             kicker,
             "There is <b>no window</b> and nothing to switch: the rail carries only one kind of traffic.",
         )
         return
-    slower = _slower(base, on_demand, provisioned, job is not None) + _rings_cost(subject, base)
-    if (
-        not every
-    ):  # between two circuits of one kind of traffic there is none either, but they change
-        headline(
-            kicker,
-            f"There is <b>no window</b> between kinds of traffic, but circuits change within one. {slower}",
-        )
-        return
-    if not dark:
-        headline(
-            kicker,
+    # Between two circuits of one kind of traffic there is no window either, but they change.
+    first = (
+        ""
+        if pattern.windows
+        else "There is <b>no window</b> between kinds of traffic, but circuits change within one. "
+    )
+    if dark_ms():
+        first += _serves(base, on_demand, provisioned, job is not None)
+    elif pattern.windows:
+        first = (
             f"With a switch that takes no time the iteration takes <b>{time(base)}</b>; it has "
-            f"{plural(every, 'window')} in which circuits can change.{_rings_cost(subject, base)}",
+            f"{windows} in which circuits can change."
         )
-        return
-    headline(kicker, slower)
+    headline(kicker, f"{first}{_up_to(subject, lane)}{_rings_cost(subject, base)}")
 
 
 def _rings_cost(subject: Subject, base: float) -> str:
@@ -274,57 +264,72 @@ def _rings_cost(subject: Subject, base: float) -> str:
     if base <= electrical_ms * (1 + RINGS_COST):
         return ""
     return (
-        f' <span class="bad">✗ But rings alone make it <b>{_over(base, electrical_ms)} longer</b> than an electrical switch: '
+        f' <span class="bad">✗ But rings alone make it <b>{over(base / electrical_ms - 1)} longer</b> than an electrical switch: '
         f"{time(base)} instead of {time(electrical_ms)}.</span>"
     )
 
 
 def _other_times(base: float) -> None:
     """Say why the loaded job takes another time here than on Schedule."""
-    if RailsState.now().source == JOB and loaded_job() is not None:
+    if RailsState.now().runs == JOB and loaded_job() is not None:
         quiet(
             f"{time(base)} is not what Schedule gives for this job: on rails every collective runs on rings of one rail."
         )
 
 
-def _slower(base: float, on_demand: float, provisioned: float, rings: bool) -> str:
-    """Return how much slower the switch makes the job than one that takes no time, against the accepted limit."""
+def _serves(base: float, on_demand: float, provisioned: float, rings: bool) -> str:
+    """Return whether the switch can serve the job: how much slower than with one that takes no time, against the limit."""
     now = RailsState.now()
     link = f" with a link start-up of {time(now.link_up_ms)}" if now.link_up_ms else ""
-    ahead = now.control == "provisioned"
-    chosen, other = (provisioned, on_demand) if ahead else (on_demand, provisioned)
-    way = (
-        "if circuits are requested only on demand" if ahead else "if circuits change ahead of time"
-    )
-    what = (
-        "does <b>not slow this job down</b>"
-        if chosen / base - 1 < 5e-7
-        else f"makes this job <b>{_over(chosen, base)} slower</b>"
-    )
+    share = (provisioned if now.control == "provisioned" else on_demand) / base - 1
     limit = f"the {now.limit:g}&nbsp;% limit"
-    verdict = (
-        f'<span class="good">✓ That is within {limit}.</span>'
-        if chosen / base - 1 <= now.limit / 100
-        else f'<span class="bad">✗ That is more than {limit}.</span>'
+    can, against = (
+        ('<span class="good">✓ can serve this job</span>', f"within {limit}")
+        if share <= now.limit / 100
+        else ('<span class="bad">✗ is too slow for this job</span>', f"more than {limit}")
     )
-    against = f"compared with {'the same rings with ' if rings else ''}a switch that takes no time"
-    return f"A {time(now.delay_ms)} switch{link} {what} ({_over(other, base)} {way}), {against}. {verdict}"
+    slower = "<b>no slower</b>" if share < 5e-7 else f"<b>{over(share)} slower</b>"
+    than = f"{'the same rings with ' if rings else ''}a switch that takes no time"
+    return (
+        f"A {time(now.delay_ms)} switch{link} on the rail {can}: {slower} than {than}, {against}."
+    )
 
 
-def _over(value: float, base: float) -> str:
-    over = value / base - 1 if base else 0.0
-    return percent(over) if over >= 5e-5 else "0\u00a0%" if over < 5e-7 else "<\u00a00.01\u00a0%"
+def _up_to(subject: Subject, lane: Lane) -> str:
+    """Return the slowest switch that keeps the limit, under both controls; empty while it is not known."""
+    now = RailsState.now()
+    ahead, asked = (slowest_words(subject, lane, one) for one in ("provisioned", "on_demand"))
+    mine, other = (ahead, asked) if now.control == "provisioned" else (asked, ahead)
+    if not mine:
+        return ""
+    if isinstance(subject, Simulated) and not run_of(subject.undisturbed()).reconfigurations:
+        return " A slower one serves it as well: no circuit of this job changes."
+    it = "it" if dark_ms() else f"the {now.limit:g}&nbsp;% limit"
+    if mine == "any":
+        words = f"Any slower switch stays within {it} too"
+    elif mine == "none":
+        words = f"No switch stays within {it}"
+    else:
+        words = f"The slowest within {it} takes {mine}"
+    if other == mine:
+        return f" {words}."
+    way = (
+        "if circuits are requested only on demand"
+        if now.control == "provisioned"
+        else "if circuits change ahead of time"
+    )
+    return f" {words}, {other or 'an unknown time'} {way}."
 
 
-def _kpis(
-    pattern: Pattern, lane: Lane, base: float, on_demand: float, provisioned: float, listed: bool
-) -> None:
-    dark = dark_ms()
+def windows_in_numbers(subject: Subject, pattern: Pattern) -> None:
+    """Draw how many windows there are, how many are long enough, and what the switch adds."""
+    lane, dark = lane_of(pattern), dark_ms()
+    base, on_demand, provisioned = both_of(subject, lane)
     enough, every, share = _long(pattern.windows, dark)
     mine = [one.length_ms for one in pattern.of(lane)[1]]
     lengths = [max(0.0, one.length_ms) for one in pattern.windows]
     overlaps = sum(one.length_ms <= 0 for one in pattern.windows)
-    how = "by formula" if listed else "simulated"
+    how = "by formula" if isinstance(subject, Listed) else "simulated"
     kpis(
         (
             "Windows per iteration",
@@ -345,12 +350,12 @@ def _kpis(
         (
             "Added time, provisioned",
             time(max(0.0, provisioned - base)),
-            f"{_over(provisioned, base)}, {how}",
+            f"{over(provisioned / base - 1)}, {how}",
         ),
         (
             "Added time, on demand",
             time(max(0.0, on_demand - base)),
-            f"{_over(on_demand, base)}, {how}",
+            f"{over(on_demand / base - 1)}, {how}",
         ),
     )
 

@@ -10,7 +10,7 @@ from topox_core.text.numbers import percent, time
 from topox_core.text.sentences import capitalised
 from topox_core.training.job import Job
 from topox_core.training.plan import REDUCTIONS
-from topox_ui.rails.delay import authors_job, curves_of, measured_curves
+from topox_ui.rails.delay import BESIDE, authors_job, curves_of, measured_curves
 from topox_ui.rails.runs import run_of
 from topox_ui.rails.state import CONTROLS, RailsState, preset_of
 from topox_ui.rails.subject import Lane, Listed, Simulated, Subject
@@ -35,7 +35,7 @@ def against_the_paper(subject: Subject, lane: Lane) -> None:
     if authors_job(subject):
         _beside(subject, lane)
         return
-    known = preset_of(RailsState.now().source)
+    known = preset_of(RailsState.now().runs)
     if known is not None:
         changed = "" if subject.training == known else " Its degrees were changed here."
         quiet(f"Job: {escape(known.source)}.{changed}")
@@ -86,14 +86,8 @@ def _beside(subject: Simulated, lane: Lane) -> None:
             )
         )
     cells = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
-    st.html(
-        "<style>.beside { font-size: .82rem; border-collapse: collapse; width: 100%; } .beside td, .beside th { text-align: "
-        "right; padding: .1rem 0 .1rem .5rem; border: 0; font-weight: 400; } .beside td:first-child { text-align: left; "
-        "padding-left: 0; } .beside td:nth-child(2) { font-weight: 650; } .beside th { opacity: .75; }</style>"
-        '<table class="beside"><tr><th></th><th>here</th><th>paper</th><th>measured later</th></tr>'
-        + cells
-        + "</table>"
-    )
+    heads = "<tr><th></th><th>here</th><th>paper</th><th>measured later</th></tr>"
+    st.html(f'{BESIDE}<table class="beside ours">{heads}{cells}</table>')
 
 
 @st.cache_data(max_entries=4, show_spinner="Simulating six orders")

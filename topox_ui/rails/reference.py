@@ -166,7 +166,7 @@ def files_of_rail(subject: Subject, pattern: Pattern, figures: Figures) -> None:
         f"rails-{stem(subject.title)[:50]}",
         files,
         figures,
-        KEPT_HERE if RailsState.now().source == UPLOAD else "",
+        KEPT_HERE if RailsState.now().runs == UPLOAD else "",
         keep=None if job is None else partial(_use, job),
     )
 

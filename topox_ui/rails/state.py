@@ -2,19 +2,21 @@
 
 import math
 from collections.abc import Collection
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field
 
-from topox_core.errors import wrong_setting
+from topox_core.errors import InputError, wrong_setting
 from topox_core.fabrics.registry import FABRICS
 from topox_core.rails.presets import PRESETS, changed, check_on_rail, settings_of
 from topox_core.rails.technologies import TECHNOLOGIES, fits
+from topox_core.text.numbers import plural
 from topox_core.training.job import Job
-from topox_ui.state.loading import loaded_job
+from topox_ui.state.loading import loaded_job, opened_by_itself
 from topox_ui.state.page_state import PageState, one_of, put
 
 JOB, SCENARIO, MEASURED, UPLOAD = "job", "scenario", "measured", "upload"
+AUTHORS_PRESET = "llama3-8b-perlmutter"
 ANY = "any"
 DEGREES = (
     "gpus",
@@ -42,7 +44,7 @@ Whole = Annotated[int, Field(ge=0, le=10_000_000)]
 
 
 class RailsState(PageState):
-    """What runs, with which degrees, on which switch; None begins as the preset or the file has it."""
+    """What runs, with which degrees, on which switch; None begins as the page, the preset or the file has it."""
 
     prefix = "rails."
     resets: ClassVar = {
@@ -51,9 +53,7 @@ class RailsState(PageState):
         "schedule": ("from_ms", "to_ms"),
     }
 
-    source: Annotated[str, one_of((*PRESETS, JOB, SCENARIO, MEASURED, UPLOAD))] = (
-        "llama3-8b-perlmutter"
-    )
+    source: Annotated[str, one_of((*PRESETS, JOB, SCENARIO, MEASURED, UPLOAD))] | None = None
     gpus: Whole | None = None
     tensor: Whole | None = None
     pipeline: Whole | None = None
@@ -84,6 +84,20 @@ class RailsState(PageState):
     advice_gpus: Whole | None = None
 
     @property
+    def runs(self) -> str:
+        """What runs: the source; while none was chosen the reader's job where it fits a rail, else the paper's."""
+        if self.source is not None:
+            return self.source
+        own = None if opened_by_itself() else loaded_job()
+        return AUTHORS_PRESET if own is None or why_not(own) else JOB
+
+    def changed(self, **changes: Any) -> Self:
+        """Return the state with some choices made anew; what belongs to a source stays with it when another job is loaded."""
+        own = not changes.keys().isdisjoint(OF_SOURCE)
+        now = self.model_copy(update={"source": self.runs}) if own else self
+        return super(RailsState, now).changed(**changes)
+
+    @property
     def degrees(self) -> dict[str, Any]:
         """The changed degrees and schedule of a preset."""
         return {k: v for k, v in self.choices().items() if k in (*DEGREES, "schedule")}
@@ -91,7 +105,7 @@ class RailsState(PageState):
     @property
     def product(self) -> int:
         """GPUs that the degrees make."""
-        base = preset_of(self.source)
+        base = preset_of(self.runs)
         if base is None:
             return 0
         own = settings_of(base) | self.degrees
@@ -105,7 +119,7 @@ class RailsState(PageState):
         InputError
             If they do not go together.
         """
-        base = preset_of(self.source)
+        base = preset_of(self.runs)
         assert base is not None, "only a preset or a training job has degrees"
         changes: dict[str, Any] = dict(self.degrees)
         if changes and "gpus" not in changes:
@@ -129,7 +143,7 @@ class RailsState(PageState):
         A rail may be wider than the switch, or its rings may not fit a part of it.
         """
         # Whether the loaded job can be put on rails is for the page to say.
-        if self.source in PRESETS:
+        if self.runs in PRESETS:
             self.check_switch(self.job())
 
     def check_switch(self, job: Job) -> None:
@@ -164,6 +178,18 @@ def preset_of(source: str) -> Job | None:
     if job is not None:
         check_on_rail(job)
     return job
+
+
+def why_not(job: Job | None) -> str:
+    """Return why a loaded job cannot be put on rails; empty where it can."""
+    if job is None:
+        return "it is a task graph, which does not say what parallelism its GPUs have"
+    try:
+        check_on_rail(job)
+    except InputError:
+        tensor, gpus = job.plan.tensor, job.machine.gpus_per_server
+        return f"tensor parallelism must fill a server on rails, and here it has {tensor} of {plural(gpus, 'GPU')}"
+    return ""
 
 
 def reset() -> None:

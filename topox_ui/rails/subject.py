@@ -124,14 +124,14 @@ def subject() -> Subject | None:
         If the choices do not go together.
     """
     now = RailsState.now()
-    if preset_of(now.source) is not None:
+    if preset_of(now.runs) is not None:
         job = now.job()
         now.check_switch(job)
         rail = Rail(nic_gbps=job.machine.nic_gbps, latency_us=now.latency_us, **_control())
         return Simulated(job, rail, job.heading, degrees_in_words(job))
-    if now.source in (JOB, SCENARIO):  # a job that is gone leaves the graph that took its place
+    if now.runs in (JOB, SCENARIO):  # a job that is gone leaves the graph that took its place
         return _of_scenario()
-    if now.source == MEASURED:
+    if now.runs == MEASURED:
         return Listed(
             measured_list(), "Measured by the authors", "Llama 3 8B on 16 GPUs", WINDOWS_PROVENANCE
         )

@@ -25,7 +25,10 @@ from topox_ui.rails.first_screen import (
     nothing_yet,
     pattern_of,
     simulating,
+    window_lengths,
+    windows_in_numbers,
 )
+from topox_ui.rails.paper import against_the_paper, chosen_of_the_match
 from topox_ui.rails.reference import advice_section, bytes_section, files_of_rail
 from topox_ui.rails.rivals import experts_section, rivals_section
 from topox_ui.rails.runs import answered, run_of, simulate
@@ -39,10 +42,16 @@ from topox_ui.state.widgets import pick
 MAX_MESSAGES = 500
 
 
-def windows_section(pattern: Pattern, job: Job | None, theme: Theme) -> None:
-    """Draw the windows by the traffic after them, and how many there are by formula and by counting."""
-    left, right = st.columns([1.42, 1], gap="medium") if job else (st.container(), None)
+def windows_section(subject: Subject, pattern: Pattern, theme: Theme) -> None:
+    """Draw how long the windows are, by the traffic after them, how many by formula and by counting, and the paper's."""
+    windows_in_numbers(subject, pattern)
+    job = subject.training
+    left, right = st.columns(2, gap="medium")
     with left:
+        window_lengths(subject, pattern, theme)
+        against_the_paper(subject, lane_of(pattern))
+        chosen_of_the_match(subject)
+    with right:
         chart_title(
             "Windows by the traffic that follows",
             "every window as a dot, by the traffic up to the next one; tick: "
@@ -73,8 +82,7 @@ def windows_section(pattern: Pattern, job: Job | None, theme: Theme) -> None:
                     for g in groups
                 ],
             )
-    if job is not None and right is not None:
-        with right:
+        if job is not None:
             _counts(pattern, job, theme)
 
 
@@ -218,7 +226,7 @@ def section(subject: Subject, pattern: Pattern, theme: Theme) -> None:
     job = subject.training
     try:
         if see == "windows":
-            windows_section(pattern, job, theme)
+            windows_section(subject, pattern, theme)
         elif see == "control" and isinstance(subject, Simulated):
             control_section(subject, theme)
         elif see == "rivals" and isinstance(subject, Simulated):

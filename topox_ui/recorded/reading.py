@@ -80,8 +80,8 @@ def nothing_yet() -> None:
     chart_title("How to record", "paste these lines around the training loop")
     st.code(SCRIPT, language=None)
     quiet(
-        "Do not sample or filter events, and do not record Python stacks. docs/recorded-runs.md says what is read and "
-        "how far to trust it."
+        "Do not sample or filter events, and do not record Python stacks. Each reading says what was read, what was inferred "
+        "and how far to trust it."
     )
 
 

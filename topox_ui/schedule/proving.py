@@ -1,7 +1,7 @@
 """Prove it: an exact engine beside the page, watched, stopped, how its answer came about; and the race of all engines."""
 
 import threading
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -17,6 +17,7 @@ from topox_core.schedule.engines.waiting_workers import (
     expect_request,
     wait_until_loaded,
 )
+from topox_core.schedule.generation.list_scheduler import RULES
 from topox_core.schedule.proof import LOADING_S, Proof
 from topox_core.schedule.result import Result
 from topox_core.schedule.story import (
@@ -34,6 +35,7 @@ from topox_core.schedule.story import (
 )
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import plural, seconds, short, time
+from topox_core.text.sentences import capitalised, enumeration
 from topox_ui.answers.case import Case, case_of
 from topox_ui.answers.solving import PROOF, keep, start_proof
 from topox_ui.runs.limits import server_limits
@@ -238,8 +240,9 @@ def _offer_race(current: Race, ran: set[str], running: bool) -> None:
             if proving
             else None,
         )
+        names = capitalised(enumeration([ENGINE_WORDS[engine] for engine in left]))
         quiet(
-            f"At most {seconds(sum(engine != 'list' for engine in left) * current.limit_s)} on "
+            f"{names}, each for at most {seconds(current.limit_s)} on "
             f"{plural(current.case.settings.threads, 'core')}"
         )
 
@@ -336,6 +339,18 @@ def search_panel(result: Result, theme: Theme) -> None:
         )
     else:
         frame(event_table(events))
+    if rules := _rules(events):
+        quiet(rules)
+
+
+def _rules(events: Sequence[Event]) -> str:
+    """Return what the rules of list scheduling are that found something; empty where none did."""
+    words = {word for one in events for word in one.source.split()}
+    names = "; ".join(f"{name}: {RULES[name]}" for name in RULES if name in words)
+    return names and (
+        f"{names}. A serial rule places one task after another, a parallel one goes forward in time and starts "
+        "what can start."
+    )
 
 
 def _worth_a_chart(events: tuple[Event, ...], result: Result) -> bool:

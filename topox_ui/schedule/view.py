@@ -19,7 +19,7 @@ from topox_ui.answers.first import prefetch
 from topox_ui.answers.free_changes import free_here
 from topox_ui.answers.keeping import keep_every, keep_solve_button
 from topox_ui.answers.linked import link_with_result, take_linked
-from topox_ui.answers.solving import WORTH_A_WORD, best, drawn, settled, token
+from topox_ui.answers.solving import WORTH_A_WORD, best, drawn, settled, shorter_than_first, token
 from topox_ui.answers.verdicts import VERDICT, verdict_line
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import run_note
@@ -137,8 +137,6 @@ def schedule_kpis(loaded: Loaded, case: Case, result: Result, now: Measures) -> 
 CHOICES = RunKind("choices", most_slots=0)
 # How often one looks whether the other choices have been tried.
 LOOK_S = 0.25
-# The plan of a case that was shown first, in ms.
-_FIRST_MS = Passing[tuple[str, float]]("first_plan_ms")
 
 
 def still_searching(case: Case, result: Result) -> bool:
@@ -148,29 +146,14 @@ def still_searching(case: Case, result: Result) -> bool:
     return not settled(case) or run_owner().run(VERDICT) is not None or delays_to_come(case, result)
 
 
-def shorter_than_first(case: Case, result: Result) -> str:
-    """Say by how much the plan in view is shorter than the one that was shown first; empty where both look the same."""
-    of, first_ms = _FIRST_MS.get() or ("", 0.0)
-    now_ms = result.makespan_ms or 0.0
-    if of != case.key:
-        _FIRST_MS.set((case.key, now_ms))
-        return ""
-    if now_ms >= first_ms or time(now_ms) == time(first_ms):
-        return ""
-    share = percent(1 - now_ms / first_ms)
-    return (
-        f"Searching beside the page made it {share} shorter than the first plan, {time(first_ms)}. "
-    )
-
-
 def more_choices(case: Case, result: Result) -> None:
     """Say whether this is a first plan, and what searching made shorter; have all choices of collectives tried."""
-    told = shorter_than_first(case, result)
+    told = shorter_than_first(case, result.makespan_ms or 0.0)
     if not settled(case):
         _trying(case)
     elif still_searching(case, result):
         quiet(
-            f"{told or 'A first plan. '}Plans for other delays are being made, and one may be shorter here …"
+            f"{told or 'A first plan.'} Plans for other delays are being made, and one may be shorter here …"
         )
     elif told:
         quiet(told)
@@ -204,7 +187,7 @@ def _so_far(case: Case, result: Result) -> str:
     """Return the mark of a time that may still fall."""
     if not still_searching(case, result):
         return ""
-    return "so far, " if shorter_than_first(case, result) else "first plan, "
+    return "so far, " if shorter_than_first(case, result.makespan_ms or 0.0) else "first plan, "
 
 
 def _uses(result: Result, now: Measures) -> str:

@@ -42,6 +42,7 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
 .st-key-menu [data-testid="stExpanderDetails"] {{ padding: 0; border: 0; }}
 /* The pages of a group begin where its name does, behind its arrow. */
 .st-key-menu [data-testid="stExpanderDetails"] a {{ padding-left: 1.95rem !important; }}
+[data-testid="stSlider"] input[type="range"] {{ width: 1px; }}
 [data-testid="stSidebarUserContent"] [data-testid="stSlider"] {{ padding-bottom: .1rem; }}
 [data-testid="stSidebarUserContent"] label [data-testid="stTooltipIcon"] {{ opacity: .45; }}
 [data-testid="stSliderTickBarMin"], [data-testid="stSliderTickBarMax"], [data-testid="stSliderTickBar"] {{ display: none; }}
@@ -119,7 +120,7 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
   padding: .22rem .9rem .22rem 0 !important; font-weight: 400; }}
 .lab-given thead th {{ color: {theme.muted}; }} .lab-given tbody th {{ font-weight: 650; }}
 [class*="st-key-lab_question_"], [class*="st-key-lab_truth_"] {{ gap: .5rem; padding: .75rem .95rem .85rem; }}
-[class*="st-key-lab_drag_"], .st-key-lab_arriving {{ position: absolute; height: 0; overflow: hidden; }}
+[class*="st-key-lab_drag_"], .st-key-lab_arriving {{ position: absolute; width: 0; height: 0; overflow: hidden; }}
 .st-key-lab_hand .nsewdrag {{ cursor: grab; }}
 /* Earlier and later do what the field's own steps would. */
 [class*="st-key-lab_"] [data-testid="stNumberInputStepDown"], [class*="st-key-lab_"] [data-testid="stNumberInputStepUp"] {{

@@ -2,10 +2,8 @@
 
 import streamlit as st
 
-from topox_core.strategy.models import MODELS
 from topox_core.text.numbers import plural
 from topox_core.training.job import Job
-from topox_core.training.machine import MACHINES
 from topox_core.workloads.training_jobs import as_workload
 from topox_ui.shell.menu import page_link
 from topox_ui.shell.page import button
@@ -51,31 +49,9 @@ def job_links() -> None:
             icon=":material/arrow_forward:",
             **{"rails.source": "job"},
         )
-        if job.shape.name in MODELS:
-            page_link(
-                "Plans",
-                "Other plans of this model",
-                icon=":material/arrow_forward:",
-                **_as_strategy(job),
-            )
-
-
-def _as_strategy(job: Job) -> dict[str, str]:
-    """Return the choices of the page Plans under which a job is one of the plans."""
-    machine, known = job.machine, MACHINES.get(job.machine.name, MACHINES["h100"])
-    own = {
-        "gpus": (machine.gpus_per_server, known.gpus_per_server),
-        "gpu_memory_gb": (machine.memory_gb, known.memory_gb),
-        "gpu_gbps": (machine.nic_gbps, known.nic_gbps),
-    }
-    changed = {key: f"{value:g}" for key, (value, usual) in own.items() if value != usual}
-    servers = max(1, job.plan.gpus // machine.gpus_per_server)
-    chosen = {
-        "model": job.shape.name,
-        "way": "plans",
-        "servers": str(servers),
-        "machine": known.name,
-        "batch": str(job.plan.batch),
-        **changed,
-    }
-    return {f"strategy.{key}": value for key, value in chosen.items()}
+        page_link(
+            "Plans",
+            "Other plans of this job",
+            icon=":material/arrow_forward:",
+            **{"strategy.model": "loaded"},
+        )

@@ -15,12 +15,14 @@ from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.strategy import Strategy, load_strategy
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import delay_label
+from topox_core.training.job import Job
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.shell.page import button, escape, file_box, quiet
+from topox_ui.state.loading import loaded
 from topox_ui.state.widgets import control, menu, number, pick, sidebar_part, slide
 from topox_ui.strategy.details import strategy_link
 from topox_ui.strategy.search_run import FabricSearch, Request
-from topox_ui.strategy.state import OWN_STRATEGY, StrategyState
+from topox_ui.strategy.state import FIRST, LOADED, OWN_STRATEGY, StrategyState, own_job
 
 SERVERS = (2, 4, 8, 16, 32, 64, 128, 256, 512)
 BUDGETS = (0, 100, 300, 1_000, 3_000, 10_000, 30_000)
@@ -36,11 +38,17 @@ SearchT = TypeVar("SearchT", FabricSearch, Request)
 def pick_model() -> tuple[Model, str, int]:
     """Draw the first choices in the sidebar; return model, way and servers."""
     with sidebar_part("Model"):
-        name = menu("Model", StrategyState, "model", tuple(MODELS), label_visibility="collapsed")
-        model, now = MODELS[name], StrategyState.now()
+        now, job = StrategyState.now(), own_job()
+        names = ({} if job is None else {LOADED: "the loaded job"}) | {
+            name: name for name in MODELS
+        }
+        name = menu(
+            "Model", StrategyState, "model", names, value=now.of, label_visibility="collapsed"
+        )
+        model = MODELS[name] if job is None or name != LOADED else _model_of(job)
         quiet(f"{escape(model.meaning)}")
-        way = "search"
-        if model.shape is not None:
+        way = "plans" if name == LOADED else "search"
+        if model.shape is not None and name != LOADED:
             way = pick(
                 "Split",
                 StrategyState,
@@ -58,6 +66,15 @@ def pick_model() -> tuple[Model, str, int]:
             value=now.servers or model.servers,
         )
     return model, way, servers
+
+
+def _model_of(job: Job) -> Model:
+    """Return the loaded job as a model whose plans are ranked."""
+    servers = max(1, job.plan.gpus // job.machine.gpus_per_server)
+    build = MODELS[FIRST].build  # plans of a job are ranked whole, not operator by operator
+    opened = loaded()
+    name = job.name if opened is None else opened.title
+    return Model(name, job.heading, servers, build, job.shape, job.plan.batch)
 
 
 def pick_request(graph: OperatorGraph, servers: int) -> Request | FabricSearch:

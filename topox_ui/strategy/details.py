@@ -15,7 +15,7 @@ from topox_ui.shell.charts import Content, frame
 from topox_ui.shell.downloads import download_menu, link_menu, offer_task_graph
 from topox_ui.shell.page import chart_title, escape, quiet
 from topox_ui.state.loading import loaded
-from topox_ui.strategy.state import OWN_STRATEGY
+from topox_ui.strategy.state import OWN_STRATEGY, own_job
 
 ALL_FROM = {
     "measured": "all measured",
@@ -33,11 +33,16 @@ def strategy_link() -> None:
 def loaded_job_note() -> None:
     """Say whose model this is, and what a split has to do with optical switches."""
     job = loaded()
+    why = (
+        "choose it under Model"
+        if own_job() is not None
+        else "it is a task graph, which does not say how its model could be split"
+    )
     quiet(
         (
             "This is a sample model"
             if job is None
-            else f"The loaded job, <b>{escape(job.title)}</b>, is not used here: this page has models of its own"
+            else f"The loaded job, <b>{escape(job.title)}</b>, is not used here: {why}"
         )
         + ". A split decides which servers exchange data, and so which circuits are needed. To judge it on circuits or on "
         "another fabric, choose <b>a fabric</b> under Network."

@@ -42,6 +42,7 @@ from topox_ui.strategy.search_run import (
 )
 from topox_ui.strategy.state import OWN_STRATEGY, StrategyState
 
+WHERE = {"switch": "one packet switch", "circuits": "fixed circuits"}
 WON = 1.0005  # a speed-up below this is none
 
 
@@ -67,7 +68,6 @@ def search_view(model: Model, request: Request, theme: Theme) -> None:
             "of experts under Model."
         )
     if request.network == "switch":
-        quiet("The network here is <b>one switch</b>: no circuits.")
         button(
             "Split for circuits",
             "to_circuits",
@@ -113,7 +113,8 @@ def _headline(kicker: str, request: Request, answer: Answer) -> None:
     )
     waiting, waited = answer.iteration_ms - computing, answer.start_ms - before
     headline(
-        kicker, f"{finding(answer)} {_why(answer, computing - before, waiting - waited)}".strip()
+        kicker,
+        f"{finding(answer, WHERE[request.network])} {_why(answer, computing - before, waiting - waited)}".strip(),
     )
     kpis(
         ("Iteration time", time(answer.iteration_ms), "simulated"),
@@ -151,18 +152,18 @@ def _how_many(answer: Answer) -> str:
     return STRATEGY_STOPPED_BY[answer.stopped_by]
 
 
-def finding(answer: Answer) -> str:
-    """Return what the search found against data parallelism, in a sentence or two."""
+def finding(answer: Answer, where: str) -> str:
+    """Return what the search found on a network against data parallelism, in a sentence or two."""
     proved = isinstance(answer, SearchResult) and answer.proved
     plain, tried = time(answer.start_ms), plural(answer.tried, "strategy", "strategies")
     if answer.speed_up > WON:
         less = percent(1 - answer.iteration_ms / answer.start_ms)
         words = (
-            f"Of {tried} tried, the best takes <b>{time(answer.iteration_ms)}</b>: "
+            f"Of {tried} tried on {where}, the best takes <b>{time(answer.iteration_ms)}</b>: "
             f"<b>{less}</b> less than plain data parallelism ({plain})."
         )
     else:
-        words = f"Of {tried} tried, none beats plain data parallelism: <b>{plain}</b>."
+        words = f"Of {tried} tried on {where}, none beats plain data parallelism: <b>{plain}</b>."
     return words + (" No other strategy is faster: every one was tried." if proved else "")
 
 

@@ -1,15 +1,19 @@
 """What can be chosen on the page Plans."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
 from topox_core.fabrics.registry import FABRICS
 from topox_core.strategy.models import MODELS
+from topox_core.training.job import Job
 from topox_core.training.machine import MACHINES
+from topox_ui.state.loading import loaded_job, opened_by_itself
 from topox_ui.state.page_state import Index, NotNegative, PageState, one_of, some_of
 from topox_ui.state.session import Lasting
 
+# The training job that is loaded, as a model, and what the page opens with where there is none.
+LOADED, FIRST = "loaded", "candle-16"  # the search wins on it
 # The contents and the name of the strategy file that the reader brought.
 OWN_STRATEGY = Lasting[tuple[bytes, str]]("strategy_file")
 
@@ -21,10 +25,11 @@ Number = Annotated[int, Field(ge=1, le=1_000_000)]
 class StrategyState(PageState):
     """The model and how it is split, the search's choices, and those of the ranked plans.
 
-    ``servers``, ``way``, ``memory_gb`` and ``batch`` are None where the model's own holds, ``gpus``,
-    ``gpu_memory_gb`` and ``gpu_gbps`` where the machine's holds; ``plan`` is the place of a plan in the
-    ranking. ``fabric`` judges where ``network`` is a fabric, beside the fabrics of
-    ``beside``; ``proposals`` are those of its search.
+    ``model`` and ``machine`` are None where the loaded job's hold, or the page's first ones; ``servers``,
+    ``way``, ``memory_gb`` and ``batch`` where the model's own hold, ``gpus``, ``gpu_memory_gb`` and
+    ``gpu_gbps`` where the machine's hold; ``plan`` is the place of a plan in the ranking. ``fabric``
+    judges where ``network`` is a fabric, beside the fabrics of ``beside``; ``proposals`` are those of
+    its search.
     """
 
     prefix = "strategy."
@@ -33,7 +38,7 @@ class StrategyState(PageState):
         "machine": ("gpus", "gpu_memory_gb", "gpu_gbps", "plan"),
     }
 
-    model: Annotated[str, one_of(MODELS)] = "candle-16"  # the search wins on it
+    model: Annotated[str, one_of((LOADED, *MODELS))] | None = None
     way: Literal["search", "plans"] | None = None
     servers: Annotated[int, Field(ge=1, le=65_536)] | None = None
 
@@ -50,9 +55,27 @@ class StrategyState(PageState):
     seed: Index = 0
     import_as: Literal["fixed", "start"] = "fixed"
 
-    machine: Annotated[str, one_of(MACHINES)] = "h100"
+    machine: Annotated[str, one_of(MACHINES)] | None = None
     gpus: Number | None = None
     gpu_memory_gb: Memory | None = None
     gpu_gbps: Speed | None = None
     batch: Number | None = None
     plan: Index = 0
+
+    @property
+    def of(self) -> str:
+        """The model that is split; while none was chosen that of the reader's job."""
+        if self.model is not None and self.model != LOADED:
+            return self.model
+        return FIRST if own_job() is None else LOADED
+
+    def changed(self, **changes: Any) -> Self:
+        """Return the state with some choices made anew; what belongs to a model stays with it when a job is loaded."""
+        own = not changes.keys().isdisjoint(self.resets["model"])
+        now = self.model_copy(update={"model": self.of}) if own else self
+        return super(StrategyState, now).changed(**changes)
+
+
+def own_job() -> Job | None:
+    """Return the training job that the reader loaded; None of a sample that opened by itself."""
+    return None if opened_by_itself() else loaded_job()

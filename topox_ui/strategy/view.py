@@ -6,7 +6,7 @@ from functools import partial
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.fabrics.compare import EQUAL, ties
+from topox_core.fabrics.compare import EQUAL, same_time, ties
 from topox_core.figures.palette import Theme
 from topox_core.figures.strategy import PLAN_PARTS, plan_bars, plan_word
 from topox_core.io.cluster_file import dump_cluster
@@ -19,18 +19,18 @@ from topox_core.training.iteration import iteration
 from topox_core.training.job import Job
 from topox_core.training.jobs import dump_job
 from topox_core.training.machine import MACHINES, Machine, trust
+from topox_core.training.memory import memory
 from topox_core.training.shape import Shape
 from topox_ui.shell.charts import Content, chart, frame, kpis, show_error, show_input_errors
 from topox_ui.shell.downloads import download_menu
 from topox_ui.shell.page import chart_title, escape, headline, quiet, size_switch
 from topox_ui.shell.training_job import use_job
-from topox_ui.state.loading import loaded_job
 from topox_ui.state.widgets import menu, number, slide
 from topox_ui.strategy.controls import pick_model, pick_request
 from topox_ui.strategy.details import loaded_job_note, other_ways, strategy_link
 from topox_ui.strategy.search_run import FabricSearch
 from topox_ui.strategy.search_view import fabric_view, search_view
-from topox_ui.strategy.state import StrategyState
+from topox_ui.strategy.state import LOADED, StrategyState, own_job
 
 SHOWN = 8
 
@@ -38,9 +38,11 @@ SHOWN = 8
 def pick_machine(model: Model) -> tuple[Machine, int]:
     """Draw the choices in the sidebar; return the GPUs and the sequences of an iteration."""
     with st.sidebar:
-        titles = {name: one.title for name, one in MACHINES.items()}
-        known = MACHINES[menu("GPUs", StrategyState, "machine", titles)]
-        now = StrategyState.now()
+        now, job = StrategyState.now(), own_job() if StrategyState.now().of == LOADED else None
+        machines = MACHINES if job is None else {**MACHINES, job.machine.name: job.machine}
+        titles = {name: one.title for name, one in machines.items()}
+        first = "h100" if job is None else job.machine.name
+        known = machines[menu("GPUs", StrategyState, "machine", titles, value=now.machine or first)]
         gpus = slide(
             "GPUs per server",
             StrategyState,
@@ -97,15 +99,24 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
         )
         show_error(error)
         return
-    best = plans.best
+    best, own = plans.best, _own(shape, machine, servers, batch)
     others = len(ties(dict(enumerate(plan.total_ms for plan in plans.ranked)))) - 1
-    tie = f" {plural(others, 'other')} are as fast within {percent(EQUAL)}." if others else ""
+    tie = (
+        f" {plural(others, 'other')} {'is' if others == 1 else 'are'} as fast within {percent(EQUAL)}."
+        if others
+        else ""
+    )
     headline(
         kicker,
         f"The fastest of {plural(plans.fitting, 'plan')} that fit the memory takes "
-        f"<b>{time(best.total_ms)}</b>: {escape(best.words)}.{tie}",
+        f"<b>{time(best.total_ms)}</b>{_gain(best, own)}: {escape(best.words)}.{tie}",
     )
-    _loaded_beside(shape, machine, servers, batch, best.total_ms)
+    if own is None:
+        _loaded_beside(shape)
+    quiet(
+        f"Ranked by a closed form for {gpus} behind <b>packet switches</b> that never get in the way: only the "
+        f"{machine.nic_gbps:g} Gbit/s of each GPU limit it. For another fabric press <b>Use this job</b>, then look at Compare."
+    )
     kpis(
         ("Iteration time", time(best.total_ms), "in closed form"),
         ("Of peak", percent(best.iteration.utilisation), f"{machine.tflops:,g} TFLOP/s per GPU"),
@@ -135,15 +146,17 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
         strategy_link()
     chart_title(
         "Where the time goes",
-        f"the {min(SHOWN, len(plans.ranked))} fastest plans, on their busiest stage; R: recomputing. "
-        "A plan is TP PP DP (CP EP), microbatches × sequences",
+        f"the {min(SHOWN, len(plans.ranked))} fastest plans{', then the loaded one' if own else ''}, on their busiest stage; "
+        "R: recomputing. A plan is TP PP DP (CP EP), microbatches × sequences",
     )
+    fastest = plans.ranked[:SHOWN]
+    shown = fastest if own is None else (*fastest, own)
     chart(
-        plan_bars(plans.ranked[:SHOWN], theme),
+        plan_bars(fastest, theme, own),
         "plans",
         "Iteration time of the fastest plans: "
-        + "; ".join(f"{plan_word(one)} {short(one.total_ms)} ms" for one in plans.ranked[:SHOWN]),
-        lambda: _table(plans.ranked[:SHOWN]),
+        + "; ".join(f"{plan_word(one)} {short(one.total_ms)} ms" for one in shown),
+        lambda: _table(shown),
     )
     chart_title(
         "Plans that fit the memory",
@@ -155,28 +168,43 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
         f"{escape(machine.title)}: {trust(machine)} All plans shard the optimizer's state across "
         "replicas, split norms over tensor-parallel GPUs (SP), and send gradients while the last backward pass computes."
     )
-    other_ways()
+    if StrategyState.now().of != LOADED:
+        other_ways()
 
 
-def _loaded_beside(
-    shape: Shape, machine: Machine, servers: int, batch: int, best_ms: float
-) -> None:
-    """Say what the loaded job takes, where it is one of the plans; else whose model this is."""
-    job = loaded_job()
-    if job is None or job.shape.name != shape.name:
+def _own(shape: Shape, machine: Machine, servers: int, batch: int) -> RankedPlan | None:
+    """Return the loaded job as a plan, where it is one of so many sequences on these GPUs."""
+    job = own_job()
+    if job is None or (job.shape, job.machine, job.plan.batch) != (shape, machine, batch):
+        return None
+    if job.plan.gpus != servers * machine.gpus_per_server:
+        return None
+    return RankedPlan(job, iteration(job), memory(job))
+
+
+def _gain(best: RankedPlan, own: RankedPlan | None) -> str:
+    """Return what the fastest plan gains over the loaded one."""
+    if own is None:
+        return ""
+    if same_time(best.total_ms, own.total_ms):
+        return ", as the loaded one does"
+    less = 1 - best.total_ms / own.total_ms
+    if less < 0:
+        return f", more than the loaded one ({time(own.total_ms)}), which shards otherwise"
+    return f", <b>{percent(less)}</b> less than the loaded one ({time(own.total_ms)})"
+
+
+def _loaded_beside(shape: Shape) -> None:
+    """Say what the loaded job takes, where it is of this model but of other numbers; else whose model this is."""
+    job = own_job()
+    if job is None or job.shape != shape:
         loaded_job_note()
         return
-    own_ms = iteration(job).total_ms
-    words = f"The loaded job, <b>{escape(job.plan.words)}</b>, takes {time(own_ms)}"
-    asked = (shape.sequence, servers * machine.gpus_per_server, batch)
-    if (job.shape.sequence, job.plan.gpus, job.plan.batch) == asked:
-        more = own_ms / best_ms - 1
-        quiet(f"{words}: {percent(more)} {'longer' if more >= 0 else 'less'} than the fastest.")
-    else:
-        quiet(
-            f"{words} for {plural(job.plan.batch, 'sequence')} per iteration on {plural(job.plan.gpus, 'GPU')}; "
-            "the plans here are for other numbers."
-        )
+    quiet(
+        f"The loaded job, <b>{escape(job.plan.words)}</b>, takes {time(iteration(job).total_ms)} for "
+        f"{plural(job.plan.batch, 'sequence')} per iteration on {plural(job.plan.gpus, 'GPU')}; the plans here are for other "
+        "numbers."
+    )
 
 
 def _table(ranked: tuple[RankedPlan, ...]) -> Content:

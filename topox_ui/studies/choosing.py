@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from topox_core.economics.comparison import Swing
 from topox_core.fabrics.compare import EQUAL, ties
 from topox_core.fabrics.registry import FABRICS
 from topox_core.studies.axes import Axis
@@ -211,7 +212,8 @@ def finding(result: StudyResult) -> str:
         message = next(row.message for row in result.rows if row.failed)
         return f"None of {plural(result.done, 'point')} can be computed: {escape(message.rstrip('.'))}."
     begin = "" if result.complete else "So far "
-    words = _wins(result) or _best(result)
+    alone = result.study.design.kind == "one_at_a_time"
+    words = (_moves_most(result) if alone else _wins(result)) or _best(result)
     worth = _worth(result)
     sentence = begin + (words if begin else capitalised(words))
     return f"{sentence} {worth}".strip()
@@ -232,6 +234,45 @@ def _wins(result: StudyResult) -> str:
     share = f"{round(100 * won / found.settings)}\u00a0%"
     return f"{escape(uncapitalised(FABRICS.get(name, name)))} are fastest in <b>{share}</b> of {settings}.".replace(
         "fat-tree are", "the fat-tree is"
+    )
+
+
+def swings_of(result: StudyResult, measure: str, base: float) -> list[Swing]:
+    """Return how far each axis moves a measure alone, the one that moves it most first; those that do not are left out."""
+    swings = []
+    for k, axis in enumerate(result.study.axes):
+        ends = [
+            (value_label(axis.key, row.point[k]), value)
+            for row in result.rows
+            if row.point[k] is not None and (value := measure_of(row, measure)) is not None
+        ]
+        moved = [end for end in ends if abs(end[1] - base) > 1e-9 * max(1.0, abs(base))]
+        if moved:
+            low, high = (f(moved, key=lambda end: end[1]) for f in (min, max))
+            swings.append(Swing(axis.key.words, low, high if high != low else None))
+
+    def width(one: Swing) -> float:
+        values = [end[1] for end in (one.low, one.high) if end] + [base]
+        return max(values) - min(values)
+
+    return sorted(swings, key=width, reverse=True)
+
+
+def _moves_most(result: StudyResult) -> str:
+    """Return which axis moves the first measure most, and how far; empty where none does."""
+    name = result.study.measures[0]
+    base = measure_of(result.rows[0], name)
+    swings = [] if base is None else swings_of(result, name, base)
+    if base is None or not swings:
+        return ""
+    first = swings[0]
+    ends = [
+        f"{escape(label)} gives <b>{measure_words(name, value)}</b>"
+        for label, value in (end for end in (first.low, first.high) if end)
+    ]
+    return (
+        f"{uncapitalised(MEASURES[name].words)} depends most on “{escape(first.name)}”: {' and '.join(ends)}, in place of "
+        f"{measure_words(name, base)}."
     )
 
 

@@ -1,5 +1,8 @@
 """The first screen of Studies: which study, what it says so far, how it is run; and what to begin with."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import streamlit as st
 
 from topox_core.errors import InputError
@@ -31,6 +34,7 @@ from topox_ui.studies.planning import (
     POINTS,
     PROBE,
     Asked,
+    asked,
     expected_s,
     processes,
     start,
@@ -40,29 +44,26 @@ from topox_ui.studies.state import StudiesState
 
 CARDS_A_ROW = 3
 EXAMPLE = "cost-tornado"
-OWN_JOB = (
-    "This example does not use the job that you loaded; a study of a job that you start below does."
-)
-OWN_FILES = (
-    "This example does not use the job that you loaded. A study that you start below does once you choose “the loaded job” as "
-    "its subject under “Build”."
-)
+OWN = "ports-and-speed"  # what is asked of the loaded job with one click
+OWN_FILES = "Your own files are studied once “the loaded job” is chosen as the subject of a study, under “Build”."
 
 
 def nothing_chosen(theme: Theme) -> None:
-    """Show a ready study with its picture, and offer it and the others, those of the library, and a file."""
-    shown = READY[EXAMPLE]
-    result = example()
-    headline(
-        f"Studies · an example: {escape(shown.title)}",
-        f"This is an example, already computed. {finding(result)}",
-    )
-    quiet(
-        "A study computes <b>many what-ifs at once</b>. Choose one below and change what varies; its points are computed beside "
-        "the page."
-    )
-    if loaded() is not None and not opened_by_itself():
-        quiet(OWN_JOB if named_subject() is not None else OWN_FILES)
+    """Offer a study of the loaded job, show a ready one with its picture, and offer the others, those of the library, a file."""
+    shown, result = READY[EXAMPLE], example()
+    opened = None if opened_by_itself() else loaded()
+    kicker = "Studies · many what-ifs at once, computed beside the page"
+    if opened is not None and _about_loaded(READY[OWN]) is not None:
+        headline(
+            kicker,
+            f"What would more or faster ports save <b>{escape(opened.title)}</b>, and what do they cost? One click computes it.",
+        )
+        words = f"Study {opened.title}"
+        button(words, "study_loaded", "play_arrow", _begin, READY[OWN], True, primary=True)
+        quiet(f"<b>An example, already computed:</b> {finding(result)}")
+    else:
+        headline(f"{kicker} · an example, already computed: {escape(shown.title)}", finding(result))
+        quiet(f"Choose a study below and change what varies. {OWN_FILES if opened else ''}")
     tornado_section(view_of(result), theme)
     names = list(READY)
     for begin in range(0, len(names), CARDS_A_ROW):
@@ -97,12 +98,18 @@ def open_box() -> None:
     )
 
 
-@notify_errors()
-def _begin(one: Ready) -> None:
-    """Begin with a ready study, about the loaded job where that is of its kind."""
+def _about_loaded(one: Ready) -> Mapping[str, Any] | None:
+    """Return the loaded job as a ready study names it; None where it is not of its kind."""
     named = named_subject() if loaded() is not None else None
-    about_loaded = named is not None and named.kind in one.kinds
-    take(one.record(named.as_record() if about_loaded else None))
+    return named.as_record() if named is not None and named.kind in one.kinds else None
+
+
+@notify_errors()
+def _begin(one: Ready, at_once: bool = False) -> None:
+    """Begin with a ready study, about the loaded job where that is of its kind; compute it where that is asked."""
+    take(one.record(_about_loaded(one)))
+    if at_once:
+        start(asked())
 
 
 def _kept() -> None:
@@ -129,7 +136,8 @@ def first_screen(now: Asked) -> None:
     with head:
         state = " · running" if now.running else "" if now.missing else " · complete"
         kicker = f"Studies · {escape(study.name)} · {escape(now.plan.resolved.title)}{state}"
-        headline(kicker, finding(result))
+        begun = f"<b>{plural(len(result.rows), 'point')}</b> are being computed; pictures show those that are there."
+        headline(kicker, begun if now.running and not result.done else finding(result))
         chips = [axis_chip(axis) for axis in study.axes]
         points = f"= <b>{plural(len(result.rows), 'point')}</b>"
         if study.design.kind != "grid":

@@ -4,7 +4,6 @@ from typing import Any
 
 import streamlit as st
 
-from topox_core.economics.comparison import Swing
 from topox_core.fabrics.registry import FABRICS
 from topox_core.figures.buying import Swinging, tornado
 from topox_core.figures.maps import HeatMap, heat_legend, heat_map
@@ -32,7 +31,7 @@ from topox_ui.shell.downloads import Figures
 from topox_ui.shell.menu import leave_for
 from topox_ui.shell.page import chart_title, escape, quiet
 from topox_ui.state.widgets import menu
-from topox_ui.studies.choosing import View, point_words
+from topox_ui.studies.choosing import View, point_words, swings_of
 from topox_ui.studies.state import StudiesState
 
 MAX_OPENED = 4  # runs that the view Kept runs sets side by side
@@ -248,22 +247,18 @@ def tornado_section(view: View, theme: Theme, live: bool = False) -> None:
     if base is None:
         quiet("The point with all axes at their base is not computed yet.")
         return
-    swings, table = [], []
-    for k, axis in enumerate(result.study.axes):
-        ends = [
-            (value_label(axis.key, row.point[k]), value)
-            for row in result.rows
-            if row.point[k] is not None and (value := measure_of(row, measure)) is not None
-        ]
-        table += [
-            {"what moves": axis.key.words, "to": to, words.title: value, "base": base}
-            for to, value in ends
-        ]
-        moved = [end for end in ends if abs(end[1] - base) > 1e-9 * max(1.0, abs(base))]
-        if moved:
-            low, high = (f(moved, key=lambda end: end[1]) for f in (min, max))
-            swings.append(Swing(axis.key.words, low, high if high != low else None))
-    swings.sort(key=lambda one: -_width(one, base))
+    swings = swings_of(result, measure, base)
+    table = [
+        {
+            "what moves": axis.key.words,
+            "to": value_label(axis.key, row.point[k]),
+            words.title: value,
+            "base": base,
+        }
+        for k, axis in enumerate(result.study.axes)
+        for row in result.rows
+        if row.point[k] is not None and (value := measure_of(row, measure)) is not None
+    ]
     share = MEASURES[measure].share
     of = Swinging(
         words.title, 100.0 if share else 1.0, "\u00a0%" if share else "", words.words, words.words
@@ -283,11 +278,6 @@ def tornado_section(view: View, theme: Theme, live: bool = False) -> None:
         "In numbers",
         files=not live,
     )
-
-
-def _width(one: Swing, base: float) -> float:
-    values = [end[1] for end in (one.low, one.high) if end] + [base]
-    return max(values) - min(values)
 
 
 def lines_section(view: View, theme: Theme) -> None:

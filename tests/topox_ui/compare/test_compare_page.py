@@ -59,6 +59,16 @@ def test_resetting_what_ifs_builds_the_fat_tree_as_before_and_keeps_which_fabric
     assert not [one for one in at.button if one.label == "Reset what-ifs"]
 
 
+def test_a_plan_that_another_page_made_shorter_is_said_in_schedule_s_sentence(visit):
+    at = visit(COMPARE, sample="patience")
+    assert "Searching beside the page" not in words(at)
+    at.session_state["first_plan_ms"] = (at.session_state["first_plan_ms"][0], 20.0)
+    told = "made the planned iteration 35 % shorter than the first plan, 20 ms."
+    assert told in words(unbroken(at.run()))
+    turn_to(at, SCHEDULE)
+    assert told in words(at)
+
+
 def test_the_times_of_the_core_and_a_winner_that_schedule_shows_as_well(visit):
     runs = compare(*load_sample("moe"), LISTED)
     at = visit(COMPARE, sample="moe")

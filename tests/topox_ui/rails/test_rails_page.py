@@ -53,9 +53,14 @@ def put(boxes, label: str, value):
 def test_the_page_opens_with_the_paper_s_job_and_the_core_s_numbers(page):
     at = page()
     on_demand, provisioned = overheads(25.0)
-    finding = f"makes this job {provisioned} slower ({on_demand} if circuits are requested"
+    finding = f"A 25 ms switch on the rail ✓ can serve this job: {provisioned} slower than the same rings with a switch"
     assert finding in words(at) and "cannot be built" not in words(at)
-    assert "compared with the same rings with a switch that takes no time" in words(at)
+    assert "The slowest within it takes 122 ms, 85.0 ms if circuits are requested" in words(at)
+    row = f"Piezo</td><td>25 ms</td><td>{provisioned}</td><td>{on_demand}</td>".replace(
+        " %", "\u00a0%"
+    )
+    assert any(row in one.proto.body for one in at.get("html")), "the table has both controls"
+    assert "A rail is the network that joins" in words(at)
     put(at.selectbox, "Rank", 1)
     assert address(at)["rails.lane"] == "1" and metric(at, "Windows per iteration") == "5"
 
@@ -63,11 +68,13 @@ def test_the_page_opens_with_the_paper_s_job_and_the_core_s_numbers(page):
 def test_a_switch_brings_its_delay_and_a_delay_of_one_s_own_lets_go_of_it(page):
     at = page()
     put(at.selectbox, "Switch (ports)", "lc")
-    on_demand, provisioned = overheads(100.0)
-    assert f"{provisioned} slower ({on_demand} if circuits" in words(at)
+    _, provisioned = overheads(100.0)
+    assert f"A 100 ms switch on the rail ✓ can serve this job: {provisioned} slower" in words(at)
     assert address(at)["rails.switch"] == "lc"
     put(at.select_slider, "Reconfiguration delay", 10.0)
     assert address(at) == {"rails.delay_ms": "10"}
+    put(at.select_slider, "Reconfiguration delay", 0.0)
+    assert "The slowest within the 5 % limit takes 122 ms" in words(at)
 
 
 def test_a_link_restores_every_choice_for_all_pages_and_names_what_it_cannot_read(page):
@@ -126,16 +133,19 @@ def test_a_loaded_graph_is_looked_at_as_a_fabric_ran_it_and_without_one_the_page
     assert "as run on: ideal" in words(at)
 
 
-@pytest.mark.parametrize(
-    ("sample", "why"),
-    [
-        ("race", "race, is not used here: it is a task graph"),
-        ("llama3-8b", "llama3-8b, is not used here"),
-    ],
-)
-def test_a_loaded_job_that_the_page_does_not_show_is_said_with_the_reason(page, sample, why):
-    assert why in words(page(sample=sample))
-    assert "is not used here" not in words(page(sample=sample, source="scenario"))
+def test_the_loaded_job_is_shown_at_once_and_one_that_fits_no_rail_with_the_reason(page):
+    at = page(sample="moe")
+    assert "no slower than the same rings" in words(at)
+    assert "no circuit of this job changes" in words(at)
+    assert address(at) == {"sample": "moe"} and "is not used here" not in words(at)
+    assert "race, is not used here: it is a task graph" in words(page(sample="race"))
+    paper = page(sample="moe", source="llama3-8b-perlmutter")
+    assert "moe, is not used here" in words(paper)
+
+
+def test_degrees_of_one_job_are_not_those_of_the_next_one(page):
+    at = put(page().number_input, "DP", 4)
+    assert address(at) == {"rails.source": "llama3-8b-perlmutter", "rails.data": "4"}
 
 
 @pytest.mark.parametrize(

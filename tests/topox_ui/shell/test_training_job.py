@@ -13,9 +13,9 @@ RAILS, STRATEGY, HOME = "Rails", "Plans", "Home"
 
 def test_what_a_link_to_a_page_asks_for_wins_over_what_was_chosen_there_before(visit):
     at = visit(workload="llama3-8b", **{"strategy.model": "bert-16", "strategy.seed": "7"})
-    way = next(one for one in at.get("page_link") if one.label == "Other plans of this model")
+    way = next(one for one in at.get("page_link") if one.label == "Other plans of this job")
     query = parse_qs(way.proto.query_string)
-    assert (query["strategy.model"], query["strategy.seed"]) == (["llama3-8b"], ["7"])
+    assert (query["strategy.model"], query["strategy.seed"]) == (["loaded"], ["7"])
 
 
 @pytest.mark.long

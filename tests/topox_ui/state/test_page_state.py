@@ -141,9 +141,9 @@ def test_every_key_belongs_to_exactly_one_page():
 
 
 def test_a_choice_sets_back_what_hangs_on_it_and_its_own_default_leaves_no_trace():
-    now = RailsState().changed(tensor=2, lane=3)
-    assert now.changed(data=4).choices() == {"tensor": 2, "data": 4}
-    assert now.changed(source="toy").choices() == {"source": "toy"}
+    now = RailsState(source="toy").changed(tensor=2, lane=3)
+    assert now.changed(data=4).choices() == {"source": "toy", "tensor": 2, "data": 4}
+    assert now.changed(source="job").choices() == {"source": "job"}
     assert JobsState(ports=8, stage="1.0").changed(sample="four-pods").ports is None
     assert StrategyState().changed(budget=300).changed(budget=None) == StrategyState()
 

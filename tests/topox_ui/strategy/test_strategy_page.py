@@ -28,9 +28,13 @@ from topox_core.strategy.on_fabrics import ModelOnCluster, cluster_of
 from topox_core.strategy.plans import best_plans
 from topox_core.strategy.search import search
 from topox_core.strategy.strategy import dump_strategy
+from topox_core.text.numbers import percent
 from topox_core.training.graph import task_graph
+from topox_core.training.iteration import iteration
 from topox_core.training.machine import MACHINES
 from topox_core.training.shape import SHAPES
+from topox_core.workloads.samples import SAMPLES
+from topox_core.workloads.training_jobs import job_of
 
 STRATEGY = "Plans"
 
@@ -85,10 +89,10 @@ def test_a_search_ends_with_what_the_core_finds_and_its_answer_is_kept(page):
 
 def test_the_first_lines_lead_from_one_switch_to_circuits_and_to_whole_plans(page):
     at = page()
-    assert "The network here is one switch" in words(at) and "language models" in words(at)
+    assert "4 × 100G, one switch" in words(at) and "language models" in words(at)
     at = press(at, "to_circuits")
     assert control(at, "strategy_network").value == "circuits"
-    assert "circuits fixed before the job" in words(at) and "is one switch" not in words(at)
+    assert "circuits fixed before the job" in words(at) and "one switch" not in words(at)
 
 
 def test_a_search_that_is_cancelled_keeps_its_best(page):
@@ -142,6 +146,20 @@ def test_plans_are_ranked_and_the_best_is_the_headline_and_the_job_of_all_pages(
     loaded = press(at, "use_plan").session_state["loaded"]
     assert loaded.cluster.servers == 2 and loaded.cluster.ports_per_server == 2
     assert loaded.graph.tasks == task_graph(found.best.job).tasks
+
+
+def test_the_plans_of_the_loaded_job_are_ranked_at_once_beside_it(visit):
+    at = visit(STRATEGY, sample="moe")
+    job = job_of("moe", SAMPLES["moe"].made_by["set"])
+    best = best_plans(job.shape, job.machine, 8, 64).best
+    own_ms = iteration(job).total_ms
+    less = percent(1 - best.total_ms / own_ms).replace("\u00a0", " ")
+    told = f"takes {spoken(best.total_ms)}, {less} less than the loaded one ({spoken(own_ms)}): {best.words}"
+    assert told in words(at) and "behind packet switches" in words(at)
+    assert address(at) == {"sample": "moe"}
+    # Other numbers are other plans; another model is not the job's.
+    assert "the plans here are for other numbers" in words(choose(at, strategy_servers=16))
+    assert "choose it under Model" in words(choose(at, strategy_model="bert-16"))
 
 
 def test_another_machine_brings_its_own_figures_and_another_ranking(page):

@@ -10,6 +10,7 @@ from tests.patience import wait_until
 from tests.topox_ui.conftest import (
     address,
     bring,
+    buttons,
     chart,
     choose,
     press,
@@ -68,11 +69,21 @@ def test_without_a_study_the_page_shows_one_offers_ready_ones_and_begins_no_libr
 ) -> None:
     at = page(None)
     text = words(at)
-    assert "ranges from" in text and chart(at, "tornado")["data"]
+    assert "Price of the network depends most on “Optical-switch ports, price”" in text
+    assert chart(at, "tornado")["data"] and "study_loaded" not in buttons(at)
     assert all(one.title in text and one.question in text for one in READY.values())
     assert not Path(os.environ["TOPOX_LIBRARY"]).exists()
-    assert "does not use the job that you loaded" not in text
-    assert "does not use the job that you loaded" in words(visit(STUDIES, sample="race"))
+
+
+def test_one_click_begins_and_computes_a_study_of_the_loaded_job(visit, monkeypatch) -> None:
+    begun = []
+    monkeypatch.setattr("topox_ui.studies.first_screen.start", begun.append)
+    at = visit(STUDIES, sample="race")
+    assert "What would more or faster ports save race" in words(at)
+    press(at, "study_loaded")
+    assert json.loads(address(at)["study.of"])["subject"] == {"kind": "sample", "name": "race"}
+    [now] = begun
+    assert now.missing == now.different == 90
 
 
 @pytest.mark.long
