@@ -7,32 +7,34 @@ decomposition, with whole transfers.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.demand.assignment import SwitchTimes, assigned, equalised
+from topox_core.demand.assignment import Configuration, Pair, SwitchTimes, assigned, equalised
 from topox_core.demand.decomposition import few_matchings
 from topox_core.fabrics.circuits import Profile, circuit_run, numbered_servers
 from topox_core.fabrics.fluid import go_on
 from topox_core.fabrics.kernels.circuit_requests import Requests
-from topox_core.fabrics.kernels.port_order import OrderedTasks, with_port_orders
 from topox_core.fabrics.run import FabricRequest, FabricRun
+from topox_core.model.csr import row_of_entry
 from topox_core.model.transfer_graph import TRANSFER, IntArray, TransferGraph
 from topox_core.runs.latest import Latest
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.kernels.known_order import Holders, Places, orders_of
 from topox_core.topology.wiring import wired
 
-Pair = tuple[int, int]
 # Changes that even out the planes of a phase, and transfers looked at in all.
 MAX_EVENED, MAX_WORK = 32, 400_000
 # Lines of a phase's matrix: beyond, pairs are coloured one after the other, the longest first.
 MAX_LINES = 128
 # Nodes, in all, of iterations that leave planes unused: on 10,000 nodes one takes half a second.
 MAX_UNUSED_WORK = 10_000
+# Orders of readiness until one stays: the samples take up to four.
+MAX_SEQUENCES = 16
 # Iterations kept: a plan asks for those of each way of lowering two or three times (moe: 4 of 7 s).
 MAX_KEPT = 6
 _kept = Latest[Profile](MAX_KEPT)
@@ -55,7 +57,7 @@ def run_phased(request: FabricRequest, stop: Stop) -> FabricRun:
 
 
 @dataclass(frozen=True)
-class WholeTransfers:
+class WholeTransfers(Configuration):
     """Circuits that stand at the same time on one plane: the transfers of each pair, and the longest sum of one.
 
     ``by_length`` says which transfers of a pair stay where a part of them goes: the longest that fit,
@@ -65,32 +67,22 @@ class WholeTransfers:
     transfers: dict[Pair, list[int]]
     length_ms: list[float]
     by_length: bool
-    weight_ms: float
 
     @staticmethod
     def of(
         transfers: dict[Pair, list[int]], length_ms: list[float], by_length: bool
     ) -> WholeTransfers:
         """Return the configuration of some transfers; pairs without any are left out."""
-        some = {pair: mine for pair, mine in transfers.items() if mine}
-        weight_ms = max((sum(length_ms[j] for j in mine) for mine in some.values()), default=0.0)
-        return WholeTransfers(some, length_ms, by_length, weight_ms)
+        return WholeTransfers((), 0.0, {}, length_ms, by_length)._like(transfers)
 
-    @property
-    def circuits(self) -> Hashable:
-        """The pairs that are joined."""
-        return frozenset(self.transfers)
-
-    def split(self, tau_ms: float) -> tuple[WholeTransfers, WholeTransfers] | None:
+    def split(self, tau_ms: float) -> tuple[Self, Self] | None:
         """Return what stays and what goes where each pair keeps at most ``tau_ms`` less than the longest has."""
         if tau_ms <= 0:
             return None
         first = None if self.by_length else self._parts(tau_ms, by_length=False)
         return first or self._parts(tau_ms, by_length=True)
 
-    def _parts(
-        self, tau_ms: float, by_length: bool
-    ) -> tuple[WholeTransfers, WholeTransfers] | None:
+    def _parts(self, tau_ms: float, by_length: bool) -> tuple[Self, Self] | None:
         stays: dict[Pair, list[int]] = {}
         goes: dict[Pair, list[int]] = {}
         for pair, mine in self.transfers.items():
@@ -106,10 +98,13 @@ class WholeTransfers:
         parts = self._like(stays), self._like(goes)
         return parts if parts[0].transfers and parts[1].transfers else None
 
-    def _like(self, transfers: dict[Pair, list[int]]) -> WholeTransfers:
-        return WholeTransfers.of(transfers, self.length_ms, self.by_length)
+    def _like(self, transfers: dict[Pair, list[int]]) -> Self:
+        some = {pair: mine for pair, mine in transfers.items() if mine}
+        sums_ms = (sum(self.length_ms[j] for j in mine) for mine in some.values())
+        pairs, weight_ms = tuple(sorted(some)), max(sums_ms, default=0.0)
+        return replace(self, circuits=pairs, weight_ms=weight_ms, transfers=some)
 
-    def joined(self, other: WholeTransfers) -> WholeTransfers:
+    def joined(self, other: Self) -> Self:
         """Return one configuration with the transfers of both, by position within a pair."""
         pairs = self.transfers.keys() | other.transfers.keys()
         both = {
@@ -161,36 +156,45 @@ def _in_order(
     rank: IntArray,
     plane: IntArray,
 ) -> Profile:
-    """Return the iteration whose ports take transfers by their rank, each on its plane."""
+    """Return the iteration whose ports take transfers by their rank, each on its plane.
+
+    Whoever is ready first has a device or a place first, and who is ready when depends on that: begun
+    without devices, the order of readiness is taken again and again until it stays.
+    """
     graph, wiring, length_ms = profile.graph, profile.wiring, profile.length_ms
-    planes, delay_ms = wiring.switches * wiring.k, profile.cluster.reconfiguration_ms
-    nobody, nothing = np.full(len(graph), -1, np.int32), np.zeros(0, np.int64)
+    planes = wiring.switches * wiring.k
     ends = [
         np.where(carried, numbered_servers(end, profile.server) * planes + plane, -1)
         for end in (graph.source, graph.destination)
     ]
     in_side = 0 if wiring.half else wiring.servers * planes
+    out_port = ends[0].astype(np.int32)
+    in_port = np.where(carried, ends[1] + in_side, -1).astype(np.int32)
     switch = np.where(carried, plane // wiring.k, -1).astype(np.int32)
-    holders = Holders(
-        nobody,
-        ends[0].astype(np.int32),
-        np.where(carried, ends[1] + in_side, -1).astype(np.int32),
-        switch,
-    )
-    orders = orders_of(
-        np.argsort(rank).astype(np.int32), holders, Places(0, 0, 0, nothing, nothing)
-    )
-    device = np.where(length_ms > 0, graph.devices(exclusive_devices)[0], -1)
-    tasks = OrderedTasks(
-        graph.pred_ptr, *graph.successors, length_ms, device.astype(np.int32), *holders[1:]
-    )
-    start_ms, orders = with_port_orders(tasks, orders, wiring.switches, wiring.limit, delay_ms)
-    known = Requests(start_ms, switch, holders.out_port, holders.in_port, orders)
-    by_phases = replace(profile, known=known, first=known)
-    if not profile.repeats:
-        return by_phases
+    holders = Holders(np.full(len(graph), -1, np.int32), out_port, in_port, switch)
+    device = np.where(length_ms > 0, graph.devices(exclusive_devices)[0], -1).astype(np.int32)
+    before, sequence = np.zeros(0, np.int32), np.argsort(rank).astype(np.int32)
+    for _ in range(MAX_SEQUENCES):
+        at = _ranks(sequence).astype(np.int64)
+        orders = orders_of(
+            sequence, holders, Places(wiring.switches, wiring.limit, 0, at, at + len(graph))
+        )
+        known = Requests(np.zeros(len(graph)), switch, out_port, in_port, orders)
+        once = replace(profile, known=known, first=known, repeats=False)
+        start_ms = once.provisioned_start_ms()
+        if np.array_equal(before, sequence):
+            break
+        holders = holders._replace(device=device)
+        ready_ms = np.zeros(len(graph))
+        np.maximum.at(
+            ready_ms, row_of_entry(graph.pred_ptr), (start_ms + length_ms)[graph.pred_idx]
+        )
+        before = sequence
+        sequence = np.lexsort((rank, np.where(carried, start_ms, ready_ms))).astype(np.int32)
+    first = known._replace(start=start_ms)
+    by_phases = replace(once, known=first, first=first, repeats=profile.repeats)
     # Devices and places on switches keep the order of the first iteration.
-    return replace(by_phases, known=known._replace(start=by_phases.provisioned_start_ms()))
+    return replace(by_phases, known=first._replace(start=by_phases.provisioned_start_ms()))
 
 
 def _held(
