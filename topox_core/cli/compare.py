@@ -137,7 +137,7 @@ def _record(run: FabricRun) -> dict[str, Any]:
 def _lines(runs: dict[str, FabricRun], sentence: str) -> Iterator[str]:
     """Return one row a fabric; the four middle columns are the critical chain and add up to the iteration."""
     from topox_core.fabrics.comparison_words import first_iterations
-    from topox_core.fabrics.packet import SLOWER_BY_PRICE
+    from topox_core.fabrics.links import SLOWER_BY_PRICE
     from topox_core.text.choices import chosen_by_all
 
     head = "fabric iteration compute exposed dark waiting bound changes tax"
