@@ -128,7 +128,7 @@ def _record(run: FabricRun) -> dict[str, Any]:
     if run.result is not None:
         record |= record_of(run.result, "status stopped_by slot_ms")
     if run.chosen is not None:
-        record["chosen"] = run.chosen.as_record()
+        record["chosen"] = run.chosen.lowering.choices()
     if run.message:
         record["message"] = run.message
     return record

@@ -158,7 +158,8 @@ class RoutedNetwork:
 
     def _paths_of(self, source: int, destination: int) -> Iterator[Path]:
         """Yield every path of the fewest hops."""
-        hops, waiting = self.hops_to(destination), [(source,)]
+        hops = self.hops_to(destination)
+        waiting: list[Path] = [(source,)]
         while waiting:
             path = waiting.pop()
             if path[-1] == destination:
