@@ -19,8 +19,8 @@ from topox_core.demand.decomposition import few_matchings
 from topox_core.fabrics.circuits import Profile, circuit_run, numbered_servers
 from topox_core.fabrics.fluid import go_on
 from topox_core.fabrics.kernels.circuit_requests import Requests
+from topox_core.fabrics.kernels.port_order import OrderedTasks, with_port_orders
 from topox_core.fabrics.run import FabricRequest, FabricRun
-from topox_core.model.csr import row_of_entry
 from topox_core.model.transfer_graph import TRANSFER, IntArray, TransferGraph
 from topox_core.runs.latest import Latest
 from topox_core.runs.stopping import Stop
@@ -33,8 +33,6 @@ MAX_EVENED, MAX_WORK = 32, 400_000
 MAX_LINES = 128
 # Nodes, in all, of iterations that leave planes unused: on 10,000 nodes one takes half a second.
 MAX_UNUSED_WORK = 10_000
-# Orders of readiness until one stays: the samples take up to four.
-MAX_SEQUENCES = 16
 # Iterations kept: a plan asks for those of each way of lowering two or three times (moe: 4 of 7 s).
 MAX_KEPT = 6
 _kept = Latest[Profile](MAX_KEPT)
@@ -156,45 +154,36 @@ def _in_order(
     rank: IntArray,
     plane: IntArray,
 ) -> Profile:
-    """Return the iteration whose ports take transfers by their rank, each on its plane.
-
-    Whoever is ready first has a device or a place first, and who is ready when depends on that: begun
-    without devices, the order of readiness is taken again and again until it stays.
-    """
+    """Return the iteration whose ports take transfers by their rank, each on its plane."""
     graph, wiring, length_ms = profile.graph, profile.wiring, profile.length_ms
-    planes = wiring.switches * wiring.k
+    planes, delay_ms = wiring.switches * wiring.k, profile.cluster.reconfiguration_ms
+    nobody, nothing = np.full(len(graph), -1, np.int32), np.zeros(0, np.int64)
     ends = [
         np.where(carried, numbered_servers(end, profile.server) * planes + plane, -1)
         for end in (graph.source, graph.destination)
     ]
     in_side = 0 if wiring.half else wiring.servers * planes
-    out_port = ends[0].astype(np.int32)
-    in_port = np.where(carried, ends[1] + in_side, -1).astype(np.int32)
     switch = np.where(carried, plane // wiring.k, -1).astype(np.int32)
-    holders = Holders(np.full(len(graph), -1, np.int32), out_port, in_port, switch)
-    device = np.where(length_ms > 0, graph.devices(exclusive_devices)[0], -1).astype(np.int32)
-    before, sequence = np.zeros(0, np.int32), np.argsort(rank).astype(np.int32)
-    for _ in range(MAX_SEQUENCES):
-        at = _ranks(sequence).astype(np.int64)
-        orders = orders_of(
-            sequence, holders, Places(wiring.switches, wiring.limit, 0, at, at + len(graph))
-        )
-        known = Requests(np.zeros(len(graph)), switch, out_port, in_port, orders)
-        once = replace(profile, known=known, first=known, repeats=False)
-        start_ms = once.provisioned_start_ms()
-        if np.array_equal(before, sequence):
-            break
-        holders = holders._replace(device=device)
-        ready_ms = np.zeros(len(graph))
-        np.maximum.at(
-            ready_ms, row_of_entry(graph.pred_ptr), (start_ms + length_ms)[graph.pred_idx]
-        )
-        before = sequence
-        sequence = np.lexsort((rank, np.where(carried, start_ms, ready_ms))).astype(np.int32)
-    first = known._replace(start=start_ms)
-    by_phases = replace(once, known=first, first=first, repeats=profile.repeats)
+    holders = Holders(
+        nobody,
+        ends[0].astype(np.int32),
+        np.where(carried, ends[1] + in_side, -1).astype(np.int32),
+        switch,
+    )
+    orders = orders_of(
+        np.argsort(rank).astype(np.int32), holders, Places(0, 0, 0, nothing, nothing)
+    )
+    device = np.where(length_ms > 0, graph.devices(exclusive_devices)[0], -1)
+    tasks = OrderedTasks(
+        graph.pred_ptr, *graph.successors, length_ms, device.astype(np.int32), *holders[1:]
+    )
+    start_ms, orders = with_port_orders(tasks, orders, wiring.switches, wiring.limit, delay_ms)
+    known = Requests(start_ms, switch, holders.out_port, holders.in_port, orders)
+    by_phases = replace(profile, known=known, first=known)
+    if not profile.repeats:
+        return by_phases
     # Devices and places on switches keep the order of the first iteration.
-    return replace(by_phases, known=first._replace(start=by_phases.provisioned_start_ms()))
+    return replace(by_phases, known=known._replace(start=by_phases.provisioned_start_ms()))
 
 
 def _held(
