@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 
 from tests.real_inputs import REAL_INPUTS
+from topox_core.fabrics.links import run_fat_tree
 from topox_core.fabrics.options import FabricOptions
-from topox_core.fabrics.packet import run_fat_tree
 from topox_core.fabrics.run import FabricRequest
 from topox_core.fabrics.static import run_static
 from topox_core.io.task_graph_file import load_graph

@@ -130,7 +130,7 @@ def _record(run: FabricRun) -> dict[str, Any]:
     if run.result is not None:
         record |= record_of(run.result, "status stopped_by slot_ms")
     if run.chosen is not None:
-        record["chosen"] = run.chosen.as_record()
+        record["chosen"] = run.chosen.lowering.choices()
     if run.message:
         record["message"] = run.message
     return record
@@ -139,7 +139,7 @@ def _record(run: FabricRun) -> dict[str, Any]:
 def _lines(runs: dict[str, FabricRun], sentence: str) -> Iterator[str]:
     """Return one row a fabric; the four middle columns are the critical chain and add up to the iteration."""
     from topox_core.fabrics.comparison_words import first_iterations
-    from topox_core.fabrics.packet import SLOWER_BY_PRICE
+    from topox_core.fabrics.links import SLOWER_BY_PRICE
     from topox_core.text.choices import chosen_by_all
 
     def share(part: str) -> Callable[[FabricRun], str]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol, Self, TypeVar
+from typing import Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,23 +18,24 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Configuration:
-    """A matching of inputs to outputs, ascending, and for how long it stands in ms."""
+    """A matching of inputs to outputs, ascending, and for how long it stands in ms.
+
+    Two of equal circuits need no set-up between them; a part of one may go to another switch.
+    """
 
     circuits: tuple[Pair, ...]
     weight_ms: float
 
-    def split(self, tau_ms: float) -> tuple[Configuration, Configuration] | None:
-        """Return what stays and what goes when ``tau_ms`` are given away; None where nothing stays or goes."""
+    def split(self, tau_ms: float) -> tuple[Self, Self] | None:
+        """Return what stays and what goes when about ``tau_ms`` are given away; None where nothing stays or goes."""
         if not 0 < tau_ms < self.weight_ms:
             return None
-        return (
-            Configuration(self.circuits, self.weight_ms - tau_ms),
-            Configuration(self.circuits, tau_ms),
-        )
+        stays, goes = (replace(self, weight_ms=ms) for ms in (self.weight_ms - tau_ms, tau_ms))
+        return stays, goes
 
-    def joined(self, other: Configuration) -> Configuration:
-        """Return one configuration of the same circuits that stands as long as both."""
-        return Configuration(self.circuits, self.weight_ms + other.weight_ms)
+    def joined(self, other: Self) -> Self:
+        """Return one configuration for both, whose circuits are equal."""
+        return replace(self, weight_ms=self.weight_ms + other.weight_ms)
 
 
 @dataclass(frozen=True)
@@ -95,29 +96,7 @@ MAX_CHANGES = 64
 GAIN = 1e-9  # as a share of the longest switch: less is no gain
 
 
-class Divisible(Protocol):
-    """What a switch carries for a time: circuits that are equal or not, and a part of which may go elsewhere."""
-
-    @property
-    def circuits(self) -> Hashable:
-        """What stands; two configurations with equal circuits need no set-up between them."""
-        ...
-
-    @property
-    def weight_ms(self) -> float:
-        """How long it stands."""
-        ...
-
-    def split(self, tau_ms: float) -> tuple[Self, Self] | None:
-        """Return what stays and what goes, if about ``tau_ms`` can go."""
-        ...
-
-    def joined(self, other: Self) -> Self:
-        """Return one configuration for both, whose circuits are equal."""
-        ...
-
-
-One = TypeVar("One", bound=Divisible)
+One = TypeVar("One", bound=Configuration)
 # How long the longer of two switches then takes in ms, and what the longest and the shortest become.
 _Change = tuple[float, list[One], list[One]]
 
@@ -129,7 +108,7 @@ class SwitchTimes:
     delay_ms: float
     first_free: bool
 
-    def load_ms(self, configurations: Sequence[Divisible]) -> float:
+    def load_ms(self, configurations: Sequence[Configuration]) -> float:
         """Return when the last of its configurations ends."""
         paid = len(configurations) - (1 if self.first_free and configurations else 0)
         return sum(one.weight_ms for one in configurations) + paid * self.delay_ms

@@ -1,14 +1,12 @@
 """A demand matrix as weighted matchings: as few as can be, or by peeling the matrix with even lines."""
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.demand.assignment import ROUNDING, Configuration, Pair, matching_of
 from topox_core.demand.kernels.matchings import bottleneck_matching, heaviest_cover
 from topox_core.model.transfer_graph import FloatArray
-from topox_core.runs.stopping import never
+from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.engines.mip import MipBuilder, Run, solve
 
 LP_LIMIT_S = 60.0
@@ -59,7 +57,7 @@ def extended(demand_ms: FloatArray, matchings: list[tuple[Pair, ...]]) -> list[t
 def least_weights(
     demand_ms: FloatArray,
     matchings: list[tuple[Pair, ...]],
-    stop: Callable[[], bool] = never,
+    stop: Stop = never,
 ) -> FloatArray:
     """Return the shortest times of matchings that serve every entry: a linear programme in HiGHS.
 
@@ -97,7 +95,7 @@ def _covering(
 
 
 def shortest_few(
-    demand_ms: FloatArray, stop: Callable[[], bool] = never, programme: bool = True
+    demand_ms: FloatArray, stop: Stop = never, programme: bool = True
 ) -> list[Configuration]:
     """Return few matchings, extended, for the shortest times that serve the matrix.
 
@@ -141,18 +139,15 @@ def evened(demand_ms: FloatArray) -> FloatArray:
     return even
 
 
-def peeled(demand_ms: FloatArray, stop: Callable[[], bool] = never) -> list[Configuration]:
+def peeled(demand_ms: FloatArray, stop: Stop = never) -> list[Configuration]:
     """Return the matrix with even lines as matchings, each the one with the largest smallest entry (Birkhoff).
 
-    Circuits that serve none of the demand are left out; what is left below rounding is dropped, and
-    served with the matching that carries its pair longest.
+    Circuits that serve none of the demand are left out.
     """
-    return _serving(demand_ms, peels(demand_ms, stop))
+    return begun_by_peeling(demand_ms, peels(demand_ms, stop), stop, programme=False)
 
 
-def peels(
-    demand_ms: FloatArray, stop: Callable[[], bool] = never
-) -> list[tuple[NDArray[np.int32], float]]:
+def peels(demand_ms: FloatArray, stop: Stop = never) -> list[tuple[NDArray[np.int32], float]]:
     """Return the matchings of :func:`peeled` in their order: the column of each row, and the time."""
     left = evened(demand_ms)
     least = ROUNDING * 100 * float(left.max(initial=0.0))
@@ -172,7 +167,7 @@ def peels(
 def begun_by_peeling(
     demand_ms: FloatArray,
     first: list[tuple[NDArray[np.int32], float]],
-    stop: Callable[[], bool] = never,
+    stop: Stop = never,
     programme: bool = True,
 ) -> list[Configuration]:
     """Return the first peels of a matrix, and few matchings for what they leave."""
@@ -195,25 +190,3 @@ def begun_by_peeling(
         for i, j in np.argwhere(missing_ms > most).tolist()
     ]
     return [*begun, *rest, *small]
-
-
-def _serving(
-    demand_ms: FloatArray, found: list[tuple[NDArray[np.int32], float]]
-) -> list[Configuration]:
-    """Return the matchings without circuits that nobody asked for, made to serve the last billionth as well."""
-    matchings = [
-        tuple(pair for pair in matching_of(one) if demand_ms[pair] > 0) for one, _ in found
-    ]
-    weights = np.array([weight for _, weight in found])
-    rows: dict[Pair, list[int]] = {}
-    for m, matching in enumerate(matchings):
-        for pair in matching:
-            rows.setdefault(pair, []).append(m)
-    for pair in zip(*(end.tolist() for end in np.nonzero(demand_ms > 0)), strict=True):
-        if pair not in rows:
-            rows[pair] = [len(matchings)]
-            matchings.append((pair,))
-            weights = np.append(weights, 0.0)
-    weights = _covering(demand_ms, weights, rows)
-    pairs = zip(matchings, weights.tolist(), strict=True)
-    return [Configuration(one, weight) for one, weight in pairs if one and weight > 0]

@@ -5,7 +5,7 @@ switches by their load and evened out by splitting. The formulas, and both basel
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 import numpy as np
@@ -15,7 +15,7 @@ from topox_core.demand.decomposition import begun_by_peeling, peeled, peels, sho
 from topox_core.errors import InputError
 from topox_core.io.ranges import check_number, check_one_of, check_whole
 from topox_core.model.transfer_graph import FloatArray
-from topox_core.runs.stopping import never
+from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.bounds.unrounded import Bound
 
 
@@ -63,7 +63,6 @@ def lower_bound(
     return best
 
 
-Stop = Callable[[], bool]
 METHODS: Mapping[str, str] = MappingProxyType(
     {
         "best": "the shortest of three decompositions, balanced over switches",

@@ -10,9 +10,8 @@ import numpy as np
 from topox_core.errors import InputError
 from topox_core.fabrics.circuits import run_provisioned
 from topox_core.fabrics.fluid import Pairs, Stopped
-from topox_core.fabrics.links import measured_on_links, wired
+from topox_core.fabrics.links import ideal_bound, measured_on_links, wired
 from topox_core.fabrics.lowering_search import MAX_COMPARED_NODES, Case, fastest_run, tried
-from topox_core.fabrics.packet import ideal_bound
 from topox_core.fabrics.run import FabricRequest, FabricRun, JobRequest, LoweringChoice
 from topox_core.fabrics.static import run_static, run_static_graph, with_rates
 from topox_core.model.cluster import Cluster

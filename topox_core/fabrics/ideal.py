@@ -14,9 +14,8 @@ from topox_core.errors import InputError
 from topox_core.fabrics.entry import OnIdeal
 from topox_core.fabrics.fluid import FluidTasks, Pairs
 from topox_core.fabrics.kernels.priority import PriorityTasks, by_priority
-from topox_core.fabrics.links import measured_on_links, shared_fairly
+from topox_core.fabrics.links import ideal_bound, measured_on_links, non_blocking, shared_fairly
 from topox_core.fabrics.options import GIVEN
-from topox_core.fabrics.packet import ideal_bound, non_blocking
 from topox_core.fabrics.registry import ENTRIES, fabric
 from topox_core.fabrics.run import FabricRequest, FabricRun
 from topox_core.model.csr import row_of_entry

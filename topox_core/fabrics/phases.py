@@ -7,13 +7,14 @@ decomposition, with whole transfers.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.demand.assignment import SwitchTimes, assigned, equalised
+from topox_core.demand.assignment import Configuration, Pair, SwitchTimes, assigned, equalised
 from topox_core.demand.decomposition import few_matchings
 from topox_core.fabrics.circuits import Profile, circuit_run, numbered_servers
 from topox_core.fabrics.fluid import go_on
@@ -26,7 +27,6 @@ from topox_core.runs.stopping import Stop
 from topox_core.schedule.kernels.known_order import Holders, Places, orders_of
 from topox_core.topology.wiring import wired
 
-Pair = tuple[int, int]
 # Changes that even out the planes of a phase, and transfers looked at in all.
 MAX_EVENED, MAX_WORK = 32, 400_000
 # Lines of a phase's matrix: beyond, pairs are coloured one after the other, the longest first.
@@ -55,7 +55,7 @@ def run_phased(request: FabricRequest, stop: Stop) -> FabricRun:
 
 
 @dataclass(frozen=True)
-class WholeTransfers:
+class WholeTransfers(Configuration):
     """Circuits that stand at the same time on one plane: the transfers of each pair, and the longest sum of one.
 
     ``by_length`` says which transfers of a pair stay where a part of them goes: the longest that fit,
@@ -65,32 +65,22 @@ class WholeTransfers:
     transfers: dict[Pair, list[int]]
     length_ms: list[float]
     by_length: bool
-    weight_ms: float
 
     @staticmethod
     def of(
         transfers: dict[Pair, list[int]], length_ms: list[float], by_length: bool
     ) -> WholeTransfers:
         """Return the configuration of some transfers; pairs without any are left out."""
-        some = {pair: mine for pair, mine in transfers.items() if mine}
-        weight_ms = max((sum(length_ms[j] for j in mine) for mine in some.values()), default=0.0)
-        return WholeTransfers(some, length_ms, by_length, weight_ms)
+        return WholeTransfers((), 0.0, {}, length_ms, by_length)._like(transfers)
 
-    @property
-    def circuits(self) -> Hashable:
-        """The pairs that are joined."""
-        return frozenset(self.transfers)
-
-    def split(self, tau_ms: float) -> tuple[WholeTransfers, WholeTransfers] | None:
+    def split(self, tau_ms: float) -> tuple[Self, Self] | None:
         """Return what stays and what goes where each pair keeps at most ``tau_ms`` less than the longest has."""
         if tau_ms <= 0:
             return None
         first = None if self.by_length else self._parts(tau_ms, by_length=False)
         return first or self._parts(tau_ms, by_length=True)
 
-    def _parts(
-        self, tau_ms: float, by_length: bool
-    ) -> tuple[WholeTransfers, WholeTransfers] | None:
+    def _parts(self, tau_ms: float, by_length: bool) -> tuple[Self, Self] | None:
         stays: dict[Pair, list[int]] = {}
         goes: dict[Pair, list[int]] = {}
         for pair, mine in self.transfers.items():
@@ -106,10 +96,13 @@ class WholeTransfers:
         parts = self._like(stays), self._like(goes)
         return parts if parts[0].transfers and parts[1].transfers else None
 
-    def _like(self, transfers: dict[Pair, list[int]]) -> WholeTransfers:
-        return WholeTransfers.of(transfers, self.length_ms, self.by_length)
+    def _like(self, transfers: dict[Pair, list[int]]) -> Self:
+        some = {pair: mine for pair, mine in transfers.items() if mine}
+        sums_ms = (sum(self.length_ms[j] for j in mine) for mine in some.values())
+        pairs, weight_ms = tuple(sorted(some)), max(sums_ms, default=0.0)
+        return replace(self, circuits=pairs, weight_ms=weight_ms, transfers=some)
 
-    def joined(self, other: WholeTransfers) -> WholeTransfers:
+    def joined(self, other: Self) -> Self:
         """Return one configuration with the transfers of both, by position within a pair."""
         pairs = self.transfers.keys() | other.transfers.keys()
         both = {

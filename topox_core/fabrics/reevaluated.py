@@ -13,8 +13,7 @@ import numpy as np
 
 from topox_core.errors import InputError
 from topox_core.fabrics.fluid import BATCHES_BETWEEN_STOPS, Pairs, Simulation, go_on
-from topox_core.fabrics.links import LinkRoutes, traffic_over, wired
-from topox_core.fabrics.packet import ideal_bound
+from topox_core.fabrics.links import LinkRoutes, ideal_bound, traffic_over, wired
 from topox_core.fabrics.run import FabricRequest, FabricRun, Traffic
 from topox_core.fabrics.static import laid_by
 from topox_core.model.execution import Circuits, Execution, Layout

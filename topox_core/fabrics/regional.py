@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from topox_core.errors import InputError
 from topox_core.fabrics.fluid import FluidNetwork, Pairs, Simulation, check_servers, go_on
 from topox_core.fabrics.gating import Gating
-from topox_core.fabrics.kernels.bottleneck import bottleneck_circuits
 from topox_core.fabrics.kernels.whole import advance_to_news, news_of
 from topox_core.fabrics.options import GIVEN, FabricOptions
 from topox_core.fabrics.reevaluated import Iteration, typical_run
@@ -35,6 +34,8 @@ from topox_core.runs.stopping import Stop
 from topox_core.topology.greedy import Circuits as Matrix
 
 BATCHES_BETWEEN_STOPS = 2_000
+MIN_GAIN = 1e-12  # as a share of the longest time
+TOUCHED = 6  # times that one circuit more changes
 MAX_ITERATIONS = 16  # of one graph, until circuits come back
 
 
@@ -99,8 +100,7 @@ def dealt_circuits(wanted: FloatArray, ports: int, packet_ports: int, deal: str)
     if ports == 0 or not wanted.any():
         return np.zeros(wanted.shape, np.int32)
     if deal == "bottleneck":
-        dealt: Matrix = bottleneck_circuits(wanted, ports, packet_ports)
-        return dealt
+        return bottleneck_circuits(wanted, ports, packet_ports)
     both = np.triu(wanted + wanted.T, 1)
     circuits = np.zeros(wanted.shape, np.int32)
     left = np.full(len(wanted), ports)
@@ -114,6 +114,49 @@ def dealt_circuits(wanted: FloatArray, ports: int, packet_ports: int, deal: str)
         circuits[a, b] += 1
         circuits[b, a] += 1
         left[[a, b]] -= 1
+
+
+def bottleneck_circuits(wanted: FloatArray, ports: int, packet_ports: int) -> Matrix:
+    """Return symmetric circuits dealt greedily, each to where the largest time, then the sum of squares, falls most.
+
+    The time of a pair with circuits is its bytes over them; of a server's packet port, out and in
+    apart, the bytes of its pairs without circuits over ``packet_ports``. Without packet ports a pair
+    that has no circuit counts as if it had a millionth of one.
+    """
+    n, share = len(wanted), float(packet_ports) if packet_ports > 0 else 1e-6
+    circuits, left = np.zeros((n, n), np.int32), np.full(n, ports)
+    # Pairs one way, then the packet ports of each server out and in.
+    times = np.concatenate(
+        [np.zeros(n * n), wanted.sum(axis=1) / share, wanted.sum(axis=0) / share]
+    )
+    a, b = np.nonzero(np.triu(wanted + wanted.T, 1))
+    there, back = wanted[a, b], wanted[b, a]
+    # What a circuit touches: its pair both ways, and the first of a pair both servers' packet ports.
+    ports_touched = (n * n + one for one in (a, b, n + a, n + b))
+    touched = np.stack([a * n + b, b * n + a, *ports_touched], axis=1)
+    moved = np.stack([there, back, back, there], axis=1) / share
+    while True:
+        now, count = times[touched], circuits[a, b]
+        becomes = now.copy()
+        becomes[:, 0], becomes[:, 1] = there / (count + 1), back / (count + 1)
+        becomes[:, 2:] -= np.where(count[:, None] == 0, moved, 0.0)
+        largest = np.argpartition(-times, TOUCHED)[: TOUCHED + 1]
+        largest = largest[np.argsort(-times[largest])]
+        other = np.argmin((largest[None, :, None] == touched[:, None, :]).any(axis=2), axis=1)
+        longest = np.maximum(becomes.max(axis=1), times[largest[other]])
+        gain = (now**2 - becomes**2).sum(axis=1)
+        most = float(times.max())
+        longest[(left[a] == 0) | (left[b] == 0)] = np.inf
+        near = longest <= min(most, longest.min(initial=np.inf)) + MIN_GAIN * most
+        if not near.any():
+            return circuits
+        best = int(np.argmax(np.where(near, gain, -np.inf)))
+        if longest[best] >= most * (1 - MIN_GAIN) and gain[best] <= MIN_GAIN * most**2:
+            return circuits
+        times[touched[best]] = np.maximum(becomes[best], 0.0)
+        ends = [a[best], b[best]]
+        circuits[ends, ends[::-1]] += 1
+        left[ends] -= 1
 
 
 class _Hybrid:

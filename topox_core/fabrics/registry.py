@@ -33,7 +33,7 @@ _OURS = {
     "fat_tree": FabricEntry(
         "Fat-tree",
         "a fat-tree",
-        "topox_core.fabrics.packet:run_fat_tree",
+        "topox_core.fabrics.links:run_fat_tree",
         "T",
         ("#2B3440", "#6B7686"),
         "dash",
@@ -45,7 +45,7 @@ _OURS = {
     "fat_tree_full": FabricEntry(
         "Fat-tree, full",
         "a full fat-tree",
-        "topox_core.fabrics.packet:run_full_fat_tree",
+        "topox_core.fabrics.links:run_full_fat_tree",
         "U",
         ("#6E5A7B", "#B59BC4"),
         "12px,4px",

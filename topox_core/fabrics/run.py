@@ -122,10 +122,6 @@ class LoweringChoice:
     lowering: Lowering
     free: tuple[str, ...]
 
-    def as_record(self) -> dict[str, Any]:
-        """Return rings, strides and algorithms as a result file names them."""
-        return self.lowering.choices()
-
 
 @dataclass(frozen=True)
 class FabricRun:

@@ -1,9 +1,8 @@
 """The crossover map: which fabric wins over the reconfiguration delay and the port speed (or the degree), and by how much."""
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -189,42 +188,20 @@ class Sweep:
         """SHA-256 over everything but the axes' values: what two maps share whose cells may be shared.
 
         The names count, which errors may quote: sessions share cells, and none may read those of
-        another one's files.
+        another one's files. Options of a map have no layout, whose arrays would not tell all here.
         """
         # The swept keys are the axes' to say.
         cluster = replace(self.cluster, reconfiguration_ms=0.0)
         if self.axes.by == "port_gbps":
             cluster = replace(cluster, port_gbps=1.0)
-        layout = self.options.layout
-        choices = {
-            **asdict(replace(self.options, layout=None)),
-            "layout": None
-            if layout is None
-            else [
-                layout.circuits.tolist(),
-                sorted(
-                    (list(pair), [list(route) for route in routes])
-                    for pair, routes in layout.routes.items()
-                ),
-            ],
-        }
-        parts = [
-            self.task_graph.digest,
-            self.task_graph.name,
-            cluster.digest,
-            cluster.name,
-            self.settings.as_record(),
-            self.fabrics,
-            choices,
-            self.axes.by,
-        ]
-        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+        names = self.task_graph.name, cluster.name
+        run = self.task_graph.digest, cluster.digest, self.settings, self.fabrics, self.options
+        return hashlib.sha256(repr((names, run, self.axes.by)).encode()).hexdigest()
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 over everything: the key of a finished map."""
-        axes = json.dumps(asdict(self.axes), sort_keys=True)
-        return hashlib.sha256(f"{self.job_digest} {axes}".encode()).hexdigest()
+        return hashlib.sha256(f"{self.job_digest} {self.axes}".encode()).hexdigest()
 
     def cells(self, points: Iterable[tuple[float, float]]) -> list[Cell]:
         """Return the calls that points (value, delay) need: what does not depend on the delay once a value, and first."""

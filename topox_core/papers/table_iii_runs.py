@@ -16,9 +16,8 @@ import numpy as np
 
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import run_one
-from topox_core.fabrics.links import static_layout
+from topox_core.fabrics.links import ideal_bound, static_layout
 from topox_core.fabrics.options import FabricOptions
-from topox_core.fabrics.packet import ideal_bound
 from topox_core.fabrics.run import FabricRequest
 from topox_core.model.cluster import Cluster, one_port_a_switch
 from topox_core.model.execution import Layout

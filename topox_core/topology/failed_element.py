@@ -9,7 +9,6 @@ import numpy as np
 
 from topox_core.errors import InputError
 from topox_core.io.ranges import check_one_of
-from topox_core.model.execution import Layout
 from topox_core.topology.finder import find_layout
 from topox_core.topology.result import LayoutResult, LayoutStep
 from topox_core.topology.ring_circuits import Routes
@@ -184,59 +183,12 @@ def bypassed(routes: Routes, server: int, network: RoutedNetwork) -> Routes:
 
 
 def find_without(result: LayoutResult, failure: Failure, demand: Demand) -> LayoutResult:
-    """Return a new layout of the same variant without the failed server."""
-    demand = moved_demand(demand, failure)
-    if result.variant == "published":
-        return _named(find_layout(demand, result.degree, result.variant), failure)
-    # The released variant lays rings through all servers, so it is asked about the others only,
-    # numbered anew.
-    there = [s for s in range(demand.servers) if s != failure.server]
-    place = {s: i for i, s in enumerate(there)}
-    fewer = Demand(
-        len(there),
-        {tuple(place[m] for m in members): sent for members, sent in demand.all_reduce.items()},
-        {
-            tuple(place[m] for m in members): strides
-            for members, strides in demand.lowered_strides.items()
-        },
-        demand.model_parallel[np.ix_(there, there)],
-        frozenset((place[a], place[b]) for a, b in demand.pairs),
-    )
-    return _named(
-        _numbered_back(find_layout(fewer, result.degree, result.variant), there, demand.servers),
-        failure,
-    )
-
-
-def _numbered_back(result: LayoutResult, there: list[int], servers: int) -> LayoutResult:
-    number = np.array(there, np.int32)
-    wiring = replace(
-        result.wiring,
-        source=number[result.wiring.source],
-        destination=number[result.wiring.destination],
-    )
-    routes: Routes = {
-        (there[a], there[b]): tuple(tuple(there[s] for s in path) for path in paths)
-        for (a, b), paths in result.layout.routes.items()
-    }
-
-    def groups(strides: dict[Group, tuple[int, ...]]) -> dict[Group, tuple[int, ...]]:
-        return {tuple(there[m] for m in members): chosen for members, chosen in strides.items()}
-
-    return replace(
-        result,
-        layout=Layout(wiring.circuits(servers), routes, result.layout.name),
-        rings=groups(dict(result.rings)),
-        riding=groups(dict(result.riding)),
-        wiring=wiring,
-    )
-
-
-def _named(result: LayoutResult, failure: Failure) -> LayoutResult:
-    name = f"{result.layout.name}, without {failure}"
+    """Return a new layout without the failed server, as published: released rings go through all servers."""
+    found = find_layout(moved_demand(demand, failure), result.degree)
+    name = f"{found.layout.name}, without {failure}"
     step = LayoutStep(
         "repair",
         f"Without {failure}, whose tasks server {failure.substitute} takes over.",
         {"server": failure.server, "substitute": failure.substitute},
     )
-    return replace(result, layout=replace(result.layout, name=name), steps=(step, *result.steps))
+    return replace(found, layout=replace(found.layout, name=name), steps=(step, *found.steps))

@@ -134,12 +134,12 @@ class RoutedNetwork:
         InputError
             If no path leads from ``source`` to ``destination``; names both.
         """
-        least = self._least(source, destination)
-        return tuple(islice(self._paths_of(source, destination, least), paths))
+        self._check_connected(source, destination)
+        return tuple(islice(self._paths_of(source, destination), paths))
 
     def random_path(self, source: int, destination: int, rng: random.Random) -> Path:
         """Return one shortest path, ties broken at random (the released TopoOpt's routing)."""
-        self._least(source, destination)
+        self._check_connected(source, destination)
         hops = self.hops_to(destination)
         path = [source]
         while path[-1] != destination:
@@ -148,35 +148,25 @@ class RoutedNetwork:
             )
         return tuple(path)
 
-    def _least(self, source: int, destination: int) -> int:
-        least = self.hops_to(destination)[source]
-        if least < 0:
+    def _check_connected(self, source: int, destination: int) -> None:
+        if not self.connected(source, destination):
             raise InputError(
                 f"server {source} talks to server {destination}, but no circuits lead from one to the other",
                 file="topology",
                 field="circuits",
             )
-        return least
 
-    def _paths_of(self, source: int, destination: int, hops: int) -> Iterator[Path]:
-        """Yield every path of the fewest hops, which are ``hops``."""
-        needed = self.hops_to(destination)
-        path = [source]
-        turns = [iter(self.out[source])] if hops else []
-        if not hops:
-            yield (source,)
-        while turns:
-            left = hops - len(path)
-            for b in turns[-1]:
-                if b == destination:
-                    yield (*path, b)
-                elif needed[b] == left:
-                    path.append(b)
-                    turns.append(iter(self.out[b]))
-                    break
-            else:
-                turns.pop()
-                path.pop()
+    def _paths_of(self, source: int, destination: int) -> Iterator[Path]:
+        """Yield every path of the fewest hops."""
+        hops = self.hops_to(destination)
+        waiting: list[Path] = [(source,)]
+        while waiting:
+            path = waiting.pop()
+            if path[-1] == destination:
+                yield path
+                continue
+            nearer = (b for b in reversed(self.out[path[-1]]) if hops[b] == hops[path[-1]] - 1)
+            waiting += [(*path, b) for b in nearer]
 
     @property
     def circulant(self) -> bool:

@@ -155,7 +155,7 @@ def test_a_free_choice_is_never_slower_than_the_settings_own(sample: str, fabric
     assert chosen(fabric, *job, settled).iteration_ms == free.iteration_ms
     if sample == "fsdp" and fabric != "scheduled":  # rings on all ports pay
         assert free.iteration_ms == pytest.approx(244.741196, abs=1e-6)
-        assert free.chosen.as_record() == {"rings": 2, "strides": [], "algorithms": {}}
+        assert free.chosen.lowering.choices() == {"rings": 2, "strides": [], "algorithms": {}}
 
 
 def test_an_algorithm_is_chosen_in_the_whole_graph() -> None:
@@ -164,7 +164,7 @@ def test_an_algorithm_is_chosen_in_the_whole_graph() -> None:
         chosen("provisioned", graph(task), cluster(8), replace(FREELY, free=choices))
         for choices in (FREE, ("rings",))
     )
-    assert free.chosen.as_record()["algorithms"] == {"all_to_all:8:8e+08": "pairwise"}
+    assert free.chosen.lowering.choices()["algorithms"] == {"all_to_all:8:8e+08": "pairwise"}
     assert only_rings.iteration_ms > free.iteration_ms
 
 

@@ -2,7 +2,6 @@
 
 import json
 import math
-import random
 from dataclasses import replace
 from itertools import permutations, product
 
@@ -19,9 +18,8 @@ from topox_core.api import load_cluster, load_graph
 from topox_core.check.checker import check
 from topox_core.cli.main import main
 from topox_core.fabrics.compare import compare, run_one
-from topox_core.fabrics.layout_descent import Descent, Effort, changed
 from topox_core.fabrics.layout_search import every_layout, layout_by_graph, layout_by_matrix
-from topox_core.fabrics.layout_times import LayoutTimes, matrix_starts
+from topox_core.fabrics.layout_times import LayoutTimes
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.registry import BY_RULE
 from topox_core.fabrics.run import FabricRequest
@@ -375,23 +373,3 @@ def test_no_direct_layout_beats_the_exact_program(seed: int) -> None:
     assert exact.bound_ms <= fair_ms * (1 + 1e-4)
     if exact.proved:  # on a busy machine the time may not suffice
         assert exact.makespan_ms <= fair_ms * (1 + 1e-5)
-
-
-@pytest.mark.parametrize(("seed", "ports"), [(0, 2), (1, 2), (2, 1)])
-def test_after_a_descent_nothing_near_is_faster_and_all_of_it_keeps_to_the_ports(
-    seed: int, ports: int
-) -> None:
-    of = cluster(5, ports_per_server=ports, switches=ports)
-    order = request(random_graph(seed, tasks=30, servers=5), of)
-    times = LayoutTimes(order.graph, of, True)
-    start = min(matrix_starts(times, ""), key=lambda one: one.time_ms)
-    descent = Descent(start, Effort(20_000), random.Random(seed), never)
-    lowest = descent.down(start)
-    assert not descent.over
-    assert lowest.time_ms <= start.time_ms
-    near = [changed(lowest.circuits, one) for one in descent.near(lowest.circuits)]
-    assert len({circuits.tobytes() for circuits in (lowest.circuits, *near)}) == 1 + len(near)
-    for after in near:
-        assert after.min() >= 0 and not after.diagonal().any()
-        assert max(*after.sum(axis=0), *after.sum(axis=1)) <= ports
-    assert min(map(times.time_ms, near)) >= lowest.time_ms * (1 - 1e-8)
