@@ -22,7 +22,7 @@ def run(options: Arguments) -> Answer:
 
     found = {one.name: as_record(one) for one in kinds()}
     if options.kind is None:
-        record = {"kinds": list(found.values()), "not_modelled": NOT_MODELLED}
+        record = {"kinds": found, "not_modelled": NOT_MODELLED}
         return Answer(record, _lines(record))
     if options.kind not in found:
         raise wrong_option("KIND", unknown(options.kind, found, "kind of prediction"))
@@ -56,7 +56,7 @@ def _lines(record: dict[str, Any]) -> Iterator[str]:
             ),
             one["worst"] or "",
         )
-        for one in record["kinds"]
+        for one in record["kinds"].values()
     )
     head = ("kind", "prediction", "against", "fitted", "rows", "median", "90 %", "worst", "where")
     yield table(head, *rows)

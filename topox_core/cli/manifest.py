@@ -53,7 +53,9 @@ def manifest(
         "format": FORMAT,
         "version": VERSION,
         "program": f"topox-workbench {code_version()}",
-        "command": " ".join(filter(None, (options.command, getattr(options, "part", "")))),
+        "command": " ".join(
+            filter(None, (getattr(options, name, "") for name in ("command", "part")))
+        ),
         "inputs": {file: _digest(file) for file in _files(given.values()) if file not in written},
         "options": given,
         "seed": record.get("seed", settings.get("seed", given.get("seed"))),

@@ -54,6 +54,7 @@ def test_the_page_and_the_command_give_one_answer(
     asked = "study buy --sample blackboard --only rotornet,piezo --usd-per-gpu-hour 8"
     assert main([*asked.split(), "--no-library", "--workers", "1", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
+    assert printed.pop("manifest")["command"] == "study buy"
     assert json.loads(downloads["Answer (JSON)"]()) == printed
     assert printed["finding"].replace("\u00a0", " ") in words(at)
     study = load_study(downloads["Study (JSON)"](), "x.study.json")
@@ -131,7 +132,9 @@ def test_a_sample_is_answered_from_the_release_as_a_run_would_answer_it(
     wait_until(lambda: bool(at.exception) or "cancel_buy" not in buttons(at), at.run)
     assert not at.exception and "Within the ranges" in words(at)
     assert main(f"study buy --sample {sample} --no-library --workers 2 --json".split()) == 0
-    assert json.loads(downloads["Answer (JSON)"]()) == json.loads(capsys.readouterr().out)
+    told = json.loads(capsys.readouterr().out)
+    assert told.pop("manifest")["command"] == "study buy"
+    assert json.loads(downloads["Answer (JSON)"]()) == told
 
 
 def test_plans_go_from_schedule_to_the_switches_and_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,16 +1,20 @@
 """Jobs that share an optical fabric of pods, how the drafts on time-division multiplexing are read, and one round of them."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import Annotated, Literal
-
-import numpy as np
-from numpy.typing import NDArray
+from statistics import fmean
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from topox_core.schema.fields import PRINTABLE, plain_setting, setting
+
+if TYPE_CHECKING:  # the command's options come from these records, and --help loads nothing heavy
+    import numpy as np
+    from numpy.typing import NDArray
 
 # Limits are named before memory or hours are spent.
 MAX_PODS = 16_384
@@ -178,7 +182,6 @@ class Reading:
     ] = False
 
 
-Links = NDArray[np.int32]
 Status = Literal["optimal", "feasible", "infeasible", "unknown"]
 StoppedBy = Literal["proof", "time_limit", "cancelled", "heuristic"]
 PUSH, PULL = 0, 1
@@ -322,7 +325,7 @@ class Round:
     form: RoundForm
     group: tuple[int, ...]
     rings: tuple[tuple[int, ...], ...]
-    links: Links
+    links: NDArray[np.int32]
     communication_s: NDArray[np.float64]
     cycles: tuple[Cycle, ...]
     algorithm: str = ""
@@ -362,7 +365,7 @@ class Round:
     def mean_round_s(self) -> float:
         """Mean over jobs of the cycle that each of them follows."""
         cycles_s = [self.cycle_of(job.pod_group).round_s for job in self.jobs.jobs]
-        return float(np.mean(cycles_s)) if cycles_s else 0.0
+        return fmean(cycles_s) if cycles_s else 0.0
 
     @property
     def gap(self) -> float:
