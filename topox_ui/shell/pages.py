@@ -284,6 +284,16 @@ PAGES = (
         "claims",
         prefix="argument.",
         question="Which claims hold on the same jobs?",
+        then="Accuracy",
+    ),
+    Page(
+        PAPERS,
+        "Accuracy",
+        "gallery.accuracy.draw",
+        (),
+        "accuracy",
+        compiled=True,
+        question="How far off are predictions, and what is not modelled?",
         then="Studies",
     ),
     Page(

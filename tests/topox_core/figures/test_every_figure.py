@@ -37,6 +37,7 @@ from topox_core.fabrics.one_collective import OneCollective
 from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.sweep import Axes, MapOutcome, Point
 from topox_core.figures import (
+    accuracy,
     buying,
     circuits,
     cost,
@@ -78,6 +79,7 @@ from topox_core.model.execution import (
     changes_a_slot,
     slot_state,
 )
+from topox_core.papers.accuracy import Comparison, Kind
 from topox_core.papers.rows import Row
 from topox_core.rails.window_lengths import by_traffic
 from topox_core.schedule import story
@@ -200,6 +202,16 @@ def ends_of(execution: Execution) -> list[float]:
 
 
 # How each is drawn, and the numbers that the table beside it has.
+PREDICTED = (
+    Kind(
+        "a",
+        "A",
+        "x",
+        "not fitted",
+        (Comparison("one", 11.0, 10.0, "ms"), Comparison("two", 8.0, 10.0, "ms")),
+    ),
+    Kind("b", "B", "y", "not fitted", held=(252, 1e-4)),
+)
 EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequence[float]]]] = {
     buying.buying_figure: lambda look: (
         buying.buying_figure(NETWORKS, MS, MS, look, (1,), (0, 1)),
@@ -397,6 +409,11 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
     lanes.port_use: lambda look: (
         lanes.port_use(planned(), (0.0, planned().makespan_ms), look),
         [0, 1],
+    ),
+    accuracy.error_dots: lambda look: (
+        accuracy.error_dots(PREDICTED, look),
+        [abs(one.error) for kind in PREDICTED for one in kind.comparisons]
+        + [kind.most for kind in PREDICTED if kind.held],
     ),
     predictions.predicted_against_measured: lambda look: (
         predictions.predicted_against_measured(

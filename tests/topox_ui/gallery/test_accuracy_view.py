@@ -1,0 +1,20 @@
+"""The view Accuracy: the finding, every comparison, and what is not modelled."""
+
+from typing import Any
+
+from tests.topox_ui.conftest import chart, words
+from topox_core.papers.accuracy import NOT_MODELLED
+from topox_core.text.foreign import escape_untrusted
+
+
+def test_it_says_how_far_off_predictions_are_by_kind_and_what_is_not_modelled(visit: Any) -> None:
+    at = visit("Accuracy")
+    assert not at.exception
+    said = words(at)
+    assert "Iterations that nothing was fitted to are 3.9" in said.replace("\u00a0", " ")
+    assert "nothing measured was at hand" in said
+    for what in NOT_MODELLED:
+        assert escape_untrusted(what, "html") in said
+    assert len(chart(at, "accuracy_dots")["layout"]["yaxis"]["ticktext"]) == 10
+    (table,) = [one.value for one in at.dataframe if "fitted" in one.value.columns]
+    assert table["comparisons"].astype(str).str.contains("252").any()

@@ -1,0 +1,81 @@
+"""Accuracy: what is predicted here against what was measured, published or simulated elsewhere, and what is not modelled."""
+
+from functools import cache
+
+import streamlit as st
+
+from topox_core.figures.accuracy import error_dots, names_of
+from topox_core.figures.palette import Theme
+from topox_core.papers.accuracy import NOT_MODELLED, Kind, as_record, kinds
+from topox_core.text.numbers import percent
+from topox_ui.shell.charts import chart, frame
+from topox_ui.shell.downloads import link_menu
+from topox_ui.shell.page import chart_title, escape, headline, quiet, size_switch, write_html
+
+# Which kinds the headline speaks of: nothing was fitted to them.
+ITERATIONS, COLLECTIVES = "megatron", "collectives-loggopsim"
+
+
+@cache
+def _kinds() -> tuple[Kind, ...]:
+    return tuple(kinds())
+
+
+def draw(theme: Theme) -> None:
+    """Draw the finding, a dot for each comparison, a row for each kind, every comparison, and what is not modelled."""
+    size_switch()
+    with st.spinner("Computing some 300 predictions: a few seconds, once on this server"):
+        found = _kinds()
+    by_name = {one.name: one for one in found}
+    iterations, collectives = by_name[ITERATIONS], by_name[COLLECTIVES]
+    headline(
+        "Papers · accuracy",
+        f"Iterations that nothing was fitted to are <b>{_off(iterations.share(50))}</b> off in the median, collectives "
+        f"{_off(collectives.most)} at most; how long a circuit change takes here, nothing measured was at hand to compare with.",
+    )
+    chart_title(
+        "How far off", "a dot is one comparison, the bar their median; hollow: held by a test"
+    )
+    worst = max((one for one in found if one.worst), key=lambda one: one.most)
+    chart(
+        error_dots(found, theme),
+        "accuracy_dots",
+        f"{sum(one.count for one in found)} comparisons in {len(found)} kinds: {', '.join(names_of(found))}. "
+        f"Furthest off is {worst.worst and worst.worst.subject}: {_off(worst.most)}.",
+        lambda: [{"kind": one.name, **row} for one in found for row in as_record(one)["rows"]],
+        "Every comparison",
+    )
+    frame([_row(one) for one in found])
+    quiet(
+        "The largest errors are of published tables whose set-up is printed in part; Tables and figures gives the reason of each row. "
+        "Simulators differ from a packet network here where one message at a time goes first: the order is theirs."
+    )
+    chart_title("What is not modelled", "no figure here says anything about it")
+    write_html(
+        "<ul>"
+        + "".join(
+            f"<li><b>{escape(what)}</b>: {escape(words)}.</li>"
+            for what, words in NOT_MODELLED.items()
+        )
+        + "</ul>"
+    )
+    link_menu()
+
+
+def _row(kind: Kind) -> dict[str, object]:
+    return {
+        "prediction": kind.title,
+        "against": kind.against,
+        "fitted": kind.fitted,
+        "comparisons": kind.count,
+        "median": _off(kind.share(50)),
+        "90 %": _off(kind.share(90)),
+        "worst": _off(kind.most),
+        "which": kind.worst.subject if kind.worst else "held by a test",
+    }
+
+
+def _off(share: float | None) -> str:
+    return (
+        "–" if share is None else percent(share) if share >= 0.001 else f"{100 * share:.2g}\u00a0%"
+    )
