@@ -163,21 +163,9 @@ def _values(data: bytes, file: str) -> Any:
     content = whole(data, file, INFRAGRAPH)
     if content.lstrip().startswith(b"{"):
         return loaded(data, file, INFRAGRAPH)
-    text = decoded(content, file)
-    import yaml  # 20 ms
+    from topox_core.io.yaml_text import loaded_yaml  # 20 ms
 
-    try:
-        depth = 0
-        for count, event in enumerate(yaml.parse(text, yaml.CSafeLoader)):
-            depth += isinstance(event, yaml.CollectionStartEvent)
-            depth -= isinstance(event, yaml.CollectionEndEvent)
-            check_count(count, INFRAGRAPH.entries, "entries such a file may have", file)
-            if isinstance(event, yaml.AliasEvent) or depth > MAX_NESTING:
-                what = "has an alias (*)" if depth <= MAX_NESTING else "is nested too deeply"
-                raise InputError(what, file=file, item=f"line {event.start_mark.line + 1}")
-        return yaml.load(text, yaml.CSafeLoader)
-    except yaml.YAMLError as error:
-        raise InputError(f"is not valid YAML: {error}", file=file) from None
+    return loaded_yaml(decoded(content, file), file, INFRAGRAPH)
 
 
 class _Reading:

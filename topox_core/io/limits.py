@@ -94,7 +94,7 @@ CHAKRA = Limits(200 * MB, MAX_TASKS)
 # JSON that is read as a whole: an execution trace, a host trace, groups.
 WHOLE_JSON = Limits(24 * MB, MAX_TASKS)
 TEXT_WORKLOAD = Limits(20 * MB, 200_000)
-NETWORK = Limits(1 * MB, 64)
+NETWORK = Limits(1 * MB, 1_000)
 # A description of a cluster by hosts, switches and links: links it stands for, written out.
 INFRAGRAPH = Limits(4 * MB, 2_000_000)
 MAX_NESTING = 16

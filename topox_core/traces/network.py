@@ -2,9 +2,10 @@
 
 import math
 
-from topox_core.errors import InputError, errors_in_file, printable, shown, wrong_setting
+from topox_core.errors import InputError, errors_in_file, shown, wrong_setting
 from topox_core.io.limits import NETWORK
 from topox_core.io.ranges import number_in
+from topox_core.io.yaml_text import loaded_yaml
 from topox_core.model.cluster import Cluster, one_port_a_switch
 from topox_core.traces.source import Content, Source
 
@@ -98,36 +99,11 @@ def _number(text: str, field: str, file: str, *, least: float = 1e-9, whole: boo
 
 
 def _keys(text: str, file: str) -> dict[str, list[str]]:
-    """Return the lists of a file of plain keys: ``key: [a, b]``, ``key: a``, or a value a line after a dash."""
-    found: dict[str, list[str]] = {}
-    key = ""
-    for number, raw in enumerate(text.splitlines(), 1):
-        line = raw.partition("#")[0].strip()
-        if not line or line == "---":
-            continue
-        if line.startswith("- "):
-            if not key:
-                raise InputError("names no key", file=file, item=f"line {number}")
-            found[key].append(_bare(line[2:]))
-            continue
-        key, colon, value = line.partition(":")
-        key = key.strip()
-        if not colon or len(found) > NETWORK.entries:
-            problem = f"must be a key and a value (got {shown(line)})"
-            raise InputError(problem, file=file, item=f"line {number}")
-        if key in found:
-            raise InputError("is given twice", file=file, field=printable(key))
-        value = value.strip()
-        if value.startswith("["):
-            if not value.endswith("]"):
-                raise InputError(
-                    "must end in ]", file=file, item=f"line {number}", field=printable(key)
-                )
-            found[key] = [_bare(one) for one in value[1:-1].split(",") if one.strip()]
-        else:
-            found[key] = [_bare(value)] if value else []
-    return found
-
-
-def _bare(text: str) -> str:
-    return text.strip().strip("\"'")
+    """Return the lists of a file of plain keys, ``key: [a, b]`` or ``key: a``, as text."""
+    values = loaded_yaml(text, file, NETWORK)
+    if not isinstance(values, dict):
+        raise InputError(f"must be keys and values (got {shown(values)})", file=file)
+    return {
+        str(key): [str(one) for one in (value if isinstance(value, list) else [value])]
+        for key, value in values.items()
+    }

@@ -118,9 +118,9 @@ def test_a_network_is_a_cluster() -> None:
             "field topology: must be Ring, FullyConnected or Switch",
         ),
         (NETWORK.replace(b"50.0 ]", b"x ]"), "field bandwidth: must be a number above 0 (got 'x')"),
-        (NETWORK.replace(b"[ 8, 4 ]", b"[ 8, 4"), "field npus_count: must end in ]"),
+        (NETWORK.replace(b"[ 8, 4 ]", b"[ 8, 4"), "net.yml: is not valid YAML"),
         (NETWORK + b"latency: 3\n", "field latency: is given twice"),
-        (b"words\n", "line 1: must be a key and a value"),
+        (b"words\n", "net.yml: must be keys and values (got 'words')"),
         (
             b"topology: [Ring,Ring,Ring]\nnpus_count: [2,2,2]\nbandwidth: [1,1,1]\nlatency: [1,1,1]\n",
             "has 2 dimensions after the optical one",
