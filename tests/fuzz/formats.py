@@ -202,6 +202,7 @@ JOB = {
     "format": "topox-job",
     "version": 1,
     "name": "j",
+    "assert": ["iteration_ms <= 120", "gap < 5e-2"],
     "shape": "llama3-8b",
     "plan": {"tensor": 8, "pipeline": 4, "data": 2, "microbatches": 8, "zero": 1, "capacity": 1.0},
     "machine": {
