@@ -5,13 +5,14 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 
 from topox_core.figures.palette import Theme
-from topox_core.figures.template import frame, line, log_axis, margins, name_px, row_axis, upright
+from topox_core.figures.template import Look, axis, frame, line, log_axis, margins, note, upright
 from topox_core.papers.accuracy import Kind
 from topox_core.text.foreign import escape_untrusted
 
 # What is nearer stands at the left end: digits of printed numbers end there.
 NEAREST, FURTHEST = 1e-5, 10.0
-ROW_PX, AXIS_PX, LETTER_PX = 34, 56, 6.4
+ROW_PX, AXIS_PX = 46, 56
+AT_LEFT: Look = {"xref": "paper", "xanchor": "left", "yanchor": "middle", "showarrow": False}
 MARKED = (0.01, 0.1)
 
 
@@ -62,13 +63,17 @@ def error_dots(kinds: Sequence[Kind], theme: Theme) -> go.Figure:
                     showlegend=False,
                 )
             )
-    names = names_of(kinds)
+    names = [
+        # Above its row: beside it a narrow window would have no room for the dots.
+        note(escape_untrusted(name, "figure"), 0, at - 0.44, 12, theme.ink, **AT_LEFT)
+        for at, name in enumerate(names_of(kinds))
+    ]
     return frame(
         layers,
         theme,
         (ROW_PX * len(kinds) + AXIS_PX) * theme.scale,
-        [upright(one, line(theme.line, 1, "dot")) for one in MARKED],
-        margin=margins(name_px(names, theme, 12, LETTER_PX), 16, 8, 44 * theme.scale),
+        [*names, *(upright(one, line(theme.line, 1, "dot")) for one in MARKED)],
+        margin=margins(10, 16, 8, 44 * theme.scale),
         xaxis=log_axis(
             theme,
             NEAREST,
@@ -77,5 +82,5 @@ def error_dots(kinds: Sequence[Kind], theme: Theme) -> go.Figure:
             0.02,
             title="error, without its sign (log)",
         ),
-        yaxis=row_axis(theme, names),
+        yaxis=axis(theme, range=[len(kinds) - 0.6, -0.75], visible=False),
     )

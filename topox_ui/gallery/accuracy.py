@@ -31,7 +31,7 @@ def draw(theme: Theme) -> None:
     headline(
         "Papers · accuracy",
         f"Iterations that nothing was fitted to are <b>{_off(iterations.share(50))}</b> off in the median, collectives "
-        f"{_off(collectives.most)} at most; how long a circuit change takes here, nothing measured was at hand to compare with.",
+        f"{_off(collectives.most)} at most; no measured run on optical switches was at hand.",
     )
     chart_title(
         "How far off", "a dot is one comparison, the bar their median; hollow: held by a test"

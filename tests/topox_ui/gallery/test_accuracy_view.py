@@ -12,9 +12,10 @@ def test_it_says_how_far_off_predictions_are_by_kind_and_what_is_not_modelled(vi
     assert not at.exception
     said = words(at)
     assert "Iterations that nothing was fitted to are 3.9" in said.replace("\u00a0", " ")
-    assert "nothing measured was at hand" in said
+    assert "no measured run on optical switches was at hand" in said
     for what in NOT_MODELLED:
         assert escape_untrusted(what, "html") in said
-    assert len(chart(at, "accuracy_dots")["layout"]["yaxis"]["ticktext"]) == 10
+    names = [one["text"] for one in chart(at, "accuracy_dots")["layout"]["annotations"]]
+    assert len(names) == 10 and "Collectives, LogGOPSim" in names
     (table,) = [one.value for one in at.dataframe if "fitted" in one.value.columns]
     assert table["comparisons"].astype(str).str.contains("252").any()
