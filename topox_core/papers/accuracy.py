@@ -112,8 +112,8 @@ def kinds() -> Iterator[Kind]:
         yield Kind(name, f"Iterations: {title}", "measured iterations", fitted, comparisons)
     yield Kind(
         "recordings",
-        "Recorded runs at another network speed",
-        "programs whose times are known",
+        "Recorded runs at another speed",
+        "jobs of known time",
         "not fitted",
         held=(int(RECORDINGS["answers"]), RECORDINGS["most"]),
     )
