@@ -47,6 +47,7 @@ OF_PAGE = {
     "Per iteration": {"cost.pue": "2"} | CONTEST | PRICES,
     "Which switch": {"buy.by": "time"} | PRICES,
     "Claims against each other": {"argument.network": "4x400"},
+    "Accuracy": {},
     "Studies": {},
     "Kept runs": {"runs.kind": "schedule"},
     "Papers": {"gallery.card": next(iter(CARDS))},
