@@ -113,7 +113,7 @@ def finding(rounds: Rounds) -> str:
         proved = (
             "No shorter round is possible"
             if of == ANY_ROUND.holds_for
-            else f"It is the shortest with {of}"
+            else "Proved: no shorter round in this grouping"
         )
         return f"{shared}. {proved}."
     if best.gap <= UNREADABLE:

@@ -171,7 +171,9 @@ def first_screen(subject: Subject, pattern: Pattern, run: RailRun | None, theme:
     _headline(subject, pattern, lane)
     quiet(WHAT)
     loaded_elsewhere()
-    _other_times(both_of(subject, lane)[0])
+    base = both_of(subject, lane)[0]
+    if line := " ".join(filter(None, (_rings_cost(subject, base), _other_times(base)))):
+        quiet(line)
     left, right = st.columns([1.42, 1], gap="medium")
     with left:
         curves = delay_chart(subject, lane, theme)
@@ -247,7 +249,7 @@ def _headline(subject: Subject, pattern: Pattern, lane: Lane) -> None:
             f"With a switch that takes no time the iteration takes <b>{time(base)}</b>; it has "
             f"{windows} in which circuits can change."
         )
-    headline(kicker, f"{first}{_up_to(subject, lane)}{_rings_cost(subject, base)}")
+    headline(kicker, f"{first}{_up_to(subject, lane)}")
 
 
 def _rings_cost(subject: Subject, base: float) -> str:
@@ -264,17 +266,16 @@ def _rings_cost(subject: Subject, base: float) -> str:
     if base <= electrical_ms * (1 + RINGS_COST):
         return ""
     return (
-        f' <span class="bad">✗ But rings alone make it <b>{over(base / electrical_ms - 1)} longer</b> than an electrical switch: '
-        f"{time(base)} instead of {time(electrical_ms)}.</span>"
+        f"On rails every collective runs on rings of one rail: rings alone make it {over(base / electrical_ms - 1)} longer than "
+        f"an electrical switch, {time(base)} instead of {time(electrical_ms)}, whatever the switch."
     )
 
 
-def _other_times(base: float) -> None:
-    """Say why the loaded job takes another time here than on Schedule."""
-    if RailsState.now().runs == JOB and loaded_job() is not None:
-        quiet(
-            f"{time(base)} is not what Schedule gives for this job: on rails every collective runs on rings of one rail."
-        )
+def _other_times(base: float) -> str:
+    """Say why the loaded job takes another time here than on Schedule; empty of another job."""
+    if RailsState.now().runs != JOB or loaded_job() is None:
+        return ""
+    return f"{time(base)} is not what Schedule gives for this job, where collectives may take other ways."
 
 
 def _serves(base: float, on_demand: float, provisioned: float, rings: bool) -> str:
