@@ -20,7 +20,7 @@ CHECKER = "topox_core.check, which shares no code with what schedules"
 # Keys of an answer that say how far it is proved, and for what.
 _VALIDITY = ("status", "stopped_by", "checked", "gap", "bound_by", "bound_for")
 # What no question is about.
-_ABOUT_ITSELF = ("command", "run", "asked", "json", "part", "library", "no_library", "keep")
+_ABOUT_ITSELF = ("command", "run", "json", "part", "library", "no_library", "keep")
 
 
 def manifest(

@@ -11,7 +11,7 @@ def test_it_says_how_far_off_predictions_are_by_kind_and_what_is_not_modelled(vi
     at = visit("Accuracy")
     assert not at.exception
     said = words(at)
-    assert "Iterations that nothing was fitted to are 3.9" in said.replace("\u00a0", " ")
+    assert "Megatron-LM on A100: 3.9" in said.replace("\u00a0", " ")
     assert "No measured run on optical switches was at hand" in said
     for what in NOT_MODELLED:
         assert escape_untrusted(what, "html") in said
