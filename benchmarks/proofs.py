@@ -153,7 +153,7 @@ def _within(
     )
     if narrower is None:
         return plan.makespan, plan.makespan, time.monotonic() - began
-    model = Model(problem, narrower, bound, horizon, minimise=True)
+    model = Model(problem, narrower, bound, horizon)
     if hint:
         model.hint(plan.start)
     outcome = model.solve(Run(seconds - (time.monotonic() - began), cores, linear=True), never)

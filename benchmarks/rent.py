@@ -44,12 +44,6 @@ OFF: dict[str, tuple[str, str, str]] = {
         '        named = self.prepared.settings.engine in ("auto", "cpsat")\n        if not named',
         "        named = not self.prepared\n        if not named",
     ),
-    "large neighbourhoods": (
-        "schedule/engines/cpsat.py",
-        "        search = LargeNeighbourhoods(known, _sub_solve(limits), NEIGHBOURHOODS, FREE_TASKS)\n"
-        "        search.run(stop, news)\n",
-        "        _whole(known, limits.time_limit_s, stop, news, whole)\n",
-    ),
     "race on the folded problem": (
         "schedule/proof.py",
         "self.prepared.planner.folded if exact else None",

@@ -32,7 +32,7 @@ from topox_core.schedule.circuits.held_ports import (
 )
 from topox_core.schedule.engines import mip, step_model
 from topox_core.schedule.engines.engine import Answer, Limits, Progress
-from topox_core.schedule.engines.highs import _sub_solve, solve_highs
+from topox_core.schedule.engines.highs import solve_highs
 from topox_core.schedule.engines.printed import solve_printed
 from topox_core.schedule.feasibility import violation
 from topox_core.schedule.generation.list_scheduler import serial_schedule
@@ -112,18 +112,6 @@ def test_every_model_and_engine_finds_what_trying_every_start_finds(fabric, tick
         # CP-SAT has no model of shared circuits.
         for engine in IN_PROCESS if fabric.shares else ENGINES:
             assert proved(problem, engine) == optimum
-
-
-@pytest.mark.parametrize("horizon", [3, 4, 5])
-def test_a_neighbourhood_that_must_end_within_a_slot_is_not_taken_for_impossible(horizon):
-    """The whole ends with a computation, off slots; a stretch of it may end with transfers only."""
-    problem = build([2, 2], {0: (0, 1), 1: (0, 2)}, ticks_per_slot=2)  # one after the other: 4
-    found = _sub_solve(LIMITS)(problem, windows(problem, horizon), horizon, 60.0, lambda: False)
-    if horizon < 4:
-        assert found == "none"
-    else:
-        assert violation(problem, found) is None
-        assert makespan(problem, found) == 4
 
 
 @pytest.mark.parametrize("half_duplex", [False, True])

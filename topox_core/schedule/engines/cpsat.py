@@ -1,4 +1,4 @@
-"""Exact solves with CP-SAT (OR-Tools): the whole problem where it is small, large neighbourhoods where it is not.
+"""Exact solves with CP-SAT (OR-Tools): models of all schedules shorter than the best known.
 
 Of problems that count set-ups the schedules are on real ports.
 """
@@ -33,21 +33,12 @@ from topox_core.schedule.engines.engine import (
     OnProgress,
 )
 from topox_core.schedule.engines.set_up_neighbourhoods import search_with_set_ups
-from topox_core.schedule.problem import Int, Problem
-from topox_core.schedule.search.large_neighbourhood import (
-    LargeNeighbourhoods,
-    SubSolve,
-    Undecided,
-)
-from topox_core.schedule.source import ENGINES, PROPAGATION, TraceSource
+from topox_core.schedule.problem import Problem
+from topox_core.schedule.source import ENGINES, PROPAGATION
 
 SOURCE = ENGINES["cpsat"]
-NEIGHBOURHOODS = TraceSource("neighbourhoods", "CP-SAT neighbourhoods")
 BOUND_BY = "constraint search (CP-SAT)"
 BOUND_WITH_SET_UPS_BY = "constraint search with set-ups (CP-SAT)"
-CLOSE = 0.01  # relative gap below which a larger one is tried as a whole, once
-WHOLE_SHARE = 0.3
-FREE_TASKS = 300  # of the first neighbourhood
 # The whole model with set-ups has so long; while the relative gap is wider than this, neighbourhoods
 # come next, until so many of them in a row have brought nothing.
 WHOLE_FIRST_S, NARROW, FRUITLESS = 1.0, 0.05, 30
@@ -64,8 +55,8 @@ def solve_cpsat(
     """Solve the reduced problem with CP-SAT, or one that counts set-ups.
 
     Up to 600 tasks are one model of all schedules shorter than the best known, in the windows of
-    plain propagation; a schedule found elsewhere begins it anew only where little is lost by that. For
-    more, bounds and then large neighbourhoods.
+    plain propagation: most are decided sooner than shaving would be through. Of more tasks bounds are
+    raised first, and windows narrowed by shaving.
 
     Raises
     ------
@@ -76,22 +67,14 @@ def solve_cpsat(
     if problem.dark_ticks is not None:
         return _solve_on_ports(problem, limits, stop, on_progress, news)
     known = initially_known(problem, limits, on_progress)
-    small = (
-        problem.n <= WHOLE_TASKS
-    )  # most are decided at once, sooner than shaving would be through
+    many = problem.n > WHOLE_TASKS
 
     def whole(given: Windows, horizon: int) -> Model:
-        return Model(problem, given, known.bound, horizon, minimise=True)
+        return Model(problem, given, known.bound, horizon)
 
-    if small:
-        _whole(known, limits.time_limit_s, stop, news, whole, thorough=False)
-        return known.answer(stop)
-    raise_bounds(known, known.hearing(news, stop))
-    if known.makespan - known.bound <= CLOSE * known.makespan:
-        _whole(known, known.elapsed_s + WHOLE_SHARE * known.left_s, stop, news, whole)
-    if not known.close_enough and not stop() and known.left_s > 0:
-        search = LargeNeighbourhoods(known, _sub_solve(limits), NEIGHBOURHOODS, FREE_TASKS)
-        search.run(stop, news)
+    if many:
+        raise_bounds(known, known.hearing(news, stop))
+    _whole(known, limits.time_limit_s, stop, news, whole, thorough=many)
     return known.answer(stop)
 
 
@@ -171,22 +154,6 @@ def _offer(known: BestKnown, solution: Solution) -> None:
     known.offer(solution, SOURCE)
 
 
-def _sub_solve(limits: Limits) -> SubSolve:
-    """Return what finds any schedule of a problem in windows."""
-
-    def solve(
-        problem: Problem, given: Windows, horizon: int, seconds: float, stop: Stop
-    ) -> Int | Undecided:
-        outcome = Model(problem, given, 0, horizon, minimise=False).solve(
-            Run(seconds, limits.threads, limits.seed), stop
-        )
-        if outcome.solution is not None:
-            return outcome.solution.start
-        return "none" if outcome.ended == "infeasible" else "undecided"
-
-    return solve
-
-
 def _solve_on_ports(
     problem: Problem,
     limits: Limits,
@@ -199,7 +166,7 @@ def _solve_on_ports(
     The model holds every schedule as long as the best known, which is its hint, ports and orders
     included. Where eq. 7 can bind two models take turns: one whose bounds hold, and one whose
     schedules do. Elsewhere, with several ports, it has a second and, while the gap is wide, gives
-    way to large neighbourhoods; where the model would be too large, there are those alone.
+    way to neighbourhoods; where the model would be too large, there are those alone.
 
     Raises
     ------

@@ -82,17 +82,9 @@ def refuse(problem: Problem) -> None:
 
 
 class Model:
-    """A model of all schedules within windows; makespans from ``bound`` to ``horizon`` ticks.
+    """A model of all schedules within windows; makespans from ``bound`` to ``horizon`` ticks."""
 
-    Parameters
-    ----------
-    minimise
-        Look for the shortest; False: for any.
-    """
-
-    def __init__(
-        self, problem: Problem, given: Windows, bound: int, horizon: int, minimise: bool
-    ) -> None:
+    def __init__(self, problem: Problem, given: Windows, bound: int, horizon: int) -> None:
         self._problem, self._clock = problem, given.clock
         self._model = model = cp_model.CpModel()
         self._intervals: dict[int, cp_model.IntervalVar] = {}
@@ -109,13 +101,10 @@ class Model:
         ]
         self._add_precedence()
         self._add_resources()
-        self._makespan: cp_model.IntVar | None = None
-        if minimise:
-            self._makespan = model.new_int_var(bound, horizon, "makespan")
-            last = np.flatnonzero(np.diff(problem.succ_ptr) == 0)
-            for j in last.tolist():
-                model.add(self._makespan >= self._at[j] + int(problem.duration[j]))
-            model.minimize(self._makespan)
+        self._makespan = model.new_int_var(bound, horizon, "makespan")
+        for j in np.flatnonzero(np.diff(problem.succ_ptr) == 0).tolist():
+            model.add(self._makespan >= self._at[j] + int(problem.duration[j]))
+        model.minimize(self._makespan)
 
     def _add_precedence(self) -> None:
         p = self._problem
@@ -209,7 +198,7 @@ class Model:
         solver.parameters.random_seed = run.seed
         solver.parameters.symmetry_level = 1
         divide_work(solver.parameters, run)
-        if on_bound is not None and self._makespan is not None:
+        if on_bound is not None:
             tell = on_bound
             solver.best_bound_callback = lambda bound: tell(round(bound))
         over = threading.Event()
@@ -224,11 +213,7 @@ class Model:
             watch.join()
         if status == cp_model.MODEL_INVALID:
             raise RuntimeError(f"CP-SAT calls the model invalid: {self._model.validate()}")
-        bound = (
-            round(solver.best_objective_bound)
-            if self._makespan is not None and status != cp_model.UNKNOWN
-            else 0
-        )
+        bound = round(solver.best_objective_bound) if status != cp_model.UNKNOWN else 0
         if status == cp_model.INFEASIBLE:
             return CpSatOutcome("infeasible", None, 0)
         ended: Ended = "optimal" if status == cp_model.OPTIMAL else "stopped"

@@ -42,7 +42,7 @@ class SetUpModel(Model):
         known: Solution,
         strict: bool,
     ) -> None:
-        super().__init__(problem, given, bound, horizon, minimise=True)
+        super().__init__(problem, given, bound, horizon)
         assert known.ports is not None
         self._net, self._dark = problem.switch_network, problem.dark_ticks or 0
         self._carried = carried_tasks(problem).tolist()
@@ -140,7 +140,6 @@ class SetUpModel(Model):
         Of two circuits of one port, which comes first and which last does not matter: in between it
         changes at least once.
         """
-        assert self._makespan is not None
         for i, j in ((pair.first, pair.second), (pair.second, pair.first)):
             ends = self._at[j] + int(self._problem.duration[j])
             back = self._model.add(self._at[i] + self._makespan >= ends + self._dark)

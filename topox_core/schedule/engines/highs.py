@@ -4,9 +4,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from topox_core.errors import InputError
 from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.bounds.propagation import PROPAGATION_BY, narrow_windows, raise_bounds
-from topox_core.schedule.bounds.windows import Windows, clocks, step_of, windows
+from topox_core.schedule.bounds.windows import clocks, step_of, windows
 from topox_core.schedule.circuits.held_ports import Solution
 from topox_core.schedule.engines import mip
 from topox_core.schedule.engines.best_known import BestKnown, initially_known
@@ -18,19 +19,12 @@ from topox_core.schedule.engines.engine import (
 )
 from topox_core.schedule.engines.step_model import StepModel
 from topox_core.schedule.problem import Int, Problem
-from topox_core.schedule.search.large_neighbourhood import (
-    LargeNeighbourhoods,
-    SubSolve,
-    Undecided,
-)
 from topox_core.schedule.source import ENGINES, PROPAGATION, TraceSource
 
 SOURCE = ENGINES["highs"]
-NEIGHBOURHOODS = TraceSource("neighbourhoods", "HiGHS neighbourhoods")
 BOUND_BY = "branch and bound (HiGHS, step formulation)"
 REACH_SHARE = 0.4  # of the time left, to look for a schedule as short as the bound
-WHOLE_COLUMNS = 60_000  # larger models are left to neighbourhoods
-FREE_TASKS = 120  # of the first neighbourhood
+MAX_COLUMNS = 1_000_000  # such a model is built in seconds and takes a gigabyte
 # A dual bound this little above a whole number is that number, rounding errors apart.
 TOLERANCE = 1e-6
 
@@ -47,22 +41,29 @@ def solve_highs(
     Bounds first (:mod:`topox_core.schedule.bounds.propagation`). Then the model is built for schedules as
     short as the bound, whose windows are narrow; if that decides nothing soon, for any shorter than
     the best known, and anew with narrower windows whenever one is found. That none is left proves
-    the last one optimal. Where the model would be large, large neighbourhoods take its place.
+    the last one optimal.
 
     Parameters
     ----------
     limits
         ``bound`` must be valid; ``solution`` gives the horizon of the time windows (without it a plain
         serial schedule does, at the price of a larger model).
+
+    Raises
+    ------
+    InputError
+        If the model would be too large, once the bounds are raised (the size is named).
     """
     known = initially_known(problem, limits, on_progress)
     raise_bounds(known, known.hearing(news, stop))
     horizon = known.makespan
     whole = StepModel(problem, windows(problem, horizon), known.bound, horizon)
-    if _open(known, stop) and int(whole.width.sum()) > WHOLE_COLUMNS:
-        search = LargeNeighbourhoods(known, _sub_solve(limits), NEIGHBOURHOODS, FREE_TASKS)
-        search.run(stop, news)
-        return known.answer(stop)
+    if _open(known, stop) and (columns := int(whole.width.sum())) > MAX_COLUMNS:
+        raise InputError(
+            f"the step formulation would have {columns:,} columns (limit {MAX_COLUMNS:,}): use cpsat or list",
+            file="settings",
+            field="engine",
+        )
     step = step_of(problem, clocks(problem))
     reaching_s = known.elapsed_s + REACH_SHARE * known.left_s
     while _open(known, stop) and known.elapsed_s < reaching_s:
@@ -82,32 +83,6 @@ def solve_highs(
 
 def _open(known: BestKnown, stop: Stop) -> bool:
     return not known.close_enough and known.left_s > 0 and not stop()
-
-
-def _sub_solve(limits: Limits) -> SubSolve:
-    """Return what finds any schedule of a problem in windows."""
-
-    def solve(
-        problem: Problem, given: Windows, horizon: int, seconds: float, stop: Stop
-    ) -> Int | Undecided:
-        # One makespan only, the last by the horizon that can occur: nothing is to be minimised.
-        last = horizon - step_of(problem, given.clock) + 1
-        model = StepModel(problem, given, last, horizon)
-        if model.empty:
-            return "none"
-        if int(model.width.sum()) > WHOLE_COLUMNS:
-            return "too large"
-        outcome = mip.solve(
-            model.build(),
-            mip.Run(seconds, 0.0, 1.0, limits.threads, limits.seed),
-            None,
-            stop,
-        )
-        if outcome.values is not None:
-            return model.start(outcome.values)
-        return "none" if outcome.ended == "infeasible" else "undecided"
-
-    return solve
 
 
 def _within(

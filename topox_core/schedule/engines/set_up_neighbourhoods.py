@@ -58,7 +58,7 @@ class TurnModel(Model):
         self._place = known.ports[0].tolist()
         self._switch: dict[int, list[Choice]] = {}
         self._together: dict[tuple[int, int], Choice] = {}
-        super().__init__(problem, given, bound, horizon, minimise=True)
+        super().__init__(problem, given, bound, horizon)
 
     def _add_resources(self) -> None:
         problem = self._problem

@@ -1,1 +1,1 @@
-"""Local search, successive halving, large neighbourhoods."""
+"""Local search, and successive halving of several."""
