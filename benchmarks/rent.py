@@ -44,11 +44,6 @@ OFF: dict[str, tuple[str, str, str]] = {
         '        named = self.prepared.settings.engine in ("auto", "cpsat")\n        if not named',
         "        named = not self.prepared\n        if not named",
     ),
-    "race on the folded problem": (
-        "schedule/proof.py",
-        "self.prepared.planner.folded if exact else None",
-        "None",
-    ),
     "successive halving": (
         "schedule/portfolio.py",
         "import Pace, SuccessiveHalving\n",

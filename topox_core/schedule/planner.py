@@ -141,11 +141,8 @@ class Planner:
         if folding is None:
             return None
         on_ports = folding.problem.network is not None
-        return FoldedProblem(
-            folding,
-            Planner.of(folding.problem, self.bound, on_ports, dark or 0),
-            on_ports or self.ports is None,
-        )
+        planner = Planner.of(folding.problem, self.bound, on_ports, dark or 0)
+        return FoldedProblem(folding, planner)
 
     @property
     def too_large(self) -> bool:
@@ -260,11 +257,10 @@ class Planner:
 
 @dataclass(frozen=True)
 class FoldedProblem:
-    """A folded problem with its planner; ``faithful`` if every plan of it is as long as what it unfolds to."""
+    """A folded problem with its planner."""
 
     folding: Folding
     planner: Planner
-    faithful: bool
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,9 @@
-"""A solve that runs beside the page: one race of engines, or two where the problem folds, in milliseconds."""
+"""A solve that runs beside the page: a race of engines, in milliseconds."""
 
-import math
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from topox_core.runs.run import RunProgress
@@ -14,12 +13,7 @@ from topox_core.schedule.continuous import ContinuousPlans
 from topox_core.schedule.engines.engine import Limits, StoppedBy
 from topox_core.schedule.engines.waiting_workers import expect_request, wait_until_loaded
 from topox_core.schedule.fine_clock import EXACT, FineClock, continuous_bound
-from topox_core.schedule.planner import (
-    FoldedProblem,
-    Prepared,
-    SchedulePlan,
-    keeping_reduced,
-)
+from topox_core.schedule.planner import Prepared, SchedulePlan
 from topox_core.schedule.portfolio import OVERTIME_S, Portfolio, Team
 from topox_core.schedule.report import to_continuous_result, to_result
 from topox_core.schedule.result import MET, FixedCircuits, Result, TracePoint, gap
@@ -27,64 +21,15 @@ from topox_core.schedule.root_phase import RootPhase, root_phase
 from topox_core.schedule.source import ENGINES, HEADS_AND_TAILS, LOADS, TraceSource
 from topox_core.text.numbers import percent, seconds
 
-
-class FoldedRace(Portfolio):
-    """A race on a quotient: its bounds may end the race, but are no bounds of the whole problem."""
-
-    symmetric_bound = 0
-    patience_s = math.inf
-
-    def _raise(
-        self,
-        bound: int,
-        source: TraceSource,  # noqa: ARG002
-        words: str,  # noqa: ARG002
-        counts_dark: bool = False,  # noqa: ARG002
-    ) -> None:
-        self.symmetric_bound = max(self.symmetric_bound, bound)
-
-    def _over(self) -> bool:
-        waited_s = self.elapsed_s - self.trace[-1].elapsed_s
-        return self._proved or waited_s > self.patience_s or super()._over()
-
-    @property
-    def _proved(self) -> bool:
-        return self.plan.makespan <= self.symmetric_bound
-
-    @property
-    def stopped_by(self) -> StoppedBy:
-        """Why the race ended; that no symmetric schedule is shorter is no proof for the whole."""
-        ended = super().stopped_by
-        return "heuristic" if self._proved and ended not in ("proof", "gap", "cancelled") else ended
-
-    @property
-    def message(self) -> str:
-        """What a user must know besides."""
-        if not self._proved or self.stopped_by != "heuristic":
-            return ""
-        symmetric = self.planner.problem.ms(self.plan.makespan)
-        return f"No schedule that treats equal replicas alike is shorter than {symmetric:g} ms; one that does not could be."
-
-
 POLL_S = 0.02
 
 
 LOADING_S = 10.0  # what an engine may take to load; on two idle cores 0.7 s
 
 
-# Of the time limit, for the folded problem where the whole can be searched as well: at most, and
-# without a better plan.
-FOLDED_SHARE, FOLDED_PATIENCE = 0.5, 0.15
-
-
 @dataclass
 class Proof:
     """One solve in the background; poll it until it no longer runs, then take the result. Nothing here blocks.
-
-    A large problem with equal replicas has two stages: a race on the folded problem, then one on
-    the whole from the better plan (none where the whole is too large). Every other problem has the
-    second stage only. ``plan`` is the best plan of the whole when a stage begins or ends; the race
-    of the first stage has plans of the folded problem.
 
     Where ``on_time`` is given every better plan is replayed on continuous time, and times and
     bounds are those of the replays. CP-SAT then solves on a clock without slots, if the problem is
@@ -104,8 +49,7 @@ class Proof:
     race: Portfolio = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._stopped = self._done = False
-        self._folded: FoldedProblem | None = None
+        self._stopped = False
         self._fine: FineClock | None = None
         self._exact: Portfolio | None = None  # on the fine clock
         self._bounds: queue.SimpleQueue[Bound] = queue.SimpleQueue()
@@ -113,45 +57,11 @@ class Proof:
             threading.Thread(
                 target=self._count_ancestors, args=(self.on_time.prepared,), daemon=True
             ).start()
-        self._stages = self._races()
-        self._begin(next(self._stages))
+        self.race = self._race()
+        self._record(self.race.trace)
 
-    def _races(self) -> Iterator[Portfolio]:
-        """Yield the race of every stage, each begun when it is asked for: on the folded problem where that can help."""
-        settings, above = self.prepared.settings, self.prepared.reduction.bound.ticks
-        exact = settings.engine in ("auto", "highs", "cpsat") and self.plan.makespan > above
-        folded = self.prepared.planner.folded if exact else None
-        if folded is not None and folded.faithful:
-            self._folded = folded
-            yield self._folded_race(folded)
-            self._unfold()
-            self.spent_before_s += self.race.elapsed_s
-        race = self._whole_race()
-        self.race, self._folded = race, None  # in this order: until then there is a stage to come
-        yield race
-
-    def _begin(self, race: Portfolio) -> list[TracePoint]:
-        self.race = race
-        return self._record(race.trace)
-
-    def _folded_race(self, folded: FoldedProblem) -> FoldedRace:
-        """Begin a race on the folded problem from its best plan by rules."""
-        began, settings = time.monotonic(), self.prepared.settings
-        plan = folded.planner.best_plan(
-            lambda: self.spent_before_s + time.monotonic() - began > settings.time_limit_s
-        )
-        self.spent_before_s += time.monotonic() - began
-        alone = self.prepared.planner.too_large
-        limits = self._limits(1.0 if alone else FOLDED_SHARE)
-        words = self.prepared.reduction.bound.text
-        if plan.makespan > folded.planner.bound:
-            self._wait_once(Team.of(settings.engine, folded.planner.problem, settings.threads))
-        race = FoldedRace(folded.planner, plan, settings.engine, limits, words)
-        race.patience_s = math.inf if alone else self._left_s * FOLDED_PATIENCE
-        return race
-
-    def _whole_race(self) -> Portfolio:
-        """Begin a race on the whole problem from the best plan, after what is found without any process."""
+    def _race(self) -> Portfolio:
+        """Begin the race from the best plan, after what is found without any process."""
         planner, bound = self.prepared.planner, self.prepared.reduction.bound
         engine = self.prepared.settings.engine
         known = RootPhase(self.plan, bound.ticks, bound.text, LOADS, None)
@@ -163,8 +73,8 @@ class Proof:
                 expect_request(team.engine)
             known = root_phase(planner, self.plan, known.bound_by, self._limits())
             self.spent_before_s += time.monotonic() - began
-            if known.plan.makespan > known.bound:
-                self._wait_once(team)
+            if known.plan.makespan > known.bound and self.blocks:
+                wait_until_loaded(team.engine, LOADING_S)
         limits = replace(self._limits(), bound=known.bound)
         self._exact = self._exact_on_time(team)
         return Portfolio(
@@ -178,12 +88,6 @@ class Proof:
             replace(team, engine="") if self._exact is not None else team,
             self._exact is not None,
         )
-
-    def _wait_once(self, team: Team) -> None:
-        """Let the engines load before the first stage; in a second one there is a search that can go on meanwhile."""
-        if self.blocks:
-            wait_until_loaded(team.engine, LOADING_S)
-            self.blocks = False
 
     def _exact_on_time(self, team: Team) -> Portfolio | None:
         """Begin an exact solve on continuous time, where there is such a thing and something to find."""
@@ -202,7 +106,7 @@ class Proof:
 
     @property
     def _running(self) -> list[Portfolio]:
-        """The races that have begun: that of this stage, and the one on the fine clock."""
+        """The races: that on slots, and the one on the fine clock."""
         return [self.race] if self._exact is None else [self.race, self._exact]
 
     @property
@@ -215,15 +119,15 @@ class Proof:
     def _left_s(self) -> float:
         return max(0.0, self.prepared.settings.time_limit_s - self.spent_before_s)
 
-    def _limits(self, share: float = 1.0) -> Limits:
-        """Return the limits of a stage that may take a share of the time left."""
+    def _limits(self) -> Limits:
+        """Return the limits of a race that takes the time left."""
         settings, bound = self.prepared.settings, self.prepared.reduction.bound.ticks
-        return Limits(self._left_s * share, settings.gap, settings.seed, settings.threads, bound)
+        return Limits(self._left_s, settings.gap, settings.seed, settings.threads, bound)
 
     @property
     def running(self) -> bool:
         """Whether the solve goes on (call :meth:`poll` to take it forward)."""
-        return any(race.running for race in self._running) or not self._last
+        return any(race.running for race in self._running)
 
     @property
     def trouble(self) -> str:
@@ -247,7 +151,7 @@ class Proof:
         """Makespan of the best plan so far."""
         if self.on_time is not None and self.on_time.best is not None:
             return self.on_time.best.makespan_ms
-        return self.prepared.reduction.problem.ms(min(self.plan.makespan, self.race.plan.makespan))
+        return self.prepared.reduction.problem.ms(self.race.plan.makespan)
 
     @property
     def bound_ms(self) -> float:
@@ -272,12 +176,8 @@ class Proof:
         )
 
     def poll(self) -> list[TracePoint]:
-        """Take in what the engines found, begin the next stage if one ended; return the new points."""
+        """Take in what the engines found; return the new points."""
         points = self._record(self.race.poll())
-        if not self._last and not self.race.running:
-            points += self._begin(next(self._stages))
-            if self._stopped:  # while the race began: only the one before has heard of it
-                self.close()
         if self.on_time is not None:
             points += self._poll_bound(self.on_time)
             if self._exact is not None and self._fine is not None:
@@ -300,7 +200,6 @@ class Proof:
 
     def _end_all(self) -> None:
         """End what still runs: nothing is left to find, or no time."""
-        self._done = True
         for race in self._running:
             race.close()
 
@@ -365,22 +264,12 @@ class Proof:
 
     def result(self) -> Result:
         """Return the result as it stands."""
-        race, bound, bound_by, stopped_by = (
-            self.race,
-            self.race.bound,
-            self.race.bound_by,
-            self.race.stopped_by,
-        )
-        if self._folded is None:
-            self.plan = race.plan
-        else:
-            self._unfold()
-            stopped_by = "proof" if self.plan.makespan <= bound else stopped_by
+        race, self.plan = self.race, self.race.plan
         if self.on_time is not None:
             self.on_time.take(self.prepared, self.plan)
             result = to_continuous_result(
                 self.on_time,
-                self._stopped_by_on_time(stopped_by),
+                self._stopped_by_on_time(race.stopped_by),
                 tuple(self.trace),
                 self._solving_s,
                 self._message_on_time,
@@ -389,9 +278,9 @@ class Proof:
             result = to_result(
                 self.prepared,
                 self.plan,
-                bound,
-                bound_by,
-                stopped_by,
+                race.bound,
+                race.bound_by,
+                race.stopped_by,
                 tuple(self.trace),
                 self._solving_s,
                 race.message,
@@ -426,44 +315,18 @@ class Proof:
         ended = self._exact.stopped_by if named else "time_limit"
         return "time_limit" if ended == "cancelled" else ended  # by the clock, which asked nobody
 
-    @property
-    def _last(self) -> bool:
-        """Whether no other stage comes after this one."""
-        if self._stopped or self._done:
-            return True
-        return self._folded is None or self.prepared.planner.too_large
-
-    def _unfold(self) -> None:
-        """Keep the better of the best plan and what the race on the folded problem found."""
-        plan = self.race.plan
-        if plan.makespan < self.plan.makespan:
-            self.plan = keeping_reduced(self.prepared.planner.unfolded(plan), self.plan)
-
     def _record(self, points: list[TracePoint]) -> list[TracePoint]:
-        """Add the points of a race to the trace, on the solve's own clock; a folded plan counts where it is better."""
+        """Add the points of a race to the trace, on the solve's own clock."""
         added = [replace(p, elapsed_s=p.elapsed_s + self.spent_before_s) for p in points]
         if self.on_time is not None:
             added = self._replayed(added, self.on_time)
-            self.trace += added
-            return added
-        if self._folded is not None:
-            best_ms = self.prepared.reduction.problem.ms(self.plan.makespan)
-            added = [
-                replace(
-                    p,
-                    incumbent_ms=min(p.incumbent_ms or best_ms, best_ms),
-                    source=p.source.within("folded"),
-                )
-                for p in added
-            ]
         self.trace += added
         return added
 
     def _replayed(self, points: list[TracePoint], plans: ContinuousPlans) -> list[TracePoint]:
         """Return the points at which an iteration on continuous time became shorter."""
         before = self.incumbent_ms
-        if self._folded is None:
-            plans.take(self.prepared, self.race.plan)
+        plans.take(self.prepared, self.race.plan)
         if not points or self.incumbent_ms >= before:
             return []
         last = points[-1]
