@@ -22,8 +22,6 @@ from topox_core.schedule.source import ENGINES, HEADS_AND_TAILS, LOADS, TraceSou
 from topox_core.text.numbers import percent, seconds
 
 POLL_S = 0.02
-
-
 LOADING_S = 10.0  # what an engine may take to load; on two idle cores 0.7 s
 
 
