@@ -303,8 +303,7 @@ class Portfolio:
         while not self._plans.empty():
             self.offer(self._plans.get())
         while not self._bounds.empty():
-            bound = self._bounds.get()
-            self._raise(bound.ticks, bound.source, bound.words, bound.counts_dark)
+            self._raise(self._bounds.get())
 
     def _search(self) -> None:
         self._thread = threading.Thread(target=self._searching, daemon=True, name="local search")
@@ -344,7 +343,8 @@ class Portfolio:
     def _take(self, progress: Progress) -> None:
         if progress.solution is not None:
             self.offer(self.planner.of_solution(progress.solution, progress.source))
-        self._raise(progress.bound, progress.source, progress.words, self._counts_set_ups)
+        words = progress.words or progress.source.name
+        self._raise(RaisedBound(progress.bound, words, progress.source, self._counts_set_ups))
 
     def _take_end(self, process: SolverProcess) -> None:
         """Take in how the exact engine ended; a refusal (the model is too large) keeps what there is."""
@@ -356,17 +356,15 @@ class Portfolio:
         if moved and self._thread is None and not self._cancelled.is_set():
             self._search()
 
-    def _raise(
-        self, bound: int, source: TraceSource, words: str, counts_dark: bool = False
-    ) -> None:
-        raised = RaisedBound(bound, words or source.name, source, counts_dark)
+    def _raise(self, raised: RaisedBound) -> None:
         if self._refuted(raised):
             return
-        if source not in self._raised or self._raised[source].ticks < bound:
-            self._raised[source] = raised
-        if bound > self.bound:
+        known = self._raised.get(raised.source)
+        if known is None or known.ticks < raised.ticks:
+            self._raised[raised.source] = raised
+        if raised.ticks > self.bound:
             self._take_bound(raised)
-            self._note(source)
+            self._note(raised.source)
 
     def _take_bound(self, raised: RaisedBound) -> None:
         self._moved_s = self.elapsed_s
