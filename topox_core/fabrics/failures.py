@@ -23,7 +23,7 @@ from topox_core.text.numbers import time
 from topox_core.topology.failures import Failure, at_its_port, fail_layout, repair
 from topox_core.topology.mutation import on_rings
 from topox_core.topology.replanning import fail_cluster, remaining_graph
-from topox_core.topology.result import LayoutResult
+from topox_core.topology.ring_circuits import LayoutResult
 from topox_core.topology.traffic import demand_of
 
 FORWARDED, REPAIRED = "Static, forwarded", "Static, repaired"

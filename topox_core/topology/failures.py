@@ -20,8 +20,7 @@ from topox_core.errors import InputError
 from topox_core.io.ranges import check_one_of
 from topox_core.model.execution import Layout
 from topox_core.topology.finder import find_layout
-from topox_core.topology.result import LayoutResult, LayoutStep
-from topox_core.topology.ring_circuits import Routes, named, ring_pairs
+from topox_core.topology.ring_circuits import LayoutResult, LayoutStep, Routes, named, ring_pairs
 from topox_core.topology.routing import RoutedNetwork
 from topox_core.topology.traffic import Demand, Group, Pair
 from topox_core.topology.wiring import SwitchWiring, wiring_of
