@@ -198,13 +198,11 @@ class _Hybrid:
         packet = np.full(2 * n, max(self.packet_ports, 1) * speed)
         capacity = np.concatenate([packet, up[source, destination] * speed])
         joined = pairs.apart & (up[pairs.source, pairs.destination] > 0)
-        into = pairs.destination + n
-        paths: list[list[list[int]]] = []
-        for i, (a, b) in enumerate(zip(pairs.source.tolist(), into.tolist(), strict=True)):
-            if joined[i]:
-                paths.append([[int(number[a, pairs.destination[i]])]])
-            else:
-                paths.append([[a, b]] if self.packet_ports else [])
+        over_packets = self.packet_ports > 0
+        paths = [
+            [[int(number[a, b])]] if circuit else ([[a, n + b]] if over_packets else [])
+            for (a, b), circuit in zip(pairs.ends, joined.tolist(), strict=True)
+        ]
         return FluidNetwork.of(capacity, paths)
 
 
