@@ -19,7 +19,7 @@ from topox_core.cli.command import (
 from topox_core.cli.options import JSON, Option, above_zero, number, positive
 
 if TYPE_CHECKING:
-    from topox_core.demand.assignment import DemandPlan
+    from topox_core.demand.decomposition import DemandPlan
 
 OURS, BASELINES = "best", ("peeled", "shared")
 COLUMNS = ("way", "step", "port", "start_ms", "end_ms", "share")
@@ -52,8 +52,13 @@ WAYS = {
 def run(options: Arguments) -> Answer:
     """Plan it; 1 if the checker disagrees."""
     from topox_core.check.demand import check_demand_plan
-    from topox_core.demand.demand_file import plan_file, plan_record, read_demand
-    from topox_core.demand.planning import lower_bound, plan_demand
+    from topox_core.demand.planning import (
+        lower_bound,
+        plan_demand,
+        plan_file,
+        plan_record,
+        read_demand,
+    )
 
     demand = read_demand(read(options.matrix), options.matrix)
     with ctrl_c_stops() as stop:
@@ -129,8 +134,12 @@ def _against(plan: DemandPlan, ours: DemandPlan) -> str:
 )
 def collective(options: Arguments) -> Answer:
     """Time the ways to send it."""
-    from topox_core.fabrics.one_collective import PERMUTATIONS, OneCollective, sent_rows
-    from topox_core.fabrics.split_exact import shortest_split
+    from topox_core.fabrics.one_collective import (
+        PERMUTATIONS,
+        OneCollective,
+        sent_rows,
+        shortest_split,
+    )
     from topox_core.io.tables import table_bytes
     from topox_core.model.transfer_graph import transfer_ms
 

@@ -14,7 +14,7 @@ from topox_core.text.sentences import and_more
 if TYPE_CHECKING:
     from topox_core.fabrics.run import FabricRequest
     from topox_core.model.execution import Layout
-    from topox_core.topology.result import LayoutResult
+    from topox_core.topology.ring_circuits import LayoutResult
 
 SHOWN_LINKS = 16
 LAID_BY = ("topoopt", "matrix", "graph")

@@ -5,14 +5,16 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
-from topox_core.economics.clusters import same_cost_nic_gbps
+from topox_core.economics.clusters import cluster_bill, same_cost_nic_gbps
+from topox_core.economics.networks import Bill
+from topox_core.economics.parts import Catalogue
 from topox_core.errors import InputError
 from topox_core.fabrics.fixed_beside import FIXED, fixed_run
 from topox_core.fabrics.fluid import Stopped, go_on
 from topox_core.fabrics.ideal import CANDIDATES
 from topox_core.fabrics.lowering_search import Case, fastest_run, run_over_every
 from topox_core.fabrics.options import FabricOptions
-from topox_core.fabrics.registry import FABRICS, USUAL, fabric
+from topox_core.fabrics.registry import ENTRIES, FABRICS, USUAL, fabric
 from topox_core.fabrics.run import FabricRequest, FabricRun, JobRequest
 from topox_core.fabrics.scheduled import freely_scheduled
 from topox_core.io.task_graph_file import check_fits
@@ -234,3 +236,32 @@ def undecided(runs: Mapping[str, FabricRun]) -> bool:
     if plan is None or "scheduled" in fastest(runs):
         return False
     return plan.bound_ms < min(run.iteration_ms for run in runs.values()) * (1 - EQUAL)
+
+
+def fabric_bill(
+    name: str, cluster: Cluster, catalogue: Catalogue, options: FabricOptions
+) -> Bill | None:
+    """Return the bill of the network that a fabric runs on; None for one that nobody sells.
+
+    A fat-tree of the same cost is priced by its NIC, any other by its oversubscription; regional circuits
+    by their packet ports on a fat-tree and the others on optical switches.
+
+    Raises
+    ------
+    InputError
+        If the port speed cannot be priced.
+    """
+    network = ENTRIES[name].built_as
+    if not network:
+        return None
+    if name == "fat_tree_full":
+        options = FabricOptions()
+    equivalent_gbps = options.equivalent_gbps
+    return cluster_bill(
+        network,
+        cluster,
+        catalogue,
+        equivalent_gbps=equivalent_gbps,
+        oversubscription=1.0 if equivalent_gbps else options.oversubscription,
+        packet_ports=options.packet_ports_of(cluster),
+    )

@@ -7,8 +7,9 @@ its circuits carried goes over the ports that are left. A switch takes its ports
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import run_one, run_with_best_lowering
@@ -23,9 +24,11 @@ from topox_core.text.numbers import time
 from topox_core.topology.failures import Failure, at_its_port, fail_layout, repair
 from topox_core.topology.mutation import on_rings
 from topox_core.topology.replanning import fail_cluster, remaining_graph
-from topox_core.topology.result import LayoutResult
+from topox_core.topology.ring_circuits import LayoutResult
 from topox_core.topology.traffic import demand_of
 
+# How long an iteration takes on the way that was taken, and what was done, in sentences.
+Way = tuple[float, tuple[str, ...]]
 FORWARDED, REPAIRED = "Static, forwarded", "Static, repaired"
 THIS_ITERATION, NEXT_ONES = "Scheduled, this iteration", "Scheduled, the next ones"
 
@@ -83,7 +86,7 @@ class FixedCircuits:
     def _each(self) -> int:
         return max(1, self.job.cluster.ports_per_server // self.job.cluster.switches)
 
-    def forwarded(self, failure: Failure) -> FabricRun:
+    def forwarded(self, failure: Failure) -> Way:
         """Return the iteration without the failed element, its traffic forwarded by other servers.
 
         Raises
@@ -92,7 +95,8 @@ class FixedCircuits:
             If two talking servers are cut off from one another.
         """
         layout = fail_layout(self.result.layout, failure, self.result.wiring, self._each)
-        return self._run(self.job.lowered(self.lowering).graph, self.result, layout)
+        run = self._run(self.job.lowered(self.lowering).graph, self.result, layout)
+        return run.iteration_ms, ("Other servers forward the traffic of the lost circuits.",)
 
     def _run(self, graph: TransferGraph, result: LayoutResult, layout: Layout) -> FabricRun:
         """Run a lowered graph on circuits, its collectives on the rings of ``result``."""
@@ -101,8 +105,8 @@ class FixedCircuits:
         options = replace(self.job.options, layout=layout)
         return run_one("static", FabricRequest(on, self.job.cluster, settings, options))
 
-    def repaired(self, failure: Failure) -> tuple[FabricRun, tuple[str, ...]]:
-        """Return the iteration on the repaired circuits, and what was done.
+    def repaired(self, failure: Failure) -> Way:
+        """Return the iteration on the repaired circuits.
 
         Raises
         ------
@@ -116,7 +120,7 @@ class FixedCircuits:
         if failure.kind == "server":
             moved = remaining_graph(self.job.task_graph, self.run.execution, 0.0, failure)
             graph = lower(moved, self.lowering)
-        return self._run(graph, mended.result, mended.layout), mended.done
+        return self._run(graph, mended.result, mended.layout).iteration_ms, mended.done
 
 
 def after_failure(
@@ -131,56 +135,29 @@ def after_failure(
     at_share
         When the element fails, as a share of the scheduled iteration.
     """
-    outcomes: list[FailureOutcome] = []
+    ways: dict[tuple[str, str], Callable[[], Way]] = {}
     if "static" in job.runs:
-        outcomes += _static(job.runs["static"].iteration_ms, fixed, failure)
+        if failure.kind != "server":
+            ways[FORWARDED, "static"] = partial(fixed.forwarded, failure)
+        ways[REPAIRED, "static"] = partial(fixed.repaired, failure)
     if "scheduled" in job.runs:
-        outcomes += _scheduled(job, fixed, failure, at_share)
+        located = at_its_port(failure, fixed.result.wiring)
+        at_ms = at_share * job.runs["scheduled"].iteration_ms
+        again = partial(planned_again, job, fixed, located)
+        ways[THIS_ITERATION, "scheduled"] = partial(again, at_ms)
+        ways[NEXT_ONES, "scheduled"] = partial(again, 0.0)
+    outcomes = []
+    for (label, fabric), way in ways.items():
+        try:
+            after_ms, done = way()
+        except InputError as error:
+            after_ms, done = None, (str(error),)
+        before_ms = job.runs[fabric].iteration_ms
+        outcomes.append(FailureOutcome(label, fabric, before_ms, after_ms, done))
     return tuple(outcomes)
 
 
-def _static(before_ms: float, fixed: FixedCircuits, failure: Failure) -> Iterator[FailureOutcome]:
-    if failure.kind != "server":
-        done = ("Other servers forward the traffic of the lost circuits.",)
-        yield _tried(
-            FORWARDED, "static", before_ms, lambda: (fixed.forwarded(failure).iteration_ms, done)
-        )
-
-    def mended() -> tuple[float, tuple[str, ...]]:
-        run, done = fixed.repaired(failure)
-        return run.iteration_ms, done
-
-    yield _tried(REPAIRED, "static", before_ms, mended)
-
-
-def _scheduled(
-    job: JobRequest, fixed: FixedCircuits, failure: Failure, at_share: float
-) -> Iterator[FailureOutcome]:
-    before_ms = job.runs["scheduled"].iteration_ms
-    located = at_its_port(failure, fixed.result.wiring)
-    for label, at_ms in ((THIS_ITERATION, at_share * before_ms), (NEXT_ONES, 0.0)):
-
-        def again(at_ms: float = at_ms) -> tuple[float, tuple[str, ...]]:
-            after_ms, what = planned_again(job, fixed, located, at_ms)
-            when = f"planned again at {time(at_ms)}" if at_ms else "planned for what is left"
-            return after_ms, (f"{when}: {what}.",)
-
-        yield _tried(label, "scheduled", before_ms, again)
-
-
-def _tried(
-    label: str, fabric: str, before_ms: float, run: Callable[[], tuple[float, tuple[str, ...]]]
-) -> FailureOutcome:
-    try:
-        after_ms, done = run()
-    except InputError as error:
-        return FailureOutcome(label, fabric, before_ms, None, (str(error),))
-    return FailureOutcome(label, fabric, before_ms, after_ms, done)
-
-
-def planned_again(
-    job: JobRequest, fixed: FixedCircuits, failure: Failure, at_ms: float
-) -> tuple[float, str]:
+def planned_again(job: JobRequest, fixed: FixedCircuits, failure: Failure, at_ms: float) -> Way:
     """Return when the scheduled iteration ends if the rest is planned anew at ``at_ms``, and on what it then runs.
 
     Raises
@@ -194,27 +171,33 @@ def planned_again(
     rest = JobRequest(
         remaining_graph(job.task_graph, execution, at_ms, failure), job.cluster, settings
     )
-    if failure.kind == "server":
-        return at_ms + run_with_best_lowering("scheduled", rest).iteration_ms, "all ports are left"
+    left, on = job.cluster, "all ports are left"
     if failure.kind == "switch":
         left = fail_cluster(job.cluster, failure)
-        words = (
+        on = (
             f"{left.switches} of {job.cluster.switches} switches and {left.ports_per_server} of "
             f"{job.cluster.ports_per_server} ports are left, at every server alike"
         )
-        return at_ms + run_with_best_lowering(
-            "scheduled", replace(rest, cluster=left)
-        ).iteration_ms, words
+    if failure.kind in ("server", "switch"):
+        rest_ms = run_with_best_lowering("scheduled", replace(rest, cluster=left)).iteration_ms
+    else:
+        rest_ms, on = _without_a_port(job, rest, fixed, failure, at_ms)
+    when = f"planned again at {time(at_ms)}" if at_ms else "planned for what is left"
+    return at_ms + rest_ms, (f"{when}: {on}.",)
+
+
+def _without_a_port(
+    job: JobRequest, rest: JobRequest, fixed: FixedCircuits, failure: Failure, at_ms: float
+) -> tuple[float, str]:
+    """Return how long the rest takes on the ports that are left, or on repaired circuits, and on which of them."""
     fixed_ms = float("inf")
     if not at_ms and job.settings.switching in ("auto", "fixed") and not job.settings.on_slots:
-        fixed_ms = fixed.repaired(failure)[0].iteration_ms
+        fixed_ms, _ = fixed.repaired(failure)
     if job.settings.switching != "fixed":
-        plan = on_ports_left(
-            rest, lost_ports(job, failure), None if at_ms else job.runs["scheduled"].switching
-        )
+        planned = None if at_ms else job.runs["scheduled"].switching
+        plan = on_ports_left(rest, lost_ports(job, failure), planned)
         if plan.makespan_ms <= fixed_ms:
-            words = f"{_lost_words(failure)} is not used, all others are"
-            return at_ms + plan.makespan_ms, words
+            return plan.makespan_ms, f"{_lost_words(failure)} is not used, all others are"
     elif at_ms:
         raise failure.error("fixed circuits are repaired after the iteration")
     return fixed_ms, "the circuits stay fixed and are repaired"

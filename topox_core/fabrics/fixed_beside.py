@@ -107,8 +107,8 @@ FIXED = {
     "static": TraceSource("fixed", "TopologyFinder's circuits"),
     "static_graph": TraceSource("fixed", "circuits searched for the task graph"),
 }
-# Jobs whose fixed circuits are kept: they serve every delay.
-MAX_KEPT = 8
+# Iterations on fixed circuits that are kept: they serve every delay, those of a map at each of its speeds.
+MAX_KEPT = 16
 _kept = Latest[FabricRun](MAX_KEPT)
 
 

@@ -4,14 +4,14 @@ No fabric with the same port totals is faster: whatever another one does, its ci
 delay, or its bytes from source to destination, is a schedule of this switch (docs/fabrics.md).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.errors import InputError
-from topox_core.fabrics.entry import OnIdeal
 from topox_core.fabrics.fluid import FluidTasks, Pairs
 from topox_core.fabrics.kernels.priority import PriorityTasks, by_priority
 from topox_core.fabrics.links import ideal_bound, measured_on_links, non_blocking, shared_fairly
@@ -77,49 +77,51 @@ def _ready_starts(execution: Execution) -> FloatArray:
 def _executions(request: FabricRequest, stop: Stop) -> Iterator[tuple[str, Execution]]:
     """Yield schedules of the switch with the words for each."""
     yield FAIR, shared_fairly(request, non_blocking(request), stop)
-    yield URGENT, _by_priority(request, _urgency(request))
-    lowered = [replace(request, graph=other) for other in request.others]
-    urgent = [_by_priority(other, _urgency(other)) for other in lowered]
-    if urgent:
-        yield URGENT, min(urgent, key=lambda execution: execution.makespan_ms)
-    plans: list[Execution] = []
-    others = [name for name in ENTRIES if name in request.runs and name not in CANDIDATES]
-    for name in _as("circuits", CANDIDATES):
-        for execution in _on_circuits(request, name, stop):
-            plans.append(execution)
+    for graph in (request.graph, *request.others):
+        yield URGENT, _most_urgent_first(replace(request, graph=graph))
+    planned: Execution | None = None
+    for name, run in _runs(request, stop):
+        if ENTRIES[name].on_ideal == "circuits":
+            execution = _at_once(request, run)
+            if execution is None:
+                continue
+            if planned is None or execution.makespan_ms < planned.makespan_ms:
+                planned = execution
             yield f"as {name} without delay", execution
-    at_once = request.cluster.changed(reconfiguration_ms=0.0)
-    exclusive = request.settings.exclusive_devices
-    for name in _as("circuits", others):
-        yield (
-            f"as {name} without delay",
-            replayed(request.runs[name].execution, at_once, exclusive),
-        )
-    if plans:
-        planned = min(plans, key=lambda execution: execution.makespan_ms)
+        elif ENTRIES[name].on_ideal == "shares" and _same_work(run, request):
+            yield f"as {name}", replace(run.execution, circuits=Circuits.none(), layout=None)
+            moved = replace(request, graph=run.execution.graph)
+            if moved.graph is not request.graph:
+                yield FAIR, shared_fairly(moved, non_blocking(moved), stop)
+                yield URGENT, _most_urgent_first(moved)
+    if planned is not None:
+        in_order = replace(request, graph=planned.graph)
         rank = np.lexsort((np.arange(len(planned.graph)), planned.start_ms))
-        yield AS_PLANNED, _by_priority(replace(request, graph=planned.graph), rank)
-        yield SEARCHED, _searched(replace(request, graph=planned.graph), rank)
+        yield AS_PLANNED, _by_priority(in_order, rank)
+        yield SEARCHED, _searched(in_order, rank)
     yield SEARCHED, _searched(request, _urgency(request))
-    for name in _as("shares", CANDIDATES):
-        try:
-            shared = request.runs.get(name) or fabric(name)(request, stop)
-        except InputError:
-            continue
-        yield f"as {name}", replace(shared.execution, circuits=Circuits.none(), layout=None)
-        if shared.execution.graph is not request.graph:
-            moved = replace(request, graph=shared.execution.graph)
-            yield FAIR, shared_fairly(moved, non_blocking(moved), stop)
-            yield URGENT, _by_priority(moved, _urgency(moved))
-    for name in _as("shares", others):
-        if _same_work(request.runs[name], request):
-            also = request.runs[name].execution
-            yield f"as {name}", replace(also, circuits=Circuits.none(), layout=None)
 
 
-def _as(on_ideal: OnIdeal, names: Iterable[str]) -> tuple[str, ...]:
-    """Return those of the fabrics that are this to the ideal switch."""
-    return tuple(name for name in names if ENTRIES[name].on_ideal == on_ideal)
+def _runs(request: FabricRequest, stop: Stop) -> Iterator[tuple[str, FabricRun]]:
+    """Yield the runs of other fabrics that are there, then those of the candidates that are not, without delay.
+
+    What was searched or proved is among those that are there: the candidates are planned by rules. A
+    first iteration has no delay at its end.
+    """
+    yield from ((name, request.runs[name]) for name in ENTRIES if name in request.runs)
+    own = request.settings
+    by_rules = replace(
+        own,
+        iteration="first",
+        engine="printed" if own.engine == "printed" else "list",
+        switching="provisioned" if own.switching == "provisioned" else "planned",
+    )
+    cluster = request.cluster.changed(reconfiguration_ms=0.0)
+    at_once = replace(request, runs={}, cluster=cluster, settings=by_rules)
+    for name in CANDIDATES:
+        if name not in request.runs:
+            with suppress(InputError):  # ports that cannot be cabled evenly, or nobody is connected
+                yield name, fabric(name)(at_once, stop)
 
 
 def _same_work(run: FabricRun, request: FabricRequest) -> bool:
@@ -127,36 +129,26 @@ def _same_work(run: FabricRun, request: FabricRequest) -> bool:
     return run.fabric != "regional" or request.options.gating == GIVEN
 
 
-def _on_circuits(base: FabricRequest, name: str, stop: Stop) -> Iterator[Execution]:
-    """Yield a circuit fabric's orders without delay: as it runs here, and as it runs where changes cost nothing.
+def _at_once(request: FabricRequest, run: FabricRun) -> Execution | None:
+    """Return what a circuit fabric does, its changes taking no time; None where pairs share a circuit at full rate each.
 
-    Without the second the yardstick would move with the delay.
+    Slot by slot a transfer may move from port to port; as it is it keeps to what the ports carry.
     """
-    own = base.settings
-    # What was searched or proved comes with ``runs``. Without delay there is nothing to come back to.
-    own = replace(own, iteration="first", engine="printed" if own.engine == "printed" else "list")
-    base = replace(base, settings=own)
-    at_once = replace(base, runs={}, cluster=base.cluster.changed(reconfiguration_ms=0.0))
-    if name == "scheduled" and own.switching != "provisioned":
-        at_once = replace(at_once, settings=replace(own, switching="planned"))
-    for request in [base] if base.cluster == at_once.cluster else [at_once, base]:
-        try:
-            execution = (request.runs.get(name) or fabric(name)(request, stop)).switching
-        except InputError:  # ports that cannot be cabled evenly: no circuits at all
-            return
-        if name == "scheduled" and base.settings.circuits == "per-slot":
-            # Slot by slot a transfer may move from port to port; as it is it keeps to what the
-            # ports carry, unless pairs share a circuit at full rate each.
-            if not base.settings.share_circuits:
-                yield replace(execution, circuits=Circuits.none())
-            return
-        yield replayed(execution, at_once.cluster, base.settings.exclusive_devices)
+    execution, settings = run.switching, request.settings
+    if run.fabric == "scheduled" and settings.circuits == "per-slot":
+        return None if settings.share_circuits else replace(execution, circuits=Circuits.none())
+    cluster = request.cluster.changed(reconfiguration_ms=0.0)
+    return replayed(execution, cluster, settings.exclusive_devices)
 
 
 def _urgency(request: FabricRequest) -> NDArray[np.intp]:
     """Return the nodes by the longest path from their start to the end at the full speed of a server."""
     graph, length = request.graph, shortest_ms(request.graph, request.cluster)
     return np.lexsort((np.arange(len(graph)), -(graph.tails(length) + length)))
+
+
+def _most_urgent_first(request: FabricRequest) -> Execution:
+    return _by_priority(request, _urgency(request))
 
 
 def _by_priority(request: FabricRequest, nodes: NDArray[np.intp]) -> Execution:

@@ -40,7 +40,7 @@ from topox_core.runs.stopping import Stop
 from topox_core.schedule.bounds.unrounded import Bound, Loads, device_loads, lower_bound
 from topox_core.topology.finder import find_layout
 from topox_core.topology.mutation import on_rings
-from topox_core.topology.result import LayoutResult
+from topox_core.topology.ring_circuits import LayoutResult
 from topox_core.topology.traffic import demand_of
 
 _wrong = partial(InputError, file="layout")

@@ -2,8 +2,8 @@
 
 Each choice is run and the fastest is kept, in a fixed order and within limits counted in nodes of
 the lowered graph, so that the same input gives the same answer on any machine. A plan takes longer
-than anything else, and so more choices are looked at than planned: a few quick plans of each say
-which are, and beyond some thousand nodes the provisioned controller does.
+than anything else, and so more choices are looked at than planned: the provisioned controller says
+which are.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from topox_core.model.lowering import lower, transfers_of
 from topox_core.model.lowering_choices import Lowering
 from topox_core.model.transfer_graph import TransferGraph
 from topox_core.schedule.bounds.open_bound import Way, open_bound
-from topox_core.schedule.bounds.unrounded import Bound, circuit_bound
+from topox_core.schedule.bounds.unrounded import Bound
 from topox_core.schedule.result import MET, FixedCircuits, Result
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.source import LOADS
@@ -103,31 +103,27 @@ def run_over_every(name: str, job: JobRequest, run: FabricRun) -> FabricRun:
     return replace(run, bound_ms=min(bound.ms, run.iteration_ms), bound_by=bound.text)
 
 
-# Nodes of a lowered graph: up to the first each choice has quick plans, up to the second those have
-# that the provisioned controller finds promising, and beyond the last nothing is tried.
+# Nodes of a lowered graph: up to the first whatever the provisioned controller finds fastest is
+# planned, up to the second what it finds promising, and beyond the last nothing is tried.
 MAX_COMPARED_NODES = 600
 MAX_PLANNED_NODES = 5_000
 MAX_NODES = 60_000
-# Up to so many nodes: how many choices are looked at, how many of them have quick plans and how many
-# are planned. Of 330 random graphs of some twenty nodes (benchmarks/single_choices.py) an explicit
-# choice beats two, by up to 1.1 %; on 24 cases of some sixty nodes twelve plans take 1.0 s and are
-# longer than 24 on one, by 6 %, and six take 0.65 s and are so on seven.
+# Up to so many nodes: how many choices are looked at, and how many of them are planned. A few quick
+# plans of each tell no better which: of 330 random graphs (benchmarks/single_choices.py) no plan was
+# shorter with them.
 LOOKED_AT = {
-    40: (64, 64, 24),
-    200: (64, 64, 12),
-    MAX_COMPARED_NODES: (64, 64, 6),
-    MAX_PLANNED_NODES: (24, 5, 3),
+    40: (64, 48),
+    200: (64, 12),
+    MAX_COMPARED_NODES: (64, 6),
+    MAX_PLANNED_NODES: (24, 3),
 }
-# A choice that the provisioned controller finds this much slower than the fastest has no quick plans.
+# A choice that the provisioned controller finds this much slower than the fastest is not promising.
 SLOWER = 1.25
 RINGS = (1, 2, 4)
-# How often the choices next to the best quick one are looked at too, where each has quick plans.
-ROUNDS = 3
 # Fabrics that look at all choices in one run, and up to how many nodes.
 SEVERAL_AT_ONCE = {"static_graph": MAX_COMPARED_NODES, "ideal": MAX_PLANNED_NODES}
 
 RunLowered = Callable[[FabricRequest], FabricRun]
-QuickMs = Callable[[FabricRequest], float]
 
 
 @dataclass(frozen=True)
@@ -154,10 +150,7 @@ class Case:
 
 
 def fastest_run(
-    case: Case,
-    run: RunLowered,
-    provisioned: RunLowered | None = None,
-    quick_ms: QuickMs | None = None,
+    case: Case, run: RunLowered, provisioned: RunLowered | None = None, few: bool = False
 ) -> FabricRun:
     """Return the fastest run over all free choices; of equal ones the first, the settings' own lowering foremost.
 
@@ -165,9 +158,10 @@ def fastest_run(
     ----------
     run
         Runs the lowered job on the case's fabric.
-    provisioned, quick_ms
-        For the scheduled fabric: the run of the provisioned controller, and the makespan of a few
-        plans; without the latter that controller alone chooses, among few.
+    provisioned
+        For the scheduled fabric: the run of the provisioned controller.
+    few
+        Whether that looks at few choices, and one is planned.
 
     Raises
     ------
@@ -178,9 +172,8 @@ def fastest_run(
         return _fastest(case, tried(case), run)
     assert provisioned is not None
     if case.settings.engine == "list":
-        return _best_plan(case, _likely(case, provisioned, quick_ms), run)
-    assert quick_ms is not None
-    return _run(case, planned_lowering(case, run, provisioned, quick_ms), run)
+        return _fastest(case, _likely(case, provisioned, few), run)
+    return _run(case, planned_lowering(case, run, provisioned), run)
 
 
 def tried(case: Case) -> Iterator[Lowering]:
@@ -190,9 +183,7 @@ def tried(case: Case) -> Iterator[Lowering]:
         yield from choices(case)
 
 
-def planned_lowering(
-    case: Case, run: RunLowered, provisioned: RunLowered, quick_ms: QuickMs
-) -> Lowering:
+def planned_lowering(case: Case, run: RunLowered, provisioned: RunLowered) -> Lowering:
     """Return the lowering that an engine plans for: that of the best list schedule which switches.
 
     Nothing is planned where there is nothing to choose, or where the size of the graph lets the
@@ -203,84 +194,36 @@ def planned_lowering(
     case = replace(case, job=replace(case.job, settings=by_rules))
     if not case.free or case.nodes > MAX_NODES:
         return case.settings.lowering
-    likely = _likely(case, provisioned, quick_ms)
-    if len(likely.planned) == 1:
-        return likely.planned[0]
-    result = _best_plan(case, likely, run).result
+    likely = _likely(case, provisioned)
+    if len(likely) == 1:
+        return likely[0]
+    result = _fastest(case, likely, run).result
     assert result is not None
     return (result.alternative or result).settings.lowering
 
 
-@dataclass(frozen=True)
-class _Likely:
-    """What is planned for, and which choice is fastest for the provisioned controller."""
+def _likely(case: Case, provisioned: RunLowered, few: bool = False) -> tuple[Lowering, ...]:
+    """Return the choices that are planned, in the order in which they are looked at: the provisioned controller's fastest.
 
-    planned: tuple[Lowering, ...]
-    at_once: Lowering
-    at_once_ms: float
-
-
-def _best_plan(case: Case, likely: _Likely, run: RunLowered) -> FabricRun:
-    """Return the shortest plan over the likely choices, never behind the provisioned controller's best."""
-    best = _fastest(case, likely.planned, run)
-    if best.iteration_ms > likely.at_once_ms * (1 + 1e-9) and likely.at_once not in likely.planned:
-        at_once = _run(case, likely.at_once, run)
-        return at_once if _shorter(at_once, best) else best
-    return best
-
-
-def _likely(case: Case, provisioned: RunLowered, quick_ms: QuickMs | None) -> _Likely:
-    """Return the choices whose quick plans are shortest, in the order in which they are looked at.
-
-    Nobody looks further once a quick plan is as short as the bound of all choices.
+    Nobody looks further once it is as fast as the bound of all choices.
     """
-    own, job = case.settings.lowering, case.job
-    looked, quickly, planned = looks(case) if quick_ms is not None else (0, 0, 1)
+    job = case.job
+    looked, planned = (0, 1) if few else looks(case)
     known = open_bound(job.task_graph, job.cluster, case.settings, "changing")
     enough_ms = 0.0 if known is None or case.settings.on_slots else known.ms * (1 + 1e-9)
-    requests: dict[Lowering, FabricRequest] = {}
-    at_once: dict[Lowering, float] = {own: math.inf}
+    at_once: dict[Lowering, float] = {case.settings.lowering: math.inf}
     for lowering in looked_at(case) if looked else tried(case):
         with suppress(InputError):  # too many transfers, or a fabric that cannot carry them
-            request = job.lowered(lowering)
-            requests.update({lowering: request} if looked else {})
-            at_once[lowering] = provisioned(request).iteration_ms
+            at_once[lowering] = provisioned(job.lowered(lowering)).iteration_ms
             if at_once[lowering] <= enough_ms:
                 break
     least_ms = min(at_once.values())
-    first = next(one for one, ms in at_once.items() if ms <= least_ms * (1 + 1e-9))
-    if len(at_once) == 1 or quick_ms is None or not looked or least_ms <= enough_ms:
-        return _Likely((first,), first, least_ms)
-    promising = sorted(at_once, key=lambda one: at_once[one])[:quickly]
-    if quickly < looked:
-        promising = [one for one in promising if at_once[one] <= SLOWER * least_ms]
-    if len(promising) <= planned:
-        return _Likely(tuple(one for one in at_once if one in promising), first, least_ms)
-    quick: dict[Lowering, float] = {}
-    wanted: Iterable[Lowering] = [one for one in at_once if one in promising]
-    new = _New.beside(case, requests.values())
-    for _ in range(1 + (ROUNDS if quickly == looked else 0)):
-        before = min(quick.values(), default=math.inf)
-        for lowering in wanted:
-            with suppress(InputError):
-                request = requests.get(lowering) or job.lowered(lowering)
-                if _bound_ms(request) >= min(quick.values(), default=math.inf) * (1 - 1e-9):
-                    continue
-                quick[lowering] = quick_ms(request)
-                if quick[lowering] <= enough_ms:
-                    return _Likely((lowering,), first, least_ms)
-        if min(quick.values(), default=math.inf) >= before * (1 - 1e-9):
-            break
-        wanted = new.among(_varied(case, min(quick, key=lambda one: quick[one])))
-    likely = sorted(quick, key=lambda one: quick[one])[:planned] or [own]
-    return _Likely(tuple(one for one in quick if one in likely) or (own,), first, least_ms)
-
-
-def _bound_ms(request: FabricRequest) -> float:
-    """Return what no plan that is lowered so goes below; transfers that share a circuit know none."""
-    if request.settings.share_circuits:
-        return 0.0
-    return circuit_bound(request.graph, request.cluster, request.settings).ms
+    if planned == 1 or least_ms <= enough_ms:
+        return (next(one for one, ms in at_once.items() if ms <= least_ms * (1 + 1e-9)),)
+    most_ms = math.inf if case.nodes <= MAX_COMPARED_NODES else SLOWER * least_ms
+    promising = [one for one in at_once if at_once[one] <= most_ms]
+    fastest = sorted(promising, key=lambda one: at_once[one])[:planned]
+    return tuple(one for one in promising if one in fastest)
 
 
 def _fastest(case: Case, lowerings: Iterable[Lowering], run: RunLowered) -> FabricRun:
@@ -339,13 +282,13 @@ def looked_at(case: Case) -> Iterator[Lowering]:
     """Yield the settings' own lowering, then all of which a quick look tells which are promising."""
     yield case.settings.lowering
     if case.free and case.nodes <= MAX_NODES:
-        most, *_ = looks(case)
-        yield from _many_choices(case, most) if most else choices(case)
+        most, _ = looks(case)
+        yield from islice(_many_choices(case), most) if most else choices(case)
 
 
-def looks(case: Case) -> tuple[int, int, int]:
-    """Return how many choices are looked at, have quick plans and are planned; for large graphs the first two are 0."""
-    return next((most for nodes, most in LOOKED_AT.items() if case.nodes <= nodes), (0, 0, 1))
+def looks(case: Case) -> tuple[int, int]:
+    """Return how many choices are looked at and how many are planned; for large graphs 0 and 1."""
+    return next((most for nodes, most in LOOKED_AT.items() if case.nodes <= nodes), (0, 1))
 
 
 def choices(case: Case) -> Iterator[Lowering]:
@@ -368,8 +311,8 @@ def choices(case: Case) -> Iterator[Lowering]:
             yield fastest
 
 
-def _many_choices(case: Case, most: int) -> Iterator[Lowering]:
-    """Yield up to ``most`` lowerings to look at besides the settings' own, no two of which give the same transfers.
+def _many_choices(case: Case) -> Iterator[Lowering]:
+    """Yield lowerings to look at besides the settings' own, no two of which give the same transfers, and none too many.
 
     First those that are tried anyway, then the algorithms of no, one and two kinds that are open,
     each on every number of rings.
@@ -383,17 +326,16 @@ def _many_choices(case: Case, most: int) -> Iterator[Lowering]:
         for words in product(*(kinds[kind] for kind in of))
         for one in (own, *ring_choices(case))
     )
-    new = _New.beside(case, [case.job.lowered(own)])
-    yield from islice(new.among(chain(choices(case), some)), most)
-
-
-def _varied(case: Case, around: Lowering) -> Iterator[Lowering]:
-    """Yield the lowerings that differ from one in the rings, or in the algorithm of one kind."""
-    for one in (case.settings.lowering, *ring_choices(case)):
-        yield replace(around, rings=one.rings)
-    for kind, words in _kinds_to_choose(case).items():
-        for word in (DEFAULT, *words):
-            yield _with(around, {kind: word})
+    graph = case.job.task_graph
+    known = {_transfers(lower(graph, own))}
+    most = max(MAX_PLANNED_NODES, 2 * case.nodes)
+    for lowering in chain(choices(case), some):
+        with suppress(InputError):  # too many transfers
+            if len(graph.tasks) + transfers_of(graph, lowering) <= most:
+                made = _transfers(lower(graph, lowering))
+                if made not in known:
+                    known.add(made)
+                    yield lowering
 
 
 def _with(lowering: Lowering, words: Mapping[str, str]) -> Lowering:
@@ -401,31 +343,6 @@ def _with(lowering: Lowering, words: Mapping[str, str]) -> Lowering:
     others = [pair for pair in lowering.algorithm if pair[0].split(":")[0] not in words]
     chosen = [pair for pair in words.items() if pair[1] != DEFAULT]
     return replace(lowering, algorithm=tuple(sorted([*others, *chosen])))
-
-
-@dataclass
-class _New:
-    """Tells lowerings that give other transfers than all before, and not too many."""
-
-    case: Case
-    known: set[int]
-
-    @staticmethod
-    def beside(case: Case, requests: Iterable[FabricRequest]) -> _New:
-        """Begin with the graphs of requests."""
-        return _New(case, {_transfers(one.graph) for one in requests})
-
-    def among(self, lowerings: Iterable[Lowering]) -> Iterator[Lowering]:
-        """Yield those of some lowerings."""
-        graph = self.case.job.task_graph
-        most = max(MAX_PLANNED_NODES, 2 * self.case.nodes)
-        for lowering in lowerings:
-            with suppress(InputError):  # too many transfers
-                if len(graph.tasks) + transfers_of(graph, lowering) <= most:
-                    made = _transfers(lower(graph, lowering))
-                    if made not in self.known:
-                        self.known.add(made)
-                        yield lowering
 
 
 def _kinds_to_choose(case: Case) -> dict[str, list[str]]:

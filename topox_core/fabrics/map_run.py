@@ -1,7 +1,7 @@
 """A map in the background: the coarse grid, plans passed on, then finer where the winner changes."""
 
 import concurrent.futures
-from collections.abc import Generator, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise, product
 from typing import Any
@@ -9,16 +9,16 @@ from typing import Any
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import EQUAL, run_with_best_lowering
 from topox_core.fabrics.passed_plans import PassedPlan, best_passed, rounding_ms
-from topox_core.fabrics.registry import FABRICS, LETTERS, PAYS_DELAY
+from topox_core.fabrics.registry import FABRICS, LETTERS
 from topox_core.fabrics.run import FabricRun, JobRequest
 from topox_core.fabrics.sweep import (
     Axes,
-    Cell,
-    CellResult,
+    Call,
     Column,
     ColumnResult,
     MapKnown,
     MapOutcome,
+    Place,
     Point,
     Sweep,
     Winner,
@@ -168,7 +168,6 @@ def map_rows(picture: MapPicture, value: float | None = None) -> list[dict[str, 
 # The coarse grid has at most so many delays, and so many port speeds or degrees besides the focus.
 COARSE_DELAYS, COARSE_VALUES = 5, 3
 
-Place = tuple[float, float]  # value, delay in ms
 _Block = tuple[int, int, int, int]  # first and last value, first and last delay, by position
 
 
@@ -243,34 +242,29 @@ def _halves(first: int, last: int) -> list[tuple[int, int]]:
     return [(first, middle), (middle, last)] if last - first > 1 else [(first, last)]
 
 
-def run_call(sweep: Sweep, call: Cell | Column) -> CellResult | ColumnResult:
+def run_call(sweep: Sweep, call: Call) -> Point | ColumnResult:
     """Make one call of a map."""
-    return _run_cell(sweep, call) if isinstance(call, Cell) else _pass_on(sweep, call)
+    return _pass_on(sweep, call) if isinstance(call, Column) else _run_point(sweep, *call)
 
 
-def _request(sweep: Sweep, value: float, delay_ms: float | None) -> JobRequest:
-    cluster = at_point(sweep.cluster, sweep.axes.by, value, delay_ms or 0.0)
+def _request(sweep: Sweep, value: float, delay_ms: float) -> JobRequest:
+    cluster = at_point(sweep.cluster, sweep.axes.by, value, delay_ms)
     return JobRequest(sweep.task_graph, cluster, sweep.settings, sweep.options)
 
 
-def _run_cell(sweep: Sweep, cell: Cell) -> CellResult:
-    """Run one cell; why a fabric cannot run stands beside the others' outcomes."""
-    paying = cell.delay_ms is not None
-    request = _request(sweep, cell.value, cell.delay_ms)
-    outcomes: dict[str, MapOutcome] = {}
+def _run_point(sweep: Sweep, value: float, delay_ms: float) -> Point:
+    """Run one point; why a fabric cannot run stands beside the others' outcomes."""
+    request = _request(sweep, value, delay_ms)
     failed: dict[str, str] = {}
     runs: dict[str, FabricRun] = {}
     for name in sweep.fabrics:
-        if (name in PAYS_DELAY) != paying:
-            continue
         try:
-            run = runs[name] = run_with_best_lowering(name, replace(request, runs=runs))
+            runs[name] = run_with_best_lowering(name, replace(request, runs=runs))
         except InputError as error:
             failed[name] = str(error)
-            continue
-        outcomes[name] = _outcome(run)
     plan = PassedPlan.of(runs["scheduled"].result) if "scheduled" in runs else None
-    return CellResult(outcomes, failed, plan)
+    outcomes = {name: _outcome(run) for name, run in runs.items()}
+    return Point(value, delay_ms, outcomes, failed, plan)
 
 
 def _outcome(run: FabricRun) -> MapOutcome:
@@ -294,14 +288,15 @@ def _outcome(run: FabricRun) -> MapOutcome:
 def _pass_on(sweep: Sweep, column: Column) -> ColumnResult:
     """Carry the plans of a column out at every shorter delay, and keep what is better there."""
     better: ColumnResult = {}
-    for delay_ms, alone in zip(column.delay_ms, column.alone, strict=True):
-        request = _request(sweep, column.value, delay_ms)
+    for point in column.points:
+        request = _request(sweep, point.value, point.delay_ms)
+        alone = point.outcomes["scheduled"]
         passed = best_passed(request, column.plans, alone.iteration_ms)
         if passed is None:
             continue
         makespan_ms = passed.execution.makespan_ms
         bound_ms = min(alone.plan_bound_ms, passed.bound.ms, makespan_ms)
-        better[delay_ms] = replace(
+        better[point.delay_ms] = replace(
             alone,
             iteration_ms=makespan_ms,
             plan_ms=makespan_ms,
@@ -309,9 +304,6 @@ def _pass_on(sweep: Sweep, column: Column) -> ColumnResult:
             keeps_fixed=False,
         )
     return better
-
-
-Call = Cell | Column
 
 
 @dataclass(frozen=True)
@@ -325,7 +317,7 @@ class MapResult:
 
 def map_run(
     sweep: Sweep,
-    known: MutableMapping[str, CellResult | ColumnResult] | None = None,
+    known: MutableMapping[str, Point | ColumnResult] | None = None,
     executor: concurrent.futures.Executor | int | None = None,
 ) -> RunsInTurn[MapResult]:
     """Start to compute a map in rounds, each a :class:`~topox_core.runs.cells.CellsRun`.
@@ -348,25 +340,16 @@ def map_run(
     failures: dict[Call, Exception] = {}
     stopped: list[str] = []
 
-    def rounds() -> Generator[Turn, CellsResult[Call, CellResult | ColumnResult], None]:
+    def rounds() -> Generator[Turn, CellsResult[Call, Point | ColumnResult], None]:
         words = "coarse grid"
-        while True:
-            # What was planned is passed on before more is.
-            passed: list[Call] = [
-                call for call in missing_columns(sweep, there) if call not in failures
-            ]
-            asked: list[Call] = passed or [
-                call for call in missing_cells(sweep, there) if call not in failures
-            ]
-            if not asked:
-                return
+        while asked := missing_calls(sweep, there, failures):
             run = CellsRun(asked, sweep.key, run_call, there, executor, shared=sweep.job)
             ended = yield Turn(words, run)
             failures.update(ended.failures)
             if ended.stopped:
                 stopped.append(ended.stopped)
                 return
-            if not passed:
+            if not isinstance(asked[0], Column):
                 words = "finer where the winner changes"
 
     def read(_turn: Turn | None, _ended: bool) -> MapResult:
@@ -380,19 +363,18 @@ def map_run(
     return RunsInTurn(rounds(), read, "steps")
 
 
-def missing_cells(sweep: Sweep, known: MapKnown) -> list[Cell]:
-    """Return the cells to compute next, by what is known."""
-    points = {(point.value, point.delay_ms): point for point in sweep.points(known)}
-    cells = sweep.cells(wanted(sweep.axes, points))
-    return [cell for cell in cells if sweep.key(cell) not in known]
-
-
-def missing_columns(sweep: Sweep, known: MapKnown) -> list[Column]:
-    """Return the values whose schedules are still to be passed on to shorter delays."""
+def missing_calls(sweep: Sweep, known: MapKnown, lost: Collection[Call] = ()) -> list[Call]:
+    """Return what to compute next but for calls that were ``lost``: what was planned is passed on before more is."""
     columns = (sweep.column(value, known) for value in sweep.axes.values)
-    return [column for column in columns if column.worth_a_call and sweep.key(column) not in known]
+    passed: list[Call] = [
+        column
+        for column in columns
+        if column.worth_a_call and sweep.key(column) not in known and column not in lost
+    ]
+    points = {(point.value, point.delay_ms): point for point in sweep.points(known)}
+    return passed or [place for place in wanted(sweep.axes, points) if place not in lost]
 
 
 def is_complete(sweep: Sweep, known: MapKnown) -> bool:
     """Return whether nothing is left to compute of a map."""
-    return not missing_columns(sweep, known) and not missing_cells(sweep, known)
+    return not missing_calls(sweep, known)

@@ -14,8 +14,14 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.demand.assignment import Configuration, Pair, SwitchTimes, assigned, equalised
-from topox_core.demand.decomposition import few_matchings
+from topox_core.demand.decomposition import (
+    Configuration,
+    Pair,
+    SwitchTimes,
+    assigned,
+    equalised,
+    few_matchings,
+)
 from topox_core.fabrics.circuits import Profile, circuit_run, numbered_servers
 from topox_core.fabrics.fluid import go_on
 from topox_core.fabrics.kernels.circuit_requests import Requests

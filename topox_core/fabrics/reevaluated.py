@@ -51,23 +51,18 @@ def run_reevaluated(request: FabricRequest, stop: Stop) -> FabricRun:
     Stopped
         If ``stop()`` turns true meanwhile.
     """
-    iterations = reevaluated(request, stop)
-    mean = mean_ms(iterations)
-    count, options = sum(one.times for one in iterations), request.options
+    options = request.options
     how = "servers forward" if options.forwarding else "nothing is forwarded"
-    message = f"re-evaluated every {options.reevaluate_ms:g} ms, {how}; mean of {count} iterations {mean:.6g} ms"
-    return typical_run("reevaluated", request, iterations, mean, message)
+    message = f"re-evaluated every {options.reevaluate_ms:g} ms, {how}"
+    return typical_run("reevaluated", request, reevaluated(request, stop), message)
 
 
 def typical_run(
-    fabric: str,
-    request: FabricRequest,
-    iterations: Sequence[Iteration],
-    mean_ms: float,
-    message: str,
+    fabric: str, request: FabricRequest, iterations: Sequence[Iteration], message: str
 ) -> FabricRun:
-    """Return the iteration nearest to a mean as the run of a fabric whose iterations differ."""
-    typical = min(iterations, key=lambda one: abs(one.execution.makespan_ms - mean_ms))
+    """Return the iteration nearest to the mean as the run of a fabric whose iterations differ; the message says the mean."""
+    count, mean = sum(one.times for one in iterations), mean_ms(iterations)
+    typical = min(iterations, key=lambda one: abs(one.execution.makespan_ms - mean))
     bound = ideal_bound(replace(request, graph=typical.execution.graph))
     return FabricRun.of(
         fabric,
@@ -77,7 +72,7 @@ def typical_run(
         traffic=typical.traffic,
         circuits_changed=typical.changed,
         dark_ms=typical.dark_ms,
-        message=message,
+        message=message + (f"; mean of {count} iterations {mean:.6g} ms" if count > 1 else ""),
     )
 
 

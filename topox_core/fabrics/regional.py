@@ -54,16 +54,13 @@ def run_regional(request: FabricRequest, stop: Stop) -> FabricRun:
     Stopped
         If ``stop()`` turns true meanwhile.
     """
-    options = request.options
     iterations = regional_iterations(request, stop)
-    mean = sum(one.execution.makespan_ms for one in iterations) / len(iterations)
-    message = _words(options, request.cluster, len(iterations), mean)
     # The bound lets every port send and receive at once, as those on the packet switch do.
     duplex = replace(request, cluster=request.cluster.changed(duplex="full"))
-    return typical_run("regional", duplex, iterations, mean, message)
+    return typical_run("regional", duplex, iterations, _words(request.options, request.cluster))
 
 
-def _words(options: FabricOptions, cluster: Cluster, iterations: int, mean_ms: float) -> str:
+def _words(options: FabricOptions, cluster: Cluster) -> str:
     packet = options.packet_ports_of(cluster)
     size = min(options.region_servers or cluster.servers, cluster.servers)
     when = {
@@ -71,13 +68,10 @@ def _words(options: FabricOptions, cluster: Cluster, iterations: int, mean_ms: f
         "foreseen": "asked for ahead of each exchange",
         "fixed": "the same for all exchanges",
     }[options.regional_circuits]
-    words = (
+    return (
         f"{packet} packet and {cluster.ports_per_server - packet} optical ports per server, "
         f"regions of {size}, circuits {when}"
     )
-    if iterations > 1:
-        words += f"; mean of {iterations} iterations {mean_ms:.6g} ms"
-    return words
 
 
 def regional_iterations(request: FabricRequest, stop: Stop) -> list[Iteration]:
@@ -204,13 +198,11 @@ class _Hybrid:
         packet = np.full(2 * n, max(self.packet_ports, 1) * speed)
         capacity = np.concatenate([packet, up[source, destination] * speed])
         joined = pairs.apart & (up[pairs.source, pairs.destination] > 0)
-        into = pairs.destination + n
-        paths: list[list[list[int]]] = []
-        for i, (a, b) in enumerate(zip(pairs.source.tolist(), into.tolist(), strict=True)):
-            if joined[i]:
-                paths.append([[int(number[a, pairs.destination[i]])]])
-            else:
-                paths.append([[a, b]] if self.packet_ports else [])
+        over_packets = self.packet_ports > 0
+        paths = [
+            [[int(number[a, b])]] if circuit else ([[a, n + b]] if over_packets else [])
+            for (a, b), circuit in zip(pairs.ends, joined.tolist(), strict=True)
+        ]
         return FluidNetwork.of(capacity, paths)
 
 

@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import islice
 
 import numpy as np
 
@@ -38,10 +37,10 @@ from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.bounds.unrounded import Bound, circuit_bound
 from topox_core.schedule.circuits.held_ports import Booking
-from topox_core.schedule.planner import Prepared, SchedulePlan, prepare
+from topox_core.schedule.planner import Prepared, SchedulePlan
 from topox_core.schedule.problem import Int
 from topox_core.schedule.proof import Proof
-from topox_core.schedule.replay import Replay, first_ms, replay, starts_in_order
+from topox_core.schedule.replay import Replay, first_ms, starts_in_order
 from topox_core.schedule.result import Result
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import OnPoint, prove as prove_with, solve
@@ -64,7 +63,6 @@ def run_in_collective(request: FabricRequest, stop: Stop) -> FabricRun:
 
 
 PROVISIONED = TraceSource("controllers", "provisioned")
-QUICK_PLANS = 4
 PHASES = TraceSource("controllers", "phase by phase")
 IMPROVED = TraceSource("controllers", "provisioned, improved")
 RIVALS: Mapping[str, Fabric] = {"phased": run_phased, "in_collective": run_in_collective}
@@ -130,19 +128,6 @@ def better_run(run: FabricRun, result: Result) -> FabricRun:
     else:
         better = replace(planned_run(result), chosen=run.chosen)
     return replace(better, bound_ms=max(run.bound_ms, result.bound_ms), bound_by=result.bound_by)
-
-
-def quick_ms(request: FabricRequest) -> float:
-    """Return the shortest of a few plans on the cluster's slots, to tell which of several lowerings to plan for.
-
-    What the controllers do would not change which ones (24 cases of 30 tasks), and takes a third more.
-    """
-    prepared = prepare(request.graph, request.cluster, request.settings)
-    if request.settings.on_slots:
-        plans = islice(prepared.planner.every_plan(never), QUICK_PLANS)
-        return min(plan.makespan for plan in plans) * prepared.reduction.problem.tick_ms
-    sketches = prepared.planner.sketches(None, direct=True)
-    return min(replay(prepared, plan, request.cluster).makespan_ms for plan in sketches)
 
 
 def schedule(
@@ -224,7 +209,7 @@ def freely_scheduled(job: JobRequest, stop: Stop = never, *, quickly: bool = Fal
         As :func:`run_scheduled`.
     """
     case = Case("scheduled", beside_fixed(job, stop))
-    best = fastest_run(case, *_runs(stop), None if quickly else quick_ms)
+    best = fastest_run(case, *_runs(stop), few=quickly)
     if quickly:
         return best
     least = bound_of(job, "changing")
@@ -260,7 +245,7 @@ def _order(graph: TaskGraph, cluster: Cluster, settings: Settings, stop: Stop) -
     job = beside_fixed(JobRequest(graph, cluster, settings), stop)
     lowering = settings.lowering
     if settings.free:
-        lowering = planned_lowering(Case("scheduled", job), *_runs(stop), quick_ms)
+        lowering = planned_lowering(Case("scheduled", job), *_runs(stop))
     return job.lowered(lowering)
 
 

@@ -1,7 +1,7 @@
 """The crossover map: which fabric wins over the reconfiguration delay and the port speed (or the degree), and by how much."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
@@ -98,46 +98,26 @@ class Axes:
     focus: float | None = None
 
 
-@dataclass(frozen=True)
-class Cell:
-    """What one call runs: a value with a delay, or (delay None) the fabrics that do not depend on the delay."""
-
-    value: float
-    delay_ms: float | None
-
-
-@dataclass(frozen=True)
-class CellResult:
-    """The outcomes of a cell, in words why a fabric could not run, and the schedule that may serve shorter delays."""
-
-    outcomes: dict[str, MapOutcome]
-    failed: dict[str, str]
-    plan: PassedPlan | None = field(default=None, compare=False)
-
-
-@dataclass(frozen=True)
-class Column:
-    """What one call passes on: the schedules of one value, and what ``scheduled`` does by itself at each delay."""
-
-    value: float
-    delay_ms: tuple[float, ...]
-    alone: tuple[MapOutcome, ...] = field(compare=False)
-    plans: tuple[PassedPlan, ...] = field(compare=False)
-
-    @property
-    def worth_a_call(self) -> bool:
-        """Whether there is a schedule for a longer delay than another one."""
-        return any(plan.cluster.reconfiguration_ms > min(self.delay_ms) for plan in self.plans)
+Place = tuple[float, float]  # value, delay in ms
 
 
 @dataclass(frozen=True)
 class Point:
-    """One point of the map, with the outcome of each fabric in the order of ``FABRICS``."""
+    """One point of the map, what one call runs.
+
+    Attributes
+    ----------
+    outcomes, failed
+        Of each fabric in the order of ``FABRICS``; in words why one could not run.
+    plan
+        The schedule that may serve shorter delays.
+    """
 
     value: float
     delay_ms: float
     outcomes: Mapping[str, MapOutcome]
     failed: Mapping[str, str]
+    plan: PassedPlan | None = field(default=None, compare=False)
 
     @cached_property
     def winner(self) -> Winner:
@@ -145,9 +125,29 @@ class Point:
         return winner(self.outcomes)
 
 
+@dataclass(frozen=True)
+class Column:
+    """What one call passes on: the points of one value where ``scheduled`` ran by itself."""
+
+    value: float
+    delay_ms: tuple[float, ...]
+    points: tuple[Point, ...] = field(compare=False)
+
+    @property
+    def plans(self) -> tuple[PassedPlan, ...]:
+        """The schedules that switch."""
+        return tuple(point.plan for point in self.points if point.plan is not None)
+
+    @property
+    def worth_a_call(self) -> bool:
+        """Whether there is a schedule for a longer delay than another one."""
+        return any(plan.cluster.reconfiguration_ms > min(self.delay_ms) for plan in self.plans)
+
+
 # At which delays a schedule for a longer one is better, and what it does there.
 ColumnResult = dict[float, MapOutcome]
-MapKnown = Mapping[str, CellResult | ColumnResult]
+Call = Place | Column
+MapKnown = Mapping[str, Point | ColumnResult]
 
 
 @dataclass(frozen=True)
@@ -203,70 +203,33 @@ class Sweep:
         """SHA-256 over everything: the key of a finished map."""
         return hashlib.sha256(f"{self.job_digest} {self.axes}".encode()).hexdigest()
 
-    def cells(self, points: Iterable[tuple[float, float]]) -> list[Cell]:
-        """Return the calls that points (value, delay) need: what does not depend on the delay once a value, and first."""
-        points = list(points)
-        cells: list[Cell] = []
-        if set(self.fabrics) - PAYS_DELAY:
-            cells += [Cell(value, None) for value in dict.fromkeys(value for value, _ in points)]
-        if set(self.fabrics) & PAYS_DELAY:
-            cells += [Cell(value, delay) for value, delay in points]
-        return cells
-
-    def key(self, call: Cell | Column) -> str:
+    def key(self, call: Call) -> str:
         """Return the key under which the result of a call may be kept."""
-        return f"{self.job_digest} {call.value!r} {call.delay_ms!r}"
+        value, delay_ms = (call.value, call.delay_ms) if isinstance(call, Column) else call
+        return f"{self.job_digest} {value!r} {delay_ms!r}"
 
-    def cell(self, value: float, delay_ms: float | None, known: MapKnown) -> CellResult | None:
-        """Return the result of a cell, None while it is missing."""
-        result = known.get(self.key(Cell(value, delay_ms)))
-        return result if isinstance(result, CellResult) else None
+    def alone(self, value: float, known: MapKnown) -> tuple[Point, ...]:
+        """Return the points of a value that are known, each as it was computed."""
+        found = (known.get(self.key((value, delay_ms))) for delay_ms in self.axes.delay_ms)
+        return tuple(one for one in found if isinstance(one, Point))
 
     def column(self, value: float, known: MapKnown) -> Column:
         """Return what is to be passed on at a value: the schedules that are known, and whom they may serve."""
-        known_cells = ((delay, self.cell(value, delay, known)) for delay in self.axes.delay_ms)
-        planned = [
-            (delay, cell.outcomes["scheduled"], cell.plan)
-            for delay, cell in known_cells
-            if cell is not None and "scheduled" in cell.outcomes
-        ]
-        return Column(
-            value,
-            tuple(delay for delay, _, _ in planned),
-            tuple(outcome for _, outcome, _ in planned),
-            tuple(plan for _, _, plan in planned if plan is not None),
-        )
+        planned = tuple(one for one in self.alone(value, known) if "scheduled" in one.outcomes)
+        return Column(value, tuple(one.delay_ms for one in planned), planned)
 
     def points(self, known: MapKnown) -> tuple[Point, ...]:
-        """Return the complete points of the map, in the order of the axes."""
+        """Return the points of the map that are known, in the order of the axes, plans passed on."""
         points = []
         for value in self.axes.values:
             passed_on = known.get(self.key(self.column(value, known)))
             better = passed_on if isinstance(passed_on, dict) else {}
-            for delay_ms in self.axes.delay_ms:
-                point = self._point(value, delay_ms, known, better)
-                if point is not None:
-                    points.append(point)
+            for point in self.alone(value, known):
+                if point.delay_ms in better:
+                    outcomes = {**point.outcomes, "scheduled": better[point.delay_ms]}
+                    point = replace(point, outcomes=outcomes)
+                points.append(point)
         return tuple(points)
-
-    def _point(
-        self, value: float, delay_ms: float, known: MapKnown, better: Mapping[float, MapOutcome]
-    ) -> Point | None:
-        asked = [
-            self.cell(one.value, one.delay_ms, known) for one in self.cells([(value, delay_ms)])
-        ]
-        parts = [cell for cell in asked if cell is not None]
-        if len(parts) < len(asked):
-            return None
-        outcomes = {
-            name: part.outcomes[name] for name in FABRICS for part in parts if name in part.outcomes
-        }
-        if delay_ms in better:
-            outcomes["scheduled"] = better[delay_ms]
-        failed = {
-            name: part.failed[name] for name in FABRICS for part in parts if name in part.failed
-        }
-        return Point(value, delay_ms, outcomes, failed)
 
 
 def at_point(cluster: Cluster, by: By, value: float, delay_ms: float) -> Cluster:

@@ -15,9 +15,8 @@ from topox_core.economics.parts import Catalogue
 from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import EQUAL, run_with_best_lowering
-from topox_core.fabrics.delay_bounds import MAX_MS, MIN_MS, NEAR, DelayBounds, turn
 from topox_core.fabrics.options import FabricOptions
-from topox_core.fabrics.passed_plans import PassedPlan
+from topox_core.fabrics.passed_plans import MAX_MS, MIN_MS, NEAR, DelayBounds, PassedPlan, turn
 from topox_core.fabrics.run import FabricRun, JobRequest
 from topox_core.fabrics.scheduled import freely_scheduled, schedule
 from topox_core.io.ranges import check_one_of

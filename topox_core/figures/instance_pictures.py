@@ -21,8 +21,7 @@ from topox_core.labs.generators.turns import SERVERS, Turns
 from topox_core.labs.generators.windows import Windows
 from topox_core.labs.lab import Screen, Slider
 from topox_core.text.numbers import short
-from topox_core.topology.result import LayoutStep, LinkSet
-from topox_core.topology.ring_circuits import Frame, frames, ring_pairs
+from topox_core.topology.ring_circuits import Frame, LayoutStep, LinkSet, frames, ring_pairs
 
 # Sizes at which both fabrics of instance *mix* are simulated, besides the slider's own.
 SIZES = 9

@@ -26,8 +26,7 @@ from topox_core.figures.template import (
     time_axis,
 )
 from topox_core.model.transfer_graph import FloatArray
-from topox_core.topology.result import LinkSet
-from topox_core.topology.ring_circuits import Frame
+from topox_core.topology.ring_circuits import Frame, LinkSet
 from topox_core.topology.routing import Path
 from topox_core.topology.traffic import Pair
 

@@ -10,11 +10,12 @@ from topox_core.fabrics.compare import compare, default_options, run_one, run_wi
 from topox_core.fabrics.lowering_search import Case, ring_choices
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import JobRequest
-from topox_core.fabrics.scheduled import quick_ms
 from topox_core.model.cluster import Cluster, one_port_a_switch
 from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.bounds.unrounded import circuit_bound
+from topox_core.schedule.planner import prepare
+from topox_core.schedule.replay import replay
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.strategy.evaluator import FastEvaluator, non_blocking
 from topox_core.strategy.operators import OperatorGraph
@@ -51,7 +52,10 @@ def estimate(name: str, job: JobRequest, best_ms: float = math.inf) -> tuple[flo
         return fixed_ms, True
     if bound_ms > best_ms:
         return bound_ms, False
-    plan_ms = quick_ms(requests[bounds_ms.index(bound_ms)])
+    order = requests[bounds_ms.index(bound_ms)]
+    prepared = prepare(order.graph, job.cluster, job.settings)
+    plans = prepared.planner.sketches(None, direct=True)
+    plan_ms = min(replay(prepared, plan, job.cluster).makespan_ms for plan in plans)
     return min(fixed_ms, (bound_ms + plan_ms) / 2), True
 
 

@@ -8,7 +8,7 @@ from math import inf
 
 from topox_core.economics.comparison import Running, year_at
 from topox_core.errors import InputError
-from topox_core.fabrics.bills import fabric_bill
+from topox_core.fabrics.compare import fabric_bill
 from topox_core.fabrics.passed_plans import PassedPlan, best_passed
 from topox_core.io.ranges import check_one_of, check_whole, is_number, is_whole
 from topox_core.model.cluster import MAX_PORTS, Cluster

@@ -16,8 +16,7 @@ from topox_core.economics.networks import Bill
 from topox_core.economics.parts import Catalogue
 from topox_core.economics.price_sets import SET_BY_SPEED, price_set
 from topox_core.errors import InputError
-from topox_core.fabrics.bills import fabric_bill
-from topox_core.fabrics.compare import run_with_best_lowering
+from topox_core.fabrics.compare import fabric_bill, run_with_best_lowering
 from topox_core.fabrics.fixed_beside import FIXED, beside_fixed
 from topox_core.fabrics.lowering_search import bound_of, run_over_every
 from topox_core.fabrics.options import FabricOptions

@@ -19,9 +19,11 @@ from topox_core.model.cluster import MAX_PORTS
 from topox_core.model.execution import Layout
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.topology.released import find_released
-from topox_core.topology.result import LayoutResult, LayoutStep, LinkSet, ring_strides
 from topox_core.topology.ring_circuits import (
     MAX_SHOWN,
+    LayoutResult,
+    LayoutStep,
+    LinkSet,
     Routes,
     candidate_step,
     counted,
@@ -29,6 +31,7 @@ from topox_core.topology.ring_circuits import (
     riding_strides,
     ring_circuits,
     ring_pairs,
+    ring_strides,
     route_step,
     routes_of_rings,
     select_strides,

@@ -20,7 +20,7 @@ from topox_core.model.csr import row_pointer
 from topox_core.model.lowering import MAX_TRANSFERS
 from topox_core.model.lowering_choices import Lowering
 from topox_core.model.transfer_graph import TRANSFER, IntArray, TransferGraph
-from topox_core.topology.result import LayoutResult, ring_strides
+from topox_core.topology.ring_circuits import LayoutResult, ring_strides
 from topox_core.topology.traffic import Group, ring_collectives
 
 
@@ -43,7 +43,7 @@ def on_rings(graph: TransferGraph, result: LayoutResult) -> TransferGraph:
 
     The collectives move the same bytes as before; only who sends to whom changes. Groups may have
     different strides, which a ``Lowering`` cannot say. Strides are those of
-    :func:`~topox_core.topology.result.ring_strides`: one a circuit out of a member, so parallel
+    :func:`~topox_core.topology.ring_circuits.ring_strides`: one a circuit out of a member, so parallel
     circuits carry parallel rings, and rings laid in both directions run both ways.
 
     Raises

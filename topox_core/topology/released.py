@@ -9,8 +9,9 @@ import random
 
 from topox_core.model.algorithm_choice import distinct_rings
 from topox_core.model.execution import Layout
-from topox_core.topology.result import LayoutResult, LayoutStep
 from topox_core.topology.ring_circuits import (
+    LayoutResult,
+    LayoutStep,
     Rings,
     Routes,
     candidate_step,

@@ -20,8 +20,7 @@ from topox_core.model.task_graph import (
     TaskGraph,
 )
 from topox_core.model.transfer_graph import TRANSFER
-from topox_core.topology.failed_element import Failure, moved_members
-from topox_core.topology.failures import lost_circuits
+from topox_core.topology.failures import Failure, lost_circuits, moved_members
 
 
 def fail_cluster(cluster: Cluster, failure: Failure) -> Cluster:

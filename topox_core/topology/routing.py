@@ -168,23 +168,10 @@ class RoutedNetwork:
             nearer = (b for b in reversed(self.out[path[-1]]) if hops[b] == hops[path[-1]] - 1)
             waiting += [(*path, b) for b in nearer]
 
-    @property
-    def circulant(self) -> bool:
-        """Return whether every server has circuits of the same strides."""
-        first = self.out[0]
-        return all(out == [(b + a) % self.servers for b in first] for a, out in enumerate(self.out))
-
     @cached_property
     def hops(self) -> Hops:
         """Hop counts over all ordered pairs; bit s of ``reach[v]``: s reaches v."""
         n = self.servers
-        if self.circulant:
-            from_0 = [hops for hops in self.hops_to(0) if hops > 0]
-            return Hops(
-                max(from_0, default=0),
-                sum(from_0) / len(from_0) if from_0 else 0.0,
-                n * (n - 1 - len(from_0)),
-            )
         reach = [1 << v for v in range(n)]
         reached, total, hops = n, 0, 0
         while True:

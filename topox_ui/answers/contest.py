@@ -17,7 +17,7 @@ from topox_core.fabrics.passed_plans import PassedPlan
 from topox_core.fabrics.registry import ENTRIES, FABRICS, SPOKEN
 from topox_core.fabrics.run import FabricRun
 from topox_core.fabrics.scheduled import better_run
-from topox_core.fabrics.sweep import CellResult, ColumnResult, Sweep, swept_options, usual_axes
+from topox_core.fabrics.sweep import ColumnResult, Point, Sweep, swept_options, usual_axes
 from topox_core.model.cluster import Cluster
 from topox_core.runs.stopping import Stop
 from topox_core.text.numbers import plural
@@ -73,7 +73,7 @@ MAX_CALLS = 500  # kept for all sessions: some seven maps, each call with a sche
 
 
 @st.cache_resource(show_spinner=False)
-def map_calls() -> Kept[CellResult | ColumnResult]:
+def map_calls() -> Kept[Point | ColumnResult]:
     """Return what has been computed for maps, for all sessions: the same input has the same map."""
     return Kept(MAX_CALLS)
 

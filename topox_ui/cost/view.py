@@ -13,8 +13,7 @@ from topox_core.economics.comparison import (
 )
 from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill
 from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
-from topox_core.fabrics.bills import fabric_bill
-from topox_core.fabrics.compare import same_time
+from topox_core.fabrics.compare import fabric_bill, same_time
 from topox_core.fabrics.registry import ENTRIES
 from topox_core.figures.cost import SHORT_PARTS, by_size, worth, yearly
 from topox_core.figures.palette import Theme

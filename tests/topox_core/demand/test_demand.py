@@ -15,9 +15,15 @@ from tests.conftest import examples
 from tests.topox_core.demand.exact_plan import exact_ms
 from topox_core.check.demand import check_demand_plan
 from topox_core.demand.decomposition import evened, extended, few_matchings, peeled
-from topox_core.demand.demand_file import plan_file, plan_record, read_demand
 from topox_core.demand.kernels.matchings import bottleneck_matching, heaviest_assignment
-from topox_core.demand.planning import METHODS, lower_bound, plan_demand
+from topox_core.demand.planning import (
+    METHODS,
+    lower_bound,
+    plan_demand,
+    plan_file,
+    plan_record,
+    read_demand,
+)
 from topox_core.errors import InputError
 
 D4 = np.array([[0, 6, 2, 1], [3, 0, 5, 0], [1, 2, 0, 4], [5, 0, 1, 0]], np.float64)

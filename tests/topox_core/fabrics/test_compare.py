@@ -217,10 +217,9 @@ AT_ONCE = [("provisioned", k) for k in (1, 2, 4)]
         ({}, [*AT_ONCE[:2], ("scheduled", 2)]),
         # One ring takes 1.37 times as long at once.
         ({"open_bound": no_bound}, [*AT_ONCE, ("scheduled", 2), ("scheduled", 4)]),
-        # The quick plans tell no difference.
         (
-            {"open_bound": no_bound, "LOOKED_AT": {1_000: (64, 64, 2)}},
-            [*AT_ONCE, ("scheduled", 1), ("scheduled", 2)],
+            {"open_bound": no_bound, "SLOWER": 2.0},
+            [*AT_ONCE, ("scheduled", 1), ("scheduled", 2), ("scheduled", 4)],
         ),
         ({"open_bound": no_bound, "LOOKED_AT": {}}, [*AT_ONCE, ("scheduled", 2)]),
         ({"MAX_NODES": 100}, [("scheduled", 1)]),
@@ -238,7 +237,7 @@ def test_the_more_tasks_the_fewer_choices_are_planned(
         return run_one(fabric, request)
 
     case = Case("scheduled", JobRequest(*load_past("fsdp"), replace(FREELY, free=("rings",))))
-    fastest_run(case, partial(on, "scheduled"), partial(on, "provisioned"), lambda request: 1e6)
+    fastest_run(case, partial(on, "scheduled"), partial(on, "provisioned"))
     assert tried == expected
 
 

@@ -14,15 +14,14 @@ from tests.patience import wait_until
 from tests.topox_core.small_graphs import cluster, compute, graph, random_graph, transfer
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import compare
-from topox_core.fabrics.map_run import Place, inferred, is_complete, map_run, wanted
+from topox_core.fabrics.map_run import inferred, is_complete, map_run, wanted
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.sweep import (
     Axes,
-    Cell,
-    CellResult,
-    Column,
+    Call,
     ColumnResult,
     MapOutcome,
+    Place,
     Point,
     Sweep,
     usual_axes,
@@ -52,12 +51,12 @@ class InThisProcess(concurrent.futures.Executor):
     """Runs each call at once and notes it."""
 
     def __init__(self) -> None:
-        self.calls: list[Cell | Column] = []
+        self.calls: list[Call] = []
 
     @property
-    def cells(self) -> list[Cell]:
-        """The calls that computed something, plans passed on left out."""
-        return [call for call in self.calls if isinstance(call, Cell)]
+    def places(self) -> list[Place]:
+        """What was computed, plans passed on left out."""
+        return [call for call in self.calls if isinstance(call, tuple)]
 
     def submit(
         self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
@@ -162,14 +161,14 @@ def test_a_fabric_that_cannot_run_at_a_point_says_why_and_the_others_do() -> Non
         assert {"static_graph", "scheduled"} <= point.outcomes.keys()
 
 
-def test_what_is_known_or_does_not_depend_on_the_delay_is_not_run_again() -> None:
+def test_what_is_known_is_not_run_again() -> None:
     known: dict[str, Any] = {}
     one, other = InThisProcess(), InThisProcess()
     first = computed(swept(fabrics=CIRCUITS), one, known)
-    assert (one.cells.count(Cell(50.0, None)), len(one.cells)) == (1, 2 + 2 * 3)
+    assert sorted(one.places) == every_place(AXES)
     wider = replace(AXES, delay_ms=(*AXES.delay_ms, 2.0))
     second = computed(swept(wider, fabrics=CIRCUITS), other, known)
-    assert other.cells == [Cell(50.0, 2.0), Cell(100.0, 2.0)]
+    assert other.places == [(50.0, 2.0), (100.0, 2.0)]
     assert [point for point in second if point.delay_ms != 2.0] == list(first)
 
 
@@ -177,14 +176,14 @@ def test_what_is_known_or_does_not_depend_on_the_delay_is_not_run_again() -> Non
 
 
 def test_a_cancelled_map_keeps_what_is_there_and_another_run_goes_on_from_it() -> None:
-    known: dict[str, CellResult | ColumnResult] = {}
+    known: dict[str, Point | ColumnResult] = {}
     run = map_run(swept(), known, AnswersThree())
     wait_until(lambda: len(known) == 3)
     run.cancel()
     assert (run.running, len(known), run.result().complete) == (False, 3, False)
     executor = InThisProcess()
     computed(swept(), executor, known)
-    assert len(executor.cells) == 2 + len(every_place(AXES)) - 3
+    assert len(executor.places) == len(every_place(AXES)) - 3
 
 
 def test_calls_that_are_lost_are_told_and_not_asked_for_for_ever() -> None:
@@ -196,16 +195,16 @@ def test_calls_that_are_lost_are_told_and_not_asked_for_for_ever() -> None:
 
     result = finish(map_run(swept(), {}, Dies()))
     assert not result.complete
-    assert result.lost == ("the worker died: 8 calls are missing",)
+    assert result.lost == ("the worker died: 6 calls are missing",)
 
 
 @pytest.mark.long
-def test_worker_processes_give_the_same_map_and_a_point_lacks_while_a_cell_of_it_does() -> None:
-    known: dict[str, CellResult | ColumnResult] = {}
+def test_worker_processes_give_the_same_map_and_a_point_that_is_lost_is_missing() -> None:
+    known: dict[str, Point | ColumnResult] = {}
     sweep = swept()
     assert finish(map_run(sweep, known, 2)).points == computed(sweep)
     assert is_complete(sweep, known)
-    del known[sweep.key(Cell(50.0, 1.0))]
+    del known[sweep.key((50.0, 1.0))]
     assert len(sweep.points(known)) == len(every_place(AXES)) - 1
     assert not is_complete(sweep, known)
 
@@ -277,7 +276,7 @@ def test_the_planned_time_of_a_map_never_grows_as_the_delay_shrinks() -> None:
     of = cluster(4, ports_per_server=2, switches=1, ports_per_switch=2, duplex="half")
     job = random_graph(61, tasks=30)
     axes = Axes((10.0, 1.0, 0.1, 0.01, 0.0), (of.port_gbps,))
-    known: dict[str, CellResult | ColumnResult] = {}
+    known: dict[str, Point | ColumnResult] = {}
     sweep = Sweep(job, of, Settings(), axes, ("static", "scheduled"))
     times = [p.outcomes["scheduled"].iteration_ms for p in computed(sweep, known=known)]
     assert times == sorted(times, reverse=True)

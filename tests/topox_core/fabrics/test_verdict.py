@@ -11,7 +11,7 @@ from tests.conftest import some
 from tests.topox_core.small_graphs import cluster, graph, random_graph, transfer
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import EQUAL
-from topox_core.fabrics.delay_bounds import MAX_MS, NEAR, DelayBounds
+from topox_core.fabrics.passed_plans import MAX_MS, NEAR, DelayBounds
 from topox_core.fabrics.run import JobRequest
 from topox_core.fabrics.scheduled import schedule
 from topox_core.fabrics.verdict import RIVALS, Bracket, Verdict, verdict, with_plans

@@ -29,7 +29,7 @@ from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.passed_plans import Passed, PassedPlan
 from topox_core.fabrics.registry import FABRICS, SPOKEN
 from topox_core.fabrics.run import FabricRequest, JobRequest
-from topox_core.fabrics.sweep import DELAYS_MS, SPEEDS_GBPS, Cell
+from topox_core.fabrics.sweep import DELAYS_MS, SPEEDS_GBPS
 from topox_core.model.lowering import lower
 from topox_core.runs.stopping import never
 from topox_core.schedule.bounds.unrounded import Bound
@@ -179,8 +179,8 @@ def test_on_the_map_a_fat_tree_of_the_same_cost_follows_speed_and_ports():
 
     for by, value in (("port_gbps", cluster.port_gbps), ("degree", 1.0)):
         sweep = sweep_of(Case(graph, cluster, Settings.of(free=FREE)), contest, by)
-        cells = [run_call(sweep, Cell(v, None)) for v in (value, 4 * value)]
-        slow, fast = (cell.outcomes["fat_tree"].iteration_ms for cell in cells)
+        points = [run_call(sweep, (v, 0.0)) for v in (value, 4 * value)]
+        slow, fast = (point.outcomes["fat_tree"].iteration_ms for point in points)
         assert (slow, fast) == (pytest.approx(alone(full / 4)), pytest.approx(alone(full)))
 
 

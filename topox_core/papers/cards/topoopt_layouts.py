@@ -10,8 +10,7 @@ from topox_core.papers.topoopt_jobs import PLANNER, lowered, network
 from topox_core.topology.failures import Failure, fail_layout, repair
 from topox_core.topology.finder import find_layout
 from topox_core.topology.mutation import on_rings
-from topox_core.topology.result import LayoutResult
-from topox_core.topology.ring_circuits import select_strides, totient_strides
+from topox_core.topology.ring_circuits import LayoutResult, select_strides, totient_strides
 from topox_core.topology.routing import RoutedNetwork
 from topox_core.topology.traffic import all_reduce_demand, demand_of
 
