@@ -20,8 +20,7 @@ from topox_core.io.content import read, whole, why
 from topox_core.io.limits import ANSWERS, Limits
 from topox_core.io.ranges import is_number, number_in
 from topox_core.io.tables import as_meant, harmless, read_table
-from topox_core.labs.answers import Answers, Explained
-from topox_core.labs.answers_file import AnswersFile, load_answers
+from topox_core.labs.answers import Answers, AnswersFile, Explained, load_answers
 from topox_core.labs.grading import Explanations, Grade, grade
 from topox_core.labs.lab import Lab, Texts, texts_in
 
