@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from topox_core.labs.answers_file import dump_answers
+from topox_core.labs.answers import dump_answers
 from topox_core.labs.folder import grade_folder
 from topox_core.labs.grading import score
 from topox_core.labs.keys import key_of

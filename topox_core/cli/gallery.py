@@ -1,11 +1,13 @@
-"""``gallery``: published tables and figures, run here, with a verdict, or what kind it is, on every number."""
+"""``gallery``: published tables and figures, run here, with a verdict, or what kind it is, on every number.
+
+``accuracy``: how far off predictions of every kind are.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from topox_core.cli.command import (
     Answer,
@@ -17,8 +19,9 @@ from topox_core.cli.command import (
     note,
     table,
 )
-from topox_core.cli.library_options import LIBRARY, SCHEDULER, WORKERS, executor_of, opened
+from topox_core.cli.library_options import LIBRARY, SCHEDULER, WORKERS, executor_of, library_of
 from topox_core.cli.options import JSON, Option, changes_of, setting_option, wrong_option
+from topox_core.errors import unknown
 from topox_core.io.json import record_of
 from topox_core.papers.rows import COUNTED, counts_of
 
@@ -83,10 +86,7 @@ def _run_all(options: Arguments) -> int:
     from topox_core.papers.kept_answers import keep, to_record
 
     began, steps, others = time.monotonic(), dict[str, CardStep](), list[str]()
-    with ExitStack() as stack:
-        library = (
-            None if options.no_library else stack.enter_context(opened(options, to_write=True))
-        )
+    with library_of(options, to_write=True) as library, executor_of(options) as executor:
 
         def take(step: CardStep) -> None:
             if step.row is not None:
@@ -103,7 +103,6 @@ def _run_all(options: Arguments) -> int:
             words = step.failed or f"{figure(round(step.wall_s, 2), 's')}"
             note(f"{len(steps)} of {len(CARDS)}: {step.card} ({words})")
 
-        executor = stack.enter_context(executor_of(options))
         with ctrl_c_stops("the cards computed so far are kept") as stop:
             run_cards(tuple(CARDS), stop, take, executor)
     answered = [step.answer for step in steps.values() if step.answer is not None]
@@ -156,3 +155,59 @@ def _lines(card: Card, answer: CardAnswer) -> Iterator[str]:
     for name, value, aside in answer.facts:
         yield f"{name}: {value}" + (f" ({aside})" if aside else "")
     yield from (*answer.remarks, *answer.lost)
+
+
+@command(
+    "accuracy",
+    "predictions against what was measured, published or simulated elsewhere",
+    "Compute predictions of every kind beside what was measured, published or simulated elsewhere, and say how far "
+    "off they are and what is not modelled. With a KIND: every row of it.",
+    Option("kind KIND", str, "a kind of prediction, such as megatron", nargs="?"),
+    JSON,
+)
+def accuracy(options: Arguments) -> Answer:
+    """Return how far off predictions are, by kind, or the rows of one kind."""
+    from topox_core.papers.accuracy import NOT_MODELLED, as_record, kinds
+
+    found = {one.name: as_record(one) for one in kinds()}
+    if options.kind is None:
+        record = {"kinds": found, "not_modelled": NOT_MODELLED}
+        return Answer(record, _kinds(record))
+    if options.kind not in found:
+        raise wrong_option("KIND", unknown(options.kind, found, "kind of prediction"))
+    one = found[options.kind]
+    rows = (
+        (
+            row["subject"],
+            f"{row['predicted']:.6g}",
+            f"{row['reference']:.6g}",
+            row["unit"],
+            f"{row['error']:+.2%}",
+        )
+        for row in one["rows"]
+    )
+    return Answer(one, [table(("", "predicted", one["against"], "", "error"), *rows)])
+
+
+def _kinds(record: dict[str, Any]) -> Iterator[str]:
+    rows = (
+        (
+            one["name"],
+            one["title"],
+            one["against"],
+            one["fitted"],
+            f"{one['comparisons']:,}",
+            *(
+                ""
+                if one[f"{key}_absolute_error"] is None
+                else f"{one[f'{key}_absolute_error']:.2%}"
+                for key in ("median", "p90", "worst")
+            ),
+            one["worst"] or "",
+        )
+        for one in record["kinds"].values()
+    )
+    head = ("kind", "prediction", "against", "fitted", "rows", "median", "90 %", "worst", "where")
+    yield table(head, *rows)
+    yield ""
+    yield from (f"not modelled, {what}: {words}" for what, words in record["not_modelled"].items())

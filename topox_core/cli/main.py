@@ -15,7 +15,6 @@ from typing import NoReturn
 
 from topox_core import __version__
 from topox_core.cli import (
-    accuracy,
     cluster,
     compare,
     dashboard,
@@ -56,7 +55,7 @@ COMMANDS = (
     study.COMMANDS,
     runs.COMMANDS,
     gallery.run,
-    accuracy.run,
+    gallery.accuracy,
     iteration.COMMANDS,
     lab.COMMANDS,
     workload.run,

@@ -27,10 +27,16 @@ from topox_core.cli.library_options import (
 from topox_core.cli.options import JSON, Option, numbered, positive
 from topox_core.errors import InputError
 from topox_core.io.json import record_of
-from topox_core.library.comparison import ComparedValue, compare_runs, compared, flat
-from topox_core.library.exports import runs_csv, runs_parquet
 from topox_core.library.rows import StoredRun
 from topox_core.library.run_library import RunLibrary, StoredStudy
+from topox_core.library.tables import (
+    ComparedValue,
+    compare_runs,
+    compared,
+    flat,
+    runs_csv,
+    runs_parquet,
+)
 from topox_core.runs.identity import code_version
 from topox_core.text.numbers import plural
 

@@ -20,8 +20,7 @@ from pathlib import Path
 from topox_core.errors import InputError
 from topox_core.io.content import read, why
 from topox_core.io.limits import ANSWERS
-from topox_core.labs.answers import Answers
-from topox_core.labs.answers_file import AnswersFile, dump_answers, load_answers
+from topox_core.labs.answers import Answers, AnswersFile, dump_answers, load_answers
 from topox_core.labs.folder import ENDING, folded, latest_of_each
 from topox_core.labs.grading import score
 from topox_core.labs.lab import Lab

@@ -20,8 +20,7 @@ from topox_core.io.content import read, whole, why
 from topox_core.io.limits import ANSWERS, Limits
 from topox_core.io.ranges import is_number, number_in
 from topox_core.io.tables import as_meant, harmless, read_table
-from topox_core.labs.answers import Answers, Explained
-from topox_core.labs.answers_file import AnswersFile, load_answers
+from topox_core.labs.answers import Answers, AnswersFile, Explained, load_answers
 from topox_core.labs.grading import Explanations, Grade, grade
 from topox_core.labs.lab import Lab, Texts, texts_in
 
@@ -85,7 +84,7 @@ def answers_in(folder: Path) -> tuple[list[tuple[str, AnswersFile]], list[Unread
     found = files_in(folder, ENDING, MAX_FILES, "answers")
     if not found:
         raise InputError(f"holds no file whose name ends in {ENDING}", file=str(folder))
-    return answers_from((entry.name, partial(_read, entry)) for entry in found)
+    return answers_from(found)
 
 
 def answers_from(
@@ -96,8 +95,10 @@ def answers_from(
     return found, [Unreadable(name, _problem(error)) for name, error in refused]
 
 
-def files_in(folder: Path, ending: str, most: int, what: str) -> list[os.DirEntry[str]]:
-    """Return the files of a folder, not below it, whose names have an ending, by name.
+def files_in(
+    folder: Path, ending: str, most: int, what: str
+) -> list[tuple[str, Callable[[], bytes]]]:
+    """Return the files of a folder, not below it, whose names have an ending, in order of the names, with what reads each.
 
     Raises
     ------
@@ -113,7 +114,7 @@ def files_in(folder: Path, ending: str, most: int, what: str) -> list[os.DirEntr
         raise InputError(
             f"holds {len(found):,} {what}, more than the {most:,} that are read", file=str(folder)
         )
-    return found
+    return [(entry.name, partial(_read, entry)) for entry in found]
 
 
 def load_each(
@@ -216,7 +217,7 @@ def _read(entry: os.DirEntry[str]) -> bytes:
         raise InputError("is no file", file=entry.name)
     if entry.stat(follow_symlinks=False).st_size > ANSWERS.file_bytes:
         most = ANSWERS.file_bytes // 1024
-        raise InputError(f"is larger than the {most} kB that answers may have", file=entry.name)
+        raise InputError(f"is larger than the {most} kB that such a file may have", file=entry.name)
     return read(entry.path)
 
 

@@ -8,12 +8,19 @@ from time import monotonic
 from typing import Any
 
 from topox_core.errors import InputError
-from topox_core.labs.answers import Answers, Attempt, Given, Prediction, Worked, read_clock
-from topox_core.labs.answers_file import AnswersFile, is_signed
+from topox_core.labs.answers import (
+    Answers,
+    AnswersFile,
+    Attempt,
+    Given,
+    Prediction,
+    Worked,
+    is_signed,
+    read_clock,
+)
 from topox_core.labs.keys import depends_on_student, key_of
 from topox_core.labs.lab import Lab, Question
-from topox_core.labs.marking import mark, read_answer
-from topox_core.labs.student import points_of
+from topox_core.labs.marking import mark, points_of, read_answer
 
 # Of one file, once its keys are there.
 MAX_S = 5.0

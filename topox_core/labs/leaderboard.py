@@ -5,10 +5,9 @@ or the core makes of it; a time that the file claims is not looked at.
 """
 
 import math
-import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -16,7 +15,6 @@ from typing import Any
 from msgspec import structs
 
 from topox_core.errors import InputError, check_known, look_up, printable, shown, unknown
-from topox_core.io.content import read
 from topox_core.io.json import FileFormat, read_object
 from topox_core.io.limits import ANSWERS
 from topox_core.io.tables import table_bytes
@@ -204,14 +202,8 @@ def entries_in(folder: Path) -> tuple[list[Entry], list[tuple[str, str]]]:
         If there is no such folder, or too many files are in it.
     """
     files = files_in(folder, ENDING, MAX_ENTRIES, "entries")
-    found, refused = load_each(((one.name, partial(_read, one)) for one in files), load_entry)
+    found, refused = load_each(files, load_entry)
     return [entry for _, entry in found], [(name, error.problem) for name, error in refused]
-
-
-def _read(entry: os.DirEntry[str]) -> bytes:
-    if not entry.is_file(follow_symlinks=False):
-        raise InputError("is a link or no file", file=entry.name)
-    return read(entry.path)
 
 
 def ranked(board: Board, entries: Iterable[Entry]) -> tuple[Ranked, ...]:

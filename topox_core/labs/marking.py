@@ -80,6 +80,11 @@ def mark(lab: Lab, question: Question, given: Any, seed: int) -> Marked:
     return Marked(share >= 1, share, say, verdict)
 
 
+def points_of(question: Question, share: float, number: int) -> float:
+    """Return the points of a worked answer in attempt ``number``, counted from 0, to two digits."""
+    return round(question.points * share * question.share(number), 2)
+
+
 def _share(lab: Lab, question: Question, given: Any, truth: Any, seed: int) -> float:
     """Return the share of points of an answer that is no schedule."""
     match question.type:

@@ -19,7 +19,7 @@ from topox_core.labs.keys import (
     option_texts,
 )
 from topox_core.labs.lab import Lab, Option, Question, Screen, Texts, texts_in
-from topox_core.labs.marking import mark, read_answer
+from topox_core.labs.marking import mark, points_of, read_answer
 
 MAX_NAME = 40
 _LETTERS = frozenset("._@- ")
@@ -207,11 +207,6 @@ def explain(lab: Lab, answers: Answers, name: str, value: str, at: str) -> Answe
     """
     question = _of_stage(lab, name, "explain")
     return _with(answers, name, Explained(at, read_answer(lab, question, value, 0)), at)
-
-
-def points_of(question: Question, share: float, number: int) -> float:
-    """Return the points of a worked answer in attempt ``number``, counted from 0, to two digits."""
-    return round(question.points * share * question.share(number), 2)
 
 
 def closed(answers: Answers, question: Question) -> bool:

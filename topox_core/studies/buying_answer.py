@@ -21,7 +21,7 @@ from topox_core.studies.buying import (
 from topox_core.studies.fabric_point import priced_at
 from topox_core.studies.keys import Value
 from topox_core.studies.offers import offer_of
-from topox_core.studies.pareto import front_of
+from topox_core.studies.slices import front_of
 from topox_core.text.numbers import time
 
 

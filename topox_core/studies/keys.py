@@ -147,16 +147,8 @@ def _keys(prefix: str, record: type, *names: str) -> tuple[Key, ...]:
     return tuple(_key(f"{prefix}.{name}", fields[name]) for name in names)
 
 
-def _whole(name: str, words: str, least: float, most: float, unit: str = "") -> Key:
-    return Key(name, words, unit, "whole", least, most)
-
-
 def _choice(name: str, words: str, choices: Iterable[str]) -> Key:
     return Key(name, words, kind="choice", choices=tuple(choices))
-
-
-def _truth(name: str, words: str) -> Key:
-    return Key(name, words, kind="truth")
 
 
 # The options of fabrics that have keys: a layout is no number, and the NIC of the fat-tree follows from prices.
@@ -164,7 +156,7 @@ FABRIC_FIELDS = tuple(
     name for name in fields_of(FabricOptions) if name not in ("layout", "equivalent_gbps")
 )
 _COMMON = (
-    _whole(SEED, "Seed", 0, MAX_SEED),
+    Key(SEED, "Seed", kind="whole", most=MAX_SEED),
     Key(LABEL, "Label", kind="text"),
 )
 _PRICES = (
@@ -181,7 +173,7 @@ _PRICES = (
 _YEARS = _keys("running", Running, *fields_of(Running))
 _ON_CLUSTER = (
     *_keys("cluster", Cluster, "reconfiguration_ms", "port_gbps"),
-    _whole("cluster.degree", "Ports per server, switches with them", 1, MAX_PORTS),
+    Key("cluster.degree", "Ports per server, switches with them", "", "whole", 1, MAX_PORTS),
     *_keys("cluster", Cluster, "ports_per_server", "switches", "ports_per_switch", "slot_ms"),
     *_keys("cluster", Cluster, "latency_us", "duplex"),
     _choice("fabric", "Fabric", FABRICS),
@@ -192,7 +184,7 @@ _ON_CLUSTER = (
     *_keys("settings", Settings, "share_circuits", "exclusive_devices", "any_port"),
     *_keys("settings", Settings, "time_limit_s", "gap", "threads"),
     Key("lowering.rings", "Rings per collective", "", "whole", 1, 4_096, choices=(AUTO, DEFAULT)),
-    _truth("lowering.all_reduce_on_network", "All-reduces on the network"),
+    Key("lowering.all_reduce_on_network", "All-reduces on the network", kind="truth"),
     *(
         _choice(f"lowering.{kind}", f"Algorithm of {words_of(kind)}", (AUTO, DEFAULT, *names))
         for kind, names in COLLECTIVE_ALGORITHMS.items()
@@ -215,9 +207,9 @@ _ON_RAILS = (
     _choice("rails.control", "Control", RAIL_CONTROLS),
     Key("rails.link_up_ms", "Time until a NIC sees light", "ms", most=MAX_DELAY_MS),
     Key("rails.latency_us", "Latency of a step", "us", most=1e9),
-    _truth("rails.fsdp", "Sharded weights (FSDP)"),
-    _truth("rails.recompute", "Recomputing"),
-    _whole("rails.gpus", "GPUs", 1, MAX_GPUS),
+    Key("rails.fsdp", "Sharded weights (FSDP)", kind="truth"),
+    Key("rails.recompute", "Recomputing", kind="truth"),
+    Key("rails.gpus", "GPUs", "", "whole", 1, MAX_GPUS),
     *_on_rails(),
 )
 # A network of pods is built as it is set up; what a study draws with is its seed.
@@ -230,7 +222,7 @@ _ON_ROUNDS = (
     *_keys("tdm", Reading, *fields_of(Reading)),
 )
 _ON_NETWORKS = (
-    _whole("network.gpus", "GPUs", 1, 10_000_000),
+    Key("network.gpus", "GPUs", "", "whole", 1, 10_000_000),
     *_keys("network", Counting, *(n for n in fields_of(Counting) if n != "fibre_m_per_link")),
 )
 GRAPH_KEYS = (*_ON_CLUSTER, *_PRICES, *_YEARS, *_COMMON)
@@ -251,7 +243,7 @@ def parameter_key(prefix: str, parameter: Parameter) -> Key:
         return _choice(name, words, (str(one) for one in parameter.choices))
     if parameter.choices:
         least, most = min(parameter.choices), max(parameter.choices)
-        return _whole(name, words, float(least), float(most))
+        return Key(name, words, "", "whole", float(least), float(most))
     kind = "whole" if isinstance(parameter.default, int) else "number"
     return Key(name, words, parameter.unit, kind, parameter.least, min(parameter.most, 1e12))
 

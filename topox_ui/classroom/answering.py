@@ -11,8 +11,7 @@ from typing import TypeVar
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.labs.answers import Answers
-from topox_core.labs.answers_file import AnswersFile, is_signed
+from topox_core.labs.answers import Answers, AnswersFile, is_signed
 from topox_core.labs.lab import Lab, texts_in
 from topox_ui.classroom.access import Semaphore, is_student
 from topox_ui.classroom.profile import class_profile

@@ -4,8 +4,8 @@ from functools import cache
 
 import streamlit as st
 
-from topox_core.figures.accuracy import error_dots, names_of
 from topox_core.figures.palette import Theme
+from topox_core.figures.predictions import error_dots, names_of
 from topox_core.papers.accuracy import NOT_MODELLED, Kind, as_record, kinds
 from topox_core.text.numbers import percent
 from topox_ui.shell.charts import chart, frame

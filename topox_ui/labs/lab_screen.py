@@ -12,8 +12,7 @@ from topox_core.figures.hand_schedules import sheet_of, starts_of
 from topox_core.figures.instance_pictures import pictures_of, slider_of
 from topox_core.figures.palette import Theme
 from topox_core.figures.picture import Asking
-from topox_core.labs.answers import Answers
-from topox_core.labs.answers_file import dump_answers
+from topox_core.labs.answers import Answers, dump_answers
 from topox_core.labs.generators.four_jobs import FourJobs
 from topox_core.labs.generators.generator import GivenTable
 from topox_core.labs.generators.price import GPUS_PER_SERVER, OTHER, Price

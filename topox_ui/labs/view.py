@@ -6,7 +6,7 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
-from topox_core.labs.answers_file import load_answers, taken_up, together
+from topox_core.labs.answers import load_answers, taken_up, together
 from topox_core.labs.generators.generator import SEEDS, seed_of
 from topox_core.labs.lab import Lab, languages
 from topox_core.labs.lab_file import load_lab, ready_labs

@@ -11,9 +11,9 @@ import streamlit as st
 from topox_core.errors import InputError
 from topox_core.io.cluster_file import load_cluster
 from topox_core.io.task_graph_file import load_graph
-from topox_core.library.exports import runs_csv, runs_parquet
 from topox_core.library.rows import Deleted, RunFilter, RunRecord, StoredRun
 from topox_core.library.run_library import RunLibrary
+from topox_core.library.tables import runs_csv, runs_parquet
 from topox_core.schedule.settings import Settings
 from topox_core.text.numbers import plural
 from topox_ui.answers.linked import Linked, open_with_result

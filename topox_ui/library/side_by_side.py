@@ -11,9 +11,9 @@ from topox_core.fabrics.compare import EQUAL, same_time, ties
 from topox_core.figures.lanes import on_one_clock
 from topox_core.figures.palette import CATEGORY_COLOURS, Theme, category_words
 from topox_core.figures.rails_windows import windows_side_by_side
-from topox_core.library.comparison import ComparedValue, RunComparison
 from topox_core.library.rows import StoredRun
 from topox_core.library.run_library import RunLibrary
+from topox_core.library.tables import ComparedValue, RunComparison
 from topox_core.studies.keys import key_words, value_words
 from topox_core.text.numbers import apart, count, money, percent, plural, time
 from topox_core.text.sentences import enumeration, is_or_are, uncapitalised

@@ -5,10 +5,10 @@ import streamlit as st
 from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
 from topox_core.fabrics.options import FabricOptions
 from topox_core.figures.palette import Theme
-from topox_core.library.comparison import RunComparison, compare_runs
 from topox_core.library.opening import default_path
 from topox_core.library.rows import RunRecord
 from topox_core.library.run_library import RunLibrary
+from topox_core.library.tables import RunComparison, compare_runs
 from topox_core.studies.kept_run import Kept, record_of_solve
 from topox_core.studies.keys import measure_words
 from topox_core.studies.subject import Subject, resolved_of

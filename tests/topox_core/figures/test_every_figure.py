@@ -37,7 +37,6 @@ from topox_core.fabrics.one_collective import OneCollective
 from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.sweep import Axes, MapOutcome, Point
 from topox_core.figures import (
-    accuracy,
     buying,
     circuits,
     cost,
@@ -410,8 +409,8 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         lanes.port_use(planned(), (0.0, planned().makespan_ms), look),
         [0, 1],
     ),
-    accuracy.error_dots: lambda look: (
-        accuracy.error_dots(PREDICTED, look),
+    predictions.error_dots: lambda look: (
+        predictions.error_dots(PREDICTED, look),
         [abs(one.error) for kind in PREDICTED for one in kind.comparisons]
         + [kind.most for kind in PREDICTED if kind.held],
     ),

@@ -17,8 +17,7 @@ from topox_core.figures.palette import LIGHT
 from topox_core.figures.predictions import numbers_as_dots, numbers_histogram, options_chosen
 from topox_core.figures.study_axes import MeasureWords, StudyAxis, measure_axis, seed_lines
 from topox_core.figures.study_points import Cloud, Upright, drawn_points, inside
-from topox_core.studies.pareto import front_of
-from topox_core.studies.slices import seed_lines_of
+from topox_core.studies.slices import front_of, seed_lines_of
 from topox_core.text.numbers import delay_label, money, power, short, time
 
 MS = MeasureWords("iteration time", time)

@@ -12,8 +12,7 @@ import pytest
 from tests.conftest import some
 from tests.labs_answered import EXPLANATION, LABS, answered, at, changed, right, solved
 from topox_core.errors import InputError
-from topox_core.labs.answers import Answers, Locked
-from topox_core.labs.answers_file import dump_answers, is_signed, load_answers, taken_up
+from topox_core.labs.answers import Answers, Locked, dump_answers, is_signed, load_answers, taken_up
 from topox_core.labs.folder import (
     canvas_table,
     grade_folder,
@@ -29,14 +28,13 @@ from topox_core.labs.hand_schedule import check_by_hand
 from topox_core.labs.keys import key_of
 from topox_core.labs.lab import Lab
 from topox_core.labs.lab_file import READY
-from topox_core.labs.marking import mark, read_answer
+from topox_core.labs.marking import mark, points_of, read_answer
 from topox_core.labs.student import (
     attempt,
     begin,
     explain,
     give_up,
     lock,
-    points_of,
     reply_to,
     revealed,
     revealed_at,

@@ -11,8 +11,7 @@ from topox_core.cli.main import main
 from topox_core.errors import InputError
 from topox_core.fabrics.scheduled import schedule
 from topox_core.labs import class_folder
-from topox_core.labs.answers import Attempt, Worked
-from topox_core.labs.answers_file import is_signed, load_answers, taken_up, together
+from topox_core.labs.answers import Attempt, Worked, is_signed, load_answers, taken_up, together
 from topox_core.labs.class_folder import (
     KEY_FILE,
     ClassFolder,

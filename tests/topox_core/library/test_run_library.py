@@ -15,10 +15,9 @@ from hypothesis import given, strategies as st
 from tests.conftest import examples
 from tests.topox_core.library.records import inputs_of, key, packed, record
 from topox_core.errors import InputError
-from topox_core.library.comparison import compare_runs
-from topox_core.library.exports import run_table, runs_csv, runs_parquet
 from topox_core.library.rows import RunFilter, RunRecord, StoredRun, deflated, inflated
 from topox_core.library.run_library import RunLibrary
+from topox_core.library.tables import compare_runs, run_table, runs_csv, runs_parquet
 
 
 @pytest.fixture

@@ -21,9 +21,9 @@ from tests.real_inputs import ROOT
 from tests.topox_core.library.records import filled, inputs_of, key, record
 from topox_core.errors import InputError
 from topox_core.library import opening
-from topox_core.library.exports import runs_csv
 from topox_core.library.rows import RunFilter
 from topox_core.library.run_library import RunLibrary
+from topox_core.library.tables import runs_csv
 
 WRITER = """
 import sys

@@ -13,8 +13,7 @@ from topox_core.fabrics.compare import EQUAL
 from topox_core.library.rows import FAILED
 from topox_core.library.run_library import RunLibrary
 from topox_core.runs.run import finish
-from topox_core.studies.pareto import front_of
-from topox_core.studies.slices import Slice, Wins, cells, cloud, wins
+from topox_core.studies.slices import Slice, Wins, cells, cloud, front_of, wins
 from topox_core.studies.study import Study, study_of
 from topox_core.studies.study_run import (
     SERVED,

@@ -8,7 +8,7 @@ from tests.labs_answered import LABS, at, solved
 from tests.topox_ui.conftest import turn_to, unbroken, words
 from topox_core.errors import InputError
 from topox_core.io.limits import MB
-from topox_core.labs.answers_file import dump_answers, load_answers
+from topox_core.labs.answers import dump_answers, load_answers
 from topox_core.labs.class_folder import KEY_FILE, ClassFolder
 from topox_core.labs.lab import texts_in
 from topox_core.labs.student import begin, lock

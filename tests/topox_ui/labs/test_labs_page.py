@@ -10,7 +10,7 @@ from tests.conftest import long_after
 from tests.labs_answered import LABS as READY, answered, right
 from tests.topox_ui.conftest import Visit, address, bring, buttons, press, turn_to, words
 from tests.topox_ui.shell.test_foreign_text import elements
-from topox_core.labs.answers_file import dump_answers, load_answers
+from topox_core.labs.answers import dump_answers, load_answers
 from topox_core.labs.generators.generator import seed_of
 from topox_core.labs.grading import grade, score
 from topox_core.labs.keys import key_of
