@@ -20,10 +20,10 @@ from topox_core.tdm.algorithms.combination import (
     points_of,
     splits_of,
 )
-from topox_core.tdm.algorithms.hill_climbing import start_of
+from topox_core.tdm.algorithms.hill_climbing import annealed, start_of
 from topox_core.tdm.kernels.grouping import best_alone, three_windows
 from topox_core.tdm.kernels.ring_moves import better_rings
-from topox_core.tdm.model.jobs import DRAFT, Round, RoundBound, RoundForm
+from topox_core.tdm.model.jobs import DRAFT, SAME, Round, RoundBound, RoundForm
 from topox_core.tdm.model.traffic import Ring, from_lowest
 from topox_core.tdm.search import Search, shortest
 
@@ -60,23 +60,33 @@ def combined(
 ) -> Round:
     """Return the best round behind one barrier out of all splits; ``start`` if that is shorter.
 
-    With all-train phases the best round without them comes first.
+    Where jobs are bundled, annealing moves them one by one, and all splits of bundles within its groups
+    follow. With all-train phases the best round without them comes first.
     """
+    bundled = combination.message
     if form.all_train:
-        start = combined(search, combination, start) if combination.message else start
+        start = combined(search, combination, start) if bundled else start
         if start is not None:
             start = search.round(start.group, form, source="all-train phases")
-    bundled = combination.message
+    result, bound_s = _best_split(search, combination, start, form)
+    if bundled:
+        bound_s = combination.bound_s(form.all_train)
+    if bundled and result.round_s > bound_s * (1 + SAME):
+        result = shortest(result, annealed(search, start or result)) or result
+        combination.rebundle(result.group)
+        result, _ = _best_split(search, combination, result, form)
+    return _answer(search, result, bound_s, form, bundled)
+
+
+def _best_split(
+    search: Search, combination: Combination, known: Round | None, form: RoundForm
+) -> tuple[Round, float]:
+    """Return the best round out of all splits, or the known one if that is shorter, and what no split is below."""
     best, chosen = combination.best(form.all_train)
-    bound_s = combination.bound_s(form.all_train) if bundled else best.bound_s
     result = None
     if chosen:
         result = search.round(combination.group(chosen), form, source="all splits")
-    result = shortest(result, start) or search.all_at_once()
-    if bundled:
-        group = combination.rebundle(result.group, form)
-        result = shortest(result, search.round(group, form, source="other bundles")) or result
-    return _answer(search, result, bound_s, form, bundled)
+    return shortest(result, known) or search.all_at_once(), best.bound_s
 
 
 def _answer(search: Search, result: Round, bound_s: float, form: RoundForm, bundled: str) -> Round:
