@@ -86,7 +86,7 @@ def warm_up_fabrics() -> None:
     from topox_core.strategy.models import named
     from topox_core.strategy.strategy import data_parallel
     from topox_core.training.iteration import iteration
-    from topox_core.training.jobs import JOBS
+    from topox_core.training.job import JOBS
 
     graph, cluster = _everyone_to_everyone()
     slow = cluster.changed(reconfiguration_ms=0.5)
