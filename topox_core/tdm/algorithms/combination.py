@@ -184,15 +184,6 @@ MAX_BOXES, TIE = 4_000, 1e-12
 
 
 @dataclass(frozen=True)
-class Best:
-    """The shortest round, the point that each pod group takes in it, and what no split is below."""
-
-    seconds: float
-    chosen: NDArray[np.int64]
-    bound_s: float
-
-
-@dataclass(frozen=True)
 class _Box:
     """Index ranges (both ends in) of the second group's training and of one group's computing after its push.
 
@@ -272,8 +263,10 @@ class _Boxes:
         return float(length)
 
 
-def best_split(points: Points, dark_s: float, inside: bool, all_train: bool, stop: Stop) -> Best:
-    """Return the best choice of one point for each pod group behind one barrier.
+def best_split(
+    points: Points, dark_s: float, inside: bool, all_train: bool, stop: Stop
+) -> tuple[NDArray[np.int64], float]:
+    """Return the point that each pod group takes in the shortest round behind one barrier, and what no split is below.
 
     Parameters
     ----------
@@ -301,7 +294,7 @@ def best_split(points: Points, dark_s: float, inside: bool, all_train: bool, sto
         pending = list(opened[2].halves())
     else:
         heapq.heappush(heap, opened)  # its halves were not bounded any more
-    return Best(best, chosen, min(best, heap[0][0] if heap else best))
+    return chosen, float(min(best, heap[0][0] if heap else best))
 
 
 class Combination:
@@ -325,11 +318,11 @@ class Combination:
         """The splits of all pod groups."""
         return points_of(self._splits)
 
-    def best(self, all_train: bool) -> tuple[Best, list[int]]:
-        """Return the best choice behind one barrier, and the second group's subset in each pod group (empty: none fits)."""
+    def best(self, all_train: bool) -> tuple[list[int], float]:
+        """Return the second group's subset in each pod group of the best choice behind one barrier (empty: none fits); and a bound."""
         points = self.points
-        best = self._best_of(points, all_train)
-        return best, [int(points.subset[at]) for at in best.chosen]
+        chosen, bound_s = self._best_of(points, all_train)
+        return [int(points.subset[at]) for at in chosen], bound_s
 
     def bound_s(self, all_train: bool) -> float:
         """Return what no round is below, with these rings: the best round of the pod groups without bundles alone."""
@@ -338,9 +331,9 @@ class Combination:
             for splits, one in zip(self._splits, self.subsets, strict=True)
             if not one.bundled
         ]
-        return self._best_of(points_of(whole), all_train).bound_s if whole else 0.0
+        return self._best_of(points_of(whole), all_train)[1] if whole else 0.0
 
-    def _best_of(self, points: Points, all_train: bool) -> Best:
+    def _best_of(self, points: Points, all_train: bool) -> tuple[NDArray[np.int64], float]:
         search = self.search
         inside = search.settings.reading.delay_inside
         return best_split(points, search.dark_s, inside, all_train, search.stop)

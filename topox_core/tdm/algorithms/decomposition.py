@@ -82,11 +82,11 @@ def _best_split(
     search: Search, combination: Combination, known: Round | None, form: RoundForm
 ) -> tuple[Round, float]:
     """Return the best round out of all splits, or the known one if that is shorter, and what no split is below."""
-    best, chosen = combination.best(form.all_train)
+    chosen, bound_s = combination.best(form.all_train)
     result = None
     if chosen:
         result = search.round(combination.group(chosen), form, source="all splits")
-    return shortest(result, known) or search.all_at_once(), best.bound_s
+    return shortest(result, known) or search.all_at_once(), bound_s
 
 
 def _answer(search: Search, result: Round, bound_s: float, form: RoundForm, bundled: str) -> Round:
@@ -217,7 +217,7 @@ def with_better_rings(
         if search.stop() or slowest is None:
             break
         combination.replace(slowest, rings.improved(slowest, combination.subsets[slowest], best))
-        _, chosen = combination.best(form.all_train)
+        chosen, _ = combination.best(form.all_train)
         group, laps = combination.group(chosen), rings.of(combination.subsets, chosen)
         result = search.round(group, form, rings=laps, source="rings that know the load")
         best = shortest(best, result) or best

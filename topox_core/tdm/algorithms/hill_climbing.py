@@ -5,6 +5,7 @@ by two maxima. Off the plateaus on which it stops leads simulated annealing.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -205,12 +206,10 @@ def start_of(search: Search) -> Round | None:
 
     None if it cannot even start, because ports are too few for all jobs in one stage.
     """
-    try:
-        result = hill_climb(search.nested("hill-climbing"))
-    except TooFewPortsError:
-        return None
-    search.note(result.round_s, "hill climbing")
-    return result
+    with suppress(TooFewPortsError):
+        found = climb(search.table, (0,) * len(search.jobs), search.stop)
+        return search.round(found.group, source="hill climbing")
+    return None
 
 
 def annealing(search: Search) -> Round:
