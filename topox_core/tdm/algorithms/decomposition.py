@@ -121,25 +121,19 @@ def _alone(
 
     None if none fits.
     """
-    points, bundled, all_subsets = combination.points, combination.message, [*combination.subsets]
+    bundled, inside = combination.message, search.settings.reading.delay_inside
     if bundled:
         start = combined(search, combination, start)
-    group = [0] * len(search.jobs)
-    bound_s = 0.0
+    points, group, bound_s = combination.points, [0] * len(search.jobs), 0.0
     known = None if start is None else search.round(start.group, form, source="one barrier")
-    inside = search.settings.reading.delay_inside
-    for g, subsets in enumerate(all_subsets):
+    for g, subsets in enumerate(combination.subsets):
         seconds, at = best_alone(points, g, search.dark_s, inside, form.all_train)
         if at < 0:
             return None if known is None else search.answer(known)
         bound_s = bound_s if subsets.bundled else max(bound_s, seconds)
-        if known is not None and known.cycle_of(g).round_s < seconds:
-            for n in search.table.members[g]:
-                group[n] = known.group[n]
-        else:
-            for n in subsets.members(int(points.subset[at])):
-                group[n] = 1
-    result = search.round(group, form, source="all splits")
+        for n in subsets.members(int(points.subset[at])):
+            group[n] = 1
+    result = _better_each(search, search.round(group, form, source="all splits"), known)
     return _answer(search, result, bound_s, OWN_BARRIERS, bundled)
 
 
@@ -152,14 +146,14 @@ def three_groups(search: Search) -> Round:
     start, combination = start_of(search), all_splits(search)
     if combination is None:
         return _unfinished(search, start, THREE_GROUPS)
-    all_subsets, bundled = [*combination.subsets], combination.message
+    bundled = combination.message
     two = _alone(search, combination, start, replace(OWN_BARRIERS, all_train=True))
     fallback = None
     if two is not None:
         fallback = search.round(two.group, THREE_GROUPS, source="two groups")
     group = [0] * len(search.jobs) if two is None else list(two.group)
     bound_s = 0.0
-    for subsets in all_subsets:
+    for subsets in combination.subsets:
         if search.stop():
             message = "Stopped before all ways of three groups were tried."
             return search.answer(fallback or search.all_at_once(), message=message)
@@ -172,13 +166,14 @@ def three_groups(search: Search) -> Round:
             for n in subsets.members(int(subset)):
                 group[n] = k
     result = search.round(group, THREE_GROUPS, source="all ways of three")
-    if fallback is not None:
-        result = _better_each(search, result, fallback)
+    result = _better_each(search, result, fallback)
     return _answer(search, result, bound_s, THREE_GROUPS, bundled)
 
 
-def _better_each(search: Search, one: Round, other: Round) -> Round:
+def _better_each(search: Search, one: Round, other: Round | None) -> Round:
     """Return, of two rounds with a barrier for each pod group, the better one in each."""
+    if other is None:
+        return one
     group = list(one.group)
     for g, members in enumerate(search.table.members):
         if other.cycle_of(g).round_s < one.cycle_of(g).round_s:
@@ -186,7 +181,7 @@ def _better_each(search: Search, one: Round, other: Round) -> Round:
                 group[n] = other.group[n]
     if group == list(one.group):
         return one
-    return search.round(group, THREE_GROUPS, source="the better of both")
+    return search.round(group, one.form, source="the better of both")
 
 
 def load_aware_rings(search: Search) -> Round:
