@@ -55,7 +55,9 @@ def test_a_job_that_rails_cannot_hold_is_refused_by_name() -> None:
         check_on_rail(R1.changed(plan__tensor=4))
 
 
-@pytest.mark.parametrize("job", [*JOBS.values(), *training_job.JOBS.values()], ids=lambda job: job.name)
+@pytest.mark.parametrize(
+    "job", [*JOBS.values(), *training_job.JOBS.values()], ids=lambda job: job.name
+)
 def test_a_job_that_is_written_is_read_back(job: Any) -> None:
     assert load_job(dump_job(job), "a.job.json") == job
 
