@@ -24,7 +24,7 @@ from topox_core.studies.offers import Estimate, SwitchProduct
 from topox_core.studies.study import Budget
 from topox_core.tdm.model import jobs_file
 from topox_core.tdm.model.jobs import Job as SharedJob, PodNetwork
-from topox_core.training import jobs
+from topox_core.training import job
 from topox_core.training.job import Job
 from topox_core.training.machine import MACHINES
 from topox_core.training.shape import SHAPES
@@ -74,8 +74,8 @@ DOCUMENTS: Mapping[str, Document] = {
         tuple(one.key for one in fields_of(Cluster).values() if one.required),
     ),
     "job": Document(
-        jobs.FORMAT,
-        jobs.VERSION,
+        job.FORMAT,
+        job.VERSION,
         ".job.json",
         _JOB
         | {"shape": Literal[tuple(SHAPES)] | _JOB["shape"]}

@@ -86,7 +86,7 @@ def warm_up_fabrics() -> None:
     from topox_core.strategy.models import named
     from topox_core.strategy.strategy import data_parallel
     from topox_core.training.iteration import iteration
-    from topox_core.training.jobs import JOBS
+    from topox_core.training.job import JOBS
 
     graph, cluster = _everyone_to_everyone()
     slow = cluster.changed(reconfiguration_ms=0.5)
@@ -112,9 +112,7 @@ def warm_up_jobs() -> None:
     jobs = deploy(SetUp(jobs=8, pod_groups=2, pods_per_group=4, ports_per_pod=8, degree_max=6))
     for name in ALGORITHMS:
         if name not in ("milp", "best"):  # compiled no further, and HiGHS stays out of this process
-            bounded(
-                solve(jobs, TdmSettings(algorithm=name, time_limit_s=30.0, starts=2, steps=200))
-            )
+            bounded(solve(jobs, TdmSettings(algorithm=name, time_limit_s=30.0, steps=200)))
 
 
 def _everyone_to_everyone() -> tuple[TaskGraph, Cluster]:

@@ -32,6 +32,7 @@ from topox_core.rails.window_lengths import load_windows
 from topox_core.schedule.psplib import read_psplib
 from topox_core.strategy.strategy import load_strategy
 from topox_core.tdm.model.jobs_file import load_jobs
+from topox_core.traces.astra_sim import import_text, read_network
 from topox_core.traces.chakra_in import import_chakra
 from topox_core.traces.chakra_nodes import (
     COLLECTIVE,
@@ -42,12 +43,10 @@ from topox_core.traces.chakra_nodes import (
     node_bytes,
 )
 from topox_core.traces.importing import import_kineto
-from topox_core.traces.network import read_network
 from topox_core.traces.recorded_run import read_host_trace
 from topox_core.traces.source import ImportSettings, Source
-from topox_core.traces.text_workload import import_text
 from topox_core.traces.windows import windows_of_trace
-from topox_core.training.jobs import load_job
+from topox_core.training.job import load_job
 from topox_core.training.measurements import CALIBRATION_FILE, read_measured
 from topox_core.workloads.catalogue import generate
 

@@ -25,9 +25,8 @@ from topox_core.strategy.strategy import data_parallel, dump_strategy, load_stra
 from topox_core.studies.offers import OFFERS, dump_offers, load_offers
 from topox_core.studies.ready import READY
 from topox_core.studies.study import dump_study, load_study
-from topox_core.tdm.mixes.samples import JOB_SAMPLES, load_job_sample
-from topox_core.tdm.model.jobs_file import dump_jobs, load_jobs
-from topox_core.training.jobs import JOBS, dump_job, load_job
+from topox_core.tdm.model.jobs_file import JOB_SAMPLES, dump_jobs, load_job_sample, load_jobs
+from topox_core.training.job import JOBS, dump_job, load_job
 from topox_core.workloads.samples import load_sample
 
 GRAPH, CLUSTER = load_sample("moe")

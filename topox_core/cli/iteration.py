@@ -23,8 +23,7 @@ from topox_core.cli.command import (
 )
 from topox_core.cli.options import JSON, Option, changes_of, setting_option, value_of, wrong_option
 from topox_core.io.ranges import check_one_of
-from topox_core.training.job import Job
-from topox_core.training.jobs import JOBS, dump_job, job_of, load_job
+from topox_core.training.job import JOBS, Job, dump_job, job_of, load_job
 from topox_core.training.machine import MACHINES, Machine, figures, status_of, trust
 
 if TYPE_CHECKING:

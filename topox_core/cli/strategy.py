@@ -52,8 +52,7 @@ from topox_core.strategy.strategy import (
     load_strategy,
 )
 from topox_core.text.sentences import and_more
-from topox_core.training.job import Job
-from topox_core.training.jobs import dump_job, load_job
+from topox_core.training.job import Job, dump_job, load_job
 from topox_core.training.machine import Machine, status_of
 
 if TYPE_CHECKING:

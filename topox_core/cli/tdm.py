@@ -76,7 +76,6 @@ def _list(_: Arguments) -> Answer:
     Option("--list", bool, "show the algorithms, solve nothing", dest="listing"),
     Option("--time-limit S", above_zero, "seconds (default 60)", 60.0, dest="time_limit_s"),
     Option("--seed N", whole, "of all random choices (default 0)", 0),
-    Option("--starts N", positive, "of multi-start (default 10)", 10),
     Option("--steps N", positive, "of annealing (default 40000)", 40_000),
     Option("--output FILE", str, "write the whole round (.round.json)", over=("jobs",)),
     JSON,
@@ -149,7 +148,6 @@ def _settings(options: Arguments) -> TdmSettings:
         Reading(options.eq3_literal, options.physical_ring, options.delay_inside),
         options.seed,
         options.time_limit_s,
-        options.starts,
         options.steps,
     )
 

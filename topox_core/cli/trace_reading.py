@@ -157,7 +157,7 @@ def read_other(
     name: str,
 ) -> Imported:
     """Return what files of another format than the profiler's hold, as a task graph."""
-    from topox_core.traces.text_workload import import_text
+    from topox_core.traces.astra_sim import import_text
 
     if form == CHAKRA:
         return _read_chakra(options, settings, files, name)
@@ -184,7 +184,7 @@ def _read_chakra(
 
 def network(options: Arguments, files: tuple[Source, ...]) -> Answer:
     """Return the cluster of a network file, and write it where a file is named for it."""
-    from topox_core.traces.network import read_network
+    from topox_core.traces.astra_sim import read_network
 
     file, target = only(files, "a network"), getattr(options, "cluster", None)
     if options.part == "import" and target is None:

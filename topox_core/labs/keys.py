@@ -28,8 +28,7 @@ from topox_core.labs.lab import (
     texts_in,
 )
 from topox_core.rails.window_lengths import load_windows
-from topox_core.tdm.mixes.samples import load_job_sample
-from topox_core.tdm.model.jobs_file import load_jobs
+from topox_core.tdm.model.jobs_file import load_job_sample, load_jobs
 from topox_core.workloads.samples import load_sample
 
 SAMPLE = "sample:"

@@ -23,8 +23,8 @@ from topox_core.labs.hand_schedule import check_by_hand, planned
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
 from topox_core.tdm.algorithms.catalogue import solve
-from topox_core.tdm.mixes.samples import load_job_sample
 from topox_core.tdm.model.jobs import Jobs, TdmSettings
+from topox_core.tdm.model.jobs_file import load_job_sample
 from topox_core.tdm.model.rounds import round_of
 from topox_core.tdm.model.traffic import StageTable
 from topox_core.workloads.catalogue import generate

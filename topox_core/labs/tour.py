@@ -24,8 +24,8 @@ from topox_core.rails.presets import preset
 from topox_core.rails.windows import Phase, traffic_between
 from topox_core.schedule.result import Result
 from topox_core.tdm.algorithms.catalogue import solve
-from topox_core.tdm.mixes.samples import load_job_sample
 from topox_core.tdm.model.jobs import Round, TdmSettings
+from topox_core.tdm.model.jobs_file import load_job_sample
 from topox_core.text.numbers import percent, plural, seconds, time
 from topox_core.workloads.samples import load_sample
 

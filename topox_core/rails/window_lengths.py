@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import accumulate
 from typing import Annotated, Any
@@ -216,25 +216,26 @@ def load_windows(data: bytes, file: str) -> WindowList:
 
 
 def _of_json(data: bytes, file: str) -> WindowList:
-    windows = _Windows(file, "window")
     record = read_object(data, file, _FORM)
-    for number, entry in enumerate(entries_of(record, "windows", "windows", _FORM, file), 1):
-        windows.add(number, entry)
+    entries = entries_of(record, "windows", "windows", _FORM, file)
     given = {key: record[key] for key in ("name", "iteration_ms") if record.get(key) is not None}
     check_values(WindowList, given, file, must=())
-    return windows.listed(given.get("name") or _stem(file), given.get("iteration_ms"))
+    name = given.get("name") or _stem(file)
+    return _listed(enumerate(entries, 1), file, "window", name, given.get("iteration_ms"))
 
 
 def _of_table(data: bytes, file: str) -> WindowList:
     table = read_table(data, file, WINDOWS, COLUMNS, "length_ms,before,after", ("length_ms",))
-    windows = _Windows(file, "row")
-    for number, cells in table.rows:
-        if any(cells[len(table.columns) :]):
-            problem = f"has more cells than the first row names ({len(table.columns)})"
-            raise InputError(problem, file=file, item=f"row {number}")
-        named = zip(table.columns, cells, strict=False)
-        windows.add(number, {key: _cell(key, one, table.delimiter) for key, one in named if one})
-    return windows.listed(_stem(file), None)
+
+    def rows() -> Iterator[tuple[int, dict[str, str | float]]]:
+        for number, cells in table.rows:
+            if any(cells[len(table.columns) :]):
+                problem = f"has more cells than the first row names ({len(table.columns)})"
+                raise InputError(problem, file=file, item=f"row {number}")
+            named = zip(table.columns, cells, strict=False)
+            yield number, {key: _cell(key, one, table.delimiter) for key, one in named if one}
+
+    return _listed(rows(), file, "row", _stem(file), None)
 
 
 def _cell(column: str, text: str, delimiter: str) -> str | float:
@@ -250,54 +251,41 @@ def _cell(column: str, text: str, delimiter: str) -> str | float:
     return int(number) if number.is_integer() else number
 
 
-class _Windows:
-    """The windows of a file as they are read, each checked at once."""
-
-    def __init__(self, file: str, noun: str) -> None:
-        self._file, self._noun = file, noun
-        self._wrong = Mistakes(file)
-        self._windows: list[Window] = []
-        self._untimed: list[int] = []
-
-    def add(self, number: int, row: Any) -> None:
-        """Check one window and keep it."""
-        check_count(len(self._windows) + 1, MAX_WINDOWS, "windows a file may have", self._file)
+def _listed(
+    rows: Iterable[tuple[int, Any]], file: str, noun: str, name: str, iteration_ms: float | None
+) -> WindowList:
+    """Return the windows of a file, each checked at once; without begins they stand end to end."""
+    wrong, windows, untimed = Mistakes(file), list[Window](), list[int]()
+    for number, row in rows:
+        check_count(len(windows) + 1, MAX_WINDOWS, "windows a file may have", file)
         if isinstance(row, dict):
             row = {key: one for key, one in row.items() if one is not None}
             if "begin_ms" not in row:
-                self._untimed.append(number)
+                untimed.append(number)
             row = _DEFAULTS | row
         try:
-            self._windows.append(from_values(Window, row, self._file, f"{self._noun} {number}"))
+            windows.append(from_values(Window, row, file, f"{noun} {number}"))
         except InputError as error:
-            self._wrong.add(error.problem, item=error.item, field=error.field)
-
-    def listed(self, name: str, iteration_ms: float | None) -> WindowList:
-        """Return all windows; without begins they stand end to end."""
-        self._wrong.stop()
-        file, windows = self._file, self._windows
-        if not windows:
-            raise InputError("holds no window", file=file)
-        timed = not self._untimed
-        if not timed:
-            if len(self._untimed) < len(windows):
-                item = f"{self._noun} {self._untimed[0]}"
-                problem = "is missing, but other windows have one"
-                raise InputError(problem, file=file, item=item, field="begin_ms")
-            lengths_ms = [max(0.0, one.length_ms) for one in windows]
-            begins_ms = accumulate(lengths_ms, initial=0.0)
-            windows = [
-                replace(one, begin_ms=at) for one, at in zip(windows, begins_ms, strict=False)
-            ]
-        ends_ms = max(one.begin_ms + max(0.0, one.length_ms) for one in windows)
-        if iteration_ms is not None and iteration_ms < ends_ms - 1e-6:
-            problem = (
-                f"must be at least {ends_ms:.15g}, where the last window ends "
-                f"(got {iteration_ms:.15g})"
-            )
-            raise InputError(problem, file=file, field="iteration_ms")
-        whole_ms = ends_ms if iteration_ms is None else float(iteration_ms)
-        return WindowList(name, whole_ms, tuple(windows), timed)
+            wrong.add(error.problem, item=error.item, field=error.field)
+    wrong.stop()
+    if not windows:
+        raise InputError("holds no window", file=file)
+    if untimed:
+        if len(untimed) < len(windows):
+            item = f"{noun} {untimed[0]}"
+            problem = "is missing, but other windows have one"
+            raise InputError(problem, file=file, item=item, field="begin_ms")
+        lengths_ms = [max(0.0, one.length_ms) for one in windows]
+        begins_ms = accumulate(lengths_ms, initial=0.0)
+        windows = [replace(one, begin_ms=at) for one, at in zip(windows, begins_ms, strict=False)]
+    ends_ms = max(one.begin_ms + max(0.0, one.length_ms) for one in windows)
+    if iteration_ms is not None and iteration_ms < ends_ms - 1e-6:
+        problem = (
+            f"must be at least {ends_ms:.15g}, where the last window ends (got {iteration_ms:.15g})"
+        )
+        raise InputError(problem, file=file, field="iteration_ms")
+    whole_ms = ends_ms if iteration_ms is None else float(iteration_ms)
+    return WindowList(name, whole_ms, tuple(windows), not untimed)
 
 
 def _stem(file: str) -> str:

@@ -219,7 +219,7 @@ def co_optimise(
             done, total = walk.proposals, settings.proposals
             report(CoProgress(fabric, doing, done, total, walk.best_ms))
     race = _Race(model, fabric, base, base_outcome, _Late(stop))
-    for strategy in walk.promising():
+    for strategy in walk.estimate.ranked():
         if race.barren >= IN_A_ROW or len(race.outcomes) >= IN_ALL:
             break
         if stop() and (len(race.outcomes) > 1 or race.stop()):
@@ -314,29 +314,6 @@ class _Walk(Chain):
             yield WALKING
         for _ in self._boundaries(stop):
             yield AROUND
-
-    def promising(self) -> Iterator[Strategy]:
-        """Yield what was estimated, the most promising first, one of a kind before all others.
-
-        Of a kind are strategies that differ only in where operators are that are not split. Plans
-        are longer the less alike the servers are, which an estimate does not see: the first of a
-        kind is the one with the fewest operators moved.
-        """
-        ranked = self.estimate.ranked()
-        whole = {
-            operator.name
-            for operator in self.model.graph.operators
-            if self.proposer.choices[operator.name] == (1,)
-        }
-        kinds: dict[tuple[Placement, ...], list[Strategy]] = {}
-        for strategy in ranked:
-            split = tuple(p for p in strategy.placements if p.operator not in whole)
-            kinds.setdefault(split, []).append(strategy)
-        start = set(self.start.placements)
-        yield from (
-            min(alike, key=lambda one: len(set(one.placements) - start)) for alike in kinds.values()
-        )
-        yield from ranked
 
     def _openings(self, stop: Stop) -> Iterator[tuple[Strategy, str]]:
         graph, servers, pinned = self.model.graph, self.model.cluster.servers, self.pinned.values()

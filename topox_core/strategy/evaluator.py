@@ -9,8 +9,8 @@ from math import gcd
 
 import numpy as np
 
-from topox_core.errors import InputError, shown
-from topox_core.io.ranges import check_whole, is_number
+from topox_core.errors import InputError
+from topox_core.io.ranges import check_number, check_whole
 from topox_core.model.csr import flattened, grouped
 from topox_core.model.execution import Layout
 from topox_core.model.transfer_graph import FloatArray, transfer_ms
@@ -172,11 +172,8 @@ def laid_out(layout: Layout, port_gbps: float = 100.0, latency_us: float = 0.0) 
 def _checked(servers: object, port_gbps: float, latency_us: float) -> float:
     """Return ms a byte of one port."""
     check_servers(servers)
-    for field, value, least in (("port_gbps", port_gbps, 1e-9), ("latency_us", latency_us, 0.0)):
-        if not is_number(value, least):
-            span = "above" if field == "port_gbps" else "of at least"
-            problem = f"must be a number {span} 0 (got {shown(value)})"
-            raise InputError(problem, file="network", field=field)
+    check_number(port_gbps, above=True, file="network", field="port_gbps")
+    check_number(latency_us, file="network", field="latency_us")
     return transfer_ms(1.0, port_gbps)
 
 

@@ -42,8 +42,7 @@ from topox_core.tdm.mixes.deployment import SetUp
 from topox_core.tdm.model.jobs import Reading, TdmSettings
 from topox_core.traces.importing import import_kineto
 from topox_core.traces.source import KINETO, ImportSettings, Source, format_of_all, sources_of
-from topox_core.training.job import Job
-from topox_core.training.jobs import load_job
+from topox_core.training.job import Job, load_job
 from topox_core.workloads.catalogue import generate, workload_of
 from topox_core.workloads.parameter import Workload
 from topox_core.workloads.samples import SAMPLES, load_sample

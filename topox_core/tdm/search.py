@@ -70,8 +70,6 @@ class Search:
         Stop criterion beside the time limit of the settings.
     on_trace
         Called with every trace point.
-    table
-        Stages under the reading of the settings, if they are known.
     """
 
     def __init__(
@@ -80,18 +78,12 @@ class Search:
         settings: TdmSettings,
         stop: Stop = never,
         on_trace: OnRoundTrace | None = None,
-        table: StageTable | None = None,
     ) -> None:
         self.jobs, self.settings = jobs, settings
-        self.table = table or StageTable(jobs, settings.reading)
+        self.table = StageTable(jobs, settings.reading)
         self.trace: list[RoundTracePoint] = []
         self._cancelled, self._on_trace = stop, on_trace
         self._began, self._best_s = time.perf_counter(), float("inf")
-
-    def nested(self, algorithm: str) -> Search:
-        """Return a search by another algorithm in the time that is left, without trace."""
-        settings = replace(self.settings, algorithm=algorithm, time_limit_s=self.left_s)
-        return Search(self.jobs, settings, self._cancelled, table=self.table)
 
     @cached_property
     def floor(self) -> RoundBound:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, proto
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, proto, text_format
 from google.protobuf.message import DecodeError
 
 from topox_core.errors import InputError, errors_in_file
@@ -30,34 +30,36 @@ from topox_core.traces.source import (
 METADATA, MEMORY_LOAD, MEMORY_STORE, COMPUTE, SEND, RECEIVE, COLLECTIVE = range(1, 8)
 # Of one node; more is no trace. Recorders write some twenty attributes.
 MAX_BYTES, MAX_ATTRIBUTES = 16 << 20, 500
-_PACKAGE = "chakra"
-# Of each message: its fields with number and type; ``*`` before a type repeats it. Text is bytes,
-# since what others write need not be UTF-8.
-_MESSAGES: Mapping[str, Mapping[str, tuple[int, str]]] = {
-    "GlobalMetadata": {"version": (1, "bytes")},
-    "Inputs": {"values": (1, "bytes")},
-    "Attribute": {
-        "name": (1, "bytes"),
-        "double_val": (3, "double"),
-        "float_val": (5, "float"),
-        "int32_val": (7, "int32"),
-        "int64_val": (9, "int64"),
-        "uint32_val": (11, "uint32"),
-        "uint64_val": (13, "uint64"),
-        "bool_val": (27, "bool"),
-        "string_val": (29, "bytes"),
-    },
-    "Node": {
-        "id": (1, "uint64"),
-        "name": (2, "bytes"),
-        "type": (3, "int32"),
-        "ctrl_deps": (4, "*uint64"),
-        "data_deps": (5, "*uint64"),
-        "duration_micros": (7, "uint64"),
-        "inputs": (8, "Inputs"),
-        "attr": (10, "*Attribute"),
-    },
+# Text is bytes, since what others write need not be UTF-8.
+_DEFINITION = """
+name: "et.proto" package: "chakra" syntax: "proto3"
+message_type { name: "GlobalMetadata" field { name: "version" number: 1 type: TYPE_BYTES } }
+message_type { name: "Inputs" field { name: "values" number: 1 type: TYPE_BYTES } }
+message_type {
+  name: "Attribute"
+  oneof_decl { name: "value" }
+  field { name: "name" number: 1 type: TYPE_BYTES }
+  field { name: "double_val" number: 3 type: TYPE_DOUBLE oneof_index: 0 }
+  field { name: "float_val" number: 5 type: TYPE_FLOAT oneof_index: 0 }
+  field { name: "int32_val" number: 7 type: TYPE_INT32 oneof_index: 0 }
+  field { name: "int64_val" number: 9 type: TYPE_INT64 oneof_index: 0 }
+  field { name: "uint32_val" number: 11 type: TYPE_UINT32 oneof_index: 0 }
+  field { name: "uint64_val" number: 13 type: TYPE_UINT64 oneof_index: 0 }
+  field { name: "bool_val" number: 27 type: TYPE_BOOL oneof_index: 0 }
+  field { name: "string_val" number: 29 type: TYPE_BYTES oneof_index: 0 }
 }
+message_type {
+  name: "Node"
+  field { name: "id" number: 1 type: TYPE_UINT64 }
+  field { name: "name" number: 2 type: TYPE_BYTES }
+  field { name: "type" number: 3 type: TYPE_INT32 }
+  field { name: "ctrl_deps" number: 4 type: TYPE_UINT64 label: LABEL_REPEATED }
+  field { name: "data_deps" number: 5 type: TYPE_UINT64 label: LABEL_REPEATED }
+  field { name: "duration_micros" number: 7 type: TYPE_UINT64 }
+  field { name: "inputs" number: 8 type: TYPE_MESSAGE type_name: ".chakra.Inputs" }
+  field { name: "attr" number: 10 type: TYPE_MESSAGE type_name: ".chakra.Attribute" label: LABEL_REPEATED }
+}
+"""
 MAX_ID = (1 << 64) - 1
 _IN_NAME = (r"\.(\d+)\.(?:et|json)", r"rank[-_]?(\d+)", r"[._](\d+)\.")
 _WAITS = ("data_deps", "ctrl_deps")
@@ -313,33 +315,12 @@ def _groups(inputs: object) -> dict[str, tuple[int, ...]]:
 # -- as bytes -------------------------------------------------------------------------------------
 
 
-def _classes() -> dict[str, Any]:
-    """Return the class of each message."""
-    kind = descriptor_pb2.FieldDescriptorProto
-    file = descriptor_pb2.FileDescriptorProto(name="et.proto", package=_PACKAGE, syntax="proto3")
-    for name, fields in _MESSAGES.items():
-        message = file.message_type.add(name=name)
-        for field, (number, of) in fields.items():
-            label = kind.LABEL_REPEATED if of.startswith("*") else kind.LABEL_OPTIONAL
-            one = message.field.add(name=field, number=number, label=label)
-            of = of.removeprefix("*")
-            if of in _MESSAGES:
-                one.type, one.type_name = kind.TYPE_MESSAGE, f".{_PACKAGE}.{of}"
-            else:
-                one.type = getattr(kind, f"TYPE_{of.upper()}")
-            if field.endswith("_val"):
-                one.oneof_index = 0
-        if name == "Attribute":
-            message.oneof_decl.add(name="value")
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    return {
-        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}"))
-        for name in _MESSAGES
-    }
-
-
-_CLASSES = _classes()
+_POOL = descriptor_pool.DescriptorPool()
+_POOL.Add(text_format.Parse(_DEFINITION, descriptor_pb2.FileDescriptorProto()))
+_METADATA, _NODE = (
+    message_factory.GetMessageClass(_POOL.FindMessageTypeByName(f"chakra.{name}"))
+    for name in ("GlobalMetadata", "Node")
+)
 
 
 def _messages(data: bytes, file: str) -> Iterator[bytes]:
@@ -395,7 +376,7 @@ def _node_of(message: bytes) -> dict[str, Any]:
     InputError
         If it has more attributes than a node may.
     """
-    node = _CLASSES["Node"].FromString(message)
+    node = _NODE.FromString(message)
     if len(node.attr) > MAX_ATTRIBUTES:
         raise InputError(
             f"has more than the {MAX_ATTRIBUTES} attributes that a node may have",
@@ -428,7 +409,7 @@ def node_bytes(
     controls: Sequence[int] = (),
 ) -> bytes:
     """Return a node as a message with its length before it; it waits for data and for ``controls``."""
-    node = _CLASSES["Node"](
+    node = _NODE(
         id=number,
         name=name.encode(),
         type=kind,
@@ -457,4 +438,4 @@ def _with_length(message: Any) -> bytes:
 
 def global_metadata() -> bytes:
     """Return the message that begins a file: its version."""
-    return _with_length(_CLASSES["GlobalMetadata"](version=b"0.0.4"))
+    return _with_length(_METADATA(version=b"0.0.4"))

@@ -10,8 +10,7 @@ from topox_core.errors import InputError, printable, shown
 from topox_core.io.limits import MEASURED, check_count
 from topox_core.io.ranges import number_in
 from topox_core.io.tables import read_table
-from topox_core.training.job import Job
-from topox_core.training.jobs import JOBS
+from topox_core.training.job import JOBS, Job
 from topox_core.training.machine import MACHINES, Machine
 from topox_core.training.plan import Plan, Schedule
 from topox_core.training.shape import SHAPES, Shape, gpt

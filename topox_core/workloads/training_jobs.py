@@ -10,8 +10,7 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task
 from topox_core.schema.fields import Field, fields_of
 from topox_core.training.graph import count_tasks, suggested_cluster, tasks
-from topox_core.training.job import Job
-from topox_core.training.jobs import JOBS
+from topox_core.training.job import JOBS, Job
 from topox_core.training.machine import Machine
 from topox_core.training.plan import Plan, Schedule
 from topox_core.training.program import Program

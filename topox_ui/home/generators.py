@@ -10,8 +10,7 @@ from topox_core.errors import InputError
 from topox_core.text.numbers import percent, plural, short, time
 from topox_core.text.sentences import capitalised
 from topox_core.training.iteration import iteration
-from topox_core.training.job import Job
-from topox_core.training.jobs import dump_job
+from topox_core.training.job import Job, dump_job
 from topox_core.training.machine import MACHINES
 from topox_core.training.memory import memory
 from topox_core.workloads.catalogue import WORKLOADS, count_tasks

@@ -7,8 +7,8 @@ from pydantic import Field
 
 from topox_core.errors import InputError
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
-from topox_core.tdm.mixes.samples import JOB_SAMPLES
 from topox_core.tdm.model.jobs import Jobs, Reading
+from topox_core.tdm.model.jobs_file import JOB_SAMPLES
 from topox_core.workloads.samples import SAMPLES
 from topox_ui.state.loading import loaded, opened_by_itself
 from topox_ui.state.page_state import Index, PageState, one_of, put, some_of

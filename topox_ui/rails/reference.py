@@ -15,8 +15,7 @@ from topox_core.rails.advice import TABLE_1, TABLE_2, advise, byte_classes
 from topox_core.rails.builder import as_task_graph
 from topox_core.rails.iteration import RailRun
 from topox_core.rails.window_lengths import dump_windows_csv, dump_windows_json, mib
-from topox_core.training.job import Job
-from topox_core.training.jobs import dump_job
+from topox_core.training.job import Job, dump_job
 from topox_ui.rails.runs import known
 from topox_ui.rails.state import UPLOAD, RailsState
 from topox_ui.rails.subject import Pattern, Simulated, Subject

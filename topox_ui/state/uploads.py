@@ -9,7 +9,7 @@ from topox_core.io.task_graph_file import check_fits, load_graph
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import COMPUTE_KINDS, TaskGraph
 from topox_core.rails.window_lengths import WindowList
-from topox_core.training.jobs import is_job, load_job
+from topox_core.training.job import is_job, load_job
 from topox_core.workloads.catalogue import count_tasks
 from topox_core.workloads.training_jobs import as_workload
 from topox_ui.runs.limits import server_limits

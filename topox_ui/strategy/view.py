@@ -16,8 +16,7 @@ from topox_core.strategy.plans import Plans, RankedPlan, best_plans
 from topox_core.text.numbers import count, percent, plural, short, time
 from topox_core.training.graph import suggested_cluster, task_graph
 from topox_core.training.iteration import iteration
-from topox_core.training.job import Job
-from topox_core.training.jobs import dump_job
+from topox_core.training.job import Job, dump_job
 from topox_core.training.machine import MACHINES, Machine, trust
 from topox_core.training.memory import memory
 from topox_core.training.shape import Shape

@@ -39,7 +39,7 @@ from topox_core.model.task_graph import (
 )
 from topox_core.rails.window_lengths import load_windows
 from topox_core.tdm.model.jobs_file import load_jobs
-from topox_core.training.jobs import load_job
+from topox_core.training.job import load_job
 
 PIPELINE = validated(
     "two servers",

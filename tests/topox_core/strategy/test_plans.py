@@ -26,8 +26,7 @@ from topox_core.strategy.plans import LISTED, best_plans, jobs, timed
 from topox_core.strategy.strategy import Placement, Strategy, load_strategy
 from topox_core.training.graph import suggested_cluster, task_graph
 from topox_core.training.iteration import iteration, parts
-from topox_core.training.job import Job
-from topox_core.training.jobs import dump_job
+from topox_core.training.job import Job, dump_job
 from topox_core.training.machine import MACHINES
 from topox_core.training.memory import memory
 from topox_core.training.plan import Plan

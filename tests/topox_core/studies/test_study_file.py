@@ -15,7 +15,7 @@ from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.studies.axes import latin_hypercube
 from topox_core.studies.study import dump_study, load_study, study_of
 from topox_core.studies.subject import resolve, sha256
-from topox_core.training.jobs import JOBS, dump_job
+from topox_core.training.job import JOBS, dump_job
 from topox_core.workloads.samples import load_sample
 
 RACE: dict[str, Any] = {

@@ -15,10 +15,15 @@ from tests.topox_core.tdm.tdm_cases import random_jobs
 from topox_core.errors import InputError
 from topox_core.tdm.algorithms.catalogue import solve
 from topox_core.tdm.mixes.deployment import MODELS, SetUp, deploy
-from topox_core.tdm.mixes.samples import JOB_SAMPLES, load_job_sample
 from topox_core.tdm.model import jobs_file
 from topox_core.tdm.model.jobs import Job, PodNetwork, TdmSettings, total_gbit
-from topox_core.tdm.model.jobs_file import dump_jobs, load_jobs, validated
+from topox_core.tdm.model.jobs_file import (
+    JOB_SAMPLES,
+    dump_jobs,
+    load_job_sample,
+    load_jobs,
+    validated,
+)
 
 NETWORK: dict[str, Any] = {
     "pod_groups": 2,

@@ -99,14 +99,14 @@ def no_worse(jobs: Jobs, **chosen: object) -> None:
     for name, entry in ALGORITHMS.items():
         if entry.extends and name != "milp":
             assert rounds[name] <= rounds[entry.extends] * (1 + 1e-9), name
-    others = [rounds[name] for name in ("load-aware-rings", "multi-start", "annealing")]
+    others = [rounds[name] for name in ("load-aware-rings", "annealing")]
     assert rounds["best"] <= min(others) * (1 + 1e-9)
 
 
 @examples(10)
 @given(st.integers(0, 10_000))
 def test_nothing_is_worse_than_what_it_extends(seed: int) -> None:
-    no_worse(random_jobs(seed, most_jobs=6, pods=2 + seed % 4), starts=2, steps=100)
+    no_worse(random_jobs(seed, most_jobs=6, pods=2 + seed % 4), steps=100)
 
 
 def test_nothing_is_worse_than_what_it_extends_where_jobs_are_bundled(
@@ -114,15 +114,15 @@ def test_nothing_is_worse_than_what_it_extends_where_jobs_are_bundled(
 ) -> None:
     monkeypatch.setattr(combination, "MAX_BUNDLES", 6)
     jobs = deploy(SetUp(jobs=18, pod_groups=2, context=131_072, seed=3))
-    no_worse(jobs, starts=2, steps=1_000)
-    assert any(subsets_of(StageTable(jobs), g).bundled for g in range(2))
+    no_worse(jobs, steps=1_000)
+    assert any(subsets_of(StageTable(jobs), g, (0,) * len(jobs)).bundled for g in range(2))
 
 
-@pytest.mark.parametrize("name", ["multi-start", "best"])
+@pytest.mark.parametrize("name", ["annealing", "best"])
 def test_the_same_seed_gives_the_same_round(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(combination, "MAX_BUNDLES", 8)
     jobs = deploy(SetUp(jobs=20, pod_groups=2, seed=5))
-    one, other = (run(jobs, name, seed=7, starts=3, steps=1_000) for _ in range(2))
+    one, other = (run(jobs, name, seed=7, steps=1_000) for _ in range(2))
     assert (one.group, one.rings, one.round_s) == (other.group, other.rings, other.round_s)
 
 

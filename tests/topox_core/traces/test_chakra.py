@@ -18,6 +18,7 @@ from topox_core.errors import InputError
 from topox_core.io.task_graph_file import dump_graph_json, load_graph
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.task_graph import Task
+from topox_core.traces.astra_sim import read_network
 from topox_core.traces.chakra_in import Machine, import_chakra
 from topox_core.traces.chakra_nodes import (
     COLLECTIVE,
@@ -31,7 +32,6 @@ from topox_core.traces.chakra_nodes import (
 )
 from topox_core.traces.chakra_out import Exported, export_chakra
 from topox_core.traces.importing import Imported
-from topox_core.traces.network import read_network
 from topox_core.traces.run_graph import at_speed, replay_ms
 from topox_core.traces.source import ImportSettings, Refused, Source
 from topox_core.workloads.samples import load_sample

@@ -7,8 +7,7 @@ import pytest
 
 from tests.topox_core.training.reference_jobs import R1, R4, R5, R6
 from topox_core.training.collectives import stage_weights
-from topox_core.training.job import Job
-from topox_core.training.jobs import JOBS
+from topox_core.training.job import JOBS, Job
 from topox_core.training.layer import layer_share
 from topox_core.training.machine import MACHINES
 from topox_core.training.measurements import (

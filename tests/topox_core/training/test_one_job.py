@@ -15,10 +15,9 @@ from topox_core.rails.builder import build
 from topox_core.rails.iteration import KINDS
 from topox_core.rails.presets import changed, check_on_rail
 from topox_core.strategy.plans import timed
-from topox_core.training import jobs
+from topox_core.training import job as training_job
 from topox_core.training.iteration import iteration
-from topox_core.training.job import Job
-from topox_core.training.jobs import dump_job, load_job
+from topox_core.training.job import Job, dump_job, load_job
 
 
 @pytest.mark.parametrize("job", [R1, R2, R5], ids=lambda job: job.name)
@@ -56,7 +55,9 @@ def test_a_job_that_rails_cannot_hold_is_refused_by_name() -> None:
         check_on_rail(R1.changed(plan__tensor=4))
 
 
-@pytest.mark.parametrize("job", [*JOBS.values(), *jobs.JOBS.values()], ids=lambda job: job.name)
+@pytest.mark.parametrize(
+    "job", [*JOBS.values(), *training_job.JOBS.values()], ids=lambda job: job.name
+)
 def test_a_job_that_is_written_is_read_back(job: Any) -> None:
     assert load_job(dump_job(job), "a.job.json") == job
 

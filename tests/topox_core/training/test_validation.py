@@ -14,8 +14,7 @@ from topox_core.cli.main import main
 from topox_core.errors import InputError
 from topox_core.io.task_graph_file import check_fits
 from topox_core.training.iteration import iteration, pieces
-from topox_core.training.job import Job
-from topox_core.training.jobs import JOBS
+from topox_core.training.job import JOBS, Job
 from topox_core.training.machine import MACHINES, figures, trust
 from topox_core.training.measurements import (
     CALIBRATION_FILE,

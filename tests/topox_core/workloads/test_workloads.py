@@ -30,7 +30,7 @@ from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import solve
 from topox_core.training.collectives import stage_update_ms
 from topox_core.training.iteration import iteration
-from topox_core.training.jobs import JOBS
+from topox_core.training.job import JOBS
 from topox_core.training.plan import pass_order
 from topox_core.workloads.catalogue import WORKLOADS, generate
 from topox_core.workloads.samples import SAMPLES, load_sample

@@ -25,8 +25,8 @@ from topox_core.runs.stopping import never
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.schedule.story import finding
-from topox_core.tdm.mixes.samples import load_job_sample
 from topox_core.tdm.model.jobs import Reading
+from topox_core.tdm.model.jobs_file import load_job_sample
 from topox_core.workloads.samples import SAMPLES, load_sample
 from topox_ui.answers import contest, first
 from topox_ui.answers.case import Case, listing

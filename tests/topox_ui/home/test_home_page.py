@@ -24,7 +24,7 @@ from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.task_graph_file import dump_graph_csv, dump_graph_json
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.training.iteration import iteration
-from topox_core.training.jobs import JOBS, dump_job
+from topox_core.training.job import JOBS, dump_job
 from topox_core.training.machine import MACHINES
 from topox_core.workloads.samples import SAMPLES, load_sample
 from topox_ui.home.view import FINDINGS

@@ -28,9 +28,8 @@ from topox_core.runs.executor import WorkerDied
 from topox_core.runs.stopping import never
 from topox_core.tdm.algorithms.catalogue import solve
 from topox_core.tdm.mixes.deployment import SetUp, deploy
-from topox_core.tdm.mixes.samples import JOB_SAMPLES, load_job_sample
 from topox_core.tdm.model.jobs import TdmSettings
-from topox_core.tdm.model.jobs_file import dump_jobs
+from topox_core.tdm.model.jobs_file import JOB_SAMPLES, dump_jobs, load_job_sample
 from topox_ui.jobs import solving
 from topox_ui.jobs.state import JobsState
 from topox_ui.jobs.view import changed

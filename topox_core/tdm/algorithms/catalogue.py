@@ -22,7 +22,7 @@ from topox_core.tdm.algorithms.decomposition import (
     three_groups,
     with_better_rings,
 )
-from topox_core.tdm.algorithms.hill_climbing import annealing, hill_climb, multi_start, start_of
+from topox_core.tdm.algorithms.hill_climbing import annealing, hill_climb, start_of
 from topox_core.tdm.exact.milp import UNPROVED, prove, too_large
 from topox_core.tdm.model.jobs import DRAFT, Jobs, OnRoundTrace, Round, RoundForm, TdmSettings
 from topox_core.tdm.model.traffic import TooFewPortsError
@@ -80,29 +80,22 @@ SMALL_COLUMNS = 2_500
 def best_of_all(search: Search) -> Round:
     """Return the shortest round with two groups, one barrier for all pod groups, and all-train phases where they help.
 
-    In this order: hill climbing, best grouping, all-train phases, load-aware rings; multi-start and
-    annealing where jobs had to be bundled; the exact model with all-train phases where it is small.
-    Barriers for each pod group and three groups change what jobs must agree on, and are not among
-    them.
+    In this order: hill climbing, best grouping, all-train phases, load-aware rings; the exact model
+    with all-train phases where it is small. Barriers for each pod group and three groups change what
+    jobs must agree on, and are not among them.
     """
-    start = start_of(search)
-    known = start and search.round(start.group, ALL_TRAIN, source="all-train phases")
-    best, bound, message = shortest(start, known), None, ""
-    combination = all_splits(search)
+    best = start = start_of(search)
+    combination, bound = all_splits(search), None
     if combination is None:
         message = "Stopped before all methods were tried."
         return search.answer(best or search.all_at_once(), message=message)
     message = combination.message
     try:
-        result = combined(search, combination, known, ALL_TRAIN)
+        result = combined(search, combination, start, ALL_TRAIN)
         best = shortest(best, with_better_rings(search, combination, result, ALL_TRAIN))
     except TooFewPortsError:
         if best is not None:
             raise
-    if start is not None and message:  # both begin with hill climbing
-        for algorithm, method in (("multi-start", multi_start), ("annealing", annealing)):
-            group = method(search.nested(algorithm)).group
-            best = shortest(best, search.round(group, ALL_TRAIN, source=algorithm))
     if not search.stop() and not too_large(search.jobs, search.settings.reading, SMALL_COLUMNS):
         best, bound, proved = prove(search, best, ALL_TRAIN)
         message = message if proved else UNPROVED
@@ -206,7 +199,7 @@ ALGORITHMS: Mapping[str, Entry] = MappingProxyType(
             "Best grouping",
             "The exact shortest two-group round with the rings of algorithm 3. No job crosses pod groups, so only the barrier "
             "couples them: all splits of every pod group are computed, and the best combination follows from their "
-            "trade-offs in one pass. Above 14 jobs in a pod group the smallest ones are bundled.",
+            "trade-offs in one pass. Above 14 jobs in a pod group the smallest ones are bundled, and annealing moves them one by one.",
             "beyond",
             "hill-climbing",
             partial(one_barrier, form=DRAFT),
@@ -246,13 +239,6 @@ ALGORITHMS: Mapping[str, Entry] = MappingProxyType(
             "beyond",
             "best-grouping",
             load_aware_rings,
-        ),
-        "multi-start": Entry(
-            "Hill climbing from many starts",
-            "Hill climbing from several random groupings; the best result counts. Fast, and with few jobs it escapes plateaus.",
-            "beyond",
-            "hill-climbing",
-            multi_start,
         ),
         "annealing": Entry(
             "Annealing",

@@ -1,4 +1,4 @@
-"""One split of every pod group out of all of them, and bundles drawn anew where a round waits for bundled jobs.
+"""One split of every pod group out of all of them, jobs bundled where these were too many.
 
 Pod groups that share a barrier meet only in maxima: of the two groups' communication, and of their
 computing. For given caps on the computing, one pass over the pod groups' fronts finds the best pair
@@ -29,8 +29,7 @@ from topox_core.tdm.kernels.grouping import (
     subset_stages,
     undominated,
 )
-from topox_core.tdm.model.jobs import SAME, RoundForm
-from topox_core.tdm.model.rounds import after_push_s, round_of
+from topox_core.tdm.model.rounds import after_push_s
 from topox_core.tdm.model.traffic import Floats, StageTable
 from topox_core.tdm.search import Search
 
@@ -87,43 +86,19 @@ def _most_bundles(table: StageTable, members: Sequence[int]) -> int:
     return most
 
 
-def bundles_around(
-    table: StageTable, members: Sequence[int], group: Sequence[int], random: np.random.Generator
+def bundles_of(
+    table: StageTable, members: Sequence[int], group: Sequence[int]
 ) -> tuple[tuple[int, ...], ...]:
-    """Return bundles of jobs that are in one group: about half of them single large jobs, the others drawn."""
-    jobs, most = table.jobs.jobs, _most_bundles(table, members)
-
-    order = sorted(members, key=lambda n: (-jobs[n].total_gbit, n))
-    alone = int(random.integers(most // 4, most - 2))
-    bundles: list[tuple[int, ...]] = [(n,) for n in order[:alone]]
-    rest = [[n for n in order[alone:] if group[n] == k] for k in (0, 1)]
-    rooms = most - alone
-    if not rest[0] or not rest[1]:
-        shares = [rooms if part else 0 for part in rest]
-    else:
-        first = max(1, min(rooms - 1, round(rooms * len(rest[0]) / (len(rest[0]) + len(rest[1])))))
-        shares = [first, rooms - first]
-    for part, share in zip(rest, shares, strict=True):
-        place = np.arange(len(part)) % max(share, 1)
-        random.shuffle(place)
-        bundles += [
-            tuple(sorted(n for n, at in zip(part, place, strict=True) if at == k))
-            for k in range(share)
-        ]
-    return tuple(sorted(bundle for bundle in bundles if bundle))
-
-
-def bundles_of(table: StageTable, members: Sequence[int]) -> tuple[tuple[int, ...], ...]:
     """Return jobs that are to stay together: every job alone where the pod group is small.
 
-    Above that the two smallest bundles of one kind (same collective, same computing) are joined, as
-    long as need be; if no two are of one kind, the two smallest of all.
+    Above that the two smallest bundles of one kind (same group, same collective, same computing) are
+    joined, as long as need be; if no two are of one kind, the two smallest of a group.
     """
     jobs, most = table.jobs.jobs, _most_bundles(table, members)
     kinds: dict[tuple[object, ...], list[tuple[float, tuple[int, ...]]]] = {}
     for n in members:
         job = jobs[n]
-        kind = (job.collective, job.train_s, after_push_s(job, table.reading))
+        kind = (group[n], job.collective, job.train_s, after_push_s(job, table.reading))
         kinds.setdefault(kind, []).append((job.total_gbit, (n,)))
     for bundles in kinds.values():
         bundles.sort()
@@ -131,7 +106,10 @@ def bundles_of(table: StageTable, members: Sequence[int]) -> tuple[tuple[int, ..
     while count > most:
         joinable = [bundles for bundles in kinds.values() if len(bundles) > 1]
         if not joinable:
-            kinds = {(): sorted(bundle for bundles in kinds.values() for bundle in bundles)}
+            kinds = {
+                (k,): sorted(one for kind, of in kinds.items() if kind[0] == k for one in of)
+                for k in {kind[0] for kind in kinds}
+            }
             continue
         smallest = min(joinable, key=lambda bundles: (bundles[0][0] + bundles[1][0], bundles[0][1]))
         (a, first), (b, second) = smallest.pop(0), smallest.pop(0)
@@ -141,12 +119,10 @@ def bundles_of(table: StageTable, members: Sequence[int]) -> tuple[tuple[int, ..
     return tuple(sorted(bundle for bundles in kinds.values() for _, bundle in bundles))
 
 
-def subsets_of(
-    table: StageTable, pod_group: int, bundles: tuple[tuple[int, ...], ...] | None = None
-) -> Subsets:
-    """Return all subsets of a pod group's bundles (of :func:`bundles_of`, if None) with what they need."""
+def subsets_of(table: StageTable, pod_group: int, group: Sequence[int]) -> Subsets:
+    """Return all subsets of a pod group's bundles (:func:`bundles_of`) with what they need."""
     members = table.members[pod_group]
-    bundles = bundles_of(table, members) if bundles is None else bundles
+    bundles = bundles_of(table, members, group)
     item = np.full(len(members), -1, np.int64)
     for b, bundle in enumerate(bundles):
         item[table.place[list(bundle)]] = b
@@ -205,18 +181,6 @@ def points_of(parts: Sequence[tuple[NDArray[Any], ...]]) -> Points:
 
 # Boxes of caps that are bounded; two sums of the same times in another order are no improvement.
 MAX_BOXES, TIE = 4_000, 1e-12
-# Bundles drawn anew at most, and in a row without gain.
-MAX_DRAWS = 40
-MAX_IN_VAIN = 8
-
-
-@dataclass(frozen=True)
-class Best:
-    """The shortest round, the point that each pod group takes in it, and what no split is below."""
-
-    seconds: float
-    chosen: NDArray[np.int64]
-    bound_s: float
 
 
 @dataclass(frozen=True)
@@ -299,8 +263,10 @@ class _Boxes:
         return float(length)
 
 
-def best_split(points: Points, dark_s: float, inside: bool, all_train: bool, stop: Stop) -> Best:
-    """Return the best choice of one point for each pod group behind one barrier.
+def best_split(
+    points: Points, dark_s: float, inside: bool, all_train: bool, stop: Stop
+) -> tuple[NDArray[np.int64], float]:
+    """Return the point that each pod group takes in the shortest round behind one barrier, and what no split is below.
 
     Parameters
     ----------
@@ -328,7 +294,7 @@ def best_split(points: Points, dark_s: float, inside: bool, all_train: bool, sto
         pending = list(opened[2].halves())
     else:
         heapq.heappush(heap, opened)  # its halves were not bounded any more
-    return Best(best, chosen, min(best, heap[0][0] if heap else best))
+    return chosen, float(min(best, heap[0][0] if heap else best))
 
 
 class Combination:
@@ -352,11 +318,11 @@ class Combination:
         """The splits of all pod groups."""
         return points_of(self._splits)
 
-    def best(self, all_train: bool) -> tuple[Best, list[int]]:
-        """Return the best choice behind one barrier, and the second group's subset in each pod group (empty: none fits)."""
+    def best(self, all_train: bool) -> tuple[list[int], float]:
+        """Return the second group's subset in each pod group of the best choice behind one barrier (empty: none fits); and a bound."""
         points = self.points
-        best = self._best_of(points, all_train)
-        return best, [int(points.subset[at]) for at in best.chosen]
+        chosen, bound_s = self._best_of(points, all_train)
+        return [int(points.subset[at]) for at in chosen], bound_s
 
     def bound_s(self, all_train: bool) -> float:
         """Return what no round is below, with these rings: the best round of the pod groups without bundles alone."""
@@ -365,9 +331,9 @@ class Combination:
             for splits, one in zip(self._splits, self.subsets, strict=True)
             if not one.bundled
         ]
-        return self._best_of(points_of(whole), all_train).bound_s if whole else 0.0
+        return self._best_of(points_of(whole), all_train)[1] if whole else 0.0
 
-    def _best_of(self, points: Points, all_train: bool) -> Best:
+    def _best_of(self, points: Points, all_train: bool) -> tuple[NDArray[np.int64], float]:
         search = self.search
         inside = search.settings.reading.delay_inside
         return best_split(points, search.dark_s, inside, all_train, search.stop)
@@ -392,55 +358,18 @@ class Combination:
             "that stay together: the best round for these bundles, not proved the best of all."
         )
 
-    def rebundle(self, group: Sequence[int], form: RoundForm) -> list[int]:
-        """Return a grouping at least as good: bundles are drawn anew where the round waits for them.
-
-        Jobs are bundled only with jobs of their group, so that the grouping at hand stays within
-        reach.
-        """
-        search, table = self.search, self.search.table
-        random = np.random.default_rng(search.settings.seed)
-        best, kept, vain = round_of(table, group, form).round_s, list(group), 0
-        for _ in range(MAX_DRAWS):
-            waits_for = self._longest_bundled(kept, vain)
-            if waits_for is None or vain == MAX_IN_VAIN or search.stop():
-                break
-            members = table.members[waits_for]
-            bundles = bundles_around(table, members, kept, random)
-            before = self.subsets[waits_for]
-            self.replace(waits_for, subsets_of(table, waits_for, bundles))
-            _, chosen = self.best(form.all_train)
-            drawn = self.group(chosen) if chosen else kept
-            length = round_of(table, drawn, form).round_s
-            vain += 1
-            if length < best * (1 - SAME):
-                best, kept, vain = length, drawn, 0
-            elif length > best * (1 + SAME):
-                self.replace(waits_for, before)
-        return kept
-
-    def _longest_bundled(self, group: Sequence[int], turn: int) -> int | None:
-        """Return a pod group with bundles that one of the two communications waits for, in turns.
-
-        None if none does.
-        """
-        table = self.search.table
-        longest = []
-        for k in (0, 1):
-            seconds = [
-                table.communication_s(g, [n for n in members if group[n] == k])
-                for g, members in enumerate(table.members)
-            ]
-            longest.append(int(np.argmax(seconds)))
-        bundled = [g for g in dict.fromkeys(longest) if self.subsets[g].bundled]
-        return bundled[turn % len(bundled)] if bundled else None
+    def rebundle(self, group: Sequence[int]) -> None:
+        """Bundle jobs anew, with jobs of their own group alone: this grouping is then among the splits."""
+        for g, subsets in enumerate(self.subsets):
+            if subsets.bundled and not self.search.stop():
+                self.replace(g, subsets_of(self.search.table, g, group))
 
 
 def all_splits(search: Search) -> Combination | None:
     """Return the splits of all pod groups, or None if stopped before they are worked out."""
-    subsets = []
+    subsets, group = [], (0,) * len(search.jobs)
     for g in range(len(search.table.members)):
         if search.stop():
             return None
-        subsets.append(subsets_of(search.table, g))
+        subsets.append(subsets_of(search.table, g, group))
     return Combination(search, subsets)

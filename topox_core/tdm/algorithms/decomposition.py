@@ -20,10 +20,10 @@ from topox_core.tdm.algorithms.combination import (
     points_of,
     splits_of,
 )
-from topox_core.tdm.algorithms.hill_climbing import start_of
+from topox_core.tdm.algorithms.hill_climbing import annealed, start_of
 from topox_core.tdm.kernels.grouping import best_alone, three_windows
 from topox_core.tdm.kernels.ring_moves import better_rings
-from topox_core.tdm.model.jobs import DRAFT, Round, RoundBound, RoundForm
+from topox_core.tdm.model.jobs import DRAFT, SAME, Round, RoundBound, RoundForm
 from topox_core.tdm.model.traffic import Ring, from_lowest
 from topox_core.tdm.search import Search, shortest
 
@@ -60,23 +60,33 @@ def combined(
 ) -> Round:
     """Return the best round behind one barrier out of all splits; ``start`` if that is shorter.
 
-    With all-train phases the best round without them comes first.
+    Where jobs are bundled, annealing moves them one by one, and all splits of bundles within its groups
+    follow. With all-train phases the best round without them comes first.
     """
+    bundled = combination.message
     if form.all_train:
-        start = combined(search, combination, start) if combination.message else start
+        start = combined(search, combination, start) if bundled else start
         if start is not None:
             start = search.round(start.group, form, source="all-train phases")
-    bundled = combination.message
-    best, chosen = combination.best(form.all_train)
-    bound_s = combination.bound_s(form.all_train) if bundled else best.bound_s
+    result, bound_s = _best_split(search, combination, start, form)
+    if bundled:
+        bound_s = combination.bound_s(form.all_train)
+    if bundled and result.round_s > bound_s * (1 + SAME):
+        result = shortest(result, annealed(search, start or result)) or result
+        combination.rebundle(result.group)
+        result, _ = _best_split(search, combination, result, form)
+    return _answer(search, result, bound_s, form, bundled)
+
+
+def _best_split(
+    search: Search, combination: Combination, known: Round | None, form: RoundForm
+) -> tuple[Round, float]:
+    """Return the best round out of all splits, or the known one if that is shorter, and what no split is below."""
+    chosen, bound_s = combination.best(form.all_train)
     result = None
     if chosen:
         result = search.round(combination.group(chosen), form, source="all splits")
-    result = shortest(result, start) or search.all_at_once()
-    if bundled:
-        group = combination.rebundle(result.group, form)
-        result = shortest(result, search.round(group, form, source="other bundles")) or result
-    return _answer(search, result, bound_s, form, bundled)
+    return shortest(result, known) or search.all_at_once(), bound_s
 
 
 def _answer(search: Search, result: Round, bound_s: float, form: RoundForm, bundled: str) -> Round:
@@ -111,25 +121,19 @@ def _alone(
 
     None if none fits.
     """
-    points, bundled, all_subsets = combination.points, combination.message, [*combination.subsets]
+    bundled, inside = combination.message, search.settings.reading.delay_inside
     if bundled:
         start = combined(search, combination, start)
-    group = [0] * len(search.jobs)
-    bound_s = 0.0
+    points, group, bound_s = combination.points, [0] * len(search.jobs), 0.0
     known = None if start is None else search.round(start.group, form, source="one barrier")
-    inside = search.settings.reading.delay_inside
-    for g, subsets in enumerate(all_subsets):
+    for g, subsets in enumerate(combination.subsets):
         seconds, at = best_alone(points, g, search.dark_s, inside, form.all_train)
         if at < 0:
             return None if known is None else search.answer(known)
         bound_s = bound_s if subsets.bundled else max(bound_s, seconds)
-        if known is not None and known.cycle_of(g).round_s < seconds:
-            for n in search.table.members[g]:
-                group[n] = known.group[n]
-        else:
-            for n in subsets.members(int(points.subset[at])):
-                group[n] = 1
-    result = search.round(group, form, source="all splits")
+        for n in subsets.members(int(points.subset[at])):
+            group[n] = 1
+    result = _better_each(search, search.round(group, form, source="all splits"), known)
     return _answer(search, result, bound_s, OWN_BARRIERS, bundled)
 
 
@@ -142,14 +146,14 @@ def three_groups(search: Search) -> Round:
     start, combination = start_of(search), all_splits(search)
     if combination is None:
         return _unfinished(search, start, THREE_GROUPS)
-    all_subsets, bundled = [*combination.subsets], combination.message
+    bundled = combination.message
     two = _alone(search, combination, start, replace(OWN_BARRIERS, all_train=True))
     fallback = None
     if two is not None:
         fallback = search.round(two.group, THREE_GROUPS, source="two groups")
     group = [0] * len(search.jobs) if two is None else list(two.group)
     bound_s = 0.0
-    for subsets in all_subsets:
+    for subsets in combination.subsets:
         if search.stop():
             message = "Stopped before all ways of three groups were tried."
             return search.answer(fallback or search.all_at_once(), message=message)
@@ -162,13 +166,14 @@ def three_groups(search: Search) -> Round:
             for n in subsets.members(int(subset)):
                 group[n] = k
     result = search.round(group, THREE_GROUPS, source="all ways of three")
-    if fallback is not None:
-        result = _better_each(search, result, fallback)
+    result = _better_each(search, result, fallback)
     return _answer(search, result, bound_s, THREE_GROUPS, bundled)
 
 
-def _better_each(search: Search, one: Round, other: Round) -> Round:
+def _better_each(search: Search, one: Round, other: Round | None) -> Round:
     """Return, of two rounds with a barrier for each pod group, the better one in each."""
+    if other is None:
+        return one
     group = list(one.group)
     for g, members in enumerate(search.table.members):
         if other.cycle_of(g).round_s < one.cycle_of(g).round_s:
@@ -176,7 +181,7 @@ def _better_each(search: Search, one: Round, other: Round) -> Round:
                 group[n] = other.group[n]
     if group == list(one.group):
         return one
-    return search.round(group, THREE_GROUPS, source="the better of both")
+    return search.round(group, one.form, source="the better of both")
 
 
 def load_aware_rings(search: Search) -> Round:
@@ -207,7 +212,7 @@ def with_better_rings(
         if search.stop() or slowest is None:
             break
         combination.replace(slowest, rings.improved(slowest, combination.subsets[slowest], best))
-        _, chosen = combination.best(form.all_train)
+        chosen, _ = combination.best(form.all_train)
         group, laps = combination.group(chosen), rings.of(combination.subsets, chosen)
         result = search.round(group, form, rings=laps, source="rings that know the load")
         best = shortest(best, result) or best

@@ -1,10 +1,11 @@
 """Algorithm 1: from all jobs in one group, change the group of the one job that helps most, until none helps.
 
 Only the pod group of a changed job has to be worked out again; the other pod groups enter a round
-by two maxima. Off the plateaus on which it stops lead many starts, and simulated annealing.
+by two maxima. Off the plateaus on which it stops leads simulated annealing.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -205,37 +206,27 @@ def start_of(search: Search) -> Round | None:
 
     None if it cannot even start, because ports are too few for all jobs in one stage.
     """
-    try:
-        result = hill_climb(search.nested("hill-climbing"))
-    except TooFewPortsError:
-        return None
-    search.note(result.round_s, "hill climbing")
-    return result
-
-
-def multi_start(search: Search) -> Round:
-    """Return the best of hill climbing from all jobs in one group and from ``settings.starts`` random groupings."""
-    best, starts = start_of(search) or search.all_at_once(), search.settings.starts
-    random = np.random.default_rng(search.settings.seed)
-    for number in range(starts):
-        drawn = random.integers(0, 2, len(search.jobs)).tolist()
-        if search.stop():
-            return search.answer(best, message=f"Stopped after {number} of {starts} random starts.")
-        result = climb(search.table, drawn, search.stop)
-        if result.round_s < best.round_s:
-            best = search.round(result.group, source=f"start {number + 1}")
-    return search.answer(best)
+    with suppress(TooFewPortsError):
+        found = climb(search.table, (0,) * len(search.jobs), search.stop)
+        return search.round(found.group, source="hill climbing")
+    return None
 
 
 def annealing(search: Search) -> Round:
-    """Return the best round of simulated annealing from hill climbing's, climbed once more at its end.
+    """Return the best round of simulated annealing from hill climbing's."""
+    best = annealed(search, start_of(search) or search.all_at_once())
+    stopped = f"Stopped before all {search.settings.steps:,} steps." if search.stop() else ""
+    return search.answer(best, message=stopped)
+
+
+def annealed(search: Search, best: Round) -> Round:
+    """Return the best round of its form by simulated annealing from a round, climbed once more at the end.
 
     ``settings.steps`` bounds it, so that a seed gives the same round on every machine.
     """
-    jobs, settings = search.jobs, search.settings
-    best = start_of(search) or search.all_at_once()
+    jobs, settings, form = search.jobs, search.settings, best.form
     if not len(jobs):
-        return search.answer(best)
+        return best
     order = np.array([n for members in search.table.members for n in members], np.int64)
     ordered = OrderedJobs(
         load_of(jobs, order.tolist(), settings.reading),
@@ -250,17 +241,19 @@ def annealing(search: Search) -> Round:
     temperature = HOT * (COLD / HOT) ** np.linspace(0.0, 1.0, pieces + 1)
     for number in range(pieces):
         if search.stop():
-            return search.answer(
-                best, message=f"Stopped after {number / pieces:.0%} of {settings.steps:,} steps."
-            )
+            return best
         steps = settings.steps * (number + 1) // pieces - settings.steps * number // pieces
         cooling = Cooling(steps, float(temperature[number]), float(temperature[number + 1]))
-        length, second = anneal(ordered, search.table.fabric, switching, second, cooling, random)
+        length, second = anneal(
+            ordered, search.table.fabric, switching, second, cooling, form.all_train, random
+        )
         if length < best.round_s:
             group = np.zeros(len(jobs), np.int64)
             group[order] = second
-            best = shortest(best, search.round(group.tolist(), source="annealing")) or best
-    result = climb(search.table, best.group, search.stop)
-    if result.round_s < best.round_s:
-        best = search.round(result.group, source="hill climbing at the end")
-    return search.answer(best)
+            found = search.round(group.tolist(), form, source="annealing")
+            best = shortest(best, found) or best
+    if not form.all_train:
+        result = climb(search.table, best.group, search.stop)
+        if result.round_s < best.round_s:
+            best = search.round(result.group, source="hill climbing at the end")
+    return best

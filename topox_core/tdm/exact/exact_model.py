@@ -281,8 +281,8 @@ class ExactModel:
                     b.row(dict.fromkeys(self.links[place], 1.0), 1.0, 1.0)
         self._ports(g)
         for k in range(2):
-            busy: dict[Pair, list[int]] = {pair: self._pair(g, k, pair, members) for pair in pairs}
-            self._shared_ports(g, k, busy)
+            for pair in pairs:
+                self._pair(g, k, pair, members)
             for pod in range(self.jobs.network.pods_per_group):
                 self._switch(k, pod, members)
 
@@ -308,7 +308,7 @@ class ExactModel:
                 if terms:
                     self._b.row(terms, 0.0, ports)
 
-    def _pair(self, g: int, k: int, pair: Pair, members: Sequence[int]) -> list[int]:
+    def _pair(self, g: int, k: int, pair: Pair, members: Sequence[int]) -> None:
         """Links times stage is at least the traffic: the stage's time is spread over the possible link counts."""
         b, z = self._b, self.links[g, *self.rule.key(k, pair)]
         w = [b.new(1.0) for _ in z]
@@ -328,28 +328,6 @@ class ExactModel:
                 terms[column] = -seconds
                 b.row({**links, column: -_links_for(seconds)}, 0.0, math.inf)
         self._row(terms, *shares, lower=0.0)
-        return w
-
-    def _shared_ports(self, g: int, k: int, busy: dict[Pair, list[int]]) -> None:
-        """Multiply the port rows by the stage's time and by what it falls short of the longest: a tighter relaxation."""
-        ports, stage = float(self.jobs.network.ports_per_pod), self.communicating[k]
-        for pod in range(self.jobs.network.pods_per_group):
-            touching = [pair for pair in busy if pod in pair]
-            if not touching:
-                continue
-            times = {
-                column: float(count)
-                for pair in touching
-                for count, column in enumerate(busy[pair])
-                if count
-            }
-            self._b.row({**times, stage: -ports}, -math.inf, 0.0)
-            rest = {column: -weight for column, weight in times.items()}
-            for pair in touching:
-                for count, column in enumerate(self.links[g, *self.rule.key(k, pair)]):
-                    if count:
-                        rest[column] = rest.get(column, 0.0) + count
-            self._b.row({**rest, stage: ports}, -math.inf, ports)
 
     # -- solutions -------------------------------------------------------------------------------------
 

@@ -349,7 +349,11 @@ def _computing(train_s: FloatArray, between_s: FloatArray, second: BoolArray) ->
 
 @compiled
 def _cost(
-    seconds: FloatArray, switching: Switching, ordered: OrderedJobs, second: BoolArray
+    seconds: FloatArray,
+    switching: Switching,
+    ordered: OrderedJobs,
+    second: BoolArray,
+    all_train: bool,
 ) -> tuple[float, float]:
     """Return the length of the round, and the same with a little of every pod group's own communication on top."""
     length = round_length_s(
@@ -357,7 +361,7 @@ def _cost(
         seconds[:, 1].max(),
         _computing(ordered.train_s, ordered.between_s, second),
         switching,
-        False,
+        all_train,
     )
     return length, length + _PUSH * (
         (seconds[:, 0] ** 2).mean() ** 0.5 + (seconds[:, 1] ** 2).mean() ** 0.5
@@ -371,6 +375,7 @@ def anneal(
     switching: Switching,
     second: BoolArray,
     cooling: Cooling,
+    all_train: bool,
     rng: np.random.Generator,
 ) -> tuple[float, BoolArray]:
     """Return the shortest round by simulated annealing from a grouping, and its grouping.
@@ -391,7 +396,7 @@ def anneal(
         part, inside = _part(load, start[g], start[g + 1]), second[start[g] : start[g + 1]]
         seconds[g, 0] = stage_s(part, ~inside, fabric, demand, links, rings)
         seconds[g, 1] = stage_s(part, inside, fabric, demand, links, rings)
-    best_s, now = _cost(seconds, switching, ordered, second)
+    best_s, now = _cost(seconds, switching, ordered, second, all_train)
     best = second.copy()
     scale = best_s if best_s < np.inf else 1.0
     owner = np.empty(jobs, np.int64)
@@ -417,7 +422,7 @@ def anneal(
         old_first, old_second = seconds[g, 0], seconds[g, 1]
         seconds[g, 0] = stage_s(part, ~inside, fabric, demand, links, rings)
         seconds[g, 1] = stage_s(part, inside, fabric, demand, links, rings)
-        length, cost = _cost(seconds, switching, ordered, second)
+        length, cost = _cost(seconds, switching, ordered, second, all_train)
         if cost <= now or rng.random() < np.exp((now - cost) / temperature):
             now = cost
             if length < best_s:

@@ -96,7 +96,7 @@ def _limit(answer: Round, cycle: Cycle, position: int) -> Limit:
     seconds = phase.end_s - phase.start_s
     talking = phase.communication_s + (phase.dark_s if answer.reading.delay_inside else 0.0)
     if phase.computing_s > talking:
-        way, job = _computing(answer, cycle, position)
+        way, job = _computing(answer, cycle, phase)
         aggregating = (
             job is not None and way == PUSH and aggregates(answer.jobs.jobs[job], answer.reading)
         )
@@ -114,36 +114,29 @@ def _limit(answer: Round, cycle: Cycle, position: int) -> Limit:
     return _communication(answer, position + 1, phase, pod_group)
 
 
-def _computing(answer: Round, cycle: Cycle, position: int) -> tuple[int, int | None]:
-    """Return after which turn the job computes that sets the computing of a phase, and the job."""
-    count = len(cycle.phases)
-    longest = -1.0
-    slowest: tuple[int, int | None] = (PULL, None)
+def _computing(answer: Round, cycle: Cycle, phase: Phase) -> tuple[int, int | None]:
+    """Return after which turn the job computes that sets the computing of a phase, and the job.
+
+    While a group communicates, the other computes what follows its last turn. In a phase in which all
+    train, a group is the later the longer its own window was.
+    """
+    inside = answer.reading.delay_inside
+    other = 1 - phase.group
+    turns = {other: (phase.way if other == 0 else 1 - phase.way, 0.0)}
+    if phase.group == NOBODY:
+        turns = {
+            one.group: (one.way, one.communication_s + (one.dark_s if inside else 0.0))
+            for one in cycle.phases
+            if one.way == phase.way
+        }
+    found: list[tuple[float, int, int | None]] = []
     for n, job in enumerate(answer.jobs.jobs):
-        group = answer.group[n]
-        if job.pod_group not in cycle.pod_groups or group == cycle.phases[position].group:
-            continue
-        back = next(
-            (p for p in range(1, count + 1) if cycle.phases[(position - p) % count].group == group),
-            None,
-        )
-        ahead = next(
-            (p for p in range(1, count + 1) if cycle.phases[(position + p) % count].group == group),
-            None,
-        )
-        if back is None or ahead is None:
-            continue
-        others = sum(
-            cycle.phases[(position + p) % count].end_s
-            - cycle.phases[(position + p) % count].start_s
-            for p in range(1 - back, ahead)
-            if p
-        )
-        way = cycle.phases[(position - back) % count].way
-        missing = (after_push_s(job, answer.reading) if way == PUSH else job.train_s) - others
-        if missing > longest:
-            longest, slowest = missing, (way, n)
-    return slowest
+        if job.pod_group in cycle.pod_groups and answer.group[n] in turns:
+            way, busy_s = turns[answer.group[n]]
+            computing_s = after_push_s(job, answer.reading) if way == PUSH else job.train_s
+            found.append((busy_s + computing_s, way, n))
+    _, way, slowest = max(found, key=lambda one: one[0], default=(0.0, PULL, None))
+    return way, slowest
 
 
 def _communication(answer: Round, stage: int, phase: Phase, pod_group: int) -> Limit:

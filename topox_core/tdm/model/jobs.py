@@ -396,8 +396,6 @@ class TdmSettings:
 
     Attributes
     ----------
-    starts
-        Random groupings that multi-start climbs from.
     steps
         Of annealing.
     """
@@ -406,7 +404,6 @@ class TdmSettings:
     reading: Reading = field(default_factory=Reading)
     seed: Annotated[int, setting("Seed", ge=0, le=2**63 - 1)] = 0
     time_limit_s: Annotated[float, setting("Time limit", "s", ge=0, le=86_400)] = 60.0
-    starts: Annotated[int, setting("Starts", ge=0, le=10_000)] = 10
     steps: Annotated[int, setting("Steps", ge=0, le=100_000_000)] = 40_000
 
 

@@ -1,13 +1,15 @@
-"""Jobs that share a fabric, from and to files: ``*.jobs.json``, format ``topox-jobs`` version 1."""
+"""Jobs that share a fabric, from and to files (``*.jobs.json``, format ``topox-jobs`` version 1), and the samples among them."""
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from topox_core.errors import InputError, printable, shown
 from topox_core.io.json import FileFormat, entries_of, named, read_object
 from topox_core.io.limits import JOBS
 from topox_core.io.ranges import check_text
+from topox_core.io.sample_folder import SAMPLE_FOLDER, named_sample, samples_of
 from topox_core.schema.records import from_values, wrong_fields
 from topox_core.tdm.model.jobs import MAX_NAME, MAX_PODS, MAX_S, Job, Jobs, PodNetwork
 
@@ -84,8 +86,8 @@ def validated(name: str, network: PodNetwork, jobs: Sequence[Job], file: str) ->
         if job.id in seen:
             raise InputError("is used by an earlier job as well", file=file, item=item, field="id")
         seen.add(job.id)
-        for field, problem in _problems(job, network):
-            raise InputError(problem, file=file, item=item, field=field)
+        for key, problem in _problems(job, network):
+            raise InputError(problem, file=file, item=item, field=key)
     return Jobs(name, network, tuple(jobs))
 
 
@@ -97,8 +99,8 @@ def check_network(network: PodNetwork, file: str) -> None:
     InputError
         If one is out of range, or there are too many pods.
     """
-    for field, problem in wrong_fields(network):
-        raise InputError(problem, file=file, item="network", field=field)
+    for key, problem in wrong_fields(network):
+        raise InputError(problem, file=file, item="network", field=key)
     pods = network.pod_groups * network.pods_per_group
     if pods > MAX_PODS:
         problem = f"makes {pods:,} pods, more than the {MAX_PODS:,} there may be"
@@ -139,7 +141,56 @@ def _server_problems(job: Job, pods: int) -> Iterator[tuple[str, str]]:
                 f"must be a pod of the job's own group, 0 to {pods - 1} (got {shown(job.server_pod)})",
             )
         return
-    for field, value in (("server_pod", job.server_pod), ("aggregate_s", job.aggregate_s or None)):
+    for key, value in (("server_pod", job.server_pod), ("aggregate_s", job.aggregate_s or None)):
         if value is not None:
             problem = "belongs to a parameter server only"
-            yield field, f"{problem} (got {shown(value)} on {job.collective})"
+            yield key, f"{problem} (got {shown(value)} on {job.collective})"
+
+
+@dataclass(frozen=True)
+class JobSample:
+    """One job mix as ``sample_data/index.json`` describes it.
+
+    Attributes
+    ----------
+    name, title, see
+        Its key, a heading, and one line on what to see in it.
+    jobs, pods
+        How many there are.
+    file
+        File name within :data:`SAMPLE_FOLDER`.
+    non_tdm_s, hill_climbing_s
+        Round without time division, and as Algorithm 1 leaves it.
+    optimum_s
+        The shortest round of two groups in four phases over all groupings and rings where it is
+        known, and ``proof`` says in a line why it holds; else None.
+    made_by
+        Keywords of :class:`topox_core.tdm.mixes.deployment.SetUp` that made it; empty if written by hand.
+    """
+
+    name: str
+    title: str
+    see: str
+    jobs: int
+    pods: int
+    file: str
+    non_tdm_s: float
+    hill_climbing_s: float
+    optimum_s: float | None = None
+    proof: str = ""
+    made_by: dict[str, Any] = field(default_factory=dict)
+
+
+JOB_SAMPLES = samples_of("job_mixes", JobSample)
+
+
+def load_job_sample(name: str) -> Jobs:
+    """Return a sample's network and jobs.
+
+    Raises
+    ------
+    InputError
+        If there is no sample of that name.
+    """
+    sample = named_sample(JOB_SAMPLES, name)
+    return load_jobs((SAMPLE_FOLDER / sample.file).read_bytes(), sample.file)
