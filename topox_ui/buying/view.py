@@ -65,7 +65,7 @@ def buying_headline(answer: Answer) -> None:
             "Which **optical switch** is worth buying for this job, and when would it no longer be?"
         )
     elif not answer.complete:
-        words = SO_FAR + words
+        words = SO_FAR + words[0].lower() + words[1:]
     headline(kicker, bold(words))
     _pairs("buying-details", details(answer))
 

@@ -18,7 +18,6 @@ from topox_core.fabrics.compare import same_time
 from topox_core.fabrics.registry import ENTRIES
 from topox_core.figures.cost import SHORT_PARTS, by_size, worth, yearly
 from topox_core.figures.palette import Theme
-from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import count, energy, large, money, percent, plural, power, time
 from topox_core.text.sentences import enumeration
 from topox_ui.answers.case import case_of
@@ -36,7 +35,7 @@ from topox_ui.cost.headline import (
 )
 from topox_ui.cost.state import CostState, radix
 from topox_ui.shell.charts import chart, frame, show_input_errors
-from topox_ui.shell.menu import page_link
+from topox_ui.shell.downloads import graph_kept_here, link_menu
 from topox_ui.shell.page import chart_title, escape, headline, quiet, size_switch
 from topox_ui.state.loading import Loaded, cluster_words, loaded, opened_by_itself, scenario
 from topox_ui.state.prices import cluster_catalogue
@@ -237,6 +236,7 @@ def for_a_dollar(opened: Loaded, theme: Theme) -> None:
             + "; ".join(f"{label} {large(value)}" for _, label, value in rows),
             lambda: [{"fabric": label, "iterations per dollar": value} for _, label, value in rows],
         )
+        link_menu(graph_kept_here())
     with right:
         per_usd = {name: large(value) for name, _, value in rows}
         frame(
@@ -291,10 +291,11 @@ def draw(theme: Theme) -> None:
         question, priced, findings = costs_now()
 
     cost_headline(question, priced, findings)
-    if (own := loaded()) is not None and not opened_by_itself():
+    now = CostState.now()
+    if now.own and not now.gpus:
+        quiet("As many GPUs as your job has; choose any number on the left.")
+    elif loaded() and not opened_by_itself():
         quiet(f"A network of {count(question.gpus)} GPUs, whichever job it runs.")
-        name = escape_untrusted(own.title, "markdown")
-        page_link("Per iteration", f"What an iteration of {name} costs on each network")
     quiet(SIX)
     main_figures(question, priced, findings, theme)
     left, right = st.columns([1.22, 1], gap="medium")

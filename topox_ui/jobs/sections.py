@@ -15,7 +15,7 @@ from topox_core.figures.jobs import (
     stage_name,
     timeline,
 )
-from topox_core.figures.jobs_links import link_matrix, ring_drawing
+from topox_core.figures.jobs_links import MAX_TIMES, link_matrix, ring_drawing, time_unit
 from topox_core.figures.jobs_study import climb
 from topox_core.figures.palette import Theme
 from topox_core.model.execution import Execution
@@ -145,10 +145,11 @@ def links(rounds: Rounds, now: JobsState, theme: Theme) -> None:
     drawn = link_view(best, view.pod_group, view.group, view.way)
     rings = rings_of(best, view)
     left, right = st.columns(2, gap="medium")
+    below = f", {time_unit(drawn)[1]} below" if len(drawn.links) <= MAX_TIMES else ""
     with left:
         chart_title(
             "Links between pods",
-            "From (row) to (column): links, seconds below. Deeper: slower; outlined: the slowest",
+            f"From (row) to (column): links{below}. Deeper: slower; outlined: the slowest",
         )
         chart(
             link_matrix(drawn, theme),
