@@ -267,7 +267,7 @@ def questions_turned(answer: Answer, by_time_ms: float | None = None) -> Lines:
         highest = (
             "Not even free ports would make it as cheap."
             if turned.highest_usd < 0
-            else f"Up to **${turned.highest_usd:,.0f} per port** (counted with: {port_price(answer.question, choice)})."
+            else f"Up to **${turned.highest_usd:,.0f} per port**; counted with {port_price(answer.question, choice)}."
         )
         counted = " per iteration, GPU hours included" if answer.question.by == "dollars" else ""
         lines.append(

@@ -17,9 +17,9 @@ from topox_core.runs.run import FunctionRun
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 from topox_core.tdm.bounds.round_bounds import lower_bound
 from topox_core.tdm.model.jobs import COLLECTIVES, Jobs, Round, RoundTracePoint
+from topox_core.tdm.model.round_words import in_turns
 from topox_core.tdm.model.rounds import iterations_per_round, iterations_per_s, numbered
 from topox_core.tdm.model.traffic import Floats, TooFewPortsError
-from topox_core.tdm.model.round_words import in_turns
 from topox_core.tdm.search import ANY_ROUND
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import apart, count, percent, plural, seconds, short

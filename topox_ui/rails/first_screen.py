@@ -300,12 +300,12 @@ def _other_times(base: float) -> str:
     runs = RailsState.now().runs
     if runs == JOB and loaded_job() is not None:
         return (
-            f"Your job's model, parallelism and machine are simulated here, not its task graph. Schedule gives another time than "
-            f"{time(base)}: there, the GPUs of a server share its ports; here, each has a rail of its own, with rings only."
+            f"Your job's model, parallelism and machine are simulated here, not its task graph. So {time(base)} need not be "
+            "Schedule's time: there, the GPUs of a server share its ports; here, each has a rail of its own, with rings only."
         )
     if runs in (JOB, SCENARIO):
         return (
-            f"Your task graph as a fabric ran it, run again on one rail. Schedule gives another time than {time(base)}: here a "
+            f"Your task graph as a fabric ran it, run again on one rail. So {time(base)} need not be Schedule's time: here a "
             "server takes part in one communication at a time."
         )
     return ""

@@ -229,7 +229,7 @@ def test_a_verdict_that_hangs_on_assumed_prices_alone_begins_with_them(question:
     turned = replace(answer, turned=Turned(None, 1, 42_998.0))
     assert (
         questions_turned(turned)[-1][1]
-        == "Up to **$42,998 per port** (counted with: $520 (published for Polatis))."
+        == "Up to **$42,998 per port**; counted with $520 (published for Polatis)."
     )
 
 

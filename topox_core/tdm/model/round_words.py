@@ -20,10 +20,11 @@ def in_turns(round_: Round, together: Round | None) -> str:
     lanes = {group: members(round_, cycle, group) for group in range(round_.groups)}
     several, first = sum(map(bool, lanes.values())), _first_sent(round_)
     if several > 1 and first is not None and lanes[first.group]:
+        computing = f" for {_lasting(first.computing_s)}" if first.computing_s else ""
         others = [job for group, jobs in lanes.items() if group != first.group for job in jobs]
         words += (
             f" Here {_who(lanes[first.group], 'sends', 'send')} for {_lasting(first.communication_s)} while "
-            f"{_who(others, 'computes', 'compute')} for {_lasting(first.computing_s)}; then "
+            f"{_who(others, 'computes', 'compute')}{computing}; then "
             f"{'they change places' if several == 2 else 'the next group sends'}."
         )
         beside = together and _first_sent(together)
