@@ -28,7 +28,7 @@ from topox_core.tdm.model.round_file import to_json
 from topox_core.tdm.model.rounds import cycle_in_view
 from topox_core.text.numbers import plural, short
 from topox_core.text.sentences import capitalised
-from topox_ui.jobs.first_screen import named, rates, stages
+from topox_ui.jobs.first_screen import named, rates, stages, title_of
 from topox_ui.jobs.solving import AT_ONCE, Rounds, token
 from topox_ui.jobs.state import JOB, SECTIONS, JobsState
 from topox_ui.jobs.study import study
@@ -268,7 +268,7 @@ def how_found(rounds: Rounds, theme: Theme) -> None:
         [] if rounds.together is None else [("no time division", rounds.together.round_s, "dash")]
     )
     if paper is not None and best.algorithm not in AT_ONCE:
-        title = ALGORITHMS[best.algorithm].title.lower()
+        title = title_of(best.algorithm).lower()
         levels.append((title if len(title) <= LABEL else "chosen one", best.round_s, "dot"))
     levels.append(("bound", best.bound_s, "2px,3px"))
     if paper is None:

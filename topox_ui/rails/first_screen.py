@@ -198,8 +198,8 @@ def window_lengths(subject: Subject, pattern: Pattern, theme: Theme) -> None:
     if dark and not circuits_stay(subject):
         waits = (provisioned if RailsState.now().control == "provisioned" else on_demand) - base
         quiet(
-            f"A window that is too short need not cost much: all waiting for the switch adds "
-            f"<b>{time(max(0.0, waits))}</b> to this iteration of {time(base)}."
+            f"Windows that are too short cost this iteration of {time(base)} <b>{time(max(0.0, waits))}</b> in all: the waiting "
+            "for the switch."
         )
     chart(
         cdf(pattern.windows, dark, theme),
