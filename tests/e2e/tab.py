@@ -192,8 +192,7 @@ class Tab:
         page = page_of(title)
         entry = page.views[0]
         if page is entry or not self.view_link(page).count():
-            # An entry may open on another view once a job is chosen.
-            self._follow(self.menu_link(entry.title), entry.title, entry.with_job or entry.title)
+            self._follow(self.menu_link(entry.title), entry.title)
         here = self.page.title().startswith(f"{page.title} ·")
         return self if here else self._follow(self.view_link(page), page.title)
 

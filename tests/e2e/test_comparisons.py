@@ -99,7 +99,7 @@ def type_price(tab: Tab, dollars: str) -> None:
 def test_a_price_that_is_typed_in_moves_every_number_and_can_be_taken_back(
     tab: Tab, tmp_path: Path
 ) -> None:
-    tab.open("/Cost?cost.gpus=512&cost.counting=whole-switches")
+    tab.open(address("Network", "cost.gpus=512&cost.counting=whole-switches"))
     expect(tab.headline).to_contain_text("23 % more than rail")
     type_price(tab, "130")
     expect(tab.headline).to_contain_text(re.compile("less than rail"))
@@ -119,7 +119,7 @@ def test_a_price_that_is_typed_in_moves_every_number_and_can_be_taken_back(
     tab.open(link.removeprefix(tab.base))
     expect(tab.headline).to_contain_text(re.compile("less than rail"))
     tab.go_to("Compare")
-    tab.go_to("Cost")
+    tab.go_to("Network")
     expect(tab.kicker).to_contain_text("edited")
 
 

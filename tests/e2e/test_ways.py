@@ -20,7 +20,7 @@ ID = "sessionStorage.getItem('topox-tab')"
 ADDRESSES = "www.example.org http://example.org/x me@example.org"
 LINK = "/Schedule?sample=blackboard&port_gbps=400&reconfiguration_ms=0.5&traffic=ring&cost.gpus=512&strategy.budget=300"
 SHARING = ("Schedule", "Circuits", "Compare", "Fixed circuits")
-PAGES = (*SHARING, *SHARING, "Cost", "Plans", "Papers")
+PAGES = (*SHARING, *SHARING, "Network", "Plans", "Papers")
 PUSHED = ("port_gbps", "reconfiguration_ms", "switches")
 # What follows a choice: ports the switches, a degree the ports, bandwidths of the same cost and what is in view all of them.
 FOLLOWING = {

@@ -68,8 +68,8 @@ SHORT_NAMES = {
     "fat_tree": "Fat-tree",
     "rail_optimized": "Rail-<br>optimised",
     "rail_only": "Rail only",
-    "topoopt_patch_panel": "TopoOpt,<br>panel",
-    "topoopt_ocs": "TopoOpt,<br>OCS",
+    "topoopt_patch_panel": "TopoOpt<br>panel",
+    "topoopt_ocs": "TopoOpt<br>OCS",
     "photonic_rails": "Photonic<br>rails",
 }
 # Shorter than on a bill, so that a legend or a table's head fits one line.
@@ -179,7 +179,7 @@ def stacked(
         xaxis=named_axis(
             theme,
             [SHORT_NAMES[name] for name in names],
-            size=12,
+            size=11,
             colour=theme.ink,
             range=[-0.5, len(names) - 0.5],
         ),

@@ -27,8 +27,14 @@ from topox_core.tdm.model.bottleneck import LinkView, link_view
 from topox_core.tdm.model.jobs import PUSH, Round
 from topox_core.text.numbers import short
 
-MAX_CELLS = 24  # pods a side for which cells carry numbers
+# Pods a side for which cells carry the number of links, and for which they carry its time too.
+MAX_CELLS, MAX_TIMES = 24, 10
 RING_COLOURS = 8
+
+
+def time_unit(view: LinkView) -> tuple[float, str]:
+    """Return how many of a unit a second has, and the unit, in which the times of links are short."""
+    return (1.0, "s") if view.time_s.max() >= 1 else (1000.0, "ms")
 
 
 def link_matrix(view: LinkView, theme: Theme) -> go.Figure:
@@ -41,6 +47,7 @@ def link_matrix(view: LinkView, theme: Theme) -> go.Figure:
     share = np.where(view.links > 0, 0.12 + 0.88 * view.time_s / longest, 0.0)
     low, high = theme.cell, "#0072B2" if theme.name == "light" else "#2F7FB8"
     cells = np.argwhere(view.links > 0).tolist()
+    factor, unit = time_unit(view)
     rows, columns = [i for i, _ in cells], [j for _, j in cells]
     deeper = go.Heatmap(
         z=share,
@@ -57,11 +64,16 @@ def link_matrix(view: LinkView, theme: Theme) -> go.Figure:
         y=rows,
         mode="text",
         text=[
-            f"<b>{view.links[i, j]}</b><br>{short(view.time_s[i, j]) if view.time_s[i, j] else '–'}"
+            f"<b>{view.links[i, j]}</b>"
+            + (
+                f"<br>{short(factor * view.time_s[i, j]) if view.time_s[i, j] else '–'}"
+                if n <= MAX_TIMES
+                else ""
+            )
             for i, j in cells
         ],
         textfont={
-            "size": float(np.clip(110 / n, 7, 12)) * theme.scale,
+            "size": float(np.clip(88 / n, 7, 11)) * theme.scale,
             "color": [readable_on(blend(low, high, float(share[i, j]))) for i, j in cells],
         },
         hoverinfo="skip",
@@ -76,11 +88,11 @@ def link_matrix(view: LinkView, theme: Theme) -> go.Figure:
                 f"P{i} → P{j}",
                 int(view.links[i, j]),
                 f"{view.demand_gbit[i, j]:,.6g}",
-                f"{view.time_s[i, j]:.6g}",
+                f"{factor * view.time_s[i, j]:.6g} {unit}",
             ]
             for i, j in cells
         ],
-        hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]} links, %{customdata[2]} Gbit, %{customdata[3]} s"
+        hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]} links, %{customdata[2]} Gbit, %{customdata[3]}"
         "<extra></extra>",
     )
     worst = None
@@ -93,7 +105,6 @@ def link_matrix(view: LinkView, theme: Theme) -> go.Figure:
         "tickvals": list(range(0, n, every)),
         "ticktext": [f"P{p}" for p in range(0, n, every)],
         "ticks": "",
-        "constrain": "domain",
     }
     title = note(
         "ports",
@@ -111,10 +122,8 @@ def link_matrix(view: LinkView, theme: Theme) -> go.Figure:
         400 * theme.scale,
         [title, worst],
         margin=margins(30, 4, 24, 4),
-        xaxis=axis(
-            theme, **names, side="top", range=[-0.5, n - 0.5 + room], constraintoward="left"
-        ),
-        yaxis=axis(theme, **names, range=[n - 0.5, -0.5], scaleanchor="x", constraintoward="top"),
+        xaxis=axis(theme, **names, side="top", range=[-0.5, n - 0.5 + room]),
+        yaxis=axis(theme, **names, range=[n - 0.5, -0.5]),
     )
 
 

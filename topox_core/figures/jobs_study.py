@@ -204,9 +204,13 @@ def climb(
     """
     measured = [(point, point.round_s) for point in trace if point.round_s is not None]
     x: list[float] = [point.step if by_step else point.elapsed_s for point, _ in measured]
-    y = [round_s for _, round_s in measured]
+    longest_s = max(
+        [*(round_s for _, round_s in measured), *(level_s for _, level_s, _ in levels)], default=1.0
+    )
+    factor, unit = (1.0, "s") if longest_s >= 1 else (1000.0, "ms")
+    y = [factor * round_s for _, round_s in measured]
     times = [] if by_step else [point.elapsed_s for point in trace]
-    bounds = [] if by_step else [point.bound_s for point in trace]
+    bounds = [] if by_step else [factor * point.bound_s for point in trace]
     end = max([*x, *times, 1.0 if by_step else 1e-3])
     bound = go.Scatter(
         x=[*times, end],
@@ -214,7 +218,7 @@ def climb(
         mode="lines",
         name="bound",
         line={"shape": "hv", **line(theme.ink, 2, DOTS)},
-        hovertemplate="no round below %{y:.6~g} s after %{x:.3~g} s<extra></extra>",
+        hovertemplate=f"no round below %{{y:.6~g}} {unit} after %{{x:.3~g}} s<extra></extra>",
     )
     rounds = go.Scatter(
         x=[*x, end],
@@ -224,16 +228,16 @@ def climb(
         line={"shape": "hv", **line(theme.primary, 2.5)},
         marker=opaque(6),
         hovertemplate=("after %{x} moves" if by_step else "after %{x:.3~g} s")
-        + ": %{y:.6~g} s<extra></extra>",
+        + f": %{{y:.6~g}} {unit}<extra></extra>",
     )
-    values = [*y, *(value for _, value, _ in levels), *bounds] or [1.0]
+    values = [*y, *(factor * value for _, value, _ in levels), *bounds] or [1.0]
     low, high, spread = roomy(values, 0.14, 0.14, 0.04)
     marks: list[Look] = []
     ascending = sorted(levels, key=lambda one: one[1])
-    places = kept_apart([value for _, value, _ in ascending], 0.18 * spread)
+    places = kept_apart([factor * value for _, value, _ in ascending], 0.18 * spread)
     for (words, value, dash), at in zip(ascending, places, strict=True):
         marks += [
-            level(value, line(theme.muted, 1.5, dash)) | {"layer": "below"},
+            level(factor * value, line(theme.muted, 1.5, dash)) | {"layer": "below"},
             note(
                 f"{words}<br>{lasting(value)}",
                 1,
@@ -264,7 +268,7 @@ def climb(
             range=[low, high],
             nticks=6,
             tickformat=",~g",
-            title="round, s",
+            title=f"round, {unit}",
         ),
     )
 

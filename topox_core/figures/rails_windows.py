@@ -275,7 +275,7 @@ def cdf(windows: Sequence[Window], threshold_ms: float, theme: Theme) -> go.Figu
     right = math.log10(at / low) < 0.55 * math.log10(high / low)
     side = {"xanchor": "left", "xshift": 8} if right else {"xanchor": "right", "xshift": -8}
     words_there = note(
-        f"delay {time(threshold_ms)}<br><b>{too_short} too short</b>",
+        f"delay {time(threshold_ms)}<br><b>{too_short} shorter</b>",
         math.log10(at),
         1 if right else 0.04,
         12.5 * theme.scale,

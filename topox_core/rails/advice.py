@@ -248,17 +248,23 @@ def constraints(job: Job, nic_ports: int = 2, latency_us: float = 10.0) -> tuple
         Of one step of a collective.
     """
     # The parallelisms that use the rail, each with the ranks of its largest group.
+    replicas = "fsdp" if job.plan.fsdp else "dp"
     degrees = {
-        "fsdp" if job.plan.fsdp else "dp": job.plan.replicas,
+        replicas: job.plan.replicas,
         "pp": job.plan.pipeline,
         "cp": job.plan.context,
         "ep": job.plan.expert,
     }
     used = {key: degree for key, degree in degrees.items() if degree > 1}
+    rings = used
+    if "ep" in used and job.plan.expert_replicas == 1:  # over all replicas: on their ring
+        rings = {
+            f"{key} + ep" if key == replicas else key: n for key, n in used.items() if key != "ep"
+        }
     return (
         _rings_only(job, used, latency_us),
-        _dimensions(used, nic_ports),
-        _fragments(used, nic_ports),
+        _dimensions(rings, nic_ports),
+        _fragments(rings, nic_ports),
     )
 
 

@@ -132,7 +132,7 @@ def degrees_in_words(job: Job) -> str:
 
 # Llama 3.1's context-parallel row trains sequences of 131,072 tokens (arXiv 2407.21783, table 4).
 _HERD = "Llama 3 Herd (arXiv 2407.21783), table 4"
-_CHOSEN = "; degrees chosen here"
+_CHOSEN = "; the degrees are our choice"
 _TOKENS = 8192
 
 

@@ -25,8 +25,8 @@ MAX_PASSES = 1_000_000  # forward and backward passes walked for one answer
 
 
 FORMULA_NOTE = (
-    "reconstructed: 4M - 1 gives the published 127 at M = 32 micro-batches; the printed equation did not survive. "
-    "It is the first stage's count when all forwards come first (or M <= P)"
+    "4M - 1 windows at M microbatches. The text of the paper that we have lacks its equation; this form gives the "
+    "published 127 at M = 32. It is the first stage's count when all forwards come first (or M <= P stages)"
 )
 
 

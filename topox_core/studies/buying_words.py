@@ -17,7 +17,7 @@ from topox_core.studies.buying_answer import (
     lead,
 )
 from topox_core.studies.buying_run import Answer
-from topox_core.studies.offers import FIGURES, SwitchProduct, offer_of
+from topox_core.studies.offers import FIGURES, SwitchProduct, offer_of, price_and_source
 from topox_core.text.numbers import apart, delay_label, percent, plural, short, time
 from topox_core.text.sentences import enumeration
 
@@ -30,8 +30,7 @@ BEATS = {
 Lines = tuple[tuple[str, str], ...]
 
 
-NAMED = 3  # networks that tie and stand in the headline by name; the details name all
-ASSUMED = "At assumed port prices, "
+NAMED = 2  # networks that tie and stand in the headline by name; the details name all
 
 
 def finding(answer: Answer) -> str:
@@ -50,10 +49,10 @@ def finding(answer: Answer) -> str:
         return "**No switch on offer can be used** for this job."
     if not found.rivals:
         without = f"no network without switches {'could be' if complete else 'has been'} computed"
-        words = f"of the switches, **{_some(question, found.offers)}** is best; {without}."
+        words = f"of the switches, **{_some(question, found.offers, 'one')}** is best; {without}."
     else:
         words = _won(question, found) if found.wins else _lost(question, found)
-    words = f"{ASSUMED if _all_assumed(question, found) else ''}{words}"
+    words = f"{_at_price(question, found)}{words}"
     return words[0].upper() + words[1:] if words[0] != "*" else f"**{words[2].upper()}{words[3:]}"
 
 
@@ -86,10 +85,14 @@ def details(answer: Answer) -> Lines:
     return tuple(lines)
 
 
-def _all_assumed(question: Question, found: Verdict) -> bool:
-    """Return whether the verdict depends on prices that are all assumed."""
-    prices = (offer_of(question.offers, row.choice.key).port_usd for row in found.offers)
-    return question.by != "time" and all(one.provenance == "assumed" for one in prices)
+def _at_price(question: Question, found: Verdict) -> str:
+    """Return at which price a verdict holds, before a comma, where none that it depends on was printed for its switch."""
+    prices = [offer_of(question.offers, row.choice.key).port_usd for row in found.offers]
+    if question.by == "time" or any(one.provenance != "assumed" for one in prices):
+        return ""
+    printed = {_published_for(question, one.usual) for one in prices}
+    of = printed.pop() if len(printed) == 1 else ""
+    return f"At the price of a {of} port, " if of else "At assumed port prices, "
 
 
 def _port_prices(question: Question, found: Verdict) -> str:
@@ -123,13 +126,11 @@ def _published_for(question: Question, usd: float) -> str:
 
 
 def port_price(question: Question, choice: Choice) -> str:
-    """Return the price of a port of a switch on offer and where it is from: $520 (published), $520 (assumed, as Polatis)."""
+    """Return the price of a port of a switch on offer and where it is from; empty of a rival."""
     if choice.rival:
         return ""
-    usd = float(choice.values[PRICE])
     status = offer_of(question.offers, choice.key).port_usd.provenance
-    like = _published_for(question, usd) if status == "assumed" else ""
-    return f"${usd:,.6g} ({status}{f', as {like}' if like else ''})"
+    return price_and_source(question.offers, float(choice.values[PRICE]), status)
 
 
 def _won(question: Question, found: Verdict) -> str:
@@ -163,9 +164,19 @@ def _lost(question: Question, found: Verdict) -> str:
     )
 
 
-def _some(question: Question, rows: Sequence[Row]) -> str:
-    """Return the networks that tie in short: the first few by name, the rest by number."""
+def _some(question: Question, rows: Sequence[Row], noun: str = "a switch") -> str:
+    """Return the networks that tie in short: by their delay if all others are slower, else the first by name, the rest by number."""
     several = len(question.degrees) > 1
+    if len(rows) > 1 and not several:
+        keys = {row.choice.key for row in rows} | {one.offer.key for one in question.unfits}
+        slowest = max(rows, key=lambda row: float(row.choice.values[DELAY]))
+        others = [one.delay_ms.usual for one in question.offers if one.key not in keys]
+        if all(delay_ms > float(slowest.choice.values[DELAY]) for delay_ms in others):
+            return (
+                f"{noun} that changes within {delay_words(slowest)}"
+                if others
+                else "any switch on offer"
+            )
     names = [
         row.choice.title if several else offer_of(question.offers, row.choice.key).name
         for row in rows
@@ -256,7 +267,7 @@ def questions_turned(answer: Answer, by_time_ms: float | None = None) -> Lines:
         highest = (
             "Not even free ports would make it as cheap."
             if turned.highest_usd < 0
-            else f"Up to **${turned.highest_usd:,.0f} per port** (counted with: {port_price(answer.question, choice)})."
+            else f"Up to **${turned.highest_usd:,.0f} per port**; counted with {port_price(answer.question, choice)}."
         )
         counted = " per iteration, GPU hours included" if answer.question.by == "dollars" else ""
         lines.append(

@@ -195,6 +195,13 @@ def offer_of(offers: Iterable[SwitchProduct], key: str) -> SwitchProduct:
     return look_up(key, {one.key: one for one in offers}, "offer", field="offers")
 
 
+def price_and_source(offers: Iterable[SwitchProduct], usd: float, status: str) -> str:
+    """Return the price of a port and who printed it: $520 (published for Polatis); else its status: $600 (assumed)."""
+    having = [one for one in offers if one.port_usd.usual == usd]
+    of = [one.vendor or one.name for one in having if one.port_usd.provenance == "published"]
+    return f"${usd:,.6g} ({f'published for {of[0]}' if of and len(having) > 1 else status})"
+
+
 def with_edit(
     offers: Sequence[SwitchProduct], key: str, field: str, level: str, value: float
 ) -> tuple[SwitchProduct, ...]:

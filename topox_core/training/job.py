@@ -201,7 +201,7 @@ class Job:
 PARTS = tuple(one.name for one in fields(Job))
 
 
-_CHOSEN = "degrees chosen here"
+_CHOSEN = "the degrees are our choice"
 # One GPU a server, so that every exchange is on the network.
 _SMALL_SERVER = replace(MACHINES["a100"], title="A100 alone", gpus_per_server=1, nic_gbps=50.0)
 _HERD = "Llama 3 Herd (arXiv 2407.21783), table 4"

@@ -23,11 +23,13 @@ CONSIDER = "Use"
 SHORT = {"delay_ms": "ms", "ports": "Ports", "port_usd": "$", "port_w": "W"}
 # All columns fit the width of the page, 1,045 px.
 WIDTHS_PX = {"delay_ms": 76, "ports": 58, "port_usd": 68, "port_w": 75}
-# By the name of a column, which figure it is, and which of its three values.
+# By the name of a column, which figure it is, and which of its three values: first the usual ones,
+# which a narrow screen has room for.
 COLUMNS = {
     f"{SHORT[field]}{'' if level == 'usual' else f', {level}'}": (field, level)
+    for level in sorted(LEVELS, key=lambda level: level != "usual")
     for field in FIGURES
-    for level in (LEVELS if field != "ports" else ("usual",))
+    if field != "ports" or level == "usual"
 }
 
 

@@ -28,7 +28,7 @@ from topox_core.studies.buying_words import (
 )
 from topox_core.studies.offers import offer_of
 from topox_core.studies.study import dump_study
-from topox_core.text.numbers import NBSP, percent, plural, short, time
+from topox_core.text.numbers import NBSP, money, percent, plural, short, time
 from topox_ui.answers.case import Case
 from topox_ui.answers.verdicts import known_verdict
 from topox_ui.buying.controls import controls, offers_table
@@ -41,7 +41,7 @@ from topox_ui.state.loading import Loaded, scenario
 
 # What the verdict calls the rivals.
 IN_VERDICT = {"fixed": "fixed", "fat_tree": "fat_tree_full", "same_cost": "fat_tree_same_cost"}
-PRICE = MeasureWords("price of the network", lambda usd: f"${usd / 1000:,.3g}k")
+PRICE = MeasureWords("price of the network", money)
 TIME = MeasureWords("iteration time", time)
 SO_FAR = "So far: "
 
@@ -65,7 +65,7 @@ def buying_headline(answer: Answer) -> None:
             "Which **optical switch** is worth buying for this job, and when would it no longer be?"
         )
     elif not answer.complete:
-        words = SO_FAR + words
+        words = SO_FAR + words[0].lower() + words[1:]
     headline(kicker, bold(words))
     _pairs("buying-details", details(answer))
 

@@ -155,7 +155,7 @@ def controls() -> None:
     """Draw the sidebar."""
     now = CostState.now()
     with sidebar_part("Build"):
-        each, gpus = now.gpus_per_server, now.built_gpus
+        each, gpus = now.each, now.built_gpus
         slide(
             "GPUs",
             CostState,
@@ -170,6 +170,7 @@ def controls() -> None:
             CostState,
             "gpus_per_server",
             PER_SERVER,
+            value=each,
             help="One scale-up domain: 8 for DGX H200, 32 in the authors' GB200 count, 72 for a GB200 NVL72 rack.",
         )
         pick(

@@ -19,6 +19,7 @@ from topox_core.fabrics.verdict import RIVALS, priced
 from topox_core.figures.buying import tornado as tornado_figure
 from topox_core.figures.cost import stacked
 from topox_core.figures.palette import Theme
+from topox_core.studies.offers import OFFERS, price_and_source
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import count, money, percent, power, time
 from topox_core.text.sentences import enumeration
@@ -78,7 +79,7 @@ def cost_headline(question: Question, priced: dict[str, Bill], caveats: tuple[Ca
         words += '. <span class="bad">✗ Whole packet switches would be cheaper</span>'
     each = question.counting.gpus_per_server
     headline(
-        f"Cost and power · {count(question.gpus)} GPUs, {each} per server, {question.catalogue.port_gbps:g}G · "
+        f"Network · cost and power · {count(question.gpus)} GPUs, {each} per server, {question.catalogue.port_gbps:g}G · "
         f"{escape(question.catalogue.name)}{', edited' if Prices.now().parts else ''}",
         words.replace("\u00a0", "&nbsp;") + ".",
     )
@@ -113,10 +114,11 @@ def worth_of_a_port(case: Case) -> None:
     ]
     delay_ms = case.cluster.reconfiguration_ms
     at = f"At {time(delay_ms)} per change" if delay_ms else "Without a delay"
+    counted = price_and_source(OFFERS, port.price_usd, port.price_from)
     words = (
         f"{at}, by the purchase price of the network alone, switching is the "
         f"cheaper iteration {enumeration(ends)}. A port of an optical switch is counted "
-        f"at ${port.price_usd:,.6g} ({port.price_from})"
+        f"at {counted}"
     )
     quiet(words + (f"; assumed besides: {escape(enumeration(assumed))}." if assumed else "."))
 

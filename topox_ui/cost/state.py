@@ -8,6 +8,8 @@ from topox_core.economics.comparison import Question, Running
 from topox_core.economics.networks import COUNTINGS, NETWORKS, Counting
 from topox_core.figures.rails_delay import switch_word
 from topox_core.rails.technologies import TECHNOLOGIES as LISTED
+from topox_core.training.job import Job
+from topox_ui.state.loading import loaded_job, opened_by_itself
 from topox_ui.state.page_state import PageState, one_of
 from topox_ui.state.prices import catalogue
 
@@ -18,12 +20,15 @@ PerGpu = Annotated[int, Field(ge=1, le=64)]
 
 
 class CostState(PageState):
-    """How large a network is built, how its parts are counted, against what, and what a year is reckoned with."""
+    """How large a network is built, how its parts are counted, against what, and what a year is reckoned with.
+
+    ``gpus`` and ``gpus_per_server`` are None where the job that the reader loaded says them, else the paper's example.
+    """
 
     prefix = "cost."
 
-    gpus: Annotated[int, Field(ge=1, le=1_000_000)] = 1_024
-    gpus_per_server: Annotated[int, Field(ge=1, le=4_096)] = 8
+    gpus: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    gpus_per_server: Annotated[int, Field(ge=1, le=4_096)] | None = None
     counting: Annotated[str, one_of(COUNTINGS)] = "paper"
     against: Annotated[str, one_of(RIVALS)] = "rail_optimized"
     nics: bool = False
@@ -42,16 +47,28 @@ class CostState(PageState):
     bill: Annotated[str, one_of(NETWORKS)] = MINE
 
     @property
+    def own(self) -> Job | None:
+        """The training job that the reader loaded."""
+        return None if opened_by_itself() else loaded_job()
+
+    @property
+    def each(self) -> int:
+        """GPUs of a server."""
+        own = self.own
+        return self.gpus_per_server or (own.machine.gpus_per_server if own else 8)
+
+    @property
     def built_gpus(self) -> int:
         """The GPUs asked for, in whole servers."""
-        each = self.gpus_per_server
-        return max(1, round(self.gpus / each)) * each
+        own = self.own
+        gpus = self.gpus or (own.plan.gpus if own else 1_024)
+        return max(1, round(gpus / self.each)) * self.each
 
     @property
     def count_rules(self) -> Counting:
         """How parts are counted."""
         return Counting(
-            self.gpus_per_server,
+            self.each,
             self.counting,
             self.nics,
             self.fibre,

@@ -17,7 +17,6 @@ from topox_core.fabrics.compare import fabric_bill, same_time
 from topox_core.fabrics.registry import ENTRIES
 from topox_core.figures.cost import SHORT_PARTS, by_size, worth, yearly
 from topox_core.figures.palette import Theme
-from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import count, energy, large, money, percent, plural, power, time
 from topox_core.text.sentences import enumeration
 from topox_ui.answers.case import case_of
@@ -35,7 +34,7 @@ from topox_ui.cost.headline import (
 )
 from topox_ui.cost.state import CostState, radix
 from topox_ui.shell.charts import chart, frame, show_input_errors
-from topox_ui.shell.menu import page_link
+from topox_ui.shell.downloads import graph_kept_here, link_menu
 from topox_ui.shell.page import chart_title, escape, headline, quiet, size_switch
 from topox_ui.state.loading import Loaded, cluster_words, loaded, opened_by_itself, scenario
 from topox_ui.state.prices import cluster_catalogue
@@ -181,15 +180,15 @@ def bill_rows(one: Bill) -> list[dict[str, object]]:
         {
             "Part": LINE_NAMES[line.part],
             "Count": line.count,
-            "Each": line.unit_usd,
             "Cost": line.cost_usd,
             "Watt": line.power_w,
+            "Each": line.unit_usd,
         }
         for line in one.lines
     ]
     return [
         *rows,
-        {"Part": "all", "Count": None, "Each": None, "Cost": one.cost_usd, "Watt": one.power_w},
+        {"Part": "all", "Count": None, "Cost": one.cost_usd, "Watt": one.power_w, "Each": None},
     ]
 
 
@@ -215,7 +214,7 @@ def for_a_dollar(opened: Loaded, theme: Theme) -> None:
         (name, contest.labels[name], per_dollar(runs[name].iteration_ms, year_of(one, running)))
         for name, one in bought.items()
     ]
-    headline(kicker, _most(rows))
+    headline(kicker, _most([(contest.spoken[name], value) for name, _, value in rows]))
     verdict_line(case)
     worth_of_a_port(case)
     quiet(
@@ -242,13 +241,13 @@ def for_a_dollar(opened: Loaded, theme: Theme) -> None:
             [
                 {
                     "Fabric": contest.labels[name],
+                    "Per dollar": per_usd.get(name, "–"),
+                    "Iteration": time(runs[name].iteration_ms),
+                    "Network": money(bought[name].cost_usd) if name in bought else "–",
+                    "Power": power(bought[name].power_w) if name in bought else "–",
                     "Priced as": CLUSTER_NETWORKS[ENTRIES[name].built_as]
                     if name in bought
                     else "not for sale",
-                    "Iteration time": time(runs[name].iteration_ms),
-                    "Network": money(bought[name].cost_usd) if name in bought else "–",
-                    "Power": power(bought[name].power_w) if name in bought else "–",
-                    "Per dollar": per_usd.get(name),
                 }
                 for name in runs
             ]
@@ -260,22 +259,22 @@ def for_a_dollar(opened: Loaded, theme: Theme) -> None:
             "transceivers per link, as TopoOpt counts. Fixed circuits are built on a patch panel, those that change on optical "
             "switches."
         )
+        link_menu(graph_kept_here())
 
 
-def _most(rows: list[tuple[str, str, float]]) -> str:
-    """Return who gives the most iterations for a dollar, in a sentence."""
-    most = max((value for _, _, value in rows), default=0.0)
+def _most(rows: list[tuple[str, float]]) -> str:
+    """Return who, by its name in a sentence, gives the most iterations for a dollar."""
+    most = max((value for _, value in rows), default=0.0)
     if not most:
         return "<b>No fabric that was chosen can be bought.</b> Choose others on Compare."
 
     def those_at(best: float) -> list[str]:
         """Return the fabrics that give as much, as they stand within a sentence."""
-        labels = [label for _, label, value in rows if same_time(value, best)]
-        return [f"{escape(label[0].lower() + label[1:])}" for label in labels]
+        return [escape(name) for name, value in rows if same_time(value, best)]
 
     first = enumeration([f"<b>{label}</b>" for label in those_at(most)], "or")
-    words = f"A dollar of network buys most iterations with {first}: <b>{large(most)}</b>"
-    rest = max((value for _, _, value in rows if not same_time(value, most)), default=0.0)
+    words = f"A dollar of network buys most iterations with {first}\u2060: <b>{large(most)}</b>"
+    rest = max((value for _, value in rows if not same_time(value, most)), default=0.0)
     if rest:
         others = enumeration(those_at(rest), "or")
         words += f", {percent(most / rest - 1)} more than with {others}"
@@ -290,10 +289,11 @@ def draw(theme: Theme) -> None:
         question, priced, findings = costs_now()
 
     cost_headline(question, priced, findings)
-    if (own := loaded()) is not None and not opened_by_itself():
+    now = CostState.now()
+    if now.own and not now.gpus:
+        quiet("As many GPUs as your job has; choose any number on the left.")
+    elif loaded() and not opened_by_itself():
         quiet(f"A network of {count(question.gpus)} GPUs, whichever job it runs.")
-        name = escape_untrusted(own.title, "markdown")
-        page_link("Per iteration", f"What an iteration of {name} costs on each network")
     quiet(SIX)
     main_figures(question, priced, findings, theme)
     left, right = st.columns([1.22, 1], gap="medium")

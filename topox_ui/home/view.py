@@ -15,7 +15,7 @@ from topox_ui.answers.linked import open_linked, opened_file
 from topox_ui.home.generators import workloads
 from topox_ui.home.job_facts import job_section
 from topox_ui.home.state import HomeState
-from topox_ui.shell.menu import entry_link, job_name, page_link, sample_link
+from topox_ui.shell.menu import job_name, page_link, sample_link
 from topox_ui.shell.page import (
     chart_title,
     escape,
@@ -98,7 +98,7 @@ def questions() -> None:
     for column, title in zip(st.columns(len(WAYS_IN)), WAYS_IN, strict=True):
         with column.container(key=f"question_{title}"):
             st.html(f'<p class="question">{page_of(title).question}</p>')
-            entry_link(title, f"{title} →")
+            page_link(title, f"{title} →")
 
 
 CARDS_A_ROW = 4

@@ -17,6 +17,7 @@ from topox_core.runs.run import FunctionRun
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 from topox_core.tdm.bounds.round_bounds import lower_bound
 from topox_core.tdm.model.jobs import COLLECTIVES, Jobs, Round, RoundTracePoint
+from topox_core.tdm.model.round_words import in_turns
 from topox_core.tdm.model.rounds import iterations_per_round, iterations_per_s, numbered
 from topox_core.tdm.model.traffic import Floats, TooFewPortsError
 from topox_core.tdm.search import ANY_ROUND
@@ -41,17 +42,12 @@ from topox_ui.jobs.state import JOB, JobsState
 from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import Content, chart, checker_card, facts, frame, kpis, show_error
-from topox_ui.shell.page import button, chart_title, escape, headline, quiet
+from topox_ui.shell.page import button, chart_title, emphasised, escape, headline, quiet
 
 WORTH_A_CHART_S = 3.0
-WHAT_IT_IS = (
-    "Time division: jobs are put into groups that use the circuits one after the other. While one group sends, the others "
-    "compute; a round is over when every job has pushed and pulled once. A job with a "
-    "parameter server trains once in it, any other twice."
-)
 OWN_JOB = (
-    "Here an iteration of a task graph is one training time, then one collective, without overlap: its time alone differs from "
-    "that on Schedule. The servers of your job stand in pods whose ports together are as fast as their own."
+    "The time alone is not Schedule's: here an iteration of your job computes first and then sends, without overlap, and its "
+    "servers stand in pods, whose ports together are as fast as their own."
 )
 UNREADABLE = 0.0005  # three digits cannot tell a round from a bound this close
 
@@ -139,7 +135,7 @@ def first_lines(rounds: Rounds, title: str) -> None:
     """Write headline and KPIs."""
     together, paper, best = rounds.together, rounds.paper, rounds.best
     headline(kicker(best.jobs, title), finding(rounds))
-    quiet(WHAT_IT_IS)
+    quiet(emphasised(in_turns(best, together)))
     if JobsState.now().origin == JOB:
         quiet(OWN_JOB)
     mean = f", mean {lasting(best.mean_round_s)}" if len(best.cycles) > 1 else ""
@@ -147,18 +143,6 @@ def first_lines(rounds: Rounds, title: str) -> None:
         ("No time division", "none", "ports too few for all at once")
         if together is None
         else ("No time division", lasting(together.round_s), "all jobs at once"),
-        ("Hill climbing", "none", "found no groups that fit")
-        if paper is None
-        else ("Hill climbing", lasting(paper.round_s), *_against(paper, together)),
-    ]
-    if rounds.algorithm not in AT_ONCE:
-        name = ALGORITHMS[rounds.algorithm].title
-        row.append(
-            (name, "…", "not found yet")
-            if rounds.chosen is None
-            else (name, lasting(best.round_s), *_against(best, together, mean))
-        )
-    row += [
         _bound(best),
         (
             "Iterations per job per hour",
@@ -166,9 +150,32 @@ def first_lines(rounds: Rounds, title: str) -> None:
             *_faster(best, together),
         ),
     ]
+    if rounds.algorithm not in AT_ONCE:
+        name = title_of(rounds.algorithm)
+        found = (name, "…", "not found yet")
+        if rounds.chosen is not None:
+            found = (name, lasting(best.round_s), *_against(best, together, mean))
+        row.insert(0, found)
+    if paper is None:
+        row.append(("Hill climbing", "none", "found no groups that fit"))
+    elif hill_climbing_differs(rounds):
+        row.append(("Hill climbing", lasting(paper.round_s), *_against(paper, together)))
     kpis(*row)
     if together is None:
         st.html(f'<p class="note">{escape(crowding(rounds))}</p>')
+
+
+def title_of(algorithm: str) -> str:
+    """Return what a round is called beside the others: that of the best of all methods by what they have in common."""
+    return "Time division" if algorithm == "best" else ALGORITHMS[algorithm].title
+
+
+def hill_climbing_differs(rounds: Rounds) -> bool:
+    """Return whether the round of hill climbing is worth showing beside the best: another one, or the best itself."""
+    paper, best = rounds.paper, rounds.best
+    return paper is not None and (
+        best.algorithm in AT_ONCE or not same_time(paper.round_s, best.round_s)
+    )
 
 
 def _bound(round_: Round) -> tuple[str, str, str]:
@@ -256,9 +263,10 @@ def _faster(best: Round, together: Round | None) -> tuple[str, str, str]:
 
 def named(rounds: Rounds) -> list[tuple[str, Round]]:
     """Return the rounds side by side, the best first, with their names."""
-    beside = (("Hill climbing", rounds.paper), ("No time division", rounds.together))
+    paper = rounds.paper if hill_climbing_differs(rounds) else None
+    beside = (("Hill climbing", paper), ("No time division", rounds.together))
     best = (
-        [(ALGORITHMS[rounds.best.algorithm].title, rounds.best)]
+        [(title_of(rounds.best.algorithm), rounds.best)]
         if rounds.best.algorithm not in AT_ONCE
         else []
     )
@@ -275,8 +283,8 @@ def clock(rounds: Rounds, now: JobsState, theme: Theme) -> None:
         where = f" Each pod group has a barrier of its own: shown is {'the slowest' if now.pod_group < 0 else 'the one chosen below'}."
     chart_title(
         "One round on one clock",
-        "One lane for each group of jobs: while one pushes gradients or pulls their sum, the other trains. Dotted line: a stage "
-        "ends, all wait for each other; solid: the round begins again." + where,
+        "One lane for each group of jobs: while one sends its data (push) or gets the result (pull), the other trains. Dotted "
+        "line: a stage ends, all wait for each other; solid: the round begins again." + where,
     )
     pod_group = None if now.pod_group < 0 else now.pod_group
     lengths = "; ".join(f"{name} {lasting(round_.round_s)}" for name, round_ in rows)

@@ -15,7 +15,7 @@ from topox_core.figures.jobs import (
     stage_name,
     timeline,
 )
-from topox_core.figures.jobs_links import link_matrix, ring_drawing
+from topox_core.figures.jobs_links import MAX_TIMES, link_matrix, ring_drawing, time_unit
 from topox_core.figures.jobs_study import climb
 from topox_core.figures.palette import Theme
 from topox_core.model.execution import Execution
@@ -28,7 +28,7 @@ from topox_core.tdm.model.round_file import to_json
 from topox_core.tdm.model.rounds import cycle_in_view
 from topox_core.text.numbers import plural, short
 from topox_core.text.sentences import capitalised
-from topox_ui.jobs.first_screen import named, rates, stages
+from topox_ui.jobs.first_screen import named, rates, stages, title_of
 from topox_ui.jobs.solving import AT_ONCE, Rounds, token
 from topox_ui.jobs.state import JOB, SECTIONS, JobsState
 from topox_ui.jobs.study import study
@@ -145,10 +145,11 @@ def links(rounds: Rounds, now: JobsState, theme: Theme) -> None:
     drawn = link_view(best, view.pod_group, view.group, view.way)
     rings = rings_of(best, view)
     left, right = st.columns(2, gap="medium")
+    below = f", {time_unit(drawn)[1]} below" if len(drawn.links) <= MAX_TIMES else ""
     with left:
         chart_title(
             "Links between pods",
-            "From (row) to (column): links, seconds below. Deeper: slower; outlined: the slowest",
+            f"From (row) to (column): links{below}. Deeper: slower; outlined: the slowest",
         )
         chart(
             link_matrix(drawn, theme),
@@ -267,7 +268,7 @@ def how_found(rounds: Rounds, theme: Theme) -> None:
         [] if rounds.together is None else [("no time division", rounds.together.round_s, "dash")]
     )
     if paper is not None and best.algorithm not in AT_ONCE:
-        title = ALGORITHMS[best.algorithm].title.lower()
+        title = title_of(best.algorithm).lower()
         levels.append((title if len(title) <= LABEL else "chosen one", best.round_s, "dot"))
     levels.append(("bound", best.bound_s, "2px,3px"))
     if paper is None:

@@ -236,7 +236,7 @@ def what_ifs(jobs: Jobs) -> None:
         )
         entry = ALGORITHMS[now.algorithm]
         menu(
-            "Method, beside hill climbing",
+            "Method",
             JobsState,
             "algorithm",
             {name: ALGORITHMS[name].title for name in OFFERED},

@@ -103,7 +103,7 @@ def _page_of(instance: Any) -> tuple[str, dict[str, str]] | None:
         return "Sharing", {"source": "sample", "sample": FORTY_JOBS, "algorithm": "hill-climbing"}
     if isinstance(instance, Price):
         asked = instance.question()
-        return "Cost", {
+        return "Network", {
             "gpus": str(instance.gpus),
             "gpus_per_server": str(GPUS_PER_SERVER),
             "counting": asked.counting.method,

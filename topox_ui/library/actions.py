@@ -98,7 +98,7 @@ PAGE_OF_KIND = {
     "fabric": "Compare",
     "rail": "Rails",
     "round": "Sharing",
-    "bill": "Cost",
+    "bill": "Network",
 }
 # What was deleted last in this session, whole, until something else is deleted.
 _DELETED = Passing[Deleted]("deleted_runs")

@@ -15,7 +15,8 @@ from topox_core.rails.presets import PRESETS
 from topox_core.rails.technologies import PORTS_PER_GPU, SPLIT_NOTE, TECHNOLOGIES
 from topox_core.rails.window_lengths import hides
 from topox_core.rails.windows import Phase
-from topox_core.text.numbers import count, percent, plural, time
+from topox_core.text.numbers import count, percent, plural, short, time
+from topox_core.text.sentences import enumeration
 from topox_ui.rails.delay import Curves, delay_chart, over, slowest_words, switch_table
 from topox_ui.rails.runs import RAILS, answered, begun, run_of, simulate, simulated, start, times_of
 from topox_ui.rails.state import (
@@ -160,8 +161,8 @@ def both_of(subject: Subject, lane: Lane) -> tuple[float, float, float]:
 
 
 WHAT = (
-    "A rail is the network that joins the GPUs of the same number in all servers. Here an optical switch carries it; its "
-    "circuits change in the windows, the pauses between two kinds of traffic."
+    "A rail is the network that joins the GPUs of the same number in all servers; here an optical switch carries it. A window "
+    "is a pause on a rail between two kinds of traffic: a circuit change that fits into one costs no time."
 )
 
 
@@ -169,10 +170,10 @@ def first_screen(subject: Subject, pattern: Pattern, run: RailRun | None, theme:
     """Draw the answer, overhead against the delay with the switches beside it, the strip; return the study's curves."""
     lane = lane_of(pattern)
     _headline(subject, pattern, lane)
-    quiet(WHAT)
+    quiet(f"{WHAT} {_why_none_changes(subject, pattern)}")
     loaded_elsewhere()
     base = both_of(subject, lane)[0]
-    if line := " ".join(filter(None, (_rings_cost(subject, base), _other_times(base)))):
+    if line := f"{_other_times(base)} {_rings_cost(subject, base)}".strip():
         quiet(line)
     left, right = st.columns([1.42, 1], gap="medium")
     with left:
@@ -188,16 +189,17 @@ def window_lengths(subject: Subject, pattern: Pattern, theme: Theme) -> None:
     dark = dark_ms()
     base, on_demand, provisioned = both_of(subject, lane_of(pattern))
     chart_title(
-        "How long are the windows?", f"share of windows up to each length, {_where(pattern)}"
+        "How long are the windows?",
+        f"share of windows up to each length, {_where(subject, pattern)}",
     )
     if not pattern.windows:
         quiet("There is no window: the rail carries only one kind of traffic.")
         return
-    if dark:
+    if dark and not circuits_stay(subject):
         waits = (provisioned if RailsState.now().control == "provisioned" else on_demand) - base
         quiet(
-            f"A window that is too short need not cost much: all waiting for the switch adds "
-            f"<b>{time(max(0.0, waits))}</b> to this iteration of {time(base)}."
+            f"Windows that are too short cost this iteration of {time(base)} <b>{time(max(0.0, waits))}</b> in all: the waiting "
+            "for the switch."
         )
     chart(
         cdf(pattern.windows, dark, theme),
@@ -209,8 +211,25 @@ def window_lengths(subject: Subject, pattern: Pattern, theme: Theme) -> None:
     )
 
 
-def _where(pattern: Pattern) -> str:
-    return "all stages" if len(pattern.lanes) > 1 else "one rank"
+def _where(subject: Subject, pattern: Pattern) -> str:
+    several = "all stages" if subject.training else "all servers"
+    return several if len(pattern.lanes) > 1 else "of one GPU"
+
+
+def circuits_stay(subject: Subject) -> bool:
+    """Return whether a simulated job changes no circuit, though its traffic may have windows."""
+    return isinstance(subject, Simulated) and not run_of(subject.undisturbed()).reconfigurations
+
+
+def _why_none_changes(subject: Subject, pattern: Pattern) -> str:
+    """Return why windows need not be long where no circuit changes; empty where one does."""
+    kinds = dict.fromkeys(parallelism_word(one.parallelism) for one in pattern.traffic)
+    if not pattern.windows or not circuits_stay(subject):
+        return ""
+    return (
+        f"All traffic of this job, {enumeration(list(kinds))}, runs on the same rings: no circuit has to change in its windows, "
+        "so none has to be long."
+    )
 
 
 def _long(windows: Sequence[Window], dark: float) -> tuple[int, int, float]:
@@ -242,6 +261,11 @@ def _headline(subject: Subject, pattern: Pattern, lane: Lane) -> None:
         if pattern.windows
         else "There is <b>no window</b> between kinds of traffic, but circuits change within one. "
     )
+    if circuits_stay(subject):
+        words = "<b>Any switch</b> "
+        words += '<span class="good">✓ can serve this job</span>, however slow: during an iteration <b>no circuit changes</b>.'
+        headline(kicker, words)
+        return
     if dark_ms():
         first += _serves(base, on_demand, provisioned, job is not None)
     elif pattern.windows:
@@ -266,16 +290,25 @@ def _rings_cost(subject: Subject, base: float) -> str:
     if base <= electrical_ms * (1 + RINGS_COST):
         return ""
     return (
-        f"On rails every collective runs on rings of one rail: rings alone make it {over(base / electrical_ms - 1)} longer than "
-        f"an electrical switch, {time(base)} instead of {time(electrical_ms)}, whatever the switch."
+        f"Rings cost time, whatever the switch: with them an iteration takes {time(base)}, on an electrical switch "
+        f"{time(electrical_ms)}."
     )
 
 
 def _other_times(base: float) -> str:
-    """Say why the loaded job takes another time here than on Schedule; empty of another job."""
-    if RailsState.now().runs != JOB or loaded_job() is None:
-        return ""
-    return f"{time(base)} is not what Schedule gives for this job, where collectives may take other ways."
+    """Say what is taken of the loaded job and why it takes another time here than on Schedule; empty of another job."""
+    runs = RailsState.now().runs
+    if runs == JOB and loaded_job() is not None:
+        return (
+            f"Your job's model, parallelism and machine are simulated here, not its task graph. So {time(base)} need not be "
+            "Schedule's time: there, the GPUs of a server share its ports; here, each has a rail of its own, with rings only."
+        )
+    if runs in (JOB, SCENARIO):
+        return (
+            f"Your task graph as a fabric ran it, run again on one rail. So {time(base)} need not be Schedule's time: here a "
+            "server takes part in one communication at a time."
+        )
+    return ""
 
 
 def _serves(base: float, on_demand: float, provisioned: float, rings: bool) -> str:
@@ -289,11 +322,13 @@ def _serves(base: float, on_demand: float, provisioned: float, rings: bool) -> s
         if share <= now.limit / 100
         else ('<span class="bad">✗ is too slow for this job</span>', f"more than {limit}")
     )
-    slower = "<b>no slower</b>" if share < 5e-7 else f"<b>{over(share)} slower</b>"
-    than = f"{'the same rings with ' if rings else ''}a switch that takes no time"
-    return (
-        f"A {time(now.delay_ms)} switch{link} on the rail {can}: {slower} than {than}, {against}."
-    )
+    instant = f"{'the same rings with ' if rings else ''}a switch that takes no time"
+    if share >= 1:
+        slower = f"an iteration takes <b>{short(1 + share)} times as long</b> as with {instant}"
+    else:
+        slower = f"<b>{over(share)} slower</b>" if share >= 5e-7 else "<b>no slower</b>"
+        slower += f" than {instant}"
+    return f"A {time(now.delay_ms)} switch{link} on the rail {can}: {slower}, {against}."
 
 
 def _up_to(subject: Subject, lane: Lane) -> str:
@@ -303,8 +338,6 @@ def _up_to(subject: Subject, lane: Lane) -> str:
     mine, other = (ahead, asked) if now.control == "provisioned" else (asked, ahead)
     if not mine:
         return ""
-    if isinstance(subject, Simulated) and not run_of(subject.undisturbed()).reconfigurations:
-        return " A slower one serves it as well: no circuit of this job changes."
     it = "it" if dark_ms() else f"the {now.limit:g}&nbsp;% limit"
     if mine == "any":
         words = f"Any slower switch stays within {it} too"
@@ -335,12 +368,13 @@ def windows_in_numbers(subject: Subject, pattern: Pattern) -> None:
         (
             "Windows per iteration",
             count(len(mine)),
-            f"of the GPU shown; {count(every)} on {_where(pattern)}",
+            "of the GPU shown"
+            + (f"; {count(every)} on {_where(subject, pattern)}" if every > len(mine) else ""),
         ),
         (
             "Windows long enough",
-            percent(share),
-            f"{count(enough)} of {count(every)} for {time(dark)}"
+            "none needed" if circuits_stay(subject) else percent(share),
+            f"{count(enough)} of {count(every)} last {time(dark)}"
             + (f"; {count(overlaps)} of no length" if overlaps else ""),
         ),
         (

@@ -12,7 +12,7 @@ from topox_core.training.job import Job
 from topox_core.training.plan import REDUCTIONS
 from topox_ui.rails.delay import BESIDE, authors_job, curves_of, measured_curves
 from topox_ui.rails.runs import run_of
-from topox_ui.rails.state import CONTROLS, RailsState, preset_of
+from topox_ui.rails.state import CONTROLS, JOB, RailsState, preset_of
 from topox_ui.rails.subject import Lane, Listed, Simulated, Subject
 from topox_ui.shell.charts import table_under
 from topox_ui.shell.page import escape, quiet
@@ -25,20 +25,21 @@ ORDERS = {"layer": "layer by layer", "pass": "after each pass", "last": "after t
 
 
 def against_the_paper(subject: Subject, lane: Lane) -> None:
-    """Say where the job comes from; for the authors' own job, put their figures beside those here."""
-    if isinstance(subject, Listed):
-        if subject.note:
-            quiet(f"{escape(capitalised(subject.note))}.")
-        return
-    if subject.training is None:
-        return
-    if authors_job(subject):
+    """Put the figures of the paper beside those here, of the authors' own job."""
+    if isinstance(subject, Simulated) and authors_job(subject):
         _beside(subject, lane)
-        return
+
+
+def source_words(subject: Subject) -> str:
+    """Return where a job or a list of windows is from, in HTML; empty where nobody said."""
+    if isinstance(subject, Listed):
+        return f"{escape(capitalised(subject.note))}." if subject.note else ""
     known = preset_of(RailsState.now().runs)
-    if known is not None:
-        changed = "" if subject.training == known else " Its degrees were changed here."
-        quiet(f"Job: {escape(known.source)}.{changed}")
+    if known is None:
+        return ""
+    of = "yours" if RailsState.now().runs == JOB else escape(known.source)
+    changed = "" if subject.training == known else " You changed its degrees on the left."
+    return f"Job: {of}.{changed}"
 
 
 def chosen_of_the_match(subject: Subject) -> None:

@@ -28,7 +28,7 @@ from topox_ui.rails.first_screen import (
     window_lengths,
     windows_in_numbers,
 )
-from topox_ui.rails.paper import against_the_paper, chosen_of_the_match
+from topox_ui.rails.paper import against_the_paper, chosen_of_the_match, source_words
 from topox_ui.rails.reference import advice_section, bytes_section, files_of_rail
 from topox_ui.rails.rivals import experts_section, rivals_section
 from topox_ui.rails.runs import answered, run_of, simulate
@@ -82,7 +82,8 @@ def windows_section(subject: Subject, pattern: Pattern, theme: Theme) -> None:
                     for g in groups
                 ],
             )
-        if job is not None:
+        # Context and expert parallelism add windows that neither the count nor the formula has.
+        if job is not None and job.plan.pipeline > 1 and job.plan.context == job.plan.expert == 1:
             _counts(pattern, job, theme)
 
 
@@ -94,7 +95,8 @@ def _counts(pattern: Pattern, job: Job, theme: Theme) -> None:
     seen = {rank: len(pattern.of((rank, rail))[1]) for rank, rail in pattern.lanes}
     chart_title(
         "How many windows?",
-        f"{SCHEDULES[job.schedule.order]}, {job.plan.microbatches} microbatches; counted for every stage",
+        f"one GPU of each stage, {SCHEDULES[job.schedule.order]}, {job.plan.microbatches} microbatches; counted in the order of "
+        "its communications, beside the paper's formula",
     )
     chart(
         counts(exact, formula, theme),
@@ -107,15 +109,7 @@ def _counts(pattern: Pattern, job: Job, theme: Theme) -> None:
             "formula": [formula] * len(exact),
         },
     )
-    more = (
-        ""
-        if job.plan.context == job.plan.expert == 1
-        else (
-            " The count covers only FSDP and the pipeline; context and expert parallelism add windows in every layer, as simulated "
-            "above."
-        )
-    )
-    quiet(f"Formula: {escape(FORMULA_NOTE)}.{more}")
+    quiet(f"Formula: {escape(FORMULA_NOTE)}.")
 
 
 def control_section(subject: Simulated, theme: Theme) -> None:
@@ -278,4 +272,11 @@ def draw(theme: Theme) -> None:
     pattern, run = pattern_of(source)
     curves = first_screen(source, pattern, run, theme)
     files_of_rail(source, pattern, figures_of(pattern, curves))
+    with st.expander("What this rests on", key="rails_rests", type="compact"):
+        delays = TECHNOLOGIES[0].provenance.replace(": ", " in ", 1)
+        quiet(f"{source_words(source)} Delays and ports of switches: {escape(delays)}.")
+        if isinstance(source, Simulated):
+            quiet(
+                "One rail is simulated, with a NIC of every server on it; all rails carry the same."
+            )
     section(source, pattern, theme)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from topox_ui.shell.menu import entry_link
+from topox_ui.shell.menu import page_link
 from topox_ui.shell.page import frame, warmed
 from topox_ui.shell.pages import imported, page_of
 from topox_ui.state.loading import loaded
@@ -21,7 +21,7 @@ def draw_entry(title: str) -> None:
     theme = frame(page)
     imported(page.draw)(theme, *([loaded()] if page.needs_graph else []))
     if page.then:
-        entry_link(page.then, page_of(page.then).question, icon=":material/arrow_forward:")
+        page_link(page.then, page_of(page.then).question, icon=":material/arrow_forward:")
     # Not before: what loads kernels beside the first page makes its visitor wait for them.
     warmed()
 

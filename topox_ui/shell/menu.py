@@ -25,12 +25,6 @@ def page_link(title: str, label: str, icon: str | None = None, **query: str) -> 
     st.page_link(page.path, label=label, icon=icon, query_params=carried | query)
 
 
-def entry_link(title: str, label: str, icon: str | None = None) -> None:
-    """Draw a link to an entry: to the view of the job where there is one and the reader has chosen a job."""
-    own = page_of(title).with_job
-    page_link(own if own and loaded() and not opened_by_itself() else title, label, icon)
-
-
 def go_to(title: str, **query: str) -> None:
     """Leave for a page, with what was chosen for it and what is given; not within a callback."""
     page = page_of(title)
@@ -90,7 +84,7 @@ def menu(page: Page) -> None:
 
 def _links(entries: list[Page], here: Page) -> None:
     for one in entries:
-        entry_link(one.title, f"**{one.title}**" if one is here else one.title)
+        page_link(one.title, f"**{one.title}**" if one is here else one.title)
 
 
 def row_of_views() -> None:

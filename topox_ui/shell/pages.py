@@ -45,9 +45,6 @@ class Page:
         Whether it shows nothing without compiled kernels.
     question, then
         What it answers, and the title of the page whose question comes next.
-    with_job
-        Of the first view of an entry: the title of the view that menu and links to the entry open once the
-        reader has chosen a job.
     """
 
     path: str
@@ -64,7 +61,6 @@ class Page:
     compiled: bool = False
     question: str = ""
     then: str = ""
-    with_job: str = ""
 
     @property
     def carried(self) -> tuple[str, ...]:
@@ -190,23 +186,13 @@ PAGES = (
     Page(
         COST,
         "Cost",
-        "cost.view.draw",
-        (PRICES, "cost.state.CostState"),
-        label="Network",
-        prefix="cost.",
-        group=YOUR_JOB,
-        question="What does it cost, and what does it save?",
-        then="Per iteration",
-        with_job="Per iteration",
-    ),
-    Page(
-        COST,
-        "Per iteration",
         "cost.view.draw_per_iteration",
-        (),
-        "iteration",
+        (PRICES, "cost.state.CostState"),
+        label="Per iteration",
+        prefix="cost.",
         needs_graph=True,
-        reads=(PRICES, "cost.state.CostState", CONTEST),
+        group=YOUR_JOB,
+        reads=(CONTEST,),
         compiled=True,
         question="What does an iteration cost on each network?",
         then="Which switch",
@@ -221,6 +207,17 @@ PAGES = (
         needs_graph=True,
         reads=(PRICES,),
         question="Which optical switch is worth its price?",
+        then="Network",
+    ),
+    Page(
+        COST,
+        "Network",
+        "cost.view.draw",
+        (),
+        "network",
+        prefix="cost.",
+        reads=(PRICES, "cost.state.CostState"),
+        question="What does a network of any size cost, part by part?",
         then="Studies",
     ),
     Page(

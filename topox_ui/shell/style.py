@@ -273,8 +273,8 @@ button[kind^="primary"]:not(:disabled), button[kind^="primary"]:not(:disabled) *
   [class*="st-key-delay"] .annotation:not([data-index="0"], [data-index="1"], [data-index="2"]) {{ display: none; }} }}
 @media (max-width: 900px) {{
   /* Side by side, figures would have half a narrow window each. */
-  [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] [data-testid="stPlotlyChart"]) {{ flex-wrap: wrap; }}
-  [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] [data-testid="stPlotlyChart"]) > [data-testid="stColumn"] {{
+  [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] :is(.stPlotlyChart, .stDataFrame)) {{ flex-wrap: wrap; }}
+  [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] :is(.stPlotlyChart, .stDataFrame)) > [data-testid="stColumn"] {{
     min-width: 100%; }}
 }}
 @media (max-width: 640px) {{ .chips > span {{ white-space: normal; }} [data-testid="stMetricValue"] {{ font-size: 1.15rem; }} }}

@@ -138,7 +138,7 @@ def test_traffic_between_windows_of_a_list_fills_what_they_leave():
 
 def test_the_curve_climbs_from_none_to_all_and_the_share_below_the_delay_is_written_at_it():
     figure = rails_windows.cdf(windows(0.5, 2, 30, 400), 25.0, LIGHT)
-    assert "50\u00a0% too short" in figure.layout.annotations[0].text
+    assert "50\u00a0% shorter" in figure.layout.annotations[0].text
     step = figure.data[0]
     assert (step.y[0], step.y[-1]) == (0, 100) and min(np.diff(step.y)) >= 0
     assert list(step.x[1:-1]) == [0.5, 2, 30, 400]

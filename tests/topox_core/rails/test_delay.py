@@ -180,6 +180,7 @@ def test_table_2_says_what_the_built_traffic_does() -> None:
 
 BIG = PRESETS["llama3.1-405b-16384"]
 THREE = PRESETS["llama3.1-405b-16384-cp"]
+SPANNING = PRESETS["deepseek-16b"].changed(plan__expert=64)
 
 
 @pytest.mark.parametrize(
@@ -187,6 +188,9 @@ THREE = PRESETS["llama3.1-405b-16384-cp"]
     [
         (PRESETS["mixtral-8x7b"], 6, 1.0, 1, True, "all to all among 8"),
         (PRESETS["mixtral-8x7b"], 6, 1.0, 2, False, ""),
+        # Over all replicas, expert parallelism runs on their ring.
+        (SPANNING, 2, 1.0, 2, False, "+ EP on the rail: 2 neighbours"),
+        (SPANNING, 2, 1.0, 3, False, ""),
         # Long rings of small shards are bound by their steps.
         (BIG, 2, 1.0, 1, False, ""),
         (BIG, 2, 100.0, 1, True, ""),

@@ -181,7 +181,9 @@ def test_what_ties_is_named_with_what_tells_it_apart(question: Question) -> None
     assert behind["What ties"].startswith(
         "These cost the same within 0.5 %; in this order they differ in power (0.0 W, 4.8 W)"
     )
-    assert behind["Price of a port"].startswith("$520 (published) and $520 (assumed, as Polatis), ")
+    assert behind["Price of a port"].startswith(
+        "$520 (published for Polatis), the same for 6 of 7 "
+    )
     assert "What ties" not in told(question, fixed, sip)
     panel, tree = row(question, "fixed", 100.0, 0.0), row(question, "fat_tree", 100.4, 0.0)
     lost = words_of(question, panel, tree, row(question, "piezo", 100.2, 0.0))
@@ -189,13 +191,25 @@ def test_what_ties_is_named_with_what_tells_it_apart(question: Question) -> None
         "**No optical switch is worth buying**: with the best, Piezo, an iteration costs as much within 0.5 % as on "
         "fixed circuits on a patch panel or a full fat-tree."
     )
-    many = [row(question, one.key, 100.0, 0.0) for one in OFFERS[:5]]
-    assert "or 3 others**" in words_of(question, fixed, *many)
+    slow = [row(question, one.key, 100.0, 0.0) for one in OFFERS[2:]]
+    assert "**RotorNet or 4 others**" in words_of(question, fixed, *slow)
+
+
+def test_switches_that_tie_and_are_faster_than_all_others_are_one_advice(
+    question: Question,
+) -> None:
+    fixed = row(question, "fixed", 400_000.0, 0.0)
+    rows = [row(question, one.key, 100.0, 0.0) for one in OFFERS]
+    said = words_of(question, fixed, *rows[:3])
+    assert said.startswith(
+        "At the price of a Polatis port, buy **a switch that changes within 10 µs**: "
+    )
+    assert "buy **any switch on offer**" in words_of(question, fixed, *rows).lower()
 
 
 def test_a_verdict_that_hangs_on_assumed_prices_alone_begins_with_them(question: Question) -> None:
     fixed, sip = row(question, "fixed", 400_000.0, 0.0), row(question, "sip", 200_000.0, 0.0)
-    price = "At assumed port prices, "
+    price = "At the price of a Polatis port, "
     assert words_of(question, fixed, sip).startswith(f"{price}buy **Silicon")
     assert words_of(question, sip).startswith(f"{price}of the switches")
     assert words_of(replace(question, by="time"), fixed, sip).startswith("Buy **Silicon")
@@ -203,18 +217,19 @@ def test_a_verdict_that_hangs_on_assumed_prices_alone_begins_with_them(question:
     assert words_of(question, fixed, dear).startswith(f"{price}**no opt")
     alone = replace(question, offers=tuple(one for one in question.offers if one.key == "sip"))
     assert told(alone, fixed, sip)["Price of a port"] == "$520 (assumed)."
+    assert words_of(alone, fixed, sip).startswith("At assumed port prices, buy **Silicon")
     assert told(question, fixed, sip)["Price of a port"] == (
-        "$520 (assumed, as Polatis), the same for 6 of 7 switches, which differ in delay, not in price."
+        "$520 (published for Polatis), the same for 6 of 7 switches, which differ in delay, not in price."
     )
     answer = Answer(question, (fixed, sip), verdict=verdict(question, (fixed, sip)))
     assert [one["price per port"] for one in network_rows(answer)] == [
         "",
-        "$520 (assumed, as Polatis)",
+        "$520 (published for Polatis)",
     ]
     turned = replace(answer, turned=Turned(None, 1, 42_998.0))
     assert (
         questions_turned(turned)[-1][1]
-        == "Up to **$42,998 per port** (counted with: $520 (assumed, as Polatis))."
+        == "Up to **$42,998 per port**; counted with $520 (published for Polatis)."
     )
 
 

@@ -14,13 +14,12 @@ from tests.topox_ui.conftest import (
     press,
     table,
     the_error,
-    turn_to,
     words,
 )
 from topox_core.economics.price_sets import PRICE_SETS, dump_parts
 from topox_core.fabrics.verdict import Bracket, Verdict
 
-COST, PER_ITERATION, COMPARE = "Cost", "Per iteration", "Compare"
+NETWORK, COST, COMPARE = "Network", "Cost", "Compare"
 
 
 def totals(at) -> list[str]:
@@ -29,7 +28,7 @@ def totals(at) -> list[str]:
 
 
 def test_the_finding_stands_in_the_headline_and_holds_for_what_counts(visit):
-    at = visit(COST)
+    at = visit(NETWORK)
     assert (
         "Photonic rails cost $1.29 M, 70 % less than rail\u2011optimised switches, and draw 11.0 kW, 96 % less"
         in words(at)
@@ -58,7 +57,7 @@ def test_the_finding_stands_in_the_headline_and_holds_for_what_counts(visit):
     ],
 )
 def test_where_the_headline_fails_the_page_says_so(visit, choices, says, note):
-    at = visit(COST, **{f"cost.{key}": value for key, value in choices.items()})
+    at = visit(NETWORK, **{f"cost.{key}": value for key, value in choices.items()})
     assert says in words(at)
     assert (
         any(note in box.value for box in at.info)
@@ -69,11 +68,11 @@ def test_where_the_headline_fails_the_page_says_so(visit, choices, says, note):
 
 def test_an_edited_price_is_in_the_link_until_it_is_undone_or_another_list_is_chosen(visit):
     edited = {"cost.parts": "ocs_port:260:0.390625"}
-    at = visit(COST, **edited)
+    at = visit(NETWORK, **edited)
     assert totals(at)[-1] == "$757 k" and "edited" in words(at)
     press(at, "undo_parts")
     assert totals(at)[-1] == "$1.29 M" and address(at) == {}
-    at = choose(visit(COST, **edited), cost_prices="mixnet")
+    at = choose(visit(NETWORK, **edited), cost_prices="mixnet")
     assert address(at) == {"cost.prices": "mixnet"} and totals(at)[-1] == "$1.74 M"
 
 
@@ -82,7 +81,7 @@ def parts_file(**part: object) -> bytes:
 
 
 def test_a_parts_file_replaces_the_prices_and_a_bad_one_is_one_line_and_changes_nothing(visit):
-    at = visit(COST)
+    at = visit(NETWORK)
     for content, says in (
         (b"{}", "format"),
         (parts_file(id="laser"), "must be one of transceiver,"),
@@ -98,7 +97,7 @@ def test_a_parts_file_replaces_the_prices_and_a_bad_one_is_one_line_and_changes_
 
 
 def test_with_a_graph_it_says_what_a_dollar_buys_and_compare_takes_the_prices(visit):
-    at = visit(PER_ITERATION, sample="race")
+    at = visit(COST, sample="race")
     assert "A dollar of network buys most iterations with" in words(at)
     box = control(at, "cost_prices")
     assert box.options[box.index] == "MixNet Table 4" and "FS list, 2025" not in box.options
@@ -113,19 +112,13 @@ def test_with_a_graph_it_says_what_a_dollar_buys_and_compare_takes_the_prices(vi
     assert words(at) != words(dear) and "price list of the shop FS" in words(dear)
 
 
-def test_the_menu_opens_cost_on_the_job_once_the_reader_chose_one(visit):
-    def leads_to(at) -> str:
-        (entry,) = (one.proto for one in at.sidebar.get("page_link") if "Cost" in one.proto.label)
-        return entry.query_string
-
-    assert "view" not in leads_to(visit())
-    chosen = visit("Home", sample="race")
-    assert "view=iteration" in leads_to(chosen)
-    # The row of views still leads to the network of any size, and an address means what it says.
-    at = turn_to(chosen, PER_ITERATION)
-    (network,) = (one.proto for one in at.main.get("page_link") if one.proto.label == "Network")
-    assert "view" not in network.query_string
-    assert "1,024 GPUs" in words(turn_to(at, COST))
+def test_the_network_is_as_large_as_the_job_that_the_reader_chose(visit):
+    at = visit(NETWORK, sample="moe")
+    assert "64 GPUs, 8 per server" in words(at) and "As many GPUs as your job has" in words(at)
+    assert address(at) == {"sample": "moe"}
+    at = choose(at, cost_gpus=512)
+    assert "512 GPUs" in words(at) and "whichever job it runs" in words(at)
+    assert "1,024 GPUs" in words(visit(NETWORK, sample="race")), "a task graph says no GPUs"
 
 
 def test_the_price_up_to_which_a_port_is_worth_it_stands_below_the_verdict(visit, monkeypatch):
@@ -134,17 +127,17 @@ def test_the_price_up_to_which_a_port_is_worth_it_stands_below_the_verdict(visit
     monkeypatch.setattr(
         "topox_ui.cost.headline.known_verdict", lambda _case: Verdict("list", brackets)
     )
-    at = visit(PER_ITERATION, sample="blackboard")
+    at = visit(COST, sample="blackboard")
     assert (
         "Without a delay, by the purchase price of the network alone, switching is the cheaper iteration "
         "up to $612 per port against the best fixed circuits found "
-        "and not even with free ports against a full fat-tree. A port of an optical switch is counted at $520 (published)."
+        "and not even with free ports against a full fat-tree. A port of an optical switch is counted at $520 (published for Polatis)."
     ) in words(at)
     mine = PRICE_SETS["mixnet"].changed(
         {"ocs_port": {"price_usd": 600.0}, "nic": {"price_usd": 90.0}}
     )
     monkeypatch.setattr("topox_ui.cost.headline.cluster_catalogue", lambda: mine)
-    at = visit(PER_ITERATION, sample="blackboard")
+    at = visit(COST, sample="blackboard")
     assert "counted at $600 (assumed); assumed besides: 400G NIC $90." in words(at)
     monkeypatch.setattr("topox_ui.cost.headline.known_verdict", lambda _case: None)
-    assert "by the purchase price" not in words(visit(PER_ITERATION, sample="blackboard"))
+    assert "by the purchase price" not in words(visit(COST, sample="blackboard"))

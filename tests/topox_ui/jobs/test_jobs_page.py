@@ -60,8 +60,9 @@ def page(visit):
 def test_the_page_begins_with_two_jobs_and_says_what_sharing_is(visit):
     text = words(settled(visit(JOBS)))
     assert "both jobs in 40 s instead of 60 s" in text
-    assert "groups that use the circuits one after the other" in text
-    assert "trains once in it, any other twice" in text
+    assert "green sends for 10 s while blue computes for 10 s; then they change places" in text
+    assert "All at once they share the links and send for 20 s" in text
+    assert "is two iterations of each job" in text
     assert "alone, each takes 40 s" in text
 
 

@@ -256,7 +256,7 @@ def test_after_its_reveal_an_instance_opens_on_the_schedule_page(visit) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("name", "page"), [("windows", "Rails"), ("time-division", "Sharing"), ("price-tag", "Cost")]
+    ("name", "page"), [("windows", "Rails"), ("time-division", "Sharing"), ("price-tag", "Network")]
 )
 def test_after_its_last_key_a_lab_leads_to_the_page_that_goes_on(
     visit, name: str, page: str

@@ -173,7 +173,7 @@ def test_no_page_draws_what_a_link_says_as_markdown_or_html(visit, page):
 
 DRAWS_MARKDOWN = {
     "error", "warning", "info", "success", "caption", "markdown", "write", "toast",
-    "button", "page_link", "entry_link",
+    "button", "page_link",
 }  # fmt: skip
 DRAWS_HTML = {"html", "write_html", "quiet", "headline", "chart_title"}
 # Attributes in which names of files and links travel, and calls that say what is wrong.

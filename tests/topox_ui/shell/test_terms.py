@@ -58,7 +58,7 @@ NEEDED = {
     "Plans": "dp fsdp pp tp ep microbatch",
     "Sharing": "tdm round hill-climbing pod all-reduce all-to-all",
     "Rails": "rail window cdf delay provisioned reactive fsdp pp microbatch 1f1b gather-scatter",
-    "Cost": "transceiver patch-panel ocs fat-tree rail tornado switch-size",
+    "Network": "transceiver patch-panel ocs fat-tree rail tornado switch-size",
     "Papers": "tax all-to-all topologyfinder fat-tree all-reduce",
 }
 
