@@ -82,10 +82,12 @@ def _drawn(theme: Theme) -> None:
         write_html(_bar(totals))
         quiet(KINDS_OF_JUDGEMENT)
         if without := sum(totals[name] for name in APART):
-            with st.expander(f"{without} rows without a verdict", key="apart", type="compact"):
-                quiet(
-                    f"{'; '.join(f'{totals[name]} {words}' for name, words in APART_WORDS.items() if totals[name])}."
-                )
+            reasons = "; ".join(
+                f"{totals[k]} {words}" for k, words in APART_WORDS.items() if totals[k]
+            )
+            quiet(
+                f"<b>{without}</b> further rows have no verdict, because nothing is simulated: {reasons}."
+            )
     options = {ALL: f"All {len(CARDS)}"}
     options |= {
         paper: f"{CALLED.get(paper, paper)} {count}"

@@ -249,7 +249,7 @@ def swings_of(result: StudyResult, measure: str, base: float) -> list[Swing]:
         moved = [end for end in ends if abs(end[1] - base) > 1e-9 * max(1.0, abs(base))]
         if moved:
             low, high = (f(moved, key=lambda end: end[1]) for f in (min, max))
-            swings.append(Swing(axis.key.words, low, high if high != low else None))
+            swings.append(Swing(axis_words(axis.key), low, high if high != low else None))
 
     def width(one: Swing) -> float:
         values = [end[1] for end in (one.low, one.high) if end] + [base]

@@ -8,7 +8,7 @@ from topox_core.studies.study_run import StudyRun
 from topox_ui.runs.owner import run_owner
 from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.page import quiet, size_switch
-from topox_ui.state.widgets import pick, switch
+from topox_ui.state.widgets import pick
 from topox_ui.studies.builder import builder
 from topox_ui.studies.choosing import View, controls, view_of
 from topox_ui.studies.every_point import files_section, parallel_section, table_section
@@ -77,13 +77,6 @@ def sections(now: Asked, theme: Theme) -> None:
         table_section(view)
     else:
         builder(now)
-    if now.library is not None and not now.running:
-        switch(
-            "Points of other versions too",
-            StudiesState,
-            "others",
-            help="Another version of the workbench may give other results; the table marks its points.",
-        )
     files_section(now, view, figures_of(view))
     back_button()
 
