@@ -222,7 +222,7 @@ def _in_words(one: RankedPlan) -> str:
     words = [text.format(plural(over, "GPU")) for text, over in splits.items() if over > 1]
     micro = plural(one.plan.microbatches, "microbatch", "microbatches")
     each = plural(one.plan.microbatch_size, "sequence")
-    return f"<b>{plan_word(one)}</b> splits {enumeration(words) or 'nothing'}, and computes {micro} of {each} on each."
+    return f"<b>{plan_word(one)}</b> splits {enumeration(words) or 'nothing'}, and each of its replicas computes {micro} of {each}."
 
 
 def _table(ranked: tuple[RankedPlan, ...], parts: bool = False) -> Content:

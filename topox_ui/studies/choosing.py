@@ -10,6 +10,7 @@ from topox_core.fabrics.compare import EQUAL, ties
 from topox_core.fabrics.registry import FABRICS
 from topox_core.studies.axes import Axis
 from topox_core.studies.keys import (
+    COUNTED,
     LABEL,
     MEASURES,
     SEED,
@@ -242,7 +243,7 @@ def swings_of(result: StudyResult, measure: str, base: float) -> list[Swing]:
     swings = []
     for k, axis in enumerate(result.study.axes):
         ends = [
-            (value_label(axis.key, row.point[k]), value)
+            (end_label(axis.key, row.point[k]), value)
             for row in result.rows
             if row.point[k] is not None and (value := measure_of(row, measure)) is not None
         ]
@@ -256,6 +257,11 @@ def swings_of(result: StudyResult, measure: str, base: float) -> list[Swing]:
         return max(values) - min(values)
 
     return sorted(swings, key=width, reverse=True)
+
+
+def end_label(key: Key, value: Value) -> str:
+    """Return a value at the end of a bar: 400G, $260; of what is counted with its noun: 4 ports."""
+    return named_value(key, value) if key.name in COUNTED else value_label(key, value)
 
 
 def _moves_most(result: StudyResult) -> str:

@@ -62,7 +62,7 @@ def nothing_chosen(theme: Theme) -> None:
         quiet(f"<b>An example, {escape(now.plan.resolved.title)}:</b> {finding(now.result)}")
     else:
         headline(f"{kicker} · {escape(now.plan.resolved.title)}", finding(now.result))
-        quiet(f"One setting changes at a time, and the job is planned anew. {_base(now)}")
+        quiet(_base(now))
     tornado_section(view_of(now.result), theme)
     chart_title(
         "More studies", "about the loaded job where they can be; every choice can be changed"
@@ -75,7 +75,7 @@ def nothing_chosen(theme: Theme) -> None:
             with column.container(border=True, key=f"ready_{name}", height="stretch"):
                 one = READY[name]
                 st.html(f'<p class="card"><b>{one.title}</b><span>{one.question}</span></p>')
-                button("Start with this study", f"begin_{name}", "arrow_forward", _begin, one)
+                button("Open this study", f"begin_{name}", "arrow_forward", _begin, one)
     chart_title("A study of your own", "from a file, which the command topox study reads too")
     open_box()
     _kept()
@@ -95,7 +95,7 @@ def _base(now: Asked) -> str:
     ports_words = plural(int(ports), "port")
     return (
         f"The line is the job as it is: planned circuits, a delay of {delay_label(float(delay_ms))}, "
-        f"{ports_words} of {float(gbps):g} Gbit/s per server."
+        f"{ports_words} of {float(gbps):g} Gbit/s per server. At the end of each bar it is planned anew."
     )
 
 

@@ -34,6 +34,7 @@ from topox_ui.state.widgets import menu
 from topox_ui.studies.choosing import View, point_words, swings_of
 from topox_ui.studies.state import StudiesState
 
+FEW_SWINGS = 6
 MAX_OPENED = 4  # runs that the view Kept runs sets side by side
 DENSE = 6  # columns from which a narrow window has no room for numbers
 
@@ -259,13 +260,20 @@ def tornado_section(view: View, theme: Theme, live: bool = False) -> None:
         for row in result.rows
         if row.point[k] is not None and (value := measure_of(row, measure)) is not None
     ]
-    share = MEASURES[measure].share
+    share, in_ms = MEASURES[measure].share, MEASURES[measure].unit == "ms"
+    unit = "\u00a0%" if share else "\u00a0ms" if in_ms else ""
+    few = len(swings) <= FEW_SWINGS  # what moves stands below its name then, and fits a phone
     of = Swinging(
-        words.title, 100.0 if share else 1.0, "\u00a0%" if share else "", words.words, words.words
+        words.title,
+        100.0 if share else 1.0,
+        unit,
+        words.words,
+        words.words,
+        ends_below=few,
     )
     chart(
         tornado(swings[:16], base, theme, of),
-        f"tornado{'_live' if live else ''}",
+        f"tornado{'_few' if few else ''}{'_live' if live else ''}",
         f"{capitalised(words.title)}, now {words.words(base)}: "
         + "; ".join(
             f"{one.name} "

@@ -177,7 +177,7 @@ def test_the_wall_opens_with_the_answers_of_the_release(visit):
     assert f"{counts['identity']} are true by construction" in words(at)
     assert "identity" not in words(at) and "falls back" not in words(at)
     card = next(iter(CARDS.values()))
-    assert f"↑ {card.series[next(iter(card.series))]}" in words(at)
+    assert f"Up: {card.series[next(iter(card.series))]}" in words(at)
     assert "Not run here yet" not in words(at) and "cancel_every_card" not in buttons(at)
     # The source is called as its cards call it; what no verdict is given on says how near it is.
     [choice] = [one for one in at.get("button_group") if one.label == "Which cards"]

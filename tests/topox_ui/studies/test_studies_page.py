@@ -75,7 +75,7 @@ def test_without_a_study_the_page_shows_one_of_the_loaded_job_offers_others_and_
     text = words(at)
     assert "Iteration time depends most on “Port speed”" in text and "106.8" not in text
     assert "planned circuits, a delay of 0 ms, 2 ports of 360 Gbit/s per server" in text
-    assert chart(at, "tornado")["data"] and "study_loaded" not in buttons(at)
+    assert chart(at, "tornado_few")["data"] and "study_loaded" not in buttons(at)
     assert all(one.title in text and one.question in text for one in READY.values())
     assert "race" in words(visit(STUDIES, sample="race"))
     assert not Path(os.environ["TOPOX_LIBRARY"]).exists()
@@ -88,7 +88,7 @@ def test_one_click_computes_what_the_loaded_job_depends_on_from_its_own_what_ifs
     monkeypatch.setattr("topox_ui.studies.first_screen.start", begun.append)
     at = visit(STUDIES, sample="race", reconfiguration_ms="3")
     assert "What does an iteration of race depend on most" in words(at)
-    assert chart(at, "tornado")["data"], "the picture of an example stands below"
+    assert chart(at, "tornado_few")["data"], "the picture of an example stands below"
     press(at, "study_loaded")
     record = json.loads(address(at)["study.of"])
     assert record["subject"] == {"kind": "sample", "name": "race"}
