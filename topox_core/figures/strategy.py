@@ -317,13 +317,9 @@ def plan_bars(
     return frame(
         layers,
         theme,
-        (34 * len(ranked) + 76) * theme.scale,
+        (38 * len(ranked) + 76) * theme.scale,
         beside(labels, totals, theme),
         showlegend=True,
-        legend={
-            "xref": "container",
-            "x": 0,
-        },  # a narrow window has no room for it above the bars alone
         # Time and memory stand behind the bars, the longest one's in the margin.
         margin=margins(132 * theme.scale, 112 * theme.scale, 34 * theme.scale, 30),
         xaxis=time_axis(theme, max(totals, default=1.0), grid=True, most_ticks=4),
@@ -333,7 +329,7 @@ def plan_bars(
                 plan_word(one).replace(", ", "<br>loaded, " if one is own else "<br>")
                 for one in ranked
             ],
-            11.5,
+            10.5,
         ),
     )
 

@@ -236,6 +236,9 @@ def _table(ranked: tuple[RankedPlan, ...], parts: bool = False) -> Content:
     idle |= set() if any(one.recomputes for one in ranked) else {"recompute"}
     rows = [
         {
+            "iteration (ms)": one.total_ms,
+            "memory (GB)": one.memory.total_bytes / 1e9,
+            "of peak": one.iteration.utilisation,
             "TP": one.plan.tensor,
             "PP": one.plan.pipeline,
             "DP": one.plan.data,
@@ -244,9 +247,6 @@ def _table(ranked: tuple[RankedPlan, ...], parts: bool = False) -> Content:
             "microbatches": one.plan.microbatches,
             "sequences each": one.plan.microbatch_size,
             "recompute": one.recomputes,
-            "iteration (ms)": one.total_ms,
-            "of peak": one.iteration.utilisation,
-            "memory (GB)": one.memory.total_bytes / 1e9,
             **{PLAN_PARTS[part][0].partition(",")[0]: round(one.parts[part], 2) for part in spent},
         }
         for one in ranked

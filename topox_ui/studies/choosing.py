@@ -150,6 +150,8 @@ def controls(view: View) -> None:
                 name: f"against {FABRICS.get(name, name)}" for name in view.rivals
             }
             menu("Compared", StudiesState, "against", rivals, value=view.against)
+        if alone(view.result):
+            return  # each axis stands at its base while another one moves
         used: list[str] = []
         if len(view.map_axes) > 1:
             titles = {key: axis_words(view.key(key)) for key in view.map_axes}
@@ -213,11 +215,17 @@ def finding(result: StudyResult) -> str:
         message = next(row.message for row in result.rows if row.failed)
         return f"None of {plural(result.done, 'point')} can be computed: {escape(message.rstrip('.'))}."
     begin = "" if result.complete else "So far "
-    alone = result.study.design.kind == "one_at_a_time"
-    words = (_moves_most(result) if alone else _wins(result)) or _best(result)
+    if alone(result) and not all(row.done for row in result.rows[:2]):
+        return f"<b>{count(result.done)} of {plural(len(result.rows), 'point')}</b> are computed."
+    words = (_moves_most(result) if alone(result) else _wins(result)) or _best(result)
     worth = _worth(result)
     sentence = begin + (words if begin else capitalised(words))
     return f"{sentence} {worth}".strip()
+
+
+def alone(result: StudyResult) -> bool:
+    """Whether a study moves one axis at a time."""
+    return result.study.design.kind == "one_at_a_time"
 
 
 def _wins(result: StudyResult) -> str:
@@ -273,12 +281,12 @@ def _moves_most(result: StudyResult) -> str:
         return ""
     first = swings[0]
     ends = [
-        f"{escape(label)} gives <b>{measure_words(name, value)}</b>"
+        f"<b>{measure_words(name, value)}</b> with {escape(label)}"
         for label, value in (end for end in (first.low, first.high) if end)
     ]
     return (
-        f"{uncapitalised(MEASURES[name].words)} depends most on “{escape(first.name)}”: {' and '.join(ends)}, in place of "
-        f"{measure_words(name, base)}."
+        f"{uncapitalised(MEASURES[name].words)} depends most on {escape(uncapitalised(first.name))}: "
+        f"{' and '.join(ends)}, in place of {measure_words(name, base)}."
     )
 
 

@@ -31,7 +31,7 @@ from topox_ui.shell.downloads import Figures
 from topox_ui.shell.menu import leave_for
 from topox_ui.shell.page import chart_title, escape, quiet
 from topox_ui.state.widgets import menu
-from topox_ui.studies.choosing import View, point_words, swings_of
+from topox_ui.studies.choosing import View, alone, point_words, swings_of
 from topox_ui.studies.state import StudiesState
 
 FEW_SWINGS = 6
@@ -367,7 +367,7 @@ def _lines(view: View, of: Slice, along: str, each: str) -> tuple[SeedLine, ...]
 def figures_of(view: View) -> Figures:
     """Return the main pictures as files draw them."""
     figures: Figures = {}
-    if view.result.study.design.kind != "one_at_a_time" and len(view.map_axes) > 1:
+    if not alone(view.result) and len(view.map_axes) > 1:
         figures["Map"] = lambda look: heat_map(map_picture(view), look)
     if len(view.priced) > 1 and any(row.done for row in view.result.rows):
         figures["Front"] = lambda look: pareto_front(*front_picture(view)[:1], look)
