@@ -135,7 +135,7 @@ def _finding(totals: Mapping[str, int]) -> str:
     return (
         f"Of <b>{judged}</b> published numbers and statements, simulated again here, <b>{totals['match']}</b> match within "
         f"{percent(MATCH)}, <b>{totals['trend']}</b> follow the trend and <b>{totals['differs']}</b> differ. For "
-        f"<b>{totals['not printed']}</b> more of our numbers the papers print none."
+        f"<b>{totals['not printed']}</b> more rows the papers print no number."
     )
 
 

@@ -1,5 +1,8 @@
 """The first screen of Studies: which study, what it says so far, how it is run; and what to begin with."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import streamlit as st
 
 from topox_core.errors import InputError
@@ -132,10 +135,17 @@ def _kept() -> None:
         with st.container(horizontal=True, vertical_alignment="center", key=f"kept_study_{one.id}"):
             button("Open", f"open_study_{one.id}", "folder_open", notify_errors()(take), one.record)
             st.html(
-                f'<p class="question"><b>{escape(one.name)}</b>, {count(one.kept)} of {plural(one.points, "point")}, '
-                f"begun {when(one.created)}</p>",
+                f'<p class="question"><b>{escape(one.name)}</b>, {_about(one.record)}, '
+                f"{count(one.kept)} of {plural(one.points, 'point')}, begun {when(one.created)}</p>",
                 width="content",
             )
+
+
+def _about(record: Mapping[str, Any]) -> str:
+    """Return what a kept study is about, in a word or two."""
+    subject = record.get("subject", {})
+    named = (subject.get(key) for key in ("name", "generator", "preset", "graph", "file", "kind"))
+    return escape(str(next((one for one in named if one), "")))
 
 
 def first_screen(now: Asked) -> None:

@@ -230,8 +230,9 @@ def start(now: Asked) -> None:
     plan, keeps = now.plan, keeps_runs()
 
     def begin(places: int) -> StudyRun:
-        library = open_library() if keeps else None
-        return StudyRun(plan, library, max(1, places), dict(_shipped()))
+        # A library has every point of a study that it lists, those of the release too.
+        library, known = (open_library(), None) if keeps else (None, dict(_shipped()))
+        return StudyRun(plan, library, max(1, places), known)
 
     run_owner().start(
         POINTS, plan.study.digest, begin, note=lambda result: "; ".join(result.lost[:2])
