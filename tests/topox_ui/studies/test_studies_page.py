@@ -18,14 +18,16 @@ from tests.topox_ui.conftest import (
     press,
     table,
     the_error,
+    turn_to,
     words,
 )
+from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.library.run_library import RunLibrary
 from topox_core.studies.point import run_cell
 from topox_core.studies.ready import READY, SHIPPED
 from topox_core.studies.study import load_study, study_of
 from topox_core.studies.study_run import PointRow, StudyResult, StudyRun, plan_of, shipped_rows
-from topox_core.workloads.samples import SAMPLES
+from topox_core.workloads.samples import SAMPLES, load_sample
 from topox_ui.studies.choosing import finding, point_words
 from topox_ui.studies.planning import text_of
 
@@ -103,6 +105,16 @@ def test_one_click_computes_what_the_loaded_job_depends_on_from_its_own_what_ifs
     for name, fixed in (("crossover-map", {}), ("ports-and-speed", record["fixed"])):
         at = press(visit(STUDIES, sample="race", reconfiguration_ms="3"), f"begin_{name}")
         assert json.loads(address(at)["study.of"]).get("fixed", {}) == fixed
+
+
+def test_a_file_of_the_reader_s_own_is_studied_with_one_click_too(visit, monkeypatch) -> None:
+    begun = []
+    monkeypatch.setattr("topox_ui.studies.first_screen.start", begun.append)
+    at = bring(visit(way="files"), "up_graph", "mine.json", dump_graph_json(load_sample("race")[0]))
+    at = turn_to(at, STUDIES)
+    assert "depend on most" in words(at)
+    assert not press(at, "study_loaded").error
+    assert begun[0].plan.study.subject.kind == "files" and begun[0].missing == begun[0].different
 
 
 def test_points_of_another_version_are_counted_and_shown_or_computed_anew_at_a_click(
