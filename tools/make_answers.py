@@ -1,7 +1,8 @@
-"""Make afresh the answers that come with a release: ``python tools/make_answers.py [samples] [cards] [claims] [switches]``.
+"""Make afresh the answers that come with a release: ``python tools/make_answers.py [samples] [cards] [claims] [switches] [studies]``.
 
 First answers of the samples, in ``sample_data/answers``; answers of the cards of published results; the
-points of *Who is right*; those of *Which switch* on the samples. Without a name all four.
+points of *Who is right*; those of *Which switch* and of the first ready study on the samples. Without a
+name all five.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from topox_core.papers.kept_answers import SHIPPED, to_record  # noqa: E402
 from topox_core.runs.run import finish  # noqa: E402
 from topox_core.runs.stopping import never  # noqa: E402
 from topox_core.studies.buying_run import buying_run  # noqa: E402
-from topox_core.studies.study_run import PointRow  # noqa: E402
+from topox_core.studies.ready import READY, SHIPPED as SHIPPED_STUDIES  # noqa: E402
+from topox_core.studies.study_run import PointRow, StudyRun, plan_of  # noqa: E402
 from topox_core.workloads.samples import SAMPLES, load_sample  # noqa: E402
 from topox_ui.answers.case import Case, listing  # noqa: E402
 from topox_ui.answers.first import FOLDER, answer_record  # noqa: E402
@@ -95,6 +97,16 @@ def switches() -> None:
     write(SHIPPED_SWITCHES, points)
 
 
+def studies() -> None:
+    """Compute the first ready study of every sample, and write its points by their keys."""
+    known: dict[str, PointRow] = {}
+    for name in SAMPLES:
+        study = READY["what-matters"].study({"kind": "sample", "name": name})
+        finish(StudyRun(plan_of(study), executor=1, known=known))
+    rows = {key: [row.status, row.message, row.measures] for key, row in known.items()}
+    write(SHIPPED_STUDIES, rows)
+
+
 def write(file: Path, record: object) -> None:
     """Write a record, packed, the same bytes for the same record."""
     content = json.dumps(record, allow_nan=False, separators=(",", ":")).encode()
@@ -102,7 +114,7 @@ def write(file: Path, record: object) -> None:
     sys.stdout.write(f"{file.name}: {file.stat().st_size:,} bytes\n")
 
 
-PARTS = {one.__name__: one for one in (samples, cards, claims, switches)}
+PARTS = {one.__name__: one for one in (samples, cards, claims, switches, studies)}
 
 if __name__ == "__main__":
     for part in sys.argv[1:] or PARTS:

@@ -134,7 +134,7 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme, of: Swinging = S
     return frame(
         layers,
         theme,
-        ((36 if of.ends_below else 29) * max(1, len(swings)) + 60) * theme.scale,
+        ((42 if of.ends_below else 29) * max(1, len(swings)) + 60) * theme.scale,
         [*marks, {"xref": "x", **upright(of.factor * base, line(theme.ink, 1.5))}],
         showlegend=True,
         margin=margins(178 * theme.scale, 8, 26 * theme.scale, 28 * theme.scale),
@@ -143,7 +143,7 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme, of: Swinging = S
             grid=True,
             range=[low - before * span, high + after * span],
             ticksuffix=of.unit,
-            nticks=7,
+            nticks=5 if of.ends_below else 7,  # a phone has no room for more
         ),
         yaxis=row_axis(theme, names, 12, range=[len(swings) - 0.4, -0.6]),
     )

@@ -498,7 +498,7 @@ def windows_side_by_side(runs: Sequence[tuple[str, FloatArray]], theme: Theme) -
         lines.append(_distribution(lengths.tolist(), (low, high), style, letter))
         half = float(np.median(lengths))
         at = min(max(half, low), high)
-        words_of = f"half longer than {time(half)}" if half > 0 else "half of them overlaps"
+        words_of = f"half longer than {time(half)}" if half > 0 else "half of them overlap"
         # On the side that has more room, each at a height of its own.
         side = 1 if math.log10(at / low) < 0.45 * math.log10(high / low) else -1
         marks.append(

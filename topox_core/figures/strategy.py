@@ -317,7 +317,7 @@ def plan_bars(
     return frame(
         layers,
         theme,
-        (34 * len(ranked) + 76) * theme.scale,
+        (38 * len(ranked) + 76) * theme.scale,
         beside(labels, totals, theme),
         showlegend=True,
         # Time and memory stand behind the bars, the longest one's in the margin.
@@ -329,23 +329,24 @@ def plan_bars(
                 plan_word(one).replace(", ", "<br>loaded, " if one is own else "<br>")
                 for one in ranked
             ],
-            11.5,
+            10.5,
         ),
     )
 
 
 def plan_word(one: RankedPlan) -> str:
-    """Return a plan as short as it goes: TP2 PP1 DP64, 4 x 2."""
+    """Return a plan as short as it goes, what it does not split left out: TP2 DP64, 4 x 2."""
     plan = one.plan
-    extra = "".join(
-        f" {word}{value}"
-        for word, value in (("CP", plan.context), ("EP", plan.expert))
-        if value > 1
-    )
-    return (
-        f"TP{plan.tensor} PP{plan.pipeline} DP{plan.data}{extra}, {plan.microbatches}×{plan.microbatch_size}"
-        + (" R" if one.recomputes else "")
-    )
+    degrees = {
+        "TP": plan.tensor,
+        "PP": plan.pipeline,
+        "DP": plan.data,
+        "CP": plan.context,
+        "EP": plan.expert,
+    }
+    split = " ".join(f"{word}{value}" for word, value in degrees.items() if value > 1) or "DP1"
+    micro = f"{plan.microbatches}×{plan.microbatch_size}"
+    return f"{split}, {micro}{' R' if one.recomputes else ''}"
 
 
 UPPER, LOWER, THICK = -0.2, 0.2, 0.34

@@ -127,7 +127,7 @@ def degrees_in_words(job: Job) -> str:
     ]
     degrees = ", ".join(f"{word} {degree}" for word, degree in parts if degree > 1)
     order = replace(job.schedule, recompute="none").words
-    return f"{plan.gpus:,} GPUs: {degrees or 'one GPU'}; {plan.microbatches} microbatches, {order}"
+    return f"{plan.gpus:,} GPUs: {degrees or 'one GPU'}; {plan.microbatches_words}, {order}"
 
 
 # Llama 3.1's context-parallel row trains sequences of 131,072 tokens (arXiv 2407.21783, table 4).

@@ -253,7 +253,7 @@ _DIGESTS = ("graph", "cluster")
 
 
 # Axes whose values are counts of something; and a shorter name for one that says how it is counted.
-_COUNTED = {
+COUNTED = {
     "cluster.degree": ("port", "ports"),
     "cluster.ports_per_server": ("port", "ports"),
     "cluster.switches": ("switch", "switches"),
@@ -344,8 +344,8 @@ def axis_words(key: Key) -> str:
 
 def named_value(key: Key, value: Value) -> str:
     """Return a value so that it says by itself what it is of: 2 ports, 1 ms, seed 3, price $260, Planned circuits."""
-    if key.name in _COUNTED and isinstance(value, int) and not isinstance(value, bool):
-        return plural(value, *_COUNTED[key.name])
+    if key.name in COUNTED and isinstance(value, int) and not isinstance(value, bool):
+        return plural(value, *COUNTED[key.name])
     words = axis_label(key, value)
     bare = isinstance(value, bool) or words.replace(",", "").replace(".", "").isdigit()
     return f"{uncapitalised(axis_words(key))} {value_label(key, value)}" if bare else words

@@ -1,6 +1,7 @@
 """Studies to begin with: what pages show of one job, as files that can be changed, kept and sent to a cluster."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -9,22 +10,28 @@ from typing import Any
 from topox_core.economics.comparison import MOVED_PARTS
 from topox_core.economics.networks import Counting
 from topox_core.economics.price_sets import DEFAULT_SET, price_set
+from topox_core.errors import InputError
 from topox_core.fabrics.registry import MAPPED
-from topox_core.fabrics.sweep import DEGREES, DELAYS_MS, SPEEDS_GBPS
+from topox_core.fabrics.sweep import DEGREES, DELAYS_MS, SPEEDS_GBPS, with_degree
 from topox_core.io.content import read
+from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.library.run_library import RunLibrary
+from topox_core.model.cluster import Cluster
 from topox_core.rails import delay as rail_delay
 from topox_core.studies.keys import RAIL_CONTROLS, SEED
 from topox_core.studies.study import FORMAT, VERSION, Study, load_study, study_of
 from topox_core.studies.study_run import kept_by
-from topox_core.studies.subject import GPUS
+from topox_core.studies.subject import GPUS, resolve, subject_of
 from topox_core.tdm.algorithms.catalogue import DEFAULT_ALGORITHMS
 from topox_core.tdm.mixes.deployment import JOBS
 
 JsonRecord = Mapping[str, Any]
 _SAMPLE: JsonRecord = {"kind": "sample", "name": "race"}
+_FIRST: JsonRecord = {"kind": "sample", "name": "moe"}  # what pages show where no job is chosen
 _RAIL: JsonRecord = {"kind": "rails", "preset": "llama3-8b-perlmutter"}
 _TURNED = ("nics", "fibre", "look_ahead")
+# The points of the first ready study about the samples; ``tools/make_answers.py`` writes them.
+SHIPPED = SAMPLE_FOLDER / "what-matters.json.gz"
 
 
 @dataclass(frozen=True)
@@ -40,27 +47,79 @@ class Ready:
     subject
         What it is about unless another one is chosen.
     rest
-        Its record without name and subject.
+        Its record without name and subject, or what makes it of the cluster that it begins from.
     """
 
     title: str
     question: str
     kinds: tuple[str, ...]
     subject: JsonRecord
-    rest: JsonRecord
+    rest: JsonRecord | Callable[[Cluster], JsonRecord]
 
     def study(self, subject: JsonRecord | None = None) -> Study:
         """Return the study, about another subject if one is given; raises InputError."""
         return study_of(self.record(subject), "study")
 
-    def record(self, subject: JsonRecord | None = None) -> dict[str, Any]:
-        """Return it as a file has it."""
+    def record(
+        self,
+        subject: JsonRecord | None = None,
+        cluster: Cluster | None = None,
+        fixed: JsonRecord = MappingProxyType({}),
+    ) -> dict[str, Any]:
+        """Return it as a file has it.
+
+        Parameters
+        ----------
+        cluster, fixed
+            The cluster that it begins from, and where that is not the subject's own, by key what differs.
+
+        Raises
+        ------
+        InputError
+            If it begins from the cluster of a subject that cannot be read.
+        """
         about = dict(self.subject if subject is None else subject)
         head = {"format": FORMAT, "version": VERSION, "name": self.title, "subject": about}
-        return {**head, **self.rest}
+        rest = self.rest
+        if callable(rest):
+            own = cluster or resolve(subject_of(about)).cluster
+            assert own is not None, "only task graphs have a cluster to begin from"
+            rest = rest(own)
+        # Where one axis moves at a time, the others stay at what is fixed; in a grid none is fixed.
+        swept = set() if rest.get("design") == _ALONE else {axis["key"] for axis in rest["axes"]}
+        held = {key: value for key, value in fixed.items() if key not in swept}
+        held |= rest.get("fixed", {})
+        return {
+            **head,
+            **({"fixed": held} if held else {}),
+            **{k: v for k, v in rest.items() if k != "fixed"},
+        }
 
 
 _GRAPHS = ("sample", "workload", "job", "files", "recorded")
+_ALONE = {"kind": "one_at_a_time"}
+
+
+def _what_matters(cluster: Cluster) -> dict[str, Any]:
+    """Return a study of what an iteration depends on: delay, port speed and ports of a cluster, one at a time."""
+    delay, gbps = cluster.reconfiguration_ms, cluster.port_gbps
+    moved = {
+        "cluster.reconfiguration_ms": [0.0, 10 * delay] if delay else [1.0, 10.0],
+        "cluster.port_gbps": [gbps / 2, 2 * gbps],
+        "cluster.degree": _other_degrees(cluster),
+    }
+    axes = [{"key": key, "values": values} for key, values in moved.items() if values]
+    measures = ["iteration_ms", "bound_ms", "changes", "dark_share"]
+    return {"axes": axes, "design": _ALONE, "measures": measures}
+
+
+def _other_degrees(cluster: Cluster) -> list[int]:
+    """Return half and twice the ports of a server, as far as the cluster can have them."""
+    found = []
+    for ports in (cluster.ports_per_server // 2, 2 * cluster.ports_per_server):
+        with suppress(InputError):
+            found.append(with_degree(cluster, ports).ports_per_server)
+    return found
 
 
 def rounds_record(
@@ -98,11 +157,18 @@ def _tornado() -> dict[str, Any]:
     return {
         "fixed": {"network.gpus": GPUS, "prices": DEFAULT_SET},
         "axes": [{"key": key, "values": values} for key, values in moved.items()],
-        "design": {"kind": "one_at_a_time"},
+        "design": _ALONE,
     }
 
 
 READY: Mapping[str, Ready] = {
+    "what-matters": Ready(
+        "What the iteration depends on most",
+        "How much does a slower switch, a faster port or another port change the iteration?",
+        _GRAPHS,
+        _FIRST,
+        _what_matters,
+    ),
     "crossover-map": Ready(
         "Which network wins by delay and port speed",
         "Above which reconfiguration delay do circuits that change no longer pay, at each port speed?",
@@ -123,7 +189,6 @@ READY: Mapping[str, Ready] = {
         _GRAPHS,
         _SAMPLE,
         {
-            "fixed": {"cluster.reconfiguration_ms": 1.0},
             "axes": [
                 {"key": "cluster.degree", "values": list(DEGREES[:5])},
                 {"key": "cluster.port_gbps", "values": list(SPEEDS_GBPS)},

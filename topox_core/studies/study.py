@@ -84,8 +84,9 @@ class Study:
         if not self.measures:
             object.__setattr__(self, "measures", USUAL[self.subject.runs])
         names = [axis.key.name for axis in self.axes]
+        alone = self.design.kind == "one_at_a_time"  # its axes have a base, which may be fixed
         for name in names:
-            if name in self.fixed:
+            if name in self.fixed and not alone:
                 raise InputError(f"{name} is also in fixed", field="axes")
             if names.count(name) > 1:
                 raise InputError(f"holds {shown(name)} twice", field="axes")

@@ -8,6 +8,8 @@ so that planned times never grow where the network becomes better.
 from __future__ import annotations
 
 import concurrent.futures
+import gzip
+import json
 from collections import defaultdict
 from collections.abc import Callable, Generator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
@@ -160,6 +162,15 @@ def known_rows(
     version = None if any_version else code_version()
     known = library.known(list(plan.keys.values()), version)
     return {key: row_of(one.record, one.id) for key, one in known.items()}
+
+
+def shipped_rows(file: Path) -> dict[str, PointRow]:
+    """Return the points of a file that comes with the release, by key; ``tools/make_answers.py`` writes them."""
+    points = json.loads(gzip.decompress(file.read_bytes()))
+    return {
+        key: PointRow(0, (), None, measures, status, message, code_version())
+        for key, (status, message, measures) in points.items()
+    }
 
 
 def row_of(record: RunRecord, run: int | None = None) -> PointRow:

@@ -8,6 +8,7 @@ from topox_core.errors import InputError
 from topox_core.model.waiting_order import earliest
 from topox_core.schema.fields import plain_setting, setting
 from topox_core.schema.records import check_fields
+from topox_core.text.numbers import NBSP, plural
 from topox_core.training.checks import degree, divides, obey
 
 MAX_MICROBATCHES = 65_536
@@ -154,7 +155,13 @@ class Plan:
         parts = [f"{word} {degree}" for word, degree in degrees if degree > 1]
         parts += ["SP"] if self.sequence_parallel else []
         parts.append(f"{'FSDP' if self.fsdp else 'DP'} {self.data}")
-        return f"{', '.join(parts)}, {self.microbatches} microbatches of {self.microbatch_size}"
+        parts.append(f"{self.microbatches_words} of {self.microbatch_size}")
+        return ", ".join(parts)
+
+    @property
+    def microbatches_words(self) -> str:
+        """How many microbatches there are, within a name: with a plain space."""
+        return plural(self.microbatches, "microbatch", "microbatches").replace(NBSP, " ")
 
 
 ORDERS = ("1f1b", "afab", "interleaved")

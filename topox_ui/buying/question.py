@@ -1,7 +1,5 @@
 """The question that the page asks, and its answer: worked out beside the page in worker processes, watched, stopped, kept."""
 
-import gzip
-import json
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
@@ -13,13 +11,12 @@ from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
 from topox_core.errors import InputError
 from topox_core.fabrics.passed_plans import KnownPlans, PassedPlan
 from topox_core.io.sample_folder import SAMPLE_FOLDER
-from topox_core.runs.identity import code_version
 from topox_core.runs.pace import slowness
 from topox_core.schedule.result import Result
 from topox_core.studies.buying import Assumptions, Question, planned_at
 from topox_core.studies.buying_run import Answer, buying_run
 from topox_core.studies.keys import Value
-from topox_core.studies.study_run import PointRow
+from topox_core.studies.study_run import PointRow, shipped_rows
 from topox_core.studies.subject import digest_of
 from topox_core.text.numbers import about_seconds
 from topox_ui.answers.case import Case, case_of, listing
@@ -59,17 +56,8 @@ SHIPPED = SAMPLE_FOLDER / "which-switch.json.gz"
 def known_points() -> Kept[PointRow]:
     """Return the points that were computed, for all sessions, and those of the samples: a key says all that a point depends on."""
     known: Kept[PointRow] = Kept(MAX_POINTS)
-    known.update(shipped_points())
+    known.update(shipped_rows(SHIPPED))
     return known
-
-
-def shipped_points() -> dict[str, PointRow]:
-    """Return the points that come with the release, by key."""
-    points = json.loads(gzip.decompress(SHIPPED.read_bytes()))
-    return {
-        key: PointRow(0, (), None, measures, status, message, code_version())
-        for key, (status, message, measures) in points.items()
-    }
 
 
 def _start(question: Question, plans: Plans) -> None:

@@ -147,7 +147,11 @@ def _map(cells: Sequence[Cell], theme: Theme) -> None:
 def _claims(claims: Sequence[Tried]) -> None:
     chart_title("Claims of the papers", "each tested on all cells of all four networks")
     quiet(KINDS_OF_JUDGEMENT)
-    for one in claims:
+    judged = [one for one in claims if one.verdict != "not printed"]
+    others = [one for one in claims if one.verdict == "not printed"]
+    for one in judged + others:
+        if others and one is others[0]:
+            chart_title("Not judged", "claims that nothing here can decide, and why")
         colour = {"match": "good", "differs": "bad"}.get(one.verdict, "")
         verdict, _, true = verdict_words(one).partition(": ")
         abstract = " Built from the abstract alone." if one.claim.abstract else ""

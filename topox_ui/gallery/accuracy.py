@@ -50,7 +50,8 @@ def draw(theme: Theme) -> None:
         lambda: [{"kind": one.name, **row} for one in found for row in as_record(one)["rows"]],
         "Every comparison",
     )
-    frame([_row(one) for one in found])
+    rows = zip(names_of(found), found, strict=True)
+    frame([_row(name, one) for name, one in rows])
     quiet(
         "The largest errors are of published tables whose set-up is printed in part; Tables and figures gives the reason of each row. "
         "Simulators differ from a packet network here where one message at a time goes first: the order is theirs."
@@ -67,16 +68,14 @@ def draw(theme: Theme) -> None:
     link_menu()
 
 
-def _row(kind: Kind) -> dict[str, object]:
+def _row(name: str, kind: Kind) -> dict[str, object]:
     return {
-        "prediction": kind.title,
-        "against": kind.against,
-        "fitted": kind.fitted,
-        "comparisons": kind.count,
         "median": _off(kind.share(50)),
         "90 %": _off(kind.share(90)),
         "worst": _off(kind.most),
-        "which": kind.worst.subject if kind.worst else "held by a test",
+        "prediction, against what": name,
+        "comparisons": kind.count,
+        "fitted": kind.fitted,
     }
 
 

@@ -82,10 +82,16 @@ def _drawn(theme: Theme) -> None:
         write_html(_bar(totals))
         quiet(KINDS_OF_JUDGEMENT)
         if without := sum(totals[name] for name in APART):
-            with st.expander(f"{without} rows without a verdict", key="apart", type="compact"):
-                quiet(
-                    f"{'; '.join(f'{totals[name]} {words}' for name, words in APART_WORDS.items() if totals[name])}."
-                )
+            reasons = "; ".join(
+                f"{totals[k]} {words}" for k, words in APART_WORDS.items() if totals[k]
+            )
+            quiet(
+                f"<b>{without}</b> further rows have no verdict, because nothing is simulated: {reasons}."
+            )
+    quiet(
+        "Each picture shows the first series of a card; hollow: printed, filled: ours. Click a card for every row, the reasons "
+        "and the settings that change its reading."
+    )
     options = {ALL: f"All {len(CARDS)}"}
     options |= {
         paper: f"{CALLED.get(paper, paper)} {count}"
@@ -104,8 +110,7 @@ def _drawn(theme: Theme) -> None:
         for card in shown:
             _card(card, known.get(card.name), theme)
     quiet(
-        "Pictures show the first series of a card; hollow: printed, filled: ours. Click a card for every row, the reasons and "
-        "the settings that change its reading. The cards are about all-reduce and all-to-all on fixed and changing circuits, "
+        "The cards are about all-reduce and all-to-all on fixed and changing circuits, "
         "the bandwidth tax of TopologyFinder’s layouts, fat-trees of the same cost, windows of photonic rails, and time division."
     )
     with st.expander("The sources"):
@@ -129,7 +134,8 @@ def _finding(totals: Mapping[str, int]) -> str:
         return "Each number that these sources print stands beside ours, with a verdict where ours is simulated."
     return (
         f"Of <b>{judged}</b> published numbers and statements, simulated again here, <b>{totals['match']}</b> match within "
-        f"{percent(MATCH)}, <b>{totals['trend']}</b> follow the trend and <b>{totals['differs']}</b> differ."
+        f"{percent(MATCH)}, <b>{totals['trend']}</b> follow the trend and <b>{totals['differs']}</b> differ. For "
+        f"<b>{totals['not printed']}</b> more rows the papers print no number."
     )
 
 
@@ -189,7 +195,7 @@ def _plotted(card: Card, series: str, rows: Sequence[Row]) -> str:
     about += ["logarithmic"] * card.logarithmic
     scale = f" ({', '.join(about)})" if about else ""
     across = rows[0].item if len(rows) == 1 else f"{rows[0].item} … {rows[-1].item}"
-    return f"↑ {card.series[series]}{scale}; → {across}"
+    return f"Up: {card.series[series]}{scale}; across: {across}"
 
 
 def _sidebar() -> None:

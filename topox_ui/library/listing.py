@@ -24,13 +24,12 @@ PAGE = 50  # runs of one page of the list
 LETTERS = "ABCDEFGHIJ"
 STATUS_WORDS = {
     "optimal": "proved",
-    "feasible": "feasible",
+    "feasible": "not proved",
     "simulated": "simulated",
     "counted": "counted",
     "compared": "compared",
     FAILED: "failed",
 }
-STOPPED_WORDS = {"lowering": STOPPED_BY["lowering"]}
 EDITOR = "runs_table"
 
 
@@ -274,5 +273,5 @@ def _row(one: StoredRun, letter: str, several_versions: bool) -> dict[str, objec
 
 def stopped_words(record: RunRecord) -> str:
     """Return what ended a run and when, in a few words."""
-    words = STOPPED_WORDS.get(record.stopped_by, record.stopped_by.replace("_", " "))
+    words = STOPPED_BY.get(record.stopped_by, record.stopped_by.replace("_", " "))
     return f"{words}, {seconds(record.wall_s)}" if words else ""

@@ -19,6 +19,7 @@ from topox_core.rails.window_lengths import (
     share_hiding,
 )
 from topox_core.text.numbers import count, percent, plural, size, time
+from topox_core.text.sentences import capitalised
 from topox_core.traces.checks import FAILED, PASSED, WARNED
 from topox_core.traces.communication import parallelism_of
 from topox_core.traces.recorded_run import spans
@@ -341,10 +342,12 @@ def trust_section(found: RecordedStep) -> None:
         mark, look = MARKS[one.status]
         name = CHECK_WORDS.get(one.name, one.name)
         said = "" if one.status == PASSED else f" {one.status}"
-        words, so, means = one.words.partition(", so ")
-        meant = escape(so + means) if one.status == PASSED else f"<b>{escape(so + means)}</b>"
+        # What follows from a check is said first; the figures that it rests on stand behind, in grey.
+        words, _, means = one.words.partition(", so ")
+        first, figures = (means, words) if means else (words, "")
         rows.append(
-            f'<li style="margin:.3rem 0"><b class="{look}">{mark}{said}</b> <b>{escape(name)}</b>: {escape(words)}{meant}</li>'
+            f'<li style="margin:.3rem 0"><b class="{look}">{mark}{said}</b> <b>{escape(name)}</b>: {escape(first)}. '
+            f'<span class="quiet">{escape(capitalised(figures) + "." if figures else "")}</span></li>'
         )
     write_html(
         '<ul class="claim" style="list-style:none;padding:0;margin:0">' + "".join(rows) + "</ul>"

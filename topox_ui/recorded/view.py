@@ -33,7 +33,7 @@ from topox_ui.recorded.state import RecordedState
 from topox_ui.runs.panel import watched
 from topox_ui.shell.charts import chart, kpis, show_error
 from topox_ui.shell.page import chart_title, escape, headline, quiet, size_switch, title_row
-from topox_ui.shell.speed_clicks import speed_clicks
+from topox_ui.shell.speed_clicks import TIMES, speed_clicks
 from topox_ui.state.widgets import menu, number, sidebar_part, slide, switch
 
 STANDS_FOR_ALL = (
@@ -96,12 +96,21 @@ def first_screen(found: RecordedStep, now: Opened) -> None:
         words += f"at most <b>{time(network)}</b> of it."
     speed = found.settings.nic_gbps
     if found.imported is not None and network >= EQUAL * found.recorded_ms:
-        words += f" At {speed_words(speed)} it would take <b>{time(found.at_ms(speed))}</b>."
+        words += f" At {speed_words(speed)}{_times_recorded(found, speed)} it would take <b>{time(found.at_ms(speed))}</b>."
     headline(f"{KICKER} · {name} · {plural(found.run.world, 'rank')}", words)
     if len(now.recordings) == 1 and found.run.world > 1:
         quiet(escape(f"{STANDS_FOR_ALL if found.settings.symmetry else ONE_RANK} {WHEN}"))
     _kpis(found, speed)
     _other_speeds(found, speed)
+
+
+def _times_recorded(found: RecordedStep, speed: float) -> str:
+    """Return how a speed compares with the recorded one, where a click chose it: twice the recorded speed."""
+    own = found.recorded_gbps
+    name = next(
+        (name for name, by in TIMES.items() if own is not None and own * by == speed != own), ""
+    )
+    return f", {name} the recorded speed," if name else ""
 
 
 def _other_speeds(found: RecordedStep, speed: float) -> None:

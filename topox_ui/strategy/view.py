@@ -14,6 +14,7 @@ from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.strategy.models import Model
 from topox_core.strategy.plans import Plans, RankedPlan, best_plans
 from topox_core.text.numbers import count, percent, plural, short, time
+from topox_core.text.sentences import enumeration
 from topox_core.training.graph import suggested_cluster, task_graph
 from topox_core.training.iteration import iteration
 from topox_core.training.job import Job, dump_job
@@ -114,7 +115,8 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
         _loaded_beside(shape)
     quiet(
         f"Ranked by a closed form for {gpus} behind <b>packet switches</b> that never get in the way: only the "
-        f"{machine.nic_gbps:g} Gbit/s of each GPU limit it. For another fabric press <b>Use this job</b>, then look at Compare."
+        f"{machine.nic_gbps:g} Gbit/s of each GPU limit it. Schedule and Compare plan each transfer of a job on its own network, "
+        "so their times differ: press <b>Use this job</b>, then open them."
     )
     kpis(
         ("Iteration time", time(best.total_ms), "in closed form"),
@@ -146,8 +148,9 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
     chart_title(
         "Where the time goes",
         f"the {min(SHOWN, len(plans.ranked))} fastest plans{', then the loaded one' if own else ''}, on their busiest stage; "
-        "R: recomputing. A plan is TP PP DP (CP EP), microbatches × sequences",
+        "R: recomputes activations",
     )
+    quiet(_in_words(best))
     fastest = plans.ranked[:SHOWN]
     shown = fastest if own is None else (*fastest, own)
     chart(
@@ -155,7 +158,7 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
         "plans",
         "Iteration time of the fastest plans: "
         + "; ".join(f"{plan_word(one)} {short(one.total_ms)} ms" for one in shown),
-        lambda: _table(shown),
+        lambda: _table(shown, parts=True),
     )
     chart_title(
         "Plans that fit the memory",
@@ -206,25 +209,44 @@ def _loaded_beside(shape: Shape) -> None:
     )
 
 
-def _table(ranked: tuple[RankedPlan, ...]) -> Content:
-    parts = [part for part in PLAN_PARTS if any(one.parts[part] for one in ranked)]
+def _in_words(one: RankedPlan) -> str:
+    """Return what a plan's short name says, in a sentence: what each degree splits, and over how many."""
+    splits = {
+        "tensors of a layer over {} (TP)": one.plan.tensor,
+        "layers over {} (PP)": one.plan.pipeline,
+        "sequences over {} (CP)": one.plan.context,
+        "experts over {} (EP)": one.plan.expert,
+        "the batch over {} (DP)": one.plan.data,
+    }
+    words = [text.format(plural(over, "GPU")) for text, over in splits.items() if over > 1]
+    micro = plural(one.plan.microbatches, "microbatch", "microbatches")
+    each = plural(one.plan.microbatch_size, "sequence")
+    return f"<b>{plan_word(one)}</b> splits {enumeration(words) or 'nothing'}, and each of its replicas computes {micro} of {each}."
+
+
+def _table(ranked: tuple[RankedPlan, ...], parts: bool = False) -> Content:
+    """Return a row a plan; ``parts``: with what its time is spent on."""
+    spent = [part for part in PLAN_PARTS if parts and any(one.parts[part] for one in ranked)]
     # What no plan of the list does is no column: the table then fits a narrow window.
-    idle = set() if any(one.plan.expert > 1 for one in ranked) else {"EP"}
+    degrees = {"PP": "pipeline", "CP": "context", "EP": "expert"}
+    idle = {
+        word for word, field in degrees.items() if all(getattr(p.plan, field) == 1 for p in ranked)
+    }
     idle |= set() if any(one.recomputes for one in ranked) else {"recompute"}
     rows = [
         {
+            "iteration (ms)": one.total_ms,
+            "memory (GB)": one.memory.total_bytes / 1e9,
+            "of peak": one.iteration.utilisation,
             "TP": one.plan.tensor,
             "PP": one.plan.pipeline,
             "DP": one.plan.data,
             "CP": one.plan.context,
             "EP": one.plan.expert,
             "microbatches": one.plan.microbatches,
-            "of": one.plan.microbatch_size,
+            "sequences each": one.plan.microbatch_size,
             "recompute": one.recomputes,
-            "iteration (ms)": one.total_ms,
-            "of peak": one.iteration.utilisation,
-            "memory (GB)": one.memory.total_bytes / 1e9,
-            **{PLAN_PARTS[part][0].partition(",")[0]: round(one.parts[part], 2) for part in parts},
+            **{PLAN_PARTS[part][0].partition(",")[0]: round(one.parts[part], 2) for part in spent},
         }
         for one in ranked
     ]

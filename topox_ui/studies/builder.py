@@ -13,17 +13,15 @@ from topox_core.rails.presets import PRESETS
 from topox_core.studies.axes import KIND_WORDS, Axis
 from topox_core.studies.keys import MEASURES, SEED, Key, of_runs, value_words
 from topox_core.studies.study import MAX_AXES, Study
-from topox_core.studies.subject import resolved_of, subject_of
+from topox_core.studies.subject import subject_of
 from topox_core.workloads.catalogue import WORKLOADS
 from topox_core.workloads.samples import SAMPLES
-from topox_ui.answers.keeping import named_subject
-from topox_ui.answers.run_library import keeps_runs, open_library
 from topox_ui.shell.page import button, chart_title, escape, quiet
 from topox_ui.state.loading import loaded
 from topox_ui.state.notices import notify
 from topox_ui.state.widgets import control, menu, number
 from topox_ui.studies.first_screen import open_box
-from topox_ui.studies.planning import Asked, record_now, take
+from topox_ui.studies.planning import Asked, loaded_subject, record_now, take
 from topox_ui.studies.state import StudiesState
 
 FORMS = {"values": "listed values", "range": "a range", "log": "a logarithmic range"}
@@ -372,32 +370,6 @@ def _other_subject(record: dict[str, Any], kind: Any) -> None:
 def _which(key: str, record: dict[str, Any], value: Any) -> None:
     record["subject"] = {"kind": record["subject"]["kind"], key: value}
     _drop_unknown(record)
-
-
-def loaded_subject() -> dict[str, Any]:
-    """Return the loaded job as a subject; files of the reader's own go into the library, where points find them.
-
-    Raises
-    ------
-    InputError
-        If nothing is loaded, or this server keeps no files.
-    """
-    opened, named = loaded(), named_subject()
-    if opened is None:
-        raise InputError("no job is loaded", file="study", field="subject")
-    if named is not None:
-        return named.as_record()
-    if not keeps_runs():
-        raise InputError(
-            "own files need the run library, which this server does not have: study a sample or a generated job",
-            file="study",
-            field="subject",
-        )
-    resolved = resolved_of(None, opened.graph, opened.cluster)
-    library = open_library()
-    for one in resolved.files:
-        library.keep_input(one.digest, one.kind, one.name, one.content)
-    return resolved.subject.as_record()
 
 
 def _drop_unknown(record: dict[str, Any]) -> None:

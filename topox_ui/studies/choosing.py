@@ -10,6 +10,7 @@ from topox_core.fabrics.compare import EQUAL, ties
 from topox_core.fabrics.registry import FABRICS
 from topox_core.studies.axes import Axis
 from topox_core.studies.keys import (
+    COUNTED,
     LABEL,
     MEASURES,
     SEED,
@@ -149,6 +150,8 @@ def controls(view: View) -> None:
                 name: f"against {FABRICS.get(name, name)}" for name in view.rivals
             }
             menu("Compared", StudiesState, "against", rivals, value=view.against)
+        if alone(view.result):
+            return  # each axis stands at its base while another one moves
         used: list[str] = []
         if len(view.map_axes) > 1:
             titles = {key: axis_words(view.key(key)) for key in view.map_axes}
@@ -212,11 +215,17 @@ def finding(result: StudyResult) -> str:
         message = next(row.message for row in result.rows if row.failed)
         return f"None of {plural(result.done, 'point')} can be computed: {escape(message.rstrip('.'))}."
     begin = "" if result.complete else "So far "
-    alone = result.study.design.kind == "one_at_a_time"
-    words = (_moves_most(result) if alone else _wins(result)) or _best(result)
+    if alone(result) and not all(row.done for row in result.rows[:2]):
+        return f"<b>{count(result.done)} of {plural(len(result.rows), 'point')}</b> are computed."
+    words = (_moves_most(result) if alone(result) else _wins(result)) or _best(result)
     worth = _worth(result)
     sentence = begin + (words if begin else capitalised(words))
     return f"{sentence} {worth}".strip()
+
+
+def alone(result: StudyResult) -> bool:
+    """Whether a study moves one axis at a time."""
+    return result.study.design.kind == "one_at_a_time"
 
 
 def _wins(result: StudyResult) -> str:
@@ -242,20 +251,25 @@ def swings_of(result: StudyResult, measure: str, base: float) -> list[Swing]:
     swings = []
     for k, axis in enumerate(result.study.axes):
         ends = [
-            (value_label(axis.key, row.point[k]), value)
+            (end_label(axis.key, row.point[k]), value)
             for row in result.rows
             if row.point[k] is not None and (value := measure_of(row, measure)) is not None
         ]
         moved = [end for end in ends if abs(end[1] - base) > 1e-9 * max(1.0, abs(base))]
         if moved:
             low, high = (f(moved, key=lambda end: end[1]) for f in (min, max))
-            swings.append(Swing(axis.key.words, low, high if high != low else None))
+            swings.append(Swing(axis_words(axis.key), low, high if high != low else None))
 
     def width(one: Swing) -> float:
         values = [end[1] for end in (one.low, one.high) if end] + [base]
         return max(values) - min(values)
 
     return sorted(swings, key=width, reverse=True)
+
+
+def end_label(key: Key, value: Value) -> str:
+    """Return a value at the end of a bar: 400G, $260; of what is counted with its noun: 4 ports."""
+    return named_value(key, value) if key.name in COUNTED else value_label(key, value)
 
 
 def _moves_most(result: StudyResult) -> str:
@@ -267,12 +281,12 @@ def _moves_most(result: StudyResult) -> str:
         return ""
     first = swings[0]
     ends = [
-        f"{escape(label)} gives <b>{measure_words(name, value)}</b>"
+        f"<b>{measure_words(name, value)}</b> with {escape(label)}"
         for label, value in (end for end in (first.low, first.high) if end)
     ]
     return (
-        f"{uncapitalised(MEASURES[name].words)} depends most on “{escape(first.name)}”: {' and '.join(ends)}, in place of "
-        f"{measure_words(name, base)}."
+        f"{uncapitalised(MEASURES[name].words)} depends most on {escape(uncapitalised(first.name))}: "
+        f"{' and '.join(ends)}, in place of {measure_words(name, base)}."
     )
 
 

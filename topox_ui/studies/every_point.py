@@ -166,6 +166,7 @@ def table_section(view: View) -> None:
     if len(found) > SHOWN_ROWS:
         quiet(f"The first {SHOWN_ROWS} of {count(len(found))} points; the file has all.")
     titles = {name: MEASURES[name].title for name in view.result.study.measures}
+    titles |= {axis.key.name: axis.key.title for axis in view.result.study.axes}
     frame([{titles.get(name, name): row[name] for name in row} for row in found[:SHOWN_ROWS]])
 
 

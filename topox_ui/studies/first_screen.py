@@ -8,11 +8,9 @@ import streamlit as st
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
 from topox_core.studies.axes import KIND_WORDS
-from topox_core.studies.point import run_cell
 from topox_core.studies.ready import READY, Ready
 from topox_core.studies.study import study_record
-from topox_core.studies.study_run import StudyResult, plan_of, row_of
-from topox_core.text.numbers import count, plural, when
+from topox_core.text.numbers import count, delay_label, plural, when
 from topox_ui.answers.keeping import named_subject
 from topox_ui.answers.run_library import HOW_ON, existing_library, keeps_runs
 from topox_ui.runs.panel import watched
@@ -26,7 +24,7 @@ from topox_ui.shell.page import (
     quiet,
     write_html,
 )
-from topox_ui.state.loading import loaded, opened_by_itself
+from topox_ui.state.loading import loaded
 from topox_ui.state.notices import notify_errors
 from topox_ui.studies.choosing import axis_chip, finding, time_words, view_of
 from topox_ui.studies.pictures import tornado_section
@@ -34,37 +32,44 @@ from topox_ui.studies.planning import (
     POINTS,
     PROBE,
     Asked,
+    about_loaded,
     asked,
     expected_s,
+    loaded_subject,
     processes,
     start,
     take,
+    text_of,
 )
 from topox_ui.studies.state import StudiesState
 
 CARDS_A_ROW = 3
-EXAMPLE = "cost-tornado"
-OWN = "ports-and-speed"  # what is asked of the loaded job with one click
-OWN_FILES = "Your own files are studied once “the loaded job” is chosen as the subject of a study, under “Build”."
+FIRST = READY["what-matters"]  # what the page shows of the loaded job before anything is chosen
 
 
 def nothing_chosen(theme: Theme) -> None:
-    """Offer a study of the loaded job, show a ready one with its picture, and offer the others, those of the library, a file."""
-    shown, result = READY[EXAMPLE], example()
-    opened = None if opened_by_itself() else loaded()
+    """Show what the loaded job depends on most, and offer the other ready studies, those of the library, a file."""
     kicker = "Studies · many what-ifs at once, computed beside the page"
-    if opened is not None and _about_loaded(READY[OWN]) is not None:
+    opened, named = loaded(), named_subject()
+    about = None if named is None else named.as_record()
+    own = opened is None or named is not None
+    now = asked(text_of(about_loaded(FIRST, about))) if own else None
+    if now is None or (now.missing and not now.running):
+        title = "this job" if opened is None else escape(opened.title)
         headline(
             kicker,
-            f"What would more or faster ports save <b>{escape(opened.title)}</b>, and what do they cost? One click computes it.",
+            f"What does an iteration of <b>{title}</b> depend on most: delay, port speed or ports? One click computes it.",
         )
-        words = f"Study {opened.title}"
-        button(words, "study_loaded", "play_arrow", _begin, READY[OWN], True, primary=True)
-        quiet(f"<b>An example, already computed:</b> {finding(result)}")
+        button("Compute it", "study_loaded", "play_arrow", _begin, FIRST, True, primary=True)
+        now = asked(text_of(FIRST.record()))
+        quiet(f"<b>An example, {escape(now.plan.resolved.title)}:</b> {finding(now.result)}")
     else:
-        headline(f"{kicker} · an example, already computed: {escape(shown.title)}", finding(result))
-        quiet(f"Choose a study below and change what varies. {OWN_FILES if opened else ''}")
-    tornado_section(view_of(result), theme)
+        headline(f"{kicker} · {escape(now.plan.resolved.title)}", finding(now.result))
+        quiet(_base(now))
+    tornado_section(view_of(now.result), theme)
+    chart_title(
+        "More studies", "about the loaded job where they can be; every choice can be changed"
+    )
     names = list(READY)
     for begin in range(0, len(names), CARDS_A_ROW):
         for column, name in zip(
@@ -73,7 +78,7 @@ def nothing_chosen(theme: Theme) -> None:
             with column.container(border=True, key=f"ready_{name}", height="stretch"):
                 one = READY[name]
                 st.html(f'<p class="card"><b>{one.title}</b><span>{one.question}</span></p>')
-                button("Start with this study", f"begin_{name}", "arrow_forward", _begin, one)
+                button("Open this study", f"begin_{name}", "arrow_forward", _begin, one)
     chart_title("A study of your own", "from a file, which the command topox study reads too")
     open_box()
     _kept()
@@ -81,12 +86,20 @@ def nothing_chosen(theme: Theme) -> None:
         quiet(f"Points stay in this session. {HOW_ON}")
 
 
-@st.cache_resource(show_spinner="Computing a ready study")
-def example() -> StudyResult:
-    """Return the ready study that the page begins with: its points are bills, a few milliseconds each."""
-    plan = plan_of(READY[EXAMPLE].study())
-    rows = {key: row_of(run_cell(plan.job, cell)) for cell, key in plan.keys.items()}
-    return StudyResult(plan.study, plan.rows(rows))
+def _base(now: Asked) -> str:
+    """Return from what cluster the first study begins, in a sentence."""
+    own = now.plan.resolved.cluster
+    assert own is not None
+    fixed = now.plan.study.fixed
+    ports, gbps, delay_ms = (
+        fixed.get(f"cluster.{name}", getattr(own, name))
+        for name in ("ports_per_server", "port_gbps", "reconfiguration_ms")
+    )
+    ports_words = plural(int(ports), "port")
+    return (
+        f"The line is the job as it is: planned circuits, a delay of {delay_label(float(delay_ms))}, "
+        f"{ports_words} of {float(gbps):g} Gbit/s per server. At the end of each bar it is planned anew."
+    )
 
 
 def open_box() -> None:
@@ -98,16 +111,15 @@ def open_box() -> None:
     )
 
 
-def _about_loaded(one: Ready) -> Mapping[str, Any] | None:
-    """Return the loaded job as a ready study names it; None where it is not of its kind."""
-    named = named_subject() if loaded() is not None else None
-    return named.as_record() if named is not None and named.kind in one.kinds else None
-
-
 @notify_errors()
 def _begin(one: Ready, at_once: bool = False) -> None:
     """Begin with a ready study, about the loaded job where that is of its kind; compute it where that is asked."""
-    take(one.record(_about_loaded(one)))
+    named, subject = named_subject(), None
+    if named is not None:
+        subject = named.as_record() if named.kind in one.kinds else None
+    elif loaded() is not None and "files" in one.kinds and keeps_runs():
+        subject = loaded_subject()
+    take(about_loaded(one, subject))
     if at_once:
         start(asked())
 
@@ -123,10 +135,17 @@ def _kept() -> None:
         with st.container(horizontal=True, vertical_alignment="center", key=f"kept_study_{one.id}"):
             button("Open", f"open_study_{one.id}", "folder_open", notify_errors()(take), one.record)
             st.html(
-                f'<p class="question"><b>{escape(one.name)}</b>, {count(one.kept)} of {plural(one.points, "point")}, '
-                f"begun {when(one.created)}</p>",
+                f'<p class="question"><b>{escape(one.name)}</b>, {_about(one.record)}, '
+                f"{count(one.kept)} of {plural(one.points, 'point')}, begun {when(one.created)}</p>",
                 width="content",
             )
+
+
+def _about(record: Mapping[str, Any]) -> str:
+    """Return what a kept study is about, in a word or two."""
+    subject = record.get("subject", {})
+    named = (subject.get(key) for key in ("name", "generator", "preset", "graph", "file", "kind"))
+    return escape(str(next((one for one in named if one), "")))
 
 
 def first_screen(now: Asked) -> None:
@@ -155,6 +174,7 @@ def _panel(now: Asked) -> None:
     if watched(POINTS, "Computing points", key=now.digest):
         quiet(_where())
         return
+    _of_other_versions(now)
     done = now.different - now.missing
     if not now.missing:
         every = f"All {plural(now.different, 'point')} are" if now.different > 1 else "The point is"
@@ -184,6 +204,29 @@ def _panel(now: Asked) -> None:
     if left is None:
         watched(PROBE, "Measuring three points", key=now.digest)
     quiet(_where())
+
+
+def _of_other_versions(now: Asked) -> None:
+    """Say how many points another version of the program computed, and offer to show them, or to compute them anew."""
+    if not now.others:
+        return
+    shown = StudiesState.now().others
+    points = plural(now.others, "point")
+    state = "may differ" if shown else "not shown"
+    quiet(f"<b>{points}</b> from another version of this program: {state}.")
+    if shown:
+        button("Compute them anew", "anew", "replay", _anew, help=RESTARTED)
+    else:
+        button("Show them", "others", "visibility", lambda: StudiesState.choose(others=True))
+
+
+RESTARTED = "Where they do not stay, this server runs an older version than its files: restart it."
+
+
+@notify_errors()
+def _anew() -> None:
+    StudiesState.choose(others=None)
+    start(asked())
 
 
 def _where() -> str:

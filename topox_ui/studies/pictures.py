@@ -31,9 +31,10 @@ from topox_ui.shell.downloads import Figures
 from topox_ui.shell.menu import leave_for
 from topox_ui.shell.page import chart_title, escape, quiet
 from topox_ui.state.widgets import menu
-from topox_ui.studies.choosing import View, point_words, swings_of
+from topox_ui.studies.choosing import View, alone, point_words, swings_of
 from topox_ui.studies.state import StudiesState
 
+FEW_SWINGS = 6
 MAX_OPENED = 4  # runs that the view Kept runs sets side by side
 DENSE = 6  # columns from which a narrow window has no room for numbers
 
@@ -259,13 +260,20 @@ def tornado_section(view: View, theme: Theme, live: bool = False) -> None:
         for row in result.rows
         if row.point[k] is not None and (value := measure_of(row, measure)) is not None
     ]
-    share = MEASURES[measure].share
+    share, in_ms = MEASURES[measure].share, MEASURES[measure].unit == "ms"
+    unit = "\u00a0%" if share else "\u00a0ms" if in_ms else ""
+    few = len(swings) <= FEW_SWINGS  # what moves stands below its name then, and fits a phone
     of = Swinging(
-        words.title, 100.0 if share else 1.0, "\u00a0%" if share else "", words.words, words.words
+        words.title,
+        100.0 if share else 1.0,
+        unit,
+        words.words,
+        words.words,
+        ends_below=few,
     )
     chart(
         tornado(swings[:16], base, theme, of),
-        f"tornado{'_live' if live else ''}",
+        f"tornado{'_few' if few else ''}{'_live' if live else ''}",
         f"{capitalised(words.title)}, now {words.words(base)}: "
         + "; ".join(
             f"{one.name} "
@@ -359,7 +367,7 @@ def _lines(view: View, of: Slice, along: str, each: str) -> tuple[SeedLine, ...]
 def figures_of(view: View) -> Figures:
     """Return the main pictures as files draw them."""
     figures: Figures = {}
-    if view.result.study.design.kind != "one_at_a_time" and len(view.map_axes) > 1:
+    if not alone(view.result) and len(view.map_axes) > 1:
         figures["Map"] = lambda look: heat_map(map_picture(view), look)
     if len(view.priced) > 1 and any(row.done for row in view.result.rows):
         figures["Front"] = lambda look: pareto_front(*front_picture(view)[:1], look)

@@ -11,19 +11,25 @@ from topox_core.errors import InputError
 from topox_core.library.run_library import RunLibrary
 from topox_core.runs.identity import code_version
 from topox_core.runs.run import FunctionRun
+from topox_core.studies.ready import SHIPPED, Ready
 from topox_core.studies.study import study_of
 from topox_core.studies.study_run import (
+    PointRow,
     StudyPlan,
     StudyResult,
     StudyRun,
     known_rows,
     plan_of,
     probe_s,
+    shipped_rows,
 )
-from topox_core.studies.subject import sha256
+from topox_core.studies.subject import resolved_of, sha256
+from topox_ui.answers.keeping import named_subject
 from topox_ui.answers.run_library import existing_library, keeps_runs, kept_input, open_library
 from topox_ui.runs.limits import CORES, server_limits
 from topox_ui.runs.owner import RunKind, run_owner
+from topox_ui.state.loading import loaded, scenario
+from topox_ui.state.scenario import CLUSTER
 from topox_ui.studies.state import StudiesState
 
 POINTS = RunKind(
@@ -48,11 +54,14 @@ class Asked:
     ----------
     library
         None where this server keeps no runs: points then stay in this session.
+    others
+        How many points another version of the program computed, and this one did not.
     """
 
     plan: StudyPlan
     result: StudyResult
     library: RunLibrary | None
+    others: int = 0
 
     @property
     def digest(self) -> str:
@@ -114,23 +123,27 @@ def _parsed(text: str) -> dict[str, Any]:
     return record
 
 
-def asked() -> Asked:
-    """Return the page's study with what is known of it; raises InputError as :func:`take`."""
+def asked(text: str = "") -> Asked:
+    """Return a study, if none is given the page's, with what is known of it; raises InputError as :func:`take`."""
     library = existing_library()
-    plan = _planned(StudiesState.now().of, library)
+    plan = _planned(text or StudiesState.now().of, library)
     run = run_owner().run(POINTS, plan.study.digest)
     if isinstance(run, StudyRun):
         return Asked(plan, run.result(), library)
-    return Asked(plan, _there(plan, library), library)
+    if library is None:
+        kept = run_owner().results(POINTS).get(plan.study.digest)
+        return Asked(plan, kept or StudyResult(plan.study, plan.rows(_shipped())), None)
+    own = {**_shipped(), **known_rows(plan, library)}
+    every = known_rows(plan, library, any_version=True)
+    shown = {**every, **own} if StudiesState.now().others else own
+    others = len(every.keys() - own.keys())
+    return Asked(plan, StudyResult(plan.study, plan.rows(shown)), library, others)
 
 
-def _there(plan: StudyPlan, library: RunLibrary | None) -> StudyResult:
-    """Return what the library has of a study; without one, what this session computed of it."""
-    if library is not None:
-        others = StudiesState.now().others
-        return StudyResult(plan.study, plan.rows(known_rows(plan, library, others)))
-    kept = run_owner().results(POINTS).get(plan.study.digest)
-    return kept or StudyResult(plan.study, plan.rows({}))
+@st.cache_resource(show_spinner=False)
+def _shipped() -> Mapping[str, PointRow]:
+    """Return the points that come with the release: those of the first ready study about the samples."""
+    return shipped_rows(SHIPPED)
 
 
 def _planned(text: str, library: RunLibrary | None) -> StudyPlan:
@@ -148,6 +161,42 @@ def _plan(key: str, _text: str, _library: RunLibrary | None) -> StudyPlan:  # no
     if graph is not None:
         server_limits().check_tasks(len(graph.tasks), plan.resolved.title)
     return plan
+
+
+def about_loaded(one: Ready, subject: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return a ready study about the loaded job from its cluster as it is now; without a subject about its own one."""
+    opened = loaded()
+    if opened is None or subject is None:
+        return one.record()
+    own, now = opened.cluster, scenario().cluster(opened.cluster)
+    changed = [name for name in CLUSTER if getattr(now, name) != getattr(own, name)]
+    return one.record(subject, now, {f"cluster.{name}": getattr(now, name) for name in changed})
+
+
+def loaded_subject() -> dict[str, Any]:
+    """Return the loaded job as a subject; files of the reader's own go into the library, where points find them.
+
+    Raises
+    ------
+    InputError
+        If nothing is loaded, or this server keeps no files.
+    """
+    opened, named = loaded(), named_subject()
+    if opened is None:
+        raise InputError("no job is loaded", file="study", field="subject")
+    if named is not None:
+        return named.as_record()
+    if not keeps_runs():
+        raise InputError(
+            "own files need the run library, which this server does not have: study a sample or a generated job",
+            file="study",
+            field="subject",
+        )
+    resolved = resolved_of(None, opened.graph, opened.cluster)
+    library = open_library()
+    for one in resolved.files:
+        library.keep_input(one.digest, one.kind, one.name, one.content)
+    return resolved.subject.as_record()
 
 
 def refuse_paths(record: Mapping[str, Any], library: RunLibrary | None) -> None:
@@ -181,7 +230,9 @@ def start(now: Asked) -> None:
     plan, keeps = now.plan, keeps_runs()
 
     def begin(places: int) -> StudyRun:
-        return StudyRun(plan, open_library() if keeps else None, max(1, places))
+        # A library has every point of a study that it lists, those of the release too.
+        library, known = (open_library(), None) if keeps else (None, dict(_shipped()))
+        return StudyRun(plan, library, max(1, places), known)
 
     run_owner().start(
         POINTS, plan.study.digest, begin, note=lambda result: "; ".join(result.lost[:2])

@@ -8,9 +8,9 @@ from topox_core.studies.study_run import StudyRun
 from topox_ui.runs.owner import run_owner
 from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.page import quiet, size_switch
-from topox_ui.state.widgets import pick, switch
+from topox_ui.state.widgets import pick
 from topox_ui.studies.builder import builder
-from topox_ui.studies.choosing import View, controls, view_of
+from topox_ui.studies.choosing import View, alone, controls, view_of
 from topox_ui.studies.every_point import files_section, parallel_section, table_section
 from topox_ui.studies.first_screen import back_button, first_screen, nothing_chosen, wrong_study
 from topox_ui.studies.pictures import (
@@ -47,7 +47,7 @@ def _following(theme: Theme) -> None:
 
 
 def _main(view: View, theme: Theme, live: bool) -> None:
-    if view.result.study.design.kind == "one_at_a_time":
+    if alone(view.result):
         tornado_section(view, theme, live)
         return
     left, right = st.columns(2, gap="medium")
@@ -67,7 +67,10 @@ def sections(now: Asked, theme: Theme) -> None:
     view = view_of(now.result)
     # A study that has not begun is one that may still be changed.
     usual = StudiesState.now().see
-    usual = usual if now.result.done or now.running or usual != "lines" else "build"
+    if usual == "lines" and not (now.result.done or now.running):
+        usual = "build"
+    elif usual == "lines" and alone(now.result):  # of lines each would have two points
+        usual = "table"
     see = pick("Look at", StudiesState, "see", VIEWS, value=usual, label_visibility="collapsed")
     if see == "lines":
         lines_section(view, theme)
@@ -77,13 +80,6 @@ def sections(now: Asked, theme: Theme) -> None:
         table_section(view)
     else:
         builder(now)
-    if now.library is not None and not now.running:
-        switch(
-            "Points of other versions too",
-            StudiesState,
-            "others",
-            help="Another version of the workbench may give other results; the table marks its points.",
-        )
     files_section(now, view, figures_of(view))
     back_button()
 

@@ -177,7 +177,7 @@ def test_the_wall_opens_with_the_answers_of_the_release(visit):
     assert f"{counts['identity']} are true by construction" in words(at)
     assert "identity" not in words(at) and "falls back" not in words(at)
     card = next(iter(CARDS.values()))
-    assert f"↑ {card.series[next(iter(card.series))]}" in words(at)
+    assert f"Up: {card.series[next(iter(card.series))]}" in words(at)
     assert "Not run here yet" not in words(at) and "cancel_every_card" not in buttons(at)
     # The source is called as its cards call it; what no verdict is given on says how near it is.
     [choice] = [one for one in at.get("button_group") if one.label == "Which cards"]
@@ -203,11 +203,12 @@ def test_a_run_of_all_cards_takes_the_place_of_the_release_s_answers(visit, monk
         monkeypatch.setattr(f"{module}.shipped_answers", lambda: changed)
     release = told(row for name in quick for row in shipped_answers()[name].answer.rows)
     at = visit(GALLERY)
-    assert release in words(at) and words(at).count("✓") == 1
+    signs = words(at).count("✓")  # of the totals, and of what they mean
+    assert release in words(at)
     press(at, "run_every_card")
     wait_until(lambda: "cancel_every_card" not in buttons(at), at.run)
     # Cards show their own run; the headline counts the rows of the release, whatever was run.
-    assert release in words(unbroken(at)) and words(at).count("✓") > 1
+    assert release in words(unbroken(at)) and words(at).count("✓") > signs
     # Another visitor finds them, another server process in the run library.
     forget_answers()
     assert "3 of 3 cards" in words(visit(GALLERY))

@@ -2,10 +2,12 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import some
 from tests.patience import wait_until
 from tests.topox_ui.conftest import (
     address,
@@ -16,12 +18,16 @@ from tests.topox_ui.conftest import (
     press,
     table,
     the_error,
+    turn_to,
     words,
 )
+from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.library.run_library import RunLibrary
-from topox_core.studies.ready import READY
+from topox_core.studies.point import run_cell
+from topox_core.studies.ready import READY, SHIPPED
 from topox_core.studies.study import load_study, study_of
-from topox_core.studies.study_run import PointRow, StudyResult, StudyRun, plan_of
+from topox_core.studies.study_run import PointRow, StudyResult, StudyRun, plan_of, shipped_rows
+from topox_core.workloads.samples import SAMPLES, load_sample
 from topox_ui.studies.choosing import finding, point_words
 from topox_ui.studies.planning import text_of
 
@@ -64,26 +70,77 @@ def page(visit, monkeypatch):
     return opened
 
 
-def test_without_a_study_the_page_shows_one_offers_ready_ones_and_begins_no_library(
+def test_without_a_study_the_page_shows_one_of_the_loaded_job_offers_others_and_begins_no_library(
     page, visit
 ) -> None:
     at = page(None)
     text = words(at)
-    assert "Price of the network depends most on “Optical-switch ports, price”" in text
-    assert chart(at, "tornado")["data"] and "study_loaded" not in buttons(at)
+    assert (
+        "Iteration time depends most on port speed: 85.7 ms with 720G and 179 ms with 180G" in text
+        and "106.8" not in text
+    )
+    assert "planned circuits, a delay of 0 ms, 2 ports of 360 Gbit/s per server" in text
+    assert chart(at, "tornado_few")["data"] and "study_loaded" not in buttons(at)
     assert all(one.title in text and one.question in text for one in READY.values())
+    assert "race" in words(visit(STUDIES, sample="race"))
     assert not Path(os.environ["TOPOX_LIBRARY"]).exists()
 
 
-def test_one_click_begins_and_computes_a_study_of_the_loaded_job(visit, monkeypatch) -> None:
+def test_one_click_computes_what_the_loaded_job_depends_on_from_its_own_what_ifs(
+    visit, monkeypatch
+) -> None:
     begun = []
     monkeypatch.setattr("topox_ui.studies.first_screen.start", begun.append)
-    at = visit(STUDIES, sample="race")
-    assert "What would more or faster ports save race" in words(at)
+    at = visit(STUDIES, sample="race", reconfiguration_ms="3")
+    assert "What does an iteration of race depend on most" in words(at)
+    assert chart(at, "tornado_few")["data"], "the picture of an example stands below"
     press(at, "study_loaded")
-    assert json.loads(address(at)["study.of"])["subject"] == {"kind": "sample", "name": "race"}
+    record = json.loads(address(at)["study.of"])
+    assert record["subject"] == {"kind": "sample", "name": "race"}
+    assert record["fixed"] == {"cluster.reconfiguration_ms": 3.0}
+    assert record["axes"][0]["values"] == [0.0, 30.0]
     [now] = begun
-    assert now.missing == now.different == 90
+    assert (now.missing, now.different) == (5, 6), "no delay comes with the release"
+    # A grid over the delay fixes none; another one begins from the delay that is chosen.
+    for name, fixed in (("crossover-map", {}), ("ports-and-speed", record["fixed"])):
+        at = press(visit(STUDIES, sample="race", reconfiguration_ms="3"), f"begin_{name}")
+        assert json.loads(address(at)["study.of"]).get("fixed", {}) == fixed
+
+
+def test_a_file_of_the_reader_s_own_is_studied_with_one_click_too(visit, monkeypatch) -> None:
+    begun = []
+    monkeypatch.setattr("topox_ui.studies.first_screen.start", begun.append)
+    at = bring(visit(way="files"), "up_graph", "mine.json", dump_graph_json(load_sample("race")[0]))
+    at = turn_to(at, STUDIES)
+    assert "depend on most" in words(at)
+    assert not press(at, "study_loaded").error
+    assert begun[0].plan.study.subject.kind == "files" and begun[0].missing == begun[0].different
+
+
+def test_points_of_another_version_are_counted_and_shown_or_computed_anew_at_a_click(
+    page, monkeypatch
+) -> None:
+    plan = plan_of(study_of(RECORD, "study"))
+    runs = [run_cell(plan.job, cell) for cell in plan.cells[:4]]
+    library().add([replace(run, version="0.0+other") for run in runs])
+    begun = []
+    monkeypatch.setattr("topox_ui.studies.first_screen.start", begun.append)
+    at = page()
+    assert "4 points from another version of this program: not shown." in words(at)
+    at = press(at, "others")
+    assert "may differ" in words(at) and "4 of 12 points are computed" in words(at)
+    at = press(at, "anew")
+    assert "12 points to compute" in words(at) and begun[0].missing == 12
+
+
+@pytest.mark.parametrize("name", some(tuple(SAMPLES), quick=3))
+def test_points_of_the_release_are_what_is_computed_else_run_tools_make_answers(name) -> None:
+    plan = plan_of(READY["what-matters"].study({"kind": "sample", "name": name}))
+    shipped = shipped_rows(SHIPPED)
+    for cell, key in plan.keys.items():
+        assert shipped[key].measures == pytest.approx(
+            run_cell(plan.job, cell).measures, nan_ok=True
+        )
 
 
 @pytest.mark.long
