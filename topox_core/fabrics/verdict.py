@@ -101,13 +101,13 @@ class Bracket:
             return "never", "any delay", "proved"
         proved = "–" if cannot is None else time(cannot)
         if pays is None:
-            return "no plan found", proved, "open" if cannot is None else "open below"
+            return "no plan found", proved, "unknown" if cannot is None else "unknown below that"
         if self.always:
             return "every delay", proved, "plan found"
         found = time(pays) if pays else "only at 0\u00a0ms"
         if cannot is None:
-            return found, proved, "open above"
-        return found, proved, "proved" if cannot <= pays * NEAR**2 else "open between"
+            return found, proved, "unknown above"
+        return found, proved, "proved" if cannot <= pays * NEAR**2 else "unknown in between"
 
     def as_record(self, effort: Effort) -> dict[str, Any]:
         """Return the bracket as plain values."""

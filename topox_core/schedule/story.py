@@ -97,10 +97,13 @@ def lowered_words(result: Result) -> list[tuple[str, str]]:
 
 
 def limits(shares: Mapping[str, float]) -> str:
-    """Return what an iteration spends its time on along its critical path, in words; shares as of ``CriticalPath.shares``."""
-    spent = [(share, LIMITS[what]) for what, share in shares.items() if share >= MIN_SHARE]
+    """Return what the critical path spends its time on, in words of a fixed order; shares as of ``CriticalPath.shares``."""
     return enumeration(
-        [f"{percent(share)} {words}" for share, words in sorted(spent, reverse=True)]
+        [
+            f"{percent(shares[what])} {words}"
+            for what, words in LIMITS.items()
+            if shares.get(what, 0.0) >= MIN_SHARE
+        ]
     )
 
 

@@ -138,7 +138,7 @@ def _details(case: Case, known: Verdict) -> None:
     """Say what the columns mean, who laid circuits and who cannot run, and offer a longer search."""
     quiet(
         f"Pays up to: the longest delay at which a plan was found that beats the rival by more than {percent(EQUAL)}. "
-        "Cannot pay from: a lower bound excludes every such plan (proved). Open: neither is known."
+        "Cannot pay from: a lower bound excludes every such plan (proved). Unknown: no such plan was found, and none is excluded."
     )
     for one in known.brackets:
         if one.laid_by:

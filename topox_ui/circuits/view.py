@@ -188,21 +188,22 @@ def _headline(
     rest = f"; {enumeration(others)}" if others and CircuitsState.now().slot is not None else ""
     busiest = ""
     if CircuitsState.now().slot is None:
-        of = (
-            " of the traffic with the most circuit changes"
-            if parts.measures.circuits_changed
-            else ""
-        )
-        busiest = f", the busiest moment{of}"
+        busiest = ", where this view opens"
     life = parts.measures.mean_life_ms
     lives = (
         f"; a circuit lasts <b>{time(life)}</b> on average"
         if life is not None and result.switching != "fixed"
         else ""
     )
+    changed = parts.measures.circuits_changed
+    changing = (
+        f"<b>{plural(changed, 'circuit change')}</b> per iteration."
+        if changed
+        else "<b>No circuit changes.</b>"
+    )
     headline(
         f"Circuits · {escape(loaded.title)} · {cluster_words(cluster)}",
-        f"Out-ports carry data <b>{percent(parts.measures.port_carrying)}</b> of the time{lives}. "
+        f"{changing} Out-ports carry data <b>{percent(parts.measures.port_carrying)}</b> of the time{lives}. "
         f"At <b>{state.at_ms:,.6g}&nbsp;ms</b>{busiest}, {carry}{rest}.",
     )
 

@@ -72,7 +72,9 @@ def _card(result: Result, path: CriticalPath | None) -> str:
     spent = ""
     if path is not None and result.execution is not None:
         spent = limits(path.shares(result.execution.graph.kind))
-    return facts(rows, [("What limits this schedule", spent), ("What sets the bound", binds)])
+    return facts(
+        rows, [("Along the critical path of this plan", spent), ("What sets the bound", binds)]
+    )
 
 
 def _first(result: Result) -> list[tuple[str, str]]:

@@ -67,9 +67,15 @@ def schedule_headline(loaded: Loaded, case: Case, result: Result, now: Measures)
 
 
 def proof_headline(loaded: Loaded, case: Case, result: Result) -> None:
-    """Write how sure the time is."""
+    """Write how sure the time is, and what a gap means in time."""
     kicker = f"Proof · {escape(loaded.title)} · {cluster_words(case.cluster)}"
-    headline(kicker, emphasised(finding(result)))
+    words, open_ms = finding(result), (result.makespan_ms or 0.0) - result.bound_ms
+    if result.status != "optimal" and open_ms > 0:
+        words += (
+            f" The gap leaves at most {time(open_ms)} per iteration to be saved; "
+            "a shorter schedule or a higher bound closes it."
+        )
+    headline(kicker, emphasised(words))
 
 
 # Of which setting the files' own values were shown, so that they are known.
@@ -270,7 +276,7 @@ def draw(theme: Theme, opened: Loaded) -> None:
         verdict_line(case)
         schedule_kpis(opened, case, result, parts.measures)
         spent = parts.path.shares(result.execution.graph.kind)
-        quiet(f"What limits this schedule: {limits(spent)}.")
+        quiet(f"Along the critical path of this plan: {limits(spent)}.")
         free_here(case)
         speed_clicks(
             "schedule",

@@ -299,7 +299,7 @@ def _finding(one: OneCollective, ways: dict[str, StepsOnPorts], port_gbps: float
     if rings_ms is not None and "rings" in first and len(first) > 1:
         words = (
             f"Rings on all ports change no circuit and tie with {enumeration(first[1:])}: "
-            f"<b>{time(rings_ms)}</b> within {percent(EQUAL)}."
+            f"<b>{time(rings_ms)}</b> within {percent(EQUAL)}. The tie is decided by what they need: rings never switch."
         )
     elif rings_ms is not None and "rings" in first:
         words = f"Rings on all ports change no circuit and win: <b>{time(rings_ms)}</b>."

@@ -153,7 +153,7 @@ def test_the_lead_has_the_hardest_rival_of_no_higher_cost_and_cells_say_how_sure
     found, proved, sure = one.words
     assert (found in ("never", "no plan found")) == (pays is None)
     assert (sure == "proved") == (pays != MAX_MS and cannot == 0.0)
-    assert ("open" in sure) == (pays != MAX_MS and cannot != 0.0)
+    assert ("unknown" in sure) == (pays != MAX_MS and cannot != 0.0)
     assert (proved == "–") == (cannot is None)
 
 

@@ -29,7 +29,7 @@ def test_the_page_shows_what_the_scheduler_says_and_what_a_slider_does_to_it(vis
     at = visit(SCHEDULE, sample="blackboard")
     assert metric(at, "Iteration time") == "10 ms" and metric(at, "Gap to bound") == "0 %"
     assert "Proved optimal" in words(at) and "✗" not in words(at)
-    assert words(at).count("What limits this schedule") == 1
+    assert words(at).count("Along the critical path of this plan") == 1
     before = chart(at, "gantt")
     choose(at, port_gbps=100.0)
     assert metric(at, "Iteration time") != "10 ms" and chart(at, "gantt") != before
