@@ -60,6 +60,9 @@ class Shared(Generic[T]):
                 coming = self._coming.get(key)
                 mine = coming is None
                 if coming is None:
+                    # It may have been worked out since it was looked for.
+                    if (answer := self.known(key)) is not None:
+                        break
                     coming = self._coming[key] = Future()
             if mine:
                 return self._make(key, make, coming)
