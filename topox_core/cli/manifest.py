@@ -3,7 +3,7 @@
 import argparse
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +20,13 @@ CHECKER = "topox_core.check, which shares no code with what schedules"
 # Keys of an answer that say how far it is proved, and for what.
 _VALIDITY = ("status", "stopped_by", "checked", "gap", "bound_by", "bound_for")
 # What no question is about.
-_ABOUT_ITSELF = ("command", "run", "json", "part", "library", "no_library", "keep")
+_ABOUT_ITSELF = ("command", "run", "json", "part", "library", "no_library", "keep", "written")
 
 
 def manifest(
     options: argparse.Namespace,
     record: Mapping[str, Any],
     figures_from: Mapping[str, Any],
-    written: Collection[str],
 ) -> dict[str, Any]:
     """Return the manifest of a command's answer.
 
@@ -35,13 +34,13 @@ def manifest(
     ----------
     figures_from
         By figure of a machine or a price: ``measured``, ``published``, ``assumed``, ... (:func:`sources_of`).
-    written
-        Files that the command writes: they are no inputs.
     """
     from topox_core.runs.identity import code_version
 
     named = vars(options).items()
     given = {key: value for key, value in named if key not in _ABOUT_ITSELF and _is_given(value)}
+    # What stood where the command writes is no input.
+    read = [value for key, value in given.items() if key not in options.written]
     settings = record.get("settings")
     settings = settings if isinstance(settings, Mapping) else {}
     validity = {key: record[key] for key in _VALIDITY if key in record}
@@ -56,7 +55,7 @@ def manifest(
         "command": " ".join(
             filter(None, (getattr(options, name, "") for name in ("command", "part")))
         ),
-        "inputs": {file: _digest(file) for file in _files(given.values()) if file not in written},
+        "inputs": {file: _digest(file) for file in _files(read)},
         "options": given,
         "seed": record.get("seed", settings.get("seed", given.get("seed"))),
         "effort": record.get("effort"),

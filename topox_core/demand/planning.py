@@ -192,6 +192,7 @@ def checked_matrix(demand_ms: FloatArray) -> FloatArray:
 
 COLUMNS = ("switch", "configuration", "setup_ms", "start_ms", "end_ms", "input", "output")
 FORMAT = "topox-demand-plan"
+BOUND_FOR = "any plan that serves this matrix on so many switches with this delay, whatever its configurations"
 
 
 def read_demand(data: bytes, file: str) -> FloatArray:
@@ -244,6 +245,7 @@ def plan_record(plan: DemandPlan, bound: Bound) -> dict[str, Any]:
         "makespan_ms": plan.makespan_ms,
         "bound_ms": bound.ms,
         "bound_by": bound.text,
+        "bound_for": BOUND_FOR,
         "switches": [
             [
                 {

@@ -292,8 +292,17 @@ def test_every_json_answer_says_what_made_it_of_what_and_how_sure_it_is(
     assert made["inputs"]["g.json"] == digest and set(made["inputs"]) == {"g.json", "c.json"}
     assert made["seed"] == 3 and made["effort"] == "first" and made["command"] == "schedule"
     assert made["validity"]["checked"] and "any schedule" in made["validity"]["bound_for"]
+    (folder / "f.html").write_text("an older figure")
+    again = json.loads(topox(*asked, "--output", "r.json", "--figure", "f.html", "--json")[1])
     written = json.loads((folder / "r.json").read_text())
-    assert written["manifest"]["inputs"] == made["inputs"]
+    for one in (again, written):
+        assert one["manifest"]["inputs"] == made["inputs"]
+        assert one["manifest"]["validity"] == made["validity"]
+    assert "checked" not in written
+    (folder / "m.csv").write_text("0,2\n1,0\n")
+    planned = json.loads(topox("demand", "m.csv", "--json")[1])
+    assert planned["manifest"]["validity"]["bound_for"] == planned["bound_for"]
+    assert "task graph" not in planned["bound_for"]
     assert topox("check", "g.json", "c.json", "r.json")[0] == 0
     shown = json.loads(topox("iteration", "show", "llama3-8b", "--json")[1])["manifest"]
     assert shown["figures"]["h100.tflops"] == "published" and shown["command"] == "iteration show"
