@@ -310,6 +310,32 @@ def test_every_json_answer_says_what_made_it_of_what_and_how_sure_it_is(
     assert set(priced["figures"].values()) == {"published", "vendor list", "assumed"}
 
 
+RECORDED = [str(SAMPLE_FOLDER / f"recorded-run_rank{rank}.json.gz") for rank in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("words", "inputs", "validity"),
+    [
+        ("schedule g.json c.json --engine list --output r.json", ["g.json", "c.json"], True),
+        (f"{OVERLAP} --output r.json", [OVERLAP.partition(" ")[2]], True),
+        ("demand m.csv --output r.json", ["m.csv"], True),
+        ("lab key six-tasks --course c --students s.csv --output r.json", ["s.csv"], False),
+        (f"trace import {' '.join(RECORDED)} --output g2.json --report r.json", RECORDED, False),
+    ],
+)
+def test_every_written_result_says_what_made_it_of_what(
+    topox, folder: Path, words: str, inputs: list[str], validity: bool
+) -> None:
+    (folder / "m.csv").write_text("0,2\n1,0\n")
+    (folder / "s.csv").write_text("student\nada\n")
+    (folder / "r.json").write_text("an older result")
+    printed = json.loads(topox(words, "--json")[1])["manifest"]
+    made = json.loads((folder / "r.json").read_text())["manifest"]
+    files = {one: hashlib.sha256(Path(one).read_bytes()).hexdigest() for one in inputs}
+    assert made["inputs"] == files and made == printed
+    assert made["validity"].get("checked", False) == validity
+
+
 def test_a_job_file_is_scheduled_on_the_cluster_it_suggests_and_held_to_what_it_asserts(
     topox, folder: Path
 ) -> None:
