@@ -37,6 +37,7 @@ __all__ = [
     "why",
     "write",
     "write_graph",
+    "write_result",
     "write_what_waits",
 ]
 
@@ -81,13 +82,21 @@ class Answer:
 
 
 def with_manifest(
-    options: Arguments, record: Mapping[str, Any], figures: Mapping[str, str] | None = None
+    options: Arguments,
+    record: Mapping[str, Any],
+    figures: Mapping[str, str] | None = None,
+    found: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return a result with its manifest, as it is printed and written."""
+    """Return a result with its manifest, as it is printed and written.
+
+    Parameters
+    ----------
+    found
+        What the manifest says besides the result, such as the checker's verdict on it.
+    """
     from topox_core.cli.manifest import manifest
 
-    written = [path for path, _ in _waiting]
-    return {**record, "manifest": manifest(options, record, figures or {}, written)}
+    return {**record, "manifest": manifest(options, {**record, **(found or {})}, figures or {})}
 
 
 # One that has printed its answer itself returns its exit status.
@@ -121,7 +130,8 @@ class Command:
         command = commands.add_parser(
             self.name, allow_abbrev=False, help=self.brief, description=self.description
         )
-        command.set_defaults(run=self.answered)
+        written = tuple(one.key for one in self._each() if one.over is not None)
+        command.set_defaults(run=self.answered, written=written)
         for one in self.options:
             one.add_to(command)
 
@@ -130,13 +140,16 @@ class Command:
         if self.listing is not None and options.listing:
             found = self.listing(options)
         else:
-            for one in self.options:
-                for option in one.options if isinstance(one, Group) else (one,):
-                    _check(option, options)
+            for option in self._each():
+                _check(option, options)
             named = settings_as_options(options, self.flags)
             with nullcontext() if self.flags is None else named:
                 found = self.run(options)
         return found.show(options) if isinstance(found, Answer) else found
+
+    def _each(self) -> Iterator[Option]:
+        for one in self.options:
+            yield from one.options if isinstance(one, Group) else (one,)
 
 
 def command(
@@ -205,6 +218,22 @@ def write(path: str | None, content: bytes | Callable[[], bytes]) -> None:
     if path:
         whole = content if isinstance(content, bytes) else content()
         _waiting.append((path, gzip.compress(whole, mtime=0) if path.endswith(".gz") else whole))
+
+
+def write_result(
+    options: Arguments,
+    path: str | None,
+    record: Mapping[str, Any],
+    found: Mapping[str, Any] | None = None,
+    indent: int | None = None,
+) -> None:
+    """Hand a result over as a JSON file with its manifest; ``found`` as :func:`with_manifest` has it."""
+
+    def content() -> bytes:
+        whole = with_manifest(options, record, found=found)
+        return (json.dumps(whole, allow_nan=False, indent=indent) + "\n").encode()
+
+    write(path, content)
 
 
 def write_what_waits() -> None:

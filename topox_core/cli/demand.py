@@ -15,6 +15,7 @@ from topox_core.cli.command import (
     read,
     table,
     write,
+    write_result,
 )
 from topox_core.cli.options import JSON, Option, above_zero, number, positive
 
@@ -55,8 +56,8 @@ def run(options: Arguments) -> Answer:
     from topox_core.demand.planning import (
         lower_bound,
         plan_demand,
-        plan_file,
         plan_record,
+        plan_table,
         read_demand,
     )
 
@@ -77,7 +78,11 @@ def run(options: Arguments) -> Answer:
     bound = lower_bound(demand, options.switches, options.delay_ms, options.first_free)
     record = plan_record(ours, bound)
     report = check_demand_plan(demand, record)
-    write(options.output, lambda: plan_file(ours, bound, options.output))
+    found = {"checked": report.ok, "violations": report.lines()}
+    if options.output and options.output.removesuffix(".gz").endswith(".csv"):
+        write(options.output, plan_table(ours))
+    else:
+        write_result(options, options.output, record, found)
     others = {name: plans[name].makespan_ms for name in BASELINES}
     gap = 1 - bound.ms / ours.makespan_ms if ours.makespan_ms else 0.0
     lines = table(
@@ -87,8 +92,7 @@ def run(options: Arguments) -> Answer:
         *((f"baseline {'AB'[k]}", _against(plans[name], ours)) for k, name in enumerate(BASELINES)),
         ("checked", "every rule holds" if report.ok else "; ".join(report.lines(3))),
     )
-    found = {"baselines_ms": others, "checked": report.ok, "violations": report.lines()}
-    return Answer(record | found, [lines], 0 if report.ok else 1)
+    return Answer(record | {"baselines_ms": others} | found, [lines], 0 if report.ok else 1)
 
 
 def _against(plan: DemandPlan, ours: DemandPlan) -> str:

@@ -50,7 +50,9 @@ def _list(_: Arguments) -> Answer:
     ),
     setting_option("--set PART.FIELD=VALUE", "change one field, such as plan.tensor=4"),
     Option("--output FILE", str, "write the job: .job.json", over=()),
-    Option("--graph FILE", str, "write its task graph, and beside it a cluster that suits it"),
+    Option(
+        "--graph FILE", str, "write its task graph, and beside it a cluster that suits it", over=()
+    ),
     Option("--list", bool, "show the known jobs", dest="listing"),
     JSON,
     listing=_list,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -20,6 +19,7 @@ from topox_core.cli.command import (
     read,
     table,
     write,
+    write_result,
 )
 from topox_core.cli.options import JSON, Option, numbered, whole, wrong_option
 from topox_core.errors import InputError
@@ -176,7 +176,7 @@ def run_key(options: Arguments) -> Answer:
     ]
     note(words.say("cli.key"))
     record = {"lab": lab.id, "digest": lab.digest, "seeds": keyed}
-    write(options.output, lambda: json.dumps(record, allow_nan=False, indent=1).encode())
+    write_result(options, options.output, record, indent=1)
     return Answer(record, () if options.output else _key_lines(lab, keyed))
 
 

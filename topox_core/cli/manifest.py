@@ -3,11 +3,13 @@
 import argparse
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from topox_core.economics.parts import Catalogue
+from topox_core.library.rows import RunRecord
+from topox_core.runs.identity import code_version
 from topox_core.studies.offers import FIGURES, SwitchProduct
 from topox_core.training.machine import Machine, figures
 
@@ -20,14 +22,13 @@ CHECKER = "topox_core.check, which shares no code with what schedules"
 # Keys of an answer that say how far it is proved, and for what.
 _VALIDITY = ("status", "stopped_by", "checked", "gap", "bound_by", "bound_for")
 # What no question is about.
-_ABOUT_ITSELF = ("command", "run", "json", "part", "library", "no_library", "keep")
+_ABOUT_ITSELF = ("command", "run", "json", "part", "library", "no_library", "keep", "written")
 
 
 def manifest(
     options: argparse.Namespace,
     record: Mapping[str, Any],
     figures_from: Mapping[str, Any],
-    written: Collection[str],
 ) -> dict[str, Any]:
     """Return the manifest of a command's answer.
 
@@ -35,13 +36,31 @@ def manifest(
     ----------
     figures_from
         By figure of a machine or a price: ``measured``, ``published``, ``assumed``, ... (:func:`sources_of`).
-    written
-        Files that the command writes: they are no inputs.
     """
-    from topox_core.runs.identity import code_version
-
     named = vars(options).items()
     given = {key: value for key, value in named if key not in _ABOUT_ITSELF and _is_given(value)}
+    # What stood where the command writes is no input.
+    read = [value for key, value in given.items() if key not in options.written]
+    words = (getattr(options, name, "") for name in ("command", "part"))
+    inputs = {file: _digest(file) for file in _files(read)}
+    return _made(record, code_version(), " ".join(filter(None, words)), inputs, given, figures_from)
+
+
+def manifest_of_run(run: RunRecord, result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the manifest of a kept run's result: what made it then, not what reads it now; inputs by kind."""
+    inputs = {kind: one for kind in ("graph", "cluster") if (one := getattr(run, kind))}
+    asked = {"subject": run.subject, "settings": dict(run.settings), "seed": run.seed}
+    return _made(result, run.version, run.kind, inputs, asked, {})
+
+
+def _made(
+    record: Mapping[str, Any],
+    code: str,
+    command: str,
+    inputs: Mapping[str, str],
+    asked: Mapping[str, Any],
+    figures_from: Mapping[str, Any],
+) -> dict[str, Any]:
     settings = record.get("settings")
     settings = settings if isinstance(settings, Mapping) else {}
     validity = {key: record[key] for key in _VALIDITY if key in record}
@@ -52,13 +71,11 @@ def manifest(
     return {
         "format": FORMAT,
         "version": VERSION,
-        "program": f"topox-workbench {code_version()}",
-        "command": " ".join(
-            filter(None, (getattr(options, name, "") for name in ("command", "part")))
-        ),
-        "inputs": {file: _digest(file) for file in _files(given.values()) if file not in written},
-        "options": given,
-        "seed": record.get("seed", settings.get("seed", given.get("seed"))),
+        "program": f"topox-workbench {code}",
+        "command": command,
+        "inputs": dict(inputs),
+        "options": dict(asked),
+        "seed": record.get("seed", settings.get("seed", asked.get("seed"))),
         "effort": record.get("effort"),
         "validity": validity,
         "figures": dict(figures_from),

@@ -290,6 +290,7 @@ def _rows(job: Job, run: RailRun, record: dict[str, Any]) -> list[tuple[str, str
         str,
         "where to: the cluster goes beside it",
         needed="is needed: where the task graph is written",
+        over=(),
     ),
     JSON,
     listing=_list,

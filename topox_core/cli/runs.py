@@ -1,5 +1,6 @@
 """``runs``: the run library; here what is in it, one run whole, several side by side, names and deletion."""
 
+import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -26,7 +27,8 @@ from topox_core.cli.library_options import (
 )
 from topox_core.cli.options import JSON, Option, numbered, positive
 from topox_core.errors import InputError
-from topox_core.io.json import record_of
+from topox_core.io.json import loaded, record_of
+from topox_core.io.limits import SCHEDULE
 from topox_core.library.rows import StoredRun
 from topox_core.library.run_library import RunLibrary, StoredStudy
 from topox_core.library.tables import (
@@ -157,13 +159,21 @@ def _date(started: float) -> str:
 )
 def show(options: Arguments) -> Answer:
     """Return one run, and write what was kept of it."""
+    from topox_core.cli.manifest import manifest_of_run
+
     with opened(options) as library:
         one = library.get(options.number)
         if options.output:
             result = library.result(one.id)
             if result is None:
                 raise InputError("has no result file", file=str(library.path), item=f"run {one.id}")
-            write(options.output, result)
+            whole = loaded(result, str(library.path), SCHEDULE)
+            if not isinstance(whole, dict):
+                raise InputError(
+                    "its result is damaged", file=str(library.path), item=f"run {one.id}"
+                )
+            whole["manifest"] = manifest_of_run(one.record, whole)
+            write(options.output, f"{json.dumps(whole)}\n".encode())
         if options.inputs:
             _write_inputs(library, one, Path(options.inputs))
     record = run_record(one)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +20,8 @@ from topox_core.cli.command import (
     read,
     read_graph_and_cluster,
     table,
-    with_manifest,
-    write,
     write_figure,
+    write_result,
 )
 from topox_core.cli.library_options import KEEP, check_keep, keep
 from topox_core.cli.options import (
@@ -93,13 +91,16 @@ def run(options: Arguments) -> int:
     record = to_record(result)
     # Only what was changed: the rest is the cluster file's to say, and the checker's to read there.
     record["settings"]["cluster"] = overrides
-    write(options.output, lambda: json.dumps(with_manifest(options, record)).encode())
-    summary = {key: value for key, value in record.items() if key not in DETAILS}
-    if result.execution is not None:
-        report = check(graph, cluster, record)
-        summary["checked"] = report.ok
-        if not report.ok:
-            summary["violations"] = [str(violation) for violation in report.violations]
+    verdict: dict[str, Any] = {}
+    try:
+        if result.execution is not None:
+            report = check(graph, cluster, record)
+            verdict["checked"] = report.ok
+            if not report.ok:
+                verdict["violations"] = [str(violation) for violation in report.violations]
+    finally:  # nor does who interrupts the checker lose a long solve
+        write_result(options, options.output, record, verdict)
+    summary = {key: value for key, value in record.items() if key not in DETAILS} | verdict
     # What was found is printed even if it cannot be drawn or kept.
     Answer(summary, _lines(summary, result)).show(options)
     write_figure(options, result)

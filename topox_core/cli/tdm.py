@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -21,6 +20,7 @@ from topox_core.cli.command import (
     read,
     table,
     write,
+    write_result,
 )
 from topox_core.cli.options import (
     JSON,
@@ -130,9 +130,9 @@ def run(options: Arguments) -> Answer:
     report = check_round(answer)
     non_tdm_s = None if together is None else together.round_s
     record = to_record(answer, non_tdm_s=non_tdm_s, settings=settings)
-    write(options.output, lambda: json.dumps(record, allow_nan=False).encode())
     holds = report.ok and answer.status != "infeasible"
     checked = {"checked": report.ok, "violations": list(report.lines())}
+    write_result(options, options.output, record, checked)
     return Answer(record | checked, _lines(answer, non_tdm_s, report), 0 if holds else 1)
 
 

@@ -22,6 +22,7 @@ from topox_core.cli.command import (
     table,
     write,
     write_graph,
+    write_result,
 )
 from topox_core.cli.options import FILES, GRAPH, JSON, Option, number, wrong_option
 from topox_core.cli.rails_simulate import windows_file
@@ -156,7 +157,7 @@ def import_run(options: Arguments) -> Answer:
         imported = read_other(options, settings, form, files, name)
     report = imported.report
     write_graph(options.output, imported.graph, options.cluster, imported.cluster)
-    write(options.report, lambda: (json.dumps(report, indent=1) + "\n").encode())
+    write_result(options, options.report, report, indent=1)
     failed = any(one["status"] == "failed" for one in report["checks"])
     record = report | {"output": options.output}
     return Answer(record, _report_lines(report, options.output), 1 if failed else 0)

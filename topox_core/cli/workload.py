@@ -45,6 +45,7 @@ def _list(options: Arguments) -> Answer:
         str,
         "the task graph: .json or .csv, each also .gz",
         needed="must be given: the file to write",
+        over=(),
     ),
     Option("--list", bool, "show what there is, write nothing", dest="listing"),
     JSON,

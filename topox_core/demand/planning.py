@@ -4,7 +4,6 @@ After Spectra (arXiv 2603.07373), of which the abstract is public: few weighted 
 switches by their load and evened out by splitting. The formulas, and both baselines, are ours.
 """
 
-import json
 import math
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
@@ -192,6 +191,7 @@ def checked_matrix(demand_ms: FloatArray) -> FloatArray:
 
 COLUMNS = ("switch", "configuration", "setup_ms", "start_ms", "end_ms", "input", "output")
 FORMAT = "topox-demand-plan"
+BOUND_FOR = "any plan that serves this matrix on so many switches with this delay, whatever its configurations"
 
 
 def read_demand(data: bytes, file: str) -> FloatArray:
@@ -244,6 +244,7 @@ def plan_record(plan: DemandPlan, bound: Bound) -> dict[str, Any]:
         "makespan_ms": plan.makespan_ms,
         "bound_ms": bound.ms,
         "bound_by": bound.text,
+        "bound_for": BOUND_FOR,
         "switches": [
             [
                 {
@@ -256,13 +257,6 @@ def plan_record(plan: DemandPlan, bound: Bound) -> dict[str, Any]:
             for starts, configurations in zip(plan.starts_ms, plan.switches, strict=True)
         ],
     }
-
-
-def plan_file(plan: DemandPlan, bound: Bound, name: str) -> bytes:
-    """Return a plan as the file of this name has it: a table for ``.csv``, else JSON; ``.gz`` is left to the writer."""
-    if name.removesuffix(".gz").endswith(".csv"):
-        return plan_table(plan)
-    return (json.dumps(plan_record(plan, bound), allow_nan=False) + "\n").encode()
 
 
 def plan_table(plan: DemandPlan) -> bytes:

@@ -76,8 +76,13 @@ def test_show_writes_result_and_inputs_and_runs_are_named_and_deleted(
 ) -> None:
     shown = answered("runs show 1 --output r.json --inputs .")
     assert (shown["key"], shown["has_result"], shown["this_version"]) == (key(100), True, True)
-    written = [folder / name for name in ("r.json", f"{key('race graph')[:12]}.taskgraph.json")]
-    assert [file.read_text() for file in written] == ['{"speed": 100}', '{"tasks": []}']
+    result = json.loads((folder / "r.json").read_text())
+    made = result.pop("manifest")
+    assert result == {"speed": 100} and made["program"].endswith(shown["version"])
+    assert made["inputs"] == {part: shown[part] for part in ("graph", "cluster")}
+    assert made["options"]["settings"] == shown["settings"]
+    inputs = folder / f"{key('race graph')[:12]}.taskgraph.json"
+    assert inputs.read_text() == '{"tasks": []}'
     assert run("name 2 'the good one'")[0] == 0
     assert answered("runs list --text good")["in_all"] == 1
     assert run("delete 2-4 99")[1] == "deleted 3\u00a0runs\n"

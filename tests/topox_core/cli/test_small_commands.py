@@ -292,13 +292,48 @@ def test_every_json_answer_says_what_made_it_of_what_and_how_sure_it_is(
     assert made["inputs"]["g.json"] == digest and set(made["inputs"]) == {"g.json", "c.json"}
     assert made["seed"] == 3 and made["effort"] == "first" and made["command"] == "schedule"
     assert made["validity"]["checked"] and "any schedule" in made["validity"]["bound_for"]
+    (folder / "f.html").write_text("an older figure")
+    again = json.loads(topox(*asked, "--output", "r.json", "--figure", "f.html", "--json")[1])
     written = json.loads((folder / "r.json").read_text())
-    assert written["manifest"]["inputs"] == made["inputs"]
+    for one in (again, written):
+        assert one["manifest"]["inputs"] == made["inputs"]
+        assert one["manifest"]["validity"] == made["validity"]
+    assert "checked" not in written
+    (folder / "m.csv").write_text("0,2\n1,0\n")
+    planned = json.loads(topox("demand", "m.csv", "--json")[1])
+    assert planned["manifest"]["validity"]["bound_for"] == planned["bound_for"]
+    assert "task graph" not in planned["bound_for"]
     assert topox("check", "g.json", "c.json", "r.json")[0] == 0
     shown = json.loads(topox("iteration", "show", "llama3-8b", "--json")[1])["manifest"]
     assert shown["figures"]["h100.tflops"] == "published" and shown["command"] == "iteration show"
     priced = json.loads(topox("rails", "cost", "--gpus", "64", "--json")[1])["manifest"]
     assert set(priced["figures"].values()) == {"published", "vendor list", "assumed"}
+
+
+RECORDED = [str(SAMPLE_FOLDER / f"recorded-run_rank{rank}.json.gz") for rank in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("words", "inputs", "validity"),
+    [
+        ("schedule g.json c.json --engine list --output r.json", ["g.json", "c.json"], True),
+        (f"{OVERLAP} --output r.json", [OVERLAP.partition(" ")[2]], True),
+        ("demand m.csv --output r.json", ["m.csv"], True),
+        ("lab key six-tasks --course c --students s.csv --output r.json", ["s.csv"], False),
+        (f"trace import {' '.join(RECORDED)} --output g2.json --report r.json", RECORDED, False),
+    ],
+)
+def test_every_written_result_says_what_made_it_of_what(
+    topox, folder: Path, words: str, inputs: list[str], validity: bool
+) -> None:
+    (folder / "m.csv").write_text("0,2\n1,0\n")
+    (folder / "s.csv").write_text("student\nada\n")
+    (folder / "r.json").write_text("an older result")
+    printed = json.loads(topox(words, "--json")[1])["manifest"]
+    made = json.loads((folder / "r.json").read_text())["manifest"]
+    files = {one: hashlib.sha256(Path(one).read_bytes()).hexdigest() for one in inputs}
+    assert made["inputs"] == files and made == printed
+    assert made["validity"].get("checked", False) == validity
 
 
 def test_a_job_file_is_scheduled_on_the_cluster_it_suggests_and_held_to_what_it_asserts(
