@@ -1,7 +1,7 @@
 """JSON Schema (draft 2020-12) of the files whose fields records declare: ``topox schema``, and editors that check as one types."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Annotated, Any, Literal
 
@@ -9,10 +9,13 @@ import msgspec
 
 from topox_core.check import schedule_file
 from topox_core.check.rows import StandingRow, TaskRow
-from topox_core.cli import manifest
 from topox_core.demand import planning
 from topox_core.economics import parts, price_sets
 from topox_core.io import assertions, cluster_file, exports, task_graph_file
+from topox_core.labs import answers, lab, lab_file, leaderboard
+from topox_core.labs.answers import Answers, Explained, Prediction, Worked
+from topox_core.labs.generators.catalogue import GENERATORS
+from topox_core.labs.lab import Call, Lab, Question, Screen, Source, SourceFiles, Tolerance
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task
 from topox_core.rails import window_lengths
@@ -51,6 +54,8 @@ class Document:
         type a list.
     needed
         The keys that may not be missing.
+    alternatives
+        What keys may be one of (:func:`_either`), by the name that the schema gives it.
     """
 
     format: str
@@ -58,6 +63,7 @@ class Document:
     ending: str
     keys: Mapping[str, Any]
     needed: tuple[str, ...]
+    alternatives: Mapping[str, Any] = field(default_factory=dict)
 
 
 def _hints(record: type) -> dict[str, Any]:
@@ -65,9 +71,12 @@ def _hints(record: type) -> dict[str, Any]:
 
 
 _JOB, _PARTS = _hints(Job), _hints(parts.Catalogue)
-_OBJECT, _NAMES, _WHOLE, _MAYBE = dict[str, Any], list[str], list[int], float | None
-_LEAST = msgspec.Meta(ge=0)
-_COUNT, _TIME = Annotated[int, _LEAST], Annotated[float, _LEAST]
+_OBJECT = dict[str, Any]
+_NAMES = list[str]
+_WHOLE = list[int]
+_MAYBE = float | None
+_COUNT = Annotated[int, msgspec.Meta(ge=0)]
+_TIME = Annotated[float, msgspec.Meta(ge=0)]
 
 
 def _each(words: str, hint: Any) -> dict[str, Any]:
@@ -75,6 +84,15 @@ def _each(words: str, hint: Any) -> dict[str, Any]:
     return dict.fromkeys(words.split(), hint)
 
 
+def _either(*names: str, **limits: int) -> Any:
+    """Return what may be one of some alternatives of the document: objects that no key of their own tells apart for msgspec."""
+    places = [{"$ref": f"#/$defs/{name}"} for name in names]
+    return Annotated[Any, msgspec.Meta(extra_json_schema={"anyOf": places, **limits})]
+
+
+_LAB, _SOURCE, _ANSWERS = _hints(Lab), _hints(Source), _hints(Answers)
+_OPTIONS, _BANDS = _hints(Question)["options"], _hints(Call)["bands"]
+_INSTANCE = Annotated[str, msgspec.Meta(pattern=f"^{lab_file.NAME.pattern}$")]
 _MANIFEST: Mapping[str, Any] = {
     "inputs": dict[str, str],
     "seed": int | None,
@@ -83,11 +101,9 @@ _MANIFEST: Mapping[str, Any] = {
     **_each("program command", str),
     **_each("options validity", _OBJECT),
 }
-_ANY_MANIFEST = {
-    "format": Literal[manifest.FORMAT],
-    "version": Literal[manifest.VERSION],
-    **_MANIFEST,
-}
+# As topox_core.cli.manifest writes it, which stands above.
+_MANIFEST_FORMAT = "topox-manifest"
+_ANY_MANIFEST = {"format": Literal[_MANIFEST_FORMAT], "version": Literal[1], **_MANIFEST}
 # What a command adds to a result: whether the checker agrees, and how it came about.
 _CHECKED = {"checked": bool, "violations": _NAMES, "manifest": _ANY_MANIFEST}
 _SCHEDULE: Mapping[str, Any] = {
@@ -257,8 +273,8 @@ DOCUMENTS: Mapping[str, Document] = {
         tuple(_REPORT),
     ),
     "manifest": Document(
-        manifest.FORMAT,
-        manifest.VERSION,
+        _MANIFEST_FORMAT,
+        1,
         ".manifest.json",
         _MANIFEST,
         tuple(_MANIFEST),
@@ -313,6 +329,63 @@ DOCUMENTS: Mapping[str, Document] = {
         | {"parts": tuple[parts.Part, ...]},
         ("parts",),
     ),
+    "lab": Document(
+        lab.FORMAT,
+        lab.VERSION,
+        lab_file.ENDING,
+        {key: hint for key, hint in _LAB.items() if key not in ("record", "folder")}
+        | {
+            "instances": Annotated[
+                dict[_INSTANCE, _either("drawn", "of_files")],  # type: ignore[misc]
+                msgspec.Meta(min_length=1, max_length=lab.MAX_INSTANCES),
+            ]
+        },
+        (*lab_file.HEAD, "instances", "screens"),
+        {
+            "drawn": {
+                "generator": Literal[tuple(GENERATORS)],
+                "generator_version": _SOURCE["generator_version"],
+                "seed": _SOURCE["seed"],
+            },
+            "of_files": {"files": SourceFiles},
+            **{one.__name__: one for one in (lab_file.Value, Call, Tolerance)},
+        },
+    ),
+    "answers": Document(
+        answers.FORMAT,
+        answers.VERSION,
+        ".answers.json",
+        _ANSWERS
+        | {
+            "program": str,
+            "generator_versions": dict[str, Annotated[int, msgspec.Meta(ge=1)]],
+            "answers": Annotated[
+                dict[str, _either("Prediction", "Worked", "Explained")],  # type: ignore[misc]
+                msgspec.Meta(max_length=answers.MAX_ANSWERS),
+            ],
+            "score": _OBJECT,
+            "checksum": str,
+            "signature": str,
+        },
+        (*(one.key for one in fields_of(Answers).values() if one.required), "answers"),
+        {one.__name__: one for one in (Prediction, Worked, Explained)},
+    ),
+    "entry": Document(
+        leaderboard.FORM.name,
+        leaderboard.FORM.version,
+        leaderboard.ENDING,
+        {
+            "board": Literal[tuple(leaderboard.BOARDS)],
+            "alias": Annotated[
+                str, msgspec.Meta(pattern=rf"^\s*\S(.{{0,{leaderboard.MAX_ALIAS - 2}}}\S)?\s*$")
+            ],
+            "starts_ms": Annotated[dict[str, float], msgspec.Meta(min_length=1)],
+            "groups": Annotated[dict[str, Literal["A", "B"]], msgspec.Meta(min_length=1)],
+            "makespan_ms": Any,
+            "round_s": Any,
+        },
+        ("board", "alias"),
+    ),
 }
 # Records of which a file may leave out what the same thing elsewhere has, such as a part that of the set that it is based on.
 _NEEDED: Mapping[type, tuple[str, ...]] = {
@@ -320,6 +393,15 @@ _NEEDED: Mapping[type, tuple[str, ...]] = {
     SwitchProduct: ("key",),
     Estimate: (),
     Window: ("length_ms", "before", "after"),
+    Screen: ("id", "stage", "questions"),
+    Worked: ("attempts",),
+}
+# Keys that a file has otherwise than the record, or not as empty as the record may have them.
+_OTHERWISE: Mapping[tuple[type, str], Any] = {
+    (Question, "key"): _either("Value", "Call"),
+    (Question, "options"): Annotated[_OPTIONS, msgspec.Meta(min_length=2)],
+    (Question, "tolerance"): _either("Tolerance", minProperties=1),
+    (Call, "bands"): Annotated[_BANDS, msgspec.Meta(min_length=1)],
 }
 
 
@@ -330,7 +412,11 @@ def json_schema(name: str) -> dict[str, Any]:
     fields: list[Any] = [(key, Literal[one]) for key, one in head.items() if one is not None]
     fields += [_typed(key, hint, key in document.needed) for key, hint in document.keys.items()]
     file = msgspec.defstruct(name, fields, kw_only=True, forbid_unknown_fields=True)
-    return {"$schema": DIALECT, "title": f"*{document.ending}", **msgspec.json.schema(file)}
+    others = [_kind(key, hint) for key, hint in document.alternatives.items()]
+    (whole, *_), within = msgspec.json.schema_components(
+        (file, *others), ref_template="#/$defs/{name}"
+    )
+    return {"$schema": DIALECT, "title": f"*{document.ending}", **whole, "$defs": within}
 
 
 def _typed(key: str, hint: Any, needed: bool, field: Field | None = None) -> tuple[Any, ...]:
@@ -357,5 +443,8 @@ def _struct(record: type) -> type[msgspec.Struct]:
     """Return a Struct with the keys of a record, records within among them."""
     own = fields_of(record).values()
     needed = _NEEDED.get(record, tuple(one.key for one in own if one.required))
-    fields = [_typed(one.key, one.hint, one.key in needed, one) for one in own]
+    fields = [
+        _typed(one.key, _OTHERWISE.get((record, one.key), one.hint), one.key in needed, one)
+        for one in own
+    ]
     return msgspec.defstruct(record.__name__, fields, kw_only=True, forbid_unknown_fields=True)

@@ -22,6 +22,18 @@ from topox_core.io.assertions import assertions_of
 from topox_core.io.cluster_file import dump_cluster, load_cluster
 from topox_core.io.exports import cross_connects_json
 from topox_core.io.task_graph_file import dump_graph_json, load_graph
+from topox_core.labs import lab_file
+from topox_core.labs.answers import (
+    Answers,
+    Attempt,
+    Explained,
+    Locked,
+    Prediction,
+    Worked,
+    dump_answers,
+    load_answers,
+)
+from topox_core.labs.leaderboard import load_entry
 from topox_core.rails.window_lengths import dump_windows_json, load_windows
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
@@ -69,6 +81,23 @@ LAYERS = b"DATA\n1\nhead -1 500000 NONE 0 700000 NONE 0 300000 ALLREDUCE 1000000
 TEXT = import_text(Source.of_bytes("w.txt", LAYERS), ImportSettings(), 4).report
 LINK = {"format": "topox-link", "version": 1, "link": {"sample": "patience"}, "graph_digest": "d"}
 CHECKED = {"checked": True, "violations": []}
+AT = "2026-10-05T09:00:12Z"
+ANSWERS = Answers(
+    *("price-tag", "0123456789abcdef", "NET-401", "s1234567", 7, {"price": 1}, AT, ""),
+    {
+        "P1": Prediction(AT, 3, Locked(AT, [4])),
+        "W1": Worked((Attempt(AT, "a", 2.0),), AT),
+        "E1": Explained(AT, "because"),
+    },
+)
+ENTRY = {
+    "format": "topox-entry",
+    "version": 1,
+    "board": "six-tasks",
+    "alias": " Ada ",
+    "starts_ms": {"t0": 0},
+    "makespan_ms": 9,
+}
 # What is written of each kind, and what reads it; results of which nothing reads have none.
 FILES: dict[str, tuple[bytes, Any]] = {
     "taskgraph": (dump_graph_json(GRAPH), load_graph),
@@ -83,12 +112,19 @@ FILES: dict[str, tuple[bytes, Any]] = {
     "plan": (of_command(PLAN, **CHECKED, baselines_ms={"a": 9.0}), None),
     "cross-connects": (cross_connects_json(RESULT.execution), None),
     "report": (of_command(TEXT, output="a.json"), None),
+    "lab": ((lab_file.READY / "price-tag.lab.json").read_bytes(), lab_file.load_lab),
+    "answers": (dump_answers(ANSWERS, {"worked": 3}, b"here"), load_answers),
+    "entry": (json.dumps(ENTRY).encode(), load_entry),
     "manifest": (json.dumps(json.loads(of_command({"gap": 0.1}))["manifest"]).encode(), None),
     "study": (dump_study(replace(CROSSOVER, assertions=ASSERTED)), load_study),
     "windows": (WINDOWS, load_windows),
     "offers": (dump_offers(OFFERS), load_offers),
 }
+ASKING = next(
+    n for n, one in enumerate(lab_file.ready_labs()["price-tag"].screens) if one.questions
+)
 # Where a kind of file is changed, and to what: beyond a range, another type, a key too many, a word of none.
+ASKED = ("screens", ASKING, "questions", 0)
 WRONG: dict[str, tuple[tuple[Any, ...], ...]] = {
     "taskgraph": (("tasks", 0, "kind", "forwards"), ("tasks", 0, "server", -1), ("task", [])),
     "cluster": (("port_gbps", 0), ("servers", 2.5), ("duplex", "both"), ("ports", 3)),
@@ -118,6 +154,29 @@ WRONG: dict[str, tuple[tuple[Any, ...], ...]] = {
         *(("groups", 0, "calls", "9"), ("checks", 0, "word", ""), ("checks", 0, "status", None)),
         *(("calls_by_kind", "all_reduce", 0.5), ("inside_servers", "servers", 1), ("rank", [])),
     ),
+    "lab": (
+        *(("id", "A"), ("minutes", 0), ("goals", []), ("screens", []), ("instances", {})),
+        *(("instances", "Rail", {"generator": "price"}), ("plan", 0, "till", 3), ("tags", [])),
+        ("instances", "mine", {"files": {"graph": "../secret"}}),
+        ("instances", "mine", {"generator": "dice", "generator_version": 1, "seed": 0}),
+        ("instances", "mine", {"generator": "price", "generator_version": 1, "seed": "mine"}),
+        ("instances", "mine", {"generator": "price", "generator_version": 0, "seed": "class"}),
+        *(("screens", 0, "stage", "sleep"), ("screens", 0, "show", ["nothing"])),
+        *(("screens", 0, "slider", {"key": "ports", "step": 0}), ("screens", 0, "id", "1")),
+        *((*ASKED, "points", 21), (*ASKED, "id", "P100"), (*ASKED, "type", "riddle")),
+        *((*ASKED, "key", "load"), (*ASKED, "key", {"value": 1}), (*ASKED, "key", {"call": "tdm"})),
+        (*ASKED, "key", {"call": "shell", "field": "a"}),
+        (*ASKED, "key", {"call": "tdm", "field": "a", "bands": [{"below": 1}]}),
+        *((*ASKED, "tolerance", {"absolute": -1}), (*ASKED, "feedback", [{"value": "a"}])),
+        *((*ASKED, "options", [{"id": "a"}]), (*ASKED, "digits", 7), (*ASKED, "text", "")),
+    ),
+    "answers": (
+        *(("seed", -1), ("started", "today"), ("answers", "P1", "value2", 1), ("answers", [])),
+        *(("answers", "P1", "locked", "2026"), ("answers", "P1", "second", {"value": 1})),
+        *(("answers", "W1", "attempts", 0, "points", -1), ("answers", "E1", "value", 3)),
+        *(("generator_versions", {"price": "1"}), ("student", "s" * 201), ("scores", {})),
+    ),
+    "entry": (("board", "chess"), ("alias", " "), ("alias", 21 * "a"), ("starts", {})),
     "manifest": (("inputs", []), ("seed", "3"), ("validity", "gap"), ("host", "mine")),
     "study": (("budget", {"points": 0}), ("measures", "gap"), ("assert", [1]), ("axis", [])),
     "windows": (("windows", 0, "length_ms", "long"), ("iteration_ms", "1"), ("window", [])),
@@ -183,11 +242,9 @@ def test_each_importer_reports_as_the_schema_says() -> None:
 def test_the_document_names_every_key_that_a_file_may_hold() -> None:
     text = Path("docs/files.md").read_text()
     said = set(re.findall(r"`([a-z_]+)`", text)) | set(re.findall(r'"([a-z_]+)":', text))
-    for name in DOCUMENTS.keys() - {
-        "strategy",
-        "study",
-        "offers",
-    }:  # strategy.md, studies.md, buying.md
+    # strategy.md, studies.md, buying.md, and labs.md
+    elsewhere = {"strategy", "study", "offers", "lab", "answers", "entry"}
+    for name in DOCUMENTS.keys() - elsewhere:
         schema = json_schema(name)
         keys = {key for one in schema["$defs"].values() for key in one["properties"]}
         assert keys <= said, (name, keys - said)
