@@ -1,7 +1,7 @@
 """JSON Schema (draft 2020-12) of the files whose fields records declare: ``topox schema``, and editors that check as one types."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Annotated, Any, Literal
 
@@ -9,8 +9,13 @@ import msgspec
 
 from topox_core.check import schedule_file
 from topox_core.check.rows import StandingRow, TaskRow
+from topox_core.demand import planning
 from topox_core.economics import parts, price_sets
-from topox_core.io import assertions, cluster_file, task_graph_file
+from topox_core.io import assertions, cluster_file, exports, task_graph_file
+from topox_core.labs import answers, lab, lab_file, leaderboard
+from topox_core.labs.answers import Answers, Explained, Prediction, Worked
+from topox_core.labs.generators.catalogue import GENERATORS
+from topox_core.labs.lab import Call, Lab, Question, Screen, Source, SourceFiles, Tolerance
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task
 from topox_core.rails import window_lengths
@@ -22,8 +27,10 @@ from topox_core.strategy.strategy import Placement, Strategy
 from topox_core.studies import offers, study
 from topox_core.studies.offers import Estimate, SwitchProduct
 from topox_core.studies.study import Budget
-from topox_core.tdm.model import jobs_file
+from topox_core.tdm.model import jobs as shared, jobs_file, round_file
 from topox_core.tdm.model.jobs import Job as SharedJob, PodNetwork
+from topox_core.traces import importing
+from topox_core.traces.checks import Check
 from topox_core.training import job
 from topox_core.training.job import Job
 from topox_core.training.machine import MACHINES
@@ -38,19 +45,25 @@ class Document:
 
     Attributes
     ----------
+    version
+        None: the file does not say it.
     ending
         Of its name.
     keys
-        What it holds besides format and version: the type of each key.
+        What it holds besides format and version: the type of each key; a dict is an object whose keys are all needed, a list of one
+        type a list.
     needed
         The keys that may not be missing.
+    alternatives
+        What keys may be one of (:func:`_either`), by the name that the schema gives it.
     """
 
     format: str
-    version: int
+    version: int | None
     ending: str
     keys: Mapping[str, Any]
     needed: tuple[str, ...]
+    alternatives: Mapping[str, Any] = field(default_factory=dict)
 
 
 def _hints(record: type) -> dict[str, Any]:
@@ -58,6 +71,138 @@ def _hints(record: type) -> dict[str, Any]:
 
 
 _JOB, _PARTS = _hints(Job), _hints(parts.Catalogue)
+_OBJECT = dict[str, Any]
+_NAMES = list[str]
+_WHOLE = list[int]
+_MAYBE = float | None
+_COUNT = Annotated[int, msgspec.Meta(ge=0)]
+_TIME = Annotated[float, msgspec.Meta(ge=0)]
+
+
+def _each(words: str, hint: Any) -> dict[str, Any]:
+    """Return one type for keys, separated by spaces."""
+    return dict.fromkeys(words.split(), hint)
+
+
+def _either(*names: str, **limits: int) -> Any:
+    """Return what may be one of some alternatives of the document: objects that no key of their own tells apart for msgspec."""
+    places = [{"$ref": f"#/$defs/{name}"} for name in names]
+    return Annotated[Any, msgspec.Meta(extra_json_schema={"anyOf": places, **limits})]
+
+
+_LAB, _SOURCE, _ANSWERS = _hints(Lab), _hints(Source), _hints(Answers)
+_OPTIONS, _BANDS = _hints(Question)["options"], _hints(Call)["bands"]
+_INSTANCE = Annotated[str, msgspec.Meta(pattern=f"^{lab_file.NAME.pattern}$")]
+_MANIFEST: Mapping[str, Any] = {
+    "inputs": dict[str, str],
+    "seed": int | None,
+    "effort": str | None,
+    "figures": dict[str, str],
+    **_each("program command", str),
+    **_each("options validity", _OBJECT),
+}
+# As topox_core.cli.manifest writes it, which stands above.
+_MANIFEST_FORMAT = "topox-manifest"
+_ANY_MANIFEST = {"format": Literal[_MANIFEST_FORMAT], "version": Literal[1], **_MANIFEST}
+# What a command adds to a result: whether the checker agrees, and how it came about.
+_CHECKED = {"checked": bool, "violations": _NAMES, "manifest": _ANY_MANIFEST}
+_SCHEDULE: Mapping[str, Any] = {
+    **dict.fromkeys(sorted(schedule_file.KEYS - {"format", "version"}), Any),
+    **dict.fromkeys(("makespan_ms", "bound_ms", "gap", *schedule_file.CLAIMS), _MAYBE),
+    "status": Literal[schedule_file.STATUSES],
+    "clock": Literal[schedule_file.CLOCKS],
+    "effort": Literal[schedule_file.EFFORTS],
+    "manifest": _ANY_MANIFEST,
+    "settings": _OBJECT,
+    "tasks": list[TaskRow],
+    "transfers": list[_OBJECT],
+    "circuits": list[StandingRow],
+}
+_STAGE = {
+    **_each("start_s end_s dark_s communication_s computing_s", _TIME),
+    "stage": int,
+    "what": str,
+}
+_ROUND: Mapping[str, Any] = {
+    **_each("name jobs_digest algorithm bound_by bound_for message", str),
+    **_each("round_s mean_round_s non_tdm_s bound_s gap", _MAYBE),
+    "status": shared.Status,
+    "stopped_by": shared.StoppedBy,
+    "wall_s": _TIME,
+    "seed": _COUNT,
+    "static": bool,
+    "settings": _OBJECT,
+    "groups": [_NAMES],
+    "cycles": [{"pod_groups": _WHOLE, "round_s": _TIME, "stages": [_STAGE]}],
+    "bottlenecks": [
+        {
+            **_each("cause words", str),
+            **_each("stage jobs links", _COUNT),
+            **_each("seconds gbit", _TIME),
+            **_each("pods full_pods", _WHOLE),
+            "pod_group": int | None,
+            "job": str | None,
+        }
+    ],
+    "communication_s": list[list[_MAYBE]],
+    "links": [_each("pod_group group from to links", _COUNT)],
+    "jobs": [
+        {
+            **_each("id collective", str),
+            **_each("pod_group group", _COUNT),
+            "ring": _WHOLE,
+            "round_s": _TIME,
+            "iterations_per_s": _MAYBE,
+        }
+    ],
+}
+_ENDS = Annotated[
+    list[Annotated[int, msgspec.Meta(ge=1)]], msgspec.Meta(min_length=2, max_length=2)
+]
+_PLAN: Mapping[str, Any] = {
+    **_each("method bound_by", str),
+    **_each("delay_ms makespan_ms bound_ms", _TIME),
+    "first_free": bool,
+    "switches": [[{**_each("start_ms duration_ms", _TIME), "circuits": list[_ENDS]}]],
+}
+_CONNECTION = {
+    **_each("slot source source_port destination destination_port", _COUNT),
+    **_each("setup_ms usable_ms until_ms", _TIME),
+    "transfers": _NAMES,
+}
+_CONNECTS: Mapping[str, Any] = {
+    **_each("slot_ms reconfiguration_ms makespan_ms", _TIME),
+    "switches": [{"switch": _COUNT, "connections": [_CONNECTION]}],
+}
+_GROUP = {
+    **_each("group description ranks", str),
+    **_each("members calls", _COUNT),
+    "size_bytes": _TIME,
+    "parallelism": str | None,
+}
+_REPORT: Mapping[str, Any] = {
+    **_each("files warnings", _NAMES),
+    **_each("world segments calls tasks", _COUNT),
+    "ranks": _WHOLE,
+    "calls_by_kind": dict[str, _COUNT],
+    "size_bytes": _TIME,
+    "groups": [_GROUP],
+    "digest": str,
+    "replay_ms": dict[str, _TIME],
+    "checks": [Check],
+}
+# Keys of a recorded run alone; of Chakra's files and of text, where nothing was recorded; of some.
+_FACTS: Mapping[str, Any] = {
+    **_each("clocks waits settings header", _OBJECT),
+    **_each("host_step_ms gpu_busy", _MAYBE),
+    **_each("recorded_ms recorded_call_ms compute_ms", _TIME),
+    **_each("nodes host_wrappers", _COUNT),
+    "step": int | None,
+    "steps": _WHOLE,
+    "unmatched": list[Any],
+    "coarsening": dict[str, float],
+    "inside_servers": {"calls": _COUNT, "size_bytes": _TIME},
+}
 DOCUMENTS: Mapping[str, Document] = {
     "taskgraph": Document(
         task_graph_file.FORMAT,
@@ -93,18 +238,46 @@ DOCUMENTS: Mapping[str, Document] = {
         schedule_file.FORMAT,
         schedule_file.VERSION,
         ".schedule.json",
-        dict.fromkeys(sorted(schedule_file.KEYS - {"format", "version"}), Any)
-        | dict.fromkeys(("makespan_ms", "bound_ms", "gap", *schedule_file.CLAIMS), float | None)
-        | {
-            "status": Literal[schedule_file.STATUSES],
-            "clock": Literal[schedule_file.CLOCKS],
-            "effort": Literal[schedule_file.EFFORTS],
-            "settings": dict[str, Any],
-            "tasks": list[TaskRow],
-            "transfers": list[dict[str, Any]],
-            "circuits": list[StandingRow],
-        },
+        _SCHEDULE,
         ("status", "settings"),
+    ),
+    "link": Document(
+        schedule_file.LINKED.name,
+        schedule_file.LINKED.version,
+        ".link.json",
+        {**_SCHEDULE, "link": dict[str, str], "graph_digest": str},
+        ("status", "settings", "link", "graph_digest"),
+    ),
+    "round": Document(
+        round_file.FORMAT,
+        round_file.VERSION,
+        ".round.json",
+        {**_ROUND, **_CHECKED, "reduction": float},
+        tuple(_ROUND),
+    ),
+    "plan": Document(
+        planning.FORMAT,
+        None,
+        ".plan.json",
+        {**_PLAN, **_CHECKED, "baselines_ms": dict[str, _TIME]},
+        tuple(_PLAN),
+    ),
+    "cross-connects": Document(
+        exports.FORMAT, exports.VERSION, ".cross-connects.json", _CONNECTS, tuple(_CONNECTS)
+    ),
+    "report": Document(
+        importing.FORMAT,
+        importing.VERSION,
+        ".report.json",
+        {**_REPORT, **_FACTS, "manifest": _ANY_MANIFEST, "output": str},
+        tuple(_REPORT),
+    ),
+    "manifest": Document(
+        _MANIFEST_FORMAT,
+        1,
+        ".manifest.json",
+        _MANIFEST,
+        tuple(_MANIFEST),
     ),
     "study": Document(
         study.FORMAT,
@@ -156,6 +329,63 @@ DOCUMENTS: Mapping[str, Document] = {
         | {"parts": tuple[parts.Part, ...]},
         ("parts",),
     ),
+    "lab": Document(
+        lab.FORMAT,
+        lab.VERSION,
+        lab_file.ENDING,
+        {key: hint for key, hint in _LAB.items() if key not in ("record", "folder")}
+        | {
+            "instances": Annotated[
+                dict[_INSTANCE, _either("drawn", "of_files")],  # type: ignore[misc]
+                msgspec.Meta(min_length=1, max_length=lab.MAX_INSTANCES),
+            ]
+        },
+        (*lab_file.HEAD, "instances", "screens"),
+        {
+            "drawn": {
+                "generator": Literal[tuple(GENERATORS)],
+                "generator_version": _SOURCE["generator_version"],
+                "seed": _SOURCE["seed"],
+            },
+            "of_files": {"files": SourceFiles},
+            **{one.__name__: one for one in (lab_file.Value, Call, Tolerance)},
+        },
+    ),
+    "answers": Document(
+        answers.FORMAT,
+        answers.VERSION,
+        ".answers.json",
+        _ANSWERS
+        | {
+            "program": str,
+            "generator_versions": dict[str, Annotated[int, msgspec.Meta(ge=1)]],
+            "answers": Annotated[
+                dict[str, _either("Prediction", "Worked", "Explained")],  # type: ignore[misc]
+                msgspec.Meta(max_length=answers.MAX_ANSWERS),
+            ],
+            "score": _OBJECT,
+            "checksum": str,
+            "signature": str,
+        },
+        (*(one.key for one in fields_of(Answers).values() if one.required), "answers"),
+        {one.__name__: one for one in (Prediction, Worked, Explained)},
+    ),
+    "entry": Document(
+        leaderboard.FORM.name,
+        leaderboard.FORM.version,
+        leaderboard.ENDING,
+        {
+            "board": Literal[tuple(leaderboard.BOARDS)],
+            "alias": Annotated[
+                str, msgspec.Meta(pattern=rf"^\s*\S(.{{0,{leaderboard.MAX_ALIAS - 2}}}\S)?\s*$")
+            ],
+            "starts_ms": Annotated[dict[str, float], msgspec.Meta(min_length=1)],
+            "groups": Annotated[dict[str, Literal["A", "B"]], msgspec.Meta(min_length=1)],
+            "makespan_ms": Any,
+            "round_s": Any,
+        },
+        ("board", "alias"),
+    ),
 }
 # Records of which a file may leave out what the same thing elsewhere has, such as a part that of the set that it is based on.
 _NEEDED: Mapping[type, tuple[str, ...]] = {
@@ -163,25 +393,49 @@ _NEEDED: Mapping[type, tuple[str, ...]] = {
     SwitchProduct: ("key",),
     Estimate: (),
     Window: ("length_ms", "before", "after"),
+    Screen: ("id", "stage", "questions"),
+    Worked: ("attempts",),
+}
+# Keys that a file has otherwise than the record, or not as empty as the record may have them.
+_OTHERWISE: Mapping[tuple[type, str], Any] = {
+    (Question, "key"): _either("Value", "Call"),
+    (Question, "options"): Annotated[_OPTIONS, msgspec.Meta(min_length=2)],
+    (Question, "tolerance"): _either("Tolerance", minProperties=1),
+    (Call, "bands"): Annotated[_BANDS, msgspec.Meta(min_length=1)],
 }
 
 
 def json_schema(name: str) -> dict[str, Any]:
     """Return the JSON Schema of one of :data:`DOCUMENTS`; rules between fields are the reader's own."""
     document = DOCUMENTS[name]
-    fields = [("format", Literal[document.format]), ("version", Literal[document.version])]
+    head = {"format": document.format, "version": document.version}
+    fields: list[Any] = [(key, Literal[one]) for key, one in head.items() if one is not None]
     fields += [_typed(key, hint, key in document.needed) for key, hint in document.keys.items()]
     file = msgspec.defstruct(name, fields, kw_only=True, forbid_unknown_fields=True)
-    return {"$schema": DIALECT, "title": f"*{document.ending}", **msgspec.json.schema(file)}
+    others = [_kind(key, hint) for key, hint in document.alternatives.items()]
+    (whole, *_), within = msgspec.json.schema_components(
+        (file, *others), ref_template="#/$defs/{name}"
+    )
+    return {"$schema": DIALECT, "title": f"*{document.ending}", **whole, "$defs": within}
 
 
 def _typed(key: str, hint: Any, needed: bool, field: Field | None = None) -> tuple[Any, ...]:
     """Return a key with its type and words; what may be left out is unset."""
-    kind: Any = plain(hint, _struct)
+    kind = _kind(key, hint)
     if field is not None and (field.title or field.help):
         words = msgspec.Meta(title=field.title or None, description=field.help or None)
         kind = Annotated[kind, words]
     return (key, kind) if needed else (key, kind | msgspec.UnsetType, msgspec.UNSET)
+
+
+def _kind(key: str, hint: Any) -> Any:
+    """Return what msgspec checks a key by: a Struct for a dict or a record, a list of its one for a list."""
+    if isinstance(hint, list):
+        return list[_kind(key, hint[0])]  # type: ignore[misc]
+    if not isinstance(hint, dict):
+        return plain(hint, _struct)
+    fields = [_typed(one, inner, True) for one, inner in hint.items()]
+    return msgspec.defstruct(key, fields, kw_only=True, forbid_unknown_fields=True)
 
 
 @cache
@@ -189,5 +443,8 @@ def _struct(record: type) -> type[msgspec.Struct]:
     """Return a Struct with the keys of a record, records within among them."""
     own = fields_of(record).values()
     needed = _NEEDED.get(record, tuple(one.key for one in own if one.required))
-    fields = [_typed(one.key, one.hint, one.key in needed, one) for one in own]
+    fields = [
+        _typed(one.key, _OTHERWISE.get((record, one.key), one.hint), one.key in needed, one)
+        for one in own
+    ]
     return msgspec.defstruct(record.__name__, fields, kw_only=True, forbid_unknown_fields=True)

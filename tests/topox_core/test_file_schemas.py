@@ -2,21 +2,38 @@
 
 import json
 import re
+from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
 
-from topox_core.check.schedule_file import read_schedule
+from topox_core.check.schedule_file import read_linked, read_schedule
+from topox_core.cli.manifest import manifest
+from topox_core.demand.planning import lower_bound, plan_demand, plan_record
 from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS, dump_parts, load_parts
 from topox_core.errors import InputError
 from topox_core.fabrics.scheduled import schedule
 from topox_core.file_schemas import DOCUMENTS, json_schema
 from topox_core.io.assertions import assertions_of
 from topox_core.io.cluster_file import dump_cluster, load_cluster
+from topox_core.io.exports import cross_connects_json
 from topox_core.io.task_graph_file import dump_graph_json, load_graph
+from topox_core.labs import lab_file
+from topox_core.labs.answers import (
+    Answers,
+    Attempt,
+    Explained,
+    Locked,
+    Prediction,
+    Worked,
+    dump_answers,
+    load_answers,
+)
+from topox_core.labs.leaderboard import load_entry
 from topox_core.rails.window_lengths import dump_windows_json, load_windows
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
@@ -25,19 +42,63 @@ from topox_core.strategy.strategy import data_parallel, dump_strategy, load_stra
 from topox_core.studies.offers import OFFERS, dump_offers, load_offers
 from topox_core.studies.ready import READY
 from topox_core.studies.study import dump_study, load_study
+from topox_core.tdm.algorithms.catalogue import solve
+from topox_core.tdm.model.jobs import TdmSettings
 from topox_core.tdm.model.jobs_file import JOB_SAMPLES, dump_jobs, load_job_sample, load_jobs
+from topox_core.tdm.model.round_file import to_record as round_record
+from topox_core.traces.astra_sim import import_text
+from topox_core.traces.chakra_in import import_chakra
+from topox_core.traces.chakra_nodes import groups_of_text
+from topox_core.traces.chakra_out import export_chakra
+from topox_core.traces.importing import import_kineto
+from topox_core.traces.source import ImportSettings, Source
 from topox_core.training.job import JOBS, dump_job, load_job
 from topox_core.workloads.samples import load_sample
 
 GRAPH, CLUSTER = load_sample("moe")
-SCHEDULE = json.dumps(
-    to_record(schedule(*load_sample("patience"), Settings.of(engine="list")))
-).encode()
+RESULT = schedule(*load_sample("patience"), Settings.of(engine="list", switching="planned"))
 CROSSOVER = READY["crossover-map"].study()
 ASSERTED = assertions_of(["gap <= 0.05"], ["gap"])
 WINDOWS = dump_windows_json(
     "w", 9.0, load_windows(b"length_ms,before,after\n2,dp,pp\n", "w.csv").windows
 )
+
+
+def of_command(record: dict[str, Any], **more: Any) -> bytes:
+    """Return a result as its command prints it."""
+    options = Namespace(command="schedule", part=None, seed=3, file="CHANGELOG.md")
+    found = record | {"manifest": manifest(options, record, {"h100.tflops": "published"}, ())}
+    return json.dumps(found | more).encode()
+
+
+SHARED = load_job_sample("four-pods")
+ROUND = round_record(
+    solve(SHARED, TdmSettings()), non_tdm_s=solve(SHARED, TdmSettings("non-tdm")).round_s
+)
+DEMAND = np.array([[0.0, 2.0, 1.0], [1.0, 0.0, 2.0], [3.0, 0.0, 0.0]])
+PLAN = plan_record(plan_demand(DEMAND, 1, 0.5), lower_bound(DEMAND, 1, 0.5, first_free=False))
+LAYERS = b"DATA\n1\nhead -1 500000 NONE 0 700000 NONE 0 300000 ALLREDUCE 100000000 0\n"
+TEXT = import_text(Source.of_bytes("w.txt", LAYERS), ImportSettings(), 4).report
+LINK = {"format": "topox-link", "version": 1, "link": {"sample": "patience"}, "graph_digest": "d"}
+CHECKED = {"checked": True, "violations": []}
+AT = "2026-10-05T09:00:12Z"
+ANSWERS = Answers(
+    *("price-tag", "0123456789abcdef", "NET-401", "s1234567", 7, {"price": 1}, AT, ""),
+    {
+        "P1": Prediction(AT, 3, Locked(AT, [4])),
+        "W1": Worked((Attempt(AT, "a", 2.0),), AT),
+        "E1": Explained(AT, "because"),
+    },
+)
+ENTRY = {
+    "format": "topox-entry",
+    "version": 1,
+    "board": "six-tasks",
+    "alias": " Ada ",
+    "starts_ms": {"t0": 0},
+    "makespan_ms": 9,
+}
+# What is written of each kind, and what reads it; results of which nothing reads have none.
 FILES: dict[str, tuple[bytes, Any]] = {
     "taskgraph": (dump_graph_json(GRAPH), load_graph),
     "cluster": (dump_cluster(CLUSTER), load_cluster),
@@ -45,12 +106,25 @@ FILES: dict[str, tuple[bytes, Any]] = {
     "jobs": (dump_jobs(load_job_sample(next(iter(JOB_SAMPLES)))), load_jobs),
     "strategy": (dump_strategy(data_parallel(named("dlrm-16").build(16), 16)), load_strategy),
     "parts": (dump_parts(PRICE_SETS[DEFAULT_SET]), load_parts),
-    "schedule": (SCHEDULE, read_schedule),
+    "schedule": (of_command(to_record(RESULT)), read_schedule),
+    "link": (json.dumps(to_record(RESULT) | LINK).encode(), read_linked),
+    "round": (of_command(ROUND, **CHECKED), None),
+    "plan": (of_command(PLAN, **CHECKED, baselines_ms={"a": 9.0}), None),
+    "cross-connects": (cross_connects_json(RESULT.execution), None),
+    "report": (of_command(TEXT, output="a.json"), None),
+    "lab": ((lab_file.READY / "price-tag.lab.json").read_bytes(), lab_file.load_lab),
+    "answers": (dump_answers(ANSWERS, {"worked": 3}, b"here"), load_answers),
+    "entry": (json.dumps(ENTRY).encode(), load_entry),
+    "manifest": (json.dumps(json.loads(of_command({"gap": 0.1}))["manifest"]).encode(), None),
     "study": (dump_study(replace(CROSSOVER, assertions=ASSERTED)), load_study),
     "windows": (WINDOWS, load_windows),
     "offers": (dump_offers(OFFERS), load_offers),
 }
+ASKING = next(
+    n for n, one in enumerate(lab_file.ready_labs()["price-tag"].screens) if one.questions
+)
 # Where a kind of file is changed, and to what: beyond a range, another type, a key too many, a word of none.
+ASKED = ("screens", ASKING, "questions", 0)
 WRONG: dict[str, tuple[tuple[Any, ...], ...]] = {
     "taskgraph": (("tasks", 0, "kind", "forwards"), ("tasks", 0, "server", -1), ("task", [])),
     "cluster": (("port_gbps", 0), ("servers", 2.5), ("duplex", "both"), ("ports", 3)),
@@ -62,6 +136,48 @@ WRONG: dict[str, tuple[tuple[Any, ...], ...]] = {
         *(("status", "proved"), ("gap", "none"), ("makespan", 1.0), ("circuits", 0, "switch", -1)),
         ("tasks", 0, "start_ms", "0"),
     ),
+    "link": (("link", "sample", 1), ("graph_digest", 2), ("status", "proved"), ("shared", True)),
+    "round": (
+        *(("round_s", "1"), ("cycles", 0, "stages", 0, "stages", 2), ("groups", 0, 0, 1)),
+        *(("jobs", 0, "ring", 0.5), ("status", "proved"), ("bottlenecks", 0, "cause", None)),
+        *(("links", 0, "from", -1), ("manifest", "seeds", 1), ("rounds", [])),
+    ),
+    "plan": (
+        *(("switches", 0, 0, "circuits", 0, 0), ("switches", 0, 0, "end_ms", 1.0)),
+        *(("delay_ms", -1), ("first_free", "no"), ("version", 1)),
+    ),
+    "cross-connects": (
+        *(("switches", 0, "connections", 0, "slot", 0.5), ("switches", 0, "switches", [])),
+        *(("slot_ms", None), ("switches", 0, "connections", 0, "transfers", "a b"), ("gap", 0.0)),
+    ),
+    "report": (
+        *(("groups", 0, "calls", "9"), ("checks", 0, "word", ""), ("checks", 0, "status", None)),
+        *(("calls_by_kind", "all_reduce", 0.5), ("inside_servers", "servers", 1), ("rank", [])),
+    ),
+    "lab": (
+        *(("id", "A"), ("minutes", 0), ("goals", []), ("screens", []), ("instances", {})),
+        *(("instances", "Rail", {"generator": "price"}), ("plan", 0, "till", 3), ("tags", [])),
+        ("instances", "mine", {"files": {"graph": "../secret"}}),
+        ("instances", "mine", {"generator": "dice", "generator_version": 1, "seed": 0}),
+        ("instances", "mine", {"generator": "price", "generator_version": 1, "seed": "mine"}),
+        ("instances", "mine", {"generator": "price", "generator_version": 0, "seed": "class"}),
+        *(("screens", 0, "stage", "sleep"), ("screens", 0, "show", ["nothing"])),
+        *(("screens", 0, "slider", {"key": "ports", "step": 0}), ("screens", 0, "id", "1")),
+        *((*ASKED, "points", 21), (*ASKED, "id", "P100"), (*ASKED, "type", "riddle")),
+        *((*ASKED, "key", "load"), (*ASKED, "key", {"value": 1}), (*ASKED, "key", {"call": "tdm"})),
+        (*ASKED, "key", {"call": "shell", "field": "a"}),
+        (*ASKED, "key", {"call": "tdm", "field": "a", "bands": [{"below": 1}]}),
+        *((*ASKED, "tolerance", {"absolute": -1}), (*ASKED, "feedback", [{"value": "a"}])),
+        *((*ASKED, "options", [{"id": "a"}]), (*ASKED, "digits", 7), (*ASKED, "text", "")),
+    ),
+    "answers": (
+        *(("seed", -1), ("started", "today"), ("answers", "P1", "value2", 1), ("answers", [])),
+        *(("answers", "P1", "locked", "2026"), ("answers", "P1", "second", {"value": 1})),
+        *(("answers", "W1", "attempts", 0, "points", -1), ("answers", "E1", "value", 3)),
+        *(("generator_versions", {"price": "1"}), ("student", "s" * 201), ("scores", {})),
+    ),
+    "entry": (("board", "chess"), ("alias", " "), ("alias", 21 * "a"), ("starts", {})),
+    "manifest": (("inputs", []), ("seed", "3"), ("validity", "gap"), ("host", "mine")),
     "study": (("budget", {"points": 0}), ("measures", "gap"), ("assert", [1]), ("axis", [])),
     "windows": (("windows", 0, "length_ms", "long"), ("iteration_ms", "1"), ("window", [])),
     "offers": (("offers", 0, "price", 1), ("offers", 0, "delay_ms", "fast"), ("offer", [])),
@@ -77,7 +193,7 @@ def test_what_is_written_is_as_its_schema_says(name: str) -> None:
     schema = json_schema(name)
     Draft202012Validator.check_schema(schema)
     content, load = FILES[name]
-    assert load(content, "file")
+    assert load is None or load(content, "file")
     assert not refused(schema, json.loads(content))
     for path in Path("sample_data").rglob(f"*{DOCUMENTS[name].ending}"):
         assert not refused(schema, json.loads(path.read_bytes())), path
@@ -95,6 +211,8 @@ def test_schema_and_reader_refuse_alike(name: str, change: tuple[Any, ...]) -> N
         inner = inner[part]
     inner[key] = value
     assert refused(json_schema(name), record)
+    if load is None:
+        return
     with pytest.raises(InputError):
         load(json.dumps(record).encode(), "file")
 
@@ -105,18 +223,28 @@ def test_a_file_without_what_it_needs_is_refused_by_both(name: str) -> None:
     for key in (*DOCUMENTS[name].needed, "format"):
         record = {one: value for one, value in json.loads(content).items() if one != key}
         assert refused(json_schema(name), record)
-        with pytest.raises(InputError, match=key):
-            load(json.dumps(record).encode(), "file")
+        if load is not None:
+            with pytest.raises(InputError, match=key):
+                load(json.dumps(record).encode(), "file")
+
+
+def test_each_importer_reports_as_the_schema_says() -> None:
+    ranks = sorted(Path("sample_data").glob("recorded-run_rank*.json.gz"))
+    run = [Source.of_bytes(path.name, path.read_bytes()) for path in ranks]
+    made, settings = export_chakra(load_sample("blackboard")[0]), ImportSettings()
+    files = [Source.of_bytes(f"x.{server}.et", data) for server, data in made.files.items()]
+    chakra = import_chakra(files, settings, groups_of_text(json.loads(made.groups)))
+    for found in (import_kineto(run, settings), chakra):
+        report = json.loads(json.dumps(found.report))
+        assert not refused(json_schema("report"), report), found.report.keys()
 
 
 def test_the_document_names_every_key_that_a_file_may_hold() -> None:
     text = Path("docs/files.md").read_text()
     said = set(re.findall(r"`([a-z_]+)`", text)) | set(re.findall(r'"([a-z_]+)":', text))
-    for name in DOCUMENTS.keys() - {
-        "strategy",
-        "study",
-        "offers",
-    }:  # strategy.md, studies.md, buying.md
+    # strategy.md, studies.md, buying.md, and labs.md
+    elsewhere = {"strategy", "study", "offers", "lab", "answers", "entry"}
+    for name in DOCUMENTS.keys() - elsewhere:
         schema = json_schema(name)
         keys = {key for one in schema["$defs"].values() for key in one["properties"]}
         assert keys <= said, (name, keys - said)

@@ -30,7 +30,7 @@ from topox_core.io.ranges import check_one_of
 FORMAT, VERSION = "topox-schedule", 2
 _FORM = FileFormat(FORMAT, VERSION, (), SCHEDULE)
 # A link with its result: the keys of the result, and those two of the link.
-_LINKED = FileFormat("topox-link", 1, (), SCHEDULE)
+LINKED = FileFormat("topox-link", 1, (), SCHEDULE)
 STATUSES = ("optimal", "feasible", "infeasible", "unknown")
 CLOCKS = ("slots", "continuous")
 EFFORTS = ("first", "search", "prove")
@@ -128,7 +128,7 @@ def read_linked(data: bytes, file: str = "") -> tuple[dict[str, str], str, dict[
     InputError
         If the file is none; names the item and the field.
     """
-    record = read_object(data, file, _LINKED)
+    record = read_object(data, file, LINKED)
     link, digest = record.pop("link", None), record.pop("graph_digest", None)
     if not isinstance(link, dict) or not all(isinstance(text, str) for text in link.values()):
         raise InputError(

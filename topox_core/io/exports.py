@@ -124,6 +124,9 @@ def cross_connects_csv(execution: Execution) -> bytes:
     return table_bytes(PROGRAM_COLUMNS, cross_connects(execution))
 
 
+FORMAT, VERSION = "topox-cross-connects", 1
+
+
 def cross_connects_json(execution: Execution) -> bytes:
     """Return the cross-connect program as JSON: each switch's connections in order of time."""
     switches: dict[int, list[dict[str, Any]]] = {r: [] for r in range(execution.cluster.switches)}
@@ -131,8 +134,8 @@ def cross_connects_json(execution: Execution) -> bytes:
         step = {key: value for key, value in row.items() if key != "switch"}
         switches[row["switch"]].append({**step, "transfers": row["transfers"].split()})
     program = {
-        "format": "topox-cross-connects",
-        "version": 1,
+        "format": FORMAT,
+        "version": VERSION,
         "slot_ms": execution.cluster.slot_ms,
         "reconfiguration_ms": execution.cluster.reconfiguration_ms,
         "makespan_ms": execution.makespan_ms,

@@ -29,7 +29,12 @@ UTC = timezone.utc  # noqa: UP017 (as written since Python 3.2)
 _CLOCK = "%Y-%m-%dT%H:%M:%SZ"
 
 
-_Clock = Annotated[str, setting(max_length=40)]
+def _moment(or_none: str = "") -> Any:
+    pattern = f"^([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}T[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}Z{or_none})$"
+    return setting(max_length=40, pattern=pattern, like="a time such as 2026-10-05T09:00:12Z")
+
+
+_Clock = Annotated[str, _moment()]
 _Name = Annotated[str, setting(max_length=200)]
 _MOMENTS = ("locked", "at", "given_up", "started", "finished")
 
@@ -106,7 +111,7 @@ class Answers(_Timed):
     seed: Annotated[int, setting(ge=0, le=SEEDS - 1)]
     versions: Annotated[Mapping[str, int], setting(key="generator_versions")]
     started: _Clock
-    finished: _Clock = ""
+    finished: Annotated[str, _moment("|")] = ""
     given: Annotated[Mapping[str, Given], setting(key="answers")] = field(default_factory=dict)
 
     @property

@@ -42,6 +42,7 @@ RELATIONS = ("value", "difference", "ratio", "saving")
 CHOSEN = ("choice", "multi", "order")
 TYPES = ("number", *CHOSEN, "matrix", "schedule", "grouping", "text")
 MAX_STEPS = 1_000
+MAX_INSTANCES, MAX_SCREENS, MAX_QUESTIONS = 8, 40, 8
 TEXTS = Path(__file__).parent / "texts"
 BASE = "en"
 # A text of a lab file that names a key instead of holding the sentence.
@@ -219,7 +220,7 @@ class Screen:
     text: Annotated[str, _text(1200)] = ""
     show: tuple[Annotated[str, setting(choices=FIGURES)], ...] = ()
     slider: Slider | None = None
-    questions: tuple[Question, ...] = ()
+    questions: Annotated[tuple[Question, ...], setting(max_length=MAX_QUESTIONS)] = ()
 
 
 @dataclass(frozen=True)
@@ -274,7 +275,7 @@ class Lab:
     minutes: Annotated[int, setting(ge=1, le=240)]
     goals: Annotated[tuple[Annotated[str, _text(200)], ...], setting(min_length=1, max_length=8)]
     instances: Mapping[str, Source]
-    screens: tuple[Screen, ...]
+    screens: Annotated[tuple[Screen, ...], setting(min_length=1, max_length=MAX_SCREENS)]
     record: Mapping[str, Any]
     folder: Path | None = None
     language: Annotated[str, _named("^[a-z]{2}(-[A-Z]{2})?$", "a language such as en or de-CH")] = (

@@ -23,6 +23,9 @@ from topox_core.labs.lab import (
     FORMAT,
     LETTER_OF,
     MARK,
+    MAX_INSTANCES,
+    MAX_QUESTIONS,
+    MAX_SCREENS,
     PLACE,
     VERSION,
     Call,
@@ -45,12 +48,11 @@ ORDER = (
     *("crossover", "windows", "time-division", "price-tag"),
 )
 _KEYS = tuple(name for name in fields_of(Lab) if name not in ("record", "folder"))
-_HEAD = ("id", "title", "minutes", "goals")
+HEAD = ("id", "title", "minutes", "goals")
 _FORM = FileFormat(FORMAT, VERSION, _KEYS, LAB)
-MAX_INSTANCES, MAX_SCREENS, MAX_QUESTIONS = 8, 40, 8
 _ADDRESS = re.compile(r"https?://|www\.|javascript:", re.IGNORECASE)
 _TAG = re.compile(r"<[A-Za-z/!?]")
-_NAME = re.compile(r"[a-z][a-z0-9_]{0,29}")
+NAME = re.compile(r"[a-z][a-z0-9_]{0,29}")
 _PLACED = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,29}")
 # Whose instances have what a question of a type is about.
 _DRAWN_FOR = {
@@ -82,7 +84,7 @@ def load_lab(data: bytes, file: str, folder: Path | None = None) -> Lab:
     file = printable(file, 200) if file else "lab"
     record = read_object(data, file, _FORM)
     head = without_header(record, "instances", "screens")
-    check_values(Lab, head, file, must=_HEAD)
+    check_values(Lab, head, file, must=HEAD)
     with errors_in_file(file):
         screens = record.get("screens")
         if not isinstance(screens, list) or not 1 <= len(screens) <= MAX_SCREENS:
@@ -119,7 +121,7 @@ def _instances(given: Any) -> dict[str, Source]:
 
 def _source(name: str, entry: Any) -> Source:
     with errors_in_file(item=f"instance {printable(name)}"):
-        if not _NAME.fullmatch(name):
+        if not NAME.fullmatch(name):
             raise InputError("must be a small letter, then small letters, digits or _, 30 at most")
         if isinstance(entry, dict) and "files" in entry:
             return _of_files(entry)

@@ -33,7 +33,7 @@ ENDING = ".entry.json"
 MAX_ENTRIES, MAX_ALIAS = 2_000, 20
 # Times this near share a rank.
 SAME = 1e-9
-_FORM = FileFormat(
+FORM = FileFormat(
     "topox-entry", 1, ("board", "alias", "starts_ms", "groups", "makespan_ms", "round_s"), ANSWERS
 )
 # The extension of lab 1: small enough for a hand, large enough that nobody sees the best at once.
@@ -173,7 +173,7 @@ def load_entry(data: bytes, file: str) -> Entry:
     InputError
         If it is none: one line names file and field.
     """
-    record = read_object(data, printable(file, 200), _FORM)
+    record = read_object(data, printable(file, 200), FORM)
     name = record.get("board")
     if not isinstance(name, str) or name not in BOARDS:
         raise InputError(unknown(shown(name), BOARDS, "leaderboard"), file=file, field="board")

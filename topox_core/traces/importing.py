@@ -237,6 +237,9 @@ def _check_sizes(graph: RunGraph, step: RunStep) -> None:
     )
 
 
+FORMAT, VERSION = "topox-import", 1
+
+
 def made_import(
     graph: RunGraph,
     whole: RunGraph,
@@ -273,8 +276,8 @@ def made_import(
     tasks, notes = task_graph(fewer, name, settings.gpus_per_server, settings.parallelism)
     at_speed_ms = replay_ms(fewer, speed)
     report = {
-        "format": "topox-import",
-        "version": 1,
+        "format": FORMAT,
+        "version": VERSION,
         **facts,
         "segments": graph.segments,
         "calls": len(calls),

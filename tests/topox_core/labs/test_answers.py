@@ -12,6 +12,7 @@ import pytest
 from tests.conftest import some
 from tests.labs_answered import EXPLANATION, LABS, answered, at, changed, right, solved
 from topox_core.errors import InputError
+from topox_core.file_schemas import json_schema
 from topox_core.labs.answers import Answers, Locked, dump_answers, is_signed, load_answers, taken_up
 from topox_core.labs.folder import (
     canvas_table,
@@ -27,7 +28,6 @@ from topox_core.labs.grading import grade, score
 from topox_core.labs.hand_schedule import check_by_hand
 from topox_core.labs.keys import key_of
 from topox_core.labs.lab import Lab
-from topox_core.labs.lab_file import READY
 from topox_core.labs.marking import mark, points_of, read_answer
 from topox_core.labs.student import (
     attempt,
@@ -215,8 +215,7 @@ def test_answers_come_back_as_they_were(lab: Lab) -> None:
     file = read(lab, answers)
     assert file.answers == answers and not file.edited
     assert taken_up(lab, file.answers, "mine.answers.json") == answers
-    schema = (READY.parent / "answers.schema.json").read_text(encoding="utf-8")
-    jsonschema.validate(json.loads(written(lab, answers, secret=b"here")), json.loads(schema))
+    jsonschema.validate(json.loads(written(lab, answers, secret=b"here")), json_schema("answers"))
 
 
 def test_every_edit_is_found_and_an_edited_file_is_graded_by_its_attempts() -> None:

@@ -11,9 +11,10 @@ import pytest
 from tests.conftest import some
 from tests.labs_answered import changed
 from topox_core.errors import InputError
+from topox_core.file_schemas import json_schema
 from topox_core.labs import calls, keys
 from topox_core.labs.generators import mix
-from topox_core.labs.generators.catalogue import GENERATORS, generator
+from topox_core.labs.generators.catalogue import generator
 from topox_core.labs.generators.turns import SERVERS
 from topox_core.labs.keys import filled, key_of, mistakes_of
 from topox_core.labs.lab import BASE, TEXTS, languages, texts_in
@@ -44,7 +45,7 @@ from topox_core.labs.tour import (
 from topox_core.labs.validation import validate
 from topox_core.text.glossary import occurrences
 
-SCHEMA = json.loads((READY.parent / "lab.schema.json").read_text(encoding="utf-8"))
+SCHEMA = json_schema("lab")
 LABS = tuple(ready_labs().values())
 
 
@@ -327,11 +328,6 @@ def test_a_lecturer_s_folder_has_labs_with_files_of_their_own(tmp_path) -> None:
         keys.files_of(lab, lab.instances["mine"])
     with pytest.raises(InputError, match="unknown lab"):
         lab_of("six-task")
-
-
-def test_names_of_the_generators_are_those_of_the_schema() -> None:
-    entry = SCHEMA["properties"]["instances"]["additionalProperties"]["oneOf"][0]
-    assert set(entry["properties"]["generator"]["enum"]) == set(GENERATORS)
 
 
 AT_MIN = "the iteration takes 11 ms. What binds: critical path, 3 tasks: f → w3 → c3"
