@@ -63,9 +63,7 @@ def _slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: 
             each = f"in each {_step(result)} of {short(case.cluster.slot_ms)}&nbsp;ms"
             chart_title(
                 f"Circuits set up {each}" if changed else f"Circuits in use {each}",
-                f"{plural(changed, 'circuit change')} in all; {_first(result)} {keys}"
-                if changed
-                else f"No circuit changes. {keys}",
+                f"{_first(result)} {keys}" if changed else keys,
                 beside=True,
             )
             PLAYER.buttons(state.slot, slots(execution) - 1, heading)
@@ -151,8 +149,8 @@ def _slot(result: Result, execution: Execution) -> SlotState:
 def _first(result: Result) -> str:
     """Say whether a port's first circuit counts as a change."""
     if result.settings.repeats:
-        return "the change back to a port’s first circuit counts."
-    return "a port’s first circuit does not count as a change."
+        return "The change back to a port’s first circuit counts."
+    return "A port’s first circuit does not count as a change."
 
 
 def _step(result: Result) -> str:

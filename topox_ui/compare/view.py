@@ -24,6 +24,7 @@ from topox_ui.answers.case import Case, case_of
 from topox_ui.answers.contest import Contest, Runs, contest_of, priced_ratio, priced_words, run_all
 from topox_ui.answers.free_changes import free_here
 from topox_ui.answers.keeping import keep_contest_button
+from topox_ui.answers.other_times import other_times
 from topox_ui.answers.solving import shorter_than_first
 from topox_ui.answers.state import VARIANTS, ContestState
 from topox_ui.answers.verdicts import verdict_line
@@ -233,6 +234,7 @@ def _notes(contest: Contest, runs: Runs) -> None:
     with st.expander("Notes", key="compare_notes", type="compact"):
         for line in lines:
             quiet(escape(_polished(line)))
+    other_times()
 
 
 def _gap_words(run: FabricRun) -> str:

@@ -24,6 +24,7 @@ from topox_core.tdm.search import ANY_ROUND
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import apart, count, percent, plural, seconds, short
 from topox_core.text.sentences import ROUND_STOPPED_BY, capitalised
+from topox_ui.answers.other_times import SHARING
 from topox_ui.jobs.solving import (
     AT_ONCE,
     BOUND,
@@ -45,10 +46,6 @@ from topox_ui.shell.charts import Content, chart, checker_card, facts, frame, kp
 from topox_ui.shell.page import button, chart_title, emphasised, escape, headline, quiet
 
 WORTH_A_CHART_S = 3.0
-OWN_JOB = (
-    "The time alone is not Schedule's: here an iteration of your job computes first and then sends, without overlap, and its "
-    "servers stand in pods, whose ports together are as fast as their own."
-)
 UNREADABLE = 0.0005  # three digits cannot tell a round from a bound this close
 
 
@@ -137,7 +134,7 @@ def first_lines(rounds: Rounds, title: str) -> None:
     headline(kicker(best.jobs, title), finding(rounds))
     quiet(emphasised(in_turns(best, together)))
     if JobsState.now().origin == JOB:
-        quiet(OWN_JOB)
+        quiet(f"{SHARING} So its time alone need not be Schedule's.")
     mean = f", mean {lasting(best.mean_round_s)}" if len(best.cycles) > 1 else ""
     row = [
         ("No time division", "none", "ports too few for all at once")

@@ -17,6 +17,7 @@ from topox_core.rails.window_lengths import hides
 from topox_core.rails.windows import Phase
 from topox_core.text.numbers import count, percent, plural, short, time
 from topox_core.text.sentences import enumeration
+from topox_ui.answers.other_times import RAILS_OF_GRAPH, RAILS_OF_MODEL
 from topox_ui.rails.delay import Curves, delay_chart, over, slowest_words, switch_table
 from topox_ui.rails.runs import RAILS, answered, begun, run_of, simulate, simulated, start, times_of
 from topox_ui.rails.state import (
@@ -298,17 +299,11 @@ def _rings_cost(subject: Subject, base: float) -> str:
 def _other_times(base: float) -> str:
     """Say what is taken of the loaded job and why it takes another time here than on Schedule; empty of another job."""
     runs = RailsState.now().runs
-    if runs == JOB and loaded_job() is not None:
-        return (
-            f"Your job's model, parallelism and machine are simulated here, not its task graph. So {time(base)} need not be "
-            "Schedule's time: there, the GPUs of a server share its ports; here, each has a rail of its own, with rings only."
-        )
-    if runs in (JOB, SCENARIO):
-        return (
-            f"Your task graph as a fabric ran it, run again on one rail. So {time(base)} need not be Schedule's time: here a "
-            "server takes part in one communication at a time."
-        )
-    return ""
+    if runs not in (JOB, SCENARIO):
+        return ""
+    of_model = runs == JOB and loaded_job() is not None
+    words = RAILS_OF_MODEL if of_model else RAILS_OF_GRAPH
+    return f"{words} So {time(base)} need not be Schedule's time."
 
 
 def _serves(base: float, on_demand: float, provisioned: float, rings: bool) -> str:

@@ -71,10 +71,7 @@ def proof_headline(loaded: Loaded, case: Case, result: Result) -> None:
     kicker = f"Proof · {escape(loaded.title)} · {cluster_words(case.cluster)}"
     words, open_ms = finding(result), (result.makespan_ms or 0.0) - result.bound_ms
     if result.status != "optimal" and open_ms > 0:
-        words += (
-            f" The gap leaves at most {time(open_ms)} per iteration to be saved; "
-            "a shorter schedule or a higher bound closes it."
-        )
+        words += f" At most {time(open_ms)} can be saved."
     headline(kicker, emphasised(words))
 
 

@@ -38,6 +38,7 @@ from topox_core.text.numbers import short
 from topox_core.workloads.samples import load_sample
 from topox_ui.answers.case import Case
 from topox_ui.answers.contest import Contest, sweep_of
+from topox_ui.answers.other_times import what_pages_model
 
 COMPARE, MAP = "Compare", "Where which wins"
 
@@ -78,6 +79,16 @@ def test_the_times_of_the_core_and_a_winner_that_schedule_shows_as_well(visit):
     assert "take the same time: without a delay" in words(at) and "for free" in words(at)
     turn_to(at, SCHEDULE)
     assert metric(at, "Iteration time") == best
+
+
+def test_why_other_pages_show_other_times_is_said_for_each_with_a_link_and_as_they_say_it(visit):
+    at = visit(COMPARE, sample="moe")
+    said = words(at)
+    assert [one for one in what_pages_model(True).items() if one[1] not in said] == []
+    at = visit("Rails", sample="moe", **{"rails.source": "job"})
+    assert what_pages_model(True)["Rails"] in words(at)
+    said = words(visit(COMPARE, sample="blackboard"))
+    assert what_pages_model(False)["Rails"] in said and "Closed form" not in said
 
 
 def test_choices_move_what_they_concern_and_are_in_the_address(visit):

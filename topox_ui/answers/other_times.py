@@ -1,0 +1,46 @@
+"""Why pages show different times for one loaded job: what each of them models, said once for all of them."""
+
+import streamlit as st
+
+from topox_ui.classroom.access import shows
+from topox_ui.shell.menu import page_link
+from topox_ui.shell.page import quiet
+from topox_ui.state.loading import loaded_job
+
+TITLE = "Why other pages show other times for this job"
+SHARING = (
+    "An iteration of your job computes first and then sends, without overlap, and its servers stand in pods, whose ports together "
+    "are as fast as their own."
+)
+RAILS_OF_MODEL = (
+    "Your job's model, parallelism and machine are simulated, not its task graph: each GPU of a server has a rail of its own, "
+    "with rings only; on Schedule they share the server's ports."
+)
+RAILS_OF_GRAPH = (
+    "Your task graph as a fabric ran it, run again on one rail, where a server takes part in one communication "
+    "at a time."
+)
+
+
+def what_pages_model(generated: bool) -> dict[str, str]:
+    """Return what each page that shows a time for the loaded job models, by its title; ``generated``: from a model's numbers."""
+    return {
+        "Schedule": "This job on these circuits, by the best plan known so far: Compare's planned circuits.",
+        "Cost": "The same times as Compare.",
+        "Rails": RAILS_OF_MODEL if generated else RAILS_OF_GRAPH,
+        "Sharing": f"{SHARING} All jobs take turns on the fabric.",
+    } | (
+        {"Plans": "Closed form, no task graph: the fastest split of the model found, not yours."}
+        if generated
+        else {}
+    )
+
+
+def other_times() -> None:
+    """Offer a line for each page: what it models differently."""
+    with st.expander(TITLE, key="other_times", type="compact"):
+        for title, words in what_pages_model(loaded_job() is not None).items():
+            if shows(title):
+                with st.container(horizontal=True, vertical_alignment="center"):
+                    page_link(title, title)
+                    quiet(words)
