@@ -259,7 +259,7 @@ DOCUMENTS: Mapping[str, Document] = {
         planning.FORMAT,
         None,
         ".plan.json",
-        {**_PLAN, **_CHECKED, "baselines_ms": dict[str, _TIME]},
+        {**_PLAN, **_CHECKED, "bound_for": str, "baselines_ms": dict[str, _TIME]},
         tuple(_PLAN),
     ),
     "cross-connects": Document(

@@ -66,8 +66,8 @@ WINDOWS = dump_windows_json(
 
 def of_command(record: dict[str, Any], **more: Any) -> bytes:
     """Return a result as its command prints it."""
-    options = Namespace(command="schedule", part=None, seed=3, file="CHANGELOG.md")
-    found = record | {"manifest": manifest(options, record, {"h100.tflops": "published"}, ())}
+    options = Namespace(written=(), command="schedule", part=None, seed=3, file="CHANGELOG.md")
+    found = record | {"manifest": manifest(options, record, {"h100.tflops": "published"})}
     return json.dumps(found | more).encode()
 
 
