@@ -11,7 +11,8 @@ from topox_core.check import schedule_file
 from topox_core.check.rows import StandingRow, TaskRow
 from topox_core.demand import planning
 from topox_core.economics import parts, price_sets
-from topox_core.io import assertions, cluster_file, exports, task_graph_file
+from topox_core.io import assertions, cluster_file, exports, manifest, task_graph_file
+from topox_core.io.manifest import Manifest
 from topox_core.labs import answers, lab, lab_file, leaderboard
 from topox_core.labs.answers import Answers, Explained, Prediction, Worked
 from topox_core.labs.generators.catalogue import GENERATORS
@@ -93,17 +94,12 @@ def _either(*names: str, **limits: int) -> Any:
 _LAB, _SOURCE, _ANSWERS = _hints(Lab), _hints(Source), _hints(Answers)
 _OPTIONS, _BANDS = _hints(Question)["options"], _hints(Call)["bands"]
 _INSTANCE = Annotated[str, msgspec.Meta(pattern=f"^{lab_file.NAME.pattern}$")]
-_MANIFEST: Mapping[str, Any] = {
-    "inputs": dict[str, str],
-    "seed": int | None,
-    "effort": str | None,
-    "figures": dict[str, str],
-    **_each("program command", str),
-    **_each("options validity", _OBJECT),
+_MANIFEST = _hints(Manifest)
+_ANY_MANIFEST = {
+    "format": Literal[manifest.FORMAT],
+    "version": Literal[manifest.VERSION],
+    **_MANIFEST,
 }
-# As topox_core.cli.manifest writes it, which stands above.
-_MANIFEST_FORMAT = "topox-manifest"
-_ANY_MANIFEST = {"format": Literal[_MANIFEST_FORMAT], "version": Literal[1], **_MANIFEST}
 # What a command adds to a result: whether the checker agrees, and how it came about.
 _CHECKED = {"checked": bool, "violations": _NAMES, "manifest": _ANY_MANIFEST}
 _SCHEDULE: Mapping[str, Any] = {
@@ -273,8 +269,8 @@ DOCUMENTS: Mapping[str, Document] = {
         tuple(_REPORT),
     ),
     "manifest": Document(
-        _MANIFEST_FORMAT,
-        1,
+        manifest.FORMAT,
+        manifest.VERSION,
         ".manifest.json",
         _MANIFEST,
         tuple(_MANIFEST),

@@ -12,7 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from topox_core.check.schedule_file import read_linked, read_schedule
-from topox_core.cli.manifest import manifest
+from topox_core.cli.manifest import manifest_of_answer
 from topox_core.demand.planning import lower_bound, plan_demand, plan_record
 from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS, dump_parts, load_parts
 from topox_core.errors import InputError
@@ -67,7 +67,7 @@ WINDOWS = dump_windows_json(
 def of_command(record: dict[str, Any], **more: Any) -> bytes:
     """Return a result as its command prints it."""
     options = Namespace(written=(), command="schedule", part=None, seed=3, file="CHANGELOG.md")
-    found = record | {"manifest": manifest(options, record, {"h100.tflops": "published"})}
+    found = record | {"manifest": manifest_of_answer(options, record, {"h100.tflops": "published"})}
     return json.dumps(found | more).encode()
 
 

@@ -62,7 +62,7 @@ class Answer:
         Exit status.
     figures
         Where the figures of machines and prices that it rests on are from
-        (:func:`~topox_core.cli.manifest.sources_of`).
+        (:func:`~topox_core.studies.offers.sources_of`).
     """
 
     record: Mapping[str, Any] | None = None
@@ -94,9 +94,12 @@ def with_manifest(
     found
         What the manifest says besides the result, such as the checker's verdict on it.
     """
-    from topox_core.cli.manifest import manifest
+    from topox_core.cli.manifest import manifest_of_answer
 
-    return {**record, "manifest": manifest(options, {**record, **(found or {})}, figures or {})}
+    return {
+        **record,
+        "manifest": manifest_of_answer(options, {**record, **(found or {})}, figures or {}),
+    }
 
 
 # One that has printed its answer itself returns its exit status.

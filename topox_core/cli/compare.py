@@ -195,9 +195,9 @@ def _lines(runs: dict[str, FabricRun], sentence: str) -> Iterator[str]:
 )
 def verdict(options: Arguments) -> Answer:
     """Find the verdict; 1 where no rival can run the job, 3 where its job asserts another one."""
-    from topox_core.cli.manifest import sources_of
     from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
     from topox_core.fabrics.verdict import verdict as verdict_of
+    from topox_core.studies.offers import sources_of
 
     asked = settings(options)
     graph, cluster = read_graph_and_cluster(

@@ -59,7 +59,7 @@ def _list(_: Arguments) -> Answer:
 )
 def show(options: Arguments) -> Answer:
     """Return what an iteration of a job consists of."""
-    from topox_core.cli.manifest import sources_of
+    from topox_core.studies.offers import sources_of
     from topox_core.training.iteration import iteration, pieces
     from topox_core.training.memory import memory
 

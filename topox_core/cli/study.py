@@ -370,12 +370,11 @@ def _numbers(text: str) -> tuple[int, ...]:
 )
 def buy(options: Arguments) -> Answer:
     """Answer what to buy; 1 if points are missing at the end."""
-    from topox_core.cli.manifest import sources_of
-    from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS
     from topox_core.studies.buying import buying_study
+    from topox_core.studies.buying_answer import prices_of
     from topox_core.studies.buying_run import buying_run
     from topox_core.studies.buying_words import as_record, network_rows
-    from topox_core.studies.offers import dump_offers
+    from topox_core.studies.offers import dump_offers, sources_of
     from topox_core.studies.study import dump_study
 
     question = _question(options)
@@ -386,7 +385,7 @@ def buy(options: Arguments) -> Answer:
     note(*answer.lost)
     write_rows(options.csv, network_rows(answer))
     whole = answer.complete and not answer.lost
-    sources = sources_of(prices=PRICE_SETS[DEFAULT_SET], offers=question.offers)
+    sources = sources_of(prices=prices_of(question), offers=question.offers)
     return Answer(as_record(answer), _buying_lines(answer), 0 if whole else 1, sources)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.economics.comparison import Swing
+from topox_core.economics.parts import Catalogue
 from topox_core.economics.price_sets import SET_BY_SPEED
 from topox_core.fabrics.compare import EQUAL, ties
 from topox_core.studies.buying import (
@@ -274,6 +275,11 @@ class Uncertain:
         return f"${text}" if self.unit == "$" else f"{text} {self.unit}".strip()
 
 
+def prices_of(question: Question) -> Catalogue:
+    """Return the prices that a question counts with."""
+    return priced_at(question.fixed, SET_BY_SPEED)
+
+
 def uncertain_figures(question: Question, offer: Choice, rival: Choice) -> tuple[Uncertain, ...]:
     """Return what the lead of an offer over a rival depends on, figures with a range only."""
     one, assumed = offer_of(question.offers, offer.key), question.assumed
@@ -282,7 +288,7 @@ def uncertain_figures(question: Question, offer: Choice, rival: Choice) -> tuple
         Uncertain("Price of a switch port", PRICE, one.port_usd.low, one.port_usd.high, "$"),
         Uncertain("Power of a switch port", POWER, one.port_w.low, one.port_w.high, "W"),
     ]
-    catalogue = priced_at(question.fixed, SET_BY_SPEED)
+    catalogue = prices_of(question)
     parts = dict([*_PARTS.items(), _RIVAL_PARTS[rival.key]])
     for part, words in parts.items():
         usd = catalogue.part(part).price_usd

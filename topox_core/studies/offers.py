@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 
-from topox_core.economics.parts import MAX_PORTS, MAX_USD, MAX_W
+from topox_core.economics.parts import MAX_PORTS, MAX_USD, MAX_W, Catalogue
 from topox_core.errors import InputError, errors_in_file, look_up, printable, shown
 from topox_core.fabrics.compare import MAX_DELAY_MS
 from topox_core.io.json import FileFormat, entries_of, named, read_object
@@ -16,6 +16,7 @@ from topox_core.io.ranges import is_number
 from topox_core.rails.technologies import TECHNOLOGIES, Technology
 from topox_core.schema.fields import PRINTABLE, setting
 from topox_core.schema.records import from_values, wrong_fields
+from topox_core.training.machine import Machine, figures
 
 LEVELS = ("low", "usual", "high")
 PROVENANCES = ("published", "vendor", "assumed")
@@ -319,3 +320,20 @@ def _with_published(entry: Any, item: str) -> Any:
         ends = {level: given["usual"] for level in LEVELS if "usual" in given}
         values[field] = {**ends, **given}
     return values
+
+
+def sources_of(
+    machine: Machine | None = None,
+    prices: Catalogue | None = None,
+    offers: Iterable[SwitchProduct] = (),
+) -> dict[str, str]:
+    """Return where the figures of a machine, of parts and of switches on offer are from, a word each."""
+    found: dict[str, str] = {}
+    if machine is not None:
+        found |= {f"{machine.name}.{one.field}": one.status for one in figures(machine)}
+    for part in () if prices is None else prices.parts:
+        found |= {f"{part.id}.price_usd": part.price_from, f"{part.id}.power_w": part.power_from}
+    for offer in offers:
+        for field in FIGURES:
+            found[f"{offer.key}.{field}"] = offer.figure(field).provenance
+    return found

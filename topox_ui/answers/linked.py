@@ -1,8 +1,8 @@
 """A link with its result: a file that opens the same state, and in it the same schedule, on another machine without a solve."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -19,6 +19,7 @@ from topox_ui.answers.case import Case
 from topox_ui.answers.first import first_answer
 from topox_ui.answers.solving import PROOF, joined, keep
 from topox_ui.runs.owner import run_owner, session_over
+from topox_ui.shell.downloads import result_json
 from topox_ui.shell.page import file_box
 from topox_ui.state.address import follow_address
 from topox_ui.state.notices import notify, notify_errors
@@ -51,23 +52,24 @@ class Linked:
 _OPENED = Lasting[Linked]("linked")
 
 
-def linked_bytes(case: Case, result: Result, link: dict[str, str]) -> bytes:
-    """Return a link and a result of its case as one file (docs/files.md)."""
-    record = to_record(result) | {
+def linked_record(case: Case, result: Result, link: dict[str, str]) -> dict[str, Any]:
+    """Return a link and a result of its case as one file has them (docs/files.md)."""
+    return to_record(result) | {
         "format": "topox-link",
         "version": 1,
         "link": link,
         "graph_digest": case.graph.digest,
     }
-    return json.dumps(record, allow_nan=False).encode()
 
 
 def link_with_result(name: str, case: Case, result: Result) -> None:
     """Offer the file, and the way to open one."""
-    link = link_query()  # now: the file is built outside the session
     st.download_button(
         "Link with result",
-        data=lambda: linked_bytes(case, result, link),
+        data=result_json(
+            partial(linked_record, case, result, link_query()),
+            {"graph": case.graph.digest},
+        ),
         file_name=f"{name}.link.json",
         mime="application/json",
         on_click="ignore",

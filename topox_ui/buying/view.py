@@ -1,6 +1,5 @@
 """Which switch: which optical switch is worth buying for a job, when it would no longer be, and the page on paper."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +10,7 @@ from topox_core.figures.buying import Drawn, Swinging, buying_figure, tornado
 from topox_core.figures.palette import Theme
 from topox_core.figures.study_axes import MeasureWords
 from topox_core.studies.buying import Question, Row, buying_study
-from topox_core.studies.buying_answer import steps_of_rows
+from topox_core.studies.buying_answer import prices_of, steps_of_rows
 from topox_core.studies.buying_run import Answer, base_lead
 from topox_core.studies.buying_words import (
     Lines,
@@ -26,7 +25,7 @@ from topox_core.studies.buying_words import (
     swing_rows,
     unfit_words,
 )
-from topox_core.studies.offers import offer_of
+from topox_core.studies.offers import offer_of, sources_of
 from topox_core.studies.study import dump_study
 from topox_core.text.numbers import NBSP, money, percent, plural, short, time
 from topox_ui.answers.case import Case
@@ -35,7 +34,14 @@ from topox_ui.buying.controls import controls, offers_table
 from topox_ui.buying.question import answered, case_now, question_now
 from topox_ui.buying.state import chosen_offers
 from topox_ui.shell.charts import chart, show_input_errors
-from topox_ui.shell.downloads import csv_of, download_menu, graph_kept_here, link_menu, stem
+from topox_ui.shell.downloads import (
+    csv_of,
+    download_menu,
+    graph_kept_here,
+    link_menu,
+    result_json,
+    stem,
+)
 from topox_ui.shell.page import chart_title, escape, headline, quiet, size_switch, write_html
 from topox_ui.state.loading import Loaded, scenario
 
@@ -216,7 +222,11 @@ def files_menu(answer: Answer) -> None:
                 (
                     "Answer (JSON)",
                     ".buying.json",
-                    lambda: (json.dumps(as_record(answer), indent=1) + "\n").encode(),
+                    result_json(
+                        lambda: as_record(answer),
+                        {"subject": question.resolved.digest},
+                        sources_of(prices=prices_of(question), offers=question.offers),
+                    ),
                 ),
             ],
         )

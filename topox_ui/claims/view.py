@@ -1,6 +1,5 @@
 """Claims against each other: what published networks claim against each other, tried on six jobs."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 
 import streamlit as st
@@ -39,7 +38,7 @@ from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import watched
 from topox_ui.runs.slots import shared_workers
 from topox_ui.shell.charts import chart, frame, legend_line
-from topox_ui.shell.downloads import csv_of, download_menu, link_menu
+from topox_ui.shell.downloads import csv_of, download_menu, link_menu, result_json
 from topox_ui.shell.page import (
     button,
     chart_title,
@@ -145,7 +144,10 @@ def _map(cells: Sequence[Cell], theme: Theme) -> None:
 
 
 def _claims(claims: Sequence[Tried]) -> None:
-    chart_title("Claims of the papers", "each tested on all cells of all four networks")
+    chart_title(
+        "Claims of the papers",
+        "each tested on every cell that its sentence speaks of, at all four kinds of ports",
+    )
     quiet(KINDS_OF_JUDGEMENT)
     judged = [one for one in claims if one.verdict != "not printed"]
     others = [one for one in claims if one.verdict == "not printed"]
@@ -188,7 +190,7 @@ def _how(cells: Sequence[Cell], complete: bool) -> None:
                 (
                     "Cells and verdicts (JSON)",
                     ".json",
-                    lambda: (json.dumps(as_record(cells, complete), indent=1) + "\n").encode(),
+                    result_json(lambda: as_record(cells, complete), {}),
                 ),
                 *(
                     (f"Study: {title}", f".{job}.study.json", file_of(job).read_bytes)

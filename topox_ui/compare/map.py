@@ -84,7 +84,8 @@ def where_which_wins(opened: Loaded, case: Case, contest: Contest, theme: Theme)
     top = st.container()
     chart_title(
         "Crossover map",
-        "the fastest network, a full fat-tree left out; its lead over the next in %; box: your setting; a click moves it",
+        "the fastest network, a full fat-tree left out; its lead over the next in %, where planned circuits count by their best "
+        "plan that switches; box: your setting; a click moves it",
     )
     by = pick("Across", MapState, "across", ACROSS, label_visibility="collapsed")
     with (

@@ -106,7 +106,7 @@ def finding(rounds: Rounds) -> str:
         proved = (
             "No shorter round is possible"
             if of == ANY_ROUND.holds_for
-            else "Proved: no shorter round in this grouping"
+            else f"Proved: no round with {of} is shorter"
         )
         return f"{shared}. {proved}."
     if best.gap <= UNREADABLE:

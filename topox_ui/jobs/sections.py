@@ -24,7 +24,7 @@ from topox_core.tdm.model.as_execution import execution_of
 from topox_core.tdm.model.bottleneck import LinkView, bottlenecks, link_view
 from topox_core.tdm.model.jobs import PUSH, Cycle, Round
 from topox_core.tdm.model.jobs_file import dump_jobs
-from topox_core.tdm.model.round_file import to_json
+from topox_core.tdm.model.round_file import to_record
 from topox_core.tdm.model.rounds import cycle_in_view
 from topox_core.text.numbers import plural, short
 from topox_core.text.sentences import capitalised
@@ -43,6 +43,7 @@ from topox_ui.shell.downloads import (
     link_menu,
     offer,
     picture_menu,
+    result_json,
     stem,
 )
 from topox_ui.shell.page import chart_title, escape, quiet, title_row, when_opened
@@ -325,7 +326,7 @@ def files(rounds: Rounds, now: JobsState, title: str) -> None:
     pod_group = view_of(best, now).pod_group
     rows, together_s = named(rounds), None if rounds.together is None else rounds.together.round_s
     settings = rounds.case.settings(best.algorithm)
-    record = partial(to_json, best, non_tdm_s=together_s, settings=settings)
+    record = partial(to_record, best, non_tdm_s=together_s, settings=settings)
     drawn = execution_files(
         partial(execution_of, best, pod_group), f"{best.jobs.name}, pod group {pod_group}"
     )
@@ -336,7 +337,11 @@ def files(rounds: Rounds, now: JobsState, title: str) -> None:
                 stem(title, "jobs"),
                 [
                     ("Jobs (JSON)", ".jobs.json", lambda: dump_jobs(best.jobs)),
-                    ("Round (JSON)", ".round.json", record),
+                    (
+                        "Round (JSON)",
+                        ".round.json",
+                        result_json(record, {"jobs": best.jobs.digest}),
+                    ),
                     (
                         "Iterations of every job (CSV)",
                         ".iterations.csv",

@@ -174,7 +174,9 @@ def first_screen(subject: Subject, pattern: Pattern, run: RailRun | None, theme:
     quiet(f"{WHAT} {_why_none_changes(subject, pattern)}")
     loaded_elsewhere()
     base = both_of(subject, lane)[0]
-    if line := f"{_other_times(base)} {_rings_cost(subject, base)}".strip():
+    # Where circuits stay, the headline says it.
+    rings = "" if circuits_stay(subject) else _rings_cost(subject, base)
+    if line := f"{_other_times(base)} {rings}".strip():
         quiet(line)
     left, right = st.columns([1.42, 1], gap="medium")
     with left:
@@ -265,7 +267,7 @@ def _headline(subject: Subject, pattern: Pattern, lane: Lane) -> None:
     if circuits_stay(subject):
         words = "<b>Any switch</b> "
         words += '<span class="good">✓ can serve this job</span>, however slow: during an iteration <b>no circuit changes</b>.'
-        headline(kicker, words)
+        headline(kicker, f"{words} {_rings_cost(subject, base)}".strip())
         return
     if dark_ms():
         first += _serves(base, on_demand, provisioned, job is not None)

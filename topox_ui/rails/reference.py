@@ -1,8 +1,8 @@
 """What a rank moves, class by class; which parallelism suits a model; files and the iteration for the other pages."""
 
-import json
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import streamlit as st
 
@@ -20,7 +20,7 @@ from topox_ui.rails.runs import known
 from topox_ui.rails.state import UPLOAD, RailsState
 from topox_ui.rails.subject import Pattern, Simulated, Subject
 from topox_ui.shell.charts import frame, show_error
-from topox_ui.shell.downloads import Figures, File, offer_task_graph, stem, take_away
+from topox_ui.shell.downloads import Figures, File, offer_task_graph, result_json, stem, take_away
 from topox_ui.shell.page import chart_title, escape, quiet
 from topox_ui.shell.training_job import use_job
 from topox_ui.state.widgets import number
@@ -150,7 +150,11 @@ def files_of_rail(subject: Subject, pattern: Pattern, figures: Figures) -> None:
     ]
     if isinstance(run, RailRun):
         files.append(
-            ("Run with its control plane (JSON)", ".rail-run.json", partial(_run_json, run))
+            (
+                "Run with its control plane (JSON)",
+                ".rail-run.json",
+                result_json(partial(_run_record, run), {}),
+            )
         )
     if job is not None:
         files += [
@@ -180,9 +184,9 @@ def _use(job: Job) -> None:
     )
 
 
-def _run_json(run: RailRun) -> bytes:
+def _run_record(run: RailRun) -> dict[str, Any]:
     groups = run.iteration.groups
-    record = {
+    return {
         **record_of(run, "iteration_ms undisturbed_ms stall_ms reconfigurations messages_sent"),
         "circuits": [
             {
@@ -202,7 +206,6 @@ def _run_json(run: RailRun) -> bytes:
             for one in run.messages
         ],
     }
-    return json.dumps(record, allow_nan=False).encode()
 
 
 def _on_a_rail(job: Job) -> tuple[TaskGraph, Cluster]:

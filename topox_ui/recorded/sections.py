@@ -1,6 +1,5 @@
 """A closer look at a recorded step: its groups, its lanes on one clock, its windows, whether it can be trusted."""
 
-import json
 from collections import defaultdict
 from typing import Any
 
@@ -29,7 +28,7 @@ from topox_ui.recorded.reading import LABELS
 from topox_ui.recorded.state import RecordedState
 from topox_ui.runs.limits import server_limits
 from topox_ui.shell.charts import Content, chart, legend_line, table_under
-from topox_ui.shell.downloads import File, download_menu, stem
+from topox_ui.shell.downloads import File, download_menu, result_json, stem
 from topox_ui.shell.menu import leave_for
 from topox_ui.shell.page import (
     button,
@@ -116,7 +115,7 @@ def _files(found: RecordedStep) -> list[File]:
             (
                 "Report (JSON)",
                 ".report.json",
-                lambda: (json.dumps(report_of(found), indent=1) + "\n").encode(),
+                result_json(lambda: report_of(found), {"recording": found.opened.key}),
             ),
         ]
     if found.windows.windows:

@@ -273,7 +273,10 @@ def draw(theme: Theme, opened: Loaded) -> None:
         verdict_line(case)
         schedule_kpis(opened, case, result, parts.measures)
         spent = parts.path.shares(result.execution.graph.kind)
-        quiet(f"Along the critical path of this plan: {limits(spent)}.")
+        set_by = (
+            f"What sets the lower bound: {escape(result.bound_by)}. " if result.bound_by else ""
+        )
+        quiet(f"{set_by}Along the critical path of this plan: {limits(spent)}.")
         free_here(case)
         speed_clicks(
             "schedule",

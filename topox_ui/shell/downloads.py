@@ -20,6 +20,7 @@ from topox_core.figures.files import (
 )
 from topox_core.figures.palette import Theme
 from topox_core.io import exports
+from topox_core.io.manifest import manifest
 from topox_core.io.perfetto import perfetto_trace
 from topox_core.io.tables import table_bytes
 from topox_core.model.cluster import Cluster
@@ -32,9 +33,10 @@ from topox_core.schedule.result_file import to_record
 from topox_core.text.numbers import plural
 from topox_ui.runs.limits import only_this_machine, server_limits
 from topox_ui.shell.page import button, when_opened
+from topox_ui.shell.pages import PAGES
 from topox_ui.state.loading import Loaded, adopt, scenario
 from topox_ui.state.notices import notify, notify_errors
-from topox_ui.state.page_state import link_query, view_query
+from topox_ui.state.page_state import PLACE, link_query, view_query
 
 # A table: its rows, or its columns by name.
 Content = pd.DataFrame | Mapping[str, Any] | Sequence[Mapping[str, Any]]
@@ -76,6 +78,32 @@ def csv_of(content: Content) -> bytes:
     table = pd.DataFrame(content)
     filled = table.astype(object).where(table.notna(), None)
     return table_bytes([str(column) for column in table.columns], filled.to_numpy().tolist())
+
+
+def result_json(
+    record: Callable[[], Mapping[str, Any]],
+    inputs: Mapping[str, str],
+    figures_from: Mapping[str, str] | None = None,
+) -> Callable[[], bytes]:
+    """Return what builds a result as JSON with its manifest: of the page and its choices as they are now.
+
+    Parameters
+    ----------
+    inputs
+        Digests of what the result was made of, by kind.
+    figures_from
+        As of :func:`~topox_core.studies.offers.sources_of`.
+    """
+    # Files are built when nobody's session is at hand.
+    place, asked = PLACE.get(), link_query()
+    page = next((one.title for one in PAGES if (one.path, one.view) == place), "")
+
+    def build() -> bytes:
+        whole = record()
+        made = manifest(whole, f"page {page}", inputs, asked, figures_from)
+        return json.dumps({**whole, "manifest": made}, allow_nan=False).encode()
+
+    return build
 
 
 def download_menu(name: str, files: Iterable[File]) -> None:
@@ -193,7 +221,10 @@ def result_files(
     record = (
         "Result (JSON)",
         ".schedule.json",
-        lambda: json.dumps(to_record(result, loaded.cluster), allow_nan=False).encode(),
+        result_json(
+            lambda: to_record(result, loaded.cluster),
+            {"graph": loaded.graph.digest, "cluster": loaded.cluster.digest},
+        ),
     )
     exported = execution_files(lambda: execution, loaded.graph.name, exclusive)
     take_away(

@@ -1,6 +1,5 @@
 """A round as others see it: on the common clock, as a file, in a sentence, and jobs made from task graphs."""
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -24,7 +23,7 @@ from topox_core.tdm.mixes.from_graph import computing_ms, derived, jobs_from_gra
 from topox_core.tdm.model.as_execution import execution_of
 from topox_core.tdm.model.bottleneck import bottlenecks
 from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading, Round, RoundBound, TdmSettings
-from topox_core.tdm.model.round_file import to_json
+from topox_core.tdm.model.round_file import to_record
 from topox_core.tdm.model.rounds import alone_s, iterations_per_s, round_of
 from topox_core.tdm.model.traffic import StageTable
 from topox_core.workloads.catalogue import generate
@@ -118,7 +117,7 @@ def test_every_stage_lasts_as_long_as_its_bottleneck(form: str) -> None:
 
 def test_the_file_says_what_the_round_is() -> None:
     answer = replace(made(0, "the drafts' four phases"), bound=RoundBound(float("inf")))
-    record = json.loads(to_json(answer, non_tdm_s=200.0, settings=TdmSettings()))
+    record = to_record(answer, non_tdm_s=200.0, settings=TdmSettings())
     assert record["round_s"] == answer.round_s
     assert record["reduction"] == pytest.approx(1 - answer.round_s / 200)
     assert record["bound_s"] is None

@@ -21,6 +21,7 @@ from topox_core.schedule.result_file import to_record
 from topox_core.workloads.samples import load_sample
 from topox_ui.answers import linked
 from topox_ui.answers.case import Case, listing
+from topox_ui.shell.downloads import result_json
 from topox_ui.state.scenario import Scenario
 
 LINK = {"sample": "patience", "clock": "slots"}
@@ -42,7 +43,7 @@ def proved():
 
 
 def test_a_file_shows_its_number_without_a_solve_and_one_that_is_wrong_costs_a_line(visit, proved):
-    good = linked.linked_bytes(*proved, LINK)
+    good = result_json(lambda: linked.linked_record(*proved, LINK), {})()
     at = visit(SCHEDULE, **LINK)
     for change, says in WRONG:
         bring(at, linked.UPLOAD, "wrong.link.json", json.dumps(json.loads(good) | change).encode())

@@ -1,6 +1,5 @@
 """A round as a file: what ``tdm --json`` prints and what is downloaded, format ``topox-round`` version 1."""
 
-import json
 import math
 from dataclasses import asdict
 from typing import Any
@@ -61,15 +60,6 @@ def to_record(
     record["links"] = links_of(answer)
     record["jobs"] = jobs_of(answer)
     return record
-
-
-def to_json(
-    answer: Round, *, non_tdm_s: float | None = None, settings: TdmSettings | None = None
-) -> bytes:
-    """Return the whole record as a file."""
-    return json.dumps(
-        to_record(answer, non_tdm_s=non_tdm_s, settings=settings), indent=1, allow_nan=False
-    ).encode()
 
 
 def links_of(answer: Round) -> list[dict[str, int]]:
