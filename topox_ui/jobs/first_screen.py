@@ -106,7 +106,7 @@ def finding(rounds: Rounds) -> str:
         proved = (
             "No shorter round is possible"
             if of == ANY_ROUND.holds_for
-            else f"Proved: no round with {of} is shorter"
+            else f"Proved for {of}: no round is shorter"
         )
         return f"{shared}. {proved}."
     if best.gap <= UNREADABLE:
