@@ -1,5 +1,6 @@
 """JSON Schema (draft 2020-12) of the files whose fields records declare: ``topox schema``, and editors that check as one types."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -9,23 +10,25 @@ import msgspec
 
 from topox_core.check import schedule_file
 from topox_core.check.rows import StandingRow, TaskRow
+from topox_core.claims import claims
 from topox_core.demand import planning
 from topox_core.economics import parts, price_sets
 from topox_core.io import assertions, cluster_file, exports, manifest, task_graph_file
 from topox_core.io.manifest import Manifest
-from topox_core.labs import answers, lab, lab_file, leaderboard
+from topox_core.labs import answers, keys as lab_keys, lab, lab_file, leaderboard
 from topox_core.labs.answers import Answers, Explained, Prediction, Worked
 from topox_core.labs.generators.catalogue import GENERATORS
 from topox_core.labs.lab import Call, Lab, Question, Screen, Source, SourceFiles, Tolerance
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task
-from topox_core.rails import window_lengths
+from topox_core.papers.rows import VERDICTS
+from topox_core.rails import iteration, window_lengths
 from topox_core.rails.iteration import Window
 from topox_core.rails.window_lengths import WindowList
 from topox_core.schema.fields import Field, fields_of, plain
 from topox_core.strategy import strategy
 from topox_core.strategy.strategy import Placement, Strategy
-from topox_core.studies import offers, study
+from topox_core.studies import buying_words, offers, study
 from topox_core.studies.offers import Estimate, SwitchProduct
 from topox_core.studies.study import Budget
 from topox_core.tdm.model import jobs as shared, jobs_file, round_file
@@ -81,8 +84,8 @@ _TIME = Annotated[float, msgspec.Meta(ge=0)]
 
 
 def _each(words: str, hint: Any) -> dict[str, Any]:
-    """Return one type for keys, separated by spaces."""
-    return dict.fromkeys(words.split(), hint)
+    """Return one type for keys, separated by bars, or by spaces where no bar is."""
+    return dict.fromkeys(words.split("|" if "|" in words else None), hint)
 
 
 def _either(*names: str, **limits: int) -> Any:
@@ -199,6 +202,68 @@ _FACTS: Mapping[str, Any] = {
     "coarsening": dict[str, float],
     "inside_servers": {"calls": _COUNT, "size_bytes": _TIME},
 }
+_NETWORK = {
+    **_each("network note", str),
+    "ports per server": _COUNT,
+    **_each("delay (ms)|iteration (ms)|at best (ms)|at worst (ms)", _MAYBE),
+    **_each("network ($)|network (W)|dollars per iteration|saves (%)", _MAYBE),
+    "price per port": str,
+    "nothing beats it": Literal["yes", ""],
+    "switches": _COUNT | None,
+}
+_BUYING: Mapping[str, Any] = {
+    "finding": str,
+    "details": dict[str, str],
+    "complete": bool,
+    "networks": [_NETWORK],
+    **_each("left_out caveats", _NAMES),
+}
+# Keys of an answer that compares, that has break-even points, and that has a tornado.
+_COMPARED: Mapping[str, Any] = {
+    **_each("buy best_switch best_rival", str),
+    **_each("saves saves_at_worst saves_at_best", float),
+    **_each("slowest_ms loses_at_ms highest_port_usd", _MAYBE),
+    "ports": _COUNT,
+    "as_good": _NAMES,
+    "could_turn": bool,
+    "fewest_ports": int | None,
+    "hangs_on": [{**_each("figure to", str), "saves (%)": float}],
+}
+_CLAIM = {
+    **_each("claim source says counted measured published identity", str),
+    **_each("share share_of_all middle largest", _MAYBE),
+    "abstract_only": bool,
+    "verdict": Literal[tuple(VERDICTS)],
+    "trials": _COUNT,
+    "share_by_decade": list[list[float]],
+    "jobs": dict[str, list[_COUNT]],
+}
+_CELL = {
+    **_each("job side fastest", str),
+    **_each("port_gbps delay_ms", _TIME),
+    "ports": _COUNT,
+    "complete": bool,
+    "lead": _MAYBE,
+    "times_ms": dict[str, _TIME],
+}
+_CLAIMS: Mapping[str, Any] = {"finding": str, "claims": [_CLAIM], "cells": [_CELL]}
+_RAIL_RUN: Mapping[str, Any] = {
+    **_each("iteration_ms undisturbed_ms stall_ms", _TIME),
+    **_each("reconfigurations messages_sent", _COUNT),
+    "circuits": [{"group": str, **_each("setup_ms start_ms end_ms", float), "changed": bool}],
+    "messages": [{"at_ms": float, **_each("from to word group note", str)}],
+}
+_LAB_KEYS: Mapping[str, Any] = {
+    **_each("lab digest", str),
+    "seeds": [
+        {
+            "student": str | None,
+            "seed": _COUNT,
+            "keys": _OBJECT,
+            "mistakes": dict[str, list[_OBJECT]],
+        }
+    ],
+}
 DOCUMENTS: Mapping[str, Document] = {
     "taskgraph": Document(
         task_graph_file.FORMAT,
@@ -259,7 +324,11 @@ DOCUMENTS: Mapping[str, Document] = {
         tuple(_PLAN),
     ),
     "cross-connects": Document(
-        exports.FORMAT, exports.VERSION, ".cross-connects.json", _CONNECTS, tuple(_CONNECTS)
+        exports.FORMAT,
+        exports.VERSION,
+        ".cross-connects.json",
+        {**_CONNECTS, "manifest": _ANY_MANIFEST},
+        tuple(_CONNECTS),
     ),
     "report": Document(
         importing.FORMAT,
@@ -267,6 +336,34 @@ DOCUMENTS: Mapping[str, Document] = {
         ".report.json",
         {**_REPORT, **_FACTS, "manifest": _ANY_MANIFEST, "output": str},
         tuple(_REPORT),
+    ),
+    "rail-run": Document(
+        iteration.FORMAT,
+        iteration.VERSION,
+        ".rail-run.json",
+        {**_RAIL_RUN, "manifest": _ANY_MANIFEST},
+        tuple(_RAIL_RUN),
+    ),
+    "buying": Document(
+        buying_words.FORMAT,
+        buying_words.VERSION,
+        ".buying.json",
+        {**_BUYING, **_COMPARED, "manifest": _ANY_MANIFEST},
+        tuple(_BUYING),
+    ),
+    "claims": Document(
+        claims.FORMAT,
+        claims.VERSION,
+        ".claims.json",
+        {**_CLAIMS, "manifest": _ANY_MANIFEST},
+        tuple(_CLAIMS),
+    ),
+    "lab-keys": Document(
+        lab_keys.FORMAT,
+        lab_keys.VERSION,
+        ".lab-keys.json",
+        {**_LAB_KEYS, "manifest": _ANY_MANIFEST},
+        tuple(_LAB_KEYS),
     ),
     "manifest": Document(
         manifest.FORMAT,
@@ -407,7 +504,7 @@ def json_schema(name: str) -> dict[str, Any]:
     head = {"format": document.format, "version": document.version}
     fields: list[Any] = [(key, Literal[one]) for key, one in head.items() if one is not None]
     fields += [_typed(key, hint, key in document.needed) for key, hint in document.keys.items()]
-    file = msgspec.defstruct(name, fields, kw_only=True, forbid_unknown_fields=True)
+    file = msgspec.defstruct(f"{name} file", fields, kw_only=True, forbid_unknown_fields=True)
     others = [_kind(key, hint) for key, hint in document.alternatives.items()]
     (whole, *_), within = msgspec.json.schema_components(
         (file, *others), ref_template="#/$defs/{name}"
@@ -430,8 +527,10 @@ def _kind(key: str, hint: Any) -> Any:
         return list[_kind(key, hint[0])]  # type: ignore[misc]
     if not isinstance(hint, dict):
         return plain(hint, _struct)
-    fields = [_typed(one, inner, True) for one, inner in hint.items()]
-    return msgspec.defstruct(key, fields, kw_only=True, forbid_unknown_fields=True)
+    # Columns of a table are no names of attributes.
+    names = {re.sub(r"\W+", "_", one): one for one in hint}
+    fields = [_typed(name, hint[one], True) for name, one in names.items()]
+    return msgspec.defstruct(key, fields, kw_only=True, forbid_unknown_fields=True, rename=names)
 
 
 @cache

@@ -13,10 +13,12 @@ from typing import Any
 from topox_core.claims.cells import JOBS, Cell
 from topox_core.fabrics.compare import EQUAL
 from topox_core.fabrics.registry import FABRICS
+from topox_core.io.json import record_of
 from topox_core.papers.rows import VERDICTS, Verdict
 from topox_core.text.numbers import delay_label, percent, plural
 from topox_core.text.sentences import is_or_are
 
+FORMAT, VERSION = "topox-claims", 1
 # A claim holds where it is true of so many cells, and in part where it is of so many.
 HOLDS, IN_PART = 0.9, 0.5
 EXPERTS = "experts"
@@ -446,38 +448,24 @@ def crossing_words(cells: Sequence[Cell], job: str) -> str:
 def as_record(cells: Sequence[Cell], complete: bool = True) -> dict[str, Any]:
     """Return the whole answer as JSON has it."""
     return {
+        "format": FORMAT,
+        "version": VERSION,
         "finding": argument(cells, complete),
         "claims": [
             {
                 "claim": one.claim.name,
-                "source": one.claim.source,
-                "says": one.claim.says,
-                "counted": one.claim.counted,
-                "verdict": one.verdict,
-                "trials": one.trials,
-                "share": one.share,
+                **record_of(one.claim, "source says counted measured published identity"),
+                "abstract_only": one.claim.abstract,
+                **record_of(one, "verdict trials share middle largest"),
                 "share_of_all": one.of_all,
                 "share_by_decade": [list(pair) for pair in one.decades.items()],
-                "measured": one.claim.measured,
-                "middle": one.middle,
-                "largest": one.largest,
-                "published": one.claim.published,
-                "abstract_only": one.claim.abstract,
-                "identity": one.claim.identity,
                 "jobs": {job: list(counts) for job, counts in one.by_job.items()},
             }
             for one in (tried(claim, cells) for claim in CLAIMS)
         ],
         "cells": [
             {
-                "job": one.job,
-                "ports": one.ports,
-                "port_gbps": one.port_gbps,
-                "delay_ms": one.delay_ms,
-                "side": one.side,
-                "complete": one.complete,
-                "lead": one.lead,
-                "fastest": one.fastest,
+                **record_of(one, "job ports port_gbps delay_ms side complete lead fastest"),
                 "times_ms": dict(one.times_ms),
             }
             for one in cells

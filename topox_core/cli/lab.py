@@ -155,7 +155,7 @@ def run_seed(options: Arguments) -> Answer:
 )
 def run_key(options: Arguments) -> Answer:
     """Return the keys and the values of misconceptions."""
-    from topox_core.labs.keys import key_of, mistakes_of
+    from topox_core.labs.keys import FORMAT, VERSION, key_of, mistakes_of
 
     lab, words = _lab(options)
     asked = [question for question in lab.questions if question.key is not None]
@@ -175,7 +175,13 @@ def run_key(options: Arguments) -> Answer:
         for name, seed in _seeds(options)
     ]
     note(words.say("cli.key"))
-    record = {"lab": lab.id, "digest": lab.digest, "seeds": keyed}
+    record = {
+        "format": FORMAT,
+        "version": VERSION,
+        "lab": lab.id,
+        "digest": lab.digest,
+        "seeds": keyed,
+    }
     write_result(options, options.output, record, indent=1)
     return Answer(record, () if options.output else _key_lines(lab, keyed))
 

@@ -3,10 +3,12 @@
 import argparse
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from topox_core.io.json import digest_of
 from topox_core.io.manifest import manifest
 from topox_core.library.rows import RunRecord
 
@@ -25,7 +27,7 @@ def manifest_of_answer(
     # What stood where the command writes is no input.
     read = [value for key, value in given.items() if key not in options.written]
     words = (getattr(options, name, "") for name in ("command", "part"))
-    inputs = {file: _digest(file) for file in _files(read)}
+    inputs = {text: _digest(Path(text)) for text in _files(read)}
     return manifest(record, " ".join(filter(None, words)), inputs, given, figures_from)
 
 
@@ -47,18 +49,22 @@ def _is_given(value: object) -> bool:
 
 
 def _files(values: Iterable[Any]) -> list[str]:
-    """Return those of some values, and of lists of them, that name a file."""
+    """Return those of some values, and of lists of them, that name a file or a folder."""
     texts = [one for value in values for one in (value if isinstance(value, list) else [value])]
-    return [one for one in texts if isinstance(one, str) and len(one) < 4096 and _is_file(one)]
+    return [one for one in texts if isinstance(one, str) and 0 < len(one) < 4096 and _is_there(one)]
 
 
-def _is_file(text: str) -> bool:
+def _is_there(text: str) -> bool:
     try:
-        return Path(text).is_file()
+        return Path(text).exists()
     except (OSError, ValueError):
         return False
 
 
-def _digest(file: str) -> str:
-    with Path(file).open("rb") as content:
+def _digest(path: Path) -> str:
+    """Return the digest of a file, or of a folder that of the names and digests of its files."""
+    if path.is_dir():
+        files = (one for one in path.iterdir() if one.is_file() and os.access(one, os.R_OK))
+        return digest_of({one.name: _digest(one) for one in files})
+    with path.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()

@@ -1,6 +1,5 @@
 """A schedule in other tools' words: tables and the cross-connect program."""
 
-import json
 from itertools import pairwise
 from typing import Any
 
@@ -127,13 +126,13 @@ def cross_connects_csv(execution: Execution) -> bytes:
 FORMAT, VERSION = "topox-cross-connects", 1
 
 
-def cross_connects_json(execution: Execution) -> bytes:
-    """Return the cross-connect program as JSON: each switch's connections in order of time."""
+def cross_connects_record(execution: Execution) -> dict[str, Any]:
+    """Return the cross-connect program as JSON has it: each switch's connections in order of time."""
     switches: dict[int, list[dict[str, Any]]] = {r: [] for r in range(execution.cluster.switches)}
     for row in cross_connects(execution):
         step = {key: value for key, value in row.items() if key != "switch"}
         switches[row["switch"]].append({**step, "transfers": row["transfers"].split()})
-    program = {
+    return {
         "format": FORMAT,
         "version": VERSION,
         "slot_ms": execution.cluster.slot_ms,
@@ -141,4 +140,3 @@ def cross_connects_json(execution: Execution) -> bytes:
         "makespan_ms": execution.makespan_ms,
         "switches": [{"switch": r, "connections": steps} for r, steps in switches.items()],
     }
-    return json.dumps(program, indent=1).encode()

@@ -31,6 +31,7 @@ from topox_core.rails.window_lengths import load_windows
 from topox_core.tdm.model.jobs_file import load_job_sample, load_jobs
 from topox_core.workloads.samples import load_sample
 
+FORMAT, VERSION = "topox-lab-keys", 1
 SAMPLE = "sample:"
 KEPT_INSTANCES, KEPT_KEYS = 600, 2_000
 # A misconception is said only where it differs from the truth by more than so many tolerances.

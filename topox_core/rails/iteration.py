@@ -1,15 +1,17 @@
 """One training iteration as a rail sees it: computing and communications in order of issue."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from topox_core.io.json import record_of
 from topox_core.model.transfer_graph import FloatArray, IntArray
 from topox_core.schema.fields import PRINTABLE, setting
 from topox_core.schema.records import check_fields
 
+FORMAT, VERSION = "topox-rail-run", 1
 MAX_DELAY_MS = 1e9
 
 # Kinds of a node; the names are those of the task graph's collectives, ``send`` for a pipeline's
@@ -247,3 +249,30 @@ class RailRun:
     def stall_ms(self) -> float:
         """What switching adds to the iteration."""
         return max(0.0, self.iteration_ms - self.undisturbed_ms)
+
+    def as_record(self) -> dict[str, Any]:
+        """Return the run as JSON has it: its times, circuits, and first messages."""
+        groups = self.iteration.groups
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            **record_of(
+                self, "iteration_ms undisturbed_ms stall_ms reconfigurations messages_sent"
+            ),
+            "circuits": [
+                {
+                    "group": groups[one.group].name,
+                    **record_of(one, "setup_ms start_ms end_ms"),
+                    "changed": bool(one.changed),
+                }
+                for one in self.circuits
+            ],
+            "messages": [
+                {
+                    "from": one.sender,
+                    "to": one.receiver,
+                    **record_of(one, "at_ms word group note"),
+                }
+                for one in self.messages
+            ],
+        }

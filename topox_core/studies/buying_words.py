@@ -28,6 +28,7 @@ BEATS = {
     "price": "cost less than",
 }
 Lines = tuple[tuple[str, str], ...]
+FORMAT, VERSION = "topox-buying", 1
 
 
 NAMED = 2  # networks that tie and stand in the headline by name; the details name all
@@ -390,6 +391,8 @@ def as_record(answer: Answer) -> dict[str, Any]:
     """Return the answer as the command writes it."""
     found, turned = answer.verdict, answer.turned
     record: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
         "finding": plain(finding(answer)),
         "details": {name: plain(words) for name, words in details(answer)},
         "complete": answer.complete,

@@ -13,6 +13,7 @@ from topox_core.claims.cells import (
     known_results,
     rivals_run,
     shipped_results,
+    study_of_job,
 )
 from topox_core.claims.claims import (
     CLAIMS,
@@ -189,8 +190,11 @@ def _how(cells: Sequence[Cell], complete: bool) -> None:
                 ("Every cell (CSV)", ".csv", lambda: csv_of(cell_rows(cells))),
                 (
                     "Cells and verdicts (JSON)",
-                    ".json",
-                    result_json(lambda: as_record(cells, complete), {}),
+                    ".claims.json",
+                    result_json(
+                        lambda: as_record(cells, complete),
+                        {job: study_of_job(job).digest for job in JOBS},
+                    ),
                 ),
                 *(
                     (f"Study: {title}", f".{job}.study.json", file_of(job).read_bytes)

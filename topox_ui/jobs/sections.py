@@ -327,8 +327,9 @@ def files(rounds: Rounds, now: JobsState, title: str) -> None:
     rows, together_s = named(rounds), None if rounds.together is None else rounds.together.round_s
     settings = rounds.case.settings(best.algorithm)
     record = partial(to_record, best, non_tdm_s=together_s, settings=settings)
+    inputs = {"jobs": best.jobs.digest}
     drawn = execution_files(
-        partial(execution_of, best, pod_group), f"{best.jobs.name}, pod group {pod_group}"
+        partial(execution_of, best, pod_group), f"{best.jobs.name}, pod group {pod_group}", inputs
     )
     drawings: Figures = {"Timeline": lambda look: timeline(rows, look)}
     with st.container(horizontal=True, key="take_away"):
@@ -340,7 +341,7 @@ def files(rounds: Rounds, now: JobsState, title: str) -> None:
                     (
                         "Round (JSON)",
                         ".round.json",
-                        result_json(record, {"jobs": best.jobs.digest}),
+                        result_json(record, inputs),
                     ),
                     (
                         "Iterations of every job (CSV)",

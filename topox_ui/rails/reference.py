@@ -2,12 +2,10 @@
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.io.json import record_of
 from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
@@ -153,7 +151,7 @@ def files_of_rail(subject: Subject, pattern: Pattern, figures: Figures) -> None:
             (
                 "Run with its control plane (JSON)",
                 ".rail-run.json",
-                result_json(partial(_run_record, run), {}),
+                result_json(run.as_record, subject.inputs),
             )
         )
     if job is not None:
@@ -182,30 +180,6 @@ def _use(job: Job) -> None:
         "Load one rail of this job: the other pages then show this iteration.",
         " on one rail",
     )
-
-
-def _run_record(run: RailRun) -> dict[str, Any]:
-    groups = run.iteration.groups
-    return {
-        **record_of(run, "iteration_ms undisturbed_ms stall_ms reconfigurations messages_sent"),
-        "circuits": [
-            {
-                "group": groups[one.group].name,
-                **record_of(one, "setup_ms start_ms end_ms"),
-                "changed": bool(one.changed),
-            }
-            for one in run.circuits
-        ],
-        "messages": [
-            {
-                "at_ms": one.at_ms,
-                "from": one.sender,
-                "to": one.receiver,
-                **record_of(one, "word group note"),
-            }
-            for one in run.messages
-        ],
-    }
 
 
 def _on_a_rail(job: Job) -> tuple[TaskGraph, Cluster]:

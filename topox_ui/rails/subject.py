@@ -1,5 +1,6 @@
 """What the Rails page is about: a preset's iteration, the loaded task graph as a fabric ran it, or a list of windows."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,7 +25,7 @@ from topox_core.rails.technologies import TECHNOLOGIES, fits
 from topox_core.rails.window_lengths import WindowList
 from topox_core.rails.windows import Phase, strip, traffic_between
 from topox_core.text.numbers import plural, short
-from topox_core.training.job import Job
+from topox_core.training.job import Job, dump_job
 from topox_ui.answers.case import case_of
 from topox_ui.answers.contest import contest_of, run_all
 from topox_ui.rails.controls import last_end_ms
@@ -61,6 +62,13 @@ class Simulated:
         """Return the job as what a delay study asks; raises InputError where it cannot be simulated."""
         run = simulation(self.job, self.at(0.0).key.rail)
         return Source(self.title, run.undisturbed_ms, run.both_ms)
+
+    @property
+    def inputs(self) -> dict[str, str]:
+        """Digests of what it was made of, by kind: of a job that of its file."""
+        if isinstance(self.job, Job):
+            return {"job": hashlib.sha256(dump_job(self.job)).hexdigest()}
+        return {"execution": self.job.key}
 
     @property
     def training(self) -> Job | None:

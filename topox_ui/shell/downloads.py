@@ -151,9 +151,15 @@ def _picture(name: str, figures: Figures) -> None:
 
 
 def execution_files(
-    build: Callable[[], Execution], name: str, exclusive_devices: bool = True
+    build: Callable[[], Execution],
+    name: str,
+    inputs: Mapping[str, str],
+    exclusive_devices: bool = True,
 ) -> list[File]:
-    """Return what an execution is exported as: its tasks, its cross-connects and its trace, called ``name``."""
+    """Return what an execution is exported as: its tasks, its cross-connects and its trace, called ``name``.
+
+    ``inputs`` as of :func:`result_json`.
+    """
     crosses = "Circuits of each switch over time"
 
     def tasks() -> bytes:
@@ -169,7 +175,7 @@ def execution_files(
         (
             f"{crosses} (JSON)",
             ".cross-connects.json",
-            lambda: exports.cross_connects_json(standing(build())),
+            result_json(lambda: exports.cross_connects_record(standing(build())), inputs),
         ),
         (
             f"{crosses} (CSV)",
@@ -218,15 +224,16 @@ def result_files(
     """Draw the two menus of a schedule, the way into the run library, and its pictures."""
     execution, exclusive = result.execution, result.settings.exclusive_devices
     assert execution is not None
+    inputs = {"graph": loaded.graph.digest, "cluster": loaded.cluster.digest}
     record = (
         "Result (JSON)",
         ".schedule.json",
         result_json(
             lambda: to_record(result, loaded.cluster),
-            {"graph": loaded.graph.digest, "cluster": loaded.cluster.digest},
+            inputs,
         ),
     )
-    exported = execution_files(lambda: execution, loaded.graph.name, exclusive)
+    exported = execution_files(lambda: execution, loaded.graph.name, inputs, exclusive)
     take_away(
         stem(loaded.title),
         [record, *exported],

@@ -336,6 +336,19 @@ def test_every_written_result_says_what_made_it_of_what(
     assert made["validity"].get("checked", False) == validity
 
 
+def test_a_folder_is_an_input_whose_digest_is_of_all_its_files(topox, folder: Path) -> None:
+    (folder / "class").mkdir()
+
+    def of_folder(name: str) -> str:
+        (folder / "class" / name).write_text("{}")
+        return json.loads(topox("lab board class --lab six-tasks --json")[1])["manifest"]["inputs"][
+            "class"
+        ]
+
+    one, two = of_folder("a.entry.json"), of_folder("b.entry.json")
+    assert one != two == of_folder("b.entry.json")
+
+
 def test_a_job_file_is_scheduled_on_the_cluster_it_suggests_and_held_to_what_it_asserts(
     topox, folder: Path
 ) -> None:

@@ -17,7 +17,12 @@ from tests.real_inputs import ROOT, SUITE
 from topox_core.economics.price_sets import load_parts
 from topox_core.errors import InputError
 from topox_core.io.cluster_file import load_cluster
-from topox_core.io.exports import cross_connects, cross_connects_csv, cross_connects_json, tasks_csv
+from topox_core.io.exports import (
+    cross_connects,
+    cross_connects_csv,
+    cross_connects_record,
+    tasks_csv,
+)
 from topox_core.io.limits import MAX_DEPENDENCIES, MAX_TASKS
 from topox_core.io.tables import as_meant, harmless, harmless_on_screen, table_bytes
 from topox_core.io.task_graph_file import (
@@ -306,7 +311,7 @@ def test_the_program_connects_each_circuit_once_however_many_transfers_use_it(pi
     turned = [program[-1][key] for key in ("switch", "slot", "setup_ms", "usable_ms", "until_ms")]
     assert turned == [1, 31, 31, 33, 36]
     rows = list(csv.DictReader(io.StringIO(cross_connects_csv(pipeline).decode())))
-    switches = json.loads(cross_connects_json(pipeline))["switches"]
+    switches = cross_connects_record(pipeline)["switches"]
     assert sum(len(switch["connections"]) for switch in switches) == len(rows) == 4
     assert switches[0]["connections"][0]["transfers"] == ["a0", "a1"]
 

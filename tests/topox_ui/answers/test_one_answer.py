@@ -18,7 +18,7 @@ from topox_core.cli.main import main
 from topox_core.fabrics.compare import compare
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.scheduled import schedule
-from topox_core.io.exports import cross_connects_json, tasks_csv
+from topox_core.io.exports import cross_connects_record, tasks_csv
 from topox_core.io.perfetto import perfetto_trace
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.runs.stopping import never
@@ -103,7 +103,7 @@ def test_sessions_whose_files_have_other_names_share_no_result_and_read_no_name(
     for export in (
         json.dumps(to_record(shared)).encode(),
         tasks_csv(shared.execution),
-        cross_connects_json(shared.execution),
+        json.dumps(cross_connects_record(shared.execution)).encode(),
         perfetto_trace(shared.execution, theirs.graph.name),
     ):
         assert b"secret" not in export

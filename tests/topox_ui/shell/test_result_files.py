@@ -16,6 +16,16 @@ RESULTS = {
     "Result (JSON)": ("schedule", SCHEDULE, {"sample": "blackboard", "port_gbps": "200"}),
     "Link with result": ("link", SCHEDULE, {"sample": "blackboard", "port_gbps": "200"}),
     "Round (JSON)": ("round", "Sharing", {"jobs.algorithm": "all-train"}),
+    "Circuits of each switch over time (JSON)": (
+        *("cross-connects", SCHEDULE),
+        {"sample": "blackboard", "port_gbps": "200"},
+    ),
+    "Run with its control plane (JSON)": (
+        "rail-run",
+        "Rails",
+        {"rails.see": "control"},
+    ),
+    "Cells and verdicts (JSON)": ("claims", "Claims against each other", {}),
     "Report (JSON)": ("report", "Your trace", {"recorded.example": "yes"}),
 }
 
