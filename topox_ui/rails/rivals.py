@@ -1,4 +1,4 @@
-"""Other ways to wire a rail (constraints C1 and C3), and expert parallelism, where switching fails."""
+"""Other ways to wire a rail, the paper's constraints on circuits, and expert parallelism, where switching fails."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -20,10 +20,11 @@ from topox_ui.rails.runs import answered, known, refusal, run_of, simulate, time
 from topox_ui.rails.state import RailsState
 from topox_ui.rails.subject import Simulated
 from topox_ui.shell.charts import chart
-from topox_ui.shell.page import chart_title, escape, quiet
+from topox_ui.shell.page import chart_title, escape, quiet, write_html
 from topox_ui.state.widgets import slide
 
 STATIC_PORTS = 4  # a 400G NIC as four ports of 100G, the paper's example of a split
+LATENCY_US = 10.0
 LATENCIES_US = (0.0, 1.0, 5.0, 10.0, 20.0, 50.0)
 EXPERT_DELAYS_MS = (0.01, 1.0, 10.0, 100.0)
 EXPERT_DEGREES = (1, 2, 4, 8, 16, 32, 64)
@@ -44,7 +45,7 @@ WAYS: dict[str, dict[str, object]] = {
 
 
 def rivals_section(subject: Simulated, theme: Theme) -> None:
-    """Draw the iteration under every way to wire the rail, and what each constraint does here."""
+    """Draw the iteration under every way to wire the rail, and whether each of the paper's constraints limits the job."""
     left, right = st.columns([1.42, 1], gap="medium")
     with right:
         slide(
@@ -54,26 +55,27 @@ def rivals_section(subject: Simulated, theme: Theme) -> None:
             LATENCIES_US,
             words=lambda v: f"{v:g} µs",
             disabled=subject.training is None,
-            help="A ring of n takes n - 1 steps where an electrical switch allows trees (constraint C1).",
+            help="A ring of n takes n - 1 steps where an electrical switch allows trees. What is said of C1 takes "
+            f"{LATENCY_US:g} µs while this is 0.",
         )
         if subject.training is not None:
-            latency = RailsState.now().latency_us or 10.0
-            for one in constraints(subject.training, 2, latency):
-                sign = (
-                    f'<b style="color:{theme.bad}">✗</b>'
-                    if one.limits
-                    else f'<b style="color:{theme.good}">✓</b>'
-                )
-                verdict = "limits this job" if one.limits else "does not limit this job"
-                why = escape(capitalised(one.why))
-                st.html(
-                    f'<p class="card">{sign} <b>{one.name} {verdict}</b>: {escape(one.title)}.<span>{why}.</span></p>'
+            chart_title(
+                "What limits circuits, and this job?",
+                "three constraints of the paper on photonic rails (section 3); ✓: does not limit this job",
+            )
+            latency = RailsState.now().latency_us or LATENCY_US
+            for one in constraints(subject.training, subject.rail.nic_ports, latency):
+                sign, colour = ("✗", theme.bad) if one.limits else ("✓", theme.good)
+                found, asks = escape(capitalised(one.found)), escape(capitalised(one.asks))
+                write_html(
+                    f'<p class="claim"><b style="color:{colour}">{sign}</b> <b>{found} ({one.code}).</b> {asks}. '
+                    f"Here: {escape(one.why)}.</p>"
                 )
     with left:
         chart_title(
-            "Other ways to wire the rail",
-            f"the same iteration; changes cost {time(dark_ms())}. Ports split: a NIC "
-            f"of {STATIC_PORTS} ports, divided between the parallelisms permanently",
+            "An iteration by the wiring of the rail",
+            f"in %: against the electrical switch. A circuit change takes {time(dark_ms())}. Ports split: fixed circuits, a NIC of "
+            f"{STATIC_PORTS} ports in place of {subject.rail.nic_ports}",
         )
         _bars(subject, theme)
 
