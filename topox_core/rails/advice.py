@@ -280,8 +280,11 @@ def constraints(job: Job, nic_ports: int = 2, latency_us: float = 10.0) -> tuple
 
 
 def _rings_only(job: Job, used: dict[str, int], latency_us: float) -> Constraint:
-    asks = "a port reaches one neighbour at a time, so collectives run on rings: no trees, no direct all-to-all"
-    cost, little = "rings cost time, however fast the switch", "rings cost little time"
+    asks, cost, little = (
+        "a port reaches one neighbour at a time, so collectives run on rings: no trees, no direct all-to-all",
+        "rings cost time, however fast the switch",
+        "rings cost little time",
+    )
     if "ep" in used:
         return Constraint(
             "C1",
@@ -292,8 +295,7 @@ def _rings_only(job: Job, used: dict[str, int], latency_us: float) -> Constraint
         )
     rings = {key: n for key, n in used.items() if key != "pp"}
     if not rings:
-        why = "no collective uses the rail" + (", only pairs of pipeline stages" if used else "")
-        return Constraint("C1", False, little, asks, why)
+        return Constraint("C1", False, little, asks, "no collective uses the rail")
     # The shortest call waits longest for its steps, so the collective with the smallest tensors
     # decides; scalars apart.
     calls = [
