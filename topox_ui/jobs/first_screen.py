@@ -141,8 +141,10 @@ def first_lines(rounds: Rounds, title: str) -> None:
     together, paper, best = rounds.together, rounds.paper, rounds.best
     headline(kicker(best.jobs, title), finding(rounds))
     quiet(emphasised(in_turns(best, together)))
-    if JobsState.now().origin == JOB:
-        quiet(f"{SHARING} {_pod_words(best.jobs)} So its time alone need not be Schedule's.")
+    if JobsState.now().origin == JOB and (opened := loaded()):
+        servers = scenario().cluster(opened.cluster).servers / best.jobs.network.pods_per_group
+        pod = f"A pod holds {plural(math.ceil(servers), 'server')}."
+        quiet(f"{SHARING} {pod} So its time alone need not be Schedule's.")
     mean = f", mean {lasting(best.mean_round_s)}" if len(best.cycles) > 1 else ""
     row = [
         ("No time division", "none", "ports too few for all at once")
@@ -169,13 +171,6 @@ def first_lines(rounds: Rounds, title: str) -> None:
     kpis(*row)
     if together is None:
         st.html(f'<p class="note">{escape(crowding(rounds))}</p>')
-
-
-def _pod_words(jobs: Jobs) -> str:
-    """Return how many servers of the loaded job are a pod."""
-    opened = loaded()
-    servers = scenario().cluster(opened.cluster).servers if opened else 0
-    return f"A pod holds {plural(math.ceil(servers / jobs.network.pods_per_group), 'server')}."
 
 
 def title_of(algorithm: str) -> str:

@@ -91,7 +91,7 @@ def first_screen(found: RecordedStep, now: Opened) -> None:
     network = max(0.0, found.recorded_ms - found.free_ms)
     words = f"{found.words} takes <b>{time(found.recorded_ms)}</b>; the network accounts for "
     # What waits for a call is in part inferred; its check says by how much that may be wrong.
-    [waits] = [one.words for one in found.checks if one.name == "waits"]
+    waits = next(one.words for one in found.checks if one.name == "waits")
     doubt = waits.partition("network's share may be ")[2]
     if network < EQUAL * found.recorded_ms:
         words += "<b>none of it</b>: no call holds up the work"

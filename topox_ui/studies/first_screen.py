@@ -51,7 +51,6 @@ CARDS_A_ROW = 3
 FIRST = READY["what-matters"]  # what the page shows of the loaded job before anything is chosen
 # What came of each ready study about its own subject, and how long it took; ``tools/make_answers.py`` writes it.
 ANSWERS = SAMPLE_FOLDER / "ready-studies.json"
-BEGINS_S = 2.0  # until processes have begun
 
 
 def nothing_chosen(theme: Theme) -> None:
@@ -97,14 +96,10 @@ def nothing_chosen(theme: Theme) -> None:
 
 
 @cache
-def _answers() -> dict[str, Any]:
-    return dict(json.loads(ANSWERS.read_text(encoding="utf-8")))
-
-
 def came_of(name: str) -> str:
     """Return what came of a ready study about its own subject, and about how long that takes here, as HTML."""
-    one = _answers()[name]
-    takes_s = BEGINS_S + one["work_s"] * slowness() / processes()
+    one = json.loads(ANSWERS.read_text(encoding="utf-8"))[name]
+    takes_s = 2.0 + one["work_s"] * slowness() / processes()  # processes begin within 2 s
     return f"{escape(one['subject'])}: {one['finding']} {plural(one['points'], 'point')}, {time_words(takes_s)} on this machine."
 
 
