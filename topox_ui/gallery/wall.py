@@ -172,7 +172,7 @@ def _card(card: Card, known: KeptAnswer | None, theme: Theme) -> None:
             signs += f'<span class="none">{without} without verdict{_off(answer.rows)}</span>'
         st.html(
             f'{source}<img src="{picture}" alt="{escape(card.title)}, first series: {words}">'
-            f'<p class="plotted">Vertical: {escape(card.axes[0])}. Horizontal: {escape(card.axes[1])}.</p>'
+            f'<p class="plotted">Vertical: {escape(card.axes[0])}. <br>Horizontal: {escape(card.axes[1])}.</p>'
             f'<p class="signs">{signs}</p>'
         )
 

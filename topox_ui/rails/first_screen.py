@@ -194,7 +194,8 @@ def window_lengths(subject: Subject, pattern: Pattern, theme: Theme) -> None:
     dark = dark_ms()
     chart_title(
         "How long are the windows?",
-        f"share of windows up to each length, {_where(subject, pattern)}",
+        f"share of windows up to each length, {_where(subject, pattern)}"
+        + ("; none has to be long, because no circuit changes" if circuits_stay(subject) else ""),
     )
     if not pattern.windows:
         quiet("There is no window: the rail carries only one kind of traffic.")
