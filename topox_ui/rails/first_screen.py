@@ -367,7 +367,7 @@ def windows_in_numbers(subject: Subject, pattern: Pattern) -> None:
         (
             "Windows long enough",
             "none needed" if circuits_stay(subject) else percent(share),
-            f"{count(enough)} of {count(every)} last {time(dark)}"
+            f"{count(enough)} of {count(every)} last {time(dark)} or more"
             + (f"; {count(overlaps)} of no length" if overlaps else ""),
         ),
         (

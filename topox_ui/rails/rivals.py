@@ -131,7 +131,7 @@ def experts_section(subject: Simulated | None, theme: Theme) -> None:
     jobs = experts_of(base)
     rail = subject.rail if subject is not None and base is job else None
     chart_title(
-        "Where expert parallelism fails",
+        "How long expert parallelism makes an iteration",
         f"{escape(base.heading)}, provisioned: overhead over an electrical rail by "
         f"degree and delay; squares: published for another 256-GPU job at {delay_label(10.0)}",
     )
@@ -168,8 +168,8 @@ def experts_section(subject: Simulated | None, theme: Theme) -> None:
     }
     if not any(value is not None for row in rows.values() for value in row):
         quiet(
-            "Every layer exchanges tokens among the experts twice each way, a few milliseconds apart: "
-            "windows too short for a slow switch, and far too many of them."
+            "Where EP spans a part of the replicas, every layer asks for other circuits twice each way, a few milliseconds apart: "
+            "windows too short for a slow switch. Where it spans all of them, it shares their ring: no circuit changes."
         )
         return
     published = {10.0: PUBLISHED_10_MS}
@@ -188,9 +188,9 @@ def experts_section(subject: Simulated | None, theme: Theme) -> None:
         lambda: {"EP": degrees, **{f"{delay_label(d)}": row for d, row in rows.items()}},
     )
     quiet(
-        "An all-to-all has no ring to run on: servers forward its pieces from neighbour to neighbour, and "
-        "every layer asks for other circuits twice each way. Where EP spans all replicas, it shares FSDP's ring: no "
-        "circuit changes, but servers still forward. The published job computes longer between exchanges: compare the "
+        "On rings servers forward the pieces of an all-to-all from neighbour to neighbour. Where EP spans a part of the replicas, "
+        "every layer asks for other circuits twice each way; where it spans all, it shares their ring and no "
+        "circuit changes. The published job computes longer between exchanges: compare the "
         "shape of the curves."
     )
 
