@@ -1,8 +1,8 @@
 """Make afresh the answers that come with a release: ``python tools/make_answers.py [samples] [cards] [claims] [switches] [studies]``.
 
 First answers of the samples, in ``sample_data/answers``; answers of the cards of published results; the
-points of *Who is right*; those of *Which switch* and of the first ready study on the samples. Without a
-name all five.
+points of *Who is right*; those of *Which switch* and of the first ready study on the samples, with what
+comes of every ready study. Without a name all five.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from topox_core.papers.catalogue import (  # noqa: E402
     run_cards,
 )
 from topox_core.papers.kept_answers import SHIPPED, to_record  # noqa: E402
+from topox_core.runs.pace import slowness  # noqa: E402
 from topox_core.runs.run import finish  # noqa: E402
 from topox_core.runs.stopping import never  # noqa: E402
 from topox_core.studies.buying_run import buying_run  # noqa: E402
-from topox_core.studies.ready import READY, SHIPPED as SHIPPED_STUDIES  # noqa: E402
+from topox_core.studies.ready import READY, SHIPPED as SHIPPED_STUDIES, Ready  # noqa: E402
 from topox_core.studies.study_run import PointRow, StudyRun, plan_of  # noqa: E402
 from topox_core.workloads.samples import SAMPLES, load_sample  # noqa: E402
 from topox_ui.answers.case import Case, listing  # noqa: E402
@@ -40,6 +41,8 @@ from topox_ui.buying.question import (  # noqa: E402
 from topox_ui.state.loading import Loaded  # noqa: E402
 from topox_ui.state.page_state import put  # noqa: E402
 from topox_ui.state.scenario import Scenario  # noqa: E402
+from topox_ui.studies.choosing import finding  # noqa: E402
+from topox_ui.studies.first_screen import ANSWERS  # noqa: E402
 
 
 def first_visit(name: str) -> Case:
@@ -105,6 +108,24 @@ def studies() -> None:
         finish(StudyRun(plan_of(study), executor=1, known=known))
     rows = {key: [row.status, row.message, row.measures] for key, row in known.items()}
     write(SHIPPED_STUDIES, rows)
+    answers = {name: ready_answer(one) for name, one in READY.items()}
+    text = json.dumps(answers, ensure_ascii=False, indent=1)
+    ANSWERS.write_text(f"{text}\n", encoding="utf-8")
+
+
+def ready_answer(one: Ready) -> dict[str, object]:
+    """Compute a ready study about its own subject; return its points, its finding, and the work of one core in s."""
+    plan = plan_of(one.study())
+    result = finish(StudyRun(plan, executor=1, known={}))
+    assert result is not None
+    assert result.complete
+    work_s = sum({plan.key_of(row.number): row.wall_s for row in result.rows}.values())
+    return {
+        "subject": plan.resolved.title,
+        "points": len(result.rows),
+        "work_s": round(work_s / slowness(), 1),
+        "finding": finding(result),
+    }
 
 
 def write(file: Path, record: object) -> None:

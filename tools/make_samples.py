@@ -216,7 +216,7 @@ JOB_MIXES: list[tuple[str, Jobs, dict[str, Any]]] = [
         two_rings("overlap", 10.0),
         {
             "title": "Overlap: two jobs, one sends while the other computes",
-            "see": "Together they push 20 s and train 10 s, twice: 60 s. In turns one trains while the other pushes: 40 s.",
+            "see": "Together they send for 20 s and train for 10 s, twice: 60 s. In turns one trains while the other sends: 40 s.",
             "optimum_s": 40.0,
             "proof": "Each port must carry 2,000 Gbit twice a round at 100 Gbit/s: 40 s.",
         },

@@ -256,7 +256,7 @@ CLAIMS: tuple[Claim, ...] = (
         DELTA,
         "The delay of reconfiguration rules out changing circuits inside an iteration: circuits fixed before the job, chosen "
         "from the task graph, are the better answer.",
-        "cells in which circuits fixed from the task graph are shorter than every network that changes circuits by more than "
+        "cells in which circuits fixed from the task graph are shorter than every fabric that changes circuits by more than "
         f"{percent(EQUAL)}",
         "time that changing circuits saves",
         _fixed_wins,
@@ -267,7 +267,8 @@ CLAIMS: tuple[Claim, ...] = (
         "graph-over-matrix",
         DELTA,
         "Fixed circuits chosen from the task graph are faster than those chosen from a traffic matrix.",
-        f"networks in which circuits fixed from the task graph are shorter than TopologyFinder's by more than {percent(EQUAL)}",
+        "cells of the shortest delay in which circuits fixed from the task graph are shorter than TopologyFinder's by more than "
+        f"{percent(EQUAL)}",
         SAVED,
         partial(_without_delay, fabric="static_graph", rival="static"),
         ("static_graph", "static"),
@@ -278,7 +279,7 @@ CLAIMS: tuple[Claim, ...] = (
         "planned-over-fixed",
         "TOPO-X, Table III (no delay)",
         "Circuits that change by a plan are faster than those that TopologyFinder fixed.",
-        "networks in which, at the shortest delay, planned circuits change and are shorter than fixed ones by more than "
+        "cells of the shortest delay in which planned circuits change and are shorter than fixed ones by more than "
         f"{percent(EQUAL)}",
         SAVED,
         partial(_without_delay, fabric="scheduled", rival="static", changes=True),
@@ -298,8 +299,8 @@ CLAIMS: tuple[Claim, ...] = (
         "one-shot",
         "TopoOpt (NSDI 2023), Figure 17",
         "Circuits re-evaluated every 50 ms need delays of about a microsecond to match those fixed once.",
-        f"cells with a longer delay in which re-evaluated circuits are longer than fixed ones by more than {percent(EQUAL)}, on "
-        "networks where they are not at a microsecond",
+        "cells with a delay above a microsecond in which re-evaluated circuits are longer than fixed ones by more than "
+        f"{percent(EQUAL)}, and at a microsecond are not",
         "time that re-evaluation adds",
         _beyond_a_microsecond,
         ("reevaluated", "static"),
@@ -308,7 +309,7 @@ CLAIMS: tuple[Claim, ...] = (
         "windows-hide",
         "Photonic Rails (arXiv 2507.08119), Figure 8",
         "Circuits set up ahead of time hide the delay of a slow switch behind computing.",
-        f"networks in which provisioned circuits take at most {percent(HIDDEN)} longer at 10 ms than at the shortest delay",
+        f"cells at 10 ms in which provisioned circuits take at most {percent(HIDDEN)} longer than at the shortest delay",
         "time that the delay adds",
         _hidden,
         ("provisioned",),
@@ -412,13 +413,16 @@ def verdict_words(one: Tried) -> str:
         return words
     if one.claim.identity:
         return f"true by construction: {one.claim.identity}; {percent(one.share)} of {one.trials} are {one.claim.counted}"
-    if one.claim.abstract:
-        words = "not judged, the paper's setting is not public"
+    words = (
+        "not judged: the paper's setting is not public; on ours"
+        if one.claim.abstract
+        else f"{words}:"
+    )
     least, most = min(one.decades.values()), max(one.decades.values())
     by_decade = f", {percent(least)} to {percent(most)} by decade of the delay"
     alike = f", {percent(one.of_all)} with all weighed alike"
     return (
-        f"{words}: true of {percent(one.share)} of {one.trials}{by_decade if least < most else ''}"
+        f"{words} true of {percent(one.share)} of {plural(one.trials, 'cell')}{by_decade if least < most else ''}"
         f"{alike if abs(one.share - one.of_all) > SENSITIVE else ''}"
     )
 

@@ -109,7 +109,7 @@ def _values(rows: Sequence[Row], theme: Theme, logarithmic: bool) -> dict[str, o
     least, most = min(known, default=1.0), max(known, default=1.0)
     if not logarithmic:
         return axis(theme, grid=True, title=unit, range=[0, 1.06 * most], tickformat=",~g")
-    title, most = f"{unit}, logarithmic", max(most, 1.26 * least)
+    title, most = f"{unit}, logarithmic".removeprefix(", "), max(most, 1.26 * least)
     return log_axis(theme, least, most, "{:,g}".format, 0.06, grid=True, title=title)
 
 

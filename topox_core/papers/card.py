@@ -423,6 +423,8 @@ class Card:
         What the paper claims and this card tries.
     logarithmic
         Whether its numbers are read on a logarithmic axis.
+    axes
+        What its first series shows, in words with the unit, and over what.
     takes_s
         About how long a run takes, in seconds: what is shown before one on this machine is known.
     workers
@@ -448,6 +450,7 @@ class Card:
     printed: Mapping[str, int | float] = field(default_factory=dict)
     claims: tuple[Claim, ...] = ()
     logarithmic: bool = False
+    axes: tuple[str, str] = ("", "")
     takes_s: float = 1.0
     workers: bool = False
     built: str = ""

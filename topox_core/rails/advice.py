@@ -7,6 +7,7 @@ from typing import Any
 from topox_core.io.ranges import check_number, check_whole
 from topox_core.model.transfer_graph import transfer_ms
 from topox_core.rails.builder import SCALARS, rail_program
+from topox_core.text.numbers import percent
 from topox_core.training.job import Job
 from topox_core.training.program import Spread, Step
 
@@ -203,11 +204,22 @@ class Advice:
 
 @dataclass(frozen=True)
 class Constraint:
-    """Whether one of the paper's constraints (section 3) limits a job, and why."""
+    """Whether one of the paper's constraints on circuits (section 3) limits a job.
 
-    name: str
-    title: str
+    Attributes
+    ----------
+    code
+        As in the paper: C1 to C3.
+    found
+        The outcome in a few words.
+    asks, why
+        What the constraint is, and what comes of it for this job, as clauses.
+    """
+
+    code: str
     limits: bool
+    found: str
+    asks: str
     why: str
 
 
@@ -238,7 +250,7 @@ def advise(parameters: float, gpus: int) -> Advice:
 
 
 def constraints(job: Job, nic_ports: int = 2, latency_us: float = 10.0) -> tuple[Constraint, ...]:
-    """Return which constraints bind: C1 (rings only), C2 (few parallelisms), C3 (a split NIC).
+    """Return which constraints bind: C1 (rings only), C2 (few ports), C3 (a split NIC).
 
     Parameters
     ----------
@@ -256,31 +268,34 @@ def constraints(job: Job, nic_ports: int = 2, latency_us: float = 10.0) -> tuple
         "ep": job.plan.expert,
     }
     used = {key: degree for key, degree in degrees.items() if degree > 1}
-    rings = used
-    if "ep" in used and job.plan.expert_replicas == 1:  # over all replicas: on their ring
-        rings = {
-            f"{key} + ep" if key == replicas else key: n for key, n in used.items() if key != "ep"
-        }
+    # What spans all replicas runs on their ring.
+    same = [key for key in (replicas, "ep", "cp") if used.get(key) == job.plan.replicas]
+    shared = " + ".join(key.upper() for key in same) + " (one ring)" * (len(same) > 1)
+    rings = [shared] * bool(same) + [key.upper() for key in used if key not in same]
     return (
         _rings_only(job, used, latency_us),
-        _dimensions(rings, nic_ports),
-        _fragments(rings, nic_ports),
+        _ports_at_once(rings, nic_ports),
+        _split(len(rings), nic_ports),
     )
 
 
 def _rings_only(job: Job, used: dict[str, int], latency_us: float) -> Constraint:
-    title = "only rings: no trees, no recursive doubling, no all-to-all"
+    asks, cost, little = (
+        "a port reaches one neighbour at a time, so collectives run on rings: no trees, no direct all-to-all",
+        "rings cost time, however fast the switch",
+        "rings cost little time",
+    )
     if "ep" in used:
         return Constraint(
             "C1",
-            title,
             True,
-            f"expert parallelism exchanges all to all among {used['ep']} ranks, which a ring "
-            "can only forward from neighbour to neighbour",
+            cost,
+            asks,
+            f"the all-to-all among {used['ep']} expert-parallel ranks is forwarded from neighbour to neighbour",
         )
     rings = {key: n for key, n in used.items() if key != "pp"}
     if not rings:
-        return Constraint("C1", title, False, "nothing but pairs communicates on the rail")
+        return Constraint("C1", False, little, asks, "no collective uses the rail")
     # The shortest call waits longest for its steps, so the collective with the smallest tensors
     # decides; scalars apart.
     calls = [
@@ -295,44 +310,40 @@ def _rings_only(job: Job, used: dict[str, int], latency_us: float) -> Constraint
     wait_ms, tree_ms = (n - 1) * latency_us / 1e3, math.ceil(math.log2(n)) * latency_us / 1e3
     move_ms = transfer_ms(tightest.wire_bytes / tightest.calls, job.machine.nic_gbps)
     share = (wait_ms - tree_ms) / (move_ms + wait_ms)
+    limits = share > LATENCY_SHARE
     return Constraint(
         "C1",
-        title,
-        share > LATENCY_SHARE,
-        f"{tightest.parallelism.upper()}: a ring of {n} takes {_steps(n - 1)} ({wait_ms:.3g} ms) where a tree "
-        f"takes {math.ceil(math.log2(n))} ({tree_ms:.3g} ms); moving the bytes of a call takes {move_ms:.3g} ms",
+        limits,
+        cost if limits else little,
+        asks,
+        f"at {latency_us:g} µs per step, the smallest {tightest.parallelism.upper()} collective waits {wait_ms:.3g} ms on a ring of "
+        f"{n} and {tree_ms:.3g} ms on a tree; moving its bytes takes {move_ms:.3g} ms",
     )
 
 
-def _steps(count: int) -> str:
-    return "1 step" if count == 1 else f"{count:,} steps"
-
-
-def _dimensions(used: dict[str, int], nic_ports: int) -> Constraint:
+def _ports_at_once(rings: list[str], nic_ports: int) -> Constraint:
     # Two neighbours each, as the paper counts its degree of 6 for three parallelisms.
-    degree = 2 * len(used)
-    words = " and ".join(key.upper() for key in used) or "nothing"
+    ports, limits = 2 * len(rings), 2 * len(rings) > nic_ports
     return Constraint(
         "C2",
-        "few parallelisms: each needs circuits of its own, unless circuits change between them",
-        degree > nic_ports,
-        f"{words} on the rail: {degree} neighbours at once; the NIC has {nic_ports} "
-        f"{'port' if nic_ports == 1 else 'ports'}",
+        limits,
+        f"{'too few' if limits else 'enough'} ports for all circuits at once",
+        "each ring or pipeline takes 2 ports of a GPU's NIC",
+        f"{' and '.join(rings) or 'nothing'} on the rail: {ports} ports needed, {nic_ports} in the NIC, so circuits "
+        + ("change during the iteration" if limits else "can stay"),
     )
 
 
-def _fragments(used: dict[str, int], nic_ports: int) -> Constraint:
-    title = "a NIC split permanently leaves each parallelism a part of its speed"
-    if len(used) < 2:
-        return Constraint("C3", title, False, "one parallelism has the NIC to itself")
-    share = max(nic_ports // len(used), 0) / nic_ports
-    if not share:
-        return Constraint(
-            "C3", title, True, f"{len(used)} parallelisms cannot share {nic_ports} ports at all"
-        )
+def _split(rings: int, nic_ports: int) -> Constraint:
+    asks = "fixed circuits give each parallelism ports of its own"
+    if rings < 2:
+        return Constraint("C3", False, "the NIC stays whole", asks, "no second ring shares it")
+    share = nic_ports // rings / nic_ports
+    why = f"would have {percent(share)} of the NIC each" if share else "cannot share it at all"
     return Constraint(
         "C3",
-        title,
         True,
-        f"dealt evenly, each of {len(used)} parallelisms has {share:.0%} of the NIC",
+        "fixed circuits would split the NIC",
+        asks,
+        f"{rings} parallelisms {why}; circuits that change give each the whole NIC in turn",
     )

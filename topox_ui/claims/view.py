@@ -96,13 +96,13 @@ def results(draw: Callable[[Results], None]) -> None:
         )
 
 
-KICKER = "Claims against each other · six jobs, ten networks, delays from 10 ns to 1 s"
+KICKER = "Claims against each other · six jobs, ten fabrics, four port settings, delays from 10 ns to 1 s"
 KINDS_OF_JUDGEMENT = (
     "<b>✓</b> a claim holds if at least 90 % of what is counted supports it, <b>≈</b> in part from 50 %, else <b>✗</b> it does "
-    "not. No verdict: a network built from an abstract alone, and what is true by construction, which nothing could refute."
+    "not. Not judged: a fabric built from an abstract alone, and what is true by construction, which nothing could refute."
 )
 NOT_YET = (
-    "Is it worth <b>changing circuits inside an iteration</b>? Papers contradict each other; run their networks on the "
+    "Is it worth <b>changing circuits inside an iteration</b>? Papers contradict each other; run their fabrics on the "
     "same six jobs and see."
 )
 
@@ -129,8 +129,8 @@ def _map(cells: Sequence[Cell], theme: Theme) -> None:
         return
     chart_title("Which side is faster", f"{NETWORKS[network]} per server")
     quiet(
-        f"A cell is one job on one network at one delay: {len(shown)} of {len(cells)} are in this picture, the claims below count "
-        "all. The map of Compare counts points of the loaded job instead."
+        f"A cell is one job at one port setting and one delay, on every fabric: {len(shown)} of {len(cells)} cells are in this "
+        "picture, the claims below count all. The map of Compare counts points of the loaded job instead."
     )
     legend_line(sides_legend(theme), theme)
     jobs = {job: title for job, title in JOBS.items() if any(one.job == job for one in shown)}
@@ -140,14 +140,14 @@ def _map(cells: Sequence[Cell], theme: Theme) -> None:
         "who_is_right",
         f"Which side is faster at each job and delay. Changing circuits win: {ahead}.",
         lambda: cell_rows(shown),
-        "Every fabric in every cell of this network",
+        "Every fabric in every cell of this picture",
     )
 
 
 def _claims(claims: Sequence[Tried]) -> None:
     chart_title(
         "Claims of the papers",
-        "each tested on every cell that its sentence speaks of, at all four kinds of ports",
+        "each tested on every cell that its sentence speaks of, at all four port settings",
     )
     quiet(KINDS_OF_JUDGEMENT)
     judged = [one for one in claims if one.verdict != "not printed"]
@@ -177,11 +177,11 @@ def _claims(claims: Sequence[Tried]) -> None:
 
 
 def _how(cells: Sequence[Cell], complete: bool) -> None:
-    with st.expander("Jobs, networks, and how a claim is judged"):
+    with st.expander("Jobs, fabrics, and how a claim is judged"):
         quiet(
-            "Each job is a study file, fixed before it was run: seeds, ports, speeds, delays and networks are in it. Every "
+            "Each job is a study file, fixed before it was run: seeds, ports, speeds, delays and fabrics are in it. Every "
             f"decade of the delay has the same weight. Times closer than {percent(EQUAL)} are even and support no claim of being "
-            "faster. The side of changing circuits is every network that changes a circuit during the iteration."
+            "faster. The side of changing circuits is every fabric that changes a circuit during the iteration."
         )
     with st.container(horizontal=True, key="argument_files"):
         download_menu(
@@ -207,6 +207,6 @@ def _how(cells: Sequence[Cell], complete: bool) -> None:
 
 def draw(theme: Theme) -> None:
     """Draw the view Claims against each other."""
-    menu("Network", ArgumentState, "network", NETWORKS, at=st.sidebar)
+    menu("Ports per server", ArgumentState, "network", NETWORKS, at=st.sidebar)
     size_switch()
     results(lambda known: show(known, theme))

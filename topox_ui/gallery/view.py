@@ -6,6 +6,7 @@ from topox_core.figures.palette import Theme
 from topox_core.papers.card import Answer, Claim
 from topox_core.papers.catalogue import CARDS, CLAIMS, answer_words, complete_answers, kind_of
 from topox_core.papers.rows import APART_NAMES, KINDS, VERDICTS, Verdict
+from topox_core.text.numbers import short
 from topox_ui.gallery.card import (
     answer_of,
     chosen_card,
@@ -44,7 +45,8 @@ def claims_table() -> None:
         f"{APART_NAMES[kind]}: {KINDS[kind]}" for kind in KINDS if kind != "simulated"
     )
     quiet(
-        f"No simulation and no verdict: {apart}. A click on a claim opens its card, which computes every number again on "
+        f"No simulation and no verdict: {apart}. Not judged: the paper's setting is not public. "
+        "A click on a claim opens its card, which computes every number again on "
         "this machine. Numbers marked ° were computed for this release; a run of the card replaces them."
     )
 
@@ -55,6 +57,8 @@ def _row(place: int, claim: Claim, answer: Answer) -> None:
     words = "holds" if claim.least and verdict == "match" else WORDS[verdict]
     if claim.printed is None and verdict == "trend":
         words = "same direction"
+    if not claim.comparable:
+        words = "not judged"
     kind = kind_of(claim)
     told = f'<b class="{colour}">{sign}</b> {words}' if kind == "simulated" else APART_NAMES[kind]
     printed = "no number" if claim.printed is None else _number(claim, claim.printed)
@@ -72,10 +76,8 @@ def _row(place: int, claim: Claim, answer: Answer) -> None:
 
 
 def _number(claim: Claim, value: float) -> str:
-    """Return a number with two decimals, a time with one, a large one with none."""
-    if abs(value) >= 1_000:
-        return f"{value:,.0f}{claim.unit}"
-    return f"{value:.{1 if 'ms' in claim.unit else 2}f}{claim.unit}"
+    """Return a number with its unit."""
+    return short(value) + claim.unit.replace("%", "\u00a0%")
 
 
 def _line(key: object, printed: str, value: str, verdict: str, card: str, words: str = "") -> None:

@@ -33,7 +33,7 @@ from topox_ui.state.widgets import pick
 JUDGED = ("match", "trend", "differs")
 WORDS = {
     "match": "match",
-    "trend": "follow the trend",
+    "trend": "show the same trend",
     "differs": "differ",
     "not printed": "not printed",
     **APART_NAMES,
@@ -48,9 +48,9 @@ APART_WORDS = {
     FALLS_BACK: "repeat the number of another row, because the plan keeps to fixed circuits there",
 }
 KINDS_OF_JUDGEMENT = (
-    f"<b>✓</b> ours is within {percent(MATCH)} of the printed number. <b>≈</b> it is within {percent(TREND)}, or goes the way "
-    "that the paper’s line or sentence goes. <b>✗</b> it is further off, or goes the other way. <b>–</b> the paper prints nothing "
-    "to compare with."
+    f"<b>✓</b> ours is within {percent(MATCH)} of the printed number. <b>≈</b> it is within {percent(TREND)}, or goes in the "
+    "direction of the paper’s line or sentence. <b>✗</b> it is further off, or goes in the other direction. <b>–</b> the paper "
+    "prints nothing to compare with."
 )
 CLASSES = {"match": "good", "trend": "even", "differs": "bad"}
 SIGNS: Mapping[str, str] = {name: sign for name, (sign, _) in VERDICTS.items()}
@@ -85,9 +85,7 @@ def _drawn(theme: Theme) -> None:
             reasons = "; ".join(
                 f"{totals[k]} {words}" for k, words in APART_WORDS.items() if totals[k]
             )
-            quiet(
-                f"<b>{without}</b> further rows have no verdict, because nothing is simulated: {reasons}."
-            )
+            quiet(f"<b>{without}</b> further rows have no verdict of their own: {reasons}.")
     quiet(
         "Each picture shows the first series of a card; hollow: printed, filled: ours. Click a card for every row, the reasons "
         "and the settings that change its reading."
@@ -134,7 +132,7 @@ def _finding(totals: Mapping[str, int]) -> str:
         return "Each number that these sources print stands beside ours, with a verdict where ours is simulated."
     return (
         f"Of <b>{judged}</b> published numbers and statements, simulated again here, <b>{totals['match']}</b> match within "
-        f"{percent(MATCH)}, <b>{totals['trend']}</b> follow the trend and <b>{totals['differs']}</b> differ. For "
+        f"{percent(MATCH)}, <b>{totals['trend']}</b> show the same trend and <b>{totals['differs']}</b> differ. For "
         f"<b>{totals['not printed']}</b> more rows the papers print no number."
     )
 
@@ -174,7 +172,7 @@ def _card(card: Card, known: KeptAnswer | None, theme: Theme) -> None:
             signs += f'<span class="none">{without} without verdict{_off(answer.rows)}</span>'
         st.html(
             f'{source}<img src="{picture}" alt="{escape(card.title)}, first series: {words}">'
-            f'<p class="plotted">{escape(_plotted(card, series, answer.of(series)))}</p>'
+            f'<p class="plotted">Vertical: {escape(card.axes[0])}. <br>Horizontal: {escape(card.axes[1])}.</p>'
             f'<p class="signs">{signs}</p>'
         )
 
@@ -185,17 +183,6 @@ def _off(rows: Sequence[Row]) -> str:
         return ""
     off = [abs(row.deviation) for row in rows if row.deviation is not None]
     return f", at most {percent(max(off))} apart" if off else ""
-
-
-def _plotted(card: Card, series: str, rows: Sequence[Row]) -> str:
-    """Return what a card's picture shows, in words: upwards the number with its unit, across the rows."""
-    if not rows:
-        return ""
-    about = [rows[0].unit] if rows[0].unit else []
-    about += ["logarithmic"] * card.logarithmic
-    scale = f" ({', '.join(about)})" if about else ""
-    across = rows[0].item if len(rows) == 1 else f"{rows[0].item} … {rows[-1].item}"
-    return f"Up: {card.series[series]}{scale}; across: {across}"
 
 
 def _sidebar() -> None:

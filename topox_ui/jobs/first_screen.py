@@ -44,6 +44,7 @@ from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import Content, chart, checker_card, facts, frame, kpis, show_error
 from topox_ui.shell.page import button, chart_title, emphasised, escape, headline, quiet
+from topox_ui.state.loading import loaded, scenario
 
 WORTH_A_CHART_S = 3.0
 UNREADABLE = 0.0005  # three digits cannot tell a round from a bound this close
@@ -59,8 +60,8 @@ def kicker(jobs: Jobs, title: str) -> str:
     ]
     pods = plural(network.pod_groups * network.pods_per_group, "pod")
     return (
-        f"Sharing · {escape(title)} · {pods} in {plural(network.pod_groups, 'pod group')}, {network.ports_per_pod} ports of "
-        f"{network.port_gbps:g}G · {', '.join(kinds)}"
+        f"Sharing · {escape(title)} · {pods} in {plural(network.pod_groups, 'pod group')}, each pod with "
+        f"{plural(network.ports_per_pod, 'port')} of {network.port_gbps:g} Gbit/s · {', '.join(kinds)}"
     )
 
 
@@ -106,12 +107,19 @@ def finding(rounds: Rounds) -> str:
         proved = (
             "No shorter round is possible"
             if of == ANY_ROUND.holds_for
-            else f"Proved for {of}: no round is shorter"
+            else f"Proved for {without_rings(of, best.jobs)}: no round is shorter"
         )
         return f"{shared}. {proved}."
     if best.gap <= UNREADABLE:
         return f"{shared}. No round of these groups can be more than {lasting(best.round_s - best.bound_s)} shorter."
     return f"{shared}. The best possible is at least {lasting(best.bound_s)}."
+
+
+def without_rings(words: str, jobs: Jobs) -> str:
+    """Return what a bound says, of jobs of which none runs on a ring without a word on rings."""
+    if any(job.collective == "ring_all_reduce" for job in jobs.jobs):
+        return words
+    return words.replace(", any rings", "").replace(" and ring ", " ")
 
 
 def alone_in_words(rounds: Rounds) -> str:
@@ -133,8 +141,10 @@ def first_lines(rounds: Rounds, title: str) -> None:
     together, paper, best = rounds.together, rounds.paper, rounds.best
     headline(kicker(best.jobs, title), finding(rounds))
     quiet(emphasised(in_turns(best, together)))
-    if JobsState.now().origin == JOB:
-        quiet(f"{SHARING} So its time alone need not be Schedule's.")
+    if JobsState.now().origin == JOB and (opened := loaded()):
+        servers = scenario().cluster(opened.cluster).servers / best.jobs.network.pods_per_group
+        pod = f"A pod holds {plural(math.ceil(servers), 'server')}."
+        quiet(f"{SHARING} {pod} So its time alone need not be Schedule's.")
     mean = f", mean {lasting(best.mean_round_s)}" if len(best.cycles) > 1 else ""
     row = [
         ("No time division", "none", "ports too few for all at once")
@@ -150,8 +160,9 @@ def first_lines(rounds: Rounds, title: str) -> None:
     if rounds.algorithm not in AT_ONCE:
         name = title_of(rounds.algorithm)
         found = (name, "…", "not found yet")
-        if rounds.chosen is not None:
-            found = (name, lasting(best.round_s), *_against(best, together, mean))
+        if rounds.chosen is not None or rounds.algorithm == "best":  # hill climbing is one of those
+            more = mean if rounds.chosen is not None else ", so far"
+            found = (name, lasting(best.round_s), *_against(best, together, more))
         row.insert(0, found)
     if paper is None:
         row.append(("Hill climbing", "none", "found no groups that fit"))
@@ -280,8 +291,9 @@ def clock(rounds: Rounds, now: JobsState, theme: Theme) -> None:
         where = f" Each pod group has a barrier of its own: shown is {'the slowest' if now.pod_group < 0 else 'the one chosen below'}."
     chart_title(
         "One round on one clock",
-        "One lane for each group of jobs: while one sends its data (push) or gets the result (pull), the other trains. Dotted "
-        "line: a stage ends, all wait for each other; solid: the round begins again." + where,
+        "One lane for each group of jobs: while one communicates (push; pull: over the same links reversed), the other trains. "
+        "Dotted line: a stage ends, all wait for each other; solid: the round begins again."
+        + where,
     )
     pod_group = None if now.pod_group < 0 else now.pod_group
     lengths = "; ".join(f"{name} {lasting(round_.round_s)}" for name, round_ in rows)
@@ -365,7 +377,7 @@ def certificate(rounds: Rounds) -> None:
         rows = [
             ("Round", f"<b>{length}</b>"),
             ("Lower bound", f"<b>{bound}</b>"),
-            ("Bound holds for", escape(round_.bound.holds_for)),
+            ("Bound holds for", escape(without_rings(round_.bound.holds_for, round_.jobs))),
             (
                 "Jobs in a group",
                 ", ".join(f"{group_name(k)} {count(n)}" for k, n in enumerate(sizes)),
@@ -377,11 +389,14 @@ def certificate(rounds: Rounds) -> None:
             and rounds.chosen.status == "optimal"
             and round_.status != "optimal"
         ):
-            rows.append(("Proved shortest for", escape(rounds.chosen.bound.holds_for)))
+            proved = without_rings(rounds.chosen.bound.holds_for, round_.jobs)
+            rows.append(("Proved shortest for", escape(proved)))
         st.html(
             f'<p class="seal {colour}">{words}</p><p class="quiet" style="margin:-.3rem 0 .35rem">'
             f"{escape(ALGORITHMS[round_.algorithm].title)}</p>"
-            + facts(rows, [("What sets the bound", escape(round_.bound.by))])
+            + facts(
+                rows, [("What sets the bound", escape(without_rings(round_.bound.by, round_.jobs)))]
+            )
         )
         if round_.message:
             st.html(f'<p class="note">{escape(round_.message)}</p>')
@@ -414,7 +429,7 @@ def searching(rounds: Rounds, theme: Theme) -> None:
         run_panel(ROUND, "Searching", partial(_live, rounds, theme))
         return
     if owner.run(BOUND, key) is not None:
-        run_panel(BOUND, "Round found; computing a bound over every ring")
+        run_panel(BOUND, "Round found; computing its lower bound")
         return
     refused = owner.refusals(ROUND).get(key)
     if refused is not None:
@@ -431,9 +446,7 @@ def searching(rounds: Rounds, theme: Theme) -> None:
     elif rounds.chosen is not None and bound_stopped(key):
         with st.container(horizontal=True, vertical_alignment="center"):
             button("Compute the bound", "jobs_bound", "replay", search_bound, key, rounds.chosen)
-            quiet(
-                "Computing the bound over every ring was stopped; the bound shown came with the round."
-            )
+            quiet("Computing a tighter bound was stopped; the bound shown came with the round.")
     elif rounds.chosen is None:
         run_note(ROUND)
         button("Try again", "jobs_run", "play_arrow", search_round, case, algorithm)

@@ -278,6 +278,13 @@ def tour(theme: Theme) -> None:
     state = LearnState.now()
     one = screen(SCREENS[state.step - 1])
     headline(f"Learn · screen {state.step} of {len(SCREENS)}", f"<b>{one.title}</b>")
+    with st.container(horizontal=True, vertical_alignment="center", key="tour_length"):
+        label = "With all sentences" if state.short else "60-second version"
+        button(label, "tour_short", "timer", partial(LearnState.choose, short=not state.short))
+        st.html(
+            '<p class="quiet">Six screens, each with one slider; the 60-second version leaves the sentences out.</p>',
+            width="content",
+        )
     words, picture = st.columns([1, 1.75], gap="large")
     with words:
         if not state.short:
@@ -323,22 +330,11 @@ def _steps(state: LearnState) -> None:
             button("Next", "tour_next", "arrow_forward", _go, state.step + 1, primary=True)
         else:
             _ways_on()
-        st.space("stretch")
-        label = "With all sentences" if state.short else "60-second version"
-        st.button(
-            label,
-            key="tour_short",
-            type="tertiary",
-            on_click=LearnState.choose,
-            kwargs={"short": not state.short},
-        )
 
 
 def _contents(state: LearnState) -> None:
     """List the screens, so that a reader knows what comes and how long it is."""
-    chart_title(
-        "Six screens", "each with one slider; the 60-second version leaves the sentences out"
-    )
+    chart_title("All six screens")
     with st.container(horizontal=True, key="tour_contents"):
         for step, name in enumerate(SCREENS, start=1):
             label = f"{step}. {screen(name).title}"

@@ -31,6 +31,7 @@ from topox_ui.library.listing import (
 )
 from topox_ui.library.side_by_side import finding, side_by_side
 from topox_ui.library.state import RunsState
+from topox_ui.runs.limits import server_limits
 from topox_ui.shell.charts import frame, show_input_errors
 from topox_ui.shell.menu import page_link
 from topox_ui.shell.page import chart_title, escape, headline, quiet, size_switch, write_html
@@ -42,7 +43,7 @@ EXAMPLE = "race"  # the sample whose schedule shows what a kept run is
 def headline_of(library: RunLibrary, now: Listed, compared: RunComparison | None) -> None:
     """Write how many runs there are and what the chosen ones say."""
     of_study = RunsState.now().study is not None
-    kicker = f"Kept runs · {count(now.total)} kept on this machine"
+    kicker = f"Kept runs · {count(now.total)} kept on this {'server' if server_limits().shared else 'computer'}"
     if of_study:
         kicker = f"Kept runs · {plural(now.matching, 'point')} of a study"
     elif now.matching != now.total:
@@ -125,15 +126,15 @@ def switched_off() -> None:
 
 
 def where_it_lies(library: RunLibrary | None = None) -> None:
-    """Say which file the library is, and what may not be done to it now."""
+    """Say where the library is, if that is on the reader's own computer, and what may not be done to it now."""
     path = default_path()
-    words = f"The library is one file on the machine that serves this page: {escape(str(path))}"
-    if library is None or not path.exists():
-        quiet(f"{words}. It is made when the first run is kept.")
-        return
-    quiet(f"{words}, {size(path.stat().st_size)}.")
-    if library.read_only:
-        quiet(f"It can only be read: {escape(library.read_only)}.")
+    if not server_limits().shared:
+        large = f", {size(path.stat().st_size)}" if path.exists() else ""
+        quiet(
+            f"Runs are kept on this computer in {escape(str(path.parent))}, in the file {escape(path.name)}{large}."
+        )
+    if library is not None and library.read_only:
+        quiet(f"The library can only be read: {escape(library.read_only)}.")
 
 
 def draw(theme: Theme) -> None:

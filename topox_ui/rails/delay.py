@@ -54,9 +54,9 @@ def delay_chart(subject: Subject, lane: Lane, theme: Theme) -> Curves:
     [layer] = title_row(
         (2.2, 1),
         "Overhead of a slower switch",
-        "overhead against the same iteration with an instant switch"
+        "what waiting for the switch adds to the iteration"
         + (
-            "; thick lines: simulated, as in the headline; thin: measured"
+            "; thick lines: simulated, as in the headline; thin: measured on the authors' machine"
             if authors_job(subject)
             else ""
         ),
@@ -286,7 +286,7 @@ def _measured_findings(limit: float) -> str:
             found.append(f"{words}: {about}{time(slowest_ms)}")
         except InputError:
             found.append(f"{words}: none")
-    return f"Slowest switch within the limit as the authors measured later: {'; '.join(found)}."
+    return f"Slowest switch within the limit as the authors measured it on their machine: {'; '.join(found)}."
 
 
 def _slowest(

@@ -167,9 +167,8 @@ WHAT = (
 )
 
 
-def first_screen(subject: Subject, pattern: Pattern, run: RailRun | None, theme: Theme) -> Curves:
-    """Draw the answer, overhead against the delay with the switches beside it, the strip; return the study's curves."""
-    lane = lane_of(pattern)
+def answer_first(subject: Subject, pattern: Pattern, lane: Lane) -> None:
+    """Draw the answer, and what it is about."""
     _headline(subject, pattern, lane)
     quiet(f"{WHAT} {_why_none_changes(subject, pattern)}")
     loaded_elsewhere()
@@ -178,32 +177,29 @@ def first_screen(subject: Subject, pattern: Pattern, run: RailRun | None, theme:
     rings = "" if circuits_stay(subject) else _rings_cost(subject, base)
     if line := f"{_other_times(base)} {rings}".strip():
         quiet(line)
+
+
+def by_delay(subject: Subject, lane: Lane, theme: Theme) -> Curves:
+    """Draw overhead against the delay with the switches beside it; return the study's curves."""
     left, right = st.columns([1.42, 1], gap="medium")
     with left:
         curves = delay_chart(subject, lane, theme)
     with right:
         switch_table(subject, lane)
-    _strip(subject, pattern, run, lane, theme)
     return curves
 
 
 def window_lengths(subject: Subject, pattern: Pattern, theme: Theme) -> None:
-    """Draw how long the windows are, and what waiting for the switch adds."""
+    """Draw how long the windows are."""
     dark = dark_ms()
-    base, on_demand, provisioned = both_of(subject, lane_of(pattern))
     chart_title(
         "How long are the windows?",
-        f"share of windows up to each length, {_where(subject, pattern)}",
+        f"share of windows up to each length, {_where(subject, pattern)}"
+        + ("; none has to be long, because no circuit changes" if circuits_stay(subject) else ""),
     )
     if not pattern.windows:
         quiet("There is no window: the rail carries only one kind of traffic.")
         return
-    if dark and not circuits_stay(subject):
-        waits = (provisioned if RailsState.now().control == "provisioned" else on_demand) - base
-        quiet(
-            f"Windows that are too short cost this iteration of {time(base)} <b>{time(max(0.0, waits))}</b> in all: the waiting "
-            "for the switch."
-        )
     chart(
         cdf(pattern.windows, dark, theme),
         "cdf",
@@ -265,7 +261,7 @@ def _headline(subject: Subject, pattern: Pattern, lane: Lane) -> None:
         else "There is <b>no window</b> between kinds of traffic, but circuits change within one. "
     )
     if circuits_stay(subject):
-        words = "<b>Any switch</b> "
+        words = "<b>Any optical switch</b> "
         words += '<span class="good">✓ can serve this job</span>, however slow: during an iteration <b>no circuit changes</b>.'
         headline(kicker, f"{words} {_rings_cost(subject, base)}".strip())
         return
@@ -371,7 +367,7 @@ def windows_in_numbers(subject: Subject, pattern: Pattern) -> None:
         (
             "Windows long enough",
             "none needed" if circuits_stay(subject) else percent(share),
-            f"{count(enough)} of {count(every)} last {time(dark)}"
+            f"{count(enough)} of {count(every)} last {time(dark)} or more"
             + (f"; {count(overlaps)} of no length" if overlaps else ""),
         ),
         (
@@ -392,9 +388,10 @@ def windows_in_numbers(subject: Subject, pattern: Pattern) -> None:
     )
 
 
-def _strip(
+def traffic_strip(
     subject: Subject, pattern: Pattern, run: RailRun | None, lane: Lane, theme: Theme
 ) -> None:
+    """Draw what one GPU sends on its rail and the windows between, and how many switches the rail takes."""
     traffic, windows = pattern.of(lane)
     note = "one iteration; width is time. Outlined: windows, with their length where it fits (ms unless it says s)"
     if pattern.drawn_evenly:
@@ -413,7 +410,8 @@ def _strip(
             at=pick,
             label_visibility="collapsed",
         )
-    _strip_in_view(pattern, traffic, windows, theme)
+    # Where circuits stay, no window has to be long.
+    _strip_in_view(pattern, traffic, windows, 0.0 if circuits_stay(subject) else dark_ms(), theme)
     if run is not None:
         _width(sum(run.iteration.stands_for.tolist()))
 
@@ -438,14 +436,18 @@ def _width(servers: int) -> None:
 
 @st.fragment
 def _strip_in_view(
-    pattern: Pattern, traffic: tuple[Phase, ...], windows: tuple[Window, ...], theme: Theme
+    pattern: Pattern,
+    traffic: tuple[Phase, ...],
+    windows: tuple[Window, ...],
+    dark: float,
+    theme: Theme,
 ) -> None:
     """Draw the strip; with many windows a slider picks the stretch in view, and only this part of the page is drawn again."""
     whole = max(pattern.iteration_ms, 1e-9)
     view = (0.0, whole)
     if len(windows) > MAX_AT_ONCE:
         view = stretch_in_view(RailsState, whole, MAX_AT_ONCE / len(windows), "%.0f ms")
-    drawn = strip(traffic, windows, dark_ms(), view, theme, legend=False)
+    drawn = strip(traffic, windows, dark, view, theme, legend=False)
     legend_line(strip_legend(drawn, theme), theme)
     chart(
         drawn,

@@ -52,8 +52,8 @@ def chosen_of_the_match(subject: Subject) -> None:
         "<b>A selected match</b>: the paper does not print in which order FSDP sends; of six orders this "
         "one matches its Table 2. The share above 1\u00a0ms rests on an assumption, the "
         f"{job.machine.host_ms:g}\u00a0ms that the host takes to launch a pass; computing is scaled until the iteration lasts the "
-        f"measured {time(job.schedule.iteration_ms or 0.0)}. The longest window, {time(longest.length_ms)}, is before a "
-        f"{longest.operation.replace('_', ' ')}; only in the mean is it before the reduce-scatter, as published."
+        f"measured {time(job.schedule.iteration_ms or 0.0)}. On average the longest windows come before the reduce-scatter, as "
+        f"published; the longest single one, {time(longest.length_ms)}, comes before a {longest.operation.replace('_', ' ')}."
     )
     table_under(
         "orders",

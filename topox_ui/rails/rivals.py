@@ -1,4 +1,4 @@
-"""Other ways to wire a rail (constraints C1 and C3), and expert parallelism, where switching fails."""
+"""Other ways to wire a rail, the paper's constraints on circuits, and expert parallelism, where switching fails."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -20,10 +20,11 @@ from topox_ui.rails.runs import answered, known, refusal, run_of, simulate, time
 from topox_ui.rails.state import RailsState
 from topox_ui.rails.subject import Simulated
 from topox_ui.shell.charts import chart
-from topox_ui.shell.page import chart_title, escape, quiet
+from topox_ui.shell.page import chart_title, escape, quiet, write_html
 from topox_ui.state.widgets import slide
 
 STATIC_PORTS = 4  # a 400G NIC as four ports of 100G, the paper's example of a split
+LATENCY_US = 10.0
 LATENCIES_US = (0.0, 1.0, 5.0, 10.0, 20.0, 50.0)
 EXPERT_DELAYS_MS = (0.01, 1.0, 10.0, 100.0)
 EXPERT_DEGREES = (1, 2, 4, 8, 16, 32, 64)
@@ -44,7 +45,7 @@ WAYS: dict[str, dict[str, object]] = {
 
 
 def rivals_section(subject: Simulated, theme: Theme) -> None:
-    """Draw the iteration under every way to wire the rail, and what each constraint does here."""
+    """Draw the iteration under every way to wire the rail, and whether each of the paper's constraints limits the job."""
     left, right = st.columns([1.42, 1], gap="medium")
     with right:
         slide(
@@ -54,26 +55,27 @@ def rivals_section(subject: Simulated, theme: Theme) -> None:
             LATENCIES_US,
             words=lambda v: f"{v:g} µs",
             disabled=subject.training is None,
-            help="A ring of n takes n - 1 steps where an electrical switch allows trees (constraint C1).",
+            help="A ring of n takes n - 1 steps where an electrical switch allows trees. What is said of C1 takes "
+            f"{LATENCY_US:g} µs while this is 0.",
         )
         if subject.training is not None:
-            latency = RailsState.now().latency_us or 10.0
-            for one in constraints(subject.training, 2, latency):
-                sign = (
-                    f'<b style="color:{theme.bad}">✗</b>'
-                    if one.limits
-                    else f'<b style="color:{theme.good}">✓</b>'
-                )
-                verdict = "limits this job" if one.limits else "does not limit this job"
-                why = escape(capitalised(one.why))
-                st.html(
-                    f'<p class="card">{sign} <b>{one.name} {verdict}</b>: {escape(one.title)}.<span>{why}.</span></p>'
+            chart_title(
+                "What limits circuits, and this job?",
+                "three constraints of the paper on photonic rails (section 3); ✓: does not limit this job",
+            )
+            latency = RailsState.now().latency_us or LATENCY_US
+            for one in constraints(subject.training, subject.rail.nic_ports, latency):
+                sign, colour = ("✗", theme.bad) if one.limits else ("✓", theme.good)
+                found, asks = escape(capitalised(one.found)), escape(capitalised(one.asks))
+                write_html(
+                    f'<p class="claim"><b style="color:{colour}">{sign}</b> <b>{found} ({one.code}).</b> {asks}. '
+                    f"Here: {escape(one.why)}.</p>"
                 )
     with left:
         chart_title(
-            "Other ways to wire the rail",
-            f"the same iteration; changes cost {time(dark_ms())}. Ports split: a NIC "
-            f"of {STATIC_PORTS} ports, divided between the parallelisms permanently",
+            "An iteration by the wiring of the rail",
+            f"in %: against the electrical switch. A circuit change takes {time(dark_ms())}. Ports split: fixed circuits, a NIC of "
+            f"{STATIC_PORTS} ports in place of {subject.rail.nic_ports}",
         )
         _bars(subject, theme)
 
@@ -129,7 +131,7 @@ def experts_section(subject: Simulated | None, theme: Theme) -> None:
     jobs = experts_of(base)
     rail = subject.rail if subject is not None and base is job else None
     chart_title(
-        "Where expert parallelism fails",
+        "How long expert parallelism makes an iteration",
         f"{escape(base.heading)}, provisioned: overhead over an electrical rail by "
         f"degree and delay; squares: published for another 256-GPU job at {delay_label(10.0)}",
     )
@@ -166,8 +168,8 @@ def experts_section(subject: Simulated | None, theme: Theme) -> None:
     }
     if not any(value is not None for row in rows.values() for value in row):
         quiet(
-            "Every layer exchanges tokens among the experts twice each way, a few milliseconds apart: "
-            "windows too short for a slow switch, and far too many of them."
+            "Where EP spans a part of the replicas, every layer asks for other circuits twice each way, a few milliseconds apart: "
+            "windows too short for a slow switch. Where it spans all of them, it shares their ring: no circuit changes."
         )
         return
     published = {10.0: PUBLISHED_10_MS}
@@ -186,9 +188,9 @@ def experts_section(subject: Simulated | None, theme: Theme) -> None:
         lambda: {"EP": degrees, **{f"{delay_label(d)}": row for d, row in rows.items()}},
     )
     quiet(
-        "An all-to-all has no ring to run on: servers forward its pieces from neighbour to neighbour, and "
-        "every layer asks for other circuits twice each way. Where EP spans all replicas, it shares FSDP's ring: no "
-        "circuit changes, but servers still forward. The published job computes longer between exchanges: compare the "
+        "On rings servers forward the pieces of an all-to-all from neighbour to neighbour. Where EP spans a part of the replicas, "
+        "every layer asks for other circuits twice each way; where it spans all, it shares their ring and no "
+        "circuit changes. The published job computes longer between exchanges: compare the "
         "shape of the curves."
     )
 

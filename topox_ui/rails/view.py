@@ -1,6 +1,7 @@
 """Photonic rails: what a job sends on a rail, the windows between, and what switching in them costs."""
 
 from collections import Counter
+from functools import partial
 
 import streamlit as st
 
@@ -19,12 +20,15 @@ from topox_ui.rails.delay import Curves
 from topox_ui.rails.first_screen import (
     KICKER,
     NOT_TOGETHER,
+    answer_first,
+    by_delay,
+    circuits_stay,
     dark_ms,
-    first_screen,
     lane_of,
     nothing_yet,
     pattern_of,
     simulating,
+    traffic_strip,
     window_lengths,
     windows_in_numbers,
 )
@@ -36,7 +40,7 @@ from topox_ui.rails.state import SCHEDULES, SECTIONS, RailsState, reset
 from topox_ui.rails.subject import Pattern, Simulated, Subject, subject
 from topox_ui.shell.charts import Content, chart, frame, show_error, show_input_errors
 from topox_ui.shell.downloads import Figures
-from topox_ui.shell.page import chart_title, escape, quiet, size_switch
+from topox_ui.shell.page import chart_title, escape, quiet, size_switch, when_opened
 from topox_ui.state.widgets import pick
 
 MAX_MESSAGES = 500
@@ -54,8 +58,7 @@ def windows_section(subject: Subject, pattern: Pattern, theme: Theme) -> None:
     with right:
         chart_title(
             "Windows by the traffic that follows",
-            "every window as a dot, by the traffic up to the next one; tick: "
-            "mean; line: your delay",
+            "a dot is a window, in the row of the traffic after it; tick: mean; line: your delay",
         )
         if not pattern.windows:
             quiet("There is no window.")
@@ -121,10 +124,7 @@ def control_section(subject: Simulated, theme: Theme) -> None:
         return
     run = run_of(question)
     kinds, messages = Counter(one.word for one in run.messages), run.messages[:MAX_MESSAGES]
-    facts = (
-        f"{plural(run.reconfigurations, 'reconfiguration')} of groups per iteration, {count(run.messages_sent)} "
-        f"messages; {time(run.rail.dark_ms)} dark per change"
-    )
+    facts = f"Circuits of a group change {plural(run.reconfigurations, 'time')} per iteration, each {time(run.rail.dark_ms)} dark"
     chart_title(
         "Which group uses the rail",
         f"{facts}. Hatched: dark. A group keeps its circuits until another one asks",
@@ -143,8 +143,8 @@ def control_section(subject: Simulated, theme: Theme) -> None:
     with left:
         chart_title(
             "Control messages",
-            f"the first {count(len(run.messages))} of {count(run.messages_sent)} messages; before 0 ms: "
-            "sent while the iteration before was still running",
+            f"{count(len(messages))} of {count(run.messages_sent)} messages, the first ones; before 0 ms: sent during the iteration "
+            "before",
         )
         frame(
             {
@@ -204,7 +204,8 @@ def sections_of(subject: Subject) -> list[str]:
         return ["windows", "experts", "advice"]
     if subject.training is None:
         return ["windows", "control", "experts", "advice"]
-    return list(SECTIONS)
+    # Where circuits stay, the other wirings are the first figure.
+    return [name for name in SECTIONS if name != "rivals" or not circuits_stay(subject)]
 
 
 def section(subject: Subject, pattern: Pattern, theme: Theme) -> None:
@@ -243,14 +244,15 @@ def figures_of(pattern: Pattern, curves: Curves) -> Figures:
         "Pattern": lambda theme: strip(
             traffic, windows, dark, (0.0, max(pattern.iteration_ms, 1e-9)), theme
         ),
-        "Delay study": lambda theme: overhead_curves(
+    }
+    if curves:
+        figures["Delay study"] = lambda theme: overhead_curves(
             [one for one in curves.values() if one.delay_ms],
             now.delay_ms,
             now.limit / 100,
             {one.name: one.reconfiguration_ms for one in TECHNOLOGIES},
             theme,
-        ),
-    }
+        )
     if pattern.windows:
         figures["Windows"] = lambda theme: cdf(pattern.windows, dark, theme)
     return figures
@@ -270,7 +272,16 @@ def draw(theme: Theme) -> None:
         return
 
     pattern, run = pattern_of(source)
-    curves = first_screen(source, pattern, run, theme)
+    lane, curves = lane_of(pattern), Curves()
+    answer_first(source, pattern, lane)
+    if circuits_stay(source):  # over the delay there is nothing to see
+        if isinstance(source, Simulated) and source.training is not None:
+            rivals_section(source, theme)
+        draw_curves = partial(by_delay, source, lane, theme)
+        when_opened("Every delay and switch: no overhead", "rails_flat", draw_curves, compact=True)
+    else:
+        curves = by_delay(source, lane, theme)
+    traffic_strip(source, pattern, run, lane, theme)
     files_of_rail(source, pattern, figures_of(pattern, curves))
     with st.expander("What this rests on", key="rails_rests", type="compact"):
         delays = TECHNOLOGIES[0].provenance.replace(": ", " in ", 1)

@@ -90,10 +90,14 @@ def first_screen(found: RecordedStep, now: Opened) -> None:
     name = "made-up example" if now.example else files
     network = max(0.0, found.recorded_ms - found.free_ms)
     words = f"{found.words} takes <b>{time(found.recorded_ms)}</b>; the network accounts for "
+    # What waits for a call is in part inferred; its check says by how much that may be wrong.
+    waits = next(one.words for one in found.checks if one.name == "waits")
+    doubt = waits.partition("network's share may be ")[2]
     if network < EQUAL * found.recorded_ms:
-        words += "<b>none of it</b>: no call holds up the work."
+        words += "<b>none of it</b>: no call holds up the work"
     else:
-        words += f"at most <b>{time(network)}</b> of it."
+        words += f"{'about' if doubt else 'at most'} <b>{time(network)}</b> of it"
+    words += f" (inferred from the recording: {escape(doubt)})." if doubt else "."
     speed = found.settings.nic_gbps
     if found.imported is not None and network >= EQUAL * found.recorded_ms:
         words += f" At {speed_words(speed)}{_times_recorded(found, speed)} it would take <b>{time(found.at_ms(speed))}</b>."
@@ -144,7 +148,7 @@ def _kpis(found: RecordedStep, speed: float) -> None:
         )
     kpis(
         ("Recorded step", time(found.recorded_ms), of or "the whole recording"),
-        ("Without a network", time(found.free_ms), "no network can be faster"),
+        ("Without a network", time(found.free_ms), "replayed with an instant network"),
         (f"At {speed:,g} Gbit/s", *at_speed),
         ("GPU busy", percent(found.gpu_busy), f"mean of {plural(len(found.run.ranks), 'rank')}"),
         (

@@ -153,8 +153,7 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
 [class*="st-key-wall_"] .source {{ font-size: .8rem; line-height: 1.3; color: {theme.muted}; margin: 0 0 .25rem; display: -webkit-box;
   -webkit-line-clamp: 2; -webkit-box-orient: vertical; overflow: hidden; }}
 [class*="st-key-wall_"] img {{ display: block; width: 100%; height: 3.4rem; }}
-[class*="st-key-wall_"] .plotted {{ font-size: .74rem; line-height: 1.25; color: {theme.muted}; margin: .1rem 0 0;
-  display: -webkit-box; -webkit-line-clamp: 2; -webkit-box-orient: vertical; overflow: hidden; }}
+[class*="st-key-wall_"] .plotted {{ font-size: .74rem; line-height: 1.25; color: {theme.muted}; margin: .1rem 0 0; }}
 .signs {{ display: flex; flex-wrap: wrap; gap: 0 .8rem; font-size: .85rem; font-weight: 600; margin: .2rem 0 0; }}
 .st-key-claims {{ gap: .1rem; }} .st-key-claims [data-testid="stHorizontalBlock"] {{ border-bottom: 1px solid {theme.grid}; }}
 .st-key-claims button {{ justify-content: flex-start; text-align: left; padding: .15rem 0; min-height: 1.8rem; }}

@@ -1,12 +1,16 @@
 """The first screen of Studies: which study, what it says so far, how it is run; and what to begin with."""
 
+import json
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
+from topox_core.io.sample_folder import SAMPLE_FOLDER
+from topox_core.runs.pace import slowness
 from topox_core.studies.axes import KIND_WORDS
 from topox_core.studies.ready import READY, Ready
 from topox_core.studies.study import study_record
@@ -45,6 +49,8 @@ from topox_ui.studies.state import StudiesState
 
 CARDS_A_ROW = 3
 FIRST = READY["what-matters"]  # what the page shows of the loaded job before anything is chosen
+# What came of each ready study about its own subject, and how long it took; ``tools/make_answers.py`` writes it.
+ANSWERS = SAMPLE_FOLDER / "ready-studies.json"
 
 
 def nothing_chosen(theme: Theme) -> None:
@@ -77,13 +83,24 @@ def nothing_chosen(theme: Theme) -> None:
         ):
             with column.container(border=True, key=f"ready_{name}", height="stretch"):
                 one = READY[name]
-                st.html(f'<p class="card"><b>{one.title}</b><span>{one.question}</span></p>')
+                st.html(
+                    f'<p class="card"><b>{one.title}</b><span>{one.question}</span>'
+                    f"<span>{came_of(name)}</span></p>"
+                )
                 button("Open this study", f"begin_{name}", "arrow_forward", _begin, one)
     chart_title("A study of your own", "from a file, which the command topox study reads too")
     open_box()
     _kept()
     if not keeps_runs():
         quiet(f"Points stay in this session. {HOW_ON}")
+
+
+@cache
+def came_of(name: str) -> str:
+    """Return what came of a ready study about its own subject, and about how long that takes here, as HTML."""
+    one = json.loads(ANSWERS.read_text(encoding="utf-8"))[name]
+    takes_s = 2.0 + one["work_s"] * slowness() / processes()  # processes begin within 2 s
+    return f"{escape(one['subject'])}: {one['finding']} {plural(one['points'], 'point')}, {time_words(takes_s)} on this machine."
 
 
 def _base(now: Asked) -> str:

@@ -218,7 +218,10 @@ def test_what_cannot_fail_and_what_was_built_from_an_abstract_has_no_verdict_and
             "planned-hides-delay",
             "true by construction: fixed circuits are among the candidates of a plan; 100 % of 1 are cells in which ",
         ),
-        ("inside-collective", "not judged"),
+        (
+            "inside-collective",
+            "not judged: the paper's setting is not public; on ours true of 100 % of 1 cell",
+        ),
     ):
         fabric = claim(name).needs[0]
         one = tried(claim(name), beside(fabric, "static", 50.0))
@@ -253,7 +256,7 @@ def test_every_decade_of_the_delay_weighs_alike_and_the_other_share_is_told() ->
     one = tried(OPEN, [*true, cell(1.0, static=100.0, scheduled=110.0)])
     assert (one.share, one.of_all, one.verdict) == (0.5, 0.9, "trend")
     assert verdict_words(one).replace("\u00a0", " ") == (
-        "≈ holds in part: true of 50 % of 10, 0 % to 100 % by decade of the delay, 90 % with all weighed alike"
+        "≈ holds in part: true of 50 % of 10 cells, 0 % to 100 % by decade of the delay, 90 % with all weighed alike"
     )
     even = tried(OPEN, [true[0], cell(1.0, static=100.0, scheduled=110.0)])
     assert "weighed alike" not in verdict_words(even)

@@ -181,25 +181,27 @@ def test_table_2_says_what_the_built_traffic_does() -> None:
 BIG = PRESETS["llama3.1-405b-16384"]
 THREE = PRESETS["llama3.1-405b-16384-cp"]
 SPANNING = PRESETS["deepseek-16b"].changed(plan__expert=64)
+CONTEXT = changed(PRESET, {"pipeline": 1, "data": 1, "context": 4, "iteration_ms": None})
 
 
 @pytest.mark.parametrize(
     ("job", "ports", "latency_us", "number", "limits", "why"),
     [
-        (PRESETS["mixtral-8x7b"], 6, 1.0, 1, True, "all to all among 8"),
+        (PRESETS["mixtral-8x7b"], 6, 1.0, 1, True, "all-to-all among 8"),
         (PRESETS["mixtral-8x7b"], 6, 1.0, 2, False, ""),
-        # Over all replicas, expert parallelism runs on their ring.
-        (SPANNING, 2, 1.0, 2, False, "+ EP on the rail: 2 neighbours"),
+        # Over all replicas, expert and context parallelism run on their ring.
+        (SPANNING, 2, 1.0, 2, False, "+ EP (one ring) on the rail: 2 ports needed"),
+        (CONTEXT, 2, 1.0, 2, False, "FSDP + CP (one ring)"),
         (SPANNING, 2, 1.0, 3, False, ""),
         # Long rings of small shards are bound by their steps.
         (BIG, 2, 1.0, 1, False, ""),
         (BIG, 2, 100.0, 1, True, ""),
         # The degree of 6 that the paper names for three parallelisms.
         (THREE, 2, 1.0, 2, True, ""),
-        (THREE, 4, 1.0, 2, True, "6 neighbours"),
+        (THREE, 4, 1.0, 2, True, "6 ports"),
         (THREE, 6, 1.0, 2, False, ""),
         # The paper's example of the third: DP and PP on four 100 Gbit/s ports.
-        (PRESET, 4, 1.0, 3, True, "50% of the NIC"),
+        (PRESET, 4, 1.0, 3, True, "50\u00a0% of the NIC"),
         (changed(PRESET, {"pipeline": 1, "data": 4}), 4, 1.0, 3, False, ""),
     ],
 )
@@ -209,6 +211,12 @@ def test_the_constraints_c1_to_c3_of_the_paper(
     found = constraints(job, ports, latency_us)[number - 1]
     assert found.limits is limits
     assert why in found.why
+
+
+def test_circuits_stay_where_the_ports_suffice_for_all_of_them_at_once() -> None:
+    assert simulate(build(CONTEXT), Rail()).reconfigurations == 0
+    assert not constraints(CONTEXT)[1].limits
+    assert constraints(PRESET)[1].limits
 
 
 # -- what cannot be asked, in one line -------------------------------------------------------------

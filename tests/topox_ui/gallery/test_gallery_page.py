@@ -164,7 +164,7 @@ def told(rows: Iterable[Row]) -> str:
     judged = sum(counts[verdict] for verdict in ("match", "trend", "differs"))
     return (
         f"Of {judged} published numbers and statements, simulated again here, {counts['match']} match within 10 %, "
-        f"{counts['trend']} follow the trend and {counts['differs']} differ"
+        f"{counts['trend']} show the same trend and {counts['differs']} differ"
     )
 
 
@@ -177,7 +177,11 @@ def test_the_wall_opens_with_the_answers_of_the_release(visit):
     assert f"{counts['identity']} are true by construction" in words(at)
     assert "identity" not in words(at) and "falls back" not in words(at)
     card = next(iter(CARDS.values()))
-    assert f"Up: {card.series[next(iter(card.series))]}" in words(at)
+    assert all(one.axes[0] and one.axes[1] for one in CARDS.values())
+    assert f"Vertical: {card.axes[0]}. Horizontal: {card.axes[1]}." in words(at)
+    assert "nothing is simulated" not in words(at), "17 of them repeat a simulated number"
+    rebuilt = sum(not claim.comparable for claim in CLAIMS)
+    assert words(at).count("– not judged") == rebuilt > 0
     assert "Not run here yet" not in words(at) and "cancel_every_card" not in buttons(at)
     # The source is called as its cards call it; what no verdict is given on says how near it is.
     [choice] = [one for one in at.get("button_group") if one.label == "Which cards"]

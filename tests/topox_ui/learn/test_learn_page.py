@@ -17,6 +17,7 @@ def test_a_link_opens_a_screen_with_its_slider_and_the_line_follows(visit) -> No
     control(at, "learn_ports").set_value(3.0).run()
     assert "With 3 ports the iteration takes 11 ms" in words(at)
     assert address(at)["learn.ports"] == "3"
+    assert at.main.button[0].key == "tour_short", "the short version is offered first"
     assert sentence not in words(press(at, "tour_short"))
 
 

@@ -60,9 +60,16 @@ def page(visit):
     return lambda **query: visit(RUNS, **{f"runs.{key}": value for key, value in query.items()})
 
 
-def test_who_only_looks_begins_no_library_and_one_that_is_none_is_a_line_and_stays(page) -> None:
+def test_who_only_looks_begins_no_library_and_one_that_is_none_is_a_line_and_stays(
+    page, owner_sets
+) -> None:
     at, path = page(), Path(os.environ["TOPOX_LIBRARY"])
     assert "No run is kept yet." in words(at) and not path.exists()
+    assert f"kept on this computer in {path.parent}, in the file {path.name}." in words(at)
+    owner_sets(ADDRESS="0.0.0.0", RUN_LIBRARY="yes")
+    assert "No run is kept yet." in words(elsewhere := page())
+    assert str(path.parent) not in words(elsewhere), "the folder is on another computer"
+    owner_sets(ADDRESS="127.0.0.1")
     # It explains itself with one kept run: the sample's schedule that ships with the release.
     (example,) = table(at, "Outcome").to_dict("records")
     assert (example["Subject"], example["Fabric"]) == ("race", "Planned circuits")
@@ -124,7 +131,7 @@ def test_points_of_a_study_stay_with_it_and_are_listed_where_it_is_asked_for(kee
     ours.link_points(study, {0: ours.add([point])[0]})
     assert "1 run to open again" in words(page())
     assert "Kept runs · 1 point of a study" in words(page(study=str(study)))
-    assert "Kept runs · 1 kept on this machine · 1 chosen" in words(page(chosen="2"))
+    assert "Kept runs · 1 kept on this computer · 1 chosen" in words(page(chosen="2"))
 
 
 def test_a_run_is_named_deleted_and_put_back_even_from_the_empty_page(keep, page) -> None:

@@ -87,6 +87,8 @@ def test_the_recorded_speed_is_said_and_its_half_and_multiples_are_a_click_away(
     at = page(example="yes")
     # The made-up run was recorded at 100 Gbit/s.
     assert "Recorded at about 100 Gbit/s per server" in words(at)
+    # The headline promises no more than the checks of its own recording allow.
+    assert "of it (inferred from the recording: up to 8 ms too high or 6.4 ms too low)" in words(at)
     recorded = metric(at, "Recorded step")
     for label, gbps in (("half", 50), ("the same", 100), ("twice", 200), ("four times", 400)):
         press(at, f"{label}: {gbps}G")

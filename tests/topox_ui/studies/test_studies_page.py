@@ -26,9 +26,17 @@ from topox_core.library.run_library import RunLibrary
 from topox_core.studies.point import run_cell
 from topox_core.studies.ready import READY, SHIPPED
 from topox_core.studies.study import load_study, study_of
-from topox_core.studies.study_run import PointRow, StudyResult, StudyRun, plan_of, shipped_rows
+from topox_core.studies.study_run import (
+    PointRow,
+    StudyResult,
+    StudyRun,
+    plan_of,
+    row_of,
+    shipped_rows,
+)
 from topox_core.workloads.samples import SAMPLES, load_sample
 from topox_ui.studies.choosing import finding, point_words
+from topox_ui.studies.first_screen import came_of
 from topox_ui.studies.planning import text_of
 
 STUDIES, RUNS, COMPARE = "Studies", "Kept runs", "Compare"
@@ -82,6 +90,12 @@ def test_without_a_study_the_page_shows_one_of_the_loaded_job_offers_others_and_
     assert "planned circuits, a delay of 0 ms, 2 ports of 360 Gbit/s per server" in text
     assert chart(at, "tornado_few")["data"] and "study_loaded" not in buttons(at)
     assert all(one.title in text and one.question in text for one in READY.values())
+    # A card says what comes of its study and how long it takes; else run tools/make_answers.py.
+    assert text.count("on this machine.") == len(READY)
+    assert "31 points, about 2" in came_of("cost-tornado").replace(" ", " ")
+    plan = plan_of(READY["cost-tornado"].study())
+    rows = {key: row_of(run_cell(plan.job, cell)) for cell, key in plan.keys.items()}
+    assert finding(StudyResult(plan.study, plan.rows(rows))) in came_of("cost-tornado")
     assert "race" in words(visit(STUDIES, sample="race"))
     assert not Path(os.environ["TOPOX_LIBRARY"]).exists()
 

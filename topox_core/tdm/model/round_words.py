@@ -30,7 +30,10 @@ def in_turns(round_: Round, together: Round | None) -> str:
         beside = together and _first_sent(together)
         if beside:
             words += f" All at once they share the links and send for {_lasting(beside.communication_s)}."
-    return f"{words} A round, in which every job sends its data (push) and gets the result (pull), is {_iterations(round_)}."
+    return (
+        f"{words} In a round every job communicates twice, over its links (push) and over the same links reversed (pull): "
+        f"{_iterations(round_)}."
+    )
 
 
 def _first_sent(round_: Round) -> Phase | None:
@@ -49,7 +52,11 @@ def _iterations(round_: Round) -> str:
     each = set(iterations_per_round(round_.jobs).tolist())
     if len(each) > 1:
         return "one iteration of a job with a parameter server, two of any other"
-    return f"{'one iteration' if each == {1.0} else 'two iterations'} of each job"
+    return (
+        "gradients to its parameter server, weights back, one iteration"
+        if each == {1.0}
+        else "two iterations of each job"
+    )
 
 
 def _lasting(value_s: float) -> str:
