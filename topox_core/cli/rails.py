@@ -271,7 +271,7 @@ def _listed(options: Arguments) -> tuple[Source, int]:
         "paper",
     ),
     Option(
-        "--prices SET", str, "price set: opus-v1 (default), mixnet, opus-v3-h200, opus-v3-gb200"
+        "--prices SET", str, "price set: mixnet (default), opus-v1, opus-v3-h200, opus-v3-gb200"
     ),
     Option("--parts FILE", str, "prices and watts of your own: .parts.json"),
     Option("--nics", bool, "count NICs"),

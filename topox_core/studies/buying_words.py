@@ -237,11 +237,13 @@ def _within(rows: Sequence[Row], beside: Choice) -> str:
     return enumeration(words, "or")
 
 
-def questions_turned(answer: Answer, by_time_ms: float | None = None) -> Lines:
+def questions_turned(
+    answer: Answer, by_time_ms: float | None = None, by_purchase_usd: float | None = None
+) -> Lines:
     """Return the break-even questions with their answers.
 
     ``by_time_ms``: up to which delay the verdict on the job, which counts no price, lets switching pay
-    against the same rival.
+    against the same rival; ``by_purchase_usd``: up to which price of a port, GPU hours not counted.
     """
     turned, found = answer.turned, answer.verdict
     if turned is None or found is None or not found.compared:
@@ -269,7 +271,14 @@ def questions_turned(answer: Answer, by_time_ms: float | None = None) -> Lines:
             if turned.highest_usd < 0
             else f"Up to **${turned.highest_usd:,.0f} per port**; counted with {port_price(answer.question, choice)}."
         )
-        counted = " per iteration, GPU hours included" if answer.question.by == "dollars" else ""
+        counted = ""
+        if answer.question.by == "dollars":
+            counted = " per iteration, GPU hours included"
+            if by_purchase_usd is not None and by_purchase_usd > 0:
+                highest += (
+                    f" By the purchase price of the network alone it is **${by_purchase_usd:,.0f}**, at the cluster's "
+                    "own delay, as Per iteration says."
+                )
         lines.append(
             (f"Up to which price per port does {choice.name} cost no more{counted}?", highest)
         )

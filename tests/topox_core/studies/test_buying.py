@@ -310,7 +310,7 @@ def test_a_break_even_delay_says_what_it_counts_and_what_the_verdict_says_by_tim
     question: Question,
 ) -> None:
     rows = (row(question, "fixed", 100.0, 0.0), row(question, "sip", 50.0, 0.0))
-    turned = Turned(Slowest(0.380, 0.383), 1, None)
+    turned = Turned(Slowest(0.380, 0.383), 1, 900.0)
 
     def said(asked: Question, by_time_ms: float | None) -> str:
         answer = Answer(asked, rows, verdict=verdict(asked, rows), turned=turned)
@@ -319,6 +319,11 @@ def test_a_break_even_delay_says_what_it_counts_and_what_the_verdict_says_by_tim
     assert "still cost less per iteration than fixed circuits" in said(question, None)
     assert "counts GPU hours" in said(question, None) and "Schedule" not in said(question, None)
     assert "By iteration time alone it is **0.335 ms**" in said(question, 0.335)
+    answer = Answer(question, rows, verdict=verdict(question, rows), turned=turned)
+    for usd, says in ((612.0, "alone it is **$612**"), (-3.0, ""), (None, "")):
+        highest = questions_turned(answer, None, usd)[-1]
+        assert "GPU hours included" in highest[0] and "**$900 per port**" in highest[1]
+        assert says in highest[1] and ("Per iteration" in highest[1]) == bool(says)
     by_time = said(replace(question, by="time"), 0.335)
     assert "be faster than" in by_time and "GPU hours" not in by_time
 
