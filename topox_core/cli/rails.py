@@ -357,8 +357,9 @@ def cost(options: Arguments) -> Answer:
         f"{question.gpus:,} GPUs, {counting.gpus_per_server} per server; {catalogue.name}; "
         f"counted by {counting.method}"
     )
-    lines = (table(head, *rows), words, *caveats)
-    return Answer(record, lines, figures=sources_of(prices=catalogue))
+    return Answer(
+        record, (table(head, *rows), words, *caveats), figures=sources_of(prices=catalogue)
+    )
 
 
 def _switch(radix: int | None) -> tuple[int, str]:

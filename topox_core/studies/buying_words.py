@@ -117,8 +117,7 @@ def _shared_price(question: Question, usd: float) -> str:
     having = sum(one.port_usd.usual == usd for one in question.offers)
     if having < 2:
         return ""
-    of = f"{having} of {len(question.offers)} switches"
-    return f", the same for {of}, which differ in delay, not in price"
+    return f", the same for {having} of {len(question.offers)} switches, which differ in delay, not in price"
 
 
 def port_price(question: Question, choice: Choice) -> str:
