@@ -99,7 +99,7 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
         )
         show_error(error)
         return
-    best, own = plans.best, _own(shape, machine, servers, batch)
+    best, own, left_out = plans.best, _own(shape, machine, servers, batch), plans.too_large
     others = len(ties(dict(enumerate(plan.total_ms for plan in plans.ranked)))) - 1
     tie = (
         f" {plural(others, 'other')} {'is' if others == 1 else 'are'} as fast within {percent(EQUAL)}."
@@ -114,9 +114,10 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
     if own is None:
         _loaded_beside(shape)
     quiet(
-        f"Ranked by a closed form for {gpus} behind <b>packet switches</b> that never get in the way: only the "
-        f"{machine.nic_gbps:g} Gbit/s of each GPU limit it. Schedule and Compare plan each transfer of a job on its own network, "
-        "so their times differ: press <b>Use this job</b>, then open them."
+        f"<b>{escape(machine.title)}</b>: {trust(machine)} Ranked by a closed form for {gpus} behind "
+        f"<b>packet switches</b> that never get in the way: only the {machine.nic_gbps:g} Gbit/s of each GPU limit it. "
+        "Schedule and Compare plan each transfer of a job on its own network, so their times differ: press "
+        "<b>Use this job</b>, then open them."
     )
     kpis(
         ("Iteration time", time(best.total_ms), "in closed form"),
@@ -126,7 +127,10 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
             f"{short(best.memory.total_bytes / 1e9)} GB",
             f"of {machine.memory_gb:g}, fullest stage",
         ),
-        ("Do not fit", count(plans.too_large), f"of {plural(plans.considered, 'plan')}"),
+        *(
+            [("Do not fit", count(left_out), f"of {plural(plans.considered, 'plan')}")]
+            * bool(left_out)
+        ),
         (
             "Bubble",
             percent(best.parts["bubble"] / best.total_ms),
@@ -162,13 +166,14 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
     )
     chart_title(
         "Plans that fit the memory",
-        f"the first {count(len(names))} of {count(plans.fitting)}; {count(plans.too_large)} do not fit: "
-        f"they need more than {machine.memory_gb:g} GB on a GPU",
+        f"the first {count(len(names))} of {count(plans.fitting)}"
+        + f"; {count(left_out)} do not fit: they need more than {machine.memory_gb:g} GB on a GPU"
+        * bool(left_out),
     )
     frame(_table(plans.ranked))
     quiet(
-        f"{escape(machine.title)}: {trust(machine)} All plans shard the optimizer's state across "
-        "replicas, split norms over tensor-parallel GPUs (SP), and send gradients while the last backward pass computes."
+        "All plans shard the optimizer's state across replicas, split norms over tensor-parallel GPUs (SP), and send gradients "
+        "while the last backward pass computes."
     )
     if StrategyState.now().of != LOADED:
         other_ways()

@@ -156,6 +156,8 @@ def test_the_plans_of_the_loaded_job_are_ranked_at_once_beside_it(visit):
     less = percent(1 - best.total_ms / own_ms).replace("\u00a0", " ")
     told = f"takes {spoken(best.total_ms)}, {less} less than the loaded one ({spoken(own_ms)}): {best.words}"
     assert told in words(at) and "behind packet switches" in words(at)
+    assert "Expect errors up to 25 %" in words(at).partition("Where the time goes")[0]
+    assert "Do not fit" not in {one.label for one in at.metric}, "all of them fit"
     assert address(at) == {"sample": "moe"}
     # Other numbers are other plans; another model is not the job's.
     assert "the plans here are for other numbers" in words(choose(at, strategy_servers=16))
