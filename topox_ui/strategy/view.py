@@ -21,7 +21,15 @@ from topox_core.training.job import Job, dump_job
 from topox_core.training.machine import MACHINES, Machine, trust
 from topox_core.training.memory import memory
 from topox_core.training.shape import Shape
-from topox_ui.shell.charts import Content, chart, frame, kpis, show_error, show_input_errors
+from topox_ui.shell.charts import (
+    Content,
+    chart,
+    frame,
+    kpis,
+    show_error,
+    show_input_errors,
+    table_under,
+)
 from topox_ui.shell.downloads import download_menu
 from topox_ui.shell.page import chart_title, escape, headline, quiet, size_switch
 from topox_ui.shell.training_job import use_job
@@ -170,7 +178,19 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
         + f"; {count(left_out)} do not fit: they need more than {machine.memory_gb:g} GB on a GPU"
         * bool(left_out),
     )
-    frame(_table(plans.ranked))
+    # What fits a narrow window; the fold has all columns.
+    frame(
+        {
+            "plan": names,
+            "time": [one.total_ms for one in plans.ranked],
+            "memory": [one.memory.total_bytes / 1e9 for one in plans.ranked],
+        },
+        column_config={
+            name: st.column_config.NumberColumn(format=f"%,.1f {unit}")
+            for name, unit in (("time", "ms"), ("memory", "GB"))
+        },
+    )
+    table_under("every_plan", lambda: _table(plans.ranked), "Every degree of each plan")
     quiet(
         "All plans shard the optimizer's state across replicas, split norms over tensor-parallel GPUs (SP), and send gradients "
         "while the last backward pass computes."

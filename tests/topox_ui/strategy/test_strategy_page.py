@@ -20,6 +20,7 @@ from tests.topox_ui.conftest import (
     words,
 )
 from topox_core.fabrics.registry import FABRICS
+from topox_core.figures.strategy import plan_word
 from topox_core.strategy.evaluator import FastEvaluator, non_blocking
 from topox_core.strategy.fabric_table import strategy_table
 from topox_core.strategy.models import MODELS, named
@@ -142,7 +143,8 @@ def test_plans_are_ranked_and_the_best_is_the_headline_and_the_job_of_all_pages(
     found = best_plans(SHAPES["llama3-8b"], MACHINES["h100"], 2, 512)
     assert found.best.words in words(at)
     assert metric(at, "Do not fit") == f"{found.too_large:,}"
-    assert len(table(at, "TP")) == min(300, found.fitting)
+    assert len(table(at, "plan")) == min(300, found.fitting)
+    assert plan_word(found.best) in set(table(at, "plan")["plan"])
     loaded = press(at, "use_plan").session_state["loaded"]
     assert loaded.cluster.servers == 2 and loaded.cluster.ports_per_server == 2
     assert loaded.graph.tasks == task_graph(found.best.job).tasks
