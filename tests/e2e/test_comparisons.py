@@ -99,7 +99,7 @@ def type_price(tab: Tab, dollars: str) -> None:
 def test_a_price_that_is_typed_in_moves_every_number_and_can_be_taken_back(
     tab: Tab, tmp_path: Path
 ) -> None:
-    tab.open(address("Network", "cost.gpus=512&cost.counting=whole-switches"))
+    tab.open(address("Network", "cost.gpus=512&cost.counting=whole-switches&cost.prices=opus-v1"))
     expect(tab.headline).to_contain_text("23 % more than rail")
     type_price(tab, "130")
     expect(tab.headline).to_contain_text(re.compile("less than rail"))

@@ -271,7 +271,7 @@ def _listed(options: Arguments) -> tuple[Source, int]:
         "paper",
     ),
     Option(
-        "--prices SET", str, "price set: opus-v1 (default), mixnet, opus-v3-h200, opus-v3-gb200"
+        "--prices SET", str, "price set: mixnet (default), opus-v1, opus-v3-h200, opus-v3-gb200"
     ),
     Option("--parts FILE", str, "prices and watts of your own: .parts.json"),
     Option("--nics", bool, "count NICs"),
@@ -357,8 +357,9 @@ def cost(options: Arguments) -> Answer:
         f"{question.gpus:,} GPUs, {counting.gpus_per_server} per server; {catalogue.name}; "
         f"counted by {counting.method}"
     )
-    lines = (table(head, *rows), words, *caveats)
-    return Answer(record, lines, figures=sources_of(prices=catalogue))
+    return Answer(
+        record, (table(head, *rows), words, *caveats), figures=sources_of(prices=catalogue)
+    )
 
 
 def _switch(radix: int | None) -> tuple[int, str]:

@@ -196,8 +196,10 @@ def _list(library: RunLibrary) -> Answer:
             "": lambda one: "" if one["this_version"] else "another version",
         },
     )
-    none = "no study yet; study ready lists some to begin with"
-    return Answer({"studies": studies}, [lines if studies else none])
+    return Answer(
+        {"studies": studies},
+        [lines if studies else "no study yet; study ready lists some to begin with"],
+    )
 
 
 @command(

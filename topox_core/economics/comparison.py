@@ -131,8 +131,11 @@ def _choices(question: Question, mine: str, other: str, measure: str) -> list[Sw
     def halved_and_doubled(name: str, field: str) -> Swing:
         count = getattr(counting, field)
         half, double = max(1, count // 2), min(64, 2 * count)
-        less = when(str(half), **{field: half}) if count > 1 else None
-        return Swing(name, less, when(str(double), **{field: double}))
+        return Swing(
+            name,
+            when(str(half), **{field: half}) if count > 1 else None,
+            when(str(double), **{field: double}),
+        )
 
     def turned(name: str, field: str, now: bool, words: tuple[str, str]) -> Swing:
         """Return a choice turned off or on; ``words`` are those of off and on."""

@@ -152,9 +152,10 @@ PRICE_SETS: dict[str, Catalogue] = {
         based_on="opus-v3-gb200",
     ),
 }
-DEFAULT_SET = "opus-v1"
-# The set whose figures are those of the table by speed: it prices clusters of any port speed.
-SET_BY_SPEED = "mixnet"
+# The set whose figures are those of the table by speed: it prices clusters of any port speed, so that
+# one list prices everything where no other is chosen.
+DEFAULT_SET = SET_BY_SPEED = "mixnet"
+FILE_SET = "opus-v1"  # of a file that says none
 
 
 def price_set(name: str) -> Catalogue:
@@ -195,7 +196,7 @@ def load_parts(data: bytes, file: str) -> Catalogue:
             raise InputError("is in the file twice", file=file, item=item)
         figures[part] = {key: value for key, value in entry.items() if key != "id"}
     values = without_header(body, "parts")
-    base_name = values.pop("based_on", DEFAULT_SET)
+    base_name = values.pop("based_on", FILE_SET)
     check_values(Catalogue, values, file, must=())
     check_one_of(base_name, PRICE_SETS, file=file, field="based_on")
     base = PRICE_SETS[base_name]
@@ -210,7 +211,7 @@ def dump_parts(catalogue: Catalogue) -> bytes:
         "format": FORMAT,
         "version": VERSION,
         "name": catalogue.name,
-        "based_on": catalogue.based_on or DEFAULT_SET,
+        "based_on": catalogue.based_on or FILE_SET,
         **record_of(catalogue, "port_gbps switch_transceivers"),
         "parts": as_records(catalogue),
     }

@@ -59,8 +59,7 @@ class Exchange:
     @property
     def batch(self) -> str:
         """Layer and microbatch."""
-        words = [word for word in self.name.split(".") if _MICROBATCH.match(word)]
-        return ".".join([self.layer, *words])
+        return ".".join([self.layer, *filter(_MICROBATCH.match, self.name.split("."))])
 
 
 def exchanges(graph: TransferGraph, cluster: Cluster) -> tuple[Exchange, ...]:

@@ -337,8 +337,9 @@ def run_full_fat_tree(request: FabricRequest, stop: Stop) -> FabricRun:
     InputError, Stopped
         As :func:`run_fat_tree`.
     """
-    run = run_fat_tree(replace(request, options=FabricOptions()), stop)
-    return replace(run, fabric="fat_tree_full")
+    return replace(
+        run_fat_tree(replace(request, options=FabricOptions()), stop), fabric="fat_tree_full"
+    )
 
 
 def switched(

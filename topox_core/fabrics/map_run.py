@@ -48,8 +48,7 @@ class MapPicture:
     @property
     def winners(self) -> dict[tuple[float, float], Winner]:
         """The winner of every place (value, delay) that is known or taken as known."""
-        computed = {(p.value, p.delay_ms): p.winner for p in self.points}
-        return {**self.between, **computed}
+        return {**self.between, **{(p.value, p.delay_ms): p.winner for p in self.points}}
 
 
 def cell_words(one: Winner) -> str:
@@ -85,14 +84,37 @@ def outcome_words(name: str, point: Point, labels: Mapping[str, str]) -> str:
     return words
 
 
+def around(values: Sequence[float], value: float) -> tuple[float, ...]:
+    """Return the values of an axis that another lies between; itself where it is one, the nearest where it lies beyond."""
+    below, above = sorted(v for v in values if v <= value), sorted(v for v in values if v >= value)
+    return tuple(dict.fromkeys((*below[-1:], *above[:1])))
+
+
+def fastest_words(winners: Collection[Winner], labels: Mapping[str, str]) -> str:
+    """Return who is fastest at some places, each once: A; A or B; B and C equally."""
+    names = (
+        labels[one.fabric]
+        if one.fabric
+        else f"{enumeration([labels[name] for name in one.equals])} equally"
+        if one.equals
+        else "none"
+        for one in winners
+    )
+    return enumeration(list(dict.fromkeys(names)), "or")
+
+
 def setting_words(picture: MapPicture, now: tuple[float, float]) -> str:
-    """Return who wins at the setting (value, delay in ms), in a sentence; empty where it is not on the map."""
-    at = {(p.value, p.delay_ms): p for p in picture.points}.get(now)
-    if at is None:
+    """Return who wins at the setting (value, delay in ms) or at the places around it, in a sentence; empty where one is unknown."""
+    at = {(p.value, p.delay_ms): p.winner for p in picture.points}.get(now)
+    if at is not None:
+        sign = f" ({OPEN_WORDS[at.doubt]})" if at.doubt else ""
+        return f"At your setting: {winner_words(at, picture.labels)}{sign}."
+    axes, winners = picture.axes, picture.winners
+    near = set(product(around(axes.values, now[0]), around(axes.delay_ms, now[1])))
+    if not near <= winners.keys():
         return ""
-    words = winner_words(at.winner, picture.labels)
-    sign = f" ({OPEN_WORDS[at.winner.doubt]})" if at.winner.doubt else ""
-    return f"At your setting: {words}{sign}."
+    names = fastest_words([winners[place] for place in sorted(near)], picture.labels)
+    return f"The fastest at the places of the map around your setting: {names}."
 
 
 def point_names(picture: MapPicture) -> dict[tuple[float, float], str]:
@@ -114,22 +136,27 @@ def points_won(picture: MapPicture) -> str:
 
 
 def turns_by_delay(picture: MapPicture, value: float) -> str:
-    """Return who wins between which delays in the column of a value, in words; empty where nothing is computed of it."""
-    column = sorted((p for p in picture.points if p.value == value), key=lambda p: p.delay_ms)
+    """Return who wins between which delays at a value, in words; between two columns by both of them.
+
+    Empty where no delay is known in each.
+    """
+    columns, winners = around(picture.axes.values, value), picture.winners
+    fastest = {
+        delay: fastest_words([winners[column, delay] for column in columns], picture.labels)
+        for delay in sorted(picture.axes.delay_ms)
+        if all((column, delay) in winners for column in columns)
+    }
     parts = []
-    for name, points in groupby(column, key=lambda p: p.winner.fabric):
-        run = list(points)
-        label = picture.labels.get(name, "several equally")
-        if len(run) == len(column):
-            return f"{label} at every delay"
-        last = delay_label(run[-1].delay_ms)
-        if run[0] is column[0]:
-            parts.append(f"{label} up to {last}")
-        elif len(run) == 1 and run[0] is not column[-1]:
-            parts.append(f"{label} at {last}")
+    for label, delays in groupby(fastest, key=fastest.__getitem__):
+        run = list(delays)
+        start, last = delay_label(run[0]), delay_label(run[-1])
+        if run[0] == min(fastest):
+            where = f"up to {last}" if run[-1] < max(fastest) else "at every delay"
+        elif run[-1] == max(fastest):
+            where = f"from {start}"
         else:
-            until = "" if run[-1] is column[-1] else f" to {last}"
-            parts.append(f"{label} from {delay_label(run[0].delay_ms)}{until}")
+            where = f"at {start}" if start == last else f"from {start} to {last}"
+        parts.append(f"{label} {where}")
     return ", ".join(parts)
 
 
@@ -263,8 +290,7 @@ def _run_point(sweep: Sweep, value: float, delay_ms: float) -> Point:
         except InputError as error:
             failed[name] = str(error)
     plan = PassedPlan.of(runs["scheduled"].result) if "scheduled" in runs else None
-    outcomes = {name: _outcome(run) for name, run in runs.items()}
-    return Point(value, delay_ms, outcomes, failed, plan)
+    return Point(value, delay_ms, {name: _outcome(run) for name, run in runs.items()}, failed, plan)
 
 
 def _outcome(run: FabricRun) -> MapOutcome:

@@ -56,8 +56,7 @@ def run_phased(request: FabricRequest, stop: Stop) -> FabricRun:
     """
     go_on(stop)
     profile = phased(Profile.of(request), request.settings.exclusive_devices)
-    execution = profile.execution(profile.known.start)
-    return circuit_run("phased", request, execution, profile.first_ms)
+    return circuit_run("phased", request, profile.execution(profile.known.start), profile.first_ms)
 
 
 @dataclass(frozen=True)

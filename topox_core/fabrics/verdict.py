@@ -426,8 +426,7 @@ class _Search:
             for name, one in self.rivals.items()
         )
         left_out = {name: why for name, why in refused.items() if name not in self.rivals}
-        plans = tuple(PassedPlan.carrying(plan) for plan in self.plans)
-        return Verdict(self.effort, brackets, left_out, plans)
+        return Verdict(self.effort, brackets, left_out, tuple(map(PassedPlan.carrying, self.plans)))
 
 
 def _lead(one: Bracket) -> str:

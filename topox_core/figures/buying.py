@@ -339,5 +339,4 @@ def _labels(
         names[-1] += and_more(len(group), MAX_IN_LABEL)
         up = not networks[group[0]].rival  # so that labels of neighbours part
         labels.append(("<br>".join(names), x, y, (up, not up)))
-    points = [(x, y) for x, y, _ in places]
-    return point_labels(labels, (x_axis, y_axis), theme, points=points)
+    return point_labels(labels, (x_axis, y_axis), theme, points=[place[:2] for place in places])

@@ -313,7 +313,7 @@ def delay_level(values: Sequence[float], value: float) -> float:
 
 
 def winner_map(picture: MapPicture, now: tuple[float, float], theme: Theme) -> go.Figure:
-    """Return the map: the winner's colour, its lead over the next in %, the setting in a box.
+    """Return the map: the winner's colour, its lead over the next in %, the setting in a box, between cells as a circle.
 
     A cell between points that agree has their colour and no number; one that a gap or rounding
     decides has a sign.
@@ -342,8 +342,7 @@ def winner_map(picture: MapPicture, now: tuple[float, float], theme: Theme) -> g
         ],
         theme,
     )
-    x, y = place(values, now[0]), place(delays, now[1])
-    marks.append(box(x - 0.47, x + 0.47, y - 0.46, y + 0.46, line=line(theme.ink, 2.5)))
+    marks.append(_your_place(place(values, now[0]), place(delays, now[1]), theme))
     clicks = _clear_markers(
         [(values.index(value), delays.index(delay)) for value, delay in winners],
         26 * theme.scale,
@@ -380,6 +379,21 @@ def winner_map(picture: MapPicture, now: tuple[float, float], theme: Theme) -> g
             title="reconfiguration delay",
         ),
     )
+
+
+def _your_place(x: float, y: float, theme: Theme) -> Look:
+    """Return a box round the cell of the setting, or where it lies between cells a circle there."""
+    style, half = line(theme.ink, 2.5), 6 * theme.scale
+    if x.is_integer() and y.is_integer():
+        return box(x - 0.47, x + 0.47, y - 0.46, y + 0.46, line=style)
+    pixels = {
+        "type": "circle",
+        "xsizemode": "pixel",
+        "ysizemode": "pixel",
+        "xanchor": x,
+        "yanchor": y,
+    }
+    return {**box(-half, half, -half, half, line=style, fillcolor=theme.page), **pixels}
 
 
 def _said_of(one: Winner, point: Point | None, labels: Mapping[str, str]) -> tuple[str, str]:

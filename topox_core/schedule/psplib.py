@@ -110,8 +110,10 @@ def _successors(text: _Lines, jobs: int) -> list[list[int]]:
             return f"names job {strange[0]}, expected 1 to {jobs}"
         return f"makes job {row[0]} its own successor" if row[0] in row[3:] else ""
 
-    rows = _by_job(text, jobs, "PRECEDENCE RELATIONS", wrong)
-    return [[number - 1 for number in row[3:]] for row in rows]
+    return [
+        [number - 1 for number in row[3:]]
+        for row in _by_job(text, jobs, "PRECEDENCE RELATIONS", wrong)
+    ]
 
 
 def _requests(text: _Lines, jobs: int, renewable: int) -> tuple[list[int], list[list[int]]]:

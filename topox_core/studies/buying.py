@@ -218,8 +218,9 @@ class Question:
     @property
     def gpus(self) -> int:
         """GPUs that wait while an iteration runs."""
-        each = self.assumed.gpus_per_server or self.resolved.gpus_per_server
-        return self.cluster.servers * each
+        return self.cluster.servers * (
+            self.assumed.gpus_per_server or self.resolved.gpus_per_server
+        )
 
     def values(self, choice: Choice) -> dict[str, Value]:
         """Return all that is set at a choice's point."""

@@ -17,7 +17,13 @@ from topox_core.studies.buying_answer import (
     lead,
 )
 from topox_core.studies.buying_run import Answer
-from topox_core.studies.offers import FIGURES, SwitchProduct, offer_of, price_and_source
+from topox_core.studies.offers import (
+    FIGURES,
+    SwitchProduct,
+    offer_of,
+    price_and_source,
+    published_for,
+)
 from topox_core.text.numbers import apart, delay_label, percent, plural, short, time
 from topox_core.text.sentences import enumeration
 
@@ -87,13 +93,16 @@ def details(answer: Answer) -> Lines:
 
 
 def _at_price(question: Question, found: Verdict) -> str:
-    """Return at which price a verdict holds, before a comma, where none that it depends on was printed for its switch."""
+    """Return at which price a verdict holds, and why at that one, where none that it depends on was printed for its switch."""
     prices = [offer_of(question.offers, row.choice.key).port_usd for row in found.offers]
     if question.by == "time" or any(one.provenance != "assumed" for one in prices):
         return ""
-    printed = {_published_for(question, one.usual) for one in prices}
-    of = printed.pop() if len(printed) == 1 else ""
-    return f"At the price of a {of} port, " if of else "At assumed port prices, "
+    usd = prices[0].usual
+    if any(one.usual != usd for one in prices):
+        return "At assumed port prices, "
+    of, these = published_for(question.offers, usd), "these" if len(prices) > 1 else "this one"
+    why = f" ({of}'s, as none is published for {these})" if of else ""
+    return f"At an assumed port price of ${usd:,.6g}{why}, "
 
 
 def _port_prices(question: Question, found: Verdict) -> str:
@@ -109,21 +118,7 @@ def _shared_price(question: Question, usd: float) -> str:
     having = sum(one.port_usd.usual == usd for one in question.offers)
     if having < 2:
         return ""
-    of = f"{having} of {len(question.offers)} switches"
-    return f", the same for {of}, which differ in delay, not in price"
-
-
-def _published_for(question: Question, usd: float) -> str:
-    """Return of which switch on offer a price is published; empty of none."""
-    prices = ((one, one.port_usd) for one in question.offers)
-    return next(
-        (
-            one.vendor or one.name
-            for one, price in prices
-            if price.provenance == "published" and price.usual == usd
-        ),
-        "",
-    )
+    return f", the same for {having} of {len(question.offers)} switches, which differ in delay, not in price"
 
 
 def port_price(question: Question, choice: Choice) -> str:
@@ -238,11 +233,13 @@ def _within(rows: Sequence[Row], beside: Choice) -> str:
     return enumeration(words, "or")
 
 
-def questions_turned(answer: Answer, by_time_ms: float | None = None) -> Lines:
+def questions_turned(
+    answer: Answer, by_time_ms: float | None = None, by_purchase_usd: float | None = None
+) -> Lines:
     """Return the break-even questions with their answers.
 
     ``by_time_ms``: up to which delay the verdict on the job, which counts no price, lets switching pay
-    against the same rival.
+    against the same rival; ``by_purchase_usd``: up to which price of a port, GPU hours not counted.
     """
     turned, found = answer.turned, answer.verdict
     if turned is None or found is None or not found.compared:
@@ -270,7 +267,14 @@ def questions_turned(answer: Answer, by_time_ms: float | None = None) -> Lines:
             if turned.highest_usd < 0
             else f"Up to **${turned.highest_usd:,.0f} per port**; counted with {port_price(answer.question, choice)}."
         )
-        counted = " per iteration, GPU hours included" if answer.question.by == "dollars" else ""
+        counted = ""
+        if answer.question.by == "dollars":
+            counted = " per iteration, GPU hours included"
+            if by_purchase_usd is not None and by_purchase_usd > 0:
+                highest += (
+                    f" By the purchase price of the network alone it is **${by_purchase_usd:,.0f}**, at the cluster's "
+                    "own delay, as Per iteration says."
+                )
         lines.append(
             (f"Up to which price per port does {choice.name} cost no more{counted}?", highest)
         )

@@ -68,8 +68,11 @@ class Kept:
 
     def case(self, fabric: str) -> FabricCase:
         """Return the run as a point would make it."""
-        request = JobRequest(self.graph, self.cluster, self.settings, self.options)
-        return FabricCase(fabric, request, self.catalogue)
+        return FabricCase(
+            fabric,
+            JobRequest(self.graph, self.cluster, self.settings, self.options),
+            self.catalogue,
+        )
 
     def values(self, fabric: str) -> dict[str, Value]:
         """Return what holds, by the keys of a study of its subject."""

@@ -196,11 +196,17 @@ def offer_of(offers: Iterable[SwitchProduct], key: str) -> SwitchProduct:
     return look_up(key, {one.key: one for one in offers}, "offer", field="offers")
 
 
-def price_and_source(offers: Iterable[SwitchProduct], usd: float, status: str) -> str:
-    """Return the price of a port and who printed it: $520 (published for Polatis); else its status: $600 (assumed)."""
+def published_for(offers: Sequence[SwitchProduct], usd: float) -> str:
+    """Return for which of several switches of one price of a port it is published; empty of none, or of one alone."""
     having = [one for one in offers if one.port_usd.usual == usd]
     of = [one.vendor or one.name for one in having if one.port_usd.provenance == "published"]
-    return f"${usd:,.6g} ({f'published for {of[0]}' if of and len(having) > 1 else status})"
+    return of[0] if of and len(having) > 1 else ""
+
+
+def price_and_source(offers: Sequence[SwitchProduct], usd: float, status: str) -> str:
+    """Return the price of a port and who printed it: $520 (published for Polatis); else its status: $600 (assumed)."""
+    of = published_for(offers, usd)
+    return f"${usd:,.6g} ({f'published for {of}' if of else status})"
 
 
 def with_edit(

@@ -79,8 +79,9 @@ def rail_outcome(resolved: Resolved, values: Values, _stop: Stop) -> Outcome:
 
 @lru_cache(maxsize=2)
 def _simulation(job: Job, latency_us: float) -> Simulation:
-    rail = Rail(nic_gbps=job.machine.nic_gbps, latency_us=latency_us)
-    return Simulation(build(job, fold=True), rail)
+    return Simulation(
+        build(job, fold=True), Rail(nic_gbps=job.machine.nic_gbps, latency_us=latency_us)
+    )
 
 
 def round_outcome(resolved: Resolved, values: Values, stop: Stop) -> Outcome:

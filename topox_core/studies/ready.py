@@ -108,9 +108,11 @@ def _what_matters(cluster: Cluster) -> dict[str, Any]:
         "cluster.port_gbps": [gbps / 2, 2 * gbps],
         "cluster.degree": _other_degrees(cluster),
     }
-    axes = [{"key": key, "values": values} for key, values in moved.items() if values]
-    measures = ["iteration_ms", "bound_ms", "changes", "dark_share"]
-    return {"axes": axes, "design": _ALONE, "measures": measures}
+    return {
+        "axes": [{"key": key, "values": values} for key, values in moved.items() if values],
+        "design": _ALONE,
+        "measures": ["iteration_ms", "bound_ms", "changes", "dark_share"],
+    }
 
 
 def _other_degrees(cluster: Cluster) -> list[int]:

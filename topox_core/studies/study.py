@@ -119,9 +119,8 @@ class Study:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of everything but its name, budget and assertions: what a run that goes on must share."""
-        record = as_record(self)
-        shared = (key for key in record if key not in ("name", "budget", ASSERT))
-        return digest_of({key: record[key] for key in shared})
+        own = ("name", "budget", ASSERT)
+        return digest_of({key: one for key, one in as_record(self).items() if key not in own})
 
 
 def as_record(study: Study) -> dict[str, Any]:

@@ -276,8 +276,7 @@ class StudyRun:
     def result(self) -> StudyResult:
         """Return the table as it stands."""
         ended = self._run.result()
-        rows = self.plan.rows(dict(self._known))
-        return StudyResult(self.plan.study, rows, ended.lost)
+        return StudyResult(self.plan.study, self.plan.rows(dict(self._known)), ended.lost)
 
     def _take(self, results: Sequence[tuple[Cell, RunRecord]]) -> None:
         """Keep what came; called in the run's thread."""

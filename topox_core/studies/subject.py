@@ -284,8 +284,7 @@ def resolve(subject: Subject, folder: Path | None = None, kept: Kept = lambda _:
         return Resolved(subject, job.heading, subject.digest, job=job)
     if subject.kind == "tdm":
         return Resolved(subject, "Jobs that share a fabric", subject.digest)
-    mine = subject.values.get("network", MINE)
-    return Resolved(subject, NETWORKS[mine], subject.digest)
+    return Resolved(subject, NETWORKS[subject.values.get("network", MINE)], subject.digest)
 
 
 def resolved_of(subject: Subject | None, graph: TaskGraph, cluster: Cluster) -> Resolved:

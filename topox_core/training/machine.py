@@ -164,9 +164,9 @@ def status_of(machine: Machine) -> str:
 _TRUST = {
     "calibrated": "Its shares of the peaks were fitted to benchmark runs of A100, 6 % off on average; production "
     "runs took 19 to 39 % longer than so predicted.",
-    "transferred": "Its shares of the peaks are carried over from the A100, not measured: expect errors up to 25 %, "
-    "mostly too fast.",
-    "your own": "Its speeds are not those of a machine that was measured: how far predictions are off is not known.",
+    "transferred": "Expect errors up to 25 %, mostly too fast: its shares of the peaks are carried over from the A100, "
+    "not measured.",
+    "your own": "How far predictions are off is not known: its speeds are not those of a machine that was measured.",
 }
 # What is chosen of a machine: the shares of its peaks, and so how sure predictions are, stay the same.
 _CHOSEN = ("gpus_per_server", "memory_gb", "nic_gbps")

@@ -25,7 +25,7 @@ from topox_ui.answers.case import Case, listing
 from topox_ui.answers.solving import joined, known, known_plans, with_plans
 from topox_ui.answers.state import ContestState
 from topox_ui.runs.owner import Kept, session_over
-from topox_ui.state.prices import cluster_catalogue
+from topox_ui.state.prices import catalogue
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def contest_of(case: Case) -> Contest:
     options = FabricOptions(topology_variant=now.variant)
     words, spoken = "Fat-tree, same cost", "a fat-tree of the same cost"
     if now.fat_tree == "cost":
-        nic_gbps = same_cost_nic_gbps(cluster, cluster_catalogue(), now.cost_ratio)
+        nic_gbps = same_cost_nic_gbps(cluster, catalogue(), now.cost_ratio)
         options = replace(options, equivalent_gbps=nic_gbps)
     else:
         rack = now.servers_per_rack or max(1, cluster.servers // 4)
@@ -61,12 +61,12 @@ def contest_of(case: Case) -> Contest:
 
 def priced_ratio(cluster: Cluster) -> float:
     """Return the ratio of a fat-tree of the same cost, by the prices that hold."""
-    return same_cost_ratio(cluster, cluster_catalogue())
+    return same_cost_ratio(cluster, catalogue())
 
 
 def priced_words(cluster: Cluster) -> str:
     """Say what the circuits' money buys, by the prices that hold."""
-    return same_cost_words(cluster, cluster_catalogue())
+    return same_cost_words(cluster, catalogue())
 
 
 MAX_CALLS = 500  # kept for all sessions: some seven maps, each call with a schedule

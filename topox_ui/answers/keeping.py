@@ -5,7 +5,6 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from urllib.parse import urlencode
 
-from topox_core.economics.price_sets import SET_BY_SPEED
 from topox_core.errors import InputError
 from topox_core.fabrics.options import FabricOptions
 from topox_core.library.rows import RunRecord
@@ -22,7 +21,7 @@ from topox_ui.shell.page import button, quiet
 from topox_ui.state.loading import Loaded, scenario
 from topox_ui.state.notices import notify_errors
 from topox_ui.state.page_state import PageState, link_query
-from topox_ui.state.prices import Prices, cluster_catalogue
+from topox_ui.state.prices import Prices, catalogue
 from topox_ui.state.session import Passing
 
 # What of a page's link is no part of what a run shows: how pages look, and what is asked of offers.
@@ -133,14 +132,13 @@ def _put(kept: Kept, records: Records) -> dict[int, bool]:
 
 def kept_of(opened: Loaded, case: Case, options: FabricOptions | None = None) -> Kept:
     """Return what runs of what is loaded belong to."""
-    state = Prices.now()
     return Kept(
         resolved_of(named_subject(), opened.graph, opened.cluster),
         case.cluster,
         case.settings,
         options or FabricOptions(),
-        cluster_catalogue(),
-        state.prices if state.choices() else SET_BY_SPEED,
+        catalogue(),
+        Prices.now().prices,
         run_link(),
     )
 

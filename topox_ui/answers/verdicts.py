@@ -7,7 +7,7 @@ import streamlit as st
 
 from topox_core.fabrics.compare import EQUAL
 from topox_core.fabrics.run import JobRequest
-from topox_core.fabrics.verdict import RIVALS, Effort, Verdict, verdict, with_plans
+from topox_core.fabrics.verdict import RIVALS, Effort, Verdict, priced, verdict, with_plans
 from topox_core.runs.cells import CellsResult, futures_run
 from topox_core.runs.cores import NICENESS
 from topox_core.runs.executor import LocalExecutor
@@ -20,7 +20,7 @@ from topox_ui.runs.owner import Kept, RunKind, run_owner
 from topox_ui.runs.panel import run_note, watched
 from topox_ui.shell.page import button, emphasised, quiet, write_html
 from topox_ui.shell.preparing import prepared
-from topox_ui.state.prices import cluster_catalogue
+from topox_ui.state.prices import catalogue
 
 # Nobody asks for a first verdict, so it takes no place from a proof. Of more tasks it waits for a button.
 AUTOMATIC, MAX_TASKS = True, 20_000
@@ -79,14 +79,20 @@ def known_verdict(case: Case) -> Verdict | None:
     return None
 
 
+def priced_verdict(case: Case) -> Verdict | None:
+    """Return the verdict that is known with the prices of a port at the case's own delay; None where circuits pay no delay."""
+    known = None if case.settings.circuits == "per-slot" else known_verdict(case)
+    if known is None:
+        return None
+    return priced(known, JobRequest(case.graph, case.cluster, case.settings), catalogue())
+
+
 def _key(case: Case, effort: Effort) -> str:
     """Digest of all that a verdict depends on: the delay of the cluster is not among it."""
     now = case.at_delay(0.0).cluster.digest
     how = case.settings
     choices = (how.lowering, how.free, how.exclusive_devices, how.iteration)
-    return (
-        f"{case.graph.digest}|{now}|{case.names!r}|{choices}|{cluster_catalogue().digest}|{effort}"
-    )
+    return f"{case.graph.digest}|{now}|{case.names!r}|{choices}|{catalogue().digest}|{effort}"
 
 
 @st.fragment(run_every=POLL_S)
@@ -114,9 +120,7 @@ def _coming(case: Case) -> None:
 
 def _start(case: Case, effort: Effort) -> None:
     key, settings = _key(case, effort), replace(listing(case.settings), threads=1)
-    future = _workers().submit(
-        verdict, case.graph, case.cluster, settings, effort, cluster_catalogue()
-    )
+    future = _workers().submit(verdict, case.graph, case.cluster, settings, effort, catalogue())
     run_owner().start(
         VERDICT, key, lambda _slots: futures_run({key: future}, partial(_keep, case)), _lost
     )

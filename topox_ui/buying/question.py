@@ -7,7 +7,7 @@ from functools import partial
 
 import streamlit as st
 
-from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
+from topox_core.economics.price_sets import FILE_SET, PRICE_SETS
 from topox_core.errors import InputError
 from topox_core.fabrics.passed_plans import KnownPlans, PassedPlan
 from topox_core.io.sample_folder import SAMPLE_FOLDER
@@ -31,7 +31,7 @@ from topox_ui.runs.slots import shared_workers
 from topox_ui.shell.page import button, quiet
 from topox_ui.shell.preparing import prepared
 from topox_ui.state.loading import Loaded, scenario
-from topox_ui.state.prices import Prices, cluster_catalogue
+from topox_ui.state.prices import Prices, catalogue
 
 # Larger graphs are worked out at a click.
 MAX_TASKS = 20_000
@@ -181,11 +181,8 @@ def _assumed(now: BuyingState) -> Assumptions:
 
 def _prices() -> dict[str, Value]:
     """Return the prices that hold, as a study names them: a price set, and the figures that differ from it."""
-    state, now = Prices.now(), cluster_catalogue()
-    name = SET_BY_SPEED
-    if state.choices():
-        name = state.prices if state.prices in PRICE_SETS else now.based_on
-    base = PRICE_SETS[name if name in PRICE_SETS else SET_BY_SPEED]
+    now = catalogue()
+    base = PRICE_SETS.get(Prices.now().prices) or PRICE_SETS[now.based_on or FILE_SET]
     values: dict[str, Value] = {"prices": base.based_on}
     for part in now.parts:
         listed = base.part(part.id)

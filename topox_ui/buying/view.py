@@ -6,6 +6,7 @@ from typing import Any
 
 import streamlit as st
 
+from topox_core.fabrics.verdict import Bracket
 from topox_core.figures.buying import Drawn, Swinging, buying_figure, tornado
 from topox_core.figures.palette import Theme
 from topox_core.figures.study_axes import MeasureWords
@@ -29,7 +30,7 @@ from topox_core.studies.offers import offer_of, sources_of
 from topox_core.studies.study import dump_study
 from topox_core.text.numbers import NBSP, money, percent, plural, short, time
 from topox_ui.answers.case import Case
-from topox_ui.answers.verdicts import known_verdict
+from topox_ui.answers.verdicts import priced_verdict
 from topox_ui.buying.controls import controls, offers_table
 from topox_ui.buying.question import answered, case_now, question_now
 from topox_ui.buying.state import chosen_offers
@@ -42,6 +43,7 @@ from topox_ui.shell.downloads import (
     result_json,
     stem,
 )
+from topox_ui.shell.menu import page_link
 from topox_ui.shell.page import chart_title, escape, headline, quiet, size_switch, write_html
 from topox_ui.state.loading import Loaded, scenario
 
@@ -107,6 +109,11 @@ def networks(answer: Answer, theme: Theme) -> None:
     )
     for line in unfit_words(answer.question.unfits):
         quiet(escape(line))
+    quiet(
+        "Counted for the job's own cluster, NICs included. Parts other than the switches on offer have the prices of "
+        f"{escape(prices_of(answer.question).name)}, the list of all pages. <em>Network</em> counts another network, with an "
+        "interface for each GPU, and so has another price."
+    )
 
 
 def _drawn(question: Question, row: Row, rows: tuple[Row, ...], on_step: bool) -> Drawn:
@@ -142,29 +149,31 @@ LEAD = Swinging(
 
 
 def questions(answer: Answer, case: Case) -> None:
-    """Write the break-even points; what the verdict says of the same rival by time alone, once it is known."""
-    lines = questions_turned(answer, _by_time(answer, case))
+    """Write the break-even points; what the verdict says of the same rival, which counts less, once it is known."""
+    same = _by_verdict(answer, case)
+    by_time_ms = None if same is None or same.always else same.pays_up_to_ms
+    lines = questions_turned(answer, by_time_ms, same and same.cheaper_up_to_usd)
     if not lines:
         return
     chart_title(
         "Break-even points", "the best switch on offer against the best network without one"
     )
     _pairs("asked-back", lines)
+    page_link("Cost", "The same by the purchase price alone: Per iteration")
 
 
-def _by_time(answer: Answer, case: Case) -> float | None:
-    """Return up to which delay changing circuits pays against the best rival by the verdict, in ms; None where it says none.
+def _by_verdict(answer: Answer, case: Case) -> Bracket | None:
+    """Return what the verdict on the job says of the best rival; None where it says nothing.
 
     It knows the cluster's own ports alone.
     """
-    found, known = answer.verdict, known_verdict(case)
+    found, known = answer.verdict, priced_verdict(case)
     if known is None or found is None or not found.compared:
         return None
     if found.offer.choice.degree != case.cluster.ports_per_server:
         return None
     name = IN_VERDICT[found.rival.choice.key]
-    ends = [one.pays_up_to_ms for one in known.brackets if one.name == name and not one.always]
-    return next(iter(ends), None)
+    return next((one for one in known.brackets if one.name == name), None)
 
 
 def hangs_on(answer: Answer, theme: Theme) -> None:

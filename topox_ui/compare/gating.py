@@ -32,7 +32,7 @@ from topox_ui.compare.state import GatingState
 from topox_ui.runs.owner import session_over
 from topox_ui.shell.charts import Content, chart, frame, kpis, show_input_errors
 from topox_ui.shell.page import quiet
-from topox_ui.state.prices import cluster_catalogue
+from topox_ui.state.prices import catalogue
 from topox_ui.state.widgets import menu, number, pick, slide, switch
 
 SHOWN = (FAT_TREE, PACKET_PORTS, STATIC, REEVALUATED, REGIONAL)
@@ -176,9 +176,9 @@ def _request(case: Case) -> FabricRequest:
 
 
 def _runs(case: Case, request: FabricRequest) -> Runs:
-    catalogue = cluster_catalogue()
-    key = f"{case.key}|{request.settings.seed}|{request.options}|{catalogue.digest}"
-    return _run(key, request, catalogue, session_over())
+    prices = catalogue()
+    key = f"{case.key}|{request.settings.seed}|{request.options}|{prices.digest}"
+    return _run(key, request, prices, session_over())
 
 
 @st.cache_resource(max_entries=48, show_spinner="Running the iterations on every network")

@@ -9,6 +9,7 @@ from topox_core.fabrics.comparison_words import FULL, YARDSTICK
 from topox_core.fabrics.map_run import (
     MapPicture,
     MapResult,
+    around,
     inferred,
     is_complete,
     map_rows,
@@ -85,7 +86,7 @@ def where_which_wins(opened: Loaded, case: Case, contest: Contest, theme: Theme)
     chart_title(
         "Crossover map",
         "the fastest network, a full fat-tree left out; its lead over the next in %, where planned circuits count by their best "
-        "plan that switches; box: your setting; a click moves it",
+        "plan that switches; box, or circle between cells: your setting; a click moves it",
     )
     by = pick("Across", MapState, "across", ACROSS, label_visibility="collapsed")
     with (
@@ -100,7 +101,7 @@ def where_which_wins(opened: Loaded, case: Case, contest: Contest, theme: Theme)
         _start(sweep)
     picture = known_picture(sweep, contest)
     with top:
-        headline(kicker, _finding(picture, complete, _column(case, sweep), _here(case, sweep)[0]))
+        headline(kicker, _finding(picture, complete, _here(case, sweep)[0]))
     live = partial(_live, case, contest, sweep, theme)
     if watched(MAP, "Computing the map", live, sweep.digest):
         return
@@ -121,15 +122,19 @@ def where_which_wins(opened: Loaded, case: Case, contest: Contest, theme: Theme)
             cut_through(case, sweep, picture, theme)
 
 
-def _finding(picture: MapPicture, complete: bool, value: float, yours: float) -> str:
-    """Return who wins between which delays at a value, the nearest to yours, or how many points while that column is not computed."""
+def _finding(picture: MapPicture, complete: bool, yours: float) -> str:
+    """Return who wins between which delays at your value, or by the columns next to it; before they are known how many points."""
     if not picture.points:
         return "The map is <b>not computed yet</b>: it comes point by point, beside this page."
     so_far = "" if complete else " so far"
-    if turns := turns_by_delay(picture, value):
-        at, by = _at(picture.axes.by, value), picture.axes.by
-        nearest = "" if value == yours else f", the column nearest to your {_at(by, yours)}"
-        return f"The fastest at {at}{nearest}{so_far}: <b>{escape(turns)}</b>."
+    if turns := turns_by_delay(picture, yours):
+        columns, by = around(picture.axes.values, yours), picture.axes.by
+        where = f"at {_at(by, columns[0])}"
+        if len(columns) > 1:
+            where = f"between {_at(by, columns[0])} and {_at(by, columns[1])}, where your {_at(by, yours)} lies"
+        elif yours not in columns:
+            where += f", the column nearest to your {_at(by, yours)}"
+        return f"The fastest {where}{so_far}: <b>{escape(turns)}</b>."
     return f"Points won{so_far}, of {len(picture.points)}: <b>{escape(points_won(picture))}</b>."
 
 
@@ -165,8 +170,11 @@ def cut_through(case: Case, sweep: Sweep, picture: MapPicture, theme: Theme) -> 
     """Draw the map's column at today's setting as curves over the delay."""
     axes, cluster, points = sweep.axes, case.cluster, picture.points
     value = _column(case, sweep)
-    at = _at(axes.by, value)
-    chart_title(f"Cut at {at}", "iteration in ms, both axes logarithmic; dotted: your delay")
+    at, yours = _at(axes.by, value), _here(case, sweep)[0]
+    nearest = "" if value == yours else f"the column nearest to your {_at(axes.by, yours)}; "
+    chart_title(
+        f"Cut at {at}", f"{nearest}iteration in ms, both axes logarithmic; dotted: your delay"
+    )
     if not any(p.value == value for p in points):
         quiet("No point of this cut is computed yet.")
         return

@@ -7,13 +7,7 @@ import streamlit as st
 
 from topox_core.economics.comparison import sizes_up_to
 from topox_core.economics.parts import PARTS, Catalogue, Part
-from topox_core.economics.price_sets import (
-    DEFAULT_SET,
-    PRICE_SETS,
-    SET_BY_SPEED,
-    dump_parts,
-    load_parts,
-)
+from topox_core.economics.price_sets import PRICE_SETS, dump_parts, load_parts
 from topox_ui.cost.state import RIVALS, TECHNOLOGIES, CostState
 from topox_ui.shell.charts import Content, editor, table_under
 from topox_ui.shell.downloads import link_menu, offer, stem
@@ -201,24 +195,24 @@ def controls() -> None:
 def price_controls() -> None:
     """Draw the sidebar of Per iteration: at whose prices, and what a year is reckoned with."""
     with sidebar_part("Prices"):
-        _prices(of_clusters=True)
+        _prices()
         with st.expander("Cost per year", key="cost_year", type="compact"):
             _year()
 
 
-def _prices(of_clusters: bool = False) -> None:
-    now = Prices.now()
+def _prices() -> None:
     sets = {name: SHORT_SETS.get(name, one.name) for name, one in PRICE_SETS.items()}
-    # A cluster of any port speed is priced by the list of every speed while no other is chosen: the
-    # entry of no choice has that list's name, which then stands once.
-    if of_clusters and not (now.prices == DEFAULT_SET and now.parts):
-        sets[DEFAULT_SET] = SHORT_SETS[SET_BY_SPEED]
-        del sets[DEFAULT_SET if now.prices == SET_BY_SPEED else SET_BY_SPEED]
     own = OWN_PRICES.get()
     if own is not None:
         whole = len(own.name) <= LETTERS
         sets[FILE] = own.name if whole else f"{own.name[: LETTERS - 1].rstrip()}…"
-    menu("Prices", Prices, "prices", sets)
+    menu(
+        "Prices",
+        Prices,
+        "prices",
+        sets,
+        help="One list for every page that prices a network: Cost and its views, Compare, Rails.",
+    )
 
 
 def _counted(now: CostState) -> None:

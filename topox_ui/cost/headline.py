@@ -14,8 +14,7 @@ from topox_core.economics.comparison import (
 )
 from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill, bills, saving
 from topox_core.fabrics.compare import same_time
-from topox_core.fabrics.run import JobRequest
-from topox_core.fabrics.verdict import RIVALS, priced
+from topox_core.fabrics.verdict import RIVALS
 from topox_core.figures.buying import tornado as tornado_figure
 from topox_core.figures.cost import stacked
 from topox_core.figures.palette import Theme
@@ -24,11 +23,12 @@ from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import count, money, percent, power, time
 from topox_core.text.sentences import enumeration
 from topox_ui.answers.case import Case
-from topox_ui.answers.verdicts import known_verdict
+from topox_ui.answers.verdicts import priced_verdict
 from topox_ui.cost.state import MINE, CostState, question, radix
 from topox_ui.shell.charts import Content, chart
+from topox_ui.shell.menu import page_link
 from topox_ui.shell.page import chart_title, escape, headline, quiet, title_row
-from topox_ui.state.prices import Prices, cluster_catalogue
+from topox_ui.state.prices import Prices, catalogue
 from topox_ui.state.widgets import pick
 
 # The networks whose circuits stay for a whole job.
@@ -91,10 +91,7 @@ def _share(saved: float) -> str:
 
 def worth_of_a_port(case: Case) -> None:
     """Write up to which price of an optical port switching is the cheaper iteration, once it is known."""
-    known = None if case.settings.circuits == "per-slot" else known_verdict(case)
-    if known is not None:
-        job = JobRequest(case.graph, case.cluster, case.settings)
-        known = priced(known, job, cluster_catalogue())  # kept for every delay
+    known = priced_verdict(case)
     usd = {one.name: one.cheaper_up_to_usd for one in known.brackets} if known else {}
     ends = [
         f"up to <b>${most:,.0f}</b> per port against {RIVALS[name]}"
@@ -105,7 +102,7 @@ def worth_of_a_port(case: Case) -> None:
     ]
     if not ends:
         return
-    prices = cluster_catalogue()
+    prices = catalogue()
     port = prices.part("ocs_port")
     assumed = [
         f"{one.name} ${one.price_usd:,.6g}"
@@ -120,7 +117,12 @@ def worth_of_a_port(case: Case) -> None:
         f"cheaper iteration {enumeration(ends)}. A port of an optical switch is counted "
         f"at {counted}"
     )
-    quiet(words + (f"; assumed besides: {escape(enumeration(assumed))}." if assumed else "."))
+    words += f"; assumed besides: {escape(enumeration(assumed))}." if assumed else "."
+    quiet(
+        f"{words} <em>Which switch</em> counts GPU hours and power too, at the delay of the best switch on offer: "
+        "where switching is faster, its price per port is higher."
+    )
+    page_link("Which switch", "The price per port with GPU hours: Which switch")
 
 
 def main_figures(

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from topox_core.economics.clusters import CLUSTER_NETWORKS
+from topox_core.economics.clusters import CLUSTER_NETWORKS, cluster_bill
 from topox_core.economics.comparison import (
     Question,
     curves,
@@ -12,7 +12,7 @@ from topox_core.economics.comparison import (
     year_of,
 )
 from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill
-from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
+from topox_core.economics.price_sets import SET_BY_SPEED
 from topox_core.fabrics.compare import fabric_bill, same_time
 from topox_core.fabrics.registry import ENTRIES
 from topox_core.figures.cost import SHORT_PARTS, by_size, worth, yearly
@@ -37,7 +37,7 @@ from topox_ui.shell.charts import chart, frame, show_input_errors
 from topox_ui.shell.downloads import graph_kept_here, link_menu
 from topox_ui.shell.page import chart_title, escape, headline, quiet, size_switch
 from topox_ui.state.loading import Loaded, cluster_words, loaded, opened_by_itself, scenario
-from topox_ui.state.prices import cluster_catalogue
+from topox_ui.state.prices import catalogue
 from topox_ui.state.session import Lasting
 from topox_ui.state.widgets import menu
 
@@ -207,7 +207,7 @@ def for_a_dollar(opened: Loaded, theme: Theme) -> None:
         case = case_of(opened, scenario())
         contest = contest_of(case)
         runs, failed = run_all(case, contest)
-        prices, running = cluster_catalogue(), CostState.now().running
+        prices, running = catalogue(), CostState.now().running
         priced = {name: fabric_bill(name, case.cluster, prices, contest.options) for name in runs}
         bought = {name: one for name, one in priced.items() if one is not None}
     rows = [
@@ -217,9 +217,6 @@ def for_a_dollar(opened: Loaded, theme: Theme) -> None:
     headline(kicker, _most([(contest.spoken[name], value) for name, _, value in rows]))
     verdict_line(case)
     worth_of_a_port(case)
-    quiet(
-        "<em>Which switch</em> counts the GPU hours of an iteration too: a dearer network that is faster can win there."
-    )
     for line in failed:
         quiet(f"{escape(line)}")
     chart_title(
@@ -252,7 +249,7 @@ def for_a_dollar(opened: Loaded, theme: Theme) -> None:
                 for name in runs
             ]
         )
-        every = _LISTS_ALL if prices is PRICE_SETS[SET_BY_SPEED] else ""
+        every = _LISTS_ALL if prices.based_on == SET_BY_SPEED else ""
         quiet(
             f"{escape(cluster_words(case.cluster))}; NICs are counted, since their speed differs by network. Prices: "
             f"{escape(prices.name)}{every}; watts proportional to speed (assumed). A fat-tree has five switch ports and six "
@@ -281,6 +278,25 @@ def _most(rows: list[tuple[str, float]]) -> str:
     return f"{words}. GPUs are not counted."
 
 
+def _beside_the_job(question: Question, priced: dict[str, Bill]) -> None:
+    """Say whose GPUs are counted, and what the other views of Cost price for the job that the reader chose."""
+    opened, now = loaded(), CostState.now()
+    if opened is None or opened_by_itself():
+        return
+    if now.own and not now.gpus:
+        quiet("As many GPUs as your job has; choose any number on the left.")
+    else:
+        quiet(f"A network of {count(question.gpus)} GPUs, whichever job it runs.")
+    cluster, tree = scenario().cluster(opened.cluster), money(priced["fat_tree"].cost_usd)
+    own = money(cluster_bill("fat_tree", cluster, question.catalogue).cost_usd)
+    ports = plural(cluster.servers * cluster.ports_per_server, "port")
+    quiet(
+        f"A fat-tree costs <b>{tree}</b> here: an interface of {question.catalogue.port_gbps:g}G for each GPU, "
+        f"NICs {'counted' if question.counting.nics else 'left out'}. <em>Per iteration</em> and <em>Which switch</em> take the "
+        f"same prices for the job's own cluster, {ports} of {cluster.port_gbps:g}G with NICs: a full fat-tree is <b>{own}</b> there."
+    )
+
+
 def draw(theme: Theme) -> None:
     """Draw the view Network."""
     controls()
@@ -289,11 +305,7 @@ def draw(theme: Theme) -> None:
         question, priced, findings = costs_now()
 
     cost_headline(question, priced, findings)
-    now = CostState.now()
-    if now.own and not now.gpus:
-        quiet("As many GPUs as your job has; choose any number on the left.")
-    elif loaded() and not opened_by_itself():
-        quiet(f"A network of {count(question.gpus)} GPUs, whichever job it runs.")
+    _beside_the_job(question, priced)
     quiet(SIX)
     main_figures(question, priced, findings, theme)
     left, right = st.columns([1.22, 1], gap="medium")

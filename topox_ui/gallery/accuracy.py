@@ -7,8 +7,8 @@ import streamlit as st
 from topox_core.figures.palette import Theme
 from topox_core.figures.predictions import error_dots, names_of
 from topox_core.papers.accuracy import NOT_MODELLED, Kind, as_record, kinds
-from topox_core.text.numbers import percent
-from topox_ui.shell.charts import chart, frame
+from topox_core.text.numbers import percent, plural
+from topox_ui.shell.charts import chart
 from topox_ui.shell.downloads import link_menu
 from topox_ui.shell.page import chart_title, escape, headline, quiet, size_switch, write_html
 
@@ -17,6 +17,8 @@ ITERATIONS, COLLECTIVES = (
     ("megatron", "uncalibrated"),
     ("collectives-astra-sim", "collectives-loggopsim"),
 )
+
+COLUMNS = ("prediction, against what", "median", "90 %", "worst")
 
 
 @cache
@@ -50,8 +52,9 @@ def draw(theme: Theme) -> None:
         lambda: [{"kind": one.name, **row} for one in found for row in as_record(one)["rows"]],
         "Every comparison",
     )
-    rows = zip(names_of(found), found, strict=True)
-    frame([_row(name, one) for name, one in rows])
+    rows = "".join(map(_row, names_of(found), found))
+    heads = "".join(f'<th scope="col">{name}</th>' for name in COLUMNS)
+    write_html(f'<table class="fits"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>')
     quiet(
         "The largest errors are of published tables whose set-up is printed in part; Tables and figures gives the reason of each row. "
         "Simulators differ from a packet network here where one message at a time goes first: the order is theirs."
@@ -68,15 +71,12 @@ def draw(theme: Theme) -> None:
     link_menu()
 
 
-def _row(name: str, kind: Kind) -> dict[str, object]:
-    return {
-        "median": _off(kind.share(50)),
-        "90 %": _off(kind.share(90)),
-        "worst": _off(kind.most),
-        "prediction, against what": name,
-        "comparisons": kind.count,
-        "fitted": kind.fitted,
-    }
+def _row(name: str, kind: Kind) -> str:
+    """Return a kind as a row in HTML: its name wraps, so that a narrow window has room for the numbers."""
+    errors = (kind.share(50), kind.share(90), kind.most)
+    cells = "".join(f"<td>{_off(one)}</td>" for one in errors)
+    said = f"{plural(kind.count, 'comparison')}; {escape(kind.fitted)}"
+    return f'<tr><th scope="row">{escape(name)} <small>{said}</small></th>{cells}</tr>'
 
 
 def _off(share: float | None) -> str:

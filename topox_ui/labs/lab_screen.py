@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS, edits_between
+from topox_core.economics.price_sets import PRICE_SETS, edits_between
 from topox_core.figures.hand_schedules import sheet_of, starts_of
 from topox_core.figures.instance_pictures import pictures_of, slider_of
 from topox_core.figures.palette import Theme
@@ -109,8 +109,8 @@ def _page_of(instance: Any) -> tuple[str, dict[str, str]] | None:
             "counting": asked.counting.method,
             "against": OTHER,
             "years": str(instance.years),
-            "prices": DEFAULT_SET,
-            "parts": edits_between(PRICE_SETS[DEFAULT_SET], asked.catalogue),
+            "prices": asked.catalogue.based_on,
+            "parts": edits_between(PRICE_SETS[asked.catalogue.based_on], asked.catalogue),
         }
     return None
 

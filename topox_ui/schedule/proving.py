@@ -43,7 +43,7 @@ from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import BEFORE, run_note, run_panel
 from topox_ui.schedule.certificate import seal_line
 from topox_ui.schedule.state import RaceState
-from topox_ui.shell.charts import chart, frame
+from topox_ui.shell.charts import chart, frame, table_under
 from topox_ui.shell.page import button, chart_title, escape, quiet, warmed, write_html
 from topox_ui.state.loading import loaded, scenario
 from topox_ui.state.notices import notify_errors
@@ -268,6 +268,7 @@ def _race_live(key: str, theme: Theme, run: FunctionRun[int, EngineStart]) -> No
 
 
 WORTH_A_CHART_S = 0.5
+LETTERS = 24  # of who found a step, in a table as narrow as the window
 LIVE_HEIGHT = 108  # px: with progress and Cancel it stays beside headline and key figures
 
 
@@ -338,7 +339,12 @@ def search_panel(result: Result, theme: Theme) -> None:
             "Every step",
         )
     else:
-        frame(event_table(events))
+        # What fits a narrow window; the fold has the bounds, and what kind of finder each is.
+        found = event_table([one for one in events if one.moved != "bound"])
+        names = zip(map(str, found["by"]), map(str, found["kind"]), strict=True)
+        found["by"] = [by if len(by) <= LETTERS else kind for by, kind in names]
+        frame({name: found[name] for name in ("after (s)", "schedule (ms)", "by")})
+        table_under("steps", lambda: event_table(events), "Every step, with bounds")
     if rules := _rules(events):
         quiet(rules)
 

@@ -171,7 +171,12 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
 .chips > span {{ border: 1px solid {theme.line}; border-radius: 6px; padding: .2rem .5rem;
   margin-right: .25rem; white-space: nowrap; }}
 .chips b {{ font-weight: 400; color: {theme.ink}; }} .chips .term {{ line-height: 1.2; }}
-.differs {{ border-collapse: collapse; width: 100%; font-size: .85rem; color: {theme.ink}; margin: 0 !important; }}
+.differs, .fits {{ border-collapse: collapse; width: 100%; font-size: .85rem; color: {theme.ink}; margin: 0 !important; }}
+/* Of a table that is as narrow as the window the first column alone wraps. */
+.fits :is(td, th) {{ border: 0 !important; border-bottom: 1px solid {theme.grid} !important; padding: .3rem .25rem !important;
+  text-align: right; font-weight: 400; white-space: nowrap; }}
+.fits :is(td, th):first-child {{ text-align: left; white-space: normal; }} .fits thead th, .fits small {{ color: {theme.muted}; }}
+.fits small {{ display: block; font-size: .78rem; }}
 .differs td, .differs th {{ border: 0 !important; border-bottom: 1px solid {theme.grid} !important; padding: .3rem .25rem !important;
   text-align: right; font-weight: 400; overflow-wrap: anywhere; }}
 .differs thead th {{ color: {theme.muted}; }} .differs [scope="row"] {{ text-align: left; }}

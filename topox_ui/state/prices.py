@@ -1,4 +1,4 @@
-"""At whose prices networks are compared: the reader's choice on the Cost page, which Compare counts with too."""
+"""At whose prices networks are compared: the reader's choice on the Cost page, which all pages that price a network count with."""
 
 from collections.abc import Collection, Mapping
 from typing import Annotated, ClassVar
@@ -9,7 +9,6 @@ from topox_core.economics.parts import Catalogue
 from topox_core.economics.price_sets import (
     DEFAULT_SET,
     PRICE_SETS,
-    SET_BY_SPEED,
     edits_between,
     with_edits,
 )
@@ -61,11 +60,6 @@ def catalogue() -> Catalogue:
         return with_edits(now.base(), now.parts)
     Prices.choose(parts=None)
     return now.base()
-
-
-def cluster_catalogue() -> Catalogue:
-    """Return the prices for a cluster of any port speed: the reader's, or else the set that lists every speed."""
-    return catalogue() if Prices.now().choices() else PRICE_SETS[SET_BY_SPEED]
 
 
 @notify_errors()

@@ -21,7 +21,15 @@ from topox_core.training.job import Job, dump_job
 from topox_core.training.machine import MACHINES, Machine, trust
 from topox_core.training.memory import memory
 from topox_core.training.shape import Shape
-from topox_ui.shell.charts import Content, chart, frame, kpis, show_error, show_input_errors
+from topox_ui.shell.charts import (
+    Content,
+    chart,
+    frame,
+    kpis,
+    show_error,
+    show_input_errors,
+    table_under,
+)
 from topox_ui.shell.downloads import download_menu
 from topox_ui.shell.page import chart_title, escape, headline, quiet, size_switch
 from topox_ui.shell.training_job import use_job
@@ -99,7 +107,7 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
         )
         show_error(error)
         return
-    best, own = plans.best, _own(shape, machine, servers, batch)
+    best, own, left_out = plans.best, _own(shape, machine, servers, batch), plans.too_large
     others = len(ties(dict(enumerate(plan.total_ms for plan in plans.ranked)))) - 1
     tie = (
         f" {plural(others, 'other')} {'is' if others == 1 else 'are'} as fast within {percent(EQUAL)}."
@@ -114,9 +122,10 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
     if own is None:
         _loaded_beside(shape)
     quiet(
-        f"Ranked by a closed form for {gpus} behind <b>packet switches</b> that never get in the way: only the "
-        f"{machine.nic_gbps:g} Gbit/s of each GPU limit it. Schedule and Compare plan each transfer of a job on its own network, "
-        "so their times differ: press <b>Use this job</b>, then open them."
+        f"<b>{escape(machine.title)}</b>: {trust(machine)} Ranked by a closed form for {gpus} behind "
+        f"<b>packet switches</b> that never get in the way: only the {machine.nic_gbps:g} Gbit/s of each GPU limit it. "
+        "Schedule and Compare plan each transfer of a job on its own network, so their times differ: press "
+        "<b>Use this job</b>, then open them."
     )
     kpis(
         ("Iteration time", time(best.total_ms), "in closed form"),
@@ -126,7 +135,10 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
             f"{short(best.memory.total_bytes / 1e9)} GB",
             f"of {machine.memory_gb:g}, fullest stage",
         ),
-        ("Do not fit", count(plans.too_large), f"of {plural(plans.considered, 'plan')}"),
+        *(
+            [("Do not fit", count(left_out), f"of {plural(plans.considered, 'plan')}")]
+            * bool(left_out)
+        ),
         (
             "Bubble",
             percent(best.parts["bubble"] / best.total_ms),
@@ -162,13 +174,26 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
     )
     chart_title(
         "Plans that fit the memory",
-        f"the first {count(len(names))} of {count(plans.fitting)}; {count(plans.too_large)} do not fit: "
-        f"they need more than {machine.memory_gb:g} GB on a GPU",
+        f"the first {count(len(names))} of {count(plans.fitting)}"
+        + f"; {count(left_out)} do not fit: they need more than {machine.memory_gb:g} GB on a GPU"
+        * bool(left_out),
     )
-    frame(_table(plans.ranked))
+    # What fits a narrow window; the fold has all columns.
+    frame(
+        {
+            "plan": names,
+            "time": [one.total_ms for one in plans.ranked],
+            "memory": [one.memory.total_bytes / 1e9 for one in plans.ranked],
+        },
+        column_config={
+            name: st.column_config.NumberColumn(format=f"%,.1f {unit}")
+            for name, unit in (("time", "ms"), ("memory", "GB"))
+        },
+    )
+    table_under("every_plan", lambda: _table(plans.ranked), "Every degree of each plan")
     quiet(
-        f"{escape(machine.title)}: {trust(machine)} All plans shard the optimizer's state across "
-        "replicas, split norms over tensor-parallel GPUs (SP), and send gradients while the last backward pass computes."
+        "All plans shard the optimizer's state across replicas, split norms over tensor-parallel GPUs (SP), and send gradients "
+        "while the last backward pass computes."
     )
     if StrategyState.now().of != LOADED:
         other_ways()

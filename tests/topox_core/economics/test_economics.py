@@ -445,8 +445,8 @@ def test_the_command_prints_what_the_networks_cost(capsys, tmp_path) -> None:
     path = tmp_path / "mine.parts.json"
     path.write_bytes(dump_parts(V1.changed({"ocs_port": {"price_usd": 260}})))
     known = {
-        ("--gpus", "4096", "--radix", "576"): ("photonic_rails", 5_156_864),
-        ("--gpus", "512", "--nics"): ("topoopt_ocs", 512 * (219 + 520 + 1499)),
+        ("--gpus", "4096", "--radix", "576", "--prices", "opus-v1"): ("photonic_rails", 5_156_864),
+        ("--gpus", "512", "--nics"): ("topoopt_ocs", 512 * (659 + 520 + 1499)),
         ("--gpus", "1024", "--parts", str(path)): ("photonic_rails", 1024 * (520 + 219)),
     }
     for asked, (network, usd) in known.items():

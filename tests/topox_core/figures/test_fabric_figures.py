@@ -13,6 +13,7 @@ from topox_core.fabrics.map_run import (
     MapPicture,
     cell_words,
     map_rows,
+    setting_words,
     turns_by_delay,
 )
 from topox_core.fabrics.one_collective import OneCollective, sent_rows, set_ups
@@ -158,7 +159,31 @@ def test_a_column_of_the_map_says_who_wins_between_which_delays():
     assert turns_by_delay(picture, 100.0) == f"{planned_wins} up to 1 ms, {fixed} from 10 ms"
     picture, _ = drawn(MAP_POINTS[:2])
     assert turns_by_delay(picture, 100.0) == f"{planned_wins} at every delay"
-    assert turns_by_delay(picture, 200.0) == ""
+    assert turns_by_delay(picture, 200.0) == turns_by_delay(picture, 150.0) == ""
+
+
+def test_between_two_columns_the_map_says_who_wins_at_both_and_draws_a_circle():
+    times = {0.1: (80.0, 80.0), 1.0: (80.0, 120.0), 10.0: (120.0, 120.0)}
+    points = tuple(
+        point(value, delay, scheduled=ms, static=100.0)
+        for delay, both in times.items()
+        for value, ms in zip((100.0, 200.0), both, strict=True)
+    )
+    picture = MapPicture(Axes(tuple(times), (100.0, 200.0)), points, {}, FABRICS)
+    planned_wins, fixed = FABRICS["scheduled"], FABRICS["static"]
+    assert turns_by_delay(picture, 150.0) == (
+        f"{planned_wins} up to 0.1 ms, {planned_wins} or {fixed} at 1 ms, {fixed} from 10 ms"
+    )
+    assert turns_by_delay(picture, 300.0) == turns_by_delay(picture, 200.0), "the nearest column"
+    places = "The fastest at the places of the map around your setting: "
+    assert setting_words(picture, (150.0, 0.1)) == f"{places}{planned_wins}."
+    assert setting_words(picture, (150.0, 0.5)) == f"{places}{planned_wins} or {fixed}."
+    assert setting_words(MapPicture(picture.axes, points[1:], {}, FABRICS), (150.0, 0.1)) == ""
+    shapes = [
+        winner_map(picture, now, LIGHT).layout.shapes[-1] for now in ((100.0, 1.0), (150.0, 1.0))
+    ]
+    assert [one.type for one in shapes] == ["rect", "circle"]
+    assert 0 < shapes[1].xanchor < 1 and shapes[1].yanchor == 1
 
 
 def test_who_wins_at_one_delay_of_a_column_wins_at_it():
@@ -167,7 +192,7 @@ def test_who_wins_at_one_delay_of_a_column_wins_at_it():
     picture = MapPicture(Axes(tuple(times), (100.0,)), points, {}, FABRICS)
     planned_wins, fixed = FABRICS["scheduled"], FABRICS["static"]
     assert turns_by_delay(picture, 100.0) == (
-        f"{planned_wins} up to 0.1 ms, several equally at 1 ms, {fixed} from 10 ms"
+        f"{planned_wins} up to 0.1 ms, {fixed} and {planned_wins} equally at 1 ms, {fixed} from 10 ms"
     )
 
 

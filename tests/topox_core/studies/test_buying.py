@@ -202,14 +202,14 @@ def test_switches_that_tie_and_are_faster_than_all_others_are_one_advice(
     rows = [row(question, one.key, 100.0, 0.0) for one in OFFERS]
     said = words_of(question, fixed, *rows[:3])
     assert said.startswith(
-        "At the price of a Polatis port, buy **a switch that changes within 10 µs**: "
+        "At an assumed port price of $520 (Polatis's, as none is published for these), buy **a switch that changes within 10 µs**: "
     )
     assert "buy **any switch on offer**" in words_of(question, fixed, *rows).lower()
 
 
 def test_a_verdict_that_hangs_on_assumed_prices_alone_begins_with_them(question: Question) -> None:
     fixed, sip = row(question, "fixed", 400_000.0, 0.0), row(question, "sip", 200_000.0, 0.0)
-    price = "At the price of a Polatis port, "
+    price = "At an assumed port price of $520 (Polatis's, as none is published for this one), "
     assert words_of(question, fixed, sip).startswith(f"{price}buy **Silicon")
     assert words_of(question, sip).startswith(f"{price}of the switches")
     assert words_of(replace(question, by="time"), fixed, sip).startswith("Buy **Silicon")
@@ -217,7 +217,13 @@ def test_a_verdict_that_hangs_on_assumed_prices_alone_begins_with_them(question:
     assert words_of(question, fixed, dear).startswith(f"{price}**no opt")
     alone = replace(question, offers=tuple(one for one in question.offers if one.key == "sip"))
     assert told(alone, fixed, sip)["Price of a port"] == "$520 (assumed)."
-    assert words_of(alone, fixed, sip).startswith("At assumed port prices, buy **Silicon")
+    assert words_of(alone, fixed, sip).startswith("At an assumed port price of $520, buy **Silicon")
+    moved = with_edit(question.offers, "plzt", "port_usd", "usual", 600.0)
+    two = (
+        replace(question, offers=moved),
+        *(row(question, key, 2e5, 0.0) for key in ("plzt", "sip")),
+    )
+    assert words_of(*two, fixed).startswith("At assumed port prices, buy **")
     assert told(question, fixed, sip)["Price of a port"] == (
         "$520 (published for Polatis), the same for 6 of 7 switches, which differ in delay, not in price."
     )
@@ -310,7 +316,7 @@ def test_a_break_even_delay_says_what_it_counts_and_what_the_verdict_says_by_tim
     question: Question,
 ) -> None:
     rows = (row(question, "fixed", 100.0, 0.0), row(question, "sip", 50.0, 0.0))
-    turned = Turned(Slowest(0.380, 0.383), 1, None)
+    turned = Turned(Slowest(0.380, 0.383), 1, 900.0)
 
     def said(asked: Question, by_time_ms: float | None) -> str:
         answer = Answer(asked, rows, verdict=verdict(asked, rows), turned=turned)
@@ -319,6 +325,11 @@ def test_a_break_even_delay_says_what_it_counts_and_what_the_verdict_says_by_tim
     assert "still cost less per iteration than fixed circuits" in said(question, None)
     assert "counts GPU hours" in said(question, None) and "Schedule" not in said(question, None)
     assert "By iteration time alone it is **0.335 ms**" in said(question, 0.335)
+    answer = Answer(question, rows, verdict=verdict(question, rows), turned=turned)
+    for usd, says in ((612.0, "alone it is **$612**"), (-3.0, ""), (None, "")):
+        highest = questions_turned(answer, None, usd)[-1]
+        assert "GPU hours included" in highest[0] and "**$900 per port**" in highest[1]
+        assert says in highest[1] and ("Per iteration" in highest[1]) == bool(says)
     by_time = said(replace(question, by="time"), 0.335)
     assert "be faster than" in by_time and "GPU hours" not in by_time
 

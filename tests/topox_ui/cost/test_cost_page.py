@@ -17,7 +17,11 @@ from tests.topox_ui.conftest import (
     words,
 )
 from topox_core.economics.price_sets import PRICE_SETS, dump_parts
+from topox_core.fabrics.compare import fabric_bill
+from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.verdict import Bracket, Verdict
+from topox_core.text.numbers import money
+from topox_core.workloads.samples import load_sample
 
 NETWORK, COST, COMPARE = "Network", "Cost", "Compare"
 
@@ -30,7 +34,7 @@ def totals(at) -> list[str]:
 def test_the_finding_stands_in_the_headline_and_holds_for_what_counts(visit):
     at = visit(NETWORK)
     assert (
-        "Photonic rails cost $1.29 M, 70 % less than rail\u2011optimised switches, and draw 11.0 kW, 96 % less"
+        "Photonic rails cost $1.74 M, 82 % less than rail\u2011optimised switches, and draw 11.0 kW, 96 % less"
         in words(at)
     )
     assert not at.info and not at.error
@@ -39,16 +43,20 @@ def test_the_finding_stands_in_the_headline_and_holds_for_what_counts(visit):
     assert {"400G NIC", "Fibre"} < set(table(at, "From")["Part"])
     assert address(at)["cost.pue"] == "2"
     press(at, "cost_reset")
-    assert address(at) == {} and "$1.29 M" in words(at)
+    assert address(at) == {} and "$1.74 M" in words(at)
 
 
 @pytest.mark.parametrize(
     ("choices", "says", "note"),
     [
         ({"gpus": "4096"}, "Above 2,304 GPUs", "1,024 ports"),
-        ({"gpus": "512"}, "Whole packet switches would be cheaper", "23 % more expensive"),
         (
-            {"gpus": "512", "counting": "whole-switches"},
+            {"gpus": "512", "prices": "opus-v1"},
+            "Whole packet switches would be cheaper",
+            "23 % more expensive",
+        ),
+        (
+            {"gpus": "512", "counting": "whole-switches", "prices": "opus-v1"},
             "23 % more than rail\u2011optimised switches",
             "23 % more expensive",
         ),
@@ -69,11 +77,11 @@ def test_where_the_headline_fails_the_page_says_so(visit, choices, says, note):
 def test_an_edited_price_is_in_the_link_until_it_is_undone_or_another_list_is_chosen(visit):
     edited = {"cost.parts": "ocs_port:260:0.390625"}
     at = visit(NETWORK, **edited)
-    assert totals(at)[-1] == "$757 k" and "edited" in words(at)
+    assert totals(at)[-1] == "$1.21 M" and "edited" in words(at)
     press(at, "undo_parts")
-    assert totals(at)[-1] == "$1.29 M" and address(at) == {}
-    at = choose(visit(NETWORK, **edited), cost_prices="mixnet")
-    assert address(at) == {"cost.prices": "mixnet"} and totals(at)[-1] == "$1.74 M"
+    assert totals(at)[-1] == "$1.74 M" and address(at) == {}
+    at = choose(visit(NETWORK, **edited), cost_prices="opus-v1")
+    assert address(at) == {"cost.prices": "opus-v1"} and totals(at)[-1] == "$1.29 M"
 
 
 def parts_file(**part: object) -> bytes:
@@ -89,7 +97,7 @@ def test_a_parts_file_replaces_the_prices_and_a_bad_one_is_one_line_and_changes_
     ):
         bring(at, "cost_file_in", "mine.parts.json", content)
         assert says in the_error(at) and "mine.parts.json" in the_error(at)
-        assert totals(at)[-1] == "$1.29 M"
+        assert totals(at)[-1] == "$1.74 M"
     mine = PRICE_SETS["opus-v1"].changed({"ocs_port": {"price_usd": 260.0}})
     bring(at, "cost_file_in", "mine.parts.json", dump_parts(mine))
     assert not at.error and totals(at)[-1] == "$757 k"
@@ -100,8 +108,9 @@ def test_with_a_graph_it_says_what_a_dollar_buys_and_compare_takes_the_prices(vi
     at = visit(COST, sample="race")
     assert "A dollar of network buys most iterations with" in words(at)
     box = control(at, "cost_prices")
-    assert box.options[box.index] == "MixNet Table 4" and "FS list, 2025" not in box.options
+    assert box.options[box.index] == "MixNet Table 4"
     assert "Prices: MixNet Table 4" in words(at)
+    assert "MixNet Table 4" in words(visit(NETWORK)), "one list, whatever is priced"
     assert chart(at, "worth")["data"] and "not for sale" in list(
         table(at, "Priced as")["Priced as"]
     )
@@ -116,6 +125,11 @@ def test_the_network_is_as_large_as_the_job_that_the_reader_chose(visit):
     at = visit(NETWORK, sample="moe")
     assert "64 GPUs, 8 per server" in words(at) and "As many GPUs as your job has" in words(at)
     assert address(at) == {"sample": "moe"}
+    _, cluster = load_sample("moe")
+    full = fabric_bill("fat_tree_full", cluster, PRICE_SETS["mixnet"], FabricOptions())
+    own = money(full.cost_usd).replace("\u00a0", " ")
+    assert f"a full fat-tree is {own} there" in words(at)
+    assert f"A fat-tree costs {totals(at)[0]} here" in words(at)
     at = choose(at, cost_gpus=512)
     assert "512 GPUs" in words(at) and "whichever job it runs" in words(at)
     assert "1,024 GPUs" in words(visit(NETWORK, sample="race")), "a task graph says no GPUs"
@@ -125,19 +139,20 @@ def test_the_price_up_to_which_a_port_is_worth_it_stands_below_the_verdict(visit
     ends = {"fixed": 612.4, "fat_tree_same_cost": None, "fat_tree_full": -3.0}
     brackets = tuple(Bracket(name, 10.0, "", 1.0, 2.0, usd) for name, usd in ends.items())
     monkeypatch.setattr(
-        "topox_ui.cost.headline.known_verdict", lambda _case: Verdict("list", brackets)
+        "topox_ui.answers.verdicts.known_verdict", lambda _case: Verdict("list", brackets)
     )
     at = visit(COST, sample="blackboard")
     assert (
         "Without a delay, by the purchase price of the network alone, switching is the cheaper iteration "
         "up to $612 per port against the best fixed circuits found "
-        "and not even with free ports against a full fat-tree. A port of an optical switch is counted at $520 (published for Polatis)."
+        "and not even with free ports against a full fat-tree. A port of an optical switch is counted at $520 "
+        "(published for Polatis). Which switch counts GPU hours and power too"
     ) in words(at)
     mine = PRICE_SETS["mixnet"].changed(
         {"ocs_port": {"price_usd": 600.0}, "nic": {"price_usd": 90.0}}
     )
-    monkeypatch.setattr("topox_ui.cost.headline.cluster_catalogue", lambda: mine)
+    monkeypatch.setattr("topox_ui.cost.headline.catalogue", lambda: mine)
     at = visit(COST, sample="blackboard")
     assert "counted at $600 (assumed); assumed besides: 400G NIC $90." in words(at)
-    monkeypatch.setattr("topox_ui.cost.headline.known_verdict", lambda _case: None)
+    monkeypatch.setattr("topox_ui.answers.verdicts.known_verdict", lambda _case: None)
     assert "by the purchase price" not in words(visit(COST, sample="blackboard"))

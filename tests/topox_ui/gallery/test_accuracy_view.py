@@ -17,5 +17,4 @@ def test_it_says_how_far_off_predictions_are_by_kind_and_what_is_not_modelled(vi
         assert escape_untrusted(what, "html") in said
     names = [one["text"] for one in chart(at, "accuracy_dots")["layout"]["annotations"]]
     assert len(names) == 10 and "Collectives, LogGOPSim" in names
-    (table,) = [one.value for one in at.dataframe if "fitted" in one.value.columns]
-    assert table["comparisons"].astype(str).str.contains("252").any()
+    assert "252 comparisons; " in said and not at.dataframe, "a table whose names wrap"

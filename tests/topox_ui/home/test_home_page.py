@@ -43,11 +43,11 @@ def bring_cluster(at, cluster):
 
 
 def test_a_card_leads_to_its_schedule_and_takes_no_what_if_of_another_job_along(visit):
-    chosen = {"cost.prices": "mixnet", "cost.pue": "2", "degree": "1"}
+    chosen = {"cost.prices": "opus-v1", "cost.pue": "2", "degree": "1"}
     at = visit(sample="fsdp", port_gbps="400", **chosen)
     title = SAMPLES["blackboard"].title
     (card,) = [one.proto for one in at.get("page_link") if one.proto.label == title]
-    assert parse_qs(card.query_string) == {"cost.prices": ["mixnet"], "sample": ["blackboard"]}
+    assert parse_qs(card.query_string) == {"cost.prices": ["opus-v1"], "sample": ["blackboard"]}
 
 
 @pytest.mark.parametrize(

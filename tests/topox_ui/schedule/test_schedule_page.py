@@ -44,6 +44,14 @@ def test_the_page_shows_what_the_scheduler_says_and_what_a_slider_does_to_it(vis
     assert metric(at, "Iteration time") == f"{expected:.3g} ms" and "Feasible" in words(at)
 
 
+def test_the_table_of_a_search_fits_a_narrow_window_and_a_fold_has_the_rest(visit):
+    at = visit("Proof", sample="moe")
+    (found,) = [one.value for one in at.dataframe]
+    assert list(found.columns) == ["after (s)", "schedule (ms)", "by"]
+    assert found["schedule (ms)"].is_monotonic_decreasing and found["by"].str.len().max() <= 24
+    assert "Every step, with bounds" in {one.label for one in at.expander}
+
+
 def test_port_speeds_and_the_delay_of_a_real_switch_are_a_click_each(visit):
     own = load_sample("race")[1].port_gbps
     at = press(visit(SCHEDULE, sample="race"), "schedule_2_times")

@@ -29,7 +29,7 @@ SHARING, PLANS, FIXED = "Sharing", "Plans", "Fixed circuits"
 COMPARE = "Compare"
 JOB = {"sample": "blackboard", "port_gbps": "40", "large": "yes"}
 # What counts on each page beside the job, in a session that has chosen something on every page.
-PRICES, CONTEST = {"cost.prices": "mixnet"}, {"fabrics": "static,scheduled", "variant": "released"}
+PRICES, CONTEST = {"cost.prices": "opus-v1"}, {"fabrics": "static,scheduled", "variant": "released"}
 OF_PAGE = {
     "Home": PRICES,
     "Schedule": {"from_ms": "1"} | PRICES,

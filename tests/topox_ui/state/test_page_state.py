@@ -101,7 +101,7 @@ OLD_LINKS = {
     "cost.gpus": "512",
     "cost.gpus_per_server": "32",
     "cost.counting": "whole-switches",
-    "cost.prices": "mixnet",
+    "cost.prices": "opus-v1",
     "cost.parts": "ocs_port:260:0.390625",
     "cost.against": "fat_tree",
     "cost.nics": "yes",

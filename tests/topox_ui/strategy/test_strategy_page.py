@@ -20,6 +20,7 @@ from tests.topox_ui.conftest import (
     words,
 )
 from topox_core.fabrics.registry import FABRICS
+from topox_core.figures.strategy import plan_word
 from topox_core.strategy.evaluator import FastEvaluator, non_blocking
 from topox_core.strategy.fabric_table import strategy_table
 from topox_core.strategy.models import MODELS, named
@@ -142,7 +143,8 @@ def test_plans_are_ranked_and_the_best_is_the_headline_and_the_job_of_all_pages(
     found = best_plans(SHAPES["llama3-8b"], MACHINES["h100"], 2, 512)
     assert found.best.words in words(at)
     assert metric(at, "Do not fit") == f"{found.too_large:,}"
-    assert len(table(at, "TP")) == min(300, found.fitting)
+    assert len(table(at, "plan")) == min(300, found.fitting)
+    assert plan_word(found.best) in set(table(at, "plan")["plan"])
     loaded = press(at, "use_plan").session_state["loaded"]
     assert loaded.cluster.servers == 2 and loaded.cluster.ports_per_server == 2
     assert loaded.graph.tasks == task_graph(found.best.job).tasks
@@ -156,6 +158,8 @@ def test_the_plans_of_the_loaded_job_are_ranked_at_once_beside_it(visit):
     less = percent(1 - best.total_ms / own_ms).replace("\u00a0", " ")
     told = f"takes {spoken(best.total_ms)}, {less} less than the loaded one ({spoken(own_ms)}): {best.words}"
     assert told in words(at) and "behind packet switches" in words(at)
+    assert "Expect errors up to 25 %" in words(at).partition("Where the time goes")[0]
+    assert "Do not fit" not in {one.label for one in at.metric}, "all of them fit"
     assert address(at) == {"sample": "moe"}
     # Other numbers are other plans; another model is not the job's.
     assert "the plans here are for other numbers" in words(choose(at, strategy_servers=16))
