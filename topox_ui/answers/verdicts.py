@@ -15,7 +15,7 @@ from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import percent, plural, time
 from topox_core.text.sentences import capitalised
 from topox_ui.answers.case import Case, listing
-from topox_ui.answers.solving import known_plans
+from topox_ui.answers.solving import known_plans, plans_of
 from topox_ui.runs.owner import Kept, RunKind, run_owner
 from topox_ui.runs.panel import run_note, watched
 from topox_ui.shell.page import button, emphasised, quiet, write_html
@@ -74,7 +74,7 @@ def known_verdict(case: Case) -> Verdict | None:
         if (found := kept.get(key)) is not None:
             if not (case.settings.share_circuits or case.settings.any_port):
                 job = JobRequest(case.graph, case.cluster, case.settings)
-                kept[key] = found = with_plans(found, job, known_plans().of(case.job_key))
+                kept[key] = found = with_plans(found, job, plans_of(case))
             return found
     return None
 

@@ -21,7 +21,15 @@ from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import count, percent, short, time
 from topox_core.text.sentences import capitalised, enumeration
 from topox_ui.answers.case import Case, case_of
-from topox_ui.answers.contest import Contest, Runs, contest_of, priced_ratio, priced_words, run_all
+from topox_ui.answers.contest import (
+    Contest,
+    Runs,
+    contest_of,
+    priced_ratio,
+    priced_words,
+    redraw_when_shorter,
+    run_all,
+)
 from topox_ui.answers.free_changes import free_here
 from topox_ui.answers.keeping import keep_contest_button
 from topox_ui.answers.other_times import other_times
@@ -256,6 +264,7 @@ def draw(theme: Theme, opened: Loaded) -> None:
         contest = contest_of(case)
         runs, failed = run_all(case, contest)
 
+    redraw_when_shorter(case, runs)
     compare_headline(opened, case, contest, runs)
     if "scheduled" in runs and (told := shorter_than_first(case, runs["scheduled"].iteration_ms)):
         quiet(told)

@@ -20,7 +20,7 @@ from topox_core.figures.palette import Theme
 from topox_core.text.numbers import count, energy, large, money, percent, plural, power, time
 from topox_core.text.sentences import enumeration
 from topox_ui.answers.case import case_of
-from topox_ui.answers.contest import contest_of, run_all
+from topox_ui.answers.contest import contest_of, redraw_when_shorter, run_all
 from topox_ui.answers.verdicts import verdict_line
 from topox_ui.cost.controls import LARGEST, controls, parts_table, price_controls
 from topox_ui.cost.headline import (
@@ -210,6 +210,7 @@ def for_a_dollar(opened: Loaded, theme: Theme) -> None:
         prices, running = cluster_catalogue(), CostState.now().running
         priced = {name: fabric_bill(name, case.cluster, prices, contest.options) for name in runs}
         bought = {name: one for name, one in priced.items() if one is not None}
+    redraw_when_shorter(case, runs)
     rows = [
         (name, contest.labels[name], per_dollar(runs[name].iteration_ms, year_of(one, running)))
         for name, one in bought.items()
