@@ -89,6 +89,22 @@ def test_the_printed_model_and_back_and_every_engine(visit):
     assert address(choose(at, threads=2, engine="auto")) == link
 
 
+def test_what_limits_a_job_is_said_without_a_click_and_differs_by_job(visit):
+    for sample, verdict in (
+        ("race", "Computing limits this job: computing alone takes at least 46.0 ms of the 70.4 ms"),
+        (
+            "fsdp",
+            "Ports limit this job: the out-ports of server 0 are busy for 177 ms of the 182 ms",
+        ),
+        (
+            "moe",
+            "Computing and ports limit this job alike: the out-ports of server 6 are busy for 74.9 ms",
+        ),
+    ):
+        said = words(visit(SCHEDULE, sample=sample))
+        assert verdict in said and "What sets the lower bound" not in said
+
+
 def under(at, label: str) -> str:
     """Return the line under a key figure."""
     return next(one.delta for one in at.metric if one.label == label)
