@@ -29,6 +29,10 @@ POLL_S = 0.5
 VERDICT = RunKind("verdict", most_kept=24, most_slots=0)
 # What a search may take, in words: 32 s on 1,066 tasks (benchmarks/verdicts.py).
 SEARCH_WORDS = "a minute or so"
+FAIR = (
+    "On a fat-tree transfers that meet on a link share it fairly; a plan sends first what others wait for, so that circuits can "
+    "be faster even than a full fat-tree."
+)
 COLUMNS = ("Rival", "iteration", "pays up to", "cannot pay from", "how sure")
 
 
@@ -140,6 +144,7 @@ def _details(case: Case, known: Verdict) -> None:
         f"Pays up to: the longest delay at which a plan was found that beats the rival by more than {percent(EQUAL)}. "
         "Cannot pay from: a lower bound excludes every such plan (proved). Unknown: no such plan was found, and none is excluded."
     )
+    quiet(FAIR)
     for one in known.brackets:
         if one.laid_by:
             quiet(f"{capitalised(RIVALS[one.name])}: laid by {one.laid_by}.")

@@ -8,8 +8,8 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from topox_core.fabrics import comparison_words
-from topox_core.fabrics.compare import fastest
-from topox_core.fabrics.comparison_words import YARDSTICK, ahead_of_time, sentence, time_rows
+from topox_core.fabrics.compare import EQUAL, fastest
+from topox_core.fabrics.comparison_words import FULL, YARDSTICK, ahead_of_time, sentence, time_rows
 from topox_core.fabrics.registry import BY_RULE, FABRICS
 from topox_core.fabrics.run import FabricRun
 from topox_core.figures.fabrics import bar_legend, iteration_bars
@@ -35,7 +35,7 @@ from topox_ui.answers.keeping import keep_contest_button
 from topox_ui.answers.other_times import other_times
 from topox_ui.answers.solving import shorter_than_first
 from topox_ui.answers.state import VARIANTS, ContestState
-from topox_ui.answers.verdicts import verdict_line
+from topox_ui.answers.verdicts import FAIR, verdict_line
 from topox_ui.compare.failures import failures
 from topox_ui.compare.gating import changing_gating
 from topox_ui.compare.lanes import lanes
@@ -218,6 +218,10 @@ def main_figures(contest: Contest, runs: Runs, theme: Theme) -> None:
     )
     if tie := ahead_of_time(runs):
         quiet(tie)
+    if {"scheduled", FULL} <= runs.keys() and (
+        runs["scheduled"].iteration_ms * (1 + EQUAL) < runs[FULL].iteration_ms
+    ):
+        quiet(FAIR)
     if by_rule := [contest.spoken[name] for name in BY_RULE if name in runs]:
         names = escape(capitalised(enumeration(by_rule)))
         quiet(

@@ -115,8 +115,9 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
         _loaded_beside(shape)
     quiet(
         f"Ranked by a closed form for {gpus} behind <b>packet switches</b> that never get in the way: only the "
-        f"{machine.nic_gbps:g} Gbit/s of each GPU limit it. Schedule and Compare plan each transfer of a job on its own network, "
-        "so their times differ: press <b>Use this job</b>, then open them."
+        f"{machine.nic_gbps:g} Gbit/s of each GPU limit it. Schedule and Compare plan each transfer of a job on its own network: "
+        "their times are longer where transfers wait for ports, and shorter where a microbatch computes while another's tokens "
+        "travel. Press <b>Use this job</b>, then open them."
     )
     kpis(
         ("Iteration time", time(best.total_ms), "in closed form"),

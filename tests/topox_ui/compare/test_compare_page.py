@@ -41,6 +41,7 @@ from topox_ui.answers.case import Case
 from topox_ui.answers.contest import Contest, sweep_of
 from topox_ui.answers.other_times import what_pages_model
 from topox_ui.answers.solving import with_plans
+from topox_ui.answers.verdicts import FAIR
 
 COMPARE, MAP = "Compare", "Where which wins"
 
@@ -81,6 +82,7 @@ def test_the_times_of_the_core_and_a_winner_that_schedule_shows_as_well(visit):
     assert times(at) == list((rivals | {"scheduled": best}).values())
     assert f"Planned circuits are the fastest that can be built: {best}," in words(at)
     assert "take the same time: without a delay" in words(at) and "for free" in words(at)
+    assert "A full fat-tree takes 119 ms" in words(at) and FAIR in words(at)
     turn_to(at, SCHEDULE)
     assert metric(at, "Iteration time") == best
 
@@ -99,6 +101,7 @@ def test_choices_move_what_they_concern_and_are_in_the_address(visit):
     at = choose(visit(COMPARE, sample="race"), fabrics=["static", "scheduled"])
     assert address(at)["fabrics"] == "static,scheduled"
     before = times(at)
+    assert FAIR not in words(at)  # no full fat-tree competes
     choose(at, reconfiguration_ms=5.0)
     assert times(at)[0] == before[0] and times(at)[1] != before[1]
     assert address(at)["reconfiguration_ms"] == "5"

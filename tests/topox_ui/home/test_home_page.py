@@ -73,6 +73,14 @@ def test_the_finding_on_a_card_is_what_the_schedule_page_opens_with(name):
     )
 
 
+@pytest.mark.parametrize("name", ["llama3-8b", "moe"])
+def test_home_says_why_a_schedule_takes_another_time_than_the_closed_form(visit, name):
+    said = words(visit(sample=name))
+    assert ("a schedule computes another microbatch meanwhile" in said) == (name == "moe")
+    assert ("there transfers wait for ports" in said) == (name != "moe")
+    assert "a schedule takes longer where other tasks hold a device or a port" in said
+
+
 def test_a_graph_that_was_loaded_by_mistake_is_taken_back_with_the_what_ifs_of_before(visit):
     wrong, _ = load_sample("blackboard")
     at = visit(sample="race", port_gbps="400", way="files")

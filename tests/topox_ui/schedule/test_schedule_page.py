@@ -91,7 +91,10 @@ def test_the_printed_model_and_back_and_every_engine(visit):
 
 def test_what_limits_a_job_is_said_without_a_click_and_differs_by_job(visit):
     for sample, verdict in (
-        ("race", "Computing limits this job: computing alone takes at least 46.0 ms of the 70.4 ms"),
+        (
+            "race",
+            "Computing limits this job: computing alone takes at least 46.0 ms of the 70.4 ms",
+        ),
         (
             "fsdp",
             "Ports limit this job: the out-ports of server 0 are busy for 177 ms of the 182 ms",
