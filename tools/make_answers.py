@@ -152,7 +152,7 @@ def with_shipped_plan(
     plan: StudyPlan, known: Mapping[str, PointRow], sample: Case
 ) -> dict[str, PointRow]:
     """Return the points of a study about a sample at which the sample's shipped plan is shorter, with that plan, by their keys."""
-    passed_on, better = shipped_plan(sample), {}
+    passed_on, better = shipped_plan(sample.job_key, sample), {}
     for number, point in enumerate(plan.study.points) if passed_on else ():
         values, key = plan.study.values(point), plan.key_of(number)
         case, row = fabric_case(plan.resolved, values), known[key]

@@ -20,12 +20,11 @@ from topox_core.fabrics.scheduled import better_run
 from topox_core.fabrics.sweep import ColumnResult, Point, Sweep, swept_options, usual_axes
 from topox_core.model.cluster import Cluster
 from topox_core.runs.stopping import Stop
-from topox_core.schedule.result import Result
 from topox_core.text.numbers import plural
 from topox_ui.answers.case import Case, listing
 from topox_ui.answers.solving import joined, known, known_plans, with_plans
 from topox_ui.answers.state import ContestState
-from topox_ui.runs.owner import Kept, run_owner, session_over
+from topox_ui.runs.owner import Kept, session_over
 from topox_ui.state.prices import cluster_catalogue
 
 
@@ -107,7 +106,6 @@ def map_plans(case: Case, contest: Contest) -> tuple[PassedPlan, ...]:
 
 
 Runs = dict[str, FabricRun]
-LOOK_S = 1.0
 WORTH_A_WORD = 1_500  # tasks; fewer run before a spinner could be read
 
 
@@ -147,16 +145,13 @@ def run_all(case: Case, contest: Contest) -> tuple[Runs, tuple[str, ...]]:
     return ordered, why_not(refused, contest.labels)
 
 
-def redraw_when_shorter(case: Case, runs: Runs) -> None:
-    """While anything is computed beside the page, draw it again once a plan is known that is shorter than the one in view."""
-    shown = runs["scheduled"].result if "scheduled" in runs else None
-    if shown is not None and run_owner().busy:
-        _redraw_when_shorter(case, shown)
-
-
-@st.fragment(run_every=LOOK_S)
-def _redraw_when_shorter(case: Case, shown: Result) -> None:
-    if (with_plans(case, shown).makespan_ms or 0.0) < (shown.makespan_ms or 0.0):
+@st.fragment(run_every=1.0)
+def redraw_when_shorter(case: Case, planned: FabricRun) -> None:
+    """Draw a page again once a plan is known that is shorter than the one in view."""
+    if (
+        planned.result
+        and (with_plans(case, planned.result).makespan_ms or 0.0) < planned.iteration_ms
+    ):
         st.rerun()
 
 

@@ -40,29 +40,31 @@ LISTED = "list schedule"
 def shipped_answer(case: Case) -> Result | None:
     """Return the list schedule of a sample as a first visit shows it; None for any other graph, cluster or choice."""
     record = _shipped(case)
-    try:
-        result = None if record is None else _result(record, case)
-    except InputError:  # made with other choices, or for another cluster
-        return None
-    sound = record is not None and check(case.graph, case.cluster, record["result"]).ok
+    result = _result_if_alike(record, case)
+    sound = result is not None and check(case.graph, case.cluster, record["result"]).ok
     return result if sound else None
 
 
-def shipped_plan(case: Case) -> PassedPlan | None:
+@st.cache_resource(max_entries=64, show_spinner=False)
+def shipped_plan(job_key: str, _case: Case) -> PassedPlan | None:  # noqa: ARG001
     """Return the plan for another delay that beats a sample's list schedule; None where none does, and for any other job or choice."""
-    record = (_shipped(case) or {}).get("plan")
-    if record is None:
-        return None
-    made_for = case.cluster.changed(**record["result"]["settings"]["cluster"])
-    with suppress(InputError):  # made with other choices
-        return PassedPlan.of(_result(record, replace(case, cluster=made_for)))
-    return None
+    record = _shipped(_case).get("plan", {})
+    made_for = record.get("result", {}).get("settings", {}).get("cluster", {})
+    case = replace(_case, cluster=_case.cluster.changed(**made_for))
+    return PassedPlan.of(_result_if_alike(record, case))
 
 
-def _shipped(case: Case) -> dict[str, Any] | None:
-    """Return what the release has for a graph, as ``tools/make_answers.py`` writes it."""
+def _shipped(case: Case) -> dict[str, Any]:
+    """Return what the release has for a graph, as ``tools/make_answers.py`` writes it; empty where it has nothing."""
     file = FOLDER / f"{case.graph.digest[:16]}.json.gz"
-    return json.loads(gzip.decompress(file.read_bytes())) if file.is_file() else None
+    return json.loads(gzip.decompress(file.read_bytes())) if file.is_file() else {}
+
+
+def _result_if_alike(record: Mapping[str, Any], case: Case) -> Result | None:
+    """Return the result of a record; None of an empty one, or one that was made with other choices or for another cluster."""
+    with suppress(InputError):
+        return _result(record, case) if record else None
+    return None
 
 
 def answer_record(result: Result) -> dict[str, Any]:

@@ -129,13 +129,8 @@ def known_plans() -> KnownPlans:
 
 def plans_of(case: Case) -> tuple[PassedPlan, ...]:
     """Return the plans of a case's job that are known, whatever their setting, that of the release among them."""
-    known_plans().add(case.job_key, _shipped_plan(case.job_key, case))
+    known_plans().add(case.job_key, shipped_plan(case.job_key, case))
     return known_plans().of(case.job_key)
-
-
-@st.cache_resource(max_entries=64, show_spinner=False)
-def _shipped_plan(key: str, _case: Case) -> PassedPlan | None:  # noqa: ARG001
-    return shipped_plan(_case)
 
 
 def with_plans(case: Case, result: Result) -> Result:

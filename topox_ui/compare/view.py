@@ -40,6 +40,7 @@ from topox_ui.compare.failures import failures
 from topox_ui.compare.gating import changing_gating
 from topox_ui.compare.lanes import lanes
 from topox_ui.compare.map import KICKER, where_which_wins
+from topox_ui.runs.owner import run_owner
 from topox_ui.shell.charts import chart, frame, legend_line, show_error, show_input_errors
 from topox_ui.shell.downloads import (
     csv_of,
@@ -268,7 +269,8 @@ def draw(theme: Theme, opened: Loaded) -> None:
         contest = contest_of(case)
         runs, failed = run_all(case, contest)
 
-    redraw_when_shorter(case, runs)
+    if run_owner().busy and "scheduled" in runs:
+        redraw_when_shorter(case, runs["scheduled"])
     compare_headline(opened, case, contest, runs)
     if "scheduled" in runs and (told := shorter_than_first(case, runs["scheduled"].iteration_ms)):
         quiet(told)

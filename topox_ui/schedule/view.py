@@ -204,8 +204,7 @@ def _uses(result: Result, now: Measures) -> str:
 
 def _of_files(loaded: Loaded, case: Case) -> Measures | None:
     """Return the measures of the files' own values; None where these are shown, have no schedule or would take long."""
-    chosen = scenario()
-    own = case_of(loaded, chosen.without_what_ifs()) if chosen.has_what_ifs else case
+    own = case_of(loaded, scenario().without_what_ifs())
     if own.key == case.key:
         _OWN_SHOWN.set(own.key)
         return None

@@ -134,10 +134,11 @@ def _what_ifs(opened: Loaded) -> list[str]:
     changed = {
         name: getattr(now, name) for name in vars(now) if getattr(now, name) != getattr(bare, name)
     }
-    keys = {name: KEYS[f"cluster.{name}"] for name in CLUSTER if name in changed}
     told = [
         f"{uncapitalised(key.words)} {value_label(key, changed[name])} instead of {value_label(key, getattr(opened.cluster, name))}"
-        for name, key in keys.items()
+        for name in CLUSTER
+        if name in changed
+        for key in (KEYS[f"cluster.{name}"],)
     ]
     rest = len(changed) - len(told)
     return [*told, plural(rest, "other setting")] if rest else told

@@ -186,7 +186,7 @@ def test_a_shipped_answer_is_the_one_that_is_computed_else_run_tools_make_answer
     assert found is not None, "none is shipped"
     assert untimed(answer_record(found)) == untimed(answer_record(made))
     assert finding(found) == finding(made)
-    plan = shipped_plan(case)
+    plan = shipped_plan(case.job_key, case)
     if plan is not None:
         settings = listing(case.settings)
         again = PassedPlan.of(schedule(case.graph, plan.cluster, settings))

@@ -14,6 +14,7 @@ from topox_ui.answers import contest
 from topox_ui.answers.case import listing
 from topox_ui.answers.solving import known_plans
 from topox_ui.home.view import FINDINGS
+from topox_ui.runs.owner import RunOwner
 
 PLANNED, COMPARE, COST, STUDIES = "Planned circuits", "Compare", "Cost", "Studies"
 ORDERS = (
@@ -48,25 +49,31 @@ def test_all_pages_show_one_time_in_whichever_order_they_are_opened(visit, name,
 def test_a_page_is_drawn_again_once_a_shorter_plan_is_known_than_the_one_in_view(monkeypatch):
     drawn = []
     monkeypatch.setattr(contest.st, "rerun", lambda: drawn.append(True))
-    look = contest._redraw_when_shorter.__wrapped__
+    look = contest.redraw_when_shorter.__wrapped__
     case = first_visit("race")
-    shown = schedule(case.graph, case.cluster, listing(case.settings))
-    look(case, shown)
+    settings = listing(case.settings)
+    shown = schedule(case.graph, case.cluster, settings)
+    longer_ms = 1.1 * shown.makespan_ms
+    look(case, Mock(result=shown, iteration_ms=shown.makespan_ms))
     assert not drawn
-    longer = replace(shown, makespan_ms=1.1 * (shown.makespan_ms or 0.0))
-    known_plans().add(
-        case.job_key,
-        PassedPlan.of(schedule(case.graph, case.at_delay(0.001).cluster, listing(case.settings))),
-    )
-    look(case, longer)
+    harder = schedule(case.graph, case.at_delay(0.001).cluster, settings)
+    known_plans().add(case.job_key, PassedPlan.of(harder))
+    look(case, Mock(result=replace(shown, makespan_ms=longer_ms), iteration_ms=longer_ms))
     assert drawn
     forget_answers()
 
 
-def test_a_page_looks_for_shorter_plans_only_while_something_is_computed_beside_it(monkeypatch):
-    asked = []
-    monkeypatch.setattr(contest, "_redraw_when_shorter", lambda *given: asked.append(given))
-    for busy in (False, True):
-        monkeypatch.setattr(contest, "run_owner", lambda busy=busy: Mock(busy=busy))
-        contest.redraw_when_shorter(first_visit("race"), {"scheduled": Mock(result="a result")})
-    assert len(asked) == 1
+@pytest.mark.parametrize("page", [COMPARE, COST])
+def test_pages_look_for_shorter_plans_only_while_something_is_computed_beside_them(
+    visit, monkeypatch, page
+):
+    looked = []
+    module = {COMPARE: "compare", COST: "cost"}[page]
+    monkeypatch.setattr(
+        f"topox_ui.{module}.view.redraw_when_shorter", lambda *given: looked.append(given)
+    )
+    visit(page, sample="blackboard")
+    assert not looked
+    monkeypatch.setattr(RunOwner, "busy", True)
+    visit(page, sample="blackboard")
+    assert len(looked) == 1
