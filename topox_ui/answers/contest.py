@@ -145,6 +145,16 @@ def run_all(case: Case, contest: Contest) -> tuple[Runs, tuple[str, ...]]:
     return ordered, why_not(refused, contest.labels)
 
 
+@st.fragment(run_every=1.0)
+def redraw_when_shorter(case: Case, planned: FabricRun) -> None:
+    """Draw a page again once a plan is known that is shorter than the one in view."""
+    if (
+        planned.result
+        and (with_plans(case, planned.result).makespan_ms or 0.0) < planned.iteration_ms
+    ):
+        st.rerun()
+
+
 def _key(case: Case, name: str, options: FabricOptions, runs: Runs) -> str:
     # No page gives a layout.
     own = [getattr(options, one) for one in ENTRIES[name].options if one != "layout"]

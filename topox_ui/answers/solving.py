@@ -21,7 +21,7 @@ from topox_core.schedule.result_file import to_record
 from topox_core.schedule.source import ANOTHER_SOLVE
 from topox_core.text.numbers import percent, plural, time
 from topox_ui.answers.case import Case, listing
-from topox_ui.answers.first import first_answer, first_plan, known_first_answer
+from topox_ui.answers.first import first_answer, first_plan, known_first_answer, shipped_plan
 from topox_ui.runs.owner import Kept, RunKind, run_owner, session_over
 from topox_ui.runs.shared import once
 from topox_ui.state.session import Passing
@@ -127,10 +127,16 @@ def known_plans() -> KnownPlans:
     return KnownPlans()
 
 
+def plans_of(case: Case) -> tuple[PassedPlan, ...]:
+    """Return the plans of a case's job that are known, whatever their setting, that of the release among them."""
+    known_plans().add(case.job_key, shipped_plan(case.job_key, case))
+    return known_plans().of(case.job_key)
+
+
 def with_plans(case: Case, result: Result) -> Result:
     """Return a result of a case, or the plan for a harder setting that is shorter; easier ones hear of it."""
     known_plans().add(case.job_key, PassedPlan.of(result))
-    plans = known_plans().of(case.job_key)
+    plans = plans_of(case)
     which = [(plan.cluster.digest[:8], float(plan.end_ms.max(initial=0))) for plan in plans]
     return _with_plans(f"{token(case, result)}|{which}", case, result, plans)
 

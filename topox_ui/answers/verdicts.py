@@ -15,7 +15,7 @@ from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import percent, plural, time
 from topox_core.text.sentences import capitalised
 from topox_ui.answers.case import Case, listing
-from topox_ui.answers.solving import known_plans
+from topox_ui.answers.solving import known_plans, plans_of
 from topox_ui.runs.owner import Kept, RunKind, run_owner
 from topox_ui.runs.panel import run_note, watched
 from topox_ui.shell.page import button, emphasised, quiet, write_html
@@ -29,6 +29,10 @@ POLL_S = 0.5
 VERDICT = RunKind("verdict", most_kept=24, most_slots=0)
 # What a search may take, in words: 32 s on 1,066 tasks (benchmarks/verdicts.py).
 SEARCH_WORDS = "a minute or so"
+FAIR = (
+    "On a fat-tree transfers that meet on a link share it fairly; a plan sends first what others wait for, so that circuits can "
+    "be faster even than a full fat-tree."
+)
 COLUMNS = ("Rival", "iteration", "pays up to", "cannot pay from", "how sure")
 
 
@@ -74,7 +78,7 @@ def known_verdict(case: Case) -> Verdict | None:
         if (found := kept.get(key)) is not None:
             if not (case.settings.share_circuits or case.settings.any_port):
                 job = JobRequest(case.graph, case.cluster, case.settings)
-                kept[key] = found = with_plans(found, job, known_plans().of(case.job_key))
+                kept[key] = found = with_plans(found, job, plans_of(case))
             return found
     return None
 
@@ -144,6 +148,7 @@ def _details(case: Case, known: Verdict) -> None:
         f"Pays up to: the longest delay at which a plan was found that beats the rival by more than {percent(EQUAL)}. "
         "Cannot pay from: a lower bound excludes every such plan (proved). Unknown: no such plan was found, and none is excluded."
     )
+    quiet(FAIR)
     for one in known.brackets:
         if one.laid_by:
             quiet(f"{capitalised(RIVALS[one.name])}: laid by {one.laid_by}.")

@@ -23,7 +23,7 @@ from topox_ui.answers.case import Case, case_of, listing
 from topox_ui.answers.first import known_first_answer, prefetch
 from topox_ui.answers.keeping import kept_of
 from topox_ui.answers.run_library import writable_library
-from topox_ui.answers.solving import known_plans
+from topox_ui.answers.solving import known_plans, plans_of
 from topox_ui.buying.state import BuyingState, chosen_offers
 from topox_ui.runs.owner import Kept, RunKind, run_owner
 from topox_ui.runs.panel import run_note, watched
@@ -75,7 +75,7 @@ def answered(question: Question, case: Case, draw: Callable[[Answer], None]) -> 
 
     Plans that other pages found for the case are among those of every switch, and they hear of the plan that is best here.
     """
-    plans = known_plans().of(case.job_key)
+    plans = plans_of(case)
     owner, key = run_owner(), key_of(question, plans)
     answer: Answer | None = owner.results(BUY).get(key)
     if answer is not None and answer.complete:

@@ -8,8 +8,8 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from topox_core.fabrics import comparison_words
-from topox_core.fabrics.compare import fastest
-from topox_core.fabrics.comparison_words import YARDSTICK, ahead_of_time, sentence, time_rows
+from topox_core.fabrics.compare import EQUAL, fastest
+from topox_core.fabrics.comparison_words import FULL, YARDSTICK, ahead_of_time, sentence, time_rows
 from topox_core.fabrics.registry import BY_RULE, FABRICS
 from topox_core.fabrics.run import FabricRun
 from topox_core.figures.fabrics import bar_legend, iteration_bars
@@ -21,17 +21,26 @@ from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import count, percent, short, time
 from topox_core.text.sentences import capitalised, enumeration
 from topox_ui.answers.case import Case, case_of
-from topox_ui.answers.contest import Contest, Runs, contest_of, priced_ratio, priced_words, run_all
+from topox_ui.answers.contest import (
+    Contest,
+    Runs,
+    contest_of,
+    priced_ratio,
+    priced_words,
+    redraw_when_shorter,
+    run_all,
+)
 from topox_ui.answers.free_changes import free_here
 from topox_ui.answers.keeping import keep_contest_button
 from topox_ui.answers.other_times import other_times
 from topox_ui.answers.solving import shorter_than_first
 from topox_ui.answers.state import VARIANTS, ContestState
-from topox_ui.answers.verdicts import verdict_line
+from topox_ui.answers.verdicts import FAIR, verdict_line
 from topox_ui.compare.failures import failures
 from topox_ui.compare.gating import changing_gating
 from topox_ui.compare.lanes import lanes
 from topox_ui.compare.map import KICKER, where_which_wins
+from topox_ui.runs.owner import run_owner
 from topox_ui.shell.charts import chart, frame, legend_line, show_error, show_input_errors
 from topox_ui.shell.downloads import (
     csv_of,
@@ -210,6 +219,10 @@ def main_figures(contest: Contest, runs: Runs, theme: Theme) -> None:
     )
     if tie := ahead_of_time(runs):
         quiet(tie)
+    if {"scheduled", FULL} <= runs.keys() and (
+        runs["scheduled"].iteration_ms * (1 + EQUAL) < runs[FULL].iteration_ms
+    ):
+        quiet(FAIR)
     if by_rule := [contest.spoken[name] for name in BY_RULE if name in runs]:
         names = escape(capitalised(enumeration(by_rule)))
         quiet(
@@ -256,6 +269,8 @@ def draw(theme: Theme, opened: Loaded) -> None:
         contest = contest_of(case)
         runs, failed = run_all(case, contest)
 
+    if run_owner().busy and "scheduled" in runs:
+        redraw_when_shorter(case, runs["scheduled"])
     compare_headline(opened, case, contest, runs)
     if "scheduled" in runs and (told := shorter_than_first(case, runs["scheduled"].iteration_ms)):
         quiet(told)

@@ -20,7 +20,7 @@ from topox_core.figures.palette import Theme
 from topox_core.text.numbers import count, energy, large, money, percent, plural, power, time
 from topox_core.text.sentences import enumeration
 from topox_ui.answers.case import case_of
-from topox_ui.answers.contest import contest_of, run_all
+from topox_ui.answers.contest import contest_of, redraw_when_shorter, run_all
 from topox_ui.answers.verdicts import verdict_line
 from topox_ui.cost.controls import LARGEST, controls, parts_table, price_controls
 from topox_ui.cost.headline import (
@@ -33,6 +33,7 @@ from topox_ui.cost.headline import (
     worth_of_a_port,
 )
 from topox_ui.cost.state import CostState, radix
+from topox_ui.runs.owner import run_owner
 from topox_ui.shell.charts import chart, frame, show_input_errors
 from topox_ui.shell.downloads import graph_kept_here, link_menu
 from topox_ui.shell.page import chart_title, escape, headline, quiet, size_switch
@@ -210,6 +211,8 @@ def for_a_dollar(opened: Loaded, theme: Theme) -> None:
         prices, running = catalogue(), CostState.now().running
         priced = {name: fabric_bill(name, case.cluster, prices, contest.options) for name in runs}
         bought = {name: one for name, one in priced.items() if one is not None}
+    if run_owner().busy and "scheduled" in runs:
+        redraw_when_shorter(case, runs["scheduled"])
     rows = [
         (name, contest.labels[name], per_dollar(runs[name].iteration_ms, year_of(one, running)))
         for name, one in bought.items()

@@ -28,6 +28,11 @@ from topox_ui.shell.page import chart_title, escape, quiet
 from topox_ui.shell.training_job import job_links
 from topox_ui.state.loading import Loaded, cluster_words, loaded, loaded_job, scenario
 
+# Why a schedule takes another time than the closed form, by whether exchanges of a microbatch overlap another's computing.
+AGAINST_SCHEDULE = {
+    False: "A schedule on circuits can take longer: there transfers wait for ports",
+    True: "Here GPUs wait for every exchange of tokens; a schedule computes another microbatch meanwhile, and can be shorter",
+}
 # Length in ms and ids of the critical path.
 Path = tuple[float, tuple[str, ...]]
 
@@ -53,9 +58,9 @@ def job_section(theme: Theme) -> None:
                 case.key,
                 lambda: least_chain(case.graph, case.cluster, listing(case.settings)),
             )
-            summary(opened, case, path)
+            summary(opened, path)
             _pieces(theme)
-            fact_charts(opened, path, theme)
+            fact_charts(opened, case, path, theme)
 
 
 def _pieces(theme: Theme) -> None:
@@ -68,7 +73,7 @@ def _pieces(theme: Theme) -> None:
     chart_title(
         "Where the time of an iteration goes",
         f"in closed form, on the busiest rank: {time(one.total_ms)}, {percent(one.utilisation)} of the GPUs' peak (MFU). "
-        "A schedule on circuits can take longer",
+        + AGAINST_SCHEDULE[job.schedule.overlap_exchanges],
     )
     chart(
         pieces_bars(found, theme),
@@ -94,7 +99,7 @@ def facts_of(loaded: Loaded) -> GraphSummary:
     return once("facts", key, lambda: facts(graph, cluster))
 
 
-def summary(loaded: Loaded, case: Case, path: Path) -> None:
+def summary(loaded: Loaded, path: Path) -> None:
     """Draw what was loaded and checked as KPIs."""
     facts = facts_of(loaded)
     collectives = facts.tasks - sum(
@@ -117,7 +122,7 @@ def summary(loaded: Loaded, case: Case, path: Path) -> None:
         (
             "Critical path",
             time(path[0]),
-            f"{plural(len(path[1]), 'task')} in sequence; a transfer may use {plural(case.cluster.ports_per_server, 'port')}",
+            f"no schedule is shorter: {plural(len(path[1]), 'task')} in sequence",
         ),
         (
             "Busiest device",
@@ -127,7 +132,7 @@ def summary(loaded: Loaded, case: Case, path: Path) -> None:
     )
 
 
-def fact_charts(loaded: Loaded, path: Path, theme: Theme) -> None:
+def fact_charts(loaded: Loaded, case: Case, path: Path, theme: Theme) -> None:
     """Draw what the graph is made of."""
     facts = facts_of(loaded)
     left, middle, right = st.columns(3, gap="medium")
@@ -158,7 +163,11 @@ def fact_charts(loaded: Loaded, path: Path, theme: Theme) -> None:
         else:
             quiet("The file gives transfers by duration, so their bytes are unknown.")
     with right:
-        chart_title("Critical path", f"no schedule is shorter; its {time(path[0])} by kind of work")
+        chart_title(
+            "Critical path",
+            f"its {time(path[0])} by kind of work, transfers on all of a server's "
+            f"{plural(case.cluster.ports_per_server, 'port')}; a schedule takes longer where other tasks hold a device or a port",
+        )
         spent = path_times(loaded, path, theme)
         if spent:
             chart(

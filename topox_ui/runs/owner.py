@@ -149,6 +149,11 @@ class RunOwner:
         entry = self._active.get(kind)
         return entry.run if entry is not None and key in (None, entry.key) else None
 
+    @property
+    def busy(self) -> bool:
+        """Whether any run goes on."""
+        return bool(self._active)
+
     def over(self) -> bool:
         """Return whether the session has ended: a stop criterion for what a page computes itself."""
         return self._closed.is_set()

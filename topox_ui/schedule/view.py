@@ -13,6 +13,7 @@ from topox_core.model.execution import Measures
 from topox_core.runs.cells import futures_run
 from topox_core.schedule.result import MET, Result
 from topox_core.schedule.story import finding, found_by, limits
+from topox_core.schedule.what_limits import what_limits
 from topox_core.text.numbers import apart, count, percent, plural, short, time
 from topox_ui.answers.case import Case, case_of
 from topox_ui.answers.first import prefetch
@@ -203,8 +204,7 @@ def _uses(result: Result, now: Measures) -> str:
 
 def _of_files(loaded: Loaded, case: Case) -> Measures | None:
     """Return the measures of the files' own values; None where these are shown, have no schedule or would take long."""
-    chosen = scenario()
-    own = case_of(loaded, chosen.without_what_ifs()) if chosen.has_what_ifs else case
+    own = case_of(loaded, scenario().without_what_ifs())
     if own.key == case.key:
         _OWN_SHOWN.set(own.key)
         return None
@@ -273,10 +273,8 @@ def draw(theme: Theme, opened: Loaded) -> None:
         verdict_line(case)
         schedule_kpis(opened, case, result, parts.measures)
         spent = parts.path.shares(result.execution.graph.kind)
-        set_by = (
-            f"What sets the lower bound: {escape(result.bound_by)}. " if result.bound_by else ""
-        )
-        quiet(f"{set_by}Along the critical path of this plan: {limits(spent)}.")
+        verdict = what_limits(parts.execution, result.settings.exclusive_devices)
+        quiet(f"<b>{verdict}</b> Along the critical path of this plan: {limits(spent)}.")
         free_here(case)
         speed_clicks(
             "schedule",

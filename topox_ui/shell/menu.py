@@ -2,8 +2,10 @@
 
 import streamlit as st
 
+from topox_core.studies.keys import KEYS, value_label
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import plural
+from topox_core.text.sentences import enumeration, uncapitalised
 from topox_core.workloads.catalogue import WORKLOADS
 from topox_core.workloads.samples import SAMPLES
 from topox_ui.classroom.access import is_student, shows
@@ -11,7 +13,7 @@ from topox_ui.shell.pages import PAGES, Page, groups, page_of
 from topox_ui.state.address import follow_address
 from topox_ui.state.loading import Loaded, loaded, opened_by_itself, scenario
 from topox_ui.state.page_state import PLACE, link_query, states
-from topox_ui.state.scenario import Scenario
+from topox_ui.state.scenario import CLUSTER, Scenario
 from topox_ui.state.session import Passing
 
 # Where a click leads, by path and query: only the script may leave its page, a callback may not.
@@ -119,11 +121,27 @@ def job_box() -> None:
 
 
 def _remark(opened: Loaded) -> str:
+    remark = "<br>cluster assumed" if opened.assumed else ""
     if opened_by_itself():
-        return "<br>a sample, to begin with"
-    if opened.assumed:
-        return "<br>cluster assumed"
-    return "<br>with your what-ifs" if scenario().has_what_ifs else ""
+        remark = "<br>a sample, to begin with"
+    told = _what_ifs(opened)
+    return f"{remark}<br>what if: {enumeration(told)}" if told else remark
+
+
+def _what_ifs(opened: Loaded) -> list[str]:
+    """Return which choices differ from the files: of the cluster with both values, the rest by their number."""
+    now, bare = scenario(), scenario().without_what_ifs()
+    changed = {
+        name: getattr(now, name) for name in vars(now) if getattr(now, name) != getattr(bare, name)
+    }
+    told = [
+        f"{uncapitalised(key.words)} {value_label(key, changed[name])} instead of {value_label(key, getattr(opened.cluster, name))}"
+        for name in CLUSTER
+        if name in changed
+        for key in (KEYS[f"cluster.{name}"],)
+    ]
+    rest = len(changed) - len(told)
+    return [*told, plural(rest, "other setting")] if rest else told
 
 
 def job_name(opened: Loaded) -> str:

@@ -144,11 +144,6 @@ class Scenario(PageState):
             key: known[key].value(text, self.name) for key, text in self.parameters if key in known
         }
 
-    @property
-    def has_what_ifs(self) -> bool:
-        """Whether anything differs from the files."""
-        return self != self.without_what_ifs()
-
     def without_what_ifs(self) -> Scenario:
         """Return the scenario as the files have it."""
         return Scenario(**{name: getattr(self, name) for name in SOURCE})

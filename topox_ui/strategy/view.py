@@ -124,8 +124,8 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
     quiet(
         f"<b>{escape(machine.title)}</b>: {trust(machine)} Ranked by a closed form for {gpus} behind "
         f"<b>packet switches</b> that never get in the way: only the {machine.nic_gbps:g} Gbit/s of each GPU limit it. "
-        "Schedule and Compare plan each transfer of a job on its own network, so their times differ: press "
-        "<b>Use this job</b>, then open them."
+        "Schedule and Compare plan each transfer of a job on its own network: their times are longer where transfers wait for "
+        "ports, and shorter where a microbatch computes while another's tokens travel. Press <b>Use this job</b>, then open them."
     )
     kpis(
         ("Iteration time", time(best.total_ms), "in closed form"),

@@ -17,6 +17,8 @@ from tools.make_answers import first_visit
 from topox_core.cli.main import main
 from topox_core.fabrics.compare import compare
 from topox_core.fabrics.options import FabricOptions
+from topox_core.fabrics.passed_plans import PassedPlan, with_passed_plans
+from topox_core.fabrics.run import JobRequest
 from topox_core.fabrics.scheduled import schedule
 from topox_core.io.exports import cross_connects_record, tasks_csv
 from topox_core.io.perfetto import perfetto_trace
@@ -38,6 +40,7 @@ from topox_ui.answers.first import (
     known_first_answer,
     prefetch,
     shipped_answer,
+    shipped_plan,
 )
 from topox_ui.answers.solving import drawn, token
 from topox_ui.jobs.solving import Case as JobsCase, at_once
@@ -183,6 +186,14 @@ def test_a_shipped_answer_is_the_one_that_is_computed_else_run_tools_make_answer
     assert found is not None, "none is shipped"
     assert untimed(answer_record(found)) == untimed(answer_record(made))
     assert finding(found) == finding(made)
+    plan = shipped_plan(case.job_key, case)
+    if plan is not None:
+        settings = listing(case.settings)
+        again = PassedPlan.of(schedule(case.graph, plan.cluster, settings))
+        assert again is not None and again.lowering == plan.lowering
+        assert again.end_ms == pytest.approx(plan.end_ms)
+        job = JobRequest(case.graph, case.cluster, settings)
+        assert with_passed_plans(job, made, [plan]).makespan_ms < made.makespan_ms
 
 
 def test_another_choice_another_graph_and_a_broken_schedule_have_no_shipped_answer(

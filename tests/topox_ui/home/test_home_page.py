@@ -19,14 +19,16 @@ from tests.topox_ui.conftest import (
     ways_on,
     words,
 )
+from tools.make_answers import first_visit
 from topox_core.fabrics.scheduled import schedule
 from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.task_graph_file import dump_graph_csv, dump_graph_json
-from topox_core.schedule.settings import FREE, Settings
 from topox_core.training.iteration import iteration
 from topox_core.training.job import JOBS, dump_job
 from topox_core.training.machine import MACHINES
 from topox_core.workloads.samples import SAMPLES, load_sample
+from topox_ui.answers.case import listing
+from topox_ui.answers.solving import with_plans
 from topox_ui.home.view import FINDINGS
 
 
@@ -59,7 +61,8 @@ def test_a_card_leads_to_its_schedule_and_takes_no_what_if_of_another_job_along(
 )
 def test_the_finding_on_a_card_is_what_the_schedule_page_opens_with(name):
     """Cards say in bold the iteration time of the first schedule, or that it is proved best."""
-    result = schedule(*load_sample(name), Settings.of(engine="list", free=FREE))
+    case = first_visit(name)
+    result = with_plans(case, schedule(case.graph, case.cluster, listing(case.settings)))
     bold = re.findall("<b>(.*?)</b>", FINDINGS[name])
     assert bold in ([], [spoken(result.execution.makespan_ms)])
     fixed = re.findall("fixed ones that were found (.+?)[.]$", FINDINGS[name])
@@ -68,6 +71,14 @@ def test_the_finding_on_a_card_is_what_the_schedule_page_opens_with(name):
     assert ("proved best" in FINDINGS[name]) == (
         result.status == "optimal" and name != "blackboard"
     )
+
+
+@pytest.mark.parametrize("name", ["llama3-8b", "moe"])
+def test_home_says_why_a_schedule_takes_another_time_than_the_closed_form(visit, name):
+    said = words(visit(sample=name))
+    assert ("a schedule computes another microbatch meanwhile" in said) == (name == "moe")
+    assert ("there transfers wait for ports" in said) == (name != "moe")
+    assert "a schedule takes longer where other tasks hold a device or a port" in said
 
 
 def test_a_graph_that_was_loaded_by_mistake_is_taken_back_with_the_what_ifs_of_before(visit):

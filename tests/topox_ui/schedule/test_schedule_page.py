@@ -97,6 +97,34 @@ def test_the_printed_model_and_back_and_every_engine(visit):
     assert address(choose(at, threads=2, engine="auto")) == link
 
 
+def test_what_limits_a_job_is_said_without_a_click_and_differs_by_job(visit):
+    for sample, verdict in (
+        (
+            "race",
+            "Computing limits this job: computing alone takes at least 46.0 ms of the 70.4 ms",
+        ),
+        (
+            "fsdp",
+            "Ports limit this job: the out-ports of server 0 are busy for 177 ms of the 182 ms",
+        ),
+        (
+            "moe",
+            "Computing and ports limit this job alike: the out-ports of server 6 are busy for 74.9 ms",
+        ),
+    ):
+        said = words(visit(SCHEDULE, sample=sample))
+        assert verdict in said and "What sets the lower bound" not in said
+
+
+def test_the_menu_says_which_what_ifs_count_and_what_the_files_have(visit):
+    at = visit(SCHEDULE, sample="race", reconfiguration_ms="5", port_gbps="100")
+    told = "what if: port speed 100G instead of 40G and reconfiguration delay 5 ms instead of 0 ms"
+    assert told in words(at)
+    assert "0 ms and 1 other setting" in words(choose(at, clock="slots"))
+    (reset,) = [one for one in at.button if one.label == "Reset what-ifs"]
+    assert "what if:" not in words(unbroken(reset.click().run()))
+
+
 def under(at, label: str) -> str:
     """Return the line under a key figure."""
     return next(one.delta for one in at.metric if one.label == label)

@@ -249,7 +249,7 @@ def test_a_link_carries_what_was_changed_and_nothing_else():
 def test_garbage_is_named_and_ignored(query):
     now, wrong = Scenario.of_query({"sample": "moe"} | query)
     assert wrong == list(query)
-    assert not now.has_what_ifs
+    assert now == now.without_what_ifs()
 
 
 @pytest.mark.parametrize(("switches", "ports"), [(3, 3), (6, 6), (2, 4)])
@@ -274,7 +274,8 @@ def test_a_model_brings_its_own_switches():
     assert printed.circuits == "per-slot"
     staying = chosen(model="paper", exclusive_devices=True, circuits="continuous")
     assert staying.settings().share_circuits is False
-    assert not chosen(model="paper").with_what_if(FILE, model="physical").has_what_ifs
+    back = chosen(model="paper").with_what_if(FILE, model="physical")
+    assert back == back.without_what_ifs()
 
 
 @pytest.mark.parametrize("model", ["physical", "paper"])

@@ -1,0 +1,71 @@
+"""What limits a job, computing or ports: how long either takes at least or is busy, in one sentence."""
+
+import numpy as np
+
+from topox_core.model.execution import Execution, in_port, out_port
+from topox_core.model.intervals import added_ms
+from topox_core.model.transfer_graph import COMPUTE
+from topox_core.schedule.bounds.unrounded import device_loads, lower_bound
+from topox_core.text.numbers import time
+
+# Of the longer time that share the shorter one has where both limit a job alike, and of the iteration
+# that which the longer one has at least.
+ALIKE, FEW = 0.9, 0.5
+
+
+def what_limits(execution: Execution, exclusive_devices: bool) -> str:
+    """Say whether computing or ports limit a job.
+
+    Computing is what the tasks take on a network of any speed, in their order and on their devices;
+    the ports are those of the busiest server, while they carry data or are dark.
+
+    Parameters
+    ----------
+    execution
+        With a row for each transfer and circuit; see :func:`~topox_core.schedule.circuits.standing.crossed`.
+    exclusive_devices
+        Whether a device runs one task at a time.
+    """
+    graph, cluster = execution.graph, execution.cluster
+    length_ms = np.where(graph.kind == COMPUTE, np.nan_to_num(graph.duration_ms), 0.0)
+    devices = [device_loads(graph, cluster)] if exclusive_devices else []
+    compute_ms, whole_ms = lower_bound(graph, length_ms, devices).ms, execution.makespan_ms
+    ports, ports_ms = busiest_ports(execution)
+    (most_ms, verdict, first), (least_ms, _, second) = sorted(
+        [
+            (
+                compute_ms,
+                "Computing limits this job",
+                f"computing alone takes at least {time(compute_ms)}",
+            ),
+            (ports_ms, "Ports limit this job", f"{ports} are busy for {time(ports_ms)}"),
+        ],
+        reverse=True,
+    )
+    if most_ms < FEW * whole_ms:
+        verdict = "Neither computing nor ports limit this job alone"
+    elif least_ms >= ALIKE * most_ms:
+        verdict = "Computing and ports limit this job alike"
+    return f"{verdict}: {first} of the {time(whole_ms)}, and {second}."
+
+
+def busiest_ports(execution: Execution) -> tuple[str, float]:
+    """Return the busiest ports of a server in words, and how long each of them carries data or is dark, in the mean (ms)."""
+    cluster, circuits = execution.cluster, execution.circuits
+    out_ms, in_ms = (
+        # Of servers that are as busy the first is named, whatever the last digits of sums.
+        np.round(
+            np.bincount(server, added_ms(port, circuits.setup_ms, circuits.end_ms), cluster.servers)
+            / cluster.ports_per_server,
+            6,
+        )
+        for server, port in (
+            (circuits.source, out_port(circuits)),
+            (circuits.destination, in_port(circuits)),
+        )
+    )
+    sides = {"the out-ports": out_ms, "the in-ports": in_ms}
+    if cluster.duplex == "half":
+        sides = {"the ports": out_ms + in_ms}
+    words = max(sides, key=lambda one: float(sides[one].max()))
+    return f"{words} of server {int(sides[words].argmax())}", float(sides[words].max())
