@@ -6,8 +6,6 @@ than anything else, and so more choices are looked at than planned: the provisio
 which are.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
