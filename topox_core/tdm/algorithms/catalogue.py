@@ -1,6 +1,6 @@
 """The one entry point to every way to share the fabric, by name, with what a page says about each."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -33,28 +33,18 @@ BASELINE = "non-tdm"
 DEFAULT_ALGORITHMS = ("hill-climbing", "best-grouping", "all-train")
 
 
-def non_tdm(search: Search) -> Round:
-    """Return the round without time division: all push, all compute, all pull, all compute."""
-    return _fixed(search, (0,) * len(search.jobs))
+def together(jobs: Jobs, _seed: int = 0) -> Sequence[int]:
+    """Return all jobs in one group: all push, all compute, all pull, all compute."""
+    return (0,) * len(jobs)
 
 
-def static_topology(search: Search) -> Round:
-    """Return the round without time division over circuits that never change."""
-    return _fixed(search, (0,) * len(search.jobs), RoundForm(static=True))
+def drawn(jobs: Jobs, seed: int) -> Sequence[int]:
+    """Return groups drawn at random."""
+    groups: list[int] = np.random.default_rng(seed).integers(0, 2, len(jobs)).tolist()
+    return groups
 
 
-def greedy(search: Search) -> Round:
-    """Return the round of :func:`split_by_traffic`."""
-    return _fixed(search, split_by_traffic(search.jobs))
-
-
-def random_grouping(search: Search) -> Round:
-    """Return the round of groups drawn at random from the seed."""
-    random = np.random.default_rng(search.settings.seed)
-    return _fixed(search, random.integers(0, 2, len(search.jobs)).tolist())
-
-
-def split_by_traffic(jobs: Jobs) -> tuple[int, ...]:
+def split_by_traffic(jobs: Jobs, _seed: int = 0) -> Sequence[int]:
     """Return a grouping that evens out the traffic of each pod group.
 
     The largest job first, each to the lighter group (longest processing time first; ties to the
@@ -69,7 +59,11 @@ def split_by_traffic(jobs: Jobs) -> tuple[int, ...]:
     return tuple(group)
 
 
-def _fixed(search: Search, group: Sequence[int], form: RoundForm = DRAFT) -> Round:
+def grouped(
+    search: Search, grouping: Callable[[Jobs, int], Sequence[int]], form: RoundForm = DRAFT
+) -> Round:
+    """Return the round of a grouping that a rule (or a draw) gives."""
+    group = grouping(search.jobs, search.settings.seed)
     return search.answer(search.round(group, form), stopped_by="heuristic")
 
 
@@ -152,7 +146,7 @@ ALGORITHMS: Mapping[str, Entry] = MappingProxyType(
             "of a stage must serve every job at once. All other rounds are compared with it.",
             "baseline",
             None,
-            non_tdm,
+            partial(grouped, grouping=together),
         ),
         "static": Entry(
             "One topology",
@@ -160,14 +154,14 @@ ALGORITHMS: Mapping[str, Entry] = MappingProxyType(
             "This is the fabric with its switches used as a patch panel.",
             "baseline",
             None,
-            static_topology,
+            partial(grouped, grouping=together, form=RoundForm(static=True)),
         ),
         "random": Entry(
             "Random groups",
             "The group of every job is random, from the seed: what time division gains without any search.",
             "baseline",
             None,
-            random_grouping,
+            partial(grouped, grouping=drawn),
         ),
         "greedy": Entry(
             "Even traffic",
@@ -175,7 +169,7 @@ ALGORITHMS: Mapping[str, Entry] = MappingProxyType(
             "the same as an even round: ports and computing decide, and this split sees neither.",
             "baseline",
             None,
-            greedy,
+            partial(grouped, grouping=split_by_traffic),
         ),
         "hill-climbing": Entry(
             "Hill climbing",
