@@ -4,7 +4,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from topox_core.runs.cores import give_way
 from topox_core.runs.run import RunProgress
@@ -33,7 +33,6 @@ ROOT_TASKS = 600  # up to so many tasks bounds are raised by propagation
 ROOT_S, LEARNT_SOON_S, ROOT_SEARCH_S = 0.2, 0.1, 0.05
 
 
-@dataclass
 class Proof:
     """One solve in the background; poll it until it no longer runs, then take the result. Nothing here blocks.
 
@@ -44,17 +43,19 @@ class Proof:
     the exact engine has loaded, before the clock of the race begins.
     """
 
-    prepared: Prepared
-    plan: SchedulePlan
-    spent_before_s: float = 0.0
-    trace: list[TracePoint] = field(default_factory=list)
-    on_time: ContinuousPlans | None = None
-    beside: Callable[[Result], Result] | None = None
-    standing: FixedCircuits | None = None
-    blocks: bool = False
-    race: Portfolio = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        prepared: Prepared,
+        plan: SchedulePlan,
+        spent_before_s: float,
+        trace: list[TracePoint],
+        on_time: ContinuousPlans | None,
+        blocks: bool = False,
+    ) -> None:
+        self.prepared, self.plan, self.on_time = prepared, plan, on_time
+        self.spent_before_s, self.trace, self.blocks = spent_before_s, trace, blocks
+        self.beside: Callable[[Result], Result] | None = None
+        self.standing: FixedCircuits | None = None
         self._stopped = False
         self._fine: FineClock | None = None
         self._exact: Portfolio | None = None  # on the fine clock
