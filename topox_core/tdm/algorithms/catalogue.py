@@ -12,13 +12,15 @@ from topox_core.errors import wrong_setting
 from topox_core.io.ranges import check_one_of
 from topox_core.runs.stopping import Stop, never
 from topox_core.schema.records import wrong_fields
-from topox_core.tdm.algorithms.combination import all_splits
+from topox_core.tdm.algorithms.combination import Combination, all_splits
 from topox_core.tdm.algorithms.decomposition import (
     ALL_TRAIN,
+    OWN_BARRIERS,
+    THREE_GROUPS,
     barrier_per_pod_group,
+    by_splits,
     combined,
     load_aware_rings,
-    one_barrier,
     three_groups,
     with_better_rings,
 )
@@ -71,19 +73,14 @@ def grouped(
 SMALL_COLUMNS = 2_500
 
 
-def best_of_all(search: Search) -> Round:
+def best_of_all(search: Search, combination: Combination, start: Round | None) -> Round:
     """Return the shortest round with two groups, one barrier for all pod groups, and all-train phases where they help.
 
     In this order: hill climbing, best grouping, all-train phases, load-aware rings; the exact model
     with all-train phases where it is small. Barriers for each pod group and three groups change what
     jobs must agree on, and are not among them.
     """
-    best = start = start_of(search)
-    combination, bound = all_splits(search), None
-    if combination is None:
-        message = "Stopped before all methods were tried."
-        return search.answer(best or search.all_at_once(), message=message)
-    message = combination.message
+    best, bound, message = start, None, combination.message
     try:
         result = combined(search, combination, start, ALL_TRAIN)
         best = shortest(best, with_better_rings(search, combination, result, ALL_TRAIN))
@@ -196,7 +193,7 @@ ALGORITHMS: Mapping[str, Entry] = MappingProxyType(
             "trade-offs in one pass. Above 14 jobs in a pod group the smallest ones are bundled, and annealing moves them one by one.",
             "beyond",
             "hill-climbing",
-            partial(one_barrier, form=DRAFT),
+            partial(by_splits, find=combined),
         ),
         "all-train": Entry(
             "All-train phases",
@@ -205,7 +202,7 @@ ALGORITHMS: Mapping[str, Entry] = MappingProxyType(
             "longer one. It helps where training outlasts communication.",
             "beyond",
             "best-grouping",
-            partial(one_barrier, form=ALL_TRAIN),
+            partial(by_splits, find=partial(combined, form=ALL_TRAIN), form=ALL_TRAIN),
         ),
         "barrier-per-pod-group": Entry(
             "A barrier for each pod group",
@@ -214,7 +211,7 @@ ALGORITHMS: Mapping[str, Entry] = MappingProxyType(
             "is much shorter.",
             "beyond",
             "best-grouping",
-            barrier_per_pod_group,
+            partial(by_splits, find=barrier_per_pod_group, form=OWN_BARRIERS),
         ),
         "three-groups": Entry(
             "Three groups",
@@ -223,7 +220,7 @@ ALGORITHMS: Mapping[str, Entry] = MappingProxyType(
             "of others.",
             "beyond",
             "barrier-per-pod-group",
-            three_groups,
+            partial(by_splits, find=three_groups, form=THREE_GROUPS),
         ),
         "load-aware-rings": Entry(
             "Load-aware rings",
@@ -232,7 +229,7 @@ ALGORITHMS: Mapping[str, Entry] = MappingProxyType(
             "groups are combined anew. Kept only where better.",
             "beyond",
             "best-grouping",
-            load_aware_rings,
+            partial(by_splits, find=load_aware_rings),
         ),
         "annealing": Entry(
             "Annealing",
@@ -250,7 +247,7 @@ ALGORITHMS: Mapping[str, Entry] = MappingProxyType(
             "it. Barriers for each pod group and three groups change what the jobs must agree on: choose those by name.",
             "beyond",
             "all-train",
-            best_of_all,
+            partial(by_splits, find=best_of_all),
         ),
     }
 )
