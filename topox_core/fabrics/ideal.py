@@ -89,7 +89,10 @@ def _executions(request: FabricRequest, stop: Stop) -> Iterator[tuple[str, Execu
             if planned is None or execution.makespan_ms < planned.makespan_ms:
                 planned = execution
             yield f"as {name} without delay", execution
-        elif ENTRIES[name].on_ideal == "shares" and _same_work(run, request):
+        elif ENTRIES[name].on_ideal == "shares" and (
+            # A gating of its own moves other bytes.
+            run.fabric != "regional" or request.options.gating == GIVEN
+        ):
             yield f"as {name}", replace(run.execution, circuits=Circuits.none(), layout=None)
             moved = replace(request, graph=run.execution.graph)
             if moved.graph is not request.graph:
@@ -123,11 +126,6 @@ def _runs(request: FabricRequest, stop: Stop) -> Iterator[tuple[str, FabricRun]]
         if name not in request.runs:
             with suppress(InputError):  # ports that cannot be cabled evenly, or nobody is connected
                 yield name, fabric(name)(at_once, stop)
-
-
-def _same_work(run: FabricRun, request: FabricRequest) -> bool:
-    """Return whether a run moves the bytes of the request; a gating of its own moves others."""
-    return run.fabric != "regional" or request.options.gating == GIVEN
 
 
 def _at_once(request: FabricRequest, run: FabricRun) -> Execution | None:

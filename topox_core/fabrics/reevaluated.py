@@ -84,9 +84,7 @@ def mean_ms(iterations: Sequence[Iteration]) -> float:
 
 def reevaluated(request: FabricRequest, stop: Stop) -> list[Iteration]:
     """Return the iterations that cover three intervals, in their order; raises as :func:`run_reevaluated`."""
-    layout, graph = request.options.layout, request.graph
-    if layout is None:
-        layout, graph = laid_by(request, stop)
+    layout, graph = laid_by(request, stop)
     controller = _Controller(replace(request, graph=graph), layout)
     covered = INTERVALS * request.options.reevaluate_ms
     found: list[Iteration] = []
