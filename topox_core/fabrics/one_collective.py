@@ -8,7 +8,7 @@ stand (bypassing) is not in it.
 import math
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 
 import numpy as np
@@ -36,6 +36,7 @@ MAX_MEMBERS, MAX_PORTS, MAX_STEPS = 256, 64, 512
 MAX_SEARCHED = 160
 SEARCH_ROUNDS = 12
 WHOLE = 100_000  # what the parts of a message add up to
+_wrong = partial(InputError, file="settings", field="algorithm")
 
 
 @dataclass(frozen=True)
@@ -241,10 +242,6 @@ def sent_rows(one: OneCollective, way: StepsOnPorts) -> list[dict[str, float]]:
                 }
             )
     return rows
-
-
-def _wrong(problem: str) -> InputError:
-    return InputError(problem, file="settings", field="algorithm")
 
 
 def set_ups(one: OneCollective, way: StepsOnPorts) -> list[tuple[int, float]]:

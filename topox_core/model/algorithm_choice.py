@@ -12,9 +12,9 @@ fluid ring, direct all-to-all or chain. The most specific key counts.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import chain, pairwise
 from math import gcd, inf
 from typing import NamedTuple
@@ -194,6 +194,7 @@ def _made_of(
 
 DEFAULT = "default"
 DEFAULT_CHUNKS = 8
+_wrong = partial(InputError, file="settings", field="algorithm")
 # Blocks that one step list moves, or dependencies among its messages: named before memory is spent.
 MAX_WORK = 2_000_000
 _NAME = re.compile(
@@ -277,21 +278,11 @@ def _shares(kind: str, name: str, word: str, text: str | None) -> Shares:
     return shares
 
 
-def _wrong(problem: str, item: str = "") -> InputError:
-    return InputError(problem, file="settings", item=item, field="algorithm")
-
-
-@dataclass(frozen=True)
 class Chooser:
-    """What a lowering says about each collective."""
+    """What a checked lowering says about each collective."""
 
-    lowering: Lowering
-    words: Mapping[str, str]
-
-    @staticmethod
-    def of(lowering: Lowering) -> Chooser:
-        """Return the choices of a checked lowering."""
-        return Chooser(lowering, dict(lowering.algorithm))
+    def __init__(self, lowering: Lowering) -> None:
+        self.lowering, self.words = lowering, dict(lowering.algorithm)
 
     def choice(
         self, kind: str, members: int, size_bytes: float, collective: str = ""
@@ -314,7 +305,7 @@ class Chooser:
         parts = 1 if shares else parts or self.lowering.parts
         choice = Choice(name, parameter, parts, shares)
         if problem := misfit(kind, choice, members):
-            raise _wrong(problem, collective)
+            raise _wrong(problem, item=collective)
         return choice
 
     def parameter(self, name: str, members: int) -> int:
@@ -346,7 +337,7 @@ def _steps(kind: str, choice: Choice, members: int, root: int = 0) -> StepList:
 
 def algorithms_that_fit(kind: str, sizes: Iterable[int]) -> tuple[str, ...]:
     """Return the algorithms that serve groups of all these sizes, their parameters as they are by default."""
-    chooser = Chooser.of(Lowering())
+    chooser = Chooser(Lowering())
     return tuple(
         name
         for name in ALGORITHMS[kind]

@@ -127,7 +127,7 @@ def _collectives(
         and len(t.members or ()) > 1
         and (lowering.all_reduce_on_network or t.kind != "all_reduce")
     ]
-    chooser, total = Chooser.of(lowering), 0
+    chooser, total = Chooser(lowering), 0
     choices: dict[int, Choice] = {}
     strides: dict[int, tuple[int, ...]] = {}
     for i, task in active:
