@@ -1,7 +1,5 @@
 """A demand matrix as weighted matchings, as few as can be or peeled off even lines, and which switch carries which."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

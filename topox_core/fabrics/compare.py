@@ -1,7 +1,7 @@
 """One task graph under several fabrics: each lowered as it may, run, and compared on one clock."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TypeVar
 
@@ -149,10 +149,8 @@ def _with_all_choosing(request: JobRequest, stop: Stop) -> dict[str, FabricRun]:
     every = dict(request.runs)
     for name in CANDIDATES:
         if name not in every:
-            try:
+            with suppress(InputError):
                 every[name] = run_with_best_lowering(name, replace(request, runs=every), stop)
-            except InputError:
-                continue
     return every
 
 

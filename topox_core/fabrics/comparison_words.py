@@ -40,17 +40,18 @@ def sentence(runs: Mapping[str, FabricRun], labels: Mapping[str, str] = FABRICS)
         return "No fabric was run."
     first = fastest(contenders)
     winner = min((contenders[name] for name in first), key=lambda run: run.iteration_ms)
+    named = enumeration([labels[name] for name in first])
     others = [run for name, run in contenders.items() if name not in first]
     if others:
         next_best = min(others, key=lambda run: run.iteration_ms)
         verb = "are" if len(first) > 1 or ENTRIES[first[0]].plural else "is"
         sentence = (
-            f"{_named(first, labels)} {verb} fastest at {_ms(winner.iteration_ms)}, "
+            f"{named} {verb} fastest at {_ms(winner.iteration_ms)}, "
             f"{_ahead_of(winner, next_best)} {labels[next_best.fabric]} ({_ms(next_best.iteration_ms)}), "
             f"which has {_reason(winner, next_best)}"
         )
     elif len(first) > 1:
-        sentence = f"It makes no difference: {_named(first, labels)} take {_ms(winner.iteration_ms)} within 0.5 %{_held_by(winner)}"
+        sentence = f"It makes no difference: {named} take {_ms(winner.iteration_ms)} within 0.5 %{_held_by(winner)}"
     else:
         sentence = f"{labels[winner.fabric]}: {_ms(winner.iteration_ms)}{_held_by(winner)}"
     if undecided(contenders):
@@ -131,8 +132,7 @@ def _without_full(
 
 def _switches(run: FabricRun) -> bool:
     """Return whether circuits may change in a run; a plan may keep them fixed because that is faster."""
-    keeps = run.result is not None and run.result.switching == "fixed"
-    return run.fabric in PAYS_DELAY and not keeps
+    return run.fabric in PAYS_DELAY and not (run.result and run.result.switching == "fixed")
 
 
 def _best_that_switches(
@@ -170,8 +170,10 @@ def _reason(winner: FabricRun, loser: FabricRun) -> str:
     because = ""
     if loser.traffic.bandwidth_tax > max(NOTABLE_TAX, winner.traffic.bandwidth_tax):
         because = f", its bytes travelling {loser.traffic.mean_hops:.3g} hops on average"
-    elif _slots_cost(loser):
-        assert loser.result is not None
+    elif loser.result is not None and (
+        # Rounding to slots alone raises the bound by more than a twentieth.
+        loser.result.bound_ms > 1.05 * loser.result.unrounded_bound_ms
+    ):
         because = f", every one being rounded up to slots of {loser.result.slot_ms:g} ms"
     elif (
         0
@@ -180,11 +182,6 @@ def _reason(winner: FabricRun, loser: FabricRun) -> str:
     ):
         because = f", its collectives on {rings} ring{'s' if rings > 1 else ''} using {rings} of {ports} ports"
     return f"{longer} more of exposed transfer{because}"
-
-
-def _slots_cost(run: FabricRun) -> bool:
-    """Return whether rounding to slots alone raises the bound by more than a twentieth."""
-    return run.result is not None and run.result.bound_ms > 1.05 * run.result.unrounded_bound_ms
 
 
 def _rings_on_circuits(run: FabricRun) -> int:
@@ -247,10 +244,6 @@ def ahead_of_time(runs: Mapping[str, FabricRun]) -> str:
     return (
         f"{capitalised(SPOKEN['reactive'])} and {SPOKEN['provisioned']} take the same time: {why}."
     )
-
-
-def _named(names: tuple[str, ...], labels: Mapping[str, str]) -> str:
-    return enumeration([labels[name] for name in names])
 
 
 def _ms(value: float) -> str:

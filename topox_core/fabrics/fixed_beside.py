@@ -193,11 +193,8 @@ def fixed_beside(request: FabricRequest, stop: Stop) -> FixedBeside | None:
     except Stopped:
         return None
     bound, source, fixed_ms = ideal_bound(request), FIXED[fixed.fabric], fixed.iteration_ms
-    bound_ms, wall_s, alone = (
-        min(bound.ms, fixed_ms),
-        time.monotonic() - began,
-        _only_fixed(settings),
-    )
+    bound_ms, wall_s = min(bound.ms, fixed_ms), time.monotonic() - began
+    alone = settings.switching == "fixed"
     return FixedBeside(fixed, FixedCircuits(fixed_ms, bound_ms, bound.text, wall_s, source, alone))
 
 
@@ -241,7 +238,7 @@ def with_fixed(request: FabricRequest, result: Result, fixed: FixedBeside | None
 def stays_fixed(result: Result, fixed: FabricRun) -> str:
     """Return why the circuits stay fixed, and which those are, in words."""
     which = f"They are {FIXED[fixed.fabric].name}."
-    if result.alternative is None or _only_fixed(result.settings):
+    if result.alternative is None or result.settings.switching == "fixed":
         return f"The circuits stay fixed, as asked. {which}"
     return (
         "Switching does not pay here: the circuits stay fixed; "
@@ -252,8 +249,3 @@ def stays_fixed(result: Result, fixed: FabricRun) -> str:
 def may_stay_fixed(settings: Settings) -> bool:
     """Return whether circuits that never change are a choice; slots have no place for them."""
     return not settings.on_slots and settings.switching in ("auto", "fixed")
-
-
-def _only_fixed(settings: Settings) -> bool:
-    """Return whether only circuits that never change are allowed."""
-    return settings.switching == "fixed"

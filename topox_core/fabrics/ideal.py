@@ -18,7 +18,7 @@ from topox_core.fabrics.links import ideal_bound, measured_on_links, non_blockin
 from topox_core.fabrics.options import GIVEN
 from topox_core.fabrics.registry import ENTRIES, fabric
 from topox_core.fabrics.run import FabricRequest, FabricRun
-from topox_core.model.csr import row_of_entry
+from topox_core.model.csr import ranks, row_of_entry
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.transfer_graph import TRANSFER, FloatArray, bytes_per_ms, shortest_ms
 from topox_core.runs.stopping import Stop
@@ -78,7 +78,8 @@ def _executions(request: FabricRequest, stop: Stop) -> Iterator[tuple[str, Execu
     """Yield schedules of the switch with the words for each."""
     yield FAIR, shared_fairly(request, non_blocking(request), stop)
     for graph in (request.graph, *request.others):
-        yield URGENT, _most_urgent_first(replace(request, graph=graph))
+        other = replace(request, graph=graph)
+        yield URGENT, _by_priority(other, _urgency(other))
     planned: Execution | None = None
     for name, run in _runs(request, stop):
         if ENTRIES[name].on_ideal == "circuits":
@@ -88,12 +89,15 @@ def _executions(request: FabricRequest, stop: Stop) -> Iterator[tuple[str, Execu
             if planned is None or execution.makespan_ms < planned.makespan_ms:
                 planned = execution
             yield f"as {name} without delay", execution
-        elif ENTRIES[name].on_ideal == "shares" and _same_work(run, request):
+        elif ENTRIES[name].on_ideal == "shares" and (
+            # A gating of its own moves other bytes.
+            run.fabric != "regional" or request.options.gating == GIVEN
+        ):
             yield f"as {name}", replace(run.execution, circuits=Circuits.none(), layout=None)
             moved = replace(request, graph=run.execution.graph)
             if moved.graph is not request.graph:
                 yield FAIR, shared_fairly(moved, non_blocking(moved), stop)
-                yield URGENT, _most_urgent_first(moved)
+                yield URGENT, _by_priority(moved, _urgency(moved))
     if planned is not None:
         in_order = replace(request, graph=planned.graph)
         rank = np.lexsort((np.arange(len(planned.graph)), planned.start_ms))
@@ -124,11 +128,6 @@ def _runs(request: FabricRequest, stop: Stop) -> Iterator[tuple[str, FabricRun]]
                 yield name, fabric(name)(at_once, stop)
 
 
-def _same_work(run: FabricRun, request: FabricRequest) -> bool:
-    """Return whether a run moves the bytes of the request; a gating of its own moves others."""
-    return run.fabric != "regional" or request.options.gating == GIVEN
-
-
 def _at_once(request: FabricRequest, run: FabricRun) -> Execution | None:
     """Return what a circuit fabric does, its changes taking no time; None where pairs share a circuit at full rate each.
 
@@ -147,10 +146,6 @@ def _urgency(request: FabricRequest) -> NDArray[np.intp]:
     return np.lexsort((np.arange(len(graph)), -(graph.tails(length) + length)))
 
 
-def _most_urgent_first(request: FabricRequest) -> Execution:
-    return _by_priority(request, _urgency(request))
-
-
 def _by_priority(request: FabricRequest, nodes: NDArray[np.intp]) -> Execution:
     start, end = by_priority(priority_tasks(request, nodes))
     return Execution(request.graph, request.cluster, start, end, Circuits.none())
@@ -167,9 +162,7 @@ def _searched(request: FabricRequest, nodes: NDArray[np.intp]) -> Execution:
         if end.max(initial=0.0) <= least_ms:
             break
         moved = tasks.rank + draw.normal(0.0, count * draw.choice(MOVED), count)
-        rank = np.empty(count, np.int32)
-        rank[np.argsort(moved, kind="stable")] = np.arange(count)
-        changed = tasks._replace(rank=rank)
+        changed = tasks._replace(rank=ranks(np.argsort(moved, kind="stable")))
         other = by_priority(changed)
         if other[1].max(initial=0.0) <= end.max(initial=0.0):
             tasks, (start, end) = changed, other
@@ -181,8 +174,6 @@ def priority_tasks(request: FabricRequest, nodes: NDArray[np.intp]) -> PriorityT
     graph, cluster, n = request.graph, request.cluster, request.cluster.servers
     pairs = Pairs.of(graph, cluster)
     tasks = FluidTasks.of(graph, cluster, pairs, request.settings.exclusive_devices)
-    rank = np.empty(len(graph), np.int32)
-    rank[nodes] = np.arange(len(graph))
     return PriorityTasks(
         np.diff(graph.pred_ptr),
         *graph.successors,
@@ -192,6 +183,6 @@ def priority_tasks(request: FabricRequest, nodes: NDArray[np.intp]) -> PriorityT
         tasks.queue_ptr,
         np.maximum(graph.source, 0),
         (np.maximum(graph.destination, 0) + n).astype(np.int32),
-        rank,
+        ranks(nodes),
         np.full(2 * n, cluster.ports_per_server * bytes_per_ms(cluster.port_gbps)),
     )

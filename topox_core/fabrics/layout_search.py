@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
@@ -125,9 +125,8 @@ def layout_by_matrix(request: FabricRequest) -> LayoutAnswer:
     """
     check_size(request)
     starts = list(_matrices(request))
-    best = min(starts, key=lambda one: one.time_ms)
-    if best.time_ms == math.inf:
-        raise _unconnected()
+    best = _fastest(starts)
+    _check_connected(best.time_ms)
     words = f"circuits by the matrix of bytes: {best.name}"
     laid = StaticLayout(best.times.graph, best.times.layout(best.circuits, words), best.time_ms)
     return LayoutAnswer(laid, tuple((one.name, one.time_ms) for one in starts), len(starts))
@@ -155,8 +154,7 @@ def layout_by_graph(request: FabricRequest, stop: Stop) -> LayoutAnswer:
     matrices = [*_matrices(request, chordal=True), *_over_shortest_routes(request, found)]
     starts = [(one.layout.name, one.time_ms) for one in found]
     starts += [(one.name, one.time_ms) for one in matrices]
-    if min((time_ms for _, time_ms in starts), default=math.inf) == math.inf:
-        raise _unconnected()
+    _check_connected(min((time_ms for _, time_ms in starts), default=math.inf))
     matrices.sort(key=lambda one: one.time_ms)
     others = {graph.digest for graph in request.others}
     own_starts = [one for one in matrices if one.times.graph.digest not in others]
@@ -173,8 +171,10 @@ def layout_by_graph(request: FabricRequest, stop: Stop) -> LayoutAnswer:
         best = other if other.time_ms < best.time_ms * (1 - 1e-9) else best
     best, given_back = _released(best, effort.part(RELEASING), stop)
     evaluations = sum({id(one.times): one.times.evaluations for one in matrices}.values())
-    laid = best.times.layout(best.circuits, "circuits by the task graph") if _over(best) else None
-    answer = None if laid is None else StaticLayout(best.times.graph, laid, best.time_ms)
+    answer = None
+    if best.time_ms < math.inf:
+        laid = best.times.layout(best.circuits, "circuits by the task graph")
+        answer = StaticLayout(best.times.graph, laid, best.time_ms)
     # TopologyFinder routes rings in its own way; that may, rarely, be faster than shortest routes.
     own = min(found, key=lambda one: one.time_ms, default=None)
     if answer is None or (own is not None and own.time_ms < answer.time_ms * (1 - 1e-12)):
@@ -184,16 +184,14 @@ def layout_by_graph(request: FabricRequest, stop: Stop) -> LayoutAnswer:
     return LayoutAnswer(answer, different, evaluations + len(found), given_back, every)
 
 
-def _over(start: MatrixStart) -> bool:
-    return start.time_ms < math.inf
-
-
-def _unconnected() -> InputError:
-    return InputError(
-        "no layout was found in which every server reaches all its partners",
-        file="layout",
-        field="circuits",
-    )
+def _check_connected(time_ms: float) -> None:
+    """Refuse a job for which no start connects those that talk."""
+    if time_ms == math.inf:
+        raise InputError(
+            "no layout was found in which every server reaches all its partners",
+            file="layout",
+            field="circuits",
+        )
 
 
 def _matrices(request: FabricRequest, chordal: bool = False) -> Iterator[MatrixStart]:
@@ -236,7 +234,7 @@ def _search(
                 if time_ms < best.time_ms:
                     best = MatrixStart(times, circuits, time_ms, "every layout")
         return True, best
-    begin = [one for one in begin if _over(one)] or [first]
+    begin = [one for one in begin if one.time_ms < math.inf] or [first]
     bounds_ms = [ideal_bound(replace(request, graph=one.times.graph)).ms for one in begin]
     if first.time_ms <= min(bounds_ms) * (1 + 1e-9):
         return False, first
@@ -332,40 +330,28 @@ def annealed(start: MatrixStart, effort: Effort, rng: random.Random, stop: Stop)
     return best
 
 
-@dataclass
 class _Moves:
     """Draws changes of a layout; half of them favour the pairs on the critical path of the best layout."""
 
-    start: MatrixStart
-    rng: random.Random
-    pairs: list[Pair] = field(init=False)
-    weights: list[float] = field(init=False)
-    chain: list[Pair] = field(default_factory=list)
-    chain_weights: list[float] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        times = self.start.times
-        pairs = times.pairs
-        self.pairs = pairs.ends
-        wanted = times.bytes_between[pairs.source, pairs.destination]
-        self.weights = np.cumsum(wanted).tolist()
-        self.ports = times.cluster.ports_per_server
-        self.aim(self.start.circuits)
+    def __init__(self, start: MatrixStart, rng: random.Random) -> None:
+        self.times, self.rng, pairs = start.times, rng, start.times.pairs
+        self.pairs, self.ports = pairs.ends, start.times.cluster.ports_per_server
+        wanted = start.times.bytes_between[pairs.source, pairs.destination]
+        self.weights: list[float] = np.cumsum(wanted).tolist()
+        self.chain: list[Pair] = []
+        self.aim(start.circuits)
 
     def aim(self, circuits: Matrix) -> None:
         """Take the critical path of a layout for the next draws."""
-        times = self.start.times
-        execution = times.execution(circuits)
+        graph, execution = self.times.graph, self.times.execution(circuits)
         if execution is None:
             return
-        path = critical_path(execution, times.exclusive)
-        graph = times.graph
+        path = critical_path(execution, self.times.exclusive)
         sending = graph.kind[path.nodes] == TRANSFER
         nodes = path.nodes[sending]
-        length = (path.end_ms - path.start_ms)[sending]
         ends = zip(graph.source[nodes].tolist(), graph.destination[nodes].tolist(), strict=True)
         self.chain = list(ends)
-        self.chain_weights = np.cumsum(length).tolist()
+        self.chain_weights = np.cumsum((path.end_ms - path.start_ms)[sending]).tolist()
 
     def changed(self, circuits: Matrix) -> Matrix | None:
         """Return a layout near another one; None where the draw changes nothing."""
@@ -428,7 +414,7 @@ def _released(best: MatrixStart, effort: Effort, stop: Stop) -> tuple[MatrixStar
     Circuits that carry nothing go at once; then each is tried, those with the fewest busy
     milliseconds first, until none can go or the effort is spent.
     """
-    if not _over(best):
+    if best.time_ms == math.inf:
         return best, 0
     times, circuits, time_ms = best.times, best.circuits, best.time_ms
     before = int(circuits.sum())

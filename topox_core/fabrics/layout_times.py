@@ -3,6 +3,7 @@
 import hashlib
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -52,15 +53,17 @@ class LayoutTimes:
         self.pairs = Pairs.of(graph, cluster)
         self.tasks = FluidTasks.of(graph, cluster, self.pairs, exclusive_devices)
         self.evaluations, self.work = 0, 0
-        self.head_ms, self.tail_ms = self._least_times()
+        # What lies before the first byte of a task, and from then to the end, at least: all ports of a server
+        # for each transfer.
+        speed = cluster.ports_per_server * bytes_per_ms(cluster.port_gbps)
+        length = np.nan_to_num(self.tasks.length_ms) + self.tasks.work_bytes / speed
+        head_ms, self.tail_ms = graph.heads(length), graph.tails(length) + length
         self._waiting = np.diff(graph.pred_ptr)
         moving, count = self.tasks.moving, len(self.pairs)
         pair, sent = self.tasks.pair, self.tasks.work_bytes[moving]
         self._pair_bytes = np.bincount(pair, sent, count)
-        # What lies before the first byte of a pair and after the last one, at least.
         self._pair_head, self._pair_after = np.full(count, np.inf), np.full(count, np.inf)
-        np.minimum.at(self._pair_head, pair, self.head_ms[moving])
-        speed = cluster.ports_per_server * bytes_per_ms(cluster.port_gbps)
+        np.minimum.at(self._pair_head, pair, head_ms[moving])
         np.minimum.at(self._pair_after, pair, self.tail_ms[moving] - sent / speed)
         self._by_destination = np.argsort(self.pairs.destination, kind="stable").astype(np.int32)
         # The time of a matrix, or minus the time up to which it is known not to be over.
@@ -131,13 +134,6 @@ class LayoutTimes:
         sent = np.repeat(on_path, np.diff(network.path_ptr))
         carried = np.bincount(network.path_link, sent, len(network.capacity))
         return np.asarray(carried / network.capacity, np.float64)
-
-    def _least_times(self) -> tuple[FloatArray, FloatArray]:
-        """Return the least time before each task begins, and from then to the end: all ports of a server for each transfer."""
-        graph, tasks = self.graph, self.tasks
-        speed = self.cluster.ports_per_server * bytes_per_ms(self.cluster.port_gbps)
-        length = np.nan_to_num(tasks.length_ms) + tasks.work_bytes / speed
-        return graph.heads(length), graph.tails(length) + length
 
     def _least_ms(self, network: FluidNetwork) -> float:
         """Return a time that the iteration cannot be shorter than: load of a link, after and before what must lie beside it."""
@@ -219,12 +215,9 @@ def ring_graphs(request: FabricRequest) -> Iterator[tuple[str, TransferGraph]]:
     for rings in () if graph.lowering.strides else dict.fromkeys((1, ports)):
         if rings == graph.lowering.rings:
             continue
-        try:
-            moved = on_ring_count(graph, rings)
-        except InputError:  # too many transfers
-            continue
-        if moved is not graph:
-            yield f"{rings} ring{'s' if rings > 1 else ''}", moved
+        with suppress(InputError):  # too many transfers
+            if (moved := on_ring_count(graph, rings)) is not graph:
+                yield f"{rings} ring{'s' if rings > 1 else ''}", moved
     yield from ((chosen_words(other.lowering, FREE), other) for other in request.others)
 
 

@@ -6,8 +6,6 @@ than anything else, and so more choices are looked at than planned: the provisio
 which are.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -176,11 +174,11 @@ def fastest_run(
     return _run(case, planned_lowering(case, run, provisioned), run)
 
 
-def tried(case: Case) -> Iterator[Lowering]:
-    """Yield the settings' own lowering, then all that are tried besides."""
+def tried(case: Case, most: int = 0) -> Iterator[Lowering]:
+    """Yield the settings' own lowering, then all that are tried besides; where a quick look tells which are promising, so many."""
     yield case.settings.lowering
     if case.free and case.nodes <= MAX_NODES:
-        yield from choices(case)
+        yield from islice(_many_choices(case), most) if most else choices(case)
 
 
 def planned_lowering(case: Case, run: RunLowered, provisioned: RunLowered) -> Lowering:
@@ -212,7 +210,7 @@ def _likely(case: Case, provisioned: RunLowered, few: bool = False) -> tuple[Low
     known = open_bound(job.task_graph, job.cluster, case.settings, "changing")
     enough_ms = 0.0 if known is None or case.settings.on_slots else known.ms * (1 + 1e-9)
     at_once: dict[Lowering, float] = {case.settings.lowering: math.inf}
-    for lowering in looked_at(case) if looked else tried(case):
+    for lowering in tried(case, looked):
         with suppress(InputError):  # too many transfers, or a fabric that cannot carry them
             at_once[lowering] = provisioned(job.lowered(lowering)).iteration_ms
             if at_once[lowering] <= enough_ms:
@@ -274,16 +272,9 @@ def _others(case: Case) -> tuple[TransferGraph, ...]:
         return ()
     if case.nodes > SEVERAL_AT_ONCE[case.fabric]:
         return ()
-    others = islice(looked_at(replace(case, fabric="scheduled")), 1, None)
+    planned = replace(case, fabric="scheduled")
+    _, *others = tried(planned, looks(planned)[0])
     return tuple(lower(case.job.task_graph, one) for one in others)
-
-
-def looked_at(case: Case) -> Iterator[Lowering]:
-    """Yield the settings' own lowering, then all of which a quick look tells which are promising."""
-    yield case.settings.lowering
-    if case.free and case.nodes <= MAX_NODES:
-        most, _ = looks(case)
-        yield from islice(_many_choices(case), most) if most else choices(case)
 
 
 def looks(case: Case) -> tuple[int, int]:

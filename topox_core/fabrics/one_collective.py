@@ -8,7 +8,7 @@ stand (bypassing) is not in it.
 import math
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 
 import numpy as np
@@ -36,6 +36,7 @@ MAX_MEMBERS, MAX_PORTS, MAX_STEPS = 256, 64, 512
 MAX_SEARCHED = 160
 SEARCH_ROUNDS = 12
 WHOLE = 100_000  # what the parts of a message add up to
+_wrong = partial(InputError, file="settings", field="algorithm")
 
 
 @dataclass(frozen=True)
@@ -243,10 +244,6 @@ def sent_rows(one: OneCollective, way: StepsOnPorts) -> list[dict[str, float]]:
     return rows
 
 
-def _wrong(problem: str) -> InputError:
-    return InputError(problem, file="settings", field="algorithm")
-
-
 def set_ups(one: OneCollective, way: StepsOnPorts) -> list[tuple[int, float]]:
     """Return port and beginning of every set-up, drawn as late as it may be."""
     found = []
@@ -282,7 +279,10 @@ def shortest_split(
     m = len(steps.busy)
     large = float(steps.busy.sum()) + m * (steps.delay + steps.latency)
     model = MipBuilder()
-    x, y, e = (_columns(model, m, c, *kind) for kind in ((large,), (1.0, True), (large,)))
+    x, y, e = (
+        [[model.new(*kind) for _ in range(c)] for _ in range(m)]
+        for kind in ((large, False), (1.0, True), (large, False))
+    )
     t = [model.new(large if q else 0.0, cost=float(q == m)) for q in range(m + 1)]
     for q, busy in enumerate(steps.busy.tolist()):
         model.row(dict.fromkeys(x[q], 1.0), busy, busy)
@@ -332,9 +332,3 @@ def _beginning(known: StepsOnPorts, y: list[list[int]]) -> tuple[Index, Float]:
     first = np.where(used.any(axis=0), used.argmax(axis=0), len(used))
     ordered = used[:, np.argsort(first, kind="stable")]
     return np.array(y, np.int32).ravel(), ordered.astype(np.float64).ravel()
-
-
-def _columns(
-    model: MipBuilder, steps: int, ports: int, upper: float, integer: bool = False
-) -> list[list[int]]:
-    return [[model.new(upper, integer) for _ in range(ports)] for _ in range(steps)]

@@ -27,6 +27,7 @@ from topox_core.fabrics.fluid import go_on
 from topox_core.fabrics.kernels.circuit_requests import Requests
 from topox_core.fabrics.kernels.port_order import OrderedTasks, with_port_orders
 from topox_core.fabrics.run import FabricRequest, FabricRun
+from topox_core.model.csr import ranks
 from topox_core.model.transfer_graph import TRANSFER, IntArray, TransferGraph
 from topox_core.runs.latest import Latest
 from topox_core.runs.stopping import Stop
@@ -200,7 +201,7 @@ def _held(
     a transfer takes the one that has carried least for its pair so far.
     """
     graph, lengths = profile.graph, profile.length_ms.tolist()
-    rank = _ranks(graph.order)
+    rank = ranks(graph.order)
     nodes = np.flatnonzero(carried)
     in_order = nodes[np.argsort(rank[nodes])].tolist()
     matchings = _matched(graph, in_order, lengths, profile.wiring.half)
@@ -243,16 +244,9 @@ def _phase_by_phase(
                 for transfers in one.transfers.values():
                     step[transfers], plane[transfers] = at, port
     # Transfers of a phase come before what else belongs to it, and that waits for them only.
-    place = _ranks(graph.order)
+    place = ranks(graph.order)
     in_order = np.lexsort((np.arange(len(graph)), place * ~carried, step, ~carried, phase))
-    return _ranks(in_order), plane
-
-
-def _ranks(order: NDArray[np.integer]) -> IntArray:
-    """Return the place of each node in an order of all."""
-    rank = np.empty(len(order), np.int32)
-    rank[order] = np.arange(len(order), dtype=np.int32)
-    return rank
+    return ranks(in_order), plane
 
 
 def _of_each_phase(phase: IntArray, carried: NDArray[np.bool_]) -> Iterator[list[int]]:

@@ -7,7 +7,7 @@ Circuits and the clock of the intervals go on from iteration to iteration.
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -84,9 +84,7 @@ def mean_ms(iterations: Sequence[Iteration]) -> float:
 
 def reevaluated(request: FabricRequest, stop: Stop) -> list[Iteration]:
     """Return the iterations that cover three intervals, in their order; raises as :func:`run_reevaluated`."""
-    layout, graph = request.options.layout, request.graph
-    if layout is None:
-        layout, graph = laid_by(request, stop)
+    layout, graph = laid_by(request, stop)
     controller = _Controller(replace(request, graph=graph), layout)
     covered = INTERVALS * request.options.reevaluate_ms
     found: list[Iteration] = []
@@ -116,26 +114,18 @@ def reevaluated_in_turn(
     return [controller.iteration(stop, graph) for graph in graphs]
 
 
-@dataclass
 class _Controller:
-    """Circuits that are up, those that come, and the clock over all iterations."""
+    """Circuits that are up, those that come, and the clock over all iterations; the first are those of a layout."""
 
-    request: FabricRequest
-    first: Layout
-    since_ms: float = 0.0
-    evaluations: int = 0
-    next_ms: float = 0.0
-    coming: Matrix | None = None
-    up_ms: float = 0.0
-    up: Matrix = field(init=False)
-    wirings: dict[bytes, LinkRoutes] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.cluster, self.graph = self.request.cluster, self.request.graph
-        self.up = self.first.circuits[: self.cluster.servers, : self.cluster.servers].copy()
+    def __init__(self, request: FabricRequest, first: Layout) -> None:
+        self.options, self.cluster, self.graph = request.options, request.cluster, request.graph
+        self.exclusive, self.first = request.settings.exclusive_devices, first
+        self.up = first.circuits[: self.cluster.servers, : self.cluster.servers].copy()
+        self.coming: Matrix | None = None
+        self.since_ms = self.up_ms = 0.0
+        self.next_ms, self.evaluations = self.options.reevaluate_ms, 0
         self.pairs = Pairs.of(self.graph, self.cluster)
-        self.talking = self.pairs.ends
-        self.next_ms = self.request.options.reevaluate_ms
+        self.wirings: dict[bytes, LinkRoutes] = {}
         # A layout that cannot carry the job is refused as on fixed circuits.
         self.one_shot = wired(self.first, self.pairs, self.cluster)
 
@@ -145,8 +135,7 @@ class _Controller:
         graph = self.graph if graph is None else graph
         self.changed, self.dark_ms = 0, 0.0
         wiring, evaluations = self._wiring(), self.evaluations
-        exclusive = self.request.settings.exclusive_devices
-        run = Simulation(graph, self.cluster, self.pairs, wiring.network, exclusive)
+        run = Simulation(graph, self.cluster, self.pairs, wiring.network, self.exclusive)
         left = run.plan.part_bytes
         moved = self.coming is not None
         while True:
@@ -163,7 +152,7 @@ class _Controller:
                 break
             if self.coming is not None:
                 self.up, self.coming = self.coming, None
-                interval = self.request.options.reevaluate_ms
+                interval = self.options.reevaluate_ms
                 self.next_ms = interval * (math.floor(boundary / interval * (1 + 1e-12)) + 1)
             elif not self._evaluate(run, latest):
                 continue
@@ -191,16 +180,19 @@ class _Controller:
                 file="settings",
                 field="reevaluate_ms",
             )
-        interval, delay_ms = self.request.options.reevaluate_ms, self.cluster.reconfiguration_ms
-        boundary = self.next_ms
-        self.next_ms += interval
-        wanted = self._unsent(run, now_ms)
+        boundary, delay_ms = self.next_ms, self.cluster.reconfiguration_ms
+        self.next_ms += self.options.reevaluate_ms
+        # What is not sent of transfers under way, by pair.
+        left = run.unsent_of_tasks(now_ms)
+        open_ends = np.isnan(run.state.end) | np.isinf(run.state.end)
+        under_way = (run.state.waiting == 0) & open_ends & (self.pairs.of_node >= 0) & (left > 0)
+        wanted = self.graph.matrix(left, np.flatnonzero(under_way), self.cluster.servers)
         if not wanted.any():
             return False
         ports = self.cluster.ports_per_server
         chosen = with_kept(greedy_circuits(wanted, ports), self.up, ports)
-        if self.request.options.forwarding:
-            chosen = repaired(chosen, self.talking, wanted, ports)
+        if self.options.forwarding:
+            chosen = repaired(chosen, self.pairs.ends, wanted, ports)
         if np.array_equal(chosen, self.up):
             return False
         new = int(np.maximum(chosen - self.up, 0).sum())
@@ -208,35 +200,24 @@ class _Controller:
         if delay_ms <= 0:
             self.up = chosen
             return True
-        pause_all = self.request.options.pause == "all"
+        pause_all = self.options.pause == "all"
         self.dark_ms += delay_ms * (int(chosen.sum()) if pause_all else new)
         self.up = np.zeros_like(chosen) if pause_all else np.minimum(self.up, chosen)
         self.coming, self.up_ms = chosen, boundary + delay_ms
         return True
 
-    def _unsent(self, run: Simulation, now_ms: float) -> FloatArray:
-        """Return the bytes not sent of transfers under way, by pair."""
-        state = run.state
-        left = run.unsent_of_tasks(now_ms)
-        waiting = np.isnan(state.end) | np.isinf(state.end)
-        node = np.flatnonzero(
-            (state.waiting == 0) & waiting & (self.pairs.of_node >= 0) & (left > 0)
-        )
-        return self.graph.matrix(left, node, self.cluster.servers)
-
     def _wiring(self) -> LinkRoutes:
         """Return the links that are up, with one shortest path a pair, or direct circuits alone."""
-        one_shot = np.array_equal(self.up, self.first.circuits)
-        if one_shot and self.request.options.forwarding:
+        if self.options.forwarding and np.array_equal(self.up, self.first.circuits):
             return self.one_shot
         key = self.up.tobytes()
         if key not in self.wirings:
             network = RoutedNetwork(self.up)
             routes: dict[tuple[int, int], tuple[tuple[int, ...], ...]] = {}
-            for a, b in self.talking:
+            for a, b in self.pairs.ends:
                 if self.up[a, b]:
                     routes[a, b] = ((a, b),)
-                elif self.request.options.forwarding and network.connected(a, b):
+                elif self.options.forwarding and network.connected(a, b):
                     routes[a, b] = network.shortest_paths(a, b)
             self.wirings[key] = wired(Layout(self.up, routes), self.pairs, self.cluster, True)
         return self.wirings[key]

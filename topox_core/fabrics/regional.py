@@ -7,7 +7,7 @@ circuits follow the bytes of the exchange at hand.
 
 import math
 from collections.abc import Hashable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -215,27 +215,30 @@ class _Block:
     nodes: IntArray
 
 
-@dataclass
 class _Controller:
     """The controllers of all regions: circuits that are up, those that come, and the clock over all iterations."""
 
-    request: FabricRequest
-    gating: Gating
-    hybrid: _Hybrid
-    since_ms: float = 0.0
-    coming: dict[int, tuple[Matrix, float]] = field(default_factory=dict)
-    dealt: dict[tuple[int, int], Matrix] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        cluster, self.options = self.request.cluster, self.request.options
-        self.blocks = self._blocks()
+    def __init__(self, request: FabricRequest, gating: Gating, hybrid: _Hybrid) -> None:
+        self.request, self.gating, self.hybrid = request, gating, hybrid
+        self.options, graph, place = request.options, request.graph, hybrid.region
+        self.since_ms = 0.0
+        self.coming: dict[int, tuple[Matrix, float]] = {}
+        self.dealt: dict[tuple[int, int], Matrix] = {}
+        self.blocks: list[_Block] = []
+        for number, one in enumerate(gating.exchanges):
+            at = place[graph.source[one.nodes]]
+            within = at == place[graph.destination[one.nodes]]
+            self.blocks += [
+                _Block(number, int(r), one.nodes[within & (at == r)])
+                for r in np.unique(at[within]).tolist()
+            ]
         self.of_region: dict[int, list[int]] = {}
         for k, block in enumerate(self.blocks):
             self.of_region.setdefault(block.region, []).append(k)
         self.group_ptr, self.members = flattened(
             [block.nodes.tolist() for block in self.blocks], np.int32
         )
-        self.up = np.zeros((cluster.servers, cluster.servers), np.int32)
+        self.up = np.zeros((len(place), len(place)), np.int32)
         for region, numbers in self.of_region.items():
             inside = self._inside(region)
             if self.options.regional_circuits == "fixed":
@@ -243,18 +246,6 @@ class _Controller:
                 self.up[inside] = self._deal(wanted)
             else:
                 self.up[inside] = self._target(numbers[0], 0)
-
-    def _blocks(self) -> list[_Block]:
-        graph, region = self.request.graph, self.hybrid.region
-        blocks: list[_Block] = []
-        for number, one in enumerate(self.gating.exchanges):
-            at = region[graph.source[one.nodes]]
-            inside = at == region[graph.destination[one.nodes]]
-            blocks += [
-                _Block(number, int(r), one.nodes[inside & (at == r)])
-                for r in np.unique(at[inside]).tolist()
-            ]
-        return blocks
 
     def _inside(self, region: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return the index of the circuits of a region."""

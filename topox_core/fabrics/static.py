@@ -43,9 +43,7 @@ def run_static(request: FabricRequest, stop: Stop) -> FabricRun:
     Stopped
         If ``stop()`` turns true meanwhile.
     """
-    layout, graph = request.options.layout, request.graph
-    if layout is None:
-        layout, graph = laid_by(request, stop)
+    layout, graph = laid_by(request, stop)
     return _run("static", replace(request, graph=graph), layout, layout.name, stop)
 
 
@@ -68,8 +66,13 @@ def run_static_graph(request: FabricRequest, stop: Stop) -> FabricRun:
 
 
 def laid_by(request: FabricRequest, stop: Stop) -> tuple[Layout, TransferGraph]:
-    """Return the circuits that ``options.layout_by`` asks for, and the graph on their rings; raises as :func:`run_static`."""
+    """Return ``options.layout`` with the graph as it is, else the circuits of ``options.layout_by`` and the graph on their rings.
+
+    Raises as :func:`run_static`.
+    """
     options = request.options
+    if options.layout is not None:
+        return options.layout, request.graph
     if options.layout_by == "topoopt":
         result, graph = static_layout(
             request.graph, request.cluster, options.topology_variant, request.settings.seed

@@ -305,7 +305,11 @@ def winner(outcomes: Mapping[str, MapOutcome]) -> Winner:
         return Winner()
     ranked = sorted(times, key=lambda name: times[name])
     equals = ties(times)
-    changing = {_changes(name, outcomes) for name in equals}
+    # Planned circuits that stay fixed, beside no plan that switches, do not change.
+    changing = {
+        name in PAYS_DELAY and not (outcomes[name].keeps_fixed and outcomes[name].plan_ms is None)
+        for name in equals
+    }
     fabric = equals[0] if len(changing) == 1 else ""
     next_best = next((name for name in ranked if name != fabric), "") if fabric else ""
     beyond = next((name for name in ranked if name not in equals), "")
@@ -324,12 +328,6 @@ def _time_ms(name: str, outcomes: Mapping[str, MapOutcome]) -> float:
     one = outcomes[name]
     beside_fixed = "static" in outcomes or "static_graph" in outcomes
     return one.plan_ms if one.plan_ms is not None and beside_fixed else one.iteration_ms
-
-
-def _changes(name: str, outcomes: Mapping[str, MapOutcome]) -> bool:
-    """Return whether a fabric changes circuits at this point."""
-    one = outcomes[name]
-    return name in PAYS_DELAY and not (one.keeps_fixed and one.plan_ms is None)
 
 
 def _lead(times: Mapping[str, float], fabric: str, other: str) -> float:

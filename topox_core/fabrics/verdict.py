@@ -195,15 +195,15 @@ def verdict(
     check_fits(graph, cluster)
     own = settings or Settings(free=FREE)
     job = JobRequest(graph, cluster, _changing(own))
-    search = _Search(job, effort, catalogue or PRICE_SETS[SET_BY_SPEED], own.time_limit_s)
-    rivals, refused = _rivals(job, search.catalogue, stop)
-    search.rivals = rivals
+    prices = catalogue or PRICE_SETS[SET_BY_SPEED]
+    rivals, refused = _rivals(job, prices, stop)
+    search = _Search(job, effort, rivals, own.time_limit_s)
     for _ in search.steps(stop):
         if on_step is not None:
             on_step(search.verdict(refused))
         if stop():
             break
-    return priced(search.verdict(refused), job, search.catalogue)
+    return priced(search.verdict(refused), job, prices)
 
 
 def _changing(own: Settings) -> Settings:
@@ -224,7 +224,8 @@ def with_plans(found: Verdict, job: JobRequest, plans: Iterable[PassedPlan]) -> 
         Plans of its graph; those of other clusters than the job's, but for the delay, are left out,
         and those that the verdict has.
     """
-    search = _Search(replace(job, settings=_changing(job.settings)), found.effort)
+    changing, rivals = _changing(job.settings), {one.name: one for one in found.brackets}
+    search = _Search(replace(job, settings=changing), found.effort, rivals)
 
     def at(plan: PassedPlan) -> JobRequest:
         return search.job.at_delay(plan.cluster.reconfiguration_ms)
@@ -237,7 +238,6 @@ def with_plans(found: Verdict, job: JobRequest, plans: Iterable[PassedPlan]) -> 
     ]
     if not new:
         return found
-    search.rivals = {one.name: one for one in found.brackets}
     search.plans = [plan.on(at(plan))[1] for plan in found.plans]
     for plan in new:
         search.take(plan.on(at(plan))[1])
@@ -289,21 +289,17 @@ def _rivals(
     return rivals, refused
 
 
-@dataclass
 class _Search:
     """Plans and bounds so far, and the bracket of every rival that follows from them."""
 
-    job: JobRequest
-    effort: Effort
-    catalogue: Catalogue = PRICE_SETS[SET_BY_SPEED]
-    time_limit_s: float = 0.0
-    rivals: dict[str, Bracket] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.plans: list[Execution] = []
+    def __init__(
+        self, job: JobRequest, effort: Effort, rivals: dict[str, Bracket], time_limit_s: float = 0.0
+    ) -> None:
+        self.job, self.effort, self.time_limit_s = job, effort, time_limit_s
+        self.rivals, self.plans = rivals, list[Execution]()
         self.failed_ms: dict[str, float] = {}
         self.cannot_ms: dict[str, float | None] = {}
-        self.bounds = DelayBounds(self.job, quickly=self.effort == "list")
+        self.bounds = DelayBounds(job, quickly=effort == "list")
 
     def target_ms(self, name: str) -> float:
         """Return what a plan must stay below to pay."""

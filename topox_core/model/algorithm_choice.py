@@ -12,9 +12,9 @@ fluid ring, direct all-to-all or chain. The most specific key counts.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import chain, pairwise
 from math import gcd, inf
 from typing import NamedTuple
@@ -128,20 +128,16 @@ def pattern(
         passes = 2 if kind == "all_reduce" else 1
         if lowering.steps == "stepwise":
             return _ring_steps(members, strides, passes * (members - 1))
-        return _ring_pass(members, strides, passes)
+        # One lump a member and ring: a fluid model of the lock steps of all passes.
+        pairs = [(r, i, (i + p) % members) for r, p in enumerate(strides) for i in range(members)]
+        lumps = [(f"/r{r}/{i}", i, j) for r, i, j in pairs]
+        return _made_of(lumps, passes * (members - 1), members * len(strides))
     if kind == "all_to_all":
-        return _all_to_all(members)
+        every = [(i, j) for i in range(members) for j in range(members) if i != j]
+        return _made_of([(f"/{i}-{j}", i, j) for i, j in every], 1, members)
     if lowering.broadcast == "tree":
         return _binomial_tree(members, root)
     return _chain(members, root, strides)
-
-
-def _ring_pass(members: int, strides: tuple[int, ...], passes: int) -> Pattern:
-    """One lump a member and ring: a fluid model of the lock steps of ``passes`` passes."""
-    pairs = [(r, i, (i + p) % members) for r, p in enumerate(strides) for i in range(members)]
-    return _made_of(
-        [(f"/r{r}/{i}", i, j) for r, i, j in pairs], passes * (members - 1), members * len(strides)
-    )
 
 
 def _ring_steps(members: int, strides: tuple[int, ...], steps: int) -> Pattern:
@@ -157,13 +153,6 @@ def _ring_steps(members: int, strides: tuple[int, ...], steps: int) -> Pattern:
                 after.append((before + (i - stride) % members, before + i) if q else ())
         last.extend(range(len(rows) - members, len(rows)))
     return _made_of(rows, 1, members * len(strides), tuple(after), tuple(last))
-
-
-def _all_to_all(members: int) -> Pattern:
-    """Every ordered pair moves its share of the send buffer."""
-    return _made_of(
-        [(f"/{i}-{j}", i, j) for i in range(members) for j in range(members) if i != j], 1, members
-    )
 
 
 def _chain(members: int, root: int, strides: tuple[int, ...]) -> Pattern:
@@ -205,6 +194,7 @@ def _made_of(
 
 DEFAULT = "default"
 DEFAULT_CHUNKS = 8
+_wrong = partial(InputError, file="settings", field="algorithm")
 # Blocks that one step list moves, or dependencies among its messages: named before memory is spent.
 MAX_WORK = 2_000_000
 _NAME = re.compile(
@@ -232,14 +222,9 @@ class Choice(NamedTuple):
         return f"{self.name}{parameter}" + (f"*{self.parts}" if self.parts > 1 else "")
 
 
-def size_key(size_bytes: float) -> str:
-    """Return bytes to three digits, as a key of ``algorithm`` has them."""
-    return f"{size_bytes:.3g}"
-
-
 def collective_key(kind: str, members: int, size_bytes: float) -> str:
-    """Return the most specific key of ``algorithm`` for a collective."""
-    return f"{kind}:{members}:{size_key(size_bytes)}"
+    """Return the most specific key of ``algorithm`` for a collective: bytes to three digits."""
+    return f"{kind}:{members}:{size_bytes:.3g}"
 
 
 def check_algorithms(lowering: Lowering) -> None:
@@ -293,21 +278,11 @@ def _shares(kind: str, name: str, word: str, text: str | None) -> Shares:
     return shares
 
 
-def _wrong(problem: str, item: str = "") -> InputError:
-    return InputError(problem, file="settings", item=item, field="algorithm")
-
-
-@dataclass(frozen=True)
 class Chooser:
-    """What a lowering says about each collective."""
+    """What a checked lowering says about each collective."""
 
-    lowering: Lowering
-    words: Mapping[str, str]
-
-    @staticmethod
-    def of(lowering: Lowering) -> Chooser:
-        """Return the choices of a checked lowering."""
-        return Chooser(lowering, dict(lowering.algorithm))
+    def __init__(self, lowering: Lowering) -> None:
+        self.lowering, self.words = lowering, dict(lowering.algorithm)
 
     def choice(
         self, kind: str, members: int, size_bytes: float, collective: str = ""
@@ -330,7 +305,7 @@ class Chooser:
         parts = 1 if shares else parts or self.lowering.parts
         choice = Choice(name, parameter, parts, shares)
         if problem := misfit(kind, choice, members):
-            raise _wrong(problem, collective)
+            raise _wrong(problem, item=collective)
         return choice
 
     def parameter(self, name: str, members: int) -> int:
@@ -362,7 +337,7 @@ def _steps(kind: str, choice: Choice, members: int, root: int = 0) -> StepList:
 
 def algorithms_that_fit(kind: str, sizes: Iterable[int]) -> tuple[str, ...]:
     """Return the algorithms that serve groups of all these sizes, their parameters as they are by default."""
-    chooser = Chooser.of(Lowering())
+    chooser = Chooser(Lowering())
     return tuple(
         name
         for name in ALGORITHMS[kind]

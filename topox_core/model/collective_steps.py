@@ -9,7 +9,7 @@ Sources: ring and direct (Patarasuk and Yuan 2009), recursive halving and doubli
 pipelined chains (van de Geijn), two levels (hierarchical all-reduce, pairwise by groups).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
@@ -93,6 +93,11 @@ class Shape(NamedTuple):
         """Positions by rank: that of rank v is v places after the root."""
         return [(self.root + v) % self.members for v in range(self.members)]
 
+    @property
+    def groups(self) -> int:
+        """How many groups of as many neighbours as the parameter says there are."""
+        return self.members // self.parameter
+
 
 def log2_up(n: int) -> int:
     """Return the smallest k with ``2**k >= n``."""
@@ -107,227 +112,184 @@ def is_power_of_two(n: int) -> bool:
 # Parts that several algorithms share. ``at`` maps a rank to a position.
 
 
-def _ring_scatter(at: Sequence[int], shares: Sequence[tuple[int, ...]]) -> list[Step]:
-    """Return a ring's reduce-scatter: rank i ends with ``shares[i]``."""
+def _around(at: Sequence[int], shares: Sequence[tuple[int, ...]], reduces: bool) -> list[Step]:
+    """Return a pass round a ring: all-gather from ``shares[i]`` at rank i, or the reduce-scatter that ends with it."""
     n = len(at)
     return [
-        tuple(Message(at[i], at[(i + 1) % n], shares[(i - q - 1) % n], True) for i in range(n))
-        for q in range(n - 1)
-    ]
-
-
-def _ring_gather(at: Sequence[int], shares: Sequence[tuple[int, ...]]) -> list[Step]:
-    """Return a ring's all-gather: rank i starts with ``shares[i]``."""
-    n = len(at)
-    return [
-        tuple(Message(at[i], at[(i + 1) % n], shares[(i - q) % n]) for i in range(n))
-        for q in range(n - 1)
-    ]
-
-
-def _halving(at: Sequence[int]) -> list[Step]:
-    """Return recursive halving: rank i keeps the half of its range that holds block i, sends the other."""
-    p = len(at)
-    steps = []
-    for k in reversed(range(log2_up(p))):
-        d = 1 << k
-        step = []
-        for i in range(p):
-            start = (i & ~(2 * d - 1)) + (0 if i & d else d)
-            step.append(Message(at[i], at[i ^ d], tuple(range(start, start + d)), True))
-        steps.append(tuple(step))
-    return steps
-
-
-def _doubling(at: Sequence[int]) -> list[Step]:
-    """Return recursive doubling: rank i starts with block i and exchanges all it holds."""
-    p = len(at)
-    steps = []
-    for k in range(log2_up(p)):
-        d = 1 << k
-        starts = [i & ~(d - 1) for i in range(p)]
-        steps.append(
-            tuple(Message(at[i], at[i ^ d], tuple(range(s, s + d))) for i, s in enumerate(starts))
+        tuple(
+            Message(at[i], at[(i + 1) % n], shares[(i - q - reduces) % n], reduces)
+            for i in range(n)
         )
-    return steps
+        for q in range(n - 1)
+    ]
+
+
+def _exchanged(at: Sequence[int], reduces: bool) -> list[Step]:
+    """Return recursive doubling, in which ranks i and i ^ d exchange all that they hold, or recursive halving.
+
+    In both rank i begins or ends with block i; halving goes from the largest distance d down, and sends the
+    half of its range that the other rank keeps.
+    """
+    steps = [
+        tuple(
+            Message(at[i], at[i ^ d], _range((i ^ d) if reduces else i, d), reduces)
+            for i in range(len(at))
+        )
+        for d in _distances(len(at))
+    ]
+    return steps[::-1] if reduces else steps
+
+
+def _range(rank: int, size: int) -> tuple[int, ...]:
+    """Return the blocks of the range of a size that a rank is in."""
+    first = rank - rank % size
+    return tuple(range(first, first + size))
+
+
+def _distances(n: int) -> list[int]:
+    """Return 1, 2, 4, ... below n."""
+    return [1 << k for k in range(log2_up(n))]
 
 
 def _one_each(n: int) -> list[tuple[int, ...]]:
     return [(i,) for i in range(n)]
 
 
-def _pairs(n: int) -> Iterable[tuple[int, int]]:
-    return ((i, j) for i in range(n) for j in range(n) if i != j)
+def _at_once(n: int, block: Callable[[int, int], int], reduces: bool = False) -> Step:
+    """Return one step in which everybody sends everybody else a block."""
+    every = range(n)
+    return tuple(Message(i, j, (block(i, j),), reduces) for i in every for j in every if i != j)
 
 
-def _merged(rings: Iterable[list[Step]]) -> list[Step]:
+def _merged(rings: Sequence[list[Step]]) -> list[Step]:
     """Return the steps of several groups that run side by side."""
     return [tuple(one for step in steps for one in step) for steps in zip(*rings, strict=True)]
 
 
-# Reduce-scatter: member i ends with block i of the sum.
+# Reduce-scatter: member i ends with block i of the sum. All-gather: member i starts with block i.
 
 
-def _reduce_scatter_ring(n: int) -> StepList:
-    return StepList(tuple(_ring_scatter(range(n), _one_each(n))), n)
+def _reduced(n: int) -> list[Step]:
+    return _around(range(n), _one_each(n), True)
 
 
-def _reduce_scatter_direct(n: int) -> StepList:
-    return StepList((tuple(Message(i, j, (j,), True) for i, j in _pairs(n)),), n)
+def _gathered(n: int) -> list[Step]:
+    return _around(range(n), _one_each(n), False)
 
 
-def _reduce_scatter_halving(n: int) -> StepList:
-    return StepList(tuple(_halving(range(n))), n)
-
-
-# All-gather: member i starts with block i.
-
-
-def _all_gather_ring(n: int) -> StepList:
-    return StepList(tuple(_ring_gather(range(n), _one_each(n))), n)
-
-
-def _all_gather_direct(n: int) -> StepList:
-    return StepList((tuple(Message(i, j, (i,)) for i, j in _pairs(n)),), n)
-
-
-def _all_gather_doubling(n: int) -> StepList:
-    return StepList(tuple(_doubling(range(n))), n)
-
-
-def _all_gather_bruck(n: int) -> StepList:
-    steps = []
-    for k in range(log2_up(n)):
-        d = 1 << k
-        held = range(min(d, n - d))
-        steps.append(
-            tuple(Message(i, (i - d) % n, tuple((i + b) % n for b in held)) for i in range(n))
+def _all_gather_bruck(n: int) -> list[Step]:
+    return [
+        tuple(
+            Message(i, (i - d) % n, tuple((i + b) % n for b in range(min(d, n - d))))
+            for i in range(n)
         )
-    return StepList(tuple(steps), n)
+        for d in _distances(n)
+    ]
 
 
 # All-reduce.
 
 
-def _in_turn(scatter: StepList, gather: StepList) -> StepList:
-    return StepList(scatter.steps + gather.steps, scatter.blocks)
+def _folded_to(n: int) -> int:
+    """Return the largest power of two that is no more than n."""
+    return 1 << (n.bit_length() - 1)
 
 
-def _all_reduce_halving_doubling(n: int) -> StepList:
+def _all_reduce_halving_doubling(n: int) -> list[Step]:
     """Fold to a power of two, halve, double, unfold."""
-    p = 1 << (n.bit_length() - 1)
+    p = _folded_to(n)
     folded = range(n - p)
     whole = tuple(range(p))
     active = [*range(0, 2 * (n - p), 2), *range(2 * (n - p), n)]
     fold = [tuple(Message(2 * i + 1, 2 * i, whole, True) for i in folded)] if folded else []
     unfold = [tuple(Message(2 * i, 2 * i + 1, whole) for i in folded)] if folded else []
-    return StepList((*fold, *_halving(active), *_doubling(active), *unfold), p)
+    return [*fold, *_exchanged(active, True), *_exchanged(active, False), *unfold]
 
 
-def _all_reduce_tree(n: int) -> StepList:
+def _all_reduce_tree(n: int) -> list[Step]:
     """Binomial tree to position 0, then the reverse; the whole tensor each time."""
-    levels = [range(1 << q, n, 2 << q) for q in range(log2_up(n))]
-    up = [
-        tuple(Message(v, v - (1 << q), (0,), True) for v in ranks) for q, ranks in enumerate(levels)
-    ]
-    down = [tuple(Message(v - (1 << q), v, (0,)) for v in ranks) for q, ranks in enumerate(levels)]
-    return StepList((*up, *reversed(down)), 1)
+    levels = [(d, range(d, n, 2 * d)) for d in _distances(n)]
+    up = [tuple(Message(v, v - d, (0,), True) for v in ranks) for d, ranks in levels]
+    down = [tuple(Message(v - d, v, (0,)) for v in ranks) for d, ranks in reversed(levels)]
+    return [*up, *down]
 
 
-def _all_reduce_two_level(n: int, m: int) -> StepList:
-    """Ring reduce-scatter in groups of m neighbours, ring all-reduce across them, ring all-gather."""
-    g = n // m
-    groups = [range(i * m, (i + 1) * m) for i in range(g)]
+def _all_reduce_two_level(s: Shape) -> list[Step]:
+    """Ring reduce-scatter in groups of neighbours, ring all-reduce across them, ring all-gather."""
+    n, m, g = s.members, s.parameter, s.groups
     shares = [tuple(range(x * g, (x + 1) * g)) for x in range(m)]
+    inside = [(range(i, i + m), shares) for i in range(0, n, m)]
     across = [(range(x, n, m), [(block,) for block in shares[x]]) for x in range(m)]
-    steps = [
-        *_merged(_ring_scatter(members, shares) for members in groups),
-        *_merged(_ring_scatter(members, blocks) for members, blocks in across),
-        *_merged(_ring_gather(members, blocks) for members, blocks in across),
-        *_merged(_ring_gather(members, shares) for members in groups),
+    passes = ((inside, True), (across, True), (across, False), (inside, False))
+    return [
+        step
+        for groups, reduces in passes
+        for step in _merged([_around(members, blocks, reduces) for members, blocks in groups])
     ]
-    return StepList(tuple(steps), n)
 
 
 # Broadcast from rank 0.
 
 
-def _broadcast_tree(at: Sequence[int]) -> StepList:
+def _broadcast_tree(at: Sequence[int]) -> list[Step]:
     n = len(at)
-    steps = [
-        tuple(Message(at[v], at[v + (1 << q)], (0,)) for v in range(min(1 << q, n - (1 << q))))
-        for q in range(log2_up(n))
+    return [
+        tuple(Message(at[v], at[v + d], (0,)) for v in range(min(d, n - d))) for d in _distances(n)
     ]
-    return StepList(tuple(steps), 1)
 
 
-def _broadcast_flat(at: Sequence[int]) -> StepList:
-    return StepList((tuple(Message(at[0], other, (0,)) for other in at[1:]),), 1)
-
-
-def _broadcast_scatter_gather(at: Sequence[int]) -> StepList:
+def _broadcast_scatter_gather(at: Sequence[int]) -> list[Step]:
     n = len(at)
     scatter = tuple(Message(at[0], at[v], (v,)) for v in range(1, n))
-    return StepList((scatter, *_ring_gather(at, _one_each(n))), n)
+    return [scatter, *_around(at, _one_each(n), False)]
 
 
-def _broadcast_chain(at: Sequence[int], chunks: int) -> StepList:
+def _broadcast_chain(at: Sequence[int], chunks: int) -> list[Step]:
     """Chain of C chunks: in step t rank v passes chunk t - v on."""
     n = len(at)
-    steps = [
+    return [
         tuple(Message(at[v], at[v + 1], (t - v,)) for v in range(n - 1) if 0 <= t - v < chunks)
         for t in range(n - 2 + chunks)
     ]
-    return StepList(tuple(steps), chunks)
 
 
 # All-to-all: block i * n + j goes from i to j.
 
 
-def _all_to_all_direct(n: int) -> StepList:
-    return StepList((tuple(Message(i, j, (i * n + j,)) for i, j in _pairs(n)),), n)
-
-
-def _all_to_all_pairwise(n: int) -> StepList:
-    steps = [
+def _all_to_all_pairwise(n: int) -> list[Step]:
+    return [
         tuple(Message(i, (i + q) % n, (i * n + (i + q) % n,)) for i in range(n))
         for q in range(1, n)
     ]
-    return StepList(tuple(steps), n)
 
 
-def _all_to_all_bruck(n: int) -> StepList:
+def _all_to_all_bruck(n: int) -> list[Step]:
     """In the step of distance d every block moves on whose way to its target still has bit d."""
     held = [[i * n + j for j in range(n)] for i in range(n)]
     steps = []
-    for k in range(log2_up(n)):
-        d = 1 << k
+    for d in _distances(n):
         moves = [tuple(b for b in held[i] if ((b % n - i) % n) & d) for i in range(n)]
         steps.append(tuple(Message(i, (i + d) % n, moves[i]) for i in range(n)))
         stay = [[b for b in held[i] if not ((b % n - i) % n) & d] for i in range(n)]
         held = [stay[i] + list(moves[(i - d) % n]) for i in range(n)]
-    return StepList(tuple(steps), n)
+    return steps
 
 
-def _all_to_all_two_level(n: int, m: int) -> StepList:
+def _all_to_all_two_level(s: Shape) -> list[Step]:
     """Inside the group to the member with the target's index, then across groups."""
-    g = n // m
-    steps = []
-    for q in range(1, m):
-        step = []
-        for i in range(n):
-            group, index = i // m, (i % m + q) % m
-            blocks = tuple(i * n + to * m + index for to in range(g))
-            step.append(Message(i, group * m + index, blocks))
-        steps.append(tuple(step))
-    for q in range(1, g):
-        step = []
-        for i in range(n):
-            group, target = i // m, (i + q * m) % n
-            blocks = tuple((group * m + x) * n + target for x in range(m))
-            step.append(Message(i, target, blocks))
-        steps.append(tuple(step))
-    return StepList(tuple(steps), n)
+    n, m = s.members, s.parameter
+    inside = [[(i, i - i % m + (i + q) % m) for i in range(n)] for q in range(1, m)]
+    across = [[(i, (i + q * m) % n) for i in range(n)] for q in range(1, s.groups)]
+    return [
+        *(
+            tuple(Message(i, j, tuple(range(i * n + j % m, (i + 1) * n, m))) for i, j in ends)
+            for ends in inside
+        ),
+        *(
+            tuple(Message(i, j, tuple(x * n + j for x in _range(i, m))) for i, j in ends)
+            for ends in across
+        ),
+    ]
 
 
 class Size(NamedTuple):
@@ -347,17 +309,20 @@ class Algorithm:
     Attributes
     ----------
     build
-        Its step list.
+        Its steps.
     size
-        Its size.
+        Their size.
+    blocks
+        Into how many blocks it cuts the tensor.
     power_of_two
         Whether it needs 2, 4, 8, ... members.
     on_rings
         Whether its messages go round one ring, which may have any stride.
     """
 
-    build: Callable[[Shape], StepList]
+    build: Callable[[Shape], Sequence[Step]]
     size: Callable[[Shape], Size]
+    blocks: Callable[[Shape], int] = lambda s: s.members
     power_of_two: bool = False
     on_rings: bool = False
 
@@ -368,98 +333,80 @@ def _passes(count: int, n: int) -> Size:
     return Size(messages, 2 * messages)
 
 
-def _logarithmic(n: int) -> Size:
-    k = log2_up(n)
+def _one_pass(s: Shape) -> Size:
+    return _passes(1, s.members)
+
+
+def _logarithmic(s: Shape) -> Size:
+    n, k = s.members, log2_up(s.members)
     return Size(n * k, n * (n + k))
 
 
-def _folded(n: int) -> Size:
-    p, k = 1 << (n.bit_length() - 1), n.bit_length() - 1
+def _folded(s: Shape) -> Size:
+    n, p, k = s.members, _folded_to(s.members), s.members.bit_length() - 1
     return Size(2 * (n - p) + 2 * p * k, 2 * n * (p + k))
-
-
-def _two_level_all_reduce(n: int, m: int) -> Size:
-    g = n // m
-    return Size(2 * n * (m + g - 2), 4 * n * (n + g))
-
-
-def _two_level_all_to_all(n: int, m: int) -> Size:
-    g = n // m
-    return Size(n * (m + g - 2), 2 * n * n + n * (m + g))
-
-
-def _bruck_all_to_all(n: int) -> Size:
-    k = log2_up(n)
-    return Size(n * k, n * n * k)
 
 
 ALGORITHMS: Mapping[str, Mapping[str, Algorithm]] = MappingProxyType(
     {
         "all_reduce": {
             "ring": Algorithm(
-                lambda s: _in_turn(_reduce_scatter_ring(s.members), _all_gather_ring(s.members)),
+                lambda s: [*_reduced(s.members), *_gathered(s.members)],
                 lambda s: _passes(2, s.members),
                 on_rings=True,
             ),
             "direct": Algorithm(
-                lambda s: _in_turn(
-                    _reduce_scatter_direct(s.members), _all_gather_direct(s.members)
-                ),
+                lambda s: [
+                    _at_once(s.members, lambda _, j: j, True),
+                    _at_once(s.members, lambda i, _: i),
+                ],
                 lambda s: Size(
                     2 * s.members * (s.members - 1), 2 * s.members * (s.members - 1) ** 2
                 ),
             ),
             "halving_doubling": Algorithm(
-                lambda s: _all_reduce_halving_doubling(s.members), lambda s: _folded(s.members)
+                lambda s: _all_reduce_halving_doubling(s.members),
+                _folded,
+                blocks=lambda s: _folded_to(s.members),
             ),
             "tree": Algorithm(
                 lambda s: _all_reduce_tree(s.members),
                 lambda s: Size(2 * s.members - 2, 4 * s.members),
+                blocks=lambda _: 1,
             ),
             "two_level": Algorithm(
-                lambda s: _all_reduce_two_level(s.members, s.parameter),
-                lambda s: _two_level_all_reduce(s.members, s.parameter),
+                _all_reduce_two_level,
+                lambda s: Size(
+                    2 * s.members * (s.parameter + s.groups - 2),
+                    4 * s.members * (s.members + s.groups),
+                ),
             ),
         },
         "all_gather": {
-            "ring": Algorithm(
-                lambda s: _all_gather_ring(s.members),
-                lambda s: _passes(1, s.members),
-                on_rings=True,
-            ),
-            "direct": Algorithm(
-                lambda s: _all_gather_direct(s.members), lambda s: _passes(1, s.members)
-            ),
+            "ring": Algorithm(lambda s: _gathered(s.members), _one_pass, on_rings=True),
+            "direct": Algorithm(lambda s: [_at_once(s.members, lambda i, _: i)], _one_pass),
             "doubling": Algorithm(
-                lambda s: _all_gather_doubling(s.members),
-                lambda s: _logarithmic(s.members),
-                power_of_two=True,
+                lambda s: _exchanged(range(s.members), False), _logarithmic, power_of_two=True
             ),
-            "bruck": Algorithm(
-                lambda s: _all_gather_bruck(s.members), lambda s: _logarithmic(s.members)
-            ),
+            "bruck": Algorithm(lambda s: _all_gather_bruck(s.members), _logarithmic),
         },
         "reduce_scatter": {
-            "ring": Algorithm(
-                lambda s: _reduce_scatter_ring(s.members),
-                lambda s: _passes(1, s.members),
-                on_rings=True,
-            ),
-            "direct": Algorithm(
-                lambda s: _reduce_scatter_direct(s.members), lambda s: _passes(1, s.members)
-            ),
+            "ring": Algorithm(lambda s: _reduced(s.members), _one_pass, on_rings=True),
+            "direct": Algorithm(lambda s: [_at_once(s.members, lambda _, j: j, True)], _one_pass),
             "halving": Algorithm(
-                lambda s: _reduce_scatter_halving(s.members),
-                lambda s: _logarithmic(s.members),
-                power_of_two=True,
+                lambda s: _exchanged(range(s.members), True), _logarithmic, power_of_two=True
             ),
         },
         "broadcast": {
             "tree": Algorithm(
-                lambda s: _broadcast_tree(s.ranks), lambda s: Size(s.members - 1, 2 * s.members)
+                lambda s: _broadcast_tree(s.ranks),
+                lambda s: Size(s.members - 1, 2 * s.members),
+                blocks=lambda _: 1,
             ),
             "flat": Algorithm(
-                lambda s: _broadcast_flat(s.ranks), lambda s: Size(s.members - 1, s.members)
+                lambda s: [tuple(Message(s.root, one, (0,)) for one in s.ranks[1:])],
+                lambda s: Size(s.members - 1, s.members),
+                blocks=lambda _: 1,
             ),
             "scatter_gather": Algorithm(
                 lambda s: _broadcast_scatter_gather(s.ranks),
@@ -468,21 +415,24 @@ ALGORITHMS: Mapping[str, Mapping[str, Algorithm]] = MappingProxyType(
             "chain": Algorithm(
                 lambda s: _broadcast_chain(s.ranks, s.parameter),
                 lambda s: Size((s.members - 1) * s.parameter, 2 * s.members * s.parameter),
+                blocks=lambda s: s.parameter,
             ),
         },
         "all_to_all": {
             "direct": Algorithm(
-                lambda s: _all_to_all_direct(s.members), lambda s: _passes(1, s.members)
+                lambda s: [_at_once(s.members, lambda i, j: i * s.members + j)], _one_pass
             ),
-            "pairwise": Algorithm(
-                lambda s: _all_to_all_pairwise(s.members), lambda s: _passes(1, s.members)
-            ),
+            "pairwise": Algorithm(lambda s: _all_to_all_pairwise(s.members), _one_pass),
             "bruck": Algorithm(
-                lambda s: _all_to_all_bruck(s.members), lambda s: _bruck_all_to_all(s.members)
+                lambda s: _all_to_all_bruck(s.members),
+                lambda s: Size(s.members * log2_up(s.members), s.members**2 * log2_up(s.members)),
             ),
             "two_level": Algorithm(
-                lambda s: _all_to_all_two_level(s.members, s.parameter),
-                lambda s: _two_level_all_to_all(s.members, s.parameter),
+                _all_to_all_two_level,
+                lambda s: Size(
+                    s.members * (s.parameter + s.groups - 2),
+                    2 * s.members**2 + s.members * (s.parameter + s.groups),
+                ),
             ),
         },
     }
@@ -498,4 +448,5 @@ def divisor_near_root(n: int) -> int:
 @lru_cache(maxsize=64)
 def step_list(kind: str, name: str, shape: Shape) -> StepList:
     """Return the steps of an algorithm of :data:`ALGORITHMS` for two or more members."""
-    return ALGORITHMS[kind][name].build(shape)
+    algorithm = ALGORITHMS[kind][name]
+    return StepList(tuple(algorithm.build(shape)), algorithm.blocks(shape))

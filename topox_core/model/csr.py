@@ -21,6 +21,13 @@ def row_pointer(
     return pointer
 
 
+def ranks(order: Whole) -> Pointer:
+    """Return the place of each thing in an order of all."""
+    place = np.empty(len(order), np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
+    return place
+
+
 def pointer_of(row: Whole, rows: int) -> Pointer:
     """Return the pointer of ``rows`` rows whose entries lie in the rows ``row``, in any order."""
     return row_pointer(np.bincount(row, minlength=rows))

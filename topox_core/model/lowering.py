@@ -108,72 +108,52 @@ def transfers_of(graph: TaskGraph, lowering: Lowering) -> int:
     InputError
         If an algorithm does not fit a group, or a stride makes no ring of one.
     """
-    return _Collectives.of(graph, lowering).transfers
+    return _collectives(graph, lowering)[-1]
 
 
-@dataclass(frozen=True)
-class _Collectives:
-    """The collectives that use the network, by position in the graph, and what each becomes.
+def _collectives(
+    graph: TaskGraph, lowering: Lowering, whole: frozenset[str] = frozenset()
+) -> tuple[list[tuple[int, Task]], dict[int, Choice], dict[int, tuple[int, ...]], int]:
+    """Return the collectives that use the network, but the kinds that stay whole, and what each becomes.
 
-    Attributes
-    ----------
-    choices
-        Algorithms of those that are lowered step by step.
-    strides
-        Ring strides by size of group.
-    transfers
-        How many they become.
+    By position in the graph: the tasks, and the algorithms of those that are lowered step by step;
+    ring strides by size of group; how many transfers all become.
     """
-
-    active: list[tuple[int, Task]]
-    choices: dict[int, Choice]
-    strides: dict[int, tuple[int, ...]]
-    transfers: int
-
-    @staticmethod
-    def of(
-        graph: TaskGraph, lowering: Lowering, whole: frozenset[str] = frozenset()
-    ) -> _Collectives:
-        """Count the transfers of each collective but those of the kinds that stay whole."""
-        active = [
-            (i, t)
-            for i, t in enumerate(graph.tasks)
-            if t.kind in COLLECTIVE_KINDS
-            and t.kind not in whole
-            and len(t.members or ()) > 1
-            and (lowering.all_reduce_on_network or t.kind != "all_reduce")
-        ]
-        chooser = Chooser.of(lowering)
-        choices: dict[int, Choice] = {}
-        strides: dict[int, tuple[int, ...]] = {}
-        total = 0
-        for i, task in active:
-            n = len(task.members or ())
-            name = f"{task.kind} {task.id}" + (f" (group {task.group})" if task.group else "")
-            choice = chooser.choice(task.kind, n, task.size_bytes or 0.0, name)
-            rides = (
-                task.kind != "all_to_all" if choice is None else on_rings(task.kind, choice.name)
-            )
-            if rides and n not in strides:
-                strides[n] = ring_strides(n, lowering, name)
-            rings = len(strides.get(n, ()))
-            if choice is None:
-                total += transfer_count(task.kind, n, rings, lowering)
-            else:
-                choices[i] = choice
-                total += step_transfers(task.kind, choice, n, rings)
-        return _Collectives(active, choices, strides, total)
+    active = [
+        (i, t)
+        for i, t in enumerate(graph.tasks)
+        if t.kind in COLLECTIVE_KINDS
+        and t.kind not in whole
+        and len(t.members or ()) > 1
+        and (lowering.all_reduce_on_network or t.kind != "all_reduce")
+    ]
+    chooser, total = Chooser(lowering), 0
+    choices: dict[int, Choice] = {}
+    strides: dict[int, tuple[int, ...]] = {}
+    for i, task in active:
+        n = len(task.members or ())
+        name = f"{task.kind} {task.id}" + (f" (group {task.group})" if task.group else "")
+        choice = chooser.choice(task.kind, n, task.size_bytes or 0.0, name)
+        rides = task.kind != "all_to_all" if choice is None else on_rings(task.kind, choice.name)
+        if rides and n not in strides:
+            strides[n] = ring_strides(n, lowering, name)
+        rings = len(strides.get(n, ()))
+        if choice is None:
+            total += transfer_count(task.kind, n, rings, lowering)
+        else:
+            choices[i] = choice
+            total += step_transfers(task.kind, choice, n, rings)
+    return active, choices, strides, total
 
 
 def _patterns(
     graph: TaskGraph, lowering: Lowering, whole: frozenset[str]
 ) -> tuple[dict[int, Pattern], dict[int, str]]:
     """Return pattern and algorithm of each collective that uses the network, by position in the graph."""
-    these = _Collectives.of(graph, lowering, whole)
-    choices = these.choices
-    if these.transfers > MAX_TRANSFERS:
+    active, choices, strides, transfers = _collectives(graph, lowering, whole)
+    if transfers > MAX_TRANSFERS:
         raise InputError(
-            f"the collectives become {these.transfers:,} transfers, more than the limit of {MAX_TRANSFERS:,}: "
+            f"the collectives become {transfers:,} transfers, more than the limit of {MAX_TRANSFERS:,}: "
             "use fewer rings, the fluid lowering or smaller groups",
             file="settings",
             field="rings",
@@ -181,12 +161,12 @@ def _patterns(
     built: dict[tuple[str, int, int, Choice | None], Pattern] = {}
     result: dict[int, Pattern] = {}
     waits = 0
-    for i, task in these.active:
+    for i, task in active:
         members, choice = task.members or (), choices.get(i)
         root = members.index(task.root) if task.kind == "broadcast" and task.root is not None else 0
         key = (task.kind, len(members), root, choice)
         if key not in built:
-            of_group = these.strides.get(len(members), ())
+            of_group = strides.get(len(members), ())
             built[key] = (
                 pattern(*key[:3], of_group, lowering)
                 if choice is None

@@ -146,15 +146,13 @@ def _plan_by_rules(plans: ContinuousPlans, prepared: Prepared, stop: Stop) -> No
 
 
 def _planning_problems(prepared: Prepared) -> Iterator[Prepared]:
-    """Yield the problem on the cluster's slots, then on other ways to round the delay and on finer slots.
+    """Yield the problem on the cluster's slots, then on finer ones.
 
-    A delay that is short against the slot is also rounded down: the plan then pays no slot for a
-    change, and the replay charges what a change takes.
+    A delay that is short against these is rounded down: the plan then pays no slot for a change, and the
+    replay charges what a change takes.
     """
     yield prepared
     graph, cluster = prepared.graph_and_cluster
-    if cluster.reconfiguration_ms > 0 and (delay_ms := _rounded_down(cluster)) is not None:
-        yield _prepared_on(prepared, cluster.changed(reconfiguration_ms=delay_ms))
     for parts, most in FINER_PARTS:
         if len(graph) > most:
             return
@@ -166,13 +164,6 @@ def _planning_problems(prepared: Prepared) -> Iterator[Prepared]:
         except InputError:  # more slots than there may be: the cluster's own have been planned on
             return
         yield problem
-
-
-def _rounded_down(cluster: Cluster) -> float | None:
-    """Return the delay in whole slots, rounded down; None where it is whole already."""
-    slots = math.floor(cluster.reconfiguration_ms / cluster.slot_ms * (1 + 1e-9))
-    down_ms = slots * cluster.slot_ms
-    return down_ms if down_ms < cluster.reconfiguration_ms * (1 - 1e-9) else None
 
 
 def _prepared_on(prepared: Prepared, cluster: Cluster) -> Prepared:

@@ -41,7 +41,6 @@ from topox_core.schedule.settings import Settings
 from topox_core.schedule.source import TraceSource
 
 __all__ = [
-    "FoldedProblem",
     "Planner",
     "Prepared",
     "SchedulePlan",
@@ -132,8 +131,8 @@ class Planner:
         return self.ports.held_back(plan) if self.ports is not None and repeats else plan
 
     @cached_property
-    def folded(self) -> FoldedProblem | None:
-        """The problem with its equal replicas folded; None for one that is small or has few."""
+    def folded(self) -> tuple[Folding, Planner] | None:
+        """The folding of the problem's equal replicas, and its planner; None for one that is small or has few."""
         if self.problem.n <= FOLD_ABOVE:
             return None
         dark = None if self.ports is None else self.ports.ports.dark
@@ -141,14 +140,7 @@ class Planner:
         if folding is None:
             return None
         on_ports = folding.problem.network is not None
-        planner = Planner.of(folding.problem, self.bound, on_ports, dark or 0)
-        return FoldedProblem(folding, planner)
-
-    @property
-    def too_large(self) -> bool:
-        """Whether the whole is better left to its folding: its profile of ports by slots would fill the memory."""
-        cells = len(self.problem.capacity) * self.generator.horizon_slots
-        return self.ports is None and self.folded is not None and cells > WHOLE_CELLS
+        return folding, Planner.of(folding.problem, self.bound, on_ports, dark or 0)
 
     def plans(self, stop: Stop = never) -> Iterator[SchedulePlan]:
         """Yield plans by every rule until ``stop``, those of the folded problem first, each better than those before."""
@@ -189,7 +181,7 @@ class Planner:
     def unfolded(self, plan: SchedulePlan) -> SchedulePlan:
         """Return the plan of this problem that a plan of the folded one stands for."""
         assert self.folded is not None
-        folding = self.folded.folding
+        folding, _ = self.folded
         start, source = (
             folding.unfolded(plan.reduced_start),
             plan.source.within(f"folded: {folding.words}"),
@@ -239,7 +231,7 @@ class Planner:
     def folded_plans(self, stop: Stop) -> Iterator[SchedulePlan]:
         """Yield what the plans of the folded problem unfold to, each better than those before."""
         if self.folded is not None:
-            for plan in self.folded.planner.plans(stop):
+            for plan in self.folded[1].plans(stop):
                 yield self.unfolded(plan)
 
     def _listed(self, folded: SchedulePlan | None) -> Iterator[SchedulePlan]:
@@ -250,17 +242,11 @@ class Planner:
         """Return how many schedules by rules are made of the whole beside a folded plan; None for all."""
         if folded is None:
             return None
-        if self._good_enough(folded) or self.too_large:
+        # A whole whose profile of ports by slots would fill the memory is better left to its folding.
+        cells = len(self.problem.capacity) * self.generator.horizon_slots
+        if self._good_enough(folded) or (self.ports is None and cells > WHOLE_CELLS):
             return 0
         return max(1, WHOLE_TASKS // self.problem.n)
-
-
-@dataclass(frozen=True)
-class FoldedProblem:
-    """A folded problem with its planner."""
-
-    folding: Folding
-    planner: Planner
 
 
 @dataclass(frozen=True)

@@ -101,14 +101,15 @@ class Portfolio:
         The search gives way where exact engines run: those of the team, or one beside the race.
     limits
         Time, gap, seed and cores; its ``bound`` must be valid.
+    given
+        The bound to start from, with where it is from; None: that of ``limits``.
     """
 
     planner: Planner
     plan: SchedulePlan
     engine: str
     limits: Limits
-    bound_by: str = ""
-    bound_source: TraceSource = LOADS
+    given: RaisedBound | None = None
     search_planner: Planner | None = None
     team: Team | None = None
     gives_way: bool = False
@@ -117,8 +118,7 @@ class Portfolio:
     trace: list[TracePoint] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.bound = self.limits.bound
-        self._given = RaisedBound(self.bound, self.bound_by, self.bound_source, True)
+        self.raised = self._given = self.given or RaisedBound(self.limits.bound, "", LOADS, True)
         self._cancelled, self._enough = threading.Event(), threading.Event()
         self._plans: queue.SimpleQueue[SchedulePlan] = queue.SimpleQueue()
         self._bounds: queue.SimpleQueue[RaisedBound] = queue.SimpleQueue()
@@ -140,6 +140,11 @@ class Portfolio:
             self._process = self._begun()
         if (self._team.search and not self._closed()) or self._changes_to_save():
             self._search()
+
+    @property
+    def bound(self) -> int:
+        """The best lower bound, in ticks."""
+        return self.raised.ticks
 
     @property
     def running(self) -> bool:
@@ -367,8 +372,7 @@ class Portfolio:
             self._note(raised.source)
 
     def _take_bound(self, raised: RaisedBound) -> None:
-        self._moved_s = self.elapsed_s
-        self.bound, self.bound_by, self.bound_source = raised.ticks, raised.words, raised.source
+        self._moved_s, self.raised = self.elapsed_s, raised
 
     def _refuted(self, raised: RaisedBound) -> bool:
         """Whether a schedule is known that contradicts a bound."""
@@ -405,5 +409,5 @@ class Portfolio:
         problem = self.planner.problem
         makespan_ms, bound_ms = problem.ms(self.plan.makespan), problem.ms(self.bound)
         self.trace.append(
-            TracePoint(self.elapsed_s, makespan_ms, bound_ms, source, self.bound_source)
+            TracePoint(self.elapsed_s, makespan_ms, bound_ms, source, self.raised.source)
         )

@@ -1,31 +1,38 @@
-"""A solve that runs beside the page: a race of engines, in milliseconds."""
+"""A solve that runs beside the page: what is found before any exact engine runs, then a race of engines, in milliseconds."""
 
 import queue
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
+from topox_core.runs.cores import give_way
 from topox_core.runs.run import RunProgress
-from topox_core.runs.stopping import Stop, never
+from topox_core.runs.stopping import AfterSeconds, Stop, never
+from topox_core.schedule.bounds.propagation import raise_bounds
 from topox_core.schedule.bounds.unrounded import Bound
+from topox_core.schedule.circuits.held_ports import Solution
 from topox_core.schedule.continuous import ContinuousPlans
+from topox_core.schedule.engines.best_known import initially_known
+from topox_core.schedule.engines.disjunctions import LEARNING_TASKS
 from topox_core.schedule.engines.engine import Limits, StoppedBy
 from topox_core.schedule.engines.waiting_workers import expect_request, wait_until_loaded
 from topox_core.schedule.fine_clock import EXACT, FineClock, continuous_bound
-from topox_core.schedule.planner import Prepared, SchedulePlan
-from topox_core.schedule.portfolio import OVERTIME_S, Portfolio, Team
+from topox_core.schedule.planner import Planner, Prepared, SchedulePlan, keeping_reduced
+from topox_core.schedule.portfolio import OVERTIME_S, Portfolio, RaisedBound, Team
 from topox_core.schedule.report import to_continuous_result, to_result
 from topox_core.schedule.result import MET, FixedCircuits, Result, TracePoint, gap
-from topox_core.schedule.root_phase import RootPhase, root_phase
+from topox_core.schedule.search.local_search import LocalSearch, Pace
 from topox_core.schedule.source import ENGINES, HEADS_AND_TAILS, LOADS, TraceSource
 from topox_core.text.numbers import percent, seconds
 
 POLL_S = 0.02
 LOADING_S = 10.0  # what an engine may take to load; on two idle cores 0.7 s
+ROOT_TASKS = 600  # up to so many tasks bounds are raised by propagation
+# Seconds of that: where CP-SAT only learns it decides soon itself, and the sooner the earlier it starts.
+ROOT_S, LEARNT_SOON_S, ROOT_SEARCH_S = 0.2, 0.1, 0.05
 
 
-@dataclass
 class Proof:
     """One solve in the background; poll it until it no longer runs, then take the result. Nothing here blocks.
 
@@ -36,17 +43,19 @@ class Proof:
     the exact engine has loaded, before the clock of the race begins.
     """
 
-    prepared: Prepared
-    plan: SchedulePlan
-    spent_before_s: float = 0.0
-    trace: list[TracePoint] = field(default_factory=list)
-    on_time: ContinuousPlans | None = None
-    beside: Callable[[Result], Result] | None = None
-    standing: FixedCircuits | None = None
-    blocks: bool = False
-    race: Portfolio = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        prepared: Prepared,
+        plan: SchedulePlan,
+        spent_before_s: float,
+        trace: list[TracePoint],
+        on_time: ContinuousPlans | None,
+        blocks: bool = False,
+    ) -> None:
+        self.prepared, self.plan, self.on_time = prepared, plan, on_time
+        self.spent_before_s, self.trace, self.blocks = spent_before_s, trace, blocks
+        self.beside: Callable[[Result], Result] | None = None
+        self.standing: FixedCircuits | None = None
         self._stopped = False
         self._fine: FineClock | None = None
         self._exact: Portfolio | None = None  # on the fine clock
@@ -62,27 +71,30 @@ class Proof:
         """Begin the race from the best plan, after what is found without any process."""
         planner, bound = self.prepared.planner, self.prepared.reduction.bound
         engine = self.prepared.settings.engine
-        known = RootPhase(self.plan, bound.ticks, bound.text, LOADS, None)
+        plan, raised, search_planner = (
+            self.plan,
+            RaisedBound(bound.ticks, bound.text, LOADS, True),
+            None,
+        )
         changing = planner.ports is not None and self.plan.changes > 0
         team = Team.of(engine, planner.problem, self.prepared.settings.threads)
-        if engine != "printed" and (self.plan.makespan > known.bound or changing):
+        if engine != "printed" and (plan.makespan > bound.ticks or changing):
             began = time.monotonic()
             if self._left_s > 0:
                 expect_request(team.engine)
-            known = root_phase(planner, self.plan, known.bound_by, self._limits())
+            plan, raised, search_planner = root_phase(planner, plan, bound.text, self._limits())
             self.spent_before_s += time.monotonic() - began
-            if known.plan.makespan > known.bound and self.blocks:
+            if plan.makespan > raised.ticks and self.blocks:
                 wait_until_loaded(team.engine, LOADING_S)
-        limits = replace(self._limits(), bound=known.bound)
+        limits = replace(self._limits(), bound=raised.ticks)
         self._exact = self._exact_on_time(team)
         return Portfolio(
             planner,
-            known.plan,
+            plan,
             "auto" if self._exact is not None else engine,
             limits,
-            known.bound_by,
-            known.bound_source,
-            known.search_planner,
+            raised,
+            search_planner,
             replace(team, engine="") if self._exact is not None else team,
             self._exact is not None,
         )
@@ -218,7 +230,7 @@ class Proof:
         points = exact.poll()
         if points:
             plans.take_replay(fine.carried_out(exact.plan))
-            bound = fine.bound(exact.bound, exact.bound_by)
+            bound = fine.bound(exact.bound, exact.raised.words)
             if bound.ms <= self.incumbent_ms * (1 + EXACT):
                 plans.raise_bound(bound)
         late = self._solving_s - self.prepared.settings.time_limit_s
@@ -277,7 +289,7 @@ class Proof:
                 self.prepared,
                 self.plan,
                 race.bound,
-                race.bound_by,
+                race.raised.words,
                 race.stopped_by,
                 tuple(self.trace),
                 self._solving_s,
@@ -329,3 +341,61 @@ class Proof:
             return []
         last = points[-1]
         return [replace(last, incumbent_ms=self.incumbent_ms, bound_ms=self.bound_ms)]
+
+
+# -- before any exact engine runs, while it loads -----------------------------------------------------------
+
+
+def root_phase(
+    planner: Planner, plan: SchedulePlan, bound_by: str, limits: Limits
+) -> tuple[SchedulePlan, RaisedBound, Planner | None]:
+    """Return what a short local search and, for small problems, bounds without a search tree give: most solves end here.
+
+    The best plan, the best bound, and the planner with the heads and tails of ancestors (None: not made yet).
+    """
+    search_planner, raised = None, RaisedBound(planner.bound, bound_by, LOADS, True)
+    counts_dark = planner.ports is not None and planner.ports.ports.dark > 0
+    if plan.makespan > planner.bound and (planner.problem.n <= ROOT_TASKS or counts_dark):
+        search_planner, better = planner.with_ancestor_tails()
+        if better is not None:
+            raised = RaisedBound(better.ticks, better.text, HEADS_AND_TAILS, True)
+    search = LocalSearch(search_planner or planner, plan, limits.seed)
+    _search(search, AfterSeconds(min(ROOT_SEARCH_S, limits.time_limit_s)))
+    plan = _better_of(plan, search, planner)
+    if planner.problem.n > ROOT_TASKS or plan.reduced_makespan <= raised.ticks:
+        return plan, raised, search_planner
+    enough = threading.Event()
+    beside = threading.Thread(target=_search, args=(search, enough.is_set, True), daemon=True)
+    if limits.threads > 1:
+        beside.start()
+    root_s = LEARNT_SOON_S if planner.problem.n < LEARNING_TASKS else ROOT_S
+    root_s = min(root_s, limits.time_limit_s)
+    known = initially_known(
+        planner.problem, Limits(root_s, bound=raised.ticks, solution=Solution(plan.reduced_start))
+    )
+    raise_bounds(known, AfterSeconds(root_s))
+    enough.set()
+    if limits.threads > 1:
+        beside.join()
+    if known.bound_by:
+        ticks = max(raised.ticks, known.bound)
+        raised = RaisedBound(ticks, known.bound_by, known.bound_source, True)
+    return _better_of(plan, search, planner), raised, search_planner
+
+
+def _search(search: LocalSearch, stop: Stop, on_another_core: bool = False) -> None:
+    """Take a search forward until told to stop, in short calls."""
+    if on_another_core:
+        give_way()
+    pace = Pace(ROOT_SEARCH_S / 5)
+    while not stop() and not search.finished:
+        pace.timed(search.go_on)
+
+
+def _better_of(plan: SchedulePlan, search: LocalSearch, planner: Planner) -> SchedulePlan:
+    """Return the plan, or the search's if that is better."""
+    known = plan.makespan if planner.ports is not None else plan.reduced_makespan
+    if search.cost >= (known, plan.changes):
+        return plan
+    searched = search.best_plan()
+    return keeping_reduced(searched, plan) if searched.cost < plan.cost else plan

@@ -13,6 +13,7 @@ import numpy as np
 
 from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
+from topox_core.model.csr import ranks
 from topox_core.model.execution import BookedPorts, Circuits, Execution
 from topox_core.model.transfer_graph import TRANSFER
 from topox_core.schedule.replay import replayed_on_circuits
@@ -51,12 +52,10 @@ def rebooked(
     length = execution.end_ms - execution.start_ms
     exclusive, slot_ms = settings.exclusive_devices, cluster.slot_ms if settings.on_slots else 0.0
     device, _ = graph.devices(exclusive)
-    place = np.empty(len(graph), np.int64)
-    place[graph.order] = np.arange(len(graph))
     ports = _Ports(cluster, lost, slot_ms)
     start, device_end = np.zeros(len(graph)), dict[int, float]()
     rows: list[tuple[int, int, int, int, bool]] = []
-    for j in np.lexsort((place, execution.start_ms)).tolist():
+    for j in np.lexsort((ranks(graph.order), execution.start_ms)).tolist():
         waits = graph.pred_idx[graph.pred_ptr[j] : graph.pred_ptr[j + 1]]
         ready = float((start[waits] + length[waits]).max(initial=0.0))
         if graph.kind[j] == TRANSFER and length[j] > 0:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.model.cluster import Cluster
+from topox_core.model.csr import ranks
 from topox_core.model.execution import BookedPorts, Circuits, Execution, PortsHeld
 from topox_core.model.transfer_graph import (
     TRANSFER,
@@ -108,7 +109,7 @@ def replay(prepared: Prepared, plan: SchedulePlan, cluster: Cluster) -> Replay:
     end = first + problem.duration // problem.ticks_per_slot
     places = Places(problem.switch_network.switches, limit, dark, first, end)
     length_ms, repeats = durations_ms(graph, cluster), prepared.settings.repeats
-    order = Sequence(problem.order, plan.start, problem.device, length_ms, 0.0, repeats)
+    order = Sequence(plan.start, problem.device, length_ms, 0.0, repeats)
     carried_out = _carried_out(graph, cluster, order, plan.booking, places, plan.source)
     return replace(carried_out, planned_slot_ms=problem.tick_ms * problem.ticks_per_slot)
 
@@ -177,7 +178,7 @@ def _in_the_same_order(
     device, _ = graph.devices(exclusive_devices)
     length_ms = execution.end_ms - execution.start_ms if rounded else durations_ms(graph, cluster)
     slot_ms = cluster.slot_ms if on_slots else 0.0
-    order = Sequence(graph.order, execution.start_ms, device, length_ms, slot_ms, repeats)
+    order = Sequence(execution.start_ms, device, length_ms, slot_ms, repeats)
     return _carried_out(graph, cluster, order, execution.circuits, places, ELSEWHERE)
 
 
@@ -194,13 +195,12 @@ def _places_of(execution: Execution, cluster: Cluster) -> Places:
 
 @dataclass(frozen=True)
 class Sequence:
-    """In which order nodes run: by start, then by place in a topological order; what device each holds (-1: none).
+    """In which order nodes run: by start, then by place in the graph's order; what device each holds (-1: none).
 
     With how long each takes, whether transfers start on slots (0: they do not), and whether the last
     users of ports come before the first.
     """
 
-    topological: Int32
     start: NDArray[Any]
     device: Int32
     length_ms: FloatArray
@@ -217,9 +217,7 @@ def _carried_out(
     source: TraceSource,
 ) -> Replay:
     n, length_ms = len(graph), order.length_ms
-    place = np.empty(n, np.int64)
-    place[order.topological] = np.arange(n)
-    sequence = np.lexsort((place, order.start)).astype(np.int32)
+    sequence = np.lexsort((ranks(graph.order), order.start)).astype(np.int32)
     out_port, in_port = _port_numbers(graph, cluster, ports)
     holders = Holders(
         np.where(length_ms > 0, order.device, -1).astype(np.int32),

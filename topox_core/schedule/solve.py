@@ -202,7 +202,12 @@ def _planned(
     ``prepared``.
     """
     trace: list[TracePoint] = []
-    ended, late = _limits(prepared.settings, began, stop)
+    # When planning ends, and when no stricter reading is planned any more: an engine wants its time.
+    settings = prepared.settings
+    ended = late = any_of(stop, AfterSeconds(settings.time_limit_s, began, working_s))
+    if settings.engine != "list":
+        share_s = STRICTER_SHARE * settings.time_limit_s
+        late = any_of(ended, AfterSeconds(share_s, began, working_s))
 
     def note(incumbent_ms: float, bound_ms: float, source: TraceSource) -> None:
         if not trace or incumbent_ms != trace[-1].incumbent_ms:
@@ -210,7 +215,7 @@ def _planned(
             if on_point is not None:
                 on_point(trace[-1])
 
-    if prepared.graph is None or prepared.settings.on_slots:
+    if prepared.graph is None or settings.on_slots:
         for best in _better_and_better(prepared, candidates, ended):
             note(length_ms(prepared, best), _bound_ms(prepared), best.source)
         of, best = _never_behind_stricter(prepared, best, candidates, late, {})
@@ -222,20 +227,10 @@ def _planned(
     plans.on_better = None
     assert plans.planned_on is not None
     assert plans.plan_to_improve is not None
-    settings = prepared.settings
     if settings.switching == "provisioned":
         settings = replace(settings, time_limit_s=0.0)  # its order is known: nothing to search for
     of = replace(plans.planned_on, settings=settings)
     return of, plans.plan_to_improve, working_s() - began, trace, plans
-
-
-def _limits(settings: Settings, began: float, stop: Stop) -> tuple[Stop, Stop]:
-    """Return when planning ends, and when no stricter reading is planned any more: an engine wants its time."""
-    ended = any_of(stop, AfterSeconds(settings.time_limit_s, began, working_s))
-    if settings.engine == "list":
-        return ended, ended
-    late = AfterSeconds(STRICTER_SHARE * settings.time_limit_s, began, working_s)
-    return ended, any_of(ended, late)
 
 
 def _plan_never_behind_stricter(

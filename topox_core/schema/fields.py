@@ -1,11 +1,12 @@
 """What a record says of its fields: type, range, unit, words and the steps of a slider."""
 
+import copyreg
 import dataclasses
 import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, reduce
+from functools import cache, partial, reduce
 from types import MappingProxyType, NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
@@ -19,6 +20,11 @@ _ANY = msgspec.Meta()
 _SAYS = (
     *("title", "description", "ge", "gt", "le", "lt"),
     *("min_length", "max_length", "pattern"),
+)
+# Fields go to other processes, with keys of studies.
+copyreg.pickle(
+    msgspec.Meta,
+    lambda one: (partial(msgspec.Meta, **{k: getattr(one, k) for k in (*_SAYS, "extra")}), ()),
 )
 
 
@@ -138,6 +144,11 @@ def fields_of(record: type) -> Mapping[str, Field]:
             for one in dataclasses.fields(cast("Any", record))
         }
     )
+
+
+def field_of(hint: Any) -> Field:
+    """Return a field of no record."""
+    return _field(dataclasses.field(), hint)
 
 
 def _field(one: Any, hint: Any) -> Field:

@@ -218,24 +218,31 @@ def co_optimise(
         for doing in walk.steps(stop):
             done, total = walk.proposals, settings.proposals
             report(CoProgress(fabric, doing, done, total, walk.best_ms))
-    race = _Race(model, fabric, base, base_outcome, _Late(stop))
+    late, best, barren = _Late(stop), base, 0
+    outcomes = {base: base_outcome}
     for strategy in walk.estimate.ranked():
-        if race.barren >= IN_A_ROW or len(race.outcomes) >= IN_ALL:
+        if barren >= IN_A_ROW or len(outcomes) >= IN_ALL:
             break
-        if stop() and (len(race.outcomes) > 1 or race.stop()):
+        if stop() and (len(outcomes) > 1 or late()):
             break
-        race.run(strategy)
-        report(CoProgress(fabric, RUNNING, len(race.outcomes), IN_ALL, race.outcome.iteration_ms))
+        if strategy not in outcomes:
+            outcome = model.outcomes(strategy, (fabric,), late).get(fabric)
+            if outcome is not None:
+                outcomes[strategy] = outcome
+                barren += 1
+                if outcome.iteration_ms < outcomes[best].iteration_ms * (1 - 1e-9):
+                    best, barren = strategy, 0
+        report(CoProgress(fabric, RUNNING, len(outcomes), IN_ALL, outcomes[best].iteration_ms))
     return CoOptimised(
         fabric,
-        race.best,
-        race.outcome,
+        best,
+        outcomes[best],
         base,
         base_outcome,
         tuple(walk.moves),
         walk.proposals,
         len(walk.estimate.estimated),
-        len(race.outcomes),
+        len(outcomes),
         "fixed" if not walk.proposer.free else "cancelled" if stop() else "budget",
     )
 
@@ -252,33 +259,6 @@ class _Late:
         if self.until_s == math.inf and self.stop():
             self.until_s = time.monotonic() + LAST_S
         return time.monotonic() >= self.until_s
-
-
-class _Race:
-    """Strategies that are run on the fabric, and the fastest of them."""
-
-    def __init__(
-        self, model: ModelOnCluster, fabric: str, base: Strategy, outcome: Outcome, stop: Stop
-    ) -> None:
-        self.model, self.fabric, self.stop = model, fabric, stop
-        self.best, self.outcomes, self.barren = base, {base: outcome}, 0
-
-    @property
-    def outcome(self) -> Outcome:
-        """What the fastest takes."""
-        return self.outcomes[self.best]
-
-    def run(self, strategy: Strategy) -> None:
-        """Run a strategy, unless it was run before."""
-        if strategy in self.outcomes:
-            return
-        other = self.model.outcomes(strategy, (self.fabric,), self.stop).get(self.fabric)
-        if other is None:
-            return
-        self.outcomes[strategy] = other
-        self.barren += 1
-        if other.iteration_ms < self.outcome.iteration_ms * (1 - 1e-9):
-            self.best, self.barren = strategy, 0
 
 
 class _Walk(Chain):

@@ -287,11 +287,17 @@ def search(
     base = first_strategy(graph, servers, settings.memory_gb, tuple(pinned.values()))
     chain = Chain(graph, base, evaluate, settings, pinned)
     if start is not None:
-        _import(chain, start, pinned)
+        check_strategy(start, graph, settings.memory_gb)
+        placements = sorted(start.placements, key=lambda p: graph.position[p.operator])
+        given = Strategy(start.model, start.servers, tuple(placements))
+        chain.offer(given.changed(pinned.values()), "better")
     chain.walk(stop, on_progress)
     proved = False
     if not chain.stopped and settings.proposals and chain.proposer.free:
-        _blocks(chain, pinned)
+        # Blocks of neighbours on shares of the servers are too far for the chain to reach.
+        for count in divisors(servers)[1:]:
+            strategy = blocks(graph, servers, count).changed(pinned.values())
+            chain.offer(strategy, "blocks", later=1)
         _descend(chain, stop)
         proved = not chain.stopped and _prove(chain, stop)
     return chain.result(proved)
@@ -323,24 +329,6 @@ def first_strategy(
         file=f"model {graph.name}",
         field="memory_gb",
     )
-
-
-def _import(chain: Chain, start: Strategy, pinned: dict[str, Placement]) -> None:
-    """Go to a strategy that was given, if it is faster."""
-    check_strategy(start, chain.graph, chain.settings.memory_gb)
-    order = chain.graph.position
-    start = Strategy(
-        start.model, start.servers, tuple(sorted(start.placements, key=lambda p: order[p.operator]))
-    )
-    chain.offer(start.changed(pinned.values()), "better")
-
-
-def _blocks(chain: Chain, pinned: dict[str, Placement]) -> None:
-    """Try blocks of neighbours on shares of the servers, too far for the chain to reach."""
-    servers = chain.best.servers
-    for count in divisors(servers)[1:]:
-        strategy = blocks(chain.graph, servers, count).changed(pinned.values())
-        chain.offer(strategy, "blocks", later=1)
 
 
 def _descend(chain: Chain, stop: Callable[[], bool]) -> None:

@@ -3,7 +3,7 @@
 import json
 import zlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from math import inf
 from typing import Any
@@ -32,7 +32,7 @@ from topox_core.rails.window_lengths import lengths_ms
 from topox_core.rails.windows import windows_of_execution
 from topox_core.runs.latest import Latest
 from topox_core.runs.stopping import Stop
-from topox_core.schedule.result import gap
+from topox_core.schedule.result import Result, gap
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings, lowering_and_free
 from topox_core.studies.keys import FABRIC_FIELDS, SEED, Value
@@ -45,31 +45,8 @@ from topox_core.studies.subject import (
 )
 from topox_core.workloads.catalogue import generate
 
-
-@dataclass(frozen=True)
-class Outcome:
-    """Measures and state of one point.
-
-    Attributes
-    ----------
-    graph, cluster
-        Digests of what was run.
-    held
-        The cluster as it was, by field; empty if there is none.
-    result
-        The result file as deflated JSON, where the same point would not bring the same again.
-    """
-
-    measures: Mapping[str, float | None]
-    status: str = "simulated"
-    stopped_by: str = ""
-    graph: str = ""
-    cluster: str = ""
-    held: Mapping[str, Any] = field(default_factory=dict)
-    message: str = ""
-    result: bytes | None = None
-
-
+# What came of a point: fields of its record in the library, and as ``held`` the cluster as it was, by field.
+Outcome = dict[str, Any]
 ENGINES: Mapping[str, str] = {"first": "list", "search": "auto", "prove": "cpsat"}
 # What no simulation depends on: a point that differs in nothing else is not run again.
 _OF_MONEY = ("prices", "running.")
@@ -126,7 +103,7 @@ def run_of_point(case: FabricCase, stop: Stop) -> FabricRun:
 
 
 def fabric_outcome(resolved: Resolved, values: Values, stop: Stop) -> Outcome:
-    """Return the measures of a point.
+    """Return the measures of a point, and the result file where the same point would not bring the same again.
 
     Raises
     ------
@@ -135,23 +112,24 @@ def fabric_outcome(resolved: Resolved, values: Values, stop: Stop) -> Outcome:
     """
     case = fabric_case(resolved, values)
     run = _remembered_run(resolved, case, values, stop)
-    measures = measures_of_run(run, case, values)
-    status, stopped_by, content = "simulated", "", None
+    outcome: Outcome = {
+        "measures": measures_of_run(run, case, values),
+        "graph": case.request.task_graph.digest,
+        "cluster": case.request.cluster.digest,
+        "held": asdict(case.request.cluster),
+        "message": run.message,
+    }
     if run.result is not None:
-        status, stopped_by = run.result.status, run.result.stopped_by
+        outcome |= {"status": run.result.status, "stopped_by": run.result.stopped_by}
         if case.request.settings.effort != "first":  # what a time limit decided cannot be had again
-            text = json.dumps(to_record(run.result), separators=(",", ":"))
-            content = zlib.compress(text.encode())
-    return Outcome(
-        measures,
-        status,
-        stopped_by,
-        graph=case.request.task_graph.digest,
-        cluster=case.request.cluster.digest,
-        held=asdict(case.request.cluster),
-        message=run.message,
-        result=content,
-    )
+            outcome["result"] = deflated(run.result)
+    return outcome
+
+
+def deflated(result: Result) -> bytes:
+    """Return a result file as deflated JSON."""
+    text = json.dumps(to_record(result), allow_nan=False, separators=(",", ":"))
+    return zlib.compress(text.encode())
 
 
 # In a worker: the runs of the last points, by all that they depend on.

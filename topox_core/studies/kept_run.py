@@ -1,9 +1,7 @@
 """What a page or a command has computed already, as a record of the run library."""
 
-import json
 import platform
 import time
-import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -20,9 +18,8 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.identity import code_version
 from topox_core.schedule.result import Result
-from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
-from topox_core.studies.fabric_point import FabricCase, fabric_case, measures_of_run
+from topox_core.studies.fabric_point import FabricCase, deflated, fabric_case, measures_of_run
 from topox_core.studies.keys import FABRIC, FABRIC_FIELDS, SEED, Value
 from topox_core.studies.point import StudyJob
 from topox_core.studies.subject import FAT_TREE_SHAPE, SETTINGS, Resolved
@@ -202,8 +199,7 @@ def _record(
 ) -> RunRecord:
     content, status, stopped_by, wall_s = None, "simulated", "", 0.0
     if result is not None:
-        text = json.dumps(to_record(result), allow_nan=False, separators=(",", ":"))
-        content = zlib.compress(text.encode())
+        content = deflated(result)
         status, stopped_by, wall_s = result.status, result.stopped_by, result.wall_s
         message = message or result.message
     return RunRecord(

@@ -3,9 +3,11 @@
 And what it may report of a point, with the words and units of tables and axes.
 """
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Annotated, Any
 
 from topox_core.economics.comparison import Running
 from topox_core.economics.networks import LINE_NAMES, Counting
@@ -15,12 +17,19 @@ from topox_core.errors import InputError, shown
 from topox_core.fabrics.compare import MAX_DELAY_MS
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.registry import FABRICS
-from topox_core.io.ranges import is_number, is_whole
 from topox_core.model.cluster import MAX_PORTS, Cluster
 from topox_core.model.collective_steps import ALGORITHMS as COLLECTIVE_ALGORITHMS
 from topox_core.rails.presets import KEYS as RAIL_SETTINGS
 from topox_core.schedule.settings import AUTO, DEFAULT, Settings
-from topox_core.schema.fields import Field, fields_of
+from topox_core.schema.fields import (
+    PRINTABLE,
+    Field,
+    expected,
+    field_of,
+    fields_of,
+    problems,
+    setting,
+)
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS as TDM_ALGORITHMS
 from topox_core.tdm.mixes.deployment import SetUp
 from topox_core.tdm.model.jobs import Reading
@@ -41,6 +50,10 @@ SEED, LABEL = "seed", "label"
 FABRIC, RAIL, ROUND, BILL = "fabric", "rail", "round", "bill"
 
 
+# What a key's value is, by the type of its field; text that is none of some words is text.
+_KINDS: Mapping[type, str] = {bool: "truth", int: "whole", float: "number"}
+
+
 @dataclass(frozen=True)
 class Key:
     """One setting that a study may vary.
@@ -49,29 +62,22 @@ class Key:
     ----------
     name
         As the study file has it, e.g. ``cluster.port_gbps``.
-    words, unit
-        The title of its axis.
-    kind
-        ``number``, ``whole``, ``choice``, ``truth`` or ``text``.
-    least, most
-        Of numbers, both ends in (``above``: the lower one out).
-    choices
-        Of a choice; also words that a whole number may be instead.
+    field
+        What it may be, and the words of its axis.
     """
 
     name: str
-    words: str
-    unit: str = ""
-    kind: str = "number"
-    least: float = 0.0
-    most: float = 1e12
-    above: bool = False
-    choices: tuple[str, ...] = ()
+    field: Field = dataclasses.field(compare=False)
 
     @property
-    def numeric(self) -> bool:
-        """Whether its values are numbers, which ranges may give."""
-        return self.kind in ("number", "whole")
+    def words(self) -> str:
+        """What it is called."""
+        return self.field.title
+
+    @property
+    def unit(self) -> str:
+        """What it is counted in."""
+        return self.field.unit
 
     @property
     def title(self) -> str:
@@ -79,19 +85,23 @@ class Key:
         return f"{self.words} ({self.unit})" if self.unit else self.words
 
     @property
-    def expected(self) -> str:
-        """What a value must be, in words."""
-        if self.kind == "choice":
-            return f"one of {', '.join(self.choices)}"
-        if self.kind == "truth":
-            return "true or false"
-        if self.kind == "text":
-            return f"text of at most {MAX_LABEL} characters"
-        span = f"{'above' if self.above else 'from'} {self.least:,.10g} {'and at most' if self.above else 'to'} {self.most:,.10g}"
-        words = f"a {'whole ' if self.kind == 'whole' else ''}number {span}"
-        return f"{words}, or {' or '.join(self.choices)}" if self.choices else words
+    def choices(self) -> tuple[Any, ...]:
+        """The words of a choice; also those that a number may be instead."""
+        return self.field.choices
 
-    def value(self, given: object) -> Value:
+    @cached_property
+    def kind(self) -> str:
+        """``number``, ``whole``, ``choice``, ``truth`` or ``text``."""
+        types = dict(self.field.alternatives)
+        text = "choice" if self.choices else "text"
+        return next((word for one, word in _KINDS.items() if one in types), text)
+
+    @property
+    def numeric(self) -> bool:
+        """Whether its values are numbers, which ranges may give."""
+        return self.kind in ("number", "whole")
+
+    def value(self, given: Any) -> Value:
         """Return a value as the key's type.
 
         Raises
@@ -99,56 +109,32 @@ class Key:
         InputError
             If it cannot be; only the problem is in it.
         """
-        if self.kind == "choice" and isinstance(given, str) and given in self.choices:
-            return given
-        if self.kind == "truth" and isinstance(given, bool):
-            return given
-        if self.kind == "text" and isinstance(given, str) and len(given) <= MAX_LABEL:
-            if given.isprintable():
-                return given
-            raise InputError(f"must be printable (got {shown(given)})")
-        if self.numeric:
-            if isinstance(given, str) and given in self.choices:
-                return given
-            if isinstance(given, float) and self.kind == "whole" and given.is_integer():
-                given = int(given)
-            if self.kind == "whole" and is_whole(given, int(self.least), self.most):
-                return int(given)
-            if self.kind == "number" and is_number(given, self.least, self.most, above=self.above):
-                return float(given) + 0.0
-        raise InputError(f"must be {self.expected} (got {shown(given)})")
-
-
-def _key(name: str, field: Field) -> Key:
-    """Return a field of a record as a key; one that may be a number or a word is a number with words."""
-    words = (name, field.title, field.unit)
-    kinds = {kind: limits for kind, limits in field.alternatives if kind in (int, float)}
-    choices = tuple(map(str, field.choices))
-    if bool in dict(field.alternatives):
-        return Key(*words, "truth")
-    if not kinds:
-        return Key(*words, "choice", choices=choices)
-    kind, limits = next(iter(kinds.items()))
-    above = limits.ge is None
-    least = limits.gt if above else limits.ge
-    return Key(
-        *words,
-        "whole" if kind is int else "number",
-        float(least or 0.0),
-        float(1e12 if limits.le is None else limits.le),
-        above,
-        choices,
-    )
+        hint = self.field.hint
+        if isinstance(given, float) and self.kind == "whole" and given.is_integer():
+            given = int(given)
+        if given is None:
+            raise InputError(f"must be {expected(hint)} (got {shown(given)})")
+        for _, problem in problems(hint, given):
+            raise InputError(problem)
+        real = self.kind == "number" and not isinstance(given, str)
+        value: Value = float(given) + 0.0 if real else given
+        return value
 
 
 def _keys(prefix: str, record: type, *names: str) -> tuple[Key, ...]:
     """Return fields of a record as keys."""
     fields = fields_of(record)
-    return tuple(_key(f"{prefix}.{name}", fields[name]) for name in names)
+    return tuple(Key(f"{prefix}.{name}", fields[name]) for name in names)
+
+
+def _key(name: str, words: str, kind: Any, unit: str = "", **limits: Any) -> Key:
+    """Return a key that is no field of a record; numbers are at least 0."""
+    limits = {"ge": 0, "le": 1e12} | limits if kind in (int, float) else limits
+    return Key(name, field_of(Annotated[kind, setting(words, unit, **limits)]))
 
 
 def _choice(name: str, words: str, choices: Iterable[str]) -> Key:
-    return Key(name, words, kind="choice", choices=tuple(choices))
+    return _key(name, words, str, choices=tuple(choices))
 
 
 # The options of fabrics that have keys: a layout is no number, and the NIC of the fat-tree follows from prices.
@@ -156,13 +142,19 @@ FABRIC_FIELDS = tuple(
     name for name in fields_of(FabricOptions) if name not in ("layout", "equivalent_gbps")
 )
 _COMMON = (
-    Key(SEED, "Seed", kind="whole", most=MAX_SEED),
-    Key(LABEL, "Label", kind="text"),
+    _key(SEED, "Seed", int, le=MAX_SEED),
+    _key(LABEL, "Label", str, max_length=MAX_LABEL, without=PRINTABLE),
 )
 _PRICES = (
     _choice("prices", "Price set", PRICE_SETS),
     *(
-        Key(f"prices.{part}.{field}", f"{capitalised(LINE_NAMES[part])}, {word}", unit, most=most)
+        _key(
+            f"prices.{part}.{field}",
+            f"{capitalised(LINE_NAMES[part])}, {word}",
+            float,
+            unit,
+            le=most,
+        )
         for part in PARTS
         for field, word, unit, most in (
             ("price_usd", "price", "$", MAX_USD),
@@ -171,9 +163,10 @@ _PRICES = (
     ),
 )
 _YEARS = _keys("running", Running, *fields_of(Running))
+_RINGS = Annotated[int, setting(ge=1, le=4_096)] | Annotated[str, setting(choices=(AUTO, DEFAULT))]
 _ON_CLUSTER = (
     *_keys("cluster", Cluster, "reconfiguration_ms", "port_gbps"),
-    Key("cluster.degree", "Ports per server, switches with them", "", "whole", 1, MAX_PORTS),
+    _key("cluster.degree", "Ports per server, switches with them", int, ge=1, le=MAX_PORTS),
     *_keys("cluster", Cluster, "ports_per_server", "switches", "ports_per_switch", "slot_ms"),
     *_keys("cluster", Cluster, "latency_us", "duplex"),
     _choice("fabric", "Fabric", FABRICS),
@@ -183,8 +176,8 @@ _ON_CLUSTER = (
     *_keys("settings", Settings, "model", "circuits", "clock", "iteration", "switching"),
     *_keys("settings", Settings, "share_circuits", "exclusive_devices", "any_port"),
     *_keys("settings", Settings, "time_limit_s", "gap", "threads"),
-    Key("lowering.rings", "Rings per collective", "", "whole", 1, 4_096, choices=(AUTO, DEFAULT)),
-    Key("lowering.all_reduce_on_network", "All-reduces on the network", kind="truth"),
+    _key("lowering.rings", "Rings per collective", _RINGS),
+    _key("lowering.all_reduce_on_network", "All-reduces on the network", bool),
     *(
         _choice(f"lowering.{kind}", f"Algorithm of {words_of(kind)}", (AUTO, DEFAULT, *names))
         for kind, names in COLLECTIVE_ALGORITHMS.items()
@@ -199,17 +192,17 @@ def _on_rails() -> Iterable[Key]:
     for key, place in RAIL_SETTINGS.items():
         part, _, field = place.rpartition("__")
         if part and key not in (*_NOT_ON_RAILS, "fsdp", "recompute"):
-            yield _key(f"rails.{key}", fields_of(_JOB[part])[field])
+            yield Key(f"rails.{key}", fields_of(_JOB[part])[field])
 
 
 _ON_RAILS = (
-    Key("rails.reconfiguration_ms", "Switching delay", "ms", most=MAX_DELAY_MS),
+    _key("rails.reconfiguration_ms", "Switching delay", float, "ms", le=MAX_DELAY_MS),
     _choice("rails.control", "Control", RAIL_CONTROLS),
-    Key("rails.link_up_ms", "Time until a NIC sees light", "ms", most=MAX_DELAY_MS),
-    Key("rails.latency_us", "Latency of a step", "us", most=1e9),
-    Key("rails.fsdp", "Sharded weights (FSDP)", kind="truth"),
-    Key("rails.recompute", "Recomputing", kind="truth"),
-    Key("rails.gpus", "GPUs", "", "whole", 1, MAX_GPUS),
+    _key("rails.link_up_ms", "Time until a NIC sees light", float, "ms", le=MAX_DELAY_MS),
+    _key("rails.latency_us", "Latency of a step", float, "us", le=1e9),
+    _key("rails.fsdp", "Sharded weights (FSDP)", bool),
+    _key("rails.recompute", "Recomputing", bool),
+    _key("rails.gpus", "GPUs", int, ge=1, le=MAX_GPUS),
     *_on_rails(),
 )
 # A network of pods is built as it is set up; what a study draws with is its seed.
@@ -222,7 +215,7 @@ _ON_ROUNDS = (
     *_keys("tdm", Reading, *fields_of(Reading)),
 )
 _ON_NETWORKS = (
-    Key("network.gpus", "GPUs", "", "whole", 1, 10_000_000),
+    _key("network.gpus", "GPUs", int, ge=1, le=10_000_000),
     *_keys("network", Counting, *(n for n in fields_of(Counting) if n != "fibre_m_per_link")),
 )
 GRAPH_KEYS = (*_ON_CLUSTER, *_PRICES, *_YEARS, *_COMMON)
@@ -238,14 +231,15 @@ def by_name(keys: Iterable[Key]) -> Mapping[str, Key]:
 
 def parameter_key(prefix: str, parameter: Parameter) -> Key:
     """Return a workload's (or a job's) parameter as a key."""
-    name, words = f"{prefix}.{parameter.key}", words_of(parameter.key)
-    if parameter.choices and isinstance(parameter.default, str):
-        return _choice(name, words, (str(one) for one in parameter.choices))
+    name, words, kind = (
+        f"{prefix}.{parameter.key}",
+        words_of(parameter.key),
+        type(parameter.default),
+    )
     if parameter.choices:
-        least, most = min(parameter.choices), max(parameter.choices)
-        return Key(name, words, "", "whole", float(least), float(most))
-    kind = "whole" if isinstance(parameter.default, int) else "number"
-    return Key(name, words, parameter.unit, kind, parameter.least, min(parameter.most, 1e12))
+        return _key(name, words, kind, choices=parameter.choices)
+    most = min(parameter.most, 1e12)
+    return _key(name, words, kind, parameter.unit, ge=parameter.least, le=most)
 
 
 KEYS = by_name((*GRAPH_KEYS, *RAIL_KEYS, *ROUND_KEYS, *NETWORK_KEYS))

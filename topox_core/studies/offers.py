@@ -57,6 +57,11 @@ class Estimate:
         """Return one of the three values."""
         return float(getattr(self, level))
 
+    @property
+    def values(self) -> tuple[float, float, float]:
+        """All three, in their order."""
+        return self.low, self.usual, self.high
+
     def moved(self, usual: float) -> Estimate:
         """Return the estimate with another usual value; an end that it passes moves with it."""
         return replace(self, low=min(self.low, usual), usual=usual, high=max(self.high, usual))
@@ -132,7 +137,7 @@ class SwitchProduct:
     def changed(self, field: str, figure: Estimate) -> SwitchProduct:
         """Return the product with other values of a figure, set by hand; raises InputError."""
         own = self.figure(field)
-        if (own.low, own.usual, own.high) == (figure.low, figure.usual, figure.high):
+        if own.values == figure.values:
             return self
         return replace(self, **{field: own.by_hand(figure)})  # type: ignore[arg-type]
 
@@ -233,14 +238,12 @@ def with_edit(
 def edits_between(base: Sequence[SwitchProduct], now: Sequence[SwitchProduct]) -> str:
     """Return changed figures for a link: ``piezo.port_usd:260:520:1040``; ``""`` for none."""
     known = {one.key: one for one in base}
-    words = []
-    for one in now:
-        for field in FIGURES:
-            figure = one.figure(field)
-            values = [figure.at(level) for level in LEVELS]
-            if values != [known[one.key].figure(field).at(level) for level in LEVELS]:
-                words.append(f"{one.key}.{field}:" + ":".join(f"{v:.9g}" for v in values))
-    return ",".join(words)
+    figures = ((one.key, field, one.figure(field).values) for one in now for field in FIGURES)
+    return ",".join(
+        f"{key}.{field}:" + ":".join(f"{value:.9g}" for value in values)
+        for key, field, values in figures
+        if values != known[key].figure(field).values
+    )
 
 
 def with_edits(base: Sequence[SwitchProduct], words: str) -> tuple[SwitchProduct, ...]:

@@ -17,8 +17,7 @@ from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.run import FabricRun
 from topox_core.io.json import digest_of
 from topox_core.library.rows import FAILED, RunRecord
-from topox_core.rails.builder import build
-from topox_core.rails.control.simulate import Simulation
+from topox_core.rails.delay import simulation
 from topox_core.rails.iteration import Rail
 from topox_core.rails.presets import changed
 from topox_core.rails.window_lengths import lengths_ms
@@ -48,7 +47,6 @@ from topox_core.studies.subject import (
 from topox_core.tdm.algorithms.catalogue import BASELINE, solve
 from topox_core.tdm.mixes.deployment import SetUp, deploy
 from topox_core.tdm.model.jobs import Reading, Round, TdmSettings, shorter_by
-from topox_core.training.job import Job
 
 _RAIL = ("reconfiguration_ms", "control", "link_up_ms", "latency_us")
 
@@ -58,33 +56,26 @@ def rail_outcome(resolved: Resolved, values: Values, _stop: Stop) -> Outcome:
     assert resolved.job is not None
     given = under("rails", values)
     changes = {name: value for name, value in given.items() if name not in _RAIL}
-    simulation = _simulation(changed(resolved.job, changes), float(given.get("latency_us", 0.0)))
+    job = changed(resolved.job, changes)
+    latency_us = float(given.get("latency_us", 0.0))
+    on_rail = simulation(job, Rail(nic_gbps=job.machine.nic_gbps, latency_us=latency_us))
     provisioned = given.get("control", "provisioned") == "provisioned"
     dark_ms = float(given.get("reconfiguration_ms", 0.0)) + float(given.get("link_up_ms", 0.0))
-    run = simulation.at(dark_ms, provisioned)
-    base_ms = simulation.undisturbed_ms
+    run, base_ms = on_rail.at(dark_ms, provisioned), on_rail.undisturbed_ms
     lengths = lengths_ms(run.windows) if run.windows else None
-    return Outcome(
-        {
+    return {
+        "measures": {
             "iteration_ms": run.iteration_ms,
             "undisturbed_ms": base_ms,
             "overhead": run.iteration_ms / base_ms - 1.0 if base_ms else 0.0,
             "changes": float(run.reconfigurations),
             "windows": float(len(run.windows)),
             "window_ms": None if lengths is None else float(np.median(lengths)),
-        },
-        graph=resolved.digest,
-    )
+        }
+    }
 
 
-@lru_cache(maxsize=2)
-def _simulation(job: Job, latency_us: float) -> Simulation:
-    return Simulation(
-        build(job, fold=True), Rail(nic_gbps=job.machine.nic_gbps, latency_us=latency_us)
-    )
-
-
-def round_outcome(resolved: Resolved, values: Values, stop: Stop) -> Outcome:
+def round_outcome(_resolved: Resolved, values: Values, stop: Stop) -> Outcome:
     """Return the measures of jobs that share a fabric, beside the round without turns; raises InputError."""
     given, seed = under("tdm", values), int(values.get(SEED, 0))
     algorithm = str(given.pop("algorithm", TdmSettings.algorithm))
@@ -95,8 +86,8 @@ def round_outcome(resolved: Resolved, values: Values, stop: Stop) -> Outcome:
     if algorithm != BASELINE:
         answer = solve(base.jobs, TdmSettings(algorithm, reading, seed), stop)
     phases = [phase for cycle in base.cycles for phase in cycle.phases]
-    return Outcome(
-        {
+    return {
+        "measures": {
             "round_s": answer.round_s,
             "mean_round_s": answer.mean_round_s,
             "bound_s": answer.bound_s,
@@ -106,11 +97,10 @@ def round_outcome(resolved: Resolved, values: Values, stop: Stop) -> Outcome:
             "communicating_s": sum(one.communication_s for one in phases),
             "computing_s": sum(one.computing_s for one in phases),
         },
-        answer.status,
-        answer.stopped_by,
-        graph=resolved.digest,
-        message=answer.message,
-    )
+        "status": answer.status,
+        "stopped_by": answer.stopped_by,
+        "message": answer.message,
+    }
 
 
 @lru_cache(maxsize=2)
@@ -127,16 +117,15 @@ def bill_outcome(resolved: Resolved, values: Values, _stop: Stop) -> Outcome:
     prices = priced_at(values, DEFAULT_SET)
     question = Question(int(given.get("gpus", GPUS)), prices, counting)
     bill = question.bill(mine)
-    return Outcome(
-        {
+    return {
+        "measures": {
             "dollars": bill.cost_usd,
             "watts": bill.power_w,
             "cost_saving": question.saving(mine, against, "cost"),
             "power_saving": question.saving(mine, against, "power"),
         },
-        "counted",
-        graph=resolved.digest,
-    )
+        "status": "counted",
+    }
 
 
 OUTCOMES: Mapping[str, Callable[[Resolved, Values, Stop], Outcome]] = {
@@ -210,27 +199,23 @@ def run_cell(job: StudyJob, cell: Cell) -> RunRecord:
     try:
         outcome = OUTCOMES[job.resolved.subject.runs](job.resolved, values, stop)
     except InputError as error:
-        outcome = Outcome({}, FAILED, message=str(error))
+        outcome = {"status": FAILED, "message": str(error)}
     except Stopped:
-        outcome = Outcome({}, FAILED, "time_limit", message=f"took longer than {limit:g} s")
+        why = f"took longer than {limit:g} s"
+        outcome = {"status": FAILED, "stopped_by": "time_limit", "message": why}
     resolved = job.resolved
+    usual: Outcome = {"status": "simulated", "stopped_by": "", "graph": resolved.digest}
     return RunRecord(
         key=job.key(cell),
         version=code_version(),
         kind=resolved.subject.runs,
         subject=resolved.title,
-        graph=outcome.graph or resolved.digest,
-        cluster=outcome.cluster,
-        settings=job.all(values, outcome.held or None),
-        status=outcome.status,
-        stopped_by=outcome.stopped_by,
-        measures=outcome.measures,
-        message=outcome.message,
+        settings=job.all(values, outcome.pop("held", None)),
         seed=int(values.get(SEED, 0)),
         host=platform.node(),
         started=began,
         wall_s=time.perf_counter() - began_s,
-        result=outcome.result,
+        **usual | {"cluster": "", "measures": {}} | outcome,
     )
 
 

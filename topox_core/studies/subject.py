@@ -401,7 +401,15 @@ def own_values(resolved: Resolved) -> dict[str, Value]:
         return _usual_of_graph(resolved)
     if runs == RAIL:
         assert resolved.job is not None
-        return _usual_of_rails(resolved.job)
+        keys = {f"rails.{key}": value for key, value in settings_of(resolved.job).items()}
+        del keys["rails.reduce"], keys["rails.iteration_ms"]
+        own = {
+            "rails.reconfiguration_ms": 0.0,
+            "rails.control": "provisioned",
+            "rails.link_up_ms": 0.0,
+            "rails.latency_us": 0.0,
+        }
+        return {**own, **keys, SEED: 0}
     if runs == BILL:
         counting = {f"network.{k}": v for k, v in asdict(Counting()).items() if v is not None}
         return {"network.gpus": GPUS, **counting, "prices": DEFAULT_SET}
@@ -440,18 +448,5 @@ def _usual_of_graph(resolved: Resolved) -> dict[str, Value]:
         },
         "prices": SET_BY_SPEED,
         **{f"running.{k}": v for k, v in asdict(Running()).items()},
-        SEED: 0,
-    }
-
-
-def _usual_of_rails(job: Job) -> dict[str, Value]:
-    keys = {f"rails.{key}": value for key, value in settings_of(job).items()}
-    del keys["rails.reduce"], keys["rails.iteration_ms"]
-    return {
-        "rails.reconfiguration_ms": 0.0,
-        "rails.control": "provisioned",
-        "rails.link_up_ms": 0.0,
-        "rails.latency_us": 0.0,
-        **keys,
         SEED: 0,
     }

@@ -1,7 +1,5 @@
 """One run of an algorithm: its problem, its clock, its trace, and the round it answers with."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace

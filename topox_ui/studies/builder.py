@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -214,11 +215,17 @@ def _usual(key: Key) -> list[Any]:
         return [False, True]
     if key.kind == "text":
         return ["a"]
-    wanted = [0, 1, 2, 5, 10] if not key.above and key.least <= 0 else [1, 2, 4, 8]
-    values = [
-        v for v in wanted if key.least <= v <= key.most and not (key.above and v <= key.least)
-    ]
-    return values or [key.value(key.least if not key.above else key.most)]
+    wanted = (0, 1, 2, 5, 10) if _may_be(key, 0) else (1, 2, 4, 8)
+    limits = key.field.limits
+    least = limits.le if limits.ge is None else limits.ge
+    return [value for value in wanted if _may_be(key, value)] or [key.value(least)]
+
+
+def _may_be(key: Key, value: int) -> bool:
+    with suppress(InputError):
+        key.value(value)
+        return True
+    return False
 
 
 # -- fixed keys --------------------------------------------------------------------------------------

@@ -151,7 +151,7 @@ MISTAKES = [
     (f"{BUY} --years 0", "field --years: must be from 0.1 to 100 (got 0)"),
     (f"{BUY} --rivals none", "field --rivals: must be one of fixed"),
     (f"{BUY} --fixed cluster.speed=1", "field --fixed: unknown key"),
-    (f"{BUY} --fixed cluster.port_gbps=-1", "cluster.port_gbps must be a"),
+    (f"{BUY} --fixed cluster.port_gbps=-1", "cluster.port_gbps must be greater than 0"),
     ("study buy", "field --sample: or --graph with --cluster must name the job"),
     ("study buy --graph a.json", "field --cluster: is missing"),
     ("study rivals --jobs dense,sparse", "--jobs: must be one of dense, experts"),

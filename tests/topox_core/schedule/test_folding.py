@@ -228,12 +228,12 @@ def test_the_checker_finds_nothing_wrong_with_what_unfolds(folded_always, keys, 
     for seed in range(0 if circuits == "per-slot" and "reconfiguration_ms" in keys else 4):
         g = copies(random_graph(seed, 12, 3, collectives=False), 4)
         prepared = prepare(g, cluster(g.servers, **keys), Settings.of(circuits=circuits))
-        bound, folded = prepared.reduction.bound, prepared.planner.folded
-        for plan in folded.planner.plans():
+        bound, (folding, planner) = prepared.reduction.bound, prepared.planner.folded
+        for plan in planner.plans():
             whole = prepared.planner.unfolded(plan)
             result = to_result(prepared, whole, bound.ticks, bound.text, "heuristic", (), 0.0)
             assert check(g, prepared.cluster, to_record(result)).ok
-            on_ports = folded.folding.problem.network is not None
+            on_ports = folding.problem.network is not None
             if on_ports or prepared.planner.ports is None:
                 assert whole.makespan == plan.makespan
 

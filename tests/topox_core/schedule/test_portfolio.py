@@ -27,7 +27,7 @@ from topox_core.schedule.generation.list_scheduler import serial_schedule
 from topox_core.schedule.planner import Planner, SchedulePlan
 from topox_core.schedule.portfolio import Portfolio, Team
 from topox_core.schedule.problem import Problem
-from topox_core.schedule.root_phase import root_phase
+from topox_core.schedule.proof import root_phase
 from topox_core.schedule.source import TraceSource
 
 
@@ -218,7 +218,7 @@ def test_a_bound_that_counts_dark_time_is_not_put_to_engines_that_know_of_none()
     problem = build([2] * 10, {j: (0, 1 + j % 5) for j in range(10)}, fabric=Fabric(servers=6))
     planner = Planner.of(problem, 20, continuous=True, dark_slots=4)
     plan = planner.best_plan()
-    bound = root_phase(planner, plan, "", Limits(1.0, bound=planner.bound)).bound
+    bound = root_phase(planner, plan, "", Limits(1.0, bound=planner.bound))[1].ticks
     assert bound == 20 + 4 * 4 > plan.reduced_makespan == 20
 
     def start_process(engine: str, reduced: Problem, limits: Limits) -> SolverProcess:
@@ -266,8 +266,9 @@ def test_the_opening_is_sound_and_never_worse(continuous):
         problem = random_problem(seed, fabric, tasks=25, density=0.08)
         planner = planner_of(problem, continuous)
         plan = first_plan(planner)
-        known = root_phase(planner, plan, "the cheap bound", Limits(5.0, bound=planner.bound))
-        assert known.plan.cost <= plan.cost
-        assert violation(problem, known.plan.start) is None
-        assert planner.bound <= known.bound <= known.plan.reduced_makespan
-        assert known.bound_by
+        limits = Limits(5.0, bound=planner.bound)
+        better, raised, _ = root_phase(planner, plan, "the cheap bound", limits)
+        assert better.cost <= plan.cost
+        assert violation(problem, better.start) is None
+        assert planner.bound <= raised.ticks <= better.reduced_makespan
+        assert raised.words

@@ -389,7 +389,7 @@ def test_a_sample_is_proved_where_circuits_may_start_at_any_time():
         race.poll()
         time.sleep(0.02)
     race.close()
-    best, bound = fine.carried_out(race.plan), fine.bound(race.bound, race.bound_by)
+    best, bound = fine.carried_out(race.plan), fine.bound(race.bound, race.raised.words)
     # Ticks of a microsecond leave it between 62.962 and 62.977 ms.
     assert best.makespan_ms == pytest.approx(62.974183, abs=1e-6)
     assert best.makespan_ms * (1 - 1e-9) <= bound.ms <= best.makespan_ms

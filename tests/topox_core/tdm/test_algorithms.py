@@ -23,13 +23,7 @@ from tests.topox_core.tdm.tdm_cases import (
 )
 from topox_core.errors import InputError
 from topox_core.runs.stopping import never
-from topox_core.tdm.algorithms.catalogue import (
-    greedy,
-    non_tdm,
-    solve,
-    split_by_traffic,
-    static_topology,
-)
+from topox_core.tdm.algorithms.catalogue import ALGORITHMS, solve, split_by_traffic
 from topox_core.tdm.algorithms.hill_climbing import climb, hill_climb
 from topox_core.tdm.kernels.stage import Fabric, ring_of
 from topox_core.tdm.mixes.deployment import SetUp, deploy
@@ -276,16 +270,16 @@ def test_rings_and_experts_train_twice_a_round_and_parameter_servers_once() -> N
 @pytest.mark.parametrize("seed", long_after(8, range(30)))
 def test_one_topology_for_all_stages_is_never_faster_than_one_for_each(seed: int) -> None:
     search = Search(random_jobs(seed, reconfiguration_ms=0.0), TdmSettings())
-    plain = static_topology(search)
+    plain = ALGORITHMS["static"].run(search)
     assert (plain.links == plain.links.transpose(0, 1, 3, 2)).all()
-    assert plain.round_s >= non_tdm(search).round_s * (1 - 1e-12)
+    assert plain.round_s >= ALGORITHMS["non-tdm"].run(search).round_s * (1 - 1e-12)
 
 
 def test_the_greedy_split_puts_the_largest_first_each_to_the_lighter_group() -> None:
     rings = [Job(f"j{v}", "ring_all_reduce", 0, (1, 1), v, 1.0) for v in (3.0, 9.0, 4.0, 2.0)]
     jobs = validated("four", PodNetwork(1, 2, 8, 10.0, 10.0), rings, "x")
     assert split_by_traffic(jobs) == (1, 0, 1, 1)
-    assert greedy(Search(jobs, TdmSettings())).group == (1, 0, 1, 1)
+    assert ALGORITHMS["greedy"].run(Search(jobs, TdmSettings())).group == (1, 0, 1, 1)
 
 
 @pytest.mark.parametrize("seed", long_after(3, range(10)))

@@ -213,7 +213,7 @@ def test_a_wrong_axis_is_one_line_and_changes_nothing(page) -> None:
     for text, says in (
         ("0, x1", "must be numbers separated by commas"),
         ("1, 1", "twice"),
-        ("-1", "must be a number from 0"),
+        ("-1", "must be at least 0"),
         ("", "is empty"),
     ):
         assert says in the_error(choose(at, study_build_values_0=text))

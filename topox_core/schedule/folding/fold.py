@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.model.csr import entries_of, grouped, pointer_of, row_of_entry, transposed
+from topox_core.model.csr import entries_of, grouped, pointer_of, ranks, row_of_entry, transposed
 from topox_core.schedule.circuits.held_ports import Booking
 from topox_core.schedule.kernels.colouring import colour_slots
 from topox_core.schedule.kernels.refinement import (
@@ -146,9 +146,7 @@ def surroundings(problem: Problem) -> Surroundings:
 def _numbered(key: NDArray[np.integer]) -> Int32:
     """Return equal keys as equal numbers, 0, 1, ... in the order of first sight."""
     _, first, place = np.unique(key, return_index=True, return_inverse=True)
-    number = np.empty(len(first), np.int32)
-    number[np.argsort(first)] = np.arange(len(first), dtype=np.int32)
-    numbers: Int32 = number[place.reshape(-1)]
+    numbers: Int32 = ranks(np.argsort(first))[place.reshape(-1)]
     return numbers
 
 

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from topox_core.errors import InputError
-from topox_core.model.csr import grouped, pointer_of, row_pointer
+from topox_core.model.csr import grouped, pointer_of, ranks, row_pointer
 from topox_core.model.passes import heads, tails
 from topox_core.schedule.circuits.held_ports import (
     Booking,
@@ -147,9 +147,7 @@ class Generator:
     @cached_property
     def place(self) -> Int32:
         """Every task's place in the topological order."""
-        place = np.empty(len(self.order), np.int32)
-        place[self.order] = np.arange(len(self.order), dtype=np.int32)
-        return place
+        return ranks(self.order)
 
     def with_heads_and_tails(self, head: Int, tail: Int) -> Generator:
         """Return the generator with other heads and tails; of tasks that tie, the one with the longest tail goes first.
@@ -213,9 +211,7 @@ class Generator:
 def ranked(key: Int, tie: Int | None = None) -> Int32:
     """Return the place of every task when sorted by ``key``, then ``tie``, then number."""
     order = np.argsort(key, kind="stable") if tie is None else np.lexsort((tie, key))
-    rank = np.empty(len(key), np.int32)
-    rank[order] = np.arange(len(key), dtype=np.int32)
-    return rank
+    return ranks(order)
 
 
 def candidates(generator: Generator, enough: int) -> Iterator[SchedulePlan]:

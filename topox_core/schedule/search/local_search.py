@@ -10,7 +10,7 @@ begins anew with other random numbers and longer rounds.
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -58,7 +58,6 @@ _NOBODY = np.zeros(0, np.int32)
 NO_PORTS = Ports(_NOBODY, _NOBODY, 0, 0, False, np.zeros(1, np.int64), 0, 0, 0)
 
 
-@dataclass(eq=False)
 class LocalSearch:
     """A search that is taken forward in calls of a few candidates each.
 
@@ -72,16 +71,10 @@ class LocalSearch:
         The same seed and number of candidates give the same plan.
     """
 
-    planner: Planner
-    plan: SchedulePlan
-    seed: int = 0
-    _rows: Neighbours = field(init=False)
-    _state: State = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._rows = neighbours(self.planner.problem)
-        self._random = np.random.default_rng(self.seed)
-        start, makespan, changes = self._as_searched(self.plan)
+    def __init__(self, planner: Planner, plan: SchedulePlan, seed: int = 0) -> None:
+        self.planner, self._rows = planner, neighbours(planner.problem)
+        self._random = np.random.default_rng(seed)
+        start, makespan, changes = self._as_searched(plan)
         sequence = self._sequence(start)
         before, best_before = self._before(sequence), self._before(sequence)
         self._state = State(
@@ -233,7 +226,6 @@ class Candidate:
         return 2 * self.search.makespan - self.began_at, self.rank
 
 
-@dataclass(eq=False)
 class SuccessiveHalving:
     """A search taken forward in calls of a few candidates each, as :class:`LocalSearch`.
 
@@ -245,22 +237,19 @@ class SuccessiveHalving:
         The best plan known; it takes part.
     seed
         The same seed and number of candidates give the same plan.
+
+    Attributes
+    ----------
     steps, contests, runners
         Candidates tried and contests begun so far, and who is in this round.
     """
 
-    planner: Planner
-    plan: SchedulePlan
-    seed: int = 0
-    steps: int = 0
-    contests: int = 0
-    runners: list[Candidate] = field(default_factory=list)
-    _searches: int = 0
-    _left: int = 0  # candidates that may still be tried in this call
-    _alone: bool = False  # whether the rounds of this contest are over
-
-    def __post_init__(self) -> None:
-        self.best = self._search_from(self.plan)
+    def __init__(self, planner: Planner, plan: SchedulePlan, seed: int = 0) -> None:
+        self.planner, self.seed, self.runners = planner, seed, list[Candidate]()
+        self.steps = self.contests = self._searches = 0
+        # Candidates that may still be tried in this call; whether the rounds of this contest are over.
+        self._left, self._alone = 0, False
+        self.best = self._search_from(plan)
         self._running = self._run()
 
     @property

@@ -1,6 +1,6 @@
 """The one entry point to every way to share the fabric, by name, with what a page says about each."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -12,13 +12,15 @@ from topox_core.errors import wrong_setting
 from topox_core.io.ranges import check_one_of
 from topox_core.runs.stopping import Stop, never
 from topox_core.schema.records import wrong_fields
-from topox_core.tdm.algorithms.combination import all_splits
+from topox_core.tdm.algorithms.combination import Combination, all_splits
 from topox_core.tdm.algorithms.decomposition import (
     ALL_TRAIN,
+    OWN_BARRIERS,
+    THREE_GROUPS,
     barrier_per_pod_group,
+    by_splits,
     combined,
     load_aware_rings,
-    one_barrier,
     three_groups,
     with_better_rings,
 )
@@ -33,28 +35,18 @@ BASELINE = "non-tdm"
 DEFAULT_ALGORITHMS = ("hill-climbing", "best-grouping", "all-train")
 
 
-def non_tdm(search: Search) -> Round:
-    """Return the round without time division: all push, all compute, all pull, all compute."""
-    return _fixed(search, (0,) * len(search.jobs))
+def together(jobs: Jobs, _seed: int = 0) -> Sequence[int]:
+    """Return all jobs in one group: all push, all compute, all pull, all compute."""
+    return (0,) * len(jobs)
 
 
-def static_topology(search: Search) -> Round:
-    """Return the round without time division over circuits that never change."""
-    return _fixed(search, (0,) * len(search.jobs), RoundForm(static=True))
+def drawn(jobs: Jobs, seed: int) -> Sequence[int]:
+    """Return groups drawn at random."""
+    groups: list[int] = np.random.default_rng(seed).integers(0, 2, len(jobs)).tolist()
+    return groups
 
 
-def greedy(search: Search) -> Round:
-    """Return the round of :func:`split_by_traffic`."""
-    return _fixed(search, split_by_traffic(search.jobs))
-
-
-def random_grouping(search: Search) -> Round:
-    """Return the round of groups drawn at random from the seed."""
-    random = np.random.default_rng(search.settings.seed)
-    return _fixed(search, random.integers(0, 2, len(search.jobs)).tolist())
-
-
-def split_by_traffic(jobs: Jobs) -> tuple[int, ...]:
+def split_by_traffic(jobs: Jobs, _seed: int = 0) -> Sequence[int]:
     """Return a grouping that evens out the traffic of each pod group.
 
     The largest job first, each to the lighter group (longest processing time first; ties to the
@@ -69,7 +61,11 @@ def split_by_traffic(jobs: Jobs) -> tuple[int, ...]:
     return tuple(group)
 
 
-def _fixed(search: Search, group: Sequence[int], form: RoundForm = DRAFT) -> Round:
+def grouped(
+    search: Search, grouping: Callable[[Jobs, int], Sequence[int]], form: RoundForm = DRAFT
+) -> Round:
+    """Return the round of a grouping that a rule (or a draw) gives."""
+    group = grouping(search.jobs, search.settings.seed)
     return search.answer(search.round(group, form), stopped_by="heuristic")
 
 
@@ -77,19 +73,14 @@ def _fixed(search: Search, group: Sequence[int], form: RoundForm = DRAFT) -> Rou
 SMALL_COLUMNS = 2_500
 
 
-def best_of_all(search: Search) -> Round:
+def best_of_all(search: Search, combination: Combination, start: Round | None) -> Round:
     """Return the shortest round with two groups, one barrier for all pod groups, and all-train phases where they help.
 
     In this order: hill climbing, best grouping, all-train phases, load-aware rings; the exact model
     with all-train phases where it is small. Barriers for each pod group and three groups change what
     jobs must agree on, and are not among them.
     """
-    best = start = start_of(search)
-    combination, bound = all_splits(search), None
-    if combination is None:
-        message = "Stopped before all methods were tried."
-        return search.answer(best or search.all_at_once(), message=message)
-    message = combination.message
+    best, bound, message = start, None, combination.message
     try:
         result = combined(search, combination, start, ALL_TRAIN)
         best = shortest(best, with_better_rings(search, combination, result, ALL_TRAIN))
@@ -152,7 +143,7 @@ ALGORITHMS: Mapping[str, Entry] = MappingProxyType(
             "of a stage must serve every job at once. All other rounds are compared with it.",
             "baseline",
             None,
-            non_tdm,
+            partial(grouped, grouping=together),
         ),
         "static": Entry(
             "One topology",
@@ -160,14 +151,14 @@ ALGORITHMS: Mapping[str, Entry] = MappingProxyType(
             "This is the fabric with its switches used as a patch panel.",
             "baseline",
             None,
-            static_topology,
+            partial(grouped, grouping=together, form=RoundForm(static=True)),
         ),
         "random": Entry(
             "Random groups",
             "The group of every job is random, from the seed: what time division gains without any search.",
             "baseline",
             None,
-            random_grouping,
+            partial(grouped, grouping=drawn),
         ),
         "greedy": Entry(
             "Even traffic",
@@ -175,7 +166,7 @@ ALGORITHMS: Mapping[str, Entry] = MappingProxyType(
             "the same as an even round: ports and computing decide, and this split sees neither.",
             "baseline",
             None,
-            greedy,
+            partial(grouped, grouping=split_by_traffic),
         ),
         "hill-climbing": Entry(
             "Hill climbing",
@@ -202,7 +193,7 @@ ALGORITHMS: Mapping[str, Entry] = MappingProxyType(
             "trade-offs in one pass. Above 14 jobs in a pod group the smallest ones are bundled, and annealing moves them one by one.",
             "beyond",
             "hill-climbing",
-            partial(one_barrier, form=DRAFT),
+            partial(by_splits, find=combined),
         ),
         "all-train": Entry(
             "All-train phases",
@@ -211,7 +202,7 @@ ALGORITHMS: Mapping[str, Entry] = MappingProxyType(
             "longer one. It helps where training outlasts communication.",
             "beyond",
             "best-grouping",
-            partial(one_barrier, form=ALL_TRAIN),
+            partial(by_splits, find=partial(combined, form=ALL_TRAIN), form=ALL_TRAIN),
         ),
         "barrier-per-pod-group": Entry(
             "A barrier for each pod group",
@@ -220,7 +211,7 @@ ALGORITHMS: Mapping[str, Entry] = MappingProxyType(
             "is much shorter.",
             "beyond",
             "best-grouping",
-            barrier_per_pod_group,
+            partial(by_splits, find=barrier_per_pod_group, form=OWN_BARRIERS),
         ),
         "three-groups": Entry(
             "Three groups",
@@ -229,7 +220,7 @@ ALGORITHMS: Mapping[str, Entry] = MappingProxyType(
             "of others.",
             "beyond",
             "barrier-per-pod-group",
-            three_groups,
+            partial(by_splits, find=three_groups, form=THREE_GROUPS),
         ),
         "load-aware-rings": Entry(
             "Load-aware rings",
@@ -238,7 +229,7 @@ ALGORITHMS: Mapping[str, Entry] = MappingProxyType(
             "groups are combined anew. Kept only where better.",
             "beyond",
             "best-grouping",
-            load_aware_rings,
+            partial(by_splits, find=load_aware_rings),
         ),
         "annealing": Entry(
             "Annealing",
@@ -256,7 +247,7 @@ ALGORITHMS: Mapping[str, Entry] = MappingProxyType(
             "it. Barriers for each pod group and three groups change what the jobs must agree on: choose those by name.",
             "beyond",
             "all-train",
-            best_of_all,
+            partial(by_splits, find=best_of_all),
         ),
     }
 )

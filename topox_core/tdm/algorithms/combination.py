@@ -303,15 +303,12 @@ class Combination:
     def __init__(self, search: Search, subsets: Sequence[Subsets]) -> None:
         self.search = search
         self.subsets = list(subsets)
-        self._splits = [self._reduced(one) for one in subsets]
-
-    def _reduced(self, subsets: Subsets) -> tuple[NDArray[np.generic], ...]:
-        return splits_of(subsets, self.search.dark_s > 0)
+        self._splits = [splits_of(one, search.dark_s > 0) for one in subsets]
 
     def replace(self, pod_group: int, subsets: Subsets) -> None:
         """Put other subsets in the place of a pod group's."""
         self.subsets[pod_group] = subsets
-        self._splits[pod_group] = self._reduced(subsets)
+        self._splits[pod_group] = splits_of(subsets, self.search.dark_s > 0)
 
     @property
     def points(self) -> Points:

@@ -9,6 +9,7 @@ the stage gets shorter, in the pod group that a round waits for; its best splits
 with such rings, and all pod groups are combined anew.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -44,15 +45,18 @@ SPLITS = 60
 MAX_POD_GROUPS = 12
 
 
-def one_barrier(search: Search, form: RoundForm) -> Round:
-    """Return the best two-group round of a form for the rings of Algorithm 3.
+# What makes a round of all splits, given hill climbing's where there is one.
+Find = Callable[[Search, Combination, Round | None], Round]
 
-    Never longer than hill climbing's; with phases in which all train never longer than without.
-    """
+
+def by_splits(search: Search, find: Find, form: RoundForm = DRAFT) -> Round:
+    """Return what is found of all splits; if stopped before they are worked out hill climbing's round in a form."""
     start, combination = start_of(search), all_splits(search)
-    if combination is None:
-        return _unfinished(search, start, form)
-    return combined(search, combination, start, form)
+    if combination is not None:
+        return find(search, combination, start)
+    if start is None:
+        return search.answer(search.all_at_once(), message=OUT_OF_TIME + "all jobs in one group.")
+    return search.answer(search.round(start.group, form), message=OUT_OF_TIME + "hill climbing.")
 
 
 def combined(
@@ -60,6 +64,7 @@ def combined(
 ) -> Round:
     """Return the best round behind one barrier out of all splits; ``start`` if that is shorter.
 
+    With phases in which all train never longer than without.
     Where jobs are bundled, annealing moves them one by one, and all splits of bundles within its groups
     follow. With all-train phases the best round without them comes first.
     """
@@ -96,20 +101,11 @@ def _answer(search: Search, result: Round, bound_s: float, form: RoundForm, bund
     return replace(answer, message="") if answer.status == "optimal" else answer
 
 
-def _unfinished(search: Search, start: Round | None, form: RoundForm) -> Round:
-    if start is None:
-        return search.answer(search.all_at_once(), message=OUT_OF_TIME + "all jobs in one group.")
-    return search.answer(search.round(start.group, form), message=OUT_OF_TIME + "hill climbing.")
-
-
-def barrier_per_pod_group(search: Search) -> Round:
+def barrier_per_pod_group(search: Search, combination: Combination, start: Round | None) -> Round:
     """Return the best two-group round of every pod group by itself.
 
     None is longer than behind one barrier.
     """
-    start, combination = start_of(search), all_splits(search)
-    if combination is None:
-        return _unfinished(search, start, OWN_BARRIERS)
     result = _alone(search, combination, start, OWN_BARRIERS)
     return result or search.answer(search.all_at_once())
 
@@ -137,15 +133,12 @@ def _alone(
     return _answer(search, result, bound_s, OWN_BARRIERS, bundled)
 
 
-def three_groups(search: Search) -> Round:
+def three_groups(search: Search, combination: Combination, start: Round | None) -> Round:
     """Return rounds of three windows, all-train phases and a barrier for each pod group, best for Algorithm 3's rings.
 
     Three windows may stay empty, and all-train phases never lengthen a round, so that no pod
     group's round is longer than with two groups (:func:`barrier_per_pod_group`).
     """
-    start, combination = start_of(search), all_splits(search)
-    if combination is None:
-        return _unfinished(search, start, THREE_GROUPS)
     bundled = combination.message
     two = _alone(search, combination, start, replace(OWN_BARRIERS, all_train=True))
     fallback = None
@@ -184,15 +177,11 @@ def _better_each(search: Search, one: Round, other: Round | None) -> Round:
     return search.round(group, one.form, source="the better of both")
 
 
-def load_aware_rings(search: Search) -> Round:
+def load_aware_rings(search: Search, combination: Combination, start: Round | None) -> Round:
     """Return the best grouping's round with better rings where it waits.
 
     Never longer than with Algorithm 3's.
     """
-    start, combination = start_of(search), all_splits(search)
-    if combination is None:
-        message = "Stopped before all splits were tried."
-        return search.answer(start or search.all_at_once(), message=message)
     result = combined(search, combination, start)
     better = with_better_rings(search, combination, result, DRAFT)
     return search.answer(better, message=result.message)

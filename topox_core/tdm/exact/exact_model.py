@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 from typing import Literal
 
 import numpy as np
@@ -167,10 +167,7 @@ class ExactModel:
         self.communicating = [self._b.new(1.0) for _ in range(2)]
         self.arc: dict[tuple[int, int], dict[Pair, int]] = {}
         self.links: dict[tuple[int, int, int, int], list[int]] = {}
-        if all_train:
-            self._halves(cutoff_s)
-        else:
-            self._stages(cutoff_s)
+        self._phases(all_train, cutoff_s)
         self._rings()
         for g in range(jobs.network.pod_groups):
             self._pod_group(g)
@@ -194,47 +191,33 @@ class ExactModel:
         """Return the dark time that lengthens the communication of a group's stages."""
         return self.rule.dark[k] / self.unit_s if self.reading.delay_inside else 0.0
 
-    def _computing(self) -> Iterator[tuple[int, tuple[float, float]]]:
-        """Yield every job with its computing between pull and push, and between push and pull."""
+    def _phases(self, all_train: bool, cutoff_s: float) -> None:
+        """Eq. 3: a stage lasts as long as a group's communication and the other's computing.
+
+        With phases in which all train each half lasts as long as both communications, and as each
+        group's own with the computing after it.
+        """
+        talking = [(0, 1)] if all_train else [(0,), (1,)]
+        columns = [
+            (groups, way, self._b.new(math.inf, cost=1.0)) for groups in talking for way in range(2)
+        ]
+        for groups, _, column in columns:
+            talk = {self.communicating[k]: -1.0 for k in groups}
+            self._b.row({column: 1.0, **talk}, sum(map(self._dark, groups)), math.inf)
         for n, job in enumerate(self.jobs.jobs):
-            yield n, (job.train_s / self.unit_s, after_push_s(job, self.reading) / self.unit_s)
-
-    def _stages(self, cutoff_s: float) -> None:
-        """Eq. 3: a stage lasts as long as its communication and the other group's computing."""
-        b = self._b
-        columns = [[b.new(math.inf, cost=1.0) for _ in range(2)] for _ in range(2)]
-        for k in range(2):
-            for stage in columns[k]:
-                b.row({stage: 1.0, self.communicating[k]: -1.0}, self._dark(k), math.inf)
-        for n, computing in self._computing():
-            for k in range(2):
-                for stage, share in zip(columns[k], computing, strict=True):
-                    if share > 0:
-                        self._row({stage: 1.0}, (n, 1 - k, -share), lower=0.0)
-        self._cut_off([*columns[0], *columns[1]], cutoff_s)
-
-    def _halves(self, cutoff_s: float) -> None:
-        """Keep each half as long as both communications, and as each group's own with the computing after it."""
-        b = self._b
-        columns = [b.new(math.inf, cost=1.0) for _ in range(2)]
-        for half in columns:
-            b.row(
-                {half: 1.0, self.communicating[0]: -1.0, self.communicating[1]: -1.0},
-                self._dark(0) + self._dark(1),
-                math.inf,
-            )
-        for n, computing in self._computing():
-            for half, share in zip(columns, computing, strict=True):
-                for k in range(2):
+            # Between pull and push, and between push and pull.
+            computing = job.train_s / self.unit_s, after_push_s(job, self.reading) / self.unit_s
+            for (groups, way, column), k in product(columns, range(2)):
+                if all_train:
                     # Only while the job is in the group: otherwise the row must not ask for more
                     # than its communication.
-                    communicated = {half: 1.0, self.communicating[k]: -1.0}
-                    self._row(communicated, (n, k, -share - self._dark(k)), lower=0.0)
-        self._cut_off(columns, cutoff_s)
-
-    def _cut_off(self, columns: Sequence[int], cutoff_s: float) -> None:
+                    communicated = {column: 1.0, self.communicating[k]: -1.0}
+                    self._row(communicated, (n, k, -computing[way] - self._dark(k)), lower=0.0)
+                elif k not in groups and computing[way] > 0:
+                    self._row({column: 1.0}, (n, k, -computing[way]), lower=0.0)
         if cutoff_s < math.inf:
-            self._b.row(dict.fromkeys(columns, 1.0), 0.0, (cutoff_s - self.offset_s) / self.unit_s)
+            terms = dict.fromkeys([column for *_, column in columns], 1.0)
+            self._b.row(terms, 0.0, (cutoff_s - self.offset_s) / self.unit_s)
 
     def _rings(self) -> None:
         """Eq. 7 with what it lacks: one ring through all pods of a job, in the stage of its group."""

@@ -1,7 +1,7 @@
 """The exact optimum: groups, rings and links decided together by HiGHS, from the best round of the other methods."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -75,10 +75,8 @@ class _Proof:
     traffic: Traffic
     best: Round | None
     form: RoundForm
-
-    def __post_init__(self) -> None:
-        self.bounds: list[float] = []
-        self._noted_s = 0.0
+    bounds: list[float] = field(default_factory=list)
+    noted_s: float = 0.0
 
     @property
     def shortest_s(self) -> float:
@@ -134,8 +132,8 @@ class _Proof:
         self._note_bound(self.bound_s(left))
 
     def _note_bound(self, bound_s: float) -> None:
-        if bound_s > self._noted_s * (1 + 1e-4):
-            self._noted_s = bound_s
+        if bound_s > self.noted_s * (1 + 1e-4):
+            self.noted_s = bound_s
             bound_s = max(bound_s, self.search.floor.round_s)
             self.search.note(self.shortest_s, BOUND_BY, bound_s, always=True)
 

@@ -7,7 +7,7 @@ are those of :func:`derived`.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
@@ -29,8 +29,7 @@ PODS, PORTS = 8, 16
 _RING_KINDS = ("all_reduce", "all_gather", "reduce_scatter")
 
 
-@dataclass(frozen=True)
-class Derived:
+class Derived(NamedTuple):
     """What a task graph is as a job.
 
     Attributes
@@ -134,9 +133,8 @@ def jobs_from_graphs(
         if not 1 <= copies <= MAX_JOBS:
             problem = f"must be from 1 to {MAX_JOBS:,} (got {copies:,})"
             raise InputError(problem, item=f"graph {graph.name}", field="count")
-        shape = derived(graph)
         names = [f"{graph.name}-{k}" if copies > 1 else graph.name for k in range(copies)]
-        of = (shape.collective, shape.units, shape.volume_gbit, shape.train_s)
+        of = derived(graph)
         jobs += [placement.placed(one, *of) for one in names]
     return validated(name, network, jobs, name)
 

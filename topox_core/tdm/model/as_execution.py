@@ -103,14 +103,13 @@ class _Drawing:
         links: NDArray[np.int32] = self.answer.links[self.pod_group, phase.group]
         return links.T if phase.way == PULL and not self.answer.static else links
 
-    def _members(self, group: int) -> list[int]:
-        return [n for n in self.jobs.of_group(self.pod_group) if self.answer.group[n] == group]
-
     def _sent(self, phase: Phase) -> Iterator[tuple[int, int, int, float, float, float]]:
         """Yield (job, from, to, Gbit, begin, end) for every transfer of a stage."""
         begin = np.full(self.answer.links.shape[2:], phase.start_s + phase.dark_s)
         links = self._links(phase)
-        for n in self._members(phase.group) if phase.group != NOBODY else []:
+        for n in self.jobs.of_group(self.pod_group):
+            if self.answer.group[n] != phase.group:
+                continue
             demand = between_pods_gbit(self.jobs.jobs[n], self.answer.reading, self.answer.rings[n])
             demand = demand.T if phase.way == PULL else demand
             for i, j in np.argwhere(demand > 0):

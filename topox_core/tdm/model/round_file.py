@@ -8,7 +8,7 @@ import numpy as np
 
 from topox_core.io.json import record_of
 from topox_core.tdm.model.bottleneck import bottlenecks
-from topox_core.tdm.model.jobs import NOBODY, PULL, Cycle, Job, Phase, Round, TdmSettings
+from topox_core.tdm.model.jobs import NOBODY, PULL, Phase, Round, TdmSettings
 from topox_core.tdm.model.rounds import iterations_per_s
 
 FORMAT, VERSION = "topox-round", 1
@@ -49,7 +49,14 @@ def to_record(
             [job.id for n, job in enumerate(answer.jobs.jobs) if answer.group[n] == k]
             for k in range(answer.groups)
         ],
-        "cycles": [_cycle(cycle) for cycle in answer.cycles],
+        "cycles": [
+            {
+                "pod_groups": list(cycle.pod_groups),
+                "round_s": cycle.round_s,
+                "stages": [_stage(number, phase) for number, phase in enumerate(cycle.phases, 1)],
+            }
+            for cycle in answer.cycles
+        ],
         "bottlenecks": [limit.as_record(answer) for limit in bottlenecks(answer)],
         "communication_s": [
             [_finite(float(seconds)) for seconds in row] for row in answer.communication_s
@@ -57,17 +64,8 @@ def to_record(
     }
     if non_tdm_s:
         record["reduction"] = 1.0 - answer.round_s / non_tdm_s
-    record["links"] = links_of(answer)
-    record["jobs"] = jobs_of(answer)
-    return record
-
-
-def links_of(answer: Round) -> list[dict[str, int]]:
-    """Return the links of every push that has any: pod group, group, from, to, and how many.
-
-    Pull turns them round.
-    """
-    return [
+    # The links of every push that has any; pull turns them round.
+    record["links"] = [
         {
             "pod_group": int(g),
             "group": int(k),
@@ -77,30 +75,18 @@ def links_of(answer: Round) -> list[dict[str, int]]:
         }
         for g, k, i, j in np.argwhere(answer.links)
     ]
-
-
-def jobs_of(answer: Round) -> list[dict[str, Any]]:
-    """Return one record a job: where it is, its group, its ring, and its iterations a second."""
-    rates = iterations_per_s(answer)
-    return [_job(answer, n, job, float(rates[n])) for n, job in enumerate(answer.jobs.jobs)]
-
-
-def _job(answer: Round, n: int, job: Job, rate: float) -> dict[str, Any]:
-    return {
-        **record_of(job, "id collective pod_group"),
-        "group": answer.group[n],
-        "ring": list(answer.rings[n]),
-        "round_s": answer.cycle_of(job.pod_group).round_s,
-        "iterations_per_s": _finite(rate),
-    }
-
-
-def _cycle(cycle: Cycle) -> dict[str, Any]:
-    return {
-        "pod_groups": list(cycle.pod_groups),
-        "round_s": cycle.round_s,
-        "stages": [_stage(position + 1, phase) for position, phase in enumerate(cycle.phases)],
-    }
+    rates = iterations_per_s(answer).tolist()
+    record["jobs"] = [
+        {
+            **record_of(job, "id collective pod_group"),
+            "group": answer.group[n],
+            "ring": list(answer.rings[n]),
+            "round_s": answer.cycle_of(job.pod_group).round_s,
+            "iterations_per_s": _finite(rates[n]),
+        }
+        for n, job in enumerate(answer.jobs.jobs)
+    ]
+    return record
 
 
 def _stage(number: int, phase: Phase) -> dict[str, Any]:

@@ -134,12 +134,6 @@ def phases_of(
     return tuple(phases)
 
 
-def _parts(
-    table: StageTable, pod_group: int, group: Sequence[int], groups: int
-) -> list[tuple[int, ...]]:
-    return [tuple(n for n in table.members[pod_group] if group[n] == k) for k in range(groups)]
-
-
 def round_of(
     table: StageTable, group: Sequence[int], form: RoundForm = DRAFT, rings: Rings | None = None
 ) -> Round:
@@ -165,7 +159,7 @@ def round_of(
     for g, members in enumerate(table.members):
         if not members:
             continue
-        parts = _parts(table, g, group, form.groups)
+        parts = [tuple(n for n in members if group[n] == k) for k in range(form.groups)]
         if form.static:
             stages = [table.stage(g, members, rings)]
             seconds[g], links[g] = _one_topology(table, stages[0], parts)
