@@ -64,8 +64,9 @@ def busiest_ports(execution: Execution) -> tuple[str, float]:
             (circuits.destination, in_port(circuits)),
         )
     )
-    sides = {"the out-ports": out_ms, "the in-ports": in_ms}
-    if cluster.duplex == "half":
-        sides = {"the ports": out_ms + in_ms}
+    half = cluster.duplex == "half"
+    sides = (
+        {"the ports": out_ms + in_ms} if half else {"the out-ports": out_ms, "the in-ports": in_ms}
+    )
     words = max(sides, key=lambda one: float(sides[one].max()))
     return f"{words} of server {int(sides[words].argmax())}", float(sides[words].max())
