@@ -2,10 +2,11 @@
 
 import numpy as np
 
+from topox_core.compiled import at_once
 from topox_core.model.execution import Execution, in_port, out_port
 from topox_core.model.intervals import added_ms
+from topox_core.model.passes import heads, topological_order
 from topox_core.model.transfer_graph import COMPUTE
-from topox_core.schedule.bounds.unrounded import device_loads, lower_bound
 from topox_core.text.numbers import time
 
 # Of the longer time that share the shorter one has where both limit a job alike, and of the iteration
@@ -26,10 +27,15 @@ def what_limits(execution: Execution, exclusive_devices: bool) -> str:
     exclusive_devices
         Whether a device runs one task at a time.
     """
-    graph, cluster = execution.graph, execution.cluster
+    graph = execution.graph
     length_ms = np.where(graph.kind == COMPUTE, np.nan_to_num(graph.duration_ms), 0.0)
-    devices = [device_loads(graph, cluster)] if exclusive_devices else []
-    compute_ms, whole_ms = lower_bound(graph, length_ms, devices).ms, execution.makespan_ms
+    # A first page does not wait for the compiler.
+    order = at_once(topological_order)(graph.pred_ptr, *graph.successors)
+    chain_ms = at_once(heads)(order, graph.pred_ptr, graph.pred_idx, length_ms) + length_ms
+    device = graph.devices(exclusive_devices)[0]
+    load_ms = np.bincount(device[device >= 0], length_ms[device >= 0])
+    compute_ms = float(max(chain_ms.max(initial=0.0), load_ms.max(initial=0.0)))
+    whole_ms = execution.makespan_ms
     ports, ports_ms = busiest_ports(execution)
     (most_ms, verdict, first), (least_ms, _, second) = sorted(
         [
@@ -64,8 +70,9 @@ def busiest_ports(execution: Execution) -> tuple[str, float]:
             (circuits.destination, in_port(circuits)),
         )
     )
-    sides = {"the out-ports": out_ms, "the in-ports": in_ms}
-    if cluster.duplex == "half":
-        sides = {"the ports": out_ms + in_ms}
+    half = cluster.duplex == "half"
+    sides = (
+        {"the ports": out_ms + in_ms} if half else {"the out-ports": out_ms, "the in-ports": in_ms}
+    )
     words = max(sides, key=lambda one: float(sides[one].max()))
     return f"{words} of server {int(sides[words].argmax())}", float(sides[words].max())

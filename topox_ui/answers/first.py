@@ -38,7 +38,7 @@ LISTED = "list schedule"
 
 
 def shipped_answer(case: Case) -> Result | None:
-    """Return the list schedule of a sample as a first visit shows it; None for any other graph, cluster or choice."""
+    """Return the schedule of a sample that a first visit shows; None for any other graph, cluster or choice."""
     record = _shipped(case)
     result = _result_if_alike(record, case)
     sound = result is not None and check(case.graph, case.cluster, record["result"]).ok

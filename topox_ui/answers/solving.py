@@ -24,6 +24,7 @@ from topox_ui.answers.case import Case, listing
 from topox_ui.answers.first import first_answer, first_plan, known_first_answer, shipped_plan
 from topox_ui.runs.owner import Kept, RunKind, run_owner, session_over
 from topox_ui.runs.shared import once
+from topox_ui.shell.preparing import prepared
 from topox_ui.state.session import Passing
 
 WORTH_A_WORD = 5_000  # tasks; fewer are scheduled before a spinner could be read
@@ -129,7 +130,8 @@ def known_plans() -> KnownPlans:
 
 def plans_of(case: Case) -> tuple[PassedPlan, ...]:
     """Return the plans of a case's job that are known, whatever their setting, that of the release among them."""
-    known_plans().add(case.job_key, shipped_plan(case.job_key, case))
+    if prepared():  # what is shipped is no longer; carrying it out anew needs kernels
+        known_plans().add(case.job_key, shipped_plan(case.job_key, case))
     return known_plans().of(case.job_key)
 
 

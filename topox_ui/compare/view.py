@@ -219,10 +219,6 @@ def main_figures(contest: Contest, runs: Runs, theme: Theme) -> None:
     )
     if tie := ahead_of_time(runs):
         quiet(tie)
-    if {"scheduled", FULL} <= runs.keys() and (
-        runs["scheduled"].iteration_ms * (1 + EQUAL) < runs[FULL].iteration_ms
-    ):
-        quiet(FAIR)
     if by_rule := [contest.spoken[name] for name in BY_RULE if name in runs]:
         names = escape(capitalised(enumeration(by_rule)))
         quiet(
@@ -272,6 +268,10 @@ def draw(theme: Theme, opened: Loaded) -> None:
     if run_owner().busy and "scheduled" in runs:
         redraw_when_shorter(case, runs["scheduled"])
     compare_headline(opened, case, contest, runs)
+    if {"scheduled", FULL} <= runs.keys() and (
+        runs["scheduled"].iteration_ms * (1 + EQUAL) < runs[FULL].iteration_ms
+    ):
+        quiet(FAIR)
     if "scheduled" in runs and (told := shorter_than_first(case, runs["scheduled"].iteration_ms)):
         quiet(told)
     verdict_line(case)

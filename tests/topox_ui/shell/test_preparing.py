@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.topox_ui.conftest import SCHEDULE, charts, words
+from tests.topox_ui.conftest import SCHEDULE, charts, metric, words
+from topox_core.model.transfer_graph import TransferGraph
 from topox_ui.answers import first
 from topox_ui.shell import preparing
 from topox_ui.shell.pages import PAGES
@@ -30,6 +31,16 @@ def test_a_sample_is_drawn_from_its_shipped_answer_and_the_page_says_what_is_com
     at = visit(SCHEDULE, sample=FIRST_SAMPLE)
     assert charts(at)
     assert "Preparing fast kernels, once on this machine: 31 of 244, about 40 s" in words(at)
+
+
+def test_a_sample_with_a_shipped_plan_has_its_time_at_once_and_no_kernel_is_waited_for(
+    visit, monkeypatch
+):
+    for needs_kernels in ("replayed_on_circuits", "circuit_bound", "open_bound"):
+        monkeypatch.setattr(f"topox_core.fabrics.passed_plans.{needs_kernels}", None)
+    for kernels in ("heads", "tails"):  # of a graph
+        monkeypatch.setattr(TransferGraph, kernels, None)
+    assert metric(visit(SCHEDULE, sample="moe"), "Iteration time") == "106 ms"
 
 
 def test_a_small_graph_of_your_own_is_scheduled_without_the_compiler(visit):
