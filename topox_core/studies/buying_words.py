@@ -101,7 +101,7 @@ def _at_price(question: Question, found: Verdict) -> str:
     if any(one.usual != usd for one in prices):
         return "At assumed port prices, "
     of, these = published_for(question.offers, usd), "these" if len(prices) > 1 else "this one"
-    why = f" ({of}'s, as none is published for {these})" if of else ""
+    why = f" (that of {of}, as none is published for {these})" if of else ""
     return f"At an assumed port price of ${usd:,.6g}{why}, "
 
 

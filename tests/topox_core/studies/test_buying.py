@@ -202,14 +202,17 @@ def test_switches_that_tie_and_are_faster_than_all_others_are_one_advice(
     rows = [row(question, one.key, 100.0, 0.0) for one in OFFERS]
     said = words_of(question, fixed, *rows[:3])
     assert said.startswith(
-        "At an assumed port price of $520 (Polatis's, as none is published for these), buy **a switch that changes within 10 µs**: "
+        "At an assumed port price of $520 (that of Polatis, as none is published for these), buy "
+        "**a switch that changes within 10 µs**: "
     )
     assert "buy **any switch on offer**" in words_of(question, fixed, *rows).lower()
 
 
 def test_a_verdict_that_hangs_on_assumed_prices_alone_begins_with_them(question: Question) -> None:
     fixed, sip = row(question, "fixed", 400_000.0, 0.0), row(question, "sip", 200_000.0, 0.0)
-    price = "At an assumed port price of $520 (Polatis's, as none is published for this one), "
+    price = (
+        "At an assumed port price of $520 (that of Polatis, as none is published for this one), "
+    )
     assert words_of(question, fixed, sip).startswith(f"{price}buy **Silicon")
     assert words_of(question, sip).startswith(f"{price}of the switches")
     assert words_of(replace(question, by="time"), fixed, sip).startswith("Buy **Silicon")
