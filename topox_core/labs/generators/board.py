@@ -38,11 +38,6 @@ class Board(TaskInstance):
         return min(self.x_first_ms, self.y_first_ms)
 
     @property
-    def path_ms(self) -> int:
-        """The critical path."""
-        return max(self.a + self.x + self.b + self.z, self.a + self.y + self.c)
-
-    @property
     def sum_ms(self) -> int:
         """Everything one after another."""
         return self.a + self.x + self.y + self.b + self.c + self.z
@@ -84,7 +79,8 @@ GENERATOR = Generator(
         "optimum": "optimum_ms",
         # Which transfer goes first in the shortest iteration.
         "first": lambda one: "x" if one.x_first_ms < one.y_first_ms else "y",
-        "path": "path_ms",
+        # The critical path.
+        "path": lambda one: one.a + max(one.x + one.b + one.z, one.y + one.c),
         "sum": "sum_ms",
         # The shorter transfer, as a rule for one queue has it.
         "shorter_first": lambda one: None if one.x == one.y else "x" if one.x < one.y else "y",
