@@ -73,8 +73,7 @@ class Answer:
     def show(self, options: Arguments) -> int:
         """Print the answer as the user asked for it, as one JSON object or for people; return the exit status."""
         if self.record is not None and options.json:
-            record = with_manifest(options, self.record, self.figures)
-            print(json.dumps(record, allow_nan=False))
+            print(json.dumps(with_manifest(options, self.record, self.figures), allow_nan=False))
         else:
             for line in self.lines:
                 print(line)
@@ -145,8 +144,7 @@ class Command:
         else:
             for option in self._each():
                 _check(option, options)
-            named = settings_as_options(options, self.flags)
-            with nullcontext() if self.flags is None else named:
+            with nullcontext() if self.flags is None else settings_as_options(options, self.flags):
                 found = self.run(options)
         return found.show(options) if isinstance(found, Answer) else found
 

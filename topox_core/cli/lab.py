@@ -378,8 +378,7 @@ def run_worksheet(options: Arguments) -> Answer:
     """Write the worksheets."""
     from topox_core.labs.worksheet import worksheets
 
-    html = worksheets(_lab(options)[0], _seeds(options), options.with_key)
-    write(options.output, html.encode())
+    write(options.output, worksheets(_lab(options)[0], _seeds(options), options.with_key).encode())
     return Answer()
 
 

@@ -225,8 +225,7 @@ def _source(options: Arguments) -> tuple[Source, int | None]:
         )
     if options.preset:
         job = preset_of(options)
-        rail = Rail(nic_gbps=job.machine.nic_gbps)
-        return iteration_source(build(job, fold=True), rail), None
+        return iteration_source(build(job, fold=True), Rail(nic_gbps=job.machine.nic_gbps)), None
     graph, execution = executed(options.execution, options)
     with errors_in_file(options.execution[0]):
         return replace(execution_source(execution), name=graph.name), None

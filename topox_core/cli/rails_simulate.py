@@ -118,10 +118,9 @@ def _rail(options: Arguments, job: Job) -> tuple[Rail, int]:
             one = technology(options.switch)
             switches = fits(one, job.servers, split=options.split)
         delay = one.reconfiguration_ms if delay is None else delay
-    ports = options.nic_ports if options.nic_ports is not None else 4 if options.static_split else 2
     return Rail(
         job.machine.nic_gbps,
-        ports,
+        options.nic_ports if options.nic_ports is not None else 4 if options.static_split else 2,
         options.latency_us,
         not options.electrical,
         delay or 0.0,

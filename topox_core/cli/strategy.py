@@ -298,10 +298,9 @@ def _search_lines(
     )
     better = [move for move in moves if move.after_ms < move.before_ms and move.reason != "reset"]
     for move in better[-SHOWN_MOVES:]:
-        changes = zip(move.before[:2], move.after[:2], strict=True)
         where = ", ".join(
             f"{new.operator} {old.partitions}@{old.start} to {new.partitions}@{new.start}"
-            for old, new in changes
+            for old, new in zip(move.before[:2], move.after[:2], strict=True)
         )
         times = f"{figure(move.before_ms)} to {figure(move.after_ms, 'ms')}"
         more = and_more(len(move.after), 2)
@@ -390,6 +389,5 @@ def _job(options: Arguments, model: Model) -> Job:
     asked = options.servers or job.servers
     if job.shape.name != model.name or job.servers != asked:
         theirs = f"{printable(job.shape.name)} on {job.servers:,} servers"
-        problem = f"is for {theirs}, not {model.name} on {asked:,}"
-        raise InputError(problem, file=options.fix)
+        raise InputError(f"is for {theirs}, not {model.name} on {asked:,}", file=options.fix)
     return job

@@ -151,8 +151,7 @@ def import_run(options: Arguments) -> Answer:
         raise wrong_option("--output", "must be given: the file to write")
     name = Path(options.output).name.partition(".")[0] or "recorded run"
     if form == KINETO:
-        hosts = sources_of(options.host_traces)
-        imported = import_kineto(files, settings, hosts, progress, name)
+        imported = import_kineto(files, settings, sources_of(options.host_traces), progress, name)
     else:
         imported = read_other(options, settings, form, files, name)
     report = imported.report

@@ -494,8 +494,7 @@ def windows_side_by_side(runs: Sequence[tuple[str, FloatArray]], theme: Theme) -
     for number, (letter, lengths) in enumerate(there):
         fabric, dash = _LOOKS[number % len(_LOOKS)]
         colour = theme.fabric_colour(fabric)
-        style = line(colour, 2.2, dash)
-        lines.append(_distribution(lengths.tolist(), (low, high), style, letter))
+        lines.append(_distribution(lengths.tolist(), (low, high), line(colour, 2.2, dash), letter))
         half = float(np.median(lengths))
         at = min(max(half, low), high)
         words_of = f"half longer than {time(half)}" if half > 0 else "half of them overlap"

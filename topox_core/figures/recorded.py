@@ -64,7 +64,6 @@ def steps(rows: Sequence[StepTime], chosen: int, theme: Theme) -> go.Figure:
     ]
     says = "step %{customdata[0]}: %{customdata[1]}, of it network at most %{customdata[2]}<extra></extra>"
     free = [one.recorded_ms - n for one, n in zip(rows, network, strict=True)]
-    pale = faded(theme.primary, _PALE)
     layers = [
         go.Bar(
             x=at,
@@ -79,7 +78,7 @@ def steps(rows: Sequence[StepTime], chosen: int, theme: Theme) -> go.Figure:
         )
         for name, heights, base, colour in (
             ("without the network", free, [0.0] * len(rows), theme.primary),
-            ("network at most", network, free, pale),
+            ("network at most", network, free, faded(theme.primary, _PALE)),
         )
     ]
     outline = {"color": theme.ink, "width": [2 if r.number == chosen else 0 for r in rows]}

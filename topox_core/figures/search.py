@@ -85,12 +85,11 @@ def search(
         _marks(f, [e for e in events if e.family == f], begin, theme) for f in families_of(events)
     ]
     low, high, _ = roomy((e.value_ms for e in events), ROOM, ROOM)
-    px_per_ms = (height - 38) * theme.scale / (high - low)
     return frame(
         layers,
         theme,
         height * theme.scale,
-        _ends(falling, rising, px_per_ms, theme),
+        _ends(falling, rising, (height - 38) * theme.scale / (high - low), theme),
         margin=margins(46, 60 * theme.scale, 8, 30),
         xaxis=_time_axis(begin, end, theme),
         yaxis=axis(theme, grid=True, range=[low, high], nticks=5, tickformat=",~g"),

@@ -247,12 +247,11 @@ def pareto_front(
             line={"width": [2 if k == best else 0 for k in front], "color": theme.ink},
         ),
     )
-    marks = _labels(cloud, front, best, (x_axis, y_axis), theme)
     return frame(
         [steps if len(cloud.steps) > 1 else None, beaten, unbeaten],
         theme,
         HEIGHT * theme.scale,
-        marks,
+        _labels(cloud, front, best, (x_axis, y_axis), theme),
         showlegend=True,
         margin=margins(
             name_px(y_axis["ticktext"], theme, 30, 6.4), 14, 44 * theme.scale, 44 * theme.scale

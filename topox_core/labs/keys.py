@@ -173,8 +173,7 @@ def filled(lab: Lab, screen: Screen, text: str, seed: int, words: Texts | None =
 
     def place(found: Any) -> str:
         assert source is not None  # the file was read: a place has an instance with that value
-        value = _value(source, found[1], seed)
-        return _in_words(lab, screen.instance, found[1], value, words)
+        return _in_words(lab, screen.instance, found[1], _value(source, found[1], seed), words)
 
     return PLACE.sub(place, words.resolved(text))
 
@@ -210,8 +209,7 @@ def written(value: Value, digits: int | None = None) -> str:
 
 
 def _called(call: Call, lab: Lab, screen: Screen, seed: int) -> Value:
-    source = lab.instances[screen.instance]
-    if source.files is not None:
+    if lab.instances[screen.instance].files is not None:
         return _kept_call(lab, screen.instance, call)
     instance = instance_of(lab, screen, seed)
     parts = {
@@ -219,8 +217,7 @@ def _called(call: Call, lab: Lab, screen: Screen, seed: int) -> Value:
         for kind in ("graph", "cluster", "jobs")
         if hasattr(instance, kind)
     }
-    lengths = getattr(instance, "lengths_ms", None)
-    return call_value(call, InstanceFiles(**parts, windows=lengths))
+    return call_value(call, InstanceFiles(**parts, windows=getattr(instance, "lengths_ms", None)))
 
 
 @lru_cache(maxsize=KEPT_KEYS)

@@ -304,8 +304,7 @@ class Lab:
     @property
     def generator_versions(self) -> dict[str, int]:
         """Version of every generator that it uses."""
-        sources = self.instances.values()
-        return {one.generator: one.version for one in sources if one.generator}
+        return {one.generator: one.version for one in self.instances.values() if one.generator}
 
     def question(self, name: str) -> Question:
         """Return a question.
@@ -384,8 +383,7 @@ def texts_in(language: str, folder: Path = TEXTS) -> Texts:
     InputError
         If there is no file of that language.
     """
-    known = languages(folder)
-    check_known(language, known, "language", field="language")
+    check_known(language, languages(folder), "language", field="language")
     own = json.loads((folder / f"{language}.json").read_text(encoding="utf-8"))
     if language == BASE:
         return Texts(language, own, _flat(own))

@@ -106,8 +106,7 @@ def hand_instance() -> tuple[TaskGraph, Cluster]:
         else structs.replace(task, duration_ms=float(math.ceil(task.duration_ms)))
         for task in graph.tasks
     )
-    one_port = cluster.changed(ports_per_server=1, switches=1)
-    return replace(graph, tasks=whole), one_port
+    return replace(graph, tasks=whole), cluster.changed(ports_per_server=1, switches=1)
 
 
 @cache
@@ -201,8 +200,7 @@ def entries_in(folder: Path) -> tuple[list[Entry], list[tuple[str, str]]]:
     InputError
         If there is no such folder, or too many files are in it.
     """
-    files = files_in(folder, ENDING, MAX_ENTRIES, "entries")
-    found, refused = load_each(files, load_entry)
+    found, refused = load_each(files_in(folder, ENDING, MAX_ENTRIES, "entries"), load_entry)
     return [entry for _, entry in found], [(name, error.problem) for name, error in refused]
 
 

@@ -108,8 +108,7 @@ def _given_away(
         ):
             if drawn is None or name in drawn.shown or (screen.instance, name) in asked:
                 continue
-            values = [drawn.value(instance_of(lab, screen, seed), name) for seed in seeds]
-            if values == truths:
+            if [drawn.value(instance_of(lab, screen, seed), name) for seed in seeds] == truths:
                 lines.append(f"{item}: {{{name}}} is the answer of question {question.id}")
         asked |= {(screen.instance, one.key) for one in screen.questions}
     return lines

@@ -99,7 +99,6 @@ class Kind:
 def kinds() -> Iterator[Kind]:
     """Yield all kinds of prediction with their comparisons, measured ones first."""
     for name, (title, fitted) in _MEASURED.items():
-        rows = predicted(BUILT_IN[name]())
         comparisons = tuple(
             Comparison(
                 f"{row.measured.model} B, {row.measured.job.plan.words}, {row.measured.job.schedule.words}",
@@ -107,7 +106,7 @@ def kinds() -> Iterator[Kind]:
                 row.measured.measured_ms,
                 "ms",
             )
-            for row in rows
+            for row in predicted(BUILT_IN[name]())
         )
         yield Kind(name, f"Iterations: {title}", "measured iterations", fitted, comparisons)
     yield Kind(

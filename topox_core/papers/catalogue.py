@@ -41,8 +41,7 @@ def _card(name: str) -> Card:
     for key, words in rows.items():  # what one row does not say is said of its series
         rows[key] = rows.get(words.pop("same_as", key.partition("/")[0]), {}) | words
     for choice in record.get("choices", ()):
-        shared = GALLERY["choices"].get(choice.pop("same_as", ""), {})
-        choice.update(shared | choice)
+        choice.update(GALLERY["choices"].get(choice.pop("same_as", ""), {}) | choice)
         choice.setdefault("default", choice["options"][0][0])
     for claim in record.get("claims", ()):
         claim["printed"] = printed.get(claim.get("printed"), claim.get("printed"))
@@ -129,8 +128,7 @@ def run_cards(
             return
         began = time.monotonic()
         try:
-            rows = partial(_pass_on, card.name, on_step)
-            answer = card.run(None, stop, rows, executor)
+            answer = card.run(None, stop, partial(_pass_on, card.name, on_step), executor)
         except InputError as error:
             on_step(CardStep(card.name, failed=str(error)))
             continue

@@ -55,13 +55,12 @@ def of_record(record: Mapping[str, Any]) -> Answer:
         Row(**{name: row[name] for name in _ROW.split()}, data=row["data"])
         for row in record["rows"]
     )
-    facts = tuple((fact["name"], fact["value"], fact["note"]) for fact in record["facts"])
     return Answer(
         record["card"],
         record["settings"],
         rows,
         record["finding"],
-        facts,
+        tuple((fact["name"], fact["value"], fact["note"]) for fact in record["facts"]),
         tuple(record["remarks"]),
         tuple(record["lost"]),
     )
@@ -89,12 +88,11 @@ def shipped_answers() -> dict[str, KeptAnswer]:
 
     ``tools/make_answers.py`` writes them, and the tests that run a card say whether they are what it gives.
     """
-    records = json.loads(gzip.decompress(SHIPPED.read_bytes()))
     return {
         name: KeptAnswer(
             of_record(one["answer"]), one["started"], one["wall_s"] * slowness(), shipped=True
         )
-        for name, one in records.items()
+        for name, one in json.loads(gzip.decompress(SHIPPED.read_bytes())).items()
     }
 
 

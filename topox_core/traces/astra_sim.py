@@ -257,14 +257,13 @@ class _Expansion:
             return None
         label = "ep" if suffix == "EP" else "mp" if of_tensors else "dp"
         kind = _KINDS[kind_word]
-        servers = tuple(range(self._servers))
         self.nodes.append(
             Node(
                 f"{name}.{kind}",
                 kind,
                 list(self._last),
                 0.0,
-                servers,
+                tuple(range(self._servers)),
                 is_call=True,
                 size_bytes=size,
                 size_from="metadata",
@@ -310,8 +309,7 @@ def read_network(
     """
     if not 1 <= ports <= 64:
         raise wrong_setting("ports", f"must be from 1 to 64 (got {ports})")
-    data = b"".join(Content(source, NETWORK))
-    found = _keys(data.decode("utf-8", "replace"), source.name)
+    found = _keys(b"".join(Content(source, NETWORK)).decode("utf-8", "replace"), source.name)
     file = source.name
     kinds = found.get("topology", [])
     n = len(kinds)

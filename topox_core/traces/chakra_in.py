@@ -123,8 +123,7 @@ def import_chakra(
         "host_wrappers": builder.wrappers,
     }
     before = RunGraph(builder.nodes, world, (), 0.0)
-    checks = _checks(ranks)
-    found = made_import(graph, graph, settings, name, checks, facts, before, builder.calls)
+    found = made_import(graph, graph, settings, name, _checks(ranks), facts, before, builder.calls)
     found.report["coarsening"]["nodes_merged"] = len(graph.nodes)
     return found
 
@@ -174,11 +173,9 @@ class _Builder:
             counts: Counter[frozenset[int]] = Counter()
             for at, node in enumerate(one.nodes):
                 if node.type in (SEND, RECEIVE) and not node.attributes.get("is_cpu_op"):
-                    ends = transfers[_pair(node, rank, one.file)]
-                    ends[node.type == RECEIVE].append((rank, at))
+                    transfers[_pair(node, rank, one.file)][node.type == RECEIVE].append((rank, at))
                 elif node.type == COLLECTIVE and _is_call(node):
-                    ranks = self._group(node, one)
-                    same = _set_of(ranks)
+                    same = _set_of(self._group(node, one))
                     total += len(same)
                     if total > MAX_CALL_MEMBERS:
                         most = f"{MAX_CALL_MEMBERS:,}"
@@ -250,10 +247,9 @@ class _Builder:
             return
         (number,) = kinds
         if number >= len(KINDS):
-            first = members[0]
             raise InputError(
                 f"must be from 0 to {len(KINDS) - 1} (got {number})",
-                file=self.ranks[first[0]].file,
+                file=self.ranks[members[0][0]].file,
                 item=f"node {nodes[0].id}",
                 field="comm_type",
             )

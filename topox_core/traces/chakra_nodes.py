@@ -5,6 +5,7 @@ far as they are read or written here. A file is one GlobalMetadata, then Nodes.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
@@ -61,6 +62,8 @@ message_type {
 }
 """
 MAX_ID = (1 << 64) - 1
+# What stands before each message: its length, seven bits a byte, the lowest first.
+_LENGTH = re.compile(rb"[\x80-\xff]{0,9}[\x00-\x7f]")
 _IN_NAME = (r"\.(\d+)\.(?:et|json)", r"rank[-_]?(\d+)", r"[._](\d+)\.")
 _WAITS = ("data_deps", "ctrl_deps")
 # An attribute of our own exports: the control dependencies of a collective order it among those of its
@@ -333,33 +336,12 @@ def _messages(data: bytes, file: str) -> Iterator[bytes]:
     """
     at = 0
     while at < len(data):
-        begin = at
-        try:
-            length, at = _varint(data, at)
-        except (ValueError, IndexError):
-            raise _damaged(file, begin) from None
-        if length > MAX_BYTES or at + length > len(data):
-            raise _damaged(file, begin)
-        yield data[at : at + length]
-        at += length
-
-
-def _damaged(file: str, at: int) -> InputError:
-    return InputError(f"is no Chakra trace, or is cut, near byte {at:,}", file=file)
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return a number and the position behind it."""
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-        if shift > 63:
-            raise ValueError("a number of more than 64 bits")
+        found = _LENGTH.match(data, at)
+        length = sum((byte & 0x7F) << 7 * k for k, byte in enumerate(found[0] if found else b""))
+        if found is None or length > min(MAX_BYTES, len(data) - found.end()):
+            raise InputError(f"is no Chakra trace, or is cut, near byte {at:,}", file=file)
+        at = found.end() + length
+        yield data[found.end() : at]
 
 
 def _text(value: bytes) -> str:

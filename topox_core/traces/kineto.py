@@ -304,8 +304,7 @@ def _take_scope(event: Event, columns: _Columns) -> None:
         columns.steps.append(Step(int(found[1]), begin, end))
     elif name.startswith(("record_param_comms", "c10d::", "nccl:")):
         args = event.get("args") or {}
-        kept = columns.told(args, _of_scope)
-        columns.scopes.append(Scope(begin, end, thread, name, kept))
+        columns.scopes.append(Scope(begin, end, thread, name, columns.told(args, _of_scope)))
 
 
 def _recording(file: str, stream: EventStream, columns: _Columns, rank: int | None) -> Recording:
@@ -329,8 +328,7 @@ def _recording(file: str, stream: EventStream, columns: _Columns, rank: int | No
         _kernels(columns, launch_of, base, later), key=lambda one: (one.start_us, one.end_us)
     )
     _check_finite(file, work, kernels)
-    header = stream.header
-    info = header.get("distributedInfo")
+    info = stream.header.get("distributedInfo")
     info = info if isinstance(info, dict) else {}
     world = info.get("world_size")
     has_launches = len(columns.call_times) > 0
@@ -417,9 +415,8 @@ def _in_order_of_start(correlation: Ints, start: Floats) -> Floats:
 def _kernels(
     columns: _Columns, launches: _Launches, base: float, later: list[float]
 ) -> Iterator[Kernel]:
-    begun = launches.of(one[3] for one in columns.kernels)
     for (begin, lasts, stream, _, name, args), after, launch, thread in zip(
-        columns.kernels, later, *begun, strict=True
+        columns.kernels, later, *launches.of(one[3] for one in columns.kernels), strict=True
     ):
         at = begin - base
         yield Kernel(at, at + lasts, launch + after - base, thread, stream, name, args)

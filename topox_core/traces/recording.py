@@ -295,8 +295,7 @@ class Scopes:
             return []
         high = bisect_right(begins, at_us)
         low = max(high - NEAREST, bisect_left(begins, at_us - self._longest[thread]))
-        found = [one for one in self._of[thread][low:high] if one.end_us >= at_us]
-        return found[::-1]
+        return [one for one in self._of[thread][low:high] if one.end_us >= at_us][::-1]
 
     def between(self, thread: int, since_us: float, until_us: float) -> list[Scope]:
         """Return the scopes that begin in a stretch of time."""

@@ -282,8 +282,7 @@ def format_of(source: Source) -> str:
         return CHAKRA
     if b'"topox-trace"' in head[:2_000]:
         return PERFETTO
-    bare = head.lower().replace(b"_", b"")
-    if b'"workloadgraph"' in bare:
+    if b'"workloadgraph"' in head.lower().replace(b"_", b""):
         return CHAKRA
     if b'"traceEvents"' not in head and _GROUPS.match(head):
         return GROUPS

@@ -64,8 +64,7 @@ class FanOut(TaskInstance):
 
     def optimum_ms(self, ports: int, speed: int = 1) -> int:
         """Return the shortest of all orders in which the next free port takes the next transfer."""
-        lengths_ms = [ceil(mb / speed) for mb in self.sent_mb]
-        return int(self.shortest_ms(lengths_ms, ports))
+        return int(self.shortest_ms([ceil(mb / speed) for mb in self.sent_mb], ports))
 
     def graph(self) -> TaskGraph:
         """Return the instance as a task graph."""

@@ -60,8 +60,7 @@ class FourJobs(Instance):
         """Moves and round of hill climbing from all jobs in one group (Algorithm 1)."""
         at, moves = GROUPINGS[0], 0
         while True:
-            flips = [_moved(at, k) for k in range(len(NAMES))]
-            best = min(flips, key=self.round_s)
+            best = min([_moved(at, k) for k in range(len(NAMES))], key=self.round_s)
             if self.round_s(best) >= self.round_s(at):
                 return moves, self.round_s(at)
             at, moves = best, moves + 1

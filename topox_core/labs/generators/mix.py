@@ -92,8 +92,7 @@ class Mix(Instance):
                 low, high = (low, size) if self._fat_tree_wins(size, ports) else (size, high)
         while high - low > 1:
             middle = (low + high) // 2
-            wins = self._fat_tree_wins(middle, ports)
-            low, high = (low, middle) if wins else (middle, high)
+            low, high = (low, middle) if self._fat_tree_wins(middle, ports) else (middle, high)
         return high
 
     def _fat_tree_wins(self, all_to_all_mb: int, ports: int) -> bool:

@@ -33,7 +33,6 @@ def rows(run: CardRun) -> Rows:
             ratio = diameter / (degree * servers ** (1 / degree))
             if ratio > worst:
                 worst, at, hops = ratio, degree, diameter
-        strides = ", ".join(map(str, select_strides(servers, at, totient_strides(servers))))
         yield run.row(
             "bound",
             f"n = {servers}",
@@ -41,7 +40,7 @@ def rows(run: CardRun) -> Rows:
             follows=worst <= 1 + LEVEL,
             data={"room": 1 / worst},
             at=at,
-            strides=strides,
+            strides=", ".join(map(str, select_strides(servers, at, totient_strides(servers)))),
             hops=hops,
         )
     for model, words in JOBS.items():
@@ -53,8 +52,7 @@ def _failed(run: CardRun, model: str, words: str) -> Rows:
     graph, cluster = lowered(model, SERVERS), network(SERVERS, DEGREE, PORT_GBPS)
     demand = demand_of(graph, SERVERS)
     whole = find_layout(demand, DEGREE, str(run.settings["variant"]))
-    stride = next(iter(whole.rings.values()))[0]
-    fibre = Failure.fibre(0, stride % SERVERS)
+    fibre = Failure.fibre(0, next(iter(whole.rings.values()))[0] % SERVERS)
     broken = fail_layout(whole.layout, fibre, whole.wiring)
     mended = repair(whole, fibre, demand)
 
@@ -74,5 +72,4 @@ def _failed(run: CardRun, model: str, words: str) -> Rows:
 
 
 def said(run: CardRun) -> dict[str, str]:
-    borrowers = ", ".join(row.item for row in run.of("lent") if row.ours)
-    return {"borrowers": borrowers or "no job"}
+    return {"borrowers": ", ".join(row.item for row in run.of("lent") if row.ours) or "no job"}
