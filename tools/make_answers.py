@@ -18,12 +18,13 @@ sys.path.insert(0, str(ROOT))
 
 from topox_core.claims.cells import POINTS, rivals_run  # noqa: E402
 from topox_core.fabrics.scheduled import schedule  # noqa: E402
-from topox_core.papers.catalogue import (  # noqa: E402
+from topox_core.papers.catalogue import (  # noqa: E402  # noqa: E402
     CARDS,
+    SHIPPED,
     CardStep,
     run_cards,
+    to_record,
 )
-from topox_core.papers.kept_answers import SHIPPED, to_record  # noqa: E402
 from topox_core.runs.run import finish  # noqa: E402
 from topox_core.runs.stopping import never  # noqa: E402
 from topox_core.studies.buying_run import buying_run  # noqa: E402

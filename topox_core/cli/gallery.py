@@ -44,8 +44,7 @@ if TYPE_CHECKING:
 )
 def run(options: Arguments) -> Answer | int:
     """List the cards, or run one; 1 if rows are missing because it was stopped or a process died."""
-    from topox_core.papers.catalogue import CARDS, card_named
-    from topox_core.papers.kept_answers import to_record
+    from topox_core.papers.catalogue import CARDS, card_named, to_record
 
     if options.every:
         if options.card is not None or options.switches:
@@ -82,8 +81,7 @@ def run(options: Arguments) -> Answer | int:
 
 def _run_all(options: Arguments) -> int:
     """Run every card; 1 if one is incomplete, or this version brought other rows before."""
-    from topox_core.papers.catalogue import CARDS, CardStep, run_cards
-    from topox_core.papers.kept_answers import keep, to_record
+    from topox_core.papers.catalogue import CARDS, CardStep, keep, run_cards, to_record
 
     began, steps, others = time.monotonic(), dict[str, CardStep](), list[str]()
     with library_of(options, to_write=True) as library, executor_of(options) as executor:

@@ -207,7 +207,7 @@ def _key_lines(lab: Lab, keyed: list[dict[str, Any]]) -> Iterator[str]:
 )
 def run_validate(options: Arguments) -> Answer:
     """Return what is wrong with a lab; 1 if a class would notice."""
-    from topox_core.labs.validation import SEEDS_TRIED, validate
+    from topox_core.labs.keys import SEEDS_TRIED, validate
 
     lab, _ = _lab(options)
     report = validate(lab)

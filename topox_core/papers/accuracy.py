@@ -1,7 +1,7 @@
 """What is predicted here against what was measured, published or simulated elsewhere, by kind, and what is not modelled.
 
 Every prediction is computed when it is asked for, but for those of published cards, which are the last
-answers kept (:mod:`topox_core.papers.kept_answers`), and of recordings, which a test holds.
+answers kept (:mod:`topox_core.papers.catalogue`), and of recordings, which a test holds.
 """
 
 import tomllib
@@ -16,7 +16,7 @@ from topox_core.fabrics.compare import compare
 from topox_core.model.cluster import Cluster, one_port_a_switch
 from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import Task, TaskGraph
-from topox_core.papers.kept_answers import shipped_answers
+from topox_core.papers.catalogue import shipped_answers
 from topox_core.schedule.settings import Settings
 from topox_core.training.validation import BUILT_IN, predicted
 from topox_core.workloads.samples import load_sample

@@ -17,19 +17,17 @@ from topox_core.labs.answers import Answers
 from topox_core.labs.folder import Unreadable, answers_from, latest_of_each
 from topox_core.labs.keys import option_texts
 from topox_core.labs.lab import CLASS_SEED, Lab, Question, texts_in
-from topox_core.labs.presentation import (
-    COUNTED,
-    MAX_VOTES,
-    Votes,
-    counted_statistics,
-    read_called_out,
-)
 from topox_core.labs.statistics import (
+    COUNTED,
     EXPLAIN_BELOW,
     GO_ON_ABOVE,
+    MAX_VOTES,
     QuestionStatistics,
+    Votes,
     bin_words,
+    counted_statistics,
     lab_statistics,
+    read_called_out,
     share_words,
 )
 from topox_core.text.numbers import short

@@ -22,9 +22,9 @@ from topox_core.labs.leaderboard import (
     ranked,
     shared_jobs,
 )
-from topox_core.labs.presentation import key_words
 from topox_core.labs.statistics import (
     QuestionStatistics,
+    key_words,
     lab_statistics,
     statistics_csv,
     statistics_html,
