@@ -37,8 +37,8 @@ from topox_core.cli.options import (
     Option,
     cluster_overrides,
     fabric_options,
-    number,
     planner,
+    reader,
     settings,
     wrong_option,
 )
@@ -293,7 +293,7 @@ def failure_of(text: str) -> Failure:
     ),
     Option(
         "--at-percent X",
-        number,
+        reader(float, "a number", lambda share: 0 <= share < 100, "from 0 to below 100"),
         "when it fails, as a share of the planned iteration (default 0)",
         0.0,
     ),
@@ -308,10 +308,6 @@ def failures(options: Arguments) -> Answer:
     from topox_core.fabrics.failures import FixedCircuits, after_failure
     from topox_core.fabrics.run import JobRequest
 
-    if not 0 <= options.at_percent < 100:
-        raise wrong_option(
-            "--at-percent", f"must be from 0 to below 100 (got {options.at_percent:g})"
-        )
     taken_out = {text: failure_of(text) for text in options.failures}
     asked = settings(options, engine="list")
     graph, cluster = read_graph_and_cluster(

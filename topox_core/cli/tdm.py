@@ -31,8 +31,8 @@ from topox_core.cli.options import (
     number,
     options_of,
     positive,
+    reader,
     whole,
-    wrong_option,
 )
 from topox_core.io.json import record_of
 from topox_core.io.ranges import check_one_of
@@ -75,7 +75,12 @@ def _list(_: Arguments) -> Answer:
     Option("--algorithm NAME", str, "who deals (default hill-climbing)", "hill-climbing"),
     Option("--list", bool, "show the algorithms, solve nothing", dest="listing"),
     Option("--time-limit S", above_zero, "seconds (default 60)", 60.0, dest="time_limit_s"),
-    Option("--seed N", whole, "of all random choices (default 0)", 0),
+    Option(
+        "--seed N",
+        reader(int, "a whole number", lambda seed: seed >= 0, "at least 0"),
+        "of all random choices (default 0)",
+        0,
+    ),
     Option("--steps N", positive, "of annealing (default 40000)", 40_000),
     Option("--output FILE", str, "write the whole round (.round.json)", over=("jobs",)),
     JSON,
@@ -141,8 +146,6 @@ def _settings(options: Arguments) -> TdmSettings:
     from topox_core.tdm.model.jobs import TdmSettings
 
     check_one_of(options.algorithm, ALGORITHMS, file="command line", field="--algorithm")
-    if options.seed < 0:
-        raise wrong_option("--seed", f"must be at least 0 (got {options.seed})")
     return TdmSettings(
         options.algorithm,
         Reading(options.eq3_literal, options.physical_ring, options.delay_inside),

@@ -24,7 +24,7 @@ from topox_core.cli.command import (
     write_graph,
     write_result,
 )
-from topox_core.cli.options import FILES, GRAPH, JSON, Option, number, wrong_option
+from topox_core.cli.options import FILES, GRAPH, JSON, Option, reader, wrong_option
 from topox_core.cli.rails_simulate import windows_file
 from topox_core.cli.trace_reading import (
     FORMATTING,
@@ -347,7 +347,12 @@ def _executed(options: Arguments) -> tuple[Execution, Any, bool]:
     GRAPH,
     Option("--format", ("chakra",), "of the traces (default chakra)"),
     Option("--output PREFIX", str, "write PREFIX.0.et ... and PREFIX.json", required=True),
-    Option("--nic-gbps X", number, "bytes of transfers that are given by duration (default 400)"),
+    Option(
+        "--nic-gbps X",
+        reader(float, "a number", lambda gbps: 0 < gbps < 1e9, "above 0 and below 1e9"),
+        "bytes of transfers that are given by duration (default 400)",
+        400.0,
+    ),
     Option(
         "--drop-dependencies",
         bool,
@@ -363,10 +368,7 @@ def export(options: Arguments) -> Answer:
     groups = f"{options.output}.json"
     must_be_writable(groups, (options.graph,))
     graph = load_graph(read(options.graph), options.graph)
-    speed = 400.0 if options.nic_gbps is None else options.nic_gbps
-    if not 0 < speed < 1e9:
-        raise wrong_option("--nic-gbps", f"must be above 0 and below 1e9 (got {speed:g})")
-    made = export_chakra(graph, speed, drop_dependencies=options.drop_dependencies)
+    made = export_chakra(graph, options.nic_gbps, drop_dependencies=options.drop_dependencies)
     for server, data in made.files.items():
         write(f"{options.output}.{server}.et", data)
     write(groups, made.groups)

@@ -16,7 +16,6 @@ from topox_core.fabrics.compare import compare
 from topox_core.model.cluster import Cluster, one_port_a_switch
 from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import Task, TaskGraph
-from topox_core.papers.catalogue import shipped_answers
 from topox_core.schedule.settings import Settings
 from topox_core.training.validation import BUILT_IN, predicted
 from topox_core.workloads.samples import load_sample
@@ -154,6 +153,9 @@ def _iteration_ms(graph: TaskGraph, cluster: Cluster, **lowering: Any) -> float:
 
 
 def _cards() -> Iterator[Comparison]:
+    # Reading all cards takes a tenth of a second, which figures of other kinds need not wait for.
+    from topox_core.papers.catalogue import shipped_answers
+
     for name, kept in shipped_answers().items():
         for row in kept.answer.rows:
             if row.kind == "simulated" and row.theirs and not row.counts_with:
