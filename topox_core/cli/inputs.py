@@ -1,4 +1,4 @@
-"""Files that others read: ``cluster``, ours or InfraGraph's; ``workload``, a generated graph; ``schema`` of each kind of file."""
+"""Files that others read: ``cluster``, ours or InfraGraph's; ``workload``, a generated graph; ``schema`` of any of them."""
 
 import json
 from collections import Counter

@@ -23,6 +23,7 @@ from topox_core.cli.command import (
 )
 from topox_core.cli.options import JSON, Option, numbered, whole, wrong_option
 from topox_core.errors import InputError
+from topox_core.io.json import record_of
 from topox_core.labs.generators.generator import seed_of
 from topox_core.labs.lab import Lab, Texts, texts_in
 
@@ -76,7 +77,7 @@ def run_list(_: Arguments) -> Answer:
 @command("show", "questions, without keys", "Show a lab as a student sees it.", LAB, SEED, JSON)
 def run_show(options: Arguments) -> Answer:
     """Return the questions of a lab for a seed."""
-    from topox_core.labs.keys import check_seed, filled, given_table, names_a_value, options_of
+    from topox_core.labs.keys import check_seed, filled, given_table, names_a_value, option_texts
 
     (lab, words), seed = _lab(options), options.seed
     check_seed(seed)
@@ -85,28 +86,20 @@ def run_show(options: Arguments) -> Answer:
         # What a reveal says is computed, and so may be what a later screen says.
         reveals = screen.stage == "reveal" or names_a_value(lab, screen)
         given = None if reveals else given_table(lab, screen, seed)
-        questions = []
-        for question in screen.questions:
-            texts = {one.id: one.text for one in question.options}
-            offered = options_of(lab, question, seed)
-            questions.append(
-                {
-                    "id": question.id,
-                    "type": question.type,
-                    "points": question.points,
-                    "text": filled(lab, screen, question.text, seed, words),
-                    "options": {
-                        one: words.resolved(texts[one]) if one in texts else one for one in offered
-                    },
-                }
-            )
         screens.append(
             {
                 "id": screen.id,
                 "stage": screen.stage,
                 "text": "" if reveals else filled(lab, screen, screen.text, seed, words),
-                "given": None if given is None else {"columns": given.columns, "rows": given.rows},
-                "questions": questions,
+                "given": given and asdict(given),
+                "questions": [
+                    record_of(question, "id type points")
+                    | {
+                        "text": filled(lab, screen, question.text, seed, words),
+                        "options": option_texts(lab, question, seed, words),
+                    }
+                    for question in screen.questions
+                ],
             }
         )
     record = {"id": lab.id, "title": words.resolved(lab.title), "seed": seed, "screens": screens}
