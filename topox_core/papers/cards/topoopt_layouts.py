@@ -1,12 +1,10 @@
 """TopoOpt's diameter bound (section 4.3) and what a cut fibre costs its layout (section 7)."""
 
-from topox_core.fabrics.compare import run_one
 from topox_core.fabrics.options import FabricOptions
-from topox_core.fabrics.run import FabricRequest
 from topox_core.model.execution import Layout
 from topox_core.papers.card import CardRun, Rows
 from topox_core.papers.rows import LEVEL
-from topox_core.papers.topoopt_jobs import PLANNER, lowered, network
+from topox_core.papers.topoopt_jobs import fabric_ms, lowered, network
 from topox_core.topology.failures import Failure, fail_layout, repair
 from topox_core.topology.finder import find_layout
 from topox_core.topology.mutation import on_rings
@@ -57,9 +55,7 @@ def _failed(run: CardRun, model: str, words: str) -> Rows:
     mended = repair(whole, fibre, demand)
 
     def ms(result: LayoutResult, layout: Layout) -> float:
-        options = FabricOptions(layout=layout)
-        request = FabricRequest(on_rings(graph, result), cluster, PLANNER, options)
-        return run_one("static", request).iteration_ms
+        return fabric_ms("static", on_rings(graph, result), cluster, FabricOptions(layout=layout))
 
     before = ms(whole, whole.layout)
     data = {"whole_ms": before}
