@@ -112,8 +112,9 @@ def _job(options: Arguments) -> Job:
     for key, text in changes_of(options.changes).items():
         part, dot, field = key.partition(".")
         if not dot or part not in ("shape", "plan", "machine", "schedule"):
-            problem = f"must be PART.FIELD=VALUE such as plan.tensor=4 (got {key[:60]!r})"
-            raise wrong_option("--set", problem)
+            raise wrong_option(
+                "--set", f"must be PART.FIELD=VALUE such as plan.tensor=4 (got {key[:60]!r})"
+            )
         values[f"{part}__{field}"] = value_of(text)
     return job.changed(**values)
 

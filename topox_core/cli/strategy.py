@@ -212,8 +212,11 @@ def _fixed(options: Arguments, graph: OperatorGraph) -> tuple[Placement, ...]:
         return ()
     pinned = load_strategy(read(options.fix), options.fix, graph)
     if pinned.servers != options.servers:
-        problem = f"must be {options.servers}, the servers asked for (got {pinned.servers})"
-        raise InputError(problem, file=options.fix, field="servers")
+        raise InputError(
+            f"must be {options.servers}, the servers asked for (got {pinned.servers})",
+            file=options.fix,
+            field="servers",
+        )
     return pinned.placements
 
 

@@ -231,8 +231,9 @@ def windows(options: Arguments) -> Answer:
         gaps.append(("gaps between kernels", f"{_counted(naive)}: {waits}"))
     if options.output:
         if not found:
-            problem = "has no window: the network carries only one kind of traffic"
-            raise InputError(problem, file=options.paths[0])
+            raise InputError(
+                "has no window: the network carries only one kind of traffic", file=options.paths[0]
+            )
         name = Path(options.output).name.partition(".")[0] or "windows"
         write(options.output, windows_file(name, iteration_ms, found, options.output))
     record |= {

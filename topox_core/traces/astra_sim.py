@@ -101,21 +101,28 @@ def read_text_workload(source: Source) -> TextWorkload:
 def _layer(line: str, item: str, file: str) -> Layer:
     cells = line.split()
     if len(cells) < COLUMNS:
-        problem = f"must have {COLUMNS} columns (got {len(cells)})"
-        raise InputError(problem, file=file, item=item)
+        raise InputError(f"must have {COLUMNS} columns (got {len(cells)})", file=file, item=item)
 
     def number(at: int, field: str) -> float:
         value = number_in(cells[at])
         if not 0 <= value < 1e18:
-            problem = f"must be a number from 0 (got {shown(cells[at])})"
-            raise InputError(problem, file=file, item=item, field=field)
+            raise InputError(
+                f"must be a number from 0 (got {shown(cells[at])})",
+                file=file,
+                item=item,
+                field=field,
+            )
         return value
 
     def call(at: int, field: str) -> tuple[str, float]:
         word, size = cells[at].upper(), number(at + 1, f"{field}_bytes")
         if word != "NONE" and word.partition("_")[0] not in _KINDS:
-            problem = f"must be NONE or one of {', '.join(_KINDS)} (got {shown(cells[at])})"
-            raise InputError(problem, file=file, item=item, field=f"{field}_comm")
+            raise InputError(
+                f"must be NONE or one of {', '.join(_KINDS)} (got {shown(cells[at])})",
+                file=file,
+                item=item,
+                field=f"{field}_comm",
+            )
         return word, size
 
     ticks = tuple(

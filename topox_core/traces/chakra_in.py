@@ -101,8 +101,9 @@ def import_chakra(
         if settings.ranks is not None and one.rank not in settings.ranks:
             continue
         if one.rank in ranks:
-            problem = f"rank {one.rank} was already read from {ranks[one.rank].file}"
-            raise InputError(problem, file=source.name)
+            raise InputError(
+                f"rank {one.rank} was already read from {ranks[one.rank].file}", file=source.name
+            )
         ranks[one.rank] = one
     if not ranks:
         raise InputError("none of the files is of these ranks", file="settings", field="ranks")
@@ -179,8 +180,10 @@ class _Builder:
                     total += len(same)
                     if total > MAX_CALL_MEMBERS:
                         most = f"{MAX_CALL_MEMBERS:,}"
-                        problem = f"has collectives of more than the {most} members, added up, that a run may have"
-                        raise InputError(problem, file=one.file)
+                        raise InputError(
+                            f"has collectives of more than the {most} members, added up, that a run may have",
+                            file=one.file,
+                        )
                     names.setdefault(same, str(node.attributes.get("pg_name") or ""))
                     collectives[same, counts[same]].append((rank, at))
                     counts[same] += 1
@@ -207,8 +210,9 @@ class _Builder:
         name = node.attributes.get("pg_name")
         if name in (None, ""):
             if len(self.everyone) < 2 and len(self.ranks) == 1:
-                problem = "its collectives name no group: give --groups, or --world"
-                raise Refused(problem, file=one.file)
+                raise Refused(
+                    "its collectives name no group: give --groups, or --world", file=one.file
+                )
             return self.everyone
         ranks = one.groups.get(str(name), self.given.get(str(name)))
         if ranks is None and str(name) == ALL_RANKS:

@@ -261,9 +261,11 @@ def _rank(file: str, records: Sequence[Mapping[str, Any]], given: int | None) ->
             groups.update(_groups(one["inputs"]))
         duration = one["duration_micros"]
         if not (isinstance(duration, int | float) and 0 <= duration < 1e15):
-            item = f"node {one['id']}"
             raise InputError(
-                "must be a number from 0", file=file, item=item, field="duration_micros"
+                "must be a number from 0",
+                file=file,
+                item=f"node {one['id']}",
+                field="duration_micros",
             )
         nodes.append(
             ChakraNode(

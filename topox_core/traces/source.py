@@ -277,8 +277,10 @@ def format_of(source: Source) -> str:
         return NETWORK
     if head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] not in (b"{", b"["):
         if _PLAIN.fullmatch(head[:200]):
-            problem = "holds no traceEvents (a profiler trace has them; a task graph has tasks)"
-            raise InputError(problem, file=source.name)
+            raise InputError(
+                "holds no traceEvents (a profiler trace has them; a task graph has tasks)",
+                file=source.name,
+            )
         return CHAKRA
     if b'"topox-trace"' in head[:2_000]:
         return PERFETTO
