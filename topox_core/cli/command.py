@@ -57,7 +57,7 @@ class Answer:
     record
         What ``--json`` prints; None where a command has lines alone.
     lines
-        What it prints for people, made only then.
+        What it prints for people, made only then: a table, or lines and tables.
     status
         Exit status.
     figures
@@ -66,7 +66,7 @@ class Answer:
     """
 
     record: Mapping[str, Any] | None = None
-    lines: Iterable[str] = ()
+    lines: str | Iterable[str] = ()
     status: int = 0
     figures: Mapping[str, str] = field(default_factory=dict)
 
@@ -75,7 +75,7 @@ class Answer:
         if self.record is not None and options.json:
             print(json.dumps(with_manifest(options, self.record, self.figures), allow_nan=False))
         else:
-            for line in self.lines:
+            for line in [self.lines] if isinstance(self.lines, str) else self.lines:
                 print(line)
         return self.status
 

@@ -349,4 +349,4 @@ def failures(options: Arguments) -> Answer:
         },
     )
     goes_on = all(any(one.after_ms is not None for one in outcomes) for outcomes in found.values())
-    return Answer(record, [lines], 0 if goes_on and len(found) == len(taken_out) else 1)
+    return Answer(record, lines, 0 if goes_on and len(found) == len(taken_out) else 1)

@@ -64,7 +64,7 @@ def run(options: Arguments) -> Answer | int:
             for card in CARDS.values()
         ]
         says = {"card": "name", "source": "source", "title": "title"}
-        return Answer({"cards": cards}, [columns(cards, says)])
+        return Answer({"cards": cards}, columns(cards, says))
     card = card_named(options.card)
     switches = card.settings(changes_of(options.switches))
     with executor_of(options) as executor, ctrl_c_stops() as stop:
@@ -184,7 +184,7 @@ def accuracy(options: Arguments) -> Answer:
         )
         for row in one["rows"]
     )
-    return Answer(one, [table(("", "predicted", one["against"], "", "error"), *rows)])
+    return Answer(one, table(("", "predicted", one["against"], "", "error"), *rows))
 
 
 def _kinds(record: dict[str, Any]) -> Iterator[str]:

@@ -58,8 +58,9 @@ def cluster(options: Arguments) -> Answer:
     if options.output is not None:
         dump = dump_infragraph if options.output.endswith(_INFRAGRAPH) else dump_cluster
         write(options.output, dump(found.cluster))
-    record = {"cluster": values, "fat_tree": dict(found.fat_tree), "notes": list(found.notes)}
-    return Answer(record, lines)
+    return Answer(
+        {"cluster": values, "fat_tree": dict(found.fat_tree), "notes": list(found.notes)}, lines
+    )
 
 
 def _list(options: Arguments) -> Answer:
@@ -125,13 +126,15 @@ def workload(options: Arguments) -> Answer:
         "cluster": cluster_file,
     }
     words = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
-    lines = table(
-        ("workload", graph.name),
-        ("tasks", f"{len(graph.tasks):,} on {graph.servers} servers: {words}"),
-        ("graph", options.output),
-        ("cluster", cluster_file),
+    return Answer(
+        record,
+        table(
+            ("workload", graph.name),
+            ("tasks", f"{len(graph.tasks):,} on {graph.servers} servers: {words}"),
+            ("graph", options.output),
+            ("cluster", cluster_file),
+        ),
     )
-    return Answer(record, [lines])
 
 
 @command(
@@ -148,8 +151,9 @@ def schema(options: Arguments) -> Answer:
     head = ("name", "files", "format")
     if options.name is None:
         rows = [(name, f"*{one.ending}", one.format) for name, one in DOCUMENTS.items()]
-        record = {"schemas": [dict(zip(head, row, strict=True)) for row in rows]}
-        return Answer(record, [table(head, *rows)])
+        return Answer(
+            {"schemas": [dict(zip(head, row, strict=True)) for row in rows]}, table(head, *rows)
+        )
     if options.name not in DOCUMENTS:
         raise wrong_option("NAME", unknown(options.name, DOCUMENTS, "kind of file"))
-    return Answer(lines=[json.dumps(json_schema(options.name), allow_nan=False)])
+    return Answer(lines=json.dumps(json_schema(options.name), allow_nan=False))

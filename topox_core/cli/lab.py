@@ -61,17 +61,19 @@ def run_list(_: Arguments) -> Answer:
         }
         for lab in ready_labs().values()
     ]
-    lines = columns(
-        rows,
-        {
-            "lab": "id",
-            "title": "title",
-            "minutes": "minutes",
-            "points": "points",
-            "instances": lambda row: " ".join(row["generators"]),
-        },
+    return Answer(
+        {"labs": rows},
+        columns(
+            rows,
+            {
+                "lab": "id",
+                "title": "title",
+                "minutes": "minutes",
+                "points": "points",
+                "instances": lambda row: " ".join(row["generators"]),
+            },
+        ),
     )
-    return Answer({"labs": rows}, [lines])
 
 
 @command("show", "questions, without keys", "Show a lab as a student sees it.", LAB, SEED, JSON)
@@ -102,8 +104,10 @@ def run_show(options: Arguments) -> Answer:
                 ],
             }
         )
-    record = {"id": lab.id, "title": words.resolved(lab.title), "seed": seed, "screens": screens}
-    return Answer(record, _screen_lines(screens))
+    return Answer(
+        {"id": lab.id, "title": words.resolved(lab.title), "seed": seed, "screens": screens},
+        _screen_lines(screens),
+    )
 
 
 def _screen_lines(screens: list[dict[str, Any]]) -> Iterator[str]:
@@ -132,7 +136,7 @@ def run_seed(options: Arguments) -> Answer:
 
     check_name(options.course, "course")
     check_name(options.student, "student")
-    return Answer(lines=[f"{seed_of(options.course, options.student):08d}"])
+    return Answer(lines=f"{seed_of(options.course, options.student):08d}")
 
 
 @command(
@@ -214,13 +218,16 @@ def run_validate(options: Arguments) -> Answer:
     }
     count = len(lab.questions)
     slowest = f"slowest key: {report.slowest}, {figure(round(report.slowest_s, 4), 's')}"
-    lines = (
-        f"{lab.id}: {count} questions, {lab.points:g} points, {len(SEEDS_TRIED)} seeds tried",
-        *(f"error: {line}" for line in report.errors),
-        *(f"warning: {line}" for line in report.warnings),
-        *([slowest] if report.slowest else ()),
+    return Answer(
+        record,
+        (
+            f"{lab.id}: {count} questions, {lab.points:g} points, {len(SEEDS_TRIED)} seeds tried",
+            *(f"error: {line}" for line in report.errors),
+            *(f"warning: {line}" for line in report.warnings),
+            *([slowest] if report.slowest else ()),
+        ),
+        0 if report.ok else 1,
     )
-    return Answer(record, lines, 0 if report.ok else 1)
 
 
 @command(
@@ -310,19 +317,21 @@ def run_stats(options: Arguments) -> Answer:
     note(*(f"not counted: {bad.file}: {bad.problem}" for bad in refused))
     write(options.csv, lambda: statistics_csv(lab, every))
     write(options.html, lambda: statistics_html(lab, every).encode())
-    lines = columns(
-        every,
-        {
-            "question": "question",
-            "answers": "count",
-            "right": lambda one: percent(one.right),
-            "after": lambda one: percent(one.right_again),
-            "most frequent mistake": lambda one: " ".join(
-                f"{words.resolved(text)} ({count})" for text, count in one.mistakes[:1]
-            ),
-        },
+    return Answer(
+        {"lab": lab.id, "questions": [asdict(one) for one in every]},
+        columns(
+            every,
+            {
+                "question": "question",
+                "answers": "count",
+                "right": lambda one: percent(one.right),
+                "after": lambda one: percent(one.right_again),
+                "most frequent mistake": lambda one: " ".join(
+                    f"{words.resolved(text)} ({count})" for text, count in one.mistakes[:1]
+                ),
+            },
+        ),
     )
-    return Answer({"lab": lab.id, "questions": [asdict(one) for one in every]}, [lines])
 
 
 @command(
@@ -343,17 +352,19 @@ def run_board(options: Arguments) -> Answer:
     ranks = ranked(board, entries)
     note(*(f"not read: {name}: {problem}" for name, problem in refused))
     write(options.csv, lambda: board_table(ranks, board.unit))
-    lines = columns(
-        ranks,
-        {
-            "rank": lambda one: one.rank or None,
-            "alias": "alias",
-            f"time ({board.unit})": lambda one: f"{one.time:g}" if one.rank else one.problem,
-            "above the best known": lambda one: percent(one.gap if one.rank else None),
-        },
+    return Answer(
+        {"board": board.lab, "unit": board.unit, "entries": [asdict(one) for one in ranks]},
+        columns(
+            ranks,
+            {
+                "rank": lambda one: one.rank or None,
+                "alias": "alias",
+                f"time ({board.unit})": lambda one: f"{one.time:g}" if one.rank else one.problem,
+                "above the best known": lambda one: percent(one.gap if one.rank else None),
+            },
+        ),
+        1 if refused else 0,
     )
-    record = {"board": board.lab, "unit": board.unit, "entries": [asdict(one) for one in ranks]}
-    return Answer(record, [lines], 1 if refused else 0)
 
 
 @command(

@@ -100,8 +100,10 @@ def switches(_: Arguments) -> Answer:
         for one in TECHNOLOGIES
     )
     head = ("key", "switch", "vendor", "delay", "ports", *(f"GPUs, {name}" for name in SCALE_UP))
-    record = {"switches": [asdict(one) | {"gpus": joined[one.key]} for one in TECHNOLOGIES]}
-    return Answer(record, [table(head, *rows)])
+    return Answer(
+        {"switches": [asdict(one) | {"gpus": joined[one.key]} for one in TECHNOLOGIES]},
+        table(head, *rows),
+    )
 
 
 @command(
@@ -356,8 +358,9 @@ def cost(options: Arguments) -> Answer:
         f"{question.gpus:,} GPUs, {counting.gpus_per_server} per server; {catalogue.name}; "
         f"counted by {counting.method}"
     )
-    lines = (table(head, *rows), words, *caveats)
-    return Answer(record, lines, figures=sources_of(prices=catalogue))
+    return Answer(
+        record, (table(head, *rows), words, *caveats), figures=sources_of(prices=catalogue)
+    )
 
 
 def _switch(radix: int | None) -> tuple[int, str]:

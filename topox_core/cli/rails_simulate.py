@@ -104,7 +104,7 @@ def _list(_: Arguments) -> Answer:
     names = ("name", "title", "words", "source")
     return Answer(
         {"presets": [dict(zip(names, row, strict=True)) for row in rows]},
-        [table(("preset", "job", "degrees"), *(row[:3] for row in rows))],
+        table(("preset", "job", "degrees"), *(row[:3] for row in rows)),
     )
 
 
@@ -308,7 +308,7 @@ def graph(options: Arguments) -> Answer:
         "servers": cluster.servers,
     }
     line = f"{options.output}: {len(graph.tasks):,} tasks; {beside}: {cluster.servers} servers"
-    return Answer(record, [line])
+    return Answer(record, line)
 
 
 @command(
@@ -331,27 +331,28 @@ def rail_bytes(options: Arguments) -> Answer:
             "--stage", f"must be from 0 to {preset.plan.pipeline - 1} (got {options.stage})"
         )
     classes = {str(stage): byte_classes(preset, stage) for stage in stages}
-    record = {
-        "preset": preset.name,
-        "stages": {
-            stage: [record_of(one, CLASS_KEYS) for one in of_stage]
-            for stage, of_stage in classes.items()
-        },
-    }
-    lines = columns(
-        ((stage, one) for stage, of_stage in classes.items() for one in of_stage),
+    return Answer(
         {
-            "stage": lambda row: row[0],
-            "parallelism": lambda row: row[1].parallelism,
-            "operation": lambda row: row[1].operation,
-            "when": lambda row: row[1].when,
-            "passes": lambda row: f"{row[1].times:,}",
-            "calls": lambda row: f"{row[1].calls:,}",
-            "MiB a pass": lambda row: f"{row[1].counted_bytes / 2**20:,.6g}",
-            "MiB sent in all": lambda row: f"{row[1].wire_bytes * row[1].times / 2**20:,.6g}",
+            "preset": preset.name,
+            "stages": {
+                stage: [record_of(one, CLASS_KEYS) for one in of_stage]
+                for stage, of_stage in classes.items()
+            },
         },
+        columns(
+            ((stage, one) for stage, of_stage in classes.items() for one in of_stage),
+            {
+                "stage": lambda row: row[0],
+                "parallelism": lambda row: row[1].parallelism,
+                "operation": lambda row: row[1].operation,
+                "when": lambda row: row[1].when,
+                "passes": lambda row: f"{row[1].times:,}",
+                "calls": lambda row: f"{row[1].calls:,}",
+                "MiB a pass": lambda row: f"{row[1].counted_bytes / 2**20:,.6g}",
+                "MiB sent in all": lambda row: f"{row[1].wire_bytes * row[1].times / 2**20:,.6g}",
+            },
+        ),
     )
-    return Answer(record, [lines])
 
 
 @command(
@@ -381,38 +382,39 @@ def window_lengths(options: Arguments) -> Answer:
     write(options.output, lambda: windows_file(name, iteration_ms, windows, options.output))
     lengths, classes = lengths_ms(windows), by_class(windows)
     share, overlaps = share_above(windows, options.above_ms), int((lengths < 0).sum())
-    record = {
-        "name": name,
-        "iteration_ms": iteration_ms,
-        "windows": len(windows),
-        "above_ms": options.above_ms,
-        "share_above": share,
-        "overlaps": overlaps,
-        "median_ms": float(sorted(lengths)[len(lengths) // 2]),
-        "longest_ms": float(lengths.max()),
-        "classes": [record_of(one, LENGTH_KEYS) for one in classes],
-        "list": [asdict(one) for one in windows],
-    }
-    lines = (
-        table(
-            ("windows", f"{len(windows):,} in {figure(iteration_ms, 'ms')}"),
-            ("above", f"{percent(share)} are longer than {options.above_ms:g} ms"),
-            ("overlaps", f"{overlaps:,}"),
-            ("longest", figure(float(lengths.max()), "ms")),
-        ),
-        "",
-        columns(
-            classes,
-            {
-                "traffic after the window": "name",
-                "windows": lambda one: f"{one.count:,}",
-                "mean": lambda one: figure(one.mean_ms, "ms"),
-                "shortest": lambda one: figure(one.min_ms, "ms"),
-                "longest": lambda one: figure(one.max_ms, "ms"),
-            },
+    return Answer(
+        {
+            "name": name,
+            "iteration_ms": iteration_ms,
+            "windows": len(windows),
+            "above_ms": options.above_ms,
+            "share_above": share,
+            "overlaps": overlaps,
+            "median_ms": float(sorted(lengths)[len(lengths) // 2]),
+            "longest_ms": float(lengths.max()),
+            "classes": [record_of(one, LENGTH_KEYS) for one in classes],
+            "list": [asdict(one) for one in windows],
+        },
+        (
+            table(
+                ("windows", f"{len(windows):,} in {figure(iteration_ms, 'ms')}"),
+                ("above", f"{percent(share)} are longer than {options.above_ms:g} ms"),
+                ("overlaps", f"{overlaps:,}"),
+                ("longest", figure(float(lengths.max()), "ms")),
+            ),
+            "",
+            columns(
+                classes,
+                {
+                    "traffic after the window": "name",
+                    "windows": lambda one: f"{one.count:,}",
+                    "mean": lambda one: figure(one.mean_ms, "ms"),
+                    "shortest": lambda one: figure(one.min_ms, "ms"),
+                    "longest": lambda one: figure(one.max_ms, "ms"),
+                },
+            ),
         ),
     )
-    return Answer(record, lines)
 
 
 def _listed_or_executed(options: Arguments) -> tuple[str, float, tuple[Window, ...]]:

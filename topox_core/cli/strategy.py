@@ -70,8 +70,9 @@ def _list(options: Arguments) -> Answer:
     """Return the models, or the one that is named."""
     models = [named(options.model)] if options.model else list(MODELS.values())
     rows = ((one.name, f"{one.servers} servers", one.meaning) for one in models)
-    record = {"models": [record_of(one, "name servers meaning") for one in models]}
-    return Answer(record, [table(*rows)])
+    return Answer(
+        {"models": [record_of(one, "name servers meaning") for one in models]}, table(*rows)
+    )
 
 
 @command(
@@ -333,30 +334,32 @@ def _plans(options: Arguments, model: Model) -> Answer:
     best = ranked[0]
     write(options.output, lambda: dump_job(best.job))
     write(options.graph, lambda: dump_graph_json(task_graph(best.job)))
-    record = {
-        "model": model.name,
-        "servers": best.job.servers,
-        "machine": best.job.machine.name,
-        "method": "plans",
-        "iteration_ms": best.total_ms,
-        "considered": considered,
-        "too_large": too_large,
-        "plans": [
-            {
-                **asdict(one.plan),
-                "recompute": one.recomputes,
-                "iteration_ms": one.total_ms,
-                "time": {
-                    **{f"{part}_ms": ms for part, ms in one.parts.items()},
-                    "utilisation": one.iteration.utilisation,
-                },
-                "memory_bytes": one.memory.total_bytes,
-                "memory": asdict(one.memory),
-            }
-            for one in ranked[:20]
-        ],
-    }
-    return Answer(record, _plan_lines(ranked, considered, too_large))
+    return Answer(
+        {
+            "model": model.name,
+            "servers": best.job.servers,
+            "machine": best.job.machine.name,
+            "method": "plans",
+            "iteration_ms": best.total_ms,
+            "considered": considered,
+            "too_large": too_large,
+            "plans": [
+                {
+                    **asdict(one.plan),
+                    "recompute": one.recomputes,
+                    "iteration_ms": one.total_ms,
+                    "time": {
+                        **{f"{part}_ms": ms for part, ms in one.parts.items()},
+                        "utilisation": one.iteration.utilisation,
+                    },
+                    "memory_bytes": one.memory.total_bytes,
+                    "memory": asdict(one.memory),
+                }
+                for one in ranked[:20]
+            ],
+        },
+        _plan_lines(ranked, considered, too_large),
+    )
 
 
 def _plan_lines(ranked: tuple[RankedPlan, ...], considered: int, too_large: int) -> Iterator[str]:

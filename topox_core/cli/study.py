@@ -174,7 +174,7 @@ def status(options: Arguments) -> Answer:
             "expected_s": probe_s(plan, known) if missing else 0.0,
             "digest": plan.study.digest,
         }
-    return Answer(record, [table(*((key, str(value)) for key, value in record.items()))])
+    return Answer(record, table(*((key, str(value)) for key, value in record.items())))
 
 
 def _list(library: RunLibrary) -> Answer:
@@ -236,7 +236,7 @@ def ready(options: Arguments) -> Answer:
 
     if options.name is None:
         questions = {name: one.question for name, one in READY.items()}
-        return Answer({"ready": questions}, [table(*questions.items())])
+        return Answer({"ready": questions}, table(*questions.items()))
     if options.name not in READY:
         raise InputError(f"{shown(options.name)} is an {unknown(options.name, READY, 'study')}")
     one, subject = READY[options.name], None

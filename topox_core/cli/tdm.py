@@ -57,7 +57,7 @@ def _list(_: Arguments) -> Answer:
         for name, one in ALGORITHMS.items()
     ]
     rows = ((name, one.explanation) for name, one in ALGORITHMS.items())
-    return Answer({"algorithms": found}, [table(*rows)])
+    return Answer({"algorithms": found}, table(*rows))
 
 
 @command(
@@ -129,7 +129,7 @@ def run(options: Arguments) -> Answer:
             answer = solve(jobs, settings, stop, _progress())
         except TooFewPortsError as error:
             refused = {"status": "infeasible", "round_s": None, "message": str(error)}
-            return Answer(refused, [str(error)], 1)
+            return Answer(refused, str(error), 1)
         if answer.stopped_by != "cancelled":
             answer = bounded(answer)
     report = check_round(answer)
@@ -264,23 +264,24 @@ def draw(options: Arguments) -> Answer:
     write(options.output, dump_jobs(jobs))
     kinds = {kind: sum(job.collective == kind for job in jobs.jobs) for kind in COLLECTIVES}
     network = jobs.network
-    record = {
-        "name": jobs.name,
-        "jobs": len(jobs),
-        "units": sum(job.units for job in jobs.jobs),
-        "collectives": kinds,
-        "pods": network.pod_groups * network.pods_per_group,
-        "digest": jobs.digest,
-        "output": options.output,
-    }
-    lines = table(
-        ("jobs", jobs.name),
-        ("collectives", ", ".join(f"{n:,} {kind}" for kind, n in kinds.items())),
-        (
-            "network",
-            f"{network.pod_groups:,} groups of {network.pods_per_group} pods, {network.ports_per_pod} ports of "
-            f"{figure(network.port_gbps, 'Gbit/s')}",
+    return Answer(
+        {
+            "name": jobs.name,
+            "jobs": len(jobs),
+            "units": sum(job.units for job in jobs.jobs),
+            "collectives": kinds,
+            "pods": network.pod_groups * network.pods_per_group,
+            "digest": jobs.digest,
+            "output": options.output,
+        },
+        table(
+            ("jobs", jobs.name),
+            ("collectives", ", ".join(f"{n:,} {kind}" for kind, n in kinds.items())),
+            (
+                "network",
+                f"{network.pod_groups:,} groups of {network.pods_per_group} pods, {network.ports_per_pod} ports of "
+                f"{figure(network.port_gbps, 'Gbit/s')}",
+            ),
+            ("written", options.output),
         ),
-        ("written", options.output),
     )
-    return Answer(record, [lines])

@@ -158,8 +158,11 @@ def import_run(options: Arguments) -> Answer:
     write_graph(options.output, imported.graph, options.cluster, imported.cluster)
     write_result(options, options.report, report, indent=1)
     failed = any(one["status"] == "failed" for one in report["checks"])
-    record = report | {"output": options.output}
-    return Answer(record, _report_lines(report, options.output), 1 if failed else 0)
+    return Answer(
+        report | {"output": options.output},
+        _report_lines(report, options.output),
+        1 if failed else 0,
+    )
 
 
 def _report_lines(report: dict[str, Any], output: str) -> Iterator[str]:
@@ -242,22 +245,24 @@ def windows(options: Arguments) -> Answer:
         "list": [asdict(one) for one in found],
     }
     counted = _counted(sorted(one.length_ms for one in found))
-    lines = (
-        table(("iteration", figure(iteration_ms, "ms")), ("windows", counted), *gaps),
-        "",
-        columns(
-            found[:50],
-            {
-                "before": "before",
-                "after": "after",
-                "rank": "rank",
-                "begins": lambda one: figure(one.begin_ms, "ms"),
-                "lasts": lambda one: figure(one.length_ms, "ms"),
-            },
+    return Answer(
+        record,
+        (
+            table(("iteration", figure(iteration_ms, "ms")), ("windows", counted), *gaps),
+            "",
+            columns(
+                found[:50],
+                {
+                    "before": "before",
+                    "after": "after",
+                    "rank": "rank",
+                    "begins": lambda one: figure(one.begin_ms, "ms"),
+                    "lasts": lambda one: figure(one.length_ms, "ms"),
+                },
+            ),
+            *(f"warning: {line}" for line in record.get("warnings", ())),
         ),
-        *(f"warning: {line}" for line in record.get("warnings", ())),
     )
-    return Answer(record, lines)
 
 
 def _counted(lengths_ms: Sequence[float]) -> str:
@@ -301,22 +306,23 @@ def perfetto(options: Arguments) -> Answer:
     write(options.output, data)
     events = json.loads(data)["traceEvents"]
     counts = {letter: sum(event["ph"] == letter for event in events) for letter in "XsC"}
-    record = {
-        "output": options.output,
-        "makespan_ms": execution.makespan_ms,
-        "slices": counts["X"],
-        "arrows": counts["s"],
-        "counter_changes": counts["C"],
-        "bytes": len(data),
-    }
-    lines = table(
-        ("makespan", figure(execution.makespan_ms, "ms")),
-        ("slices", f"{counts['X']:,}"),
-        ("arrows", f"{counts['s']:,}"),
-        ("counter changes", f"{counts['C']:,}"),
-        ("trace", options.output),
+    return Answer(
+        {
+            "output": options.output,
+            "makespan_ms": execution.makespan_ms,
+            "slices": counts["X"],
+            "arrows": counts["s"],
+            "counter_changes": counts["C"],
+            "bytes": len(data),
+        },
+        table(
+            ("makespan", figure(execution.makespan_ms, "ms")),
+            ("slices", f"{counts['X']:,}"),
+            ("arrows", f"{counts['s']:,}"),
+            ("counter changes", f"{counts['C']:,}"),
+            ("trace", options.output),
+        ),
     )
-    return Answer(record, [lines])
 
 
 def _executed(options: Arguments) -> tuple[Execution, Any, bool]:

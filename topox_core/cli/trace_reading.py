@@ -201,5 +201,7 @@ def network(options: Arguments, files: tuple[Source, ...]) -> Answer:
         ),
         ("latency", figure(cluster.latency_us, "us")),
     )
-    record = {"cluster": asdict(cluster), "notes": list(notes), "output": target}
-    return Answer(record, (lines, *(f"note: {line}" for line in notes)))
+    return Answer(
+        {"cluster": asdict(cluster), "notes": list(notes), "output": target},
+        (lines, *(f"note: {line}" for line in notes)),
+    )
