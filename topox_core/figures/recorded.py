@@ -153,21 +153,23 @@ def speed_curve(
         customdata=[time(now[1])],
         hovertemplate="now %{x:,g} Gbit/s: %{customdata}<extra></extra>",
     )
-    words = note(
-        f"recorded {time(recorded_ms)}",
-        1,
-        recorded_ms,
-        11.5 * theme.scale,
-        theme.ink,
-        xref="paper",
-        xanchor="right",
-        yanchor="bottom",
-    )
     return frame(
         [curve, here],
         theme,
         240 * theme.scale,
-        [level(recorded_ms, line(theme.ink, 1.4, "6px,3px")), words],
+        [
+            level(recorded_ms, line(theme.ink, 1.4, "6px,3px")),
+            note(
+                f"recorded {time(recorded_ms)}",
+                1,
+                recorded_ms,
+                11.5 * theme.scale,
+                theme.ink,
+                xref="paper",
+                xanchor="right",
+                yanchor="bottom",
+            ),
+        ],
         margin=margins(58, 12, 8, 44 * theme.scale),
         xaxis=log_axis(
             theme,

@@ -14,9 +14,9 @@ from typing import Any
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, proto, text_format
 from google.protobuf.message import DecodeError
 
-from topox_core.errors import InputError, errors_in_file
+from topox_core.errors import InputError, as_mb, errors_in_file
 from topox_core.io.content import gc_paused
-from topox_core.io.limits import CHAKRA, MAX_RUN_DEPENDENCIES, MB, WHOLE_JSON, check_count
+from topox_core.io.limits import CHAKRA, MAX_RUN_DEPENDENCIES, WHOLE_JSON, check_count
 from topox_core.io.ranges import is_whole
 from topox_core.model.waiting_order import cycle_of
 from topox_core.traces.source import (
@@ -155,8 +155,10 @@ def _of_wire(data: bytes, file: str) -> list[dict[str, Any]]:
 
 def _of_json(data: bytes, file: str) -> list[dict[str, Any]]:
     if len(data) > WHOLE_JSON.file_bytes:
-        most = f"{WHOLE_JSON.file_bytes / MB:,.0f} MB"
-        raise InputError(f"is more than the {most} of JSON that a trace may have", file=file)
+        raise InputError(
+            f"is more than the {as_mb(WHOLE_JSON.file_bytes)} of JSON that a trace may have",
+            file=file,
+        )
     record = json_of(data, file)
     named = _plain(record) if isinstance(record, dict) else {}
     listed = named.get("workloadgraph", named.get("nodes"))

@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, as_mb
 from topox_core.io.content import gc_paused
 from topox_core.io.limits import (
     MAX_KEPT_OBJECTS,
     MAX_RANKS,
     MAX_STEPS,
     MAX_TOLD_BYTES,
-    MB,
     RECORDING,
     check_count,
 )
@@ -174,9 +173,8 @@ def read_kineto(source: Source, communication: str = "", rank: int | None = None
             )
             check_count(len(columns.steps), MAX_STEPS, "steps a trace may have", source.name)
             if columns.told_bytes > MAX_TOLD_BYTES:
-                most = f"{MAX_TOLD_BYTES / MB:,.0f} MB"
                 raise InputError(
-                    f"tells more of its communications than the {most} that are kept",
+                    f"tells more of its communications than the {as_mb(MAX_TOLD_BYTES)} that are kept",
                     file=source.name,
                 )
     if not columns.work_times and not columns.kernels:
