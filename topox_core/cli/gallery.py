@@ -21,7 +21,7 @@ from topox_core.cli.command import (
 )
 from topox_core.cli.library_options import LIBRARY, SCHEDULER, WORKERS, executor_of, library_of
 from topox_core.cli.options import JSON, Option, changes_of, setting_option, wrong_option
-from topox_core.errors import unknown
+from topox_core.errors import look_up
 from topox_core.io.json import record_of
 from topox_core.papers.rows import COUNTED, counts_of
 
@@ -171,9 +171,7 @@ def accuracy(options: Arguments) -> Answer:
     if options.kind is None:
         record = {"kinds": found, "not_modelled": NOT_MODELLED}
         return Answer(record, _kinds(record))
-    if options.kind not in found:
-        raise wrong_option("KIND", unknown(options.kind, found, "kind of prediction"))
-    one = found[options.kind]
+    one = look_up(options.kind, found, "kind of prediction", file="command line", field="KIND")
     rows = (
         (
             row["subject"],

@@ -14,8 +14,8 @@ from topox_core.cli.command import (
     write,
     write_graph,
 )
-from topox_core.cli.options import JSON, Option, changes_of, setting_option, wrong_option
-from topox_core.errors import unknown
+from topox_core.cli.options import JSON, Option, changes_of, setting_option
+from topox_core.errors import check_known
 from topox_core.io.json import record_of
 from topox_core.schema.fields import fields_of
 
@@ -154,6 +154,5 @@ def schema(options: Arguments) -> Answer:
         return Answer(
             {"schemas": [dict(zip(head, row, strict=True)) for row in rows]}, table(head, *rows)
         )
-    if options.name not in DOCUMENTS:
-        raise wrong_option("NAME", unknown(options.name, DOCUMENTS, "kind of file"))
+    check_known(options.name, DOCUMENTS, "kind of file", file="command line", field="NAME")
     return Answer(lines=json.dumps(json_schema(options.name), allow_nan=False))

@@ -38,7 +38,7 @@ from topox_core.cli.options import (
     wrong_option,
     yes_or_no,
 )
-from topox_core.errors import InputError, errors_in_file, printable, unknown
+from topox_core.errors import InputError, check_known, errors_in_file, printable
 from topox_core.io.json import record_of
 from topox_core.model.task_graph import TaskGraph
 from topox_core.rails.presets import KEYS, PRESETS, changed, degrees_in_words, preset
@@ -91,8 +91,7 @@ def preset_of(options: Arguments) -> Job:
         base = preset(options.preset)
     changes: dict[str, Any] = {}
     for key, text in changes_of(options.changes).items():
-        if key not in KEYS:
-            raise wrong_option("--set", f"{printable(key)}: {unknown(key, KEYS)}")
+        check_known(key, KEYS, file="command line", item="--set", field=printable(key))
         none = (key, text) == ("iteration_ms", "none")
         changes[key] = None if none else value_of(text)
     return changed(base, changes).changed(title=f"{base.heading}, changed") if changes else base

@@ -45,7 +45,7 @@ from topox_core.cli.options import (
     wrong_option,
 )
 from topox_core.economics.comparison import Running
-from topox_core.errors import InputError, shown, unknown
+from topox_core.errors import InputError, look_up
 from topox_core.io.assertions import FAILED
 from topox_core.io.json import record_of
 from topox_core.schema.fields import fields_of
@@ -237,9 +237,7 @@ def ready(options: Arguments) -> Answer:
     if options.name is None:
         questions = {name: one.question for name, one in READY.items()}
         return Answer({"ready": questions}, table(*questions.items()))
-    if options.name not in READY:
-        raise InputError(f"{shown(options.name)} is an {unknown(options.name, READY, 'study')}")
-    one, subject = READY[options.name], None
+    one, subject = look_up(options.name, READY, "study", file="command line", field="NAME"), None
     if options.sample is not None:
         if "sample" not in one.kinds:
             raise wrong_option("--sample", f"is not for {options.name}")

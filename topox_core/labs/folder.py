@@ -15,7 +15,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TypeVar
 
-from topox_core.errors import InputError, shown, unknown
+from topox_core.errors import InputError, check_known, shown
 from topox_core.io.content import read, whole, why
 from topox_core.io.limits import ANSWERS, Limits
 from topox_core.io.ranges import is_number, number_in
@@ -170,8 +170,7 @@ def grade_folder(
     for name, file in files:
         lab = file.answers.lab
         try:
-            if lab not in labs:
-                raise InputError(f"lab {lab[:40]!r}: {unknown(lab, labs, 'lab')}")
+            check_known(lab, labs, "lab", item=f"lab {lab[:40]!r}")
             graded = grade(labs[lab], file, name, explanations, secret)
         except InputError as error:
             refused.append(Unreadable(name, _problem(error)))

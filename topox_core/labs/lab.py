@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
-from topox_core.errors import InputError, check_known, unknown
+from topox_core.errors import InputError, check_known, look_up
 from topox_core.schedule.settings import Settings
 from topox_core.schema.fields import setting
 
@@ -314,11 +314,8 @@ class Lab:
         InputError
             If there is none of that id.
         """
-        for question in self.questions:
-            if question.id == name:
-                return question
-        known = [question.id for question in self.questions]
-        raise InputError(f"{unknown(name, known, 'question')} of lab {self.id}", field="question")
+        known = {question.id: question for question in self.questions}
+        return look_up(name, known, f"question of lab {self.id}", field="question")
 
     def screen_of(self, name: str) -> int:
         """Return the place of the screen that a question is on."""

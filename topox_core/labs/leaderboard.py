@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import structs
 
-from topox_core.errors import InputError, check_known, look_up, printable, shown, unknown
+from topox_core.errors import InputError, check_known, look_up, printable, shown
 from topox_core.io.json import FileFormat, read_object
 from topox_core.io.limits import ANSWERS
 from topox_core.io.tables import table_bytes
@@ -174,14 +174,13 @@ def load_entry(data: bytes, file: str) -> Entry:
     """
     record = read_object(data, printable(file, 200), FORM)
     name = record.get("board")
-    if not isinstance(name, str) or name not in BOARDS:
-        raise InputError(unknown(shown(name), BOARDS, "leaderboard"), file=file, field="board")
+    check_known(name, BOARDS, "leaderboard", file=file, field="board")
     alias = record.get("alias")
     if not isinstance(alias, str) or not 1 <= len(alias.strip()) <= MAX_ALIAS:
         raise InputError(
             f"must be 1 to {MAX_ALIAS} characters (got {shown(alias)})", file=file, field="alias"
         )
-    field = BOARDS[name].field
+    field = BOARDS[str(name)].field
     value = record.get(field)
     if not isinstance(value, dict) or not value:
         raise InputError(
@@ -189,7 +188,7 @@ def load_entry(data: bytes, file: str) -> Entry:
             file=file,
             field=field,
         )
-    return Entry(name, printable(alias.strip(), MAX_ALIAS), value)
+    return Entry(str(name), printable(alias.strip(), MAX_ALIAS), value)
 
 
 def entries_in(folder: Path) -> tuple[list[Entry], list[tuple[str, str]]]:

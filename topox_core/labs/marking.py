@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import floor
 from typing import Any
 
-from topox_core.errors import InputError, shown, unknown
+from topox_core.errors import InputError, check_known, shown
 from topox_core.io.ranges import is_number, is_whole
 from topox_core.labs.generators.four_jobs import NAMES, FourJobs, grouping_of
 from topox_core.labs.generators.generator import Matrix, Value
@@ -208,9 +208,8 @@ def _number(_lab: Lab, question: Question, _seed: int, given: Any) -> float:
 
 def _one_option(lab: Lab, question: Question, seed: int, given: Any) -> str:
     options = options_of(lab, question, seed)
-    if not isinstance(given, str) or given not in options:
-        raise InputError(unknown(shown(given), options, "option"), field="value")
-    return given
+    check_known(given, options, "option", field="value")
+    return str(given)
 
 
 def _several(lab: Lab, question: Question, seed: int, given: Any) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from topox_core.errors import InputError, shown, unknown
+from topox_core.errors import InputError, check_known, shown
 from topox_core.io.tables import table_bytes
 from topox_core.labs.answers import Answers
 from topox_core.labs.keys import depends_on_student, filled, key_of, option_texts, written
@@ -389,10 +389,8 @@ def slide_of(every: Sequence[Slide], place: str, show: str = "ask") -> int:
     InputError
         If there is no such place.
     """
+    check_known(place, dict.fromkeys(one.place for one in every), "slide", field="present.q")
     numbers = [at for at, one in enumerate(every) if one.place == place]
-    if not numbers:
-        known = list(dict.fromkeys(one.place for one in every))
-        raise InputError(unknown(place, known, "slide"), field="present.q")
     return next((at for at in numbers if every[at].show == show), numbers[0])
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import msgspec
 
-from topox_core.errors import InputError, shown, unknown
+from topox_core.errors import InputError, look_up
 from topox_core.io.json import digest_of, record_of
 from topox_core.library.rows import CARD, RunRecord
 from topox_core.library.run_library import RunLibrary
@@ -69,11 +69,7 @@ def card_named(name: str) -> Card:
     InputError
         If there is none of that name; the message has the nearest one.
     """
-    if name not in CARDS:
-        raise InputError(
-            f"{shown(name)} is an {unknown(name, CARDS, 'card')}", file="gallery", field="card"
-        )
-    return CARDS[name]
+    return look_up(name, CARDS, "card", file="gallery", field="card")
 
 
 def kind_of(claim: Claim) -> Kind:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, TypeVar
 
-from topox_core.errors import InputError, unknown, wrong_setting
+from topox_core.errors import look_up, wrong_setting
 from topox_core.model.cluster import Cluster, one_port_a_switch
 from topox_core.model.task_graph import Task, TaskGraph
 
@@ -154,12 +154,8 @@ class Generator:
         InputError
             If there is none of that name; the names are listed.
         """
-        of = self.values.get(name) or self.shown.get(name)
-        if of is None:
-            raise InputError(
-                f"{unknown(name, (*self.values, *self.shown), 'value')} of generator {self.name}",
-                field="value",
-            )
+        known = {**self.shown, **self.values}
+        of = look_up(name, known, f"value of generator {self.name}", field="value")
         value: Value = getattr(instance, of) if isinstance(of, str) else of(instance)
         return value
 
