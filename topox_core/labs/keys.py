@@ -14,6 +14,7 @@ from topox_core.economics.price_sets import load_parts
 from topox_core.errors import InputError, errors_at
 from topox_core.io.cluster_file import load_cluster
 from topox_core.io.content import read
+from topox_core.io.ranges import check_whole
 from topox_core.io.task_graph_file import load_graph
 from topox_core.labs.calls import InstanceFiles, call_value
 from topox_core.labs.generators.catalogue import drawn_by, generator
@@ -46,8 +47,7 @@ _DIGITS = 6
 
 def check_seed(seed: int) -> None:
     """Refuse what is no seed; raises InputError."""
-    if not 0 <= seed < SEEDS:
-        raise InputError(f"must be from 0 to {SEEDS - 1:,} (got {seed:,})", field="seed")
+    check_whole(seed, 0, SEEDS - 1, field="seed")
 
 
 def seed_for(source: Source, seed: int) -> int:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from topox_core.errors import InputError, errors_in_file, shown, wrong_setting
 from topox_core.io.content import gc_paused
 from topox_core.io.limits import MAX_GENERATED_TASKS, NETWORK, TEXT_WORKLOAD, check_count
-from topox_core.io.ranges import number_in
+from topox_core.io.ranges import check_whole, number_in
 from topox_core.io.yaml_text import loaded_yaml
 from topox_core.model.cluster import MAX_SERVERS, Cluster, one_port_a_switch
 from topox_core.text.numbers import size as size_words, time
@@ -154,8 +154,7 @@ def import_text(
     Refused
         If there would be more tasks than a graph may have.
     """
-    if not 2 <= servers <= MAX_SERVERS:
-        raise wrong_setting("servers", f"must be from 2 to {MAX_SERVERS:,} (got {servers})")
+    check_whole(servers, 2, MAX_SERVERS, file="settings", field="servers")
     if not 0 < tick_ns < 1e12:
         raise wrong_setting("tick_ns", f"must be above 0 (got {tick_ns:g})")
     workload = read_text_workload(source)
@@ -314,8 +313,7 @@ def read_network(
     InputError
         If the file is none, or has more than one dimension after the optical one.
     """
-    if not 1 <= ports <= 64:
-        raise wrong_setting("ports", f"must be from 1 to 64 (got {ports})")
+    check_whole(ports, 1, 64, file="settings", field="ports")
     found = _keys(b"".join(Content(source, NETWORK)).decode("utf-8", "replace"), source.name)
     file = source.name
     kinds = found.get("topology", [])

@@ -13,6 +13,7 @@ from hashlib import sha256
 from typing import Any, TypeVar
 
 from topox_core.errors import look_up, wrong_setting
+from topox_core.io.ranges import check_whole
 from topox_core.model.cluster import Cluster, one_port_a_switch
 from topox_core.model.task_graph import Task, TaskGraph
 
@@ -227,8 +228,7 @@ def first_that(generator: str, seed: int, make: Callable[[Draws], T | None]) -> 
     InputError
         If the seed is negative, or no attempt has made an instance; the generator is named.
     """
-    if seed < 0:
-        raise wrong_setting("seed", f"must be at least 0 (got {seed})")
+    check_whole(seed, 0, file="settings", field="seed")
     for attempt in range(MAX_ATTEMPTS):
         if (one := make(Draws(generator, seed, attempt))) is not None:
             return one
