@@ -26,7 +26,7 @@ T = TypeVar("T")
 def reader(
     read: Callable[[str], T],
     what: str,
-    may_be: Callable[[T], bool] = lambda _: True,
+    may_be: Callable[[Any], bool] = lambda _: True,
     limits: str = "",
 ) -> Callable[[str], T]:
     """Return how an option reads its value; ``what`` and ``limits`` say what it must be."""

@@ -114,11 +114,11 @@ class CardStep:
     failed: str = ""
 
 
-OnStep = Callable[[CardStep], None]
-
-
 def run_cards(
-    names: Sequence[str], stop: Stop, on_step: OnStep, executor: Executor | None = None
+    names: Sequence[str],
+    stop: Stop,
+    on_step: Callable[[CardStep], None],
+    executor: Executor | None = None,
 ) -> None:
     """Run cards with every switch in its first position, the quickest first, until ``stop()``.
 
@@ -139,7 +139,7 @@ def run_cards(
         on_step(CardStep(card.name, answer=answer, wall_s=time.monotonic() - began))
 
 
-def _pass_on(name: str, on_step: OnStep, row: Row) -> None:
+def _pass_on(name: str, on_step: Callable[[CardStep], None], row: Row) -> None:
     on_step(CardStep(name, row))
 
 

@@ -52,8 +52,6 @@ BYTES_PER_ENTRY = 40
 # Kernels that one launch starts are told apart by so much.
 ONE_LAUNCH_US = 1e-6
 _STEP = re.compile(r"ProfilerStep#(\d{1,15})")
-# Says of a name of a kernel whether it communicates.
-Communicates = Callable[[str], object]
 _IN_NAME = (r"rank[-_]?(\d+)", r"worker(\d+)", r"_(\d+)\.")
 # What the profiler writes of devices that have no kernels of this kind.
 _OTHER_DEVICE = re.compile(r"(mtia|xpu|hpu|npu|tpu)\w*")
@@ -202,7 +200,9 @@ def _without_work(file: str, others: Iterable[str], seen: int) -> InputError:
     )
 
 
-def _take(events: list[Event], columns: _Columns, communicates: Communicates, file: str) -> None:
+def _take(
+    events: list[Event], columns: _Columns, communicates: Callable[[str], object], file: str
+) -> None:
     """Keep what is needed of a chunk of events."""
     event: Event = {}
     try:
@@ -225,7 +225,7 @@ def _take(events: list[Event], columns: _Columns, communicates: Communicates, fi
         ) from None
 
 
-def _take_work(event: Event, columns: _Columns, communicates: Communicates) -> None:
+def _take_work(event: Event, columns: _Columns, communicates: Callable[[str], object]) -> None:
     args = event.get("args") or {}
     stream = args.get("stream", event.get("tid", 0))
     stream = stream if isinstance(stream, int) else int(str(stream).split()[-1])
