@@ -6,7 +6,7 @@ Two orders are all there are; closed forms give both.
 from dataclasses import dataclass
 
 from topox_core.io.task_graph_rules import validated
-from topox_core.labs.generators.generator import Draws, Generator, TaskInstance, send
+from topox_core.labs.generators.generator import Generator, TaskInstance, send
 from topox_core.model.task_graph import TaskGraph
 from topox_core.workloads.parameter import compute_task
 
@@ -44,21 +44,17 @@ class Board(TaskInstance):
 
     def graph(self) -> TaskGraph:
         """Return the instance as a task graph."""
-        tasks = [
-            compute_task("a", "forward", (), 0, float(self.a)),
-            send("x", ("a",), 0, 1, self.x),
-            send("y", ("a",), 0, 2, self.y),
-            compute_task("b", "forward", ("x",), 1, float(self.b)),
-            compute_task("c", "forward", ("y",), 2, float(self.c)),
-            send("z", ("b",), 1, 0, self.z),
-        ]
-        return validated(f"board, seed {self.seed}", tasks)
-
-
-def _drawn(draws: Draws) -> Board:
-    ranges = {"a": (1, 3), "x": (2, 5), "y": (2, 5), "b": (1, 6), "c": (1, 6), "z": (1, 3)}
-    times = {name: draws.whole(name, low, high) for name, (low, high) in ranges.items()}
-    return Board(draws.seed, draws.attempt, **times)
+        return validated(
+            f"board, seed {self.seed}",
+            [
+                compute_task("a", "forward", (), 0, float(self.a)),
+                send("x", ("a",), 0, 1, self.x),
+                send("y", ("a",), 0, 2, self.y),
+                compute_task("b", "forward", ("x",), 1, float(self.b)),
+                compute_task("c", "forward", ("y",), 2, float(self.c)),
+                send("z", ("b",), 1, 0, self.z),
+            ],
+        )
 
 
 def _is_hard(one: Board) -> bool:
@@ -70,7 +66,7 @@ GENERATOR = Generator(
     "board",
     1,
     "a1",
-    _drawn,
+    lambda draws: draws.ranged(Board, a=(1, 3), x=(2, 5), y=(2, 5), b=(1, 6), c=(1, 6), z=(1, 3)),
     _is_hard,
     {name: name for name in "axybcz"},
     {

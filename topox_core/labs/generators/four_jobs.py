@@ -102,11 +102,13 @@ class FourJobs(Instance):
 
     def given(self) -> GivenTable:
         """Return the jobs."""
-        rows = [
-            (name, str(k // 2), f"{self.sending_s[k]} s", f"{self.training_s[k]} s")
-            for k, name in enumerate(NAMES)
-        ]
-        return GivenTable(("job", "pod group", "sends alone", "trains"), tuple(rows))
+        return GivenTable(
+            ("job", "pod group", "sends alone", "trains"),
+            tuple(
+                (name, str(k // 2), f"{self.sending_s[k]} s", f"{self.training_s[k]} s")
+                for k, name in enumerate(NAMES)
+            ),
+        )
 
 
 def _moved(grouping: str, job: int) -> str:

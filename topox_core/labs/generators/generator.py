@@ -207,6 +207,11 @@ class Draws:
         text = f"topox-lab/1|{self.generator}|{self.seed}|{self.attempt}|{name}"
         return low + _number(text) % (high - low + 1)
 
+    def ranged(self, kind: Callable[..., T], **ranges: tuple[int, int]) -> T:
+        """Return an instance whose fields are whole numbers, each drawn under its name from its range."""
+        times = {name: self.whole(name, low, high) for name, (low, high) in ranges.items()}
+        return kind(self.seed, self.attempt, **times)
+
     def pick(self, name: str, items: Sequence[T]) -> T:
         """Return one of several."""
         return items[self.whole(name, 0, len(items) - 1)]

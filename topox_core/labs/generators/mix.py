@@ -142,14 +142,16 @@ class Mix(Instance):
 
     def given(self) -> GivenTable:
         """Return what is known of servers and traffic."""
-        rows = (
-            ("servers", str(self.servers)),
-            ("all-reduce", f"{self.sum_mb} MB"),
-            ("ports a server", f"2 of {PORT_GBPS:g} Gbit/s"),
-            ("strides of the rings", ", ".join(map(str, STRIDES))),
-            ("fat-tree of the same cost", f"{self.equivalent_gbps():.1f} Gbit/s a server"),
+        return GivenTable(
+            ("what", "how much"),
+            (
+                ("servers", str(self.servers)),
+                ("all-reduce", f"{self.sum_mb} MB"),
+                ("ports a server", f"2 of {PORT_GBPS:g} Gbit/s"),
+                ("strides of the rings", ", ".join(map(str, STRIDES))),
+                ("fat-tree of the same cost", f"{self.equivalent_gbps():.1f} Gbit/s a server"),
+            ),
         )
-        return GivenTable(("what", "how much"), rows)
 
 
 def _drawn(draws: Draws) -> Mix:
