@@ -28,6 +28,7 @@ from topox_core.io.content import read, why
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
 from topox_core.text.sentences import ENDED
+from topox_core.training.job import is_job, load_design, load_job
 
 __all__ = [
     "cluster_beside",
@@ -338,7 +339,6 @@ def read_graph_and_cluster(
     Of a training job the task graph is generated, and where no cluster is given the one that it suggests is taken.
     """
     from topox_core.io.task_graph_file import check_fits, load_graph
-    from topox_core.training.job import is_job, load_job
 
     cluster = load_cluster(read(cluster_path), cluster_path) if cluster_path else None
     content = read(graph_path)
@@ -361,8 +361,6 @@ def read_graph_and_cluster(
 
 def failed_assertions(path: str, values: Mapping[str, object]) -> bool:
     """Note each assertion of a job file that some values do not keep, and those on what is not among them; whether one failed."""
-    from topox_core.training.job import is_job, load_design
-
     content = read(path)
     asserted = load_design(content, path)[1] if is_job(content) else ()
     failed = list(failures(asserted, values))

@@ -350,7 +350,7 @@ def run_board(options: Arguments) -> Answer:
     board = board_of(options.lab)
     entries, refused = entries_in(Path(options.folder))
     ranks = ranked(board, entries)
-    note(*(f"not read: {name}: {problem}" for name, problem in refused))
+    note(*(f"not read: {one.file}: {one.problem}" for one in refused))
     write(options.csv, lambda: board_table(ranks, board.unit))
     return Answer(
         {"board": board.lab, "unit": board.unit, "entries": [asdict(one) for one in ranks]},

@@ -50,6 +50,7 @@ from topox_core.strategy.strategy import (
     data_parallel,
     dump_strategy,
     load_strategy,
+    task_graph as graph_of,
 )
 from topox_core.text.sentences import and_more
 from topox_core.training.job import Job, dump_job, load_job
@@ -232,10 +233,9 @@ def _operators(graph: OperatorGraph, strategy: Strategy) -> list[dict[str, Any]]
 def _write_strategy(options: Arguments, graph: OperatorGraph, strategy: Strategy) -> None:
     """Write the files that were asked for."""
     from topox_core.io.task_graph_file import dump_graph_json
-    from topox_core.strategy.strategy import task_graph
 
     write(options.output, lambda: dump_strategy(strategy))
-    write(options.graph, lambda: dump_graph_json(task_graph(graph, strategy, options.memory_gb)))
+    write(options.graph, lambda: dump_graph_json(graph_of(graph, strategy, options.memory_gb)))
 
 
 def _note_progress(progress: MoveProgress) -> None:

@@ -36,12 +36,19 @@ from topox_core.cli.options import (
 )
 from topox_core.io.json import record_of
 from topox_core.io.ranges import check_one_of
-from topox_core.tdm.model.jobs import COLLECTIVES, Jobs, PodNetwork, Reading
+from topox_core.tdm.model.jobs import (
+    COLLECTIVES,
+    Jobs,
+    PodNetwork,
+    Reading,
+    Round,
+    RoundTracePoint,
+    TdmSettings,
+)
 from topox_core.tdm.model.jobs_file import dump_jobs, load_jobs, validated
 
 if TYPE_CHECKING:
     from topox_core.check.report import CheckReport
-    from topox_core.tdm.model.jobs import Round, RoundTracePoint, TdmSettings
 
 PROGRESS_EVERY_S = 1.0
 SHOWN_STAGES = 8
@@ -143,7 +150,6 @@ def run(options: Arguments) -> Answer:
 
 def _settings(options: Arguments) -> TdmSettings:
     from topox_core.tdm.algorithms.catalogue import ALGORITHMS
-    from topox_core.tdm.model.jobs import TdmSettings
 
     check_one_of(options.algorithm, ALGORITHMS, file="command line", field="--algorithm")
     return TdmSettings(

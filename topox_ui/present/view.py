@@ -194,7 +194,7 @@ def leaderboards() -> None:
 def _take(files: Given) -> None:
     found, refused = load_each(files[:MAX_FILES], load_entry)
     _ENTRIES.set(tuple(entry for _, entry in found))
-    _REFUSED.set(tuple(str(error) for _, error in refused))
+    _REFUSED.set(tuple(f"{one.file}: {one.problem}" for one in refused))
 
 
 def _ranks(board: Board, lines: list[Ranked]) -> None:
