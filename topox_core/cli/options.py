@@ -65,21 +65,12 @@ def _spans(text: str) -> tuple[int, ...]:
 
 
 numbered = reader(_spans, "numbers such as 7, 0-7 or 0,2,4, at most 100,000 of them")
-
-
-def strides(text: str) -> tuple[int, ...]:
-    """Read ring strides such as ``1,3``."""
-    values = tuple(whole(part) for part in text.split(","))
-    if any(value < 1 for value in values) or len(set(values)) < len(values):
-        raise argparse.ArgumentTypeError(
-            f"must be different whole numbers of at least 1, such as 1,3 (got {text!r})"
-        )
-    return values
-
-
-def positive_or_auto(text: str) -> int | str:
-    """Read a whole number of at least 1, or ``auto``."""
-    return AUTO if text == AUTO else positive(text)
+strides = reader(
+    lambda text: tuple(map(int, text.split(","))),
+    "whole numbers",
+    lambda values: min(values) >= 1 and len(set(values)) == len(values),
+    "different whole numbers of at least 1, such as 1,3",
+)
 
 
 def algorithms(text: str) -> tuple[dict[str, str], str]:
@@ -100,7 +91,7 @@ def algorithms(text: str) -> tuple[dict[str, str], str]:
 
 # Choices of a lowering that are written in a way of their own.
 _LOWERING: dict[str, tuple[str, Callable[[str], object]]] = {
-    "rings": ("--rings K|auto", positive_or_auto),
+    "rings": ("--rings K|auto", lambda text: AUTO if text == AUTO else positive(text)),
     "strides": ("--strides 1,3", strides),
     "algorithm": ("--algorithm auto|default|KIND=NAME,...", algorithms),
     "group": ("--group M", positive),

@@ -302,10 +302,6 @@ def _rivals_lines(cells: Sequence[Cell], complete: bool) -> Iterator[str]:
     yield table(("job", "ports and speed, up to a delay of"), *rows)
 
 
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(positive(word) for word in listed(text))
-
-
 @command(
     "buy",
     "which optical switch to buy for a job",
@@ -325,7 +321,7 @@ def _numbers(text: str) -> tuple[int, ...]:
         (
             Option(
                 "--ports LIST",
-                _numbers,
+                lambda text: tuple(map(positive, listed(text))),
                 "ports per server, such as 2,4 (default: the cluster's)",
             ),
             Option("--offers FILE", str, "switches of your own: .offers.json"),

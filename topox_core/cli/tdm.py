@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -235,13 +234,7 @@ _NUMBERS = (
 )
 
 
-def _mix(text: str) -> tuple[float, ...]:
-    weights = tuple(number(part) for part in text.split(","))
-    if len(weights) != 3:
-        raise argparse.ArgumentTypeError(
-            f"must be three numbers separated by commas (got {text!r})"
-        )
-    return weights
+_MIX = "three numbers separated by commas"
 
 
 @command(
@@ -251,7 +244,16 @@ def _mix(text: str) -> tuple[float, ...]:
     "degrees drawn at random, placed so that traffic is even (section IV).",
     *_NUMBERS,
     Option("--literal-eq8", bool, "train a whole replica on one GPU, as eq. 8 is printed"),
-    Option("--mix PS,RING,A2A", _mix, "weights of the collectives (default 1,1,1)"),
+    Option(
+        "--mix PS,RING,A2A",
+        reader(
+            lambda text: tuple(map(float, text.split(","))),
+            _MIX,
+            lambda weights: len(weights) == 3,
+            _MIX,
+        ),
+        "weights of the collectives (default 1,1,1)",
+    ),
     Option(
         "--output FILE",
         str,

@@ -175,7 +175,12 @@ class _Builder:
             for at, node in enumerate(one.nodes):
                 if node.type in (SEND, RECEIVE) and not node.attributes.get("is_cpu_op"):
                     transfers[_pair(node, rank, one.file)][node.type == RECEIVE].append((rank, at))
-                elif node.type == COLLECTIVE and _is_call(node):
+                # A host's wrapper is no call, nor is a node without a kind.
+                elif (
+                    node.type == COLLECTIVE
+                    and not node.attributes.get("is_cpu_op")
+                    and node.attributes.get("comm_type") is not None
+                ):
                     same = _set_of(self._group(node, one))
                     total += len(same)
                     if total > MAX_CALL_MEMBERS:
@@ -363,11 +368,6 @@ class _Builder:
                 through = dict.fromkeys(k for before in waits[at] for k in stands[rank, before])
                 stands[rank, at] = tuple(through)
         return stands
-
-
-def _is_call(node: ChakraNode) -> bool:
-    """Whether a collective's node is one: a host's wrapper is not, nor one without a kind."""
-    return not node.attributes.get("is_cpu_op") and node.attributes.get("comm_type") is not None
 
 
 def _pair(node: ChakraNode, rank: int, file: str) -> tuple[int, int, int]:

@@ -232,20 +232,12 @@ def _take_work(event: Event, columns: _Columns, communicates: Callable[[str], ob
     correlation = args.get("correlation", -1)
     name = event["name"]
     if communicates(name):
-        kept = columns.told(args, _of_kernel)
+        kept = columns.told(args, lambda key: key[:1].isupper() or key == "dtype")
         begin, lasts = float(event["ts"]), float(event.get("dur", 0))
         columns.kernels.append((begin, lasts, stream, int(correlation), name[:200], kept))
         return
     columns.work_times.extend((event["ts"], event.get("dur", 0)))
     columns.work_numbers.extend((stream, correlation))
-
-
-def _of_kernel(key: str) -> bool:
-    return key[:1].isupper() or key == "dtype"
-
-
-def _of_scope(key: str) -> bool:
-    return key not in ("External id", "Ev Idx")
 
 
 def _entries(value: list[Any]) -> int:
@@ -302,7 +294,8 @@ def _take_scope(event: Event, columns: _Columns) -> None:
         columns.steps.append(Step(int(found[1]), begin, end))
     elif name.startswith(("record_param_comms", "c10d::", "nccl:")):
         args = event.get("args") or {}
-        columns.scopes.append(Scope(begin, end, thread, name, columns.told(args, _of_scope)))
+        kept = columns.told(args, lambda key: key not in ("External id", "Ev Idx"))
+        columns.scopes.append(Scope(begin, end, thread, name, kept))
 
 
 def _recording(file: str, stream: EventStream, columns: _Columns, rank: int | None) -> Recording:
