@@ -157,7 +157,6 @@ def run(options: Arguments) -> Answer:
 
 
 def _search(options: Arguments, model: Model) -> Answer:
-
     usual = PROPOSALS if options.fabric else FAST_PROPOSALS
     proposals = usual if options.proposals is None else options.proposals
     settings = SearchSettings(proposals, options.alpha, options.seed, options.memory_gb)

@@ -205,8 +205,7 @@ def _number(_lab: Lab, question: Question, _seed: int, given: Any) -> float:
 
 
 def _one_option(lab: Lab, question: Question, seed: int, given: Any) -> str:
-    options = options_of(lab, question, seed)
-    check_known(given, options, "option", field="value")
+    check_known(given, options_of(lab, question, seed), "option", field="value")
     return str(given)
 
 

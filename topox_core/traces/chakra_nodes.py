@@ -232,10 +232,9 @@ def _rank(file: str, records: Sequence[Mapping[str, Any]], given: int | None) ->
         if key in ids:
             raise InputError("is used twice", file=file, item=f"node {key}", field="id")
         ids[key] = at
-    dropped = 0
     data: list[list[int]] = []
-    both: list[list[int]] = []
-    controls = 0
+    waits: list[list[int]] = []
+    dropped = controls = ignored = 0
     for one in records:
         of_data, of_control = (
             [ids[w] for w in one[key] if isinstance(w, int) and w in ids] for key in _WAITS
@@ -244,14 +243,11 @@ def _rank(file: str, records: Sequence[Mapping[str, Any]], given: int | None) ->
             of_control = []
         dropped += sum(not (isinstance(w, int) and w in ids) for key in _WAITS for w in one[key])
         data.append(list(dict.fromkeys(of_data)))
-        both.append(list(dict.fromkeys([*of_data, *of_control])))
+        waits.append(list(dict.fromkeys([*of_data, *of_control])))
         controls += len(of_control)
-    ignored = 0
-    waits_of = both
-    if controls and cycle_of(both):
-        waits_of, ignored = data, controls
-    cycle = cycle_of(waits_of)
-    if cycle:
+    if controls and cycle_of(waits):
+        waits, ignored = data, controls
+    if cycle := cycle_of(waits):
         shown = " -> ".join(str(records[at]["id"]) for at in cycle[:8])
         more = " -> ..." if len(cycle) > 8 else ""
         raise InputError(
@@ -274,7 +270,7 @@ def _rank(file: str, records: Sequence[Mapping[str, Any]], given: int | None) ->
                 int(one["id"]),
                 str(one["name"])[:200],
                 one["type"] if isinstance(one["type"], int) else 0,
-                tuple(waits_of[at]),
+                tuple(waits[at]),
                 float(duration),
                 one["attributes"],
             )
