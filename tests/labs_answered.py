@@ -6,6 +6,7 @@ from operator import getitem
 from typing import Any
 
 from topox_core.labs.answers import Answers
+from topox_core.labs.generators.catalogue import generator
 from topox_core.labs.generators.generator import seed_of
 from topox_core.labs.hand_schedule import hand_plans
 from topox_core.labs.keys import instance_of, key_of
@@ -49,7 +50,9 @@ def right(lab: Lab, question: Question, seed: int) -> Any:
         return dict(best.starts_ms)
     if question.type == "grouping":
         names = ("amber", "blue", "coral", "denim")
-        return dict(zip(names, instance.best_grouping, strict=True))
+        return dict(
+            zip(names, generator("four_jobs").value(instance, "best_grouping"), strict=True)
+        )
     key = key_of(lab, question, seed)
     if question.type in ("multi", "order"):
         return list(key)

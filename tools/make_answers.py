@@ -28,10 +28,11 @@ from topox_core.fabrics.run import FabricRun, JobRequest  # noqa: E402
 from topox_core.fabrics.scheduled import schedule  # noqa: E402
 from topox_core.papers.catalogue import (  # noqa: E402
     CARDS,
+    SHIPPED,
     CardStep,
     run_cards,
+    to_record,
 )
-from topox_core.papers.kept_answers import SHIPPED, to_record  # noqa: E402
 from topox_core.runs.pace import slowness  # noqa: E402
 from topox_core.runs.run import finish  # noqa: E402
 from topox_core.runs.stopping import never  # noqa: E402

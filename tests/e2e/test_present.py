@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from tests.e2e.tab import Tab
 from tests.topox_core.labs.test_answers import LABS, at, written
-from topox_core.labs.presentation import slides
+from topox_core.labs.statistics import slides
 from topox_core.labs.student import begin, lock
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]

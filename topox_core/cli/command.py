@@ -28,6 +28,7 @@ from topox_core.io.content import read, why
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
 from topox_core.text.sentences import ENDED
+from topox_core.training.job import is_job, load_design, load_job
 
 __all__ = [
     "cluster_beside",
@@ -57,7 +58,7 @@ class Answer:
     record
         What ``--json`` prints; None where a command has lines alone.
     lines
-        What it prints for people, made only then.
+        What it prints for people, made only then: a table, or lines and tables.
     status
         Exit status.
     figures
@@ -66,17 +67,16 @@ class Answer:
     """
 
     record: Mapping[str, Any] | None = None
-    lines: Iterable[str] = ()
+    lines: str | Iterable[str] = ()
     status: int = 0
     figures: Mapping[str, str] = field(default_factory=dict)
 
     def show(self, options: Arguments) -> int:
         """Print the answer as the user asked for it, as one JSON object or for people; return the exit status."""
         if self.record is not None and options.json:
-            record = with_manifest(options, self.record, self.figures)
-            print(json.dumps(record, allow_nan=False))
+            print(json.dumps(with_manifest(options, self.record, self.figures), allow_nan=False))
         else:
-            for line in self.lines:
+            for line in [self.lines] if isinstance(self.lines, str) else self.lines:
                 print(line)
         return self.status
 
@@ -145,8 +145,7 @@ class Command:
         else:
             for option in self._each():
                 _check(option, options)
-            named = settings_as_options(options, self.flags)
-            with nullcontext() if self.flags is None else named:
+            with nullcontext() if self.flags is None else settings_as_options(options, self.flags):
                 found = self.run(options)
         return found.show(options) if isinstance(found, Answer) else found
 
@@ -340,7 +339,6 @@ def read_graph_and_cluster(
     Of a training job the task graph is generated, and where no cluster is given the one that it suggests is taken.
     """
     from topox_core.io.task_graph_file import check_fits, load_graph
-    from topox_core.training.job import is_job, load_job
 
     cluster = load_cluster(read(cluster_path), cluster_path) if cluster_path else None
     content = read(graph_path)
@@ -363,8 +361,6 @@ def read_graph_and_cluster(
 
 def failed_assertions(path: str, values: Mapping[str, object]) -> bool:
     """Note each assertion of a job file that some values do not keep, and those on what is not among them; whether one failed."""
-    from topox_core.training.job import is_job, load_design
-
     content = read(path)
     asserted = load_design(content, path)[1] if is_job(content) else ()
     failed = list(failures(asserted, values))

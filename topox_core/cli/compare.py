@@ -37,8 +37,8 @@ from topox_core.cli.options import (
     Option,
     cluster_overrides,
     fabric_options,
-    number,
     planner,
+    reader,
     settings,
     wrong_option,
 )
@@ -48,7 +48,6 @@ from topox_core.io.assertions import FAILED
 from topox_core.io.json import record_of
 
 if TYPE_CHECKING:
-    from topox_core.fabrics.failures import FailureOutcome
     from topox_core.fabrics.run import FabricRun
     from topox_core.topology.failures import Failure
 
@@ -293,7 +292,7 @@ def failure_of(text: str) -> Failure:
     ),
     Option(
         "--at-percent X",
-        number,
+        reader(float, "a number", lambda share: 0 <= share < 100, "from 0 to below 100"),
         "when it fails, as a share of the planned iteration (default 0)",
         0.0,
     ),
@@ -308,17 +307,13 @@ def failures(options: Arguments) -> Answer:
     from topox_core.fabrics.failures import FixedCircuits, after_failure
     from topox_core.fabrics.run import JobRequest
 
-    if not 0 <= options.at_percent < 100:
-        raise wrong_option(
-            "--at-percent", f"must be from 0 to below 100 (got {options.at_percent:g})"
-        )
     taken_out = {text: failure_of(text) for text in options.failures}
     asked = settings(options, engine="list")
     graph, cluster = read_graph_and_cluster(
         options.graph, options.cluster, cluster_overrides(options)
     )
     fabric = fabric_options(options, cluster)
-    found: dict[str, tuple[FailureOutcome, ...]] = {}
+    found = {}
     with ctrl_c_stops() as stop:
         runs = compare(graph, cluster, asked, ("static", "scheduled"), fabric, stop)
         if "scheduled" not in runs:
@@ -329,16 +324,13 @@ def failures(options: Arguments) -> Answer:
             if stop():
                 break
             note(text)
-            found[text] = after_failure(job, fixed, failure, options.at_percent / 100)
-    record = {
-        text: [
-            record_of(one, "label fabric before_ms after_ms") | {"done": list(one.done)}
-            for one in outcomes
-        ]
-        for text, outcomes in found.items()
-    }
+            outcomes = after_failure(job, fixed, failure, options.at_percent / 100)
+            found[text] = [
+                record_of(one, "label fabric before_ms after_ms") | {"done": list(one.done)}
+                for one in outcomes
+            ]
     lines = columns(
-        ({"failure": text, **asdict(one)} for text, outcomes in found.items() for one in outcomes),
+        ({"failure": text, **one} for text, rows in found.items() for one in rows),
         {
             "failure": "failure",
             "goes on": "label",
@@ -352,5 +344,5 @@ def failures(options: Arguments) -> Answer:
             "how": lambda one: " ".join(one["done"]),
         },
     )
-    goes_on = all(any(one.after_ms is not None for one in outcomes) for outcomes in found.values())
-    return Answer(record, [lines], 0 if goes_on and len(found) == len(taken_out) else 1)
+    goes_on = all(any(one["after_ms"] is not None for one in rows) for rows in found.values())
+    return Answer(found, lines, 0 if goes_on and len(found) == len(taken_out) else 1)

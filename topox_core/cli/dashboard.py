@@ -9,7 +9,7 @@ import time
 from contextlib import closing, suppress
 
 from topox_core.cli.command import Arguments, command, note
-from topox_core.cli.options import Option, positive, wrong_option
+from topox_core.cli.options import Option, reader, wrong_option
 from topox_core.errors import InputError
 
 HERE, USUAL_PORT, LAST_PORT = "127.0.0.1", 8501, 65_535
@@ -21,7 +21,16 @@ PORTS_TRIED, START_S, POLL_S = 50, 120.0, 0.1
     "dashboard",
     "open the workbench in a browser",
     "Serve the pages of the workbench on this machine, to nobody else, and open them in a browser. Ctrl+C ends it.",
-    Option("--port N", positive, f"port (default {USUAL_PORT}, or the next one that is free)"),
+    Option(
+        "--port N",
+        reader(
+            int,
+            "a whole number",
+            lambda port: 0 < port <= LAST_PORT,
+            f"at least 1 and at most {LAST_PORT}",
+        ),
+        f"port (default {USUAL_PORT}, or the next one that is free)",
+    ),
     Option("--no-browser", bool, "only say the address"),
 )
 def run(options: Arguments) -> int:
@@ -53,8 +62,6 @@ def _port(wanted: int | None) -> int:
         If the port that is wanted is taken or is none, or no other is free.
     """
     if wanted is not None:
-        if wanted > LAST_PORT:
-            raise wrong_option("--port", f"must be at most {LAST_PORT} (got {wanted})")
         if not _free(wanted):
             raise wrong_option("--port", f"{wanted} is taken: leave it out, or name another")
         return wanted

@@ -85,14 +85,20 @@ def run(options: Arguments) -> Answer:
         write_result(options, options.output, record, found)
     others = {name: plans[name].makespan_ms for name in BASELINES}
     gap = 1 - bound.ms / ours.makespan_ms if ours.makespan_ms else 0.0
-    lines = table(
-        ("matrix", f"{len(demand)} lines, {int((demand > 0).sum()):,} entries"),
-        ("time", f"{figure(ours.makespan_ms, 'ms')}, {ours.configurations} configurations"),
-        ("bound", f"{figure(bound.ms, 'ms')}, gap {percent(gap)}: {bound.text}"),
-        *((f"baseline {'AB'[k]}", _against(plans[name], ours)) for k, name in enumerate(BASELINES)),
-        ("checked", "every rule holds" if report.ok else "; ".join(report.lines(3))),
+    return Answer(
+        record | {"baselines_ms": others} | found,
+        table(
+            ("matrix", f"{len(demand)} lines, {int((demand > 0).sum()):,} entries"),
+            ("time", f"{figure(ours.makespan_ms, 'ms')}, {ours.configurations} configurations"),
+            ("bound", f"{figure(bound.ms, 'ms')}, gap {percent(gap)}: {bound.text}"),
+            *(
+                (f"baseline {'AB'[k]}", _against(plans[name], ours))
+                for k, name in enumerate(BASELINES)
+            ),
+            ("checked", "every rule holds" if report.ok else "; ".join(report.lines(3))),
+        ),
+        0 if report.ok else 1,
     )
-    return Answer(record | {"baselines_ms": others} | found, [lines], 0 if report.ok else 1)
 
 
 def _against(plan: DemandPlan, ours: DemandPlan) -> str:
@@ -184,4 +190,4 @@ def collective(options: Arguments) -> Answer:
         ),
     )
     more = {"rings_ms": one.rings_ms, "bound_ms": bound_ms, "shares": shares}
-    return Answer(asdict(one) | times | more, [lines])
+    return Answer(asdict(one) | times | more, lines)

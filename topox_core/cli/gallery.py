@@ -21,7 +21,7 @@ from topox_core.cli.command import (
 )
 from topox_core.cli.library_options import LIBRARY, SCHEDULER, WORKERS, executor_of, library_of
 from topox_core.cli.options import JSON, Option, changes_of, setting_option, wrong_option
-from topox_core.errors import unknown
+from topox_core.errors import look_up
 from topox_core.io.json import record_of
 from topox_core.papers.rows import COUNTED, counts_of
 
@@ -44,8 +44,7 @@ if TYPE_CHECKING:
 )
 def run(options: Arguments) -> Answer | int:
     """List the cards, or run one; 1 if rows are missing because it was stopped or a process died."""
-    from topox_core.papers.catalogue import CARDS, card_named
-    from topox_core.papers.kept_answers import to_record
+    from topox_core.papers.catalogue import CARDS, card_named, to_record
 
     if options.every:
         if options.card is not None or options.switches:
@@ -65,7 +64,7 @@ def run(options: Arguments) -> Answer | int:
             for card in CARDS.values()
         ]
         says = {"card": "name", "source": "source", "title": "title"}
-        return Answer({"cards": cards}, [columns(cards, says)])
+        return Answer({"cards": cards}, columns(cards, says))
     card = card_named(options.card)
     switches = card.settings(changes_of(options.switches))
     with executor_of(options) as executor, ctrl_c_stops() as stop:
@@ -82,8 +81,7 @@ def run(options: Arguments) -> Answer | int:
 
 def _run_all(options: Arguments) -> int:
     """Run every card; 1 if one is incomplete, or this version brought other rows before."""
-    from topox_core.papers.catalogue import CARDS, CardStep, run_cards
-    from topox_core.papers.kept_answers import keep, to_record
+    from topox_core.papers.catalogue import CARDS, CardStep, keep, run_cards, to_record
 
     began, steps, others = time.monotonic(), dict[str, CardStep](), list[str]()
     with library_of(options, to_write=True) as library, executor_of(options) as executor:
@@ -173,9 +171,7 @@ def accuracy(options: Arguments) -> Answer:
     if options.kind is None:
         record = {"kinds": found, "not_modelled": NOT_MODELLED}
         return Answer(record, _kinds(record))
-    if options.kind not in found:
-        raise wrong_option("KIND", unknown(options.kind, found, "kind of prediction"))
-    one = found[options.kind]
+    one = look_up(options.kind, found, "kind of prediction", file="command line", field="KIND")
     rows = (
         (
             row["subject"],
@@ -186,7 +182,7 @@ def accuracy(options: Arguments) -> Answer:
         )
         for row in one["rows"]
     )
-    return Answer(one, [table(("", "predicted", one["against"], "", "error"), *rows)])
+    return Answer(one, table(("", "predicted", one["against"], "", "error"), *rows))
 
 
 def _kinds(record: dict[str, Any]) -> Iterator[str]:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def _list(_: Arguments) -> Answer:
 
     jobs = [{"name": one.name, "title": one.title} for one in JOBS.values()]
-    return Answer({"jobs": jobs}, [table(*((one.name, one.title) for one in JOBS.values()))])
+    return Answer({"jobs": jobs}, table(*((one.name, one.title) for one in JOBS.values())))
 
 
 @command(
@@ -112,8 +112,9 @@ def _job(options: Arguments) -> Job:
     for key, text in changes_of(options.changes).items():
         part, dot, field = key.partition(".")
         if not dot or part not in ("shape", "plan", "machine", "schedule"):
-            problem = f"must be PART.FIELD=VALUE such as plan.tensor=4 (got {key[:60]!r})"
-            raise wrong_option("--set", problem)
+            raise wrong_option(
+                "--set", f"must be PART.FIELD=VALUE such as plan.tensor=4 (got {key[:60]!r})"
+            )
         values[f"{part}__{field}"] = value_of(text)
     return job.changed(**values)
 
@@ -166,17 +167,19 @@ def machines(options: Arguments) -> Answer:
         ]
     }
     if not options.name:
-        return Answer(record, [table(*((one.name, one.title, one.status) for one in shown))])
-    lines = columns(
-        figures(shown[0]),
-        {
-            "figure": "field",
-            "value": lambda one: figure(getattr(shown[0], one.field), one.unit),
-            "status": "status",
-            "source": "source",
-        },
+        return Answer(record, table(*((one.name, one.title, one.status) for one in shown)))
+    return Answer(
+        record,
+        columns(
+            figures(shown[0]),
+            {
+                "figure": "field",
+                "value": lambda one: figure(getattr(shown[0], one.field), one.unit),
+                "status": "status",
+                "source": "source",
+            },
+        ),
     )
-    return Answer(record, [lines])
 
 
 def machine_of(name: str, option: str) -> Machine:
@@ -233,41 +236,45 @@ def validate(options: Arguments) -> Answer:
             for row in compared
         ],
     }
-    lines = (
-        columns(
-            record["predictions"],
-            {
-                "row": "row",
-                "model": lambda row: f"{row['model']} B",
-                "plan": lambda row: f"{row['plan']}, {row['schedule']}",
-                "measured ms": "measured_ms",
-                "predicted ms": "predicted_ms",
-                "error": lambda row: f"{row['error']:+.1%}",
-                "": "note",
-            },
+    return Answer(
+        record,
+        (
+            columns(
+                record["predictions"],
+                {
+                    "row": "row",
+                    "model": lambda row: f"{row['model']} B",
+                    "plan": lambda row: f"{row['plan']}, {row['schedule']}",
+                    "measured ms": "measured_ms",
+                    "predicted ms": "predicted_ms",
+                    "error": lambda row: f"{row['error']:+.1%}",
+                    "": "note",
+                },
+            ),
+            "",
+            columns(
+                [
+                    {"model": "all", **record},
+                    *({"model": f"{model} B", **one} for model, one in of_models.items()),
+                ],
+                {
+                    "model": "model",
+                    "rows": "rows",
+                    "mean": lambda one: percent(one["mean_absolute_error"]),
+                    "median": lambda one: percent(one["median_absolute_error"]),
+                    "worst": lambda one: percent(one["worst_absolute_error"]),
+                    "within 10 %": lambda one: one["rows_within_percent"][10],
+                    "rank correlation": lambda one: (
+                        None
+                        if one["rank_correlation"] is None
+                        else f"{one['rank_correlation']:.3f}"
+                    ),
+                },
+            ),
+            "matmul and memory share were fitted to the rows of vtrain, how much longer production runs take to rows "
+            "1 to 3 of production; nothing was fitted to any other row",
         ),
-        "",
-        columns(
-            [
-                {"model": "all", **record},
-                *({"model": f"{model} B", **one} for model, one in of_models.items()),
-            ],
-            {
-                "model": "model",
-                "rows": "rows",
-                "mean": lambda one: percent(one["mean_absolute_error"]),
-                "median": lambda one: percent(one["median_absolute_error"]),
-                "worst": lambda one: percent(one["worst_absolute_error"]),
-                "within 10 %": lambda one: one["rows_within_percent"][10],
-                "rank correlation": lambda one: (
-                    None if one["rank_correlation"] is None else f"{one['rank_correlation']:.3f}"
-                ),
-            },
-        ),
-        "matmul and memory share were fitted to the rows of vtrain, how much longer production runs take to rows "
-        "1 to 3 of production; nothing was fitted to any other row",
     )
-    return Answer(record, lines)
 
 
 def _agreement(one: Agreement) -> dict[str, Any]:

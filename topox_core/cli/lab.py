@@ -23,6 +23,7 @@ from topox_core.cli.command import (
 )
 from topox_core.cli.options import JSON, Option, numbered, whole, wrong_option
 from topox_core.errors import InputError
+from topox_core.io.json import record_of
 from topox_core.labs.generators.generator import seed_of
 from topox_core.labs.lab import Lab, Texts, texts_in
 
@@ -60,23 +61,25 @@ def run_list(_: Arguments) -> Answer:
         }
         for lab in ready_labs().values()
     ]
-    lines = columns(
-        rows,
-        {
-            "lab": "id",
-            "title": "title",
-            "minutes": "minutes",
-            "points": "points",
-            "instances": lambda row: " ".join(row["generators"]),
-        },
+    return Answer(
+        {"labs": rows},
+        columns(
+            rows,
+            {
+                "lab": "id",
+                "title": "title",
+                "minutes": "minutes",
+                "points": "points",
+                "instances": lambda row: " ".join(row["generators"]),
+            },
+        ),
     )
-    return Answer({"labs": rows}, [lines])
 
 
 @command("show", "questions, without keys", "Show a lab as a student sees it.", LAB, SEED, JSON)
 def run_show(options: Arguments) -> Answer:
     """Return the questions of a lab for a seed."""
-    from topox_core.labs.keys import check_seed, filled, given_table, names_a_value, options_of
+    from topox_core.labs.keys import check_seed, filled, given_table, names_a_value, option_texts
 
     (lab, words), seed = _lab(options), options.seed
     check_seed(seed)
@@ -85,32 +88,26 @@ def run_show(options: Arguments) -> Answer:
         # What a reveal says is computed, and so may be what a later screen says.
         reveals = screen.stage == "reveal" or names_a_value(lab, screen)
         given = None if reveals else given_table(lab, screen, seed)
-        questions = []
-        for question in screen.questions:
-            texts = {one.id: one.text for one in question.options}
-            offered = options_of(lab, question, seed)
-            questions.append(
-                {
-                    "id": question.id,
-                    "type": question.type,
-                    "points": question.points,
-                    "text": filled(lab, screen, question.text, seed, words),
-                    "options": {
-                        one: words.resolved(texts[one]) if one in texts else one for one in offered
-                    },
-                }
-            )
         screens.append(
             {
                 "id": screen.id,
                 "stage": screen.stage,
                 "text": "" if reveals else filled(lab, screen, screen.text, seed, words),
-                "given": None if given is None else {"columns": given.columns, "rows": given.rows},
-                "questions": questions,
+                "given": given and asdict(given),
+                "questions": [
+                    record_of(question, "id type points")
+                    | {
+                        "text": filled(lab, screen, question.text, seed, words),
+                        "options": option_texts(lab, question, seed, words),
+                    }
+                    for question in screen.questions
+                ],
             }
         )
-    record = {"id": lab.id, "title": words.resolved(lab.title), "seed": seed, "screens": screens}
-    return Answer(record, _screen_lines(screens))
+    return Answer(
+        {"id": lab.id, "title": words.resolved(lab.title), "seed": seed, "screens": screens},
+        _screen_lines(screens),
+    )
 
 
 def _screen_lines(screens: list[dict[str, Any]]) -> Iterator[str]:
@@ -139,7 +136,7 @@ def run_seed(options: Arguments) -> Answer:
 
     check_name(options.course, "course")
     check_name(options.student, "student")
-    return Answer(lines=[f"{seed_of(options.course, options.student):08d}"])
+    return Answer(lines=f"{seed_of(options.course, options.student):08d}")
 
 
 @command(
@@ -213,7 +210,7 @@ def _key_lines(lab: Lab, keyed: list[dict[str, Any]]) -> Iterator[str]:
 )
 def run_validate(options: Arguments) -> Answer:
     """Return what is wrong with a lab; 1 if a class would notice."""
-    from topox_core.labs.validation import SEEDS_TRIED, validate
+    from topox_core.labs.keys import SEEDS_TRIED, validate
 
     lab, _ = _lab(options)
     report = validate(lab)
@@ -227,13 +224,16 @@ def run_validate(options: Arguments) -> Answer:
     }
     count = len(lab.questions)
     slowest = f"slowest key: {report.slowest}, {figure(round(report.slowest_s, 4), 's')}"
-    lines = (
-        f"{lab.id}: {count} questions, {lab.points:g} points, {len(SEEDS_TRIED)} seeds tried",
-        *(f"error: {line}" for line in report.errors),
-        *(f"warning: {line}" for line in report.warnings),
-        *([slowest] if report.slowest else ()),
+    return Answer(
+        record,
+        (
+            f"{lab.id}: {count} questions, {lab.points:g} points, {len(SEEDS_TRIED)} seeds tried",
+            *(f"error: {line}" for line in report.errors),
+            *(f"warning: {line}" for line in report.warnings),
+            *([slowest] if report.slowest else ()),
+        ),
+        0 if report.ok else 1,
     )
-    return Answer(record, lines, 0 if report.ok else 1)
 
 
 @command(
@@ -323,19 +323,21 @@ def run_stats(options: Arguments) -> Answer:
     note(*(f"not counted: {bad.file}: {bad.problem}" for bad in refused))
     write(options.csv, lambda: statistics_csv(lab, every))
     write(options.html, lambda: statistics_html(lab, every).encode())
-    lines = columns(
-        every,
-        {
-            "question": "question",
-            "answers": "count",
-            "right": lambda one: percent(one.right),
-            "after": lambda one: percent(one.right_again),
-            "most frequent mistake": lambda one: " ".join(
-                f"{words.resolved(text)} ({count})" for text, count in one.mistakes[:1]
-            ),
-        },
+    return Answer(
+        {"lab": lab.id, "questions": [asdict(one) for one in every]},
+        columns(
+            every,
+            {
+                "question": "question",
+                "answers": "count",
+                "right": lambda one: percent(one.right),
+                "after": lambda one: percent(one.right_again),
+                "most frequent mistake": lambda one: " ".join(
+                    f"{words.resolved(text)} ({count})" for text, count in one.mistakes[:1]
+                ),
+            },
+        ),
     )
-    return Answer({"lab": lab.id, "questions": [asdict(one) for one in every]}, [lines])
 
 
 @command(
@@ -354,19 +356,21 @@ def run_board(options: Arguments) -> Answer:
     board = board_of(options.lab)
     entries, refused = entries_in(Path(options.folder))
     ranks = ranked(board, entries)
-    note(*(f"not read: {name}: {problem}" for name, problem in refused))
+    note(*(f"not read: {one.file}: {one.problem}" for one in refused))
     write(options.csv, lambda: board_table(ranks, board.unit))
-    lines = columns(
-        ranks,
-        {
-            "rank": lambda one: one.rank or None,
-            "alias": "alias",
-            f"time ({board.unit})": lambda one: f"{one.time:g}" if one.rank else one.problem,
-            "above the best known": lambda one: percent(one.gap if one.rank else None),
-        },
+    return Answer(
+        {"board": board.lab, "unit": board.unit, "entries": [asdict(one) for one in ranks]},
+        columns(
+            ranks,
+            {
+                "rank": lambda one: one.rank or None,
+                "alias": "alias",
+                f"time ({board.unit})": lambda one: f"{one.time:g}" if one.rank else one.problem,
+                "above the best known": lambda one: percent(one.gap if one.rank else None),
+            },
+        ),
+        1 if refused else 0,
     )
-    record = {"board": board.lab, "unit": board.unit, "entries": [asdict(one) for one in ranks]}
-    return Answer(record, [lines], 1 if refused else 0)
 
 
 @command(
@@ -384,8 +388,7 @@ def run_worksheet(options: Arguments) -> Answer:
     """Write the worksheets."""
     from topox_core.labs.worksheet import worksheets
 
-    html = worksheets(_lab(options)[0], _seeds(options), options.with_key)
-    write(options.output, html.encode())
+    write(options.output, worksheets(_lab(options)[0], _seeds(options), options.with_key).encode())
     return Answer()
 
 

@@ -15,23 +15,21 @@ from typing import NoReturn
 
 from topox_core import __version__
 from topox_core.cli import (
-    cluster,
     compare,
     dashboard,
     demand,
     gallery,
+    inputs,
     iteration,
     lab,
     rails,
     runs,
     schedule,
-    schema,
     strategy,
     study,
     tdm,
     topology,
     trace,
-    workload,
 )
 from topox_core.cli.command import why, write_what_waits
 from topox_core.errors import InputError, one_line
@@ -45,7 +43,7 @@ COMMANDS = (
     compare.verdict,
     compare.failures,
     topology.run,
-    cluster.run,
+    inputs.cluster,
     demand.run,
     demand.collective,
     strategy.run,
@@ -58,9 +56,9 @@ COMMANDS = (
     gallery.accuracy,
     iteration.COMMANDS,
     lab.COMMANDS,
-    workload.run,
+    inputs.workload,
     trace.COMMANDS,
-    schema.run,
+    inputs.schema,
     schedule.rcpsp,
 )
 SUCCESS, BAD_INPUT, INTERRUPTED = 0, 2, 130

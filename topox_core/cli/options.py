@@ -23,40 +23,34 @@ _FLAGS = {
 T = TypeVar("T")
 
 
-def reader(read: Callable[[str], T], what: str) -> Callable[[str], T]:
-    """Return how an option reads its value; ``what`` says what it must be."""
+def reader(
+    read: Callable[[str], T],
+    what: str,
+    may_be: Callable[[Any], bool] = lambda _: True,
+    limits: str = "",
+) -> Callable[[str], T]:
+    """Return how an option reads its value; ``what`` and ``limits`` say what it must be."""
 
     def value_read(text: str) -> T:
         try:
-            return read(text)
+            value = read(text)
         except (ValueError, KeyError):
             raise argparse.ArgumentTypeError(f"must be {what} (got {text!r})") from None
+        if not may_be(value):
+            raise argparse.ArgumentTypeError(f"must be {limits} (got {text})")
+        return value
 
     return value_read
 
 
 whole = reader(int, "a whole number")
 number = reader(float, "a number")
+positive = reader(int, "a whole number", lambda value: value >= 1, "at least 1")
+above_zero = reader(float, "a number", lambda value: value > 0, "greater than 0")
 yes_or_no = reader(lambda text: {"yes": True, "no": False}[text.lower()], "yes or no")
 tick = reader(
     lambda text: text if text in ("auto", "slot") else float(text), "auto, slot or a length in ms"
 )
-
-
-def positive(text: str) -> int:
-    """Read a whole number of at least 1."""
-    value = whole(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1 (got {value})")
-    return value
-
-
-def above_zero(text: str) -> float:
-    """Read a number above 0."""
-    value = number(text)
-    if not value > 0:
-        raise argparse.ArgumentTypeError(f"must be greater than 0 (got {text})")
-    return value
 
 
 def _spans(text: str) -> tuple[int, ...]:
@@ -71,21 +65,12 @@ def _spans(text: str) -> tuple[int, ...]:
 
 
 numbered = reader(_spans, "numbers such as 7, 0-7 or 0,2,4, at most 100,000 of them")
-
-
-def strides(text: str) -> tuple[int, ...]:
-    """Read ring strides such as ``1,3``."""
-    values = tuple(whole(part) for part in text.split(","))
-    if any(value < 1 for value in values) or len(set(values)) < len(values):
-        raise argparse.ArgumentTypeError(
-            f"must be different whole numbers of at least 1, such as 1,3 (got {text!r})"
-        )
-    return values
-
-
-def positive_or_auto(text: str) -> int | str:
-    """Read a whole number of at least 1, or ``auto``."""
-    return AUTO if text == AUTO else positive(text)
+strides = reader(
+    lambda text: tuple(map(int, text.split(","))),
+    "whole numbers",
+    lambda values: min(values) >= 1 and len(set(values)) == len(values),
+    "different whole numbers of at least 1, such as 1,3",
+)
 
 
 def algorithms(text: str) -> tuple[dict[str, str], str]:
@@ -106,7 +91,7 @@ def algorithms(text: str) -> tuple[dict[str, str], str]:
 
 # Choices of a lowering that are written in a way of their own.
 _LOWERING: dict[str, tuple[str, Callable[[str], object]]] = {
-    "rings": ("--rings K|auto", positive_or_auto),
+    "rings": ("--rings K|auto", lambda text: AUTO if text == AUTO else positive(text)),
     "strides": ("--strides 1,3", strides),
     "algorithm": ("--algorithm auto|default|KIND=NAME,...", algorithms),
     "group": ("--group M", positive),

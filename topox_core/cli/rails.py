@@ -100,8 +100,10 @@ def switches(_: Arguments) -> Answer:
         for one in TECHNOLOGIES
     )
     head = ("key", "switch", "vendor", "delay", "ports", *(f"GPUs, {name}" for name in SCALE_UP))
-    record = {"switches": [asdict(one) | {"gpus": joined[one.key]} for one in TECHNOLOGIES]}
-    return Answer(record, [table(head, *rows)])
+    return Answer(
+        {"switches": [asdict(one) | {"gpus": joined[one.key]} for one in TECHNOLOGIES]},
+        table(head, *rows),
+    )
 
 
 @command(
@@ -225,8 +227,7 @@ def _source(options: Arguments) -> tuple[Source, int | None]:
         )
     if options.preset:
         job = preset_of(options)
-        rail = Rail(nic_gbps=job.machine.nic_gbps)
-        return iteration_source(build(job, fold=True), rail), None
+        return iteration_source(build(job, fold=True), Rail(nic_gbps=job.machine.nic_gbps)), None
     graph, execution = executed(options.execution, options)
     with errors_in_file(options.execution[0]):
         return replace(execution_source(execution), name=graph.name), None

@@ -38,7 +38,7 @@ from topox_core.cli.options import (
     wrong_option,
     yes_or_no,
 )
-from topox_core.errors import InputError, errors_in_file, printable, unknown
+from topox_core.errors import InputError, check_known, errors_in_file, printable
 from topox_core.io.json import record_of
 from topox_core.model.task_graph import TaskGraph
 from topox_core.rails.presets import KEYS, PRESETS, changed, degrees_in_words, preset
@@ -91,8 +91,7 @@ def preset_of(options: Arguments) -> Job:
         base = preset(options.preset)
     changes: dict[str, Any] = {}
     for key, text in changes_of(options.changes).items():
-        if key not in KEYS:
-            raise wrong_option("--set", f"{printable(key)}: {unknown(key, KEYS)}")
+        check_known(key, KEYS, file="command line", item="--set", field=printable(key))
         none = (key, text) == ("iteration_ms", "none")
         changes[key] = None if none else value_of(text)
     return changed(base, changes).changed(title=f"{base.heading}, changed") if changes else base
@@ -104,7 +103,7 @@ def _list(_: Arguments) -> Answer:
     names = ("name", "title", "words", "source")
     return Answer(
         {"presets": [dict(zip(names, row, strict=True)) for row in rows]},
-        [table(("preset", "job", "degrees"), *(row[:3] for row in rows))],
+        table(("preset", "job", "degrees"), *(row[:3] for row in rows)),
     )
 
 
@@ -118,10 +117,9 @@ def _rail(options: Arguments, job: Job) -> tuple[Rail, int]:
             one = technology(options.switch)
             switches = fits(one, job.servers, split=options.split)
         delay = one.reconfiguration_ms if delay is None else delay
-    ports = options.nic_ports if options.nic_ports is not None else 4 if options.static_split else 2
     return Rail(
         job.machine.nic_gbps,
-        ports,
+        options.nic_ports if options.nic_ports is not None else 4 if options.static_split else 2,
         options.latency_us,
         not options.electrical,
         delay or 0.0,
@@ -309,7 +307,7 @@ def graph(options: Arguments) -> Answer:
         "servers": cluster.servers,
     }
     line = f"{options.output}: {len(graph.tasks):,} tasks; {beside}: {cluster.servers} servers"
-    return Answer(record, [line])
+    return Answer(record, line)
 
 
 @command(
@@ -332,27 +330,28 @@ def rail_bytes(options: Arguments) -> Answer:
             "--stage", f"must be from 0 to {preset.plan.pipeline - 1} (got {options.stage})"
         )
     classes = {str(stage): byte_classes(preset, stage) for stage in stages}
-    record = {
-        "preset": preset.name,
-        "stages": {
-            stage: [record_of(one, CLASS_KEYS) for one in of_stage]
-            for stage, of_stage in classes.items()
-        },
-    }
-    lines = columns(
-        ((stage, one) for stage, of_stage in classes.items() for one in of_stage),
+    return Answer(
         {
-            "stage": lambda row: row[0],
-            "parallelism": lambda row: row[1].parallelism,
-            "operation": lambda row: row[1].operation,
-            "when": lambda row: row[1].when,
-            "passes": lambda row: f"{row[1].times:,}",
-            "calls": lambda row: f"{row[1].calls:,}",
-            "MiB a pass": lambda row: f"{row[1].counted_bytes / 2**20:,.6g}",
-            "MiB sent in all": lambda row: f"{row[1].wire_bytes * row[1].times / 2**20:,.6g}",
+            "preset": preset.name,
+            "stages": {
+                stage: [record_of(one, CLASS_KEYS) for one in of_stage]
+                for stage, of_stage in classes.items()
+            },
         },
+        columns(
+            ((stage, one) for stage, of_stage in classes.items() for one in of_stage),
+            {
+                "stage": lambda row: row[0],
+                "parallelism": lambda row: row[1].parallelism,
+                "operation": lambda row: row[1].operation,
+                "when": lambda row: row[1].when,
+                "passes": lambda row: f"{row[1].times:,}",
+                "calls": lambda row: f"{row[1].calls:,}",
+                "MiB a pass": lambda row: f"{row[1].counted_bytes / 2**20:,.6g}",
+                "MiB sent in all": lambda row: f"{row[1].wire_bytes * row[1].times / 2**20:,.6g}",
+            },
+        ),
     )
-    return Answer(record, [lines])
 
 
 @command(
@@ -382,38 +381,39 @@ def window_lengths(options: Arguments) -> Answer:
     write(options.output, lambda: windows_file(name, iteration_ms, windows, options.output))
     lengths, classes = lengths_ms(windows), by_class(windows)
     share, overlaps = share_above(windows, options.above_ms), int((lengths < 0).sum())
-    record = {
-        "name": name,
-        "iteration_ms": iteration_ms,
-        "windows": len(windows),
-        "above_ms": options.above_ms,
-        "share_above": share,
-        "overlaps": overlaps,
-        "median_ms": float(sorted(lengths)[len(lengths) // 2]),
-        "longest_ms": float(lengths.max()),
-        "classes": [record_of(one, LENGTH_KEYS) for one in classes],
-        "list": [asdict(one) for one in windows],
-    }
-    lines = (
-        table(
-            ("windows", f"{len(windows):,} in {figure(iteration_ms, 'ms')}"),
-            ("above", f"{percent(share)} are longer than {options.above_ms:g} ms"),
-            ("overlaps", f"{overlaps:,}"),
-            ("longest", figure(float(lengths.max()), "ms")),
-        ),
-        "",
-        columns(
-            classes,
-            {
-                "traffic after the window": "name",
-                "windows": lambda one: f"{one.count:,}",
-                "mean": lambda one: figure(one.mean_ms, "ms"),
-                "shortest": lambda one: figure(one.min_ms, "ms"),
-                "longest": lambda one: figure(one.max_ms, "ms"),
-            },
+    return Answer(
+        {
+            "name": name,
+            "iteration_ms": iteration_ms,
+            "windows": len(windows),
+            "above_ms": options.above_ms,
+            "share_above": share,
+            "overlaps": overlaps,
+            "median_ms": float(sorted(lengths)[len(lengths) // 2]),
+            "longest_ms": float(lengths.max()),
+            "classes": [record_of(one, LENGTH_KEYS) for one in classes],
+            "list": [asdict(one) for one in windows],
+        },
+        (
+            table(
+                ("windows", f"{len(windows):,} in {figure(iteration_ms, 'ms')}"),
+                ("above", f"{percent(share)} are longer than {options.above_ms:g} ms"),
+                ("overlaps", f"{overlaps:,}"),
+                ("longest", figure(float(lengths.max()), "ms")),
+            ),
+            "",
+            columns(
+                classes,
+                {
+                    "traffic after the window": "name",
+                    "windows": lambda one: f"{one.count:,}",
+                    "mean": lambda one: figure(one.mean_ms, "ms"),
+                    "shortest": lambda one: figure(one.min_ms, "ms"),
+                    "longest": lambda one: figure(one.max_ms, "ms"),
+                },
+            ),
         ),
     )
-    return Answer(record, lines)
 
 
 def _listed_or_executed(options: Arguments) -> tuple[str, float, tuple[Window, ...]]:

@@ -78,8 +78,9 @@ def export(options: Arguments) -> Answer:
             library.copy_to(path, which)
         else:
             raise InputError("must end in .csv, .csv.gz, .parquet or .sqlite", file=options.file)
-    record = {"runs": count, "output": options.file}
-    return Answer(record, [f"{plural(count, 'run')} in {options.file}"])
+    return Answer(
+        {"runs": count, "output": options.file}, f"{plural(count, 'run')} in {options.file}"
+    )
 
 
 @command(
@@ -226,23 +227,24 @@ def compare(options: Arguments) -> Answer:
     with opened(options) as library:
         runs = compare_runs([library.get(run) for run in _runs(options)])
     settings, outcome = runs.different_settings, runs.different_outcome
-    record = {
-        "runs": [one.id for one in runs.runs],
-        "different_settings": {row.name: list(row.values) for row in settings},
-        "different_outcome": {row.name: list(row.values) for row in outcome},
-        "equal_settings": runs.equal_settings,
-        "equal_outcome": runs.equal_outcome,
-    }
-    lines = (
-        table(
-            ("", *(f"run {one.id}" for one in runs.runs)),
-            *((row.name, *map(shown, row.values)) for row in settings),
-            *((row.name, *_with_ratios(row)) for row in outcome),
+    return Answer(
+        {
+            "runs": [one.id for one in runs.runs],
+            "different_settings": {row.name: list(row.values) for row in settings},
+            "different_outcome": {row.name: list(row.values) for row in outcome},
+            "equal_settings": runs.equal_settings,
+            "equal_outcome": runs.equal_outcome,
+        },
+        (
+            table(
+                ("", *(f"run {one.id}" for one in runs.runs)),
+                *((row.name, *map(shown, row.values)) for row in settings),
+                *((row.name, *_with_ratios(row)) for row in outcome),
+            ),
+            f"equal: {plural(len(runs.equal_settings), 'setting')}, "
+            f"{plural(len(runs.equal_outcome), 'measure')} of the outcome",
         ),
-        f"equal: {plural(len(runs.equal_settings), 'setting')}, "
-        f"{plural(len(runs.equal_outcome), 'measure')} of the outcome",
     )
-    return Answer(record, lines)
 
 
 def _with_ratios(row: ComparedValue) -> list[str]:
@@ -284,7 +286,7 @@ def delete(options: Arguments) -> Answer:
         count = len(library.delete(runs))
         if not count:
             raise InputError("there is no such run", file=str(library.path), item=f"run {runs[0]}")
-    return Answer({"deleted": count}, [f"deleted {plural(count, 'run')}"])
+    return Answer({"deleted": count}, f"deleted {plural(count, 'run')}")
 
 
 COMMANDS = Commands(

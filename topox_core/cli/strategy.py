@@ -50,6 +50,7 @@ from topox_core.strategy.strategy import (
     data_parallel,
     dump_strategy,
     load_strategy,
+    task_graph as graph_of,
 )
 from topox_core.text.sentences import and_more
 from topox_core.training.job import Job, dump_job, load_job
@@ -70,8 +71,9 @@ def _list(options: Arguments) -> Answer:
     """Return the models, or the one that is named."""
     models = [named(options.model)] if options.model else list(MODELS.values())
     rows = ((one.name, f"{one.servers} servers", one.meaning) for one in models)
-    record = {"models": [record_of(one, "name servers meaning") for one in models]}
-    return Answer(record, [table(*rows)])
+    return Answer(
+        {"models": [record_of(one, "name servers meaning") for one in models]}, table(*rows)
+    )
 
 
 @command(
@@ -155,7 +157,6 @@ def run(options: Arguments) -> Answer:
 
 
 def _search(options: Arguments, model: Model) -> Answer:
-
     usual = PROPOSALS if options.fabric else FAST_PROPOSALS
     proposals = usual if options.proposals is None else options.proposals
     settings = SearchSettings(proposals, options.alpha, options.seed, options.memory_gb)
@@ -212,8 +213,11 @@ def _fixed(options: Arguments, graph: OperatorGraph) -> tuple[Placement, ...]:
         return ()
     pinned = load_strategy(read(options.fix), options.fix, graph)
     if pinned.servers != options.servers:
-        problem = f"must be {options.servers}, the servers asked for (got {pinned.servers})"
-        raise InputError(problem, file=options.fix, field="servers")
+        raise InputError(
+            f"must be {options.servers}, the servers asked for (got {pinned.servers})",
+            file=options.fix,
+            field="servers",
+        )
     return pinned.placements
 
 
@@ -228,10 +232,9 @@ def _operators(graph: OperatorGraph, strategy: Strategy) -> list[dict[str, Any]]
 def _write_strategy(options: Arguments, graph: OperatorGraph, strategy: Strategy) -> None:
     """Write the files that were asked for."""
     from topox_core.io.task_graph_file import dump_graph_json
-    from topox_core.strategy.strategy import task_graph
 
     write(options.output, lambda: dump_strategy(strategy))
-    write(options.graph, lambda: dump_graph_json(task_graph(graph, strategy, options.memory_gb)))
+    write(options.graph, lambda: dump_graph_json(graph_of(graph, strategy, options.memory_gb)))
 
 
 def _note_progress(progress: MoveProgress) -> None:
@@ -298,10 +301,9 @@ def _search_lines(
     )
     better = [move for move in moves if move.after_ms < move.before_ms and move.reason != "reset"]
     for move in better[-SHOWN_MOVES:]:
-        changes = zip(move.before[:2], move.after[:2], strict=True)
         where = ", ".join(
             f"{new.operator} {old.partitions}@{old.start} to {new.partitions}@{new.start}"
-            for old, new in changes
+            for old, new in zip(move.before[:2], move.after[:2], strict=True)
         )
         times = f"{figure(move.before_ms)} to {figure(move.after_ms, 'ms')}"
         more = and_more(len(move.after), 2)
@@ -331,30 +333,32 @@ def _plans(options: Arguments, model: Model) -> Answer:
     best = ranked[0]
     write(options.output, lambda: dump_job(best.job))
     write(options.graph, lambda: dump_graph_json(task_graph(best.job)))
-    record = {
-        "model": model.name,
-        "servers": best.job.servers,
-        "machine": best.job.machine.name,
-        "method": "plans",
-        "iteration_ms": best.total_ms,
-        "considered": considered,
-        "too_large": too_large,
-        "plans": [
-            {
-                **asdict(one.plan),
-                "recompute": one.recomputes,
-                "iteration_ms": one.total_ms,
-                "time": {
-                    **{f"{part}_ms": ms for part, ms in one.parts.items()},
-                    "utilisation": one.iteration.utilisation,
-                },
-                "memory_bytes": one.memory.total_bytes,
-                "memory": asdict(one.memory),
-            }
-            for one in ranked[:20]
-        ],
-    }
-    return Answer(record, _plan_lines(ranked, considered, too_large))
+    return Answer(
+        {
+            "model": model.name,
+            "servers": best.job.servers,
+            "machine": best.job.machine.name,
+            "method": "plans",
+            "iteration_ms": best.total_ms,
+            "considered": considered,
+            "too_large": too_large,
+            "plans": [
+                {
+                    **asdict(one.plan),
+                    "recompute": one.recomputes,
+                    "iteration_ms": one.total_ms,
+                    "time": {
+                        **{f"{part}_ms": ms for part, ms in one.parts.items()},
+                        "utilisation": one.iteration.utilisation,
+                    },
+                    "memory_bytes": one.memory.total_bytes,
+                    "memory": asdict(one.memory),
+                }
+                for one in ranked[:20]
+            ],
+        },
+        _plan_lines(ranked, considered, too_large),
+    )
 
 
 def _plan_lines(ranked: tuple[RankedPlan, ...], considered: int, too_large: int) -> Iterator[str]:
@@ -390,6 +394,5 @@ def _job(options: Arguments, model: Model) -> Job:
     asked = options.servers or job.servers
     if job.shape.name != model.name or job.servers != asked:
         theirs = f"{printable(job.shape.name)} on {job.servers:,} servers"
-        problem = f"is for {theirs}, not {model.name} on {asked:,}"
-        raise InputError(problem, file=options.fix)
+        raise InputError(f"is for {theirs}, not {model.name} on {asked:,}", file=options.fix)
     return job

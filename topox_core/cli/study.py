@@ -45,7 +45,7 @@ from topox_core.cli.options import (
     wrong_option,
 )
 from topox_core.economics.comparison import Running
-from topox_core.errors import InputError, shown, unknown
+from topox_core.errors import InputError, look_up
 from topox_core.io.assertions import FAILED
 from topox_core.io.json import record_of
 from topox_core.schema.fields import fields_of
@@ -174,7 +174,7 @@ def status(options: Arguments) -> Answer:
             "expected_s": probe_s(plan, known) if missing else 0.0,
             "digest": plan.study.digest,
         }
-    return Answer(record, [table(*((key, str(value)) for key, value in record.items()))])
+    return Answer(record, table(*((key, str(value)) for key, value in record.items())))
 
 
 def _list(library: RunLibrary) -> Answer:
@@ -238,10 +238,8 @@ def ready(options: Arguments) -> Answer:
 
     if options.name is None:
         questions = {name: one.question for name, one in READY.items()}
-        return Answer({"ready": questions}, [table(*questions.items())])
-    if options.name not in READY:
-        raise InputError(f"{shown(options.name)} is an {unknown(options.name, READY, 'study')}")
-    one, subject = READY[options.name], None
+        return Answer({"ready": questions}, table(*questions.items()))
+    one, subject = look_up(options.name, READY, "study", file="command line", field="NAME"), None
     if options.sample is not None:
         if "sample" not in one.kinds:
             raise wrong_option("--sample", f"is not for {options.name}")
@@ -306,10 +304,6 @@ def _rivals_lines(cells: Sequence[Cell], complete: bool) -> Iterator[str]:
     yield table(("job", "ports and speed, up to a delay of"), *rows)
 
 
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(positive(word) for word in listed(text))
-
-
 @command(
     "buy",
     "which optical switch to buy for a job",
@@ -329,7 +323,7 @@ def _numbers(text: str) -> tuple[int, ...]:
         (
             Option(
                 "--ports LIST",
-                _numbers,
+                lambda text: tuple(map(positive, listed(text))),
                 "ports per server, such as 2,4 (default: the cluster's)",
             ),
             Option("--offers FILE", str, "switches of your own: .offers.json"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -31,17 +30,24 @@ from topox_core.cli.options import (
     number,
     options_of,
     positive,
+    reader,
     whole,
-    wrong_option,
 )
 from topox_core.io.json import record_of
 from topox_core.io.ranges import check_one_of
-from topox_core.tdm.model.jobs import COLLECTIVES, Jobs, PodNetwork, Reading
+from topox_core.tdm.model.jobs import (
+    COLLECTIVES,
+    Jobs,
+    PodNetwork,
+    Reading,
+    Round,
+    RoundTracePoint,
+    TdmSettings,
+)
 from topox_core.tdm.model.jobs_file import dump_jobs, load_jobs, validated
 
 if TYPE_CHECKING:
     from topox_core.check.report import CheckReport
-    from topox_core.tdm.model.jobs import Round, RoundTracePoint, TdmSettings
 
 PROGRESS_EVERY_S = 1.0
 SHOWN_STAGES = 8
@@ -57,7 +63,7 @@ def _list(_: Arguments) -> Answer:
         for name, one in ALGORITHMS.items()
     ]
     rows = ((name, one.explanation) for name, one in ALGORITHMS.items())
-    return Answer({"algorithms": found}, [table(*rows)])
+    return Answer({"algorithms": found}, table(*rows))
 
 
 @command(
@@ -75,7 +81,12 @@ def _list(_: Arguments) -> Answer:
     Option("--algorithm NAME", str, "who deals (default hill-climbing)", "hill-climbing"),
     Option("--list", bool, "show the algorithms, solve nothing", dest="listing"),
     Option("--time-limit S", above_zero, "seconds (default 60)", 60.0, dest="time_limit_s"),
-    Option("--seed N", whole, "of all random choices (default 0)", 0),
+    Option(
+        "--seed N",
+        reader(int, "a whole number", lambda seed: seed >= 0, "at least 0"),
+        "of all random choices (default 0)",
+        0,
+    ),
     Option("--steps N", positive, "of annealing (default 40000)", 40_000),
     Option("--output FILE", str, "write the whole round (.round.json)", over=("jobs",)),
     JSON,
@@ -124,7 +135,7 @@ def run(options: Arguments) -> Answer:
             answer = solve(jobs, settings, stop, _progress())
         except TooFewPortsError as error:
             refused = {"status": "infeasible", "round_s": None, "message": str(error)}
-            return Answer(refused, [str(error)], 1)
+            return Answer(refused, str(error), 1)
         if answer.stopped_by != "cancelled":
             answer = bounded(answer)
     report = check_round(answer)
@@ -138,11 +149,8 @@ def run(options: Arguments) -> Answer:
 
 def _settings(options: Arguments) -> TdmSettings:
     from topox_core.tdm.algorithms.catalogue import ALGORITHMS
-    from topox_core.tdm.model.jobs import TdmSettings
 
     check_one_of(options.algorithm, ALGORITHMS, file="command line", field="--algorithm")
-    if options.seed < 0:
-        raise wrong_option("--seed", f"must be at least 0 (got {options.seed})")
     return TdmSettings(
         options.algorithm,
         Reading(options.eq3_literal, options.physical_ring, options.delay_inside),
@@ -226,13 +234,7 @@ _NUMBERS = (
 )
 
 
-def _mix(text: str) -> tuple[float, ...]:
-    weights = tuple(number(part) for part in text.split(","))
-    if len(weights) != 3:
-        raise argparse.ArgumentTypeError(
-            f"must be three numbers separated by commas (got {text!r})"
-        )
-    return weights
+_MIX = "three numbers separated by commas"
 
 
 @command(
@@ -242,7 +244,16 @@ def _mix(text: str) -> tuple[float, ...]:
     "degrees drawn at random, placed so that traffic is even (section IV).",
     *_NUMBERS,
     Option("--literal-eq8", bool, "train a whole replica on one GPU, as eq. 8 is printed"),
-    Option("--mix PS,RING,A2A", _mix, "weights of the collectives (default 1,1,1)"),
+    Option(
+        "--mix PS,RING,A2A",
+        reader(
+            lambda text: tuple(map(float, text.split(","))),
+            _MIX,
+            lambda weights: len(weights) == 3,
+            _MIX,
+        ),
+        "weights of the collectives (default 1,1,1)",
+    ),
     Option(
         "--output FILE",
         str,
@@ -261,23 +272,24 @@ def draw(options: Arguments) -> Answer:
     write(options.output, dump_jobs(jobs))
     kinds = {kind: sum(job.collective == kind for job in jobs.jobs) for kind in COLLECTIVES}
     network = jobs.network
-    record = {
-        "name": jobs.name,
-        "jobs": len(jobs),
-        "units": sum(job.units for job in jobs.jobs),
-        "collectives": kinds,
-        "pods": network.pod_groups * network.pods_per_group,
-        "digest": jobs.digest,
-        "output": options.output,
-    }
-    lines = table(
-        ("jobs", jobs.name),
-        ("collectives", ", ".join(f"{n:,} {kind}" for kind, n in kinds.items())),
-        (
-            "network",
-            f"{network.pod_groups:,} groups of {network.pods_per_group} pods, {network.ports_per_pod} ports of "
-            f"{figure(network.port_gbps, 'Gbit/s')}",
+    return Answer(
+        {
+            "name": jobs.name,
+            "jobs": len(jobs),
+            "units": sum(job.units for job in jobs.jobs),
+            "collectives": kinds,
+            "pods": network.pod_groups * network.pods_per_group,
+            "digest": jobs.digest,
+            "output": options.output,
+        },
+        table(
+            ("jobs", jobs.name),
+            ("collectives", ", ".join(f"{n:,} {kind}" for kind, n in kinds.items())),
+            (
+                "network",
+                f"{network.pod_groups:,} groups of {network.pods_per_group} pods, {network.ports_per_pod} ports of "
+                f"{figure(network.port_gbps, 'Gbit/s')}",
+            ),
+            ("written", options.output),
         ),
-        ("written", options.output),
     )
-    return Answer(record, [lines])

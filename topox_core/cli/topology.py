@@ -118,18 +118,23 @@ def _searched(options: Arguments) -> Answer:
         **record_of(answer, "circuits given_back"),
         "links": _links(laid.layout),
     }
-    lines = table(
-        ("layout", laid.layout.name),
-        ("iteration", figure(laid.time_ms, "ms")),
-        *((f"start: {name}", figure(time_ms, "ms")) for name, time_ms in starts_ms.items()),
-        ("tried", f"{answer.evaluations:,} layouts" + (", all there are" if answer.every else "")),
-        (
-            "circuits",
-            f"{answer.circuits} of {options.servers * options.degree}, {answer.given_back} given back at no loss of time",
+    return Answer(
+        record,
+        table(
+            ("layout", laid.layout.name),
+            ("iteration", figure(laid.time_ms, "ms")),
+            *((f"start: {name}", figure(time_ms, "ms")) for name, time_ms in starts_ms.items()),
+            (
+                "tried",
+                f"{answer.evaluations:,} layouts" + (", all there are" if answer.every else ""),
+            ),
+            (
+                "circuits",
+                f"{answer.circuits} of {options.servers * options.degree}, {answer.given_back} given back at no loss of time",
+            ),
+            ("links", _listed(record["links"])),
         ),
-        ("links", _listed(record["links"])),
     )
-    return Answer(record, [lines])
 
 
 def _request(options: Arguments) -> FabricRequest:

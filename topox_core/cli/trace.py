@@ -24,7 +24,7 @@ from topox_core.cli.command import (
     write_graph,
     write_result,
 )
-from topox_core.cli.options import FILES, GRAPH, JSON, Option, number, wrong_option
+from topox_core.cli.options import FILES, GRAPH, JSON, Option, reader, wrong_option
 from topox_core.cli.rails_simulate import windows_file
 from topox_core.cli.trace_reading import (
     FORMATTING,
@@ -151,16 +151,18 @@ def import_run(options: Arguments) -> Answer:
         raise wrong_option("--output", "must be given: the file to write")
     name = Path(options.output).name.partition(".")[0] or "recorded run"
     if form == KINETO:
-        hosts = sources_of(options.host_traces)
-        imported = import_kineto(files, settings, hosts, progress, name)
+        imported = import_kineto(files, settings, sources_of(options.host_traces), progress, name)
     else:
         imported = read_other(options, settings, form, files, name)
     report = imported.report
     write_graph(options.output, imported.graph, options.cluster, imported.cluster)
     write_result(options, options.report, report, indent=1)
     failed = any(one["status"] == "failed" for one in report["checks"])
-    record = report | {"output": options.output}
-    return Answer(record, _report_lines(report, options.output), 1 if failed else 0)
+    return Answer(
+        report | {"output": options.output},
+        _report_lines(report, options.output),
+        1 if failed else 0,
+    )
 
 
 def _report_lines(report: dict[str, Any], output: str) -> Iterator[str]:
@@ -232,8 +234,9 @@ def windows(options: Arguments) -> Answer:
         gaps.append(("gaps between kernels", f"{_counted(naive)}: {waits}"))
     if options.output:
         if not found:
-            problem = "has no window: the network carries only one kind of traffic"
-            raise InputError(problem, file=options.paths[0])
+            raise InputError(
+                "has no window: the network carries only one kind of traffic", file=options.paths[0]
+            )
         name = Path(options.output).name.partition(".")[0] or "windows"
         write(options.output, windows_file(name, iteration_ms, found, options.output))
     record |= {
@@ -242,22 +245,24 @@ def windows(options: Arguments) -> Answer:
         "list": [asdict(one) for one in found],
     }
     counted = _counted(sorted(one.length_ms for one in found))
-    lines = (
-        table(("iteration", figure(iteration_ms, "ms")), ("windows", counted), *gaps),
-        "",
-        columns(
-            found[:50],
-            {
-                "before": "before",
-                "after": "after",
-                "rank": "rank",
-                "begins": lambda one: figure(one.begin_ms, "ms"),
-                "lasts": lambda one: figure(one.length_ms, "ms"),
-            },
+    return Answer(
+        record,
+        (
+            table(("iteration", figure(iteration_ms, "ms")), ("windows", counted), *gaps),
+            "",
+            columns(
+                found[:50],
+                {
+                    "before": "before",
+                    "after": "after",
+                    "rank": "rank",
+                    "begins": lambda one: figure(one.begin_ms, "ms"),
+                    "lasts": lambda one: figure(one.length_ms, "ms"),
+                },
+            ),
+            *(f"warning: {line}" for line in record.get("warnings", ())),
         ),
-        *(f"warning: {line}" for line in record.get("warnings", ())),
     )
-    return Answer(record, lines)
 
 
 def _counted(lengths_ms: Sequence[float]) -> str:
@@ -301,22 +306,23 @@ def perfetto(options: Arguments) -> Answer:
     write(options.output, data)
     events = json.loads(data)["traceEvents"]
     counts = {letter: sum(event["ph"] == letter for event in events) for letter in "XsC"}
-    record = {
-        "output": options.output,
-        "makespan_ms": execution.makespan_ms,
-        "slices": counts["X"],
-        "arrows": counts["s"],
-        "counter_changes": counts["C"],
-        "bytes": len(data),
-    }
-    lines = table(
-        ("makespan", figure(execution.makespan_ms, "ms")),
-        ("slices", f"{counts['X']:,}"),
-        ("arrows", f"{counts['s']:,}"),
-        ("counter changes", f"{counts['C']:,}"),
-        ("trace", options.output),
+    return Answer(
+        {
+            "output": options.output,
+            "makespan_ms": execution.makespan_ms,
+            "slices": counts["X"],
+            "arrows": counts["s"],
+            "counter_changes": counts["C"],
+            "bytes": len(data),
+        },
+        table(
+            ("makespan", figure(execution.makespan_ms, "ms")),
+            ("slices", f"{counts['X']:,}"),
+            ("arrows", f"{counts['s']:,}"),
+            ("counter changes", f"{counts['C']:,}"),
+            ("trace", options.output),
+        ),
     )
-    return Answer(record, [lines])
 
 
 def _executed(options: Arguments) -> tuple[Execution, Any, bool]:
@@ -348,7 +354,12 @@ def _executed(options: Arguments) -> tuple[Execution, Any, bool]:
     GRAPH,
     Option("--format", ("chakra",), "of the traces (default chakra)"),
     Option("--output PREFIX", str, "write PREFIX.0.et ... and PREFIX.json", required=True),
-    Option("--nic-gbps X", number, "bytes of transfers that are given by duration (default 400)"),
+    Option(
+        "--nic-gbps X",
+        reader(float, "a number", lambda gbps: 0 < gbps < 1e9, "above 0 and below 1e9"),
+        "bytes of transfers that are given by duration (default 400)",
+        400.0,
+    ),
     Option(
         "--drop-dependencies",
         bool,
@@ -364,10 +375,7 @@ def export(options: Arguments) -> Answer:
     groups = f"{options.output}.json"
     must_be_writable(groups, (options.graph,))
     graph = load_graph(read(options.graph), options.graph)
-    speed = 400.0 if options.nic_gbps is None else options.nic_gbps
-    if not 0 < speed < 1e9:
-        raise wrong_option("--nic-gbps", f"must be above 0 and below 1e9 (got {speed:g})")
-    made = export_chakra(graph, speed, drop_dependencies=options.drop_dependencies)
+    made = export_chakra(graph, options.nic_gbps, drop_dependencies=options.drop_dependencies)
     for server, data in made.files.items():
         write(f"{options.output}.{server}.et", data)
     write(groups, made.groups)

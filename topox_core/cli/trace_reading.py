@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections.abc import Callable
 from dataclasses import asdict, fields
@@ -16,6 +15,7 @@ from topox_core.cli.options import (
     number,
     numbered,
     positive,
+    reader,
     settings_as_options,
     whole,
     wrong_option,
@@ -45,20 +45,16 @@ PATHS = Option(
 FORMATS = ("auto", "kineto", "chakra", "text", "network")
 
 
-def _step(text: str) -> int | str:
-    return text if text in ("median", "last") else whole(text)
-
-
-def _label(text: str) -> tuple[str, str]:
-    name, sign, label = text.rpartition("=")
-    if not sign or not name:
-        raise argparse.ArgumentTypeError(f"must be NAME=LABEL such as mesh_dp=dp (got {text!r})")
-    return name, label
+_LABEL = "NAME=LABEL such as mesh_dp=dp"
 
 
 # How a recorded run is read.
 READING = (
-    Option("--step N|median|last", _step, "which ProfilerStep (default median)"),
+    Option(
+        "--step N|median|last",
+        lambda text: text if text in ("median", "last") else whole(text),
+        "which ProfilerStep (default median)",
+    ),
     Option("--ranks 0-7", numbered, "use these ranks only"),
     Option("--gpus-per-server N", positive, "neighbouring ranks that share a server (default 1)"),
     Option(
@@ -79,7 +75,7 @@ READING = (
     Option("--assume-gbps X", number, "take sizes that nothing tells from durations"),
     Option(
         "--parallelism NAME=dp",
-        _label,
+        reader(lambda text: text.rpartition("=")[::2], _LABEL, lambda pair: pair[0], _LABEL),
         "label of a group by its name or description; may be repeated",
         [],
         dest="labels",
@@ -201,5 +197,7 @@ def network(options: Arguments, files: tuple[Source, ...]) -> Answer:
         ),
         ("latency", figure(cluster.latency_us, "us")),
     )
-    record = {"cluster": asdict(cluster), "notes": list(notes), "output": target}
-    return Answer(record, (lines, *(f"note: {line}" for line in notes)))
+    return Answer(
+        {"cluster": asdict(cluster), "notes": list(notes), "output": target},
+        (lines, *(f"note: {line}" for line in notes)),
+    )

@@ -320,8 +320,7 @@ def _labels(
     width = x_axis["range"][1] - x_axis["range"][0]
     height = y_axis["range"][1] - y_axis["range"][0]
     places: list[tuple[float, float, list[int]]] = []
-    order = sorted(range(len(networks)), key=lambda k: (k not in best, not networks[k].on_front))
-    for k in order:
+    for k in sorted(range(len(networks)), key=lambda k: (k not in best, not networks[k].on_front)):
         x = place_on(x_axis, networks[k].price[1])
         y = place_on(y_axis, networks[k].time[1])
         for at_x, at_y, group in places:
@@ -339,4 +338,4 @@ def _labels(
         names[-1] += and_more(len(group), MAX_IN_LABEL)
         up = not networks[group[0]].rival  # so that labels of neighbours part
         labels.append(("<br>".join(names), x, y, (up, not up)))
-    return point_labels(labels, (x_axis, y_axis), theme, points=[place[:2] for place in places])
+    return point_labels(labels, (x_axis, y_axis), theme, points=[(x, y) for x, y, _ in places])

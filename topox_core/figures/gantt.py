@@ -194,9 +194,8 @@ def _kind(view: _View, of_kind: NDArray[np.intp], category: int, words: str) -> 
     """Return the bars of one kind."""
     theme, window = view.theme, view.window
     start, end = view.ends(of_kind)
-    width = float(view.thickness(of_kind)[0]) * (0.5 if category == UPDATE else 1.0)
     style: Look = {
-        "width": width,
+        "width": float(view.thickness(of_kind)[0]) * (0.5 if category == UPDATE else 1.0),
         # An array: plotly copies a nested list entry by entry, which took half of the drawing.
         "customdata": np.array(_facts(view, of_kind), dtype=object),
         "hovertemplate": HOVER,

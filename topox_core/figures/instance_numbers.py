@@ -124,10 +124,9 @@ def every_round(asking: Asking, one: FourJobs) -> list[Picture]:
         )
     ]
     if not asking.hides("longer_training"):
-        longer = _rounds(asking, "rounds", names, names, LONGER_TRAINING)
         pictures.append(
             replace(
-                longer,
+                _rounds(asking, "rounds", names, names, LONGER_TRAINING),
                 id="longer",
                 title=asking.say("rounds.longer"),
                 note=asking.say("rounds.longer_note"),

@@ -351,8 +351,7 @@ def pod_view(execution: Execution, pod: int, jobs: Sequence[str]) -> tuple[Execu
     names = (jobs[device] for device in present.tolist())
     short_names = (name if len(name) <= LETTERS else name[: LETTERS - 1] + "…" for name in names)
     named = (*short_names, *(f"port {port}" for _, port in ports))
-    servers = execution.cluster.servers
-    lanes = Lanes(servers, len(present), ports, pod, pod, named, "P")
+    lanes = Lanes(execution.cluster.servers, len(present), ports, pod, pod, named, "P")
     drawn = bars_of(replace(own, circuits=at_pod), lanes)
     bars = Bars(*(getattr(drawn, one.name)[drawn.server == pod] for one in fields(Bars)))
     row = np.where(bars.circuit < 0, np.searchsorted(present, bars.row), bars.row)

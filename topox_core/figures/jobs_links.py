@@ -106,21 +106,23 @@ def link_matrix(view: LinkView, theme: Theme) -> go.Figure:
         "ticktext": [f"P{p}" for p in range(0, n, every)],
         "ticks": "",
     }
-    title = note(
-        "ports",
-        n - 0.5 + 0.06 * n,
-        -0.5,
-        11 * theme.scale,
-        theme.muted,
-        xanchor="left",
-        yanchor="bottom",
-        yshift=3,
-    )
     return frame(
         [deeper, numbers if n <= MAX_CELLS else None, clicks, *ports],
         theme,
         400 * theme.scale,
-        [title, worst],
+        [
+            note(
+                "ports",
+                n - 0.5 + 0.06 * n,
+                -0.5,
+                11 * theme.scale,
+                theme.muted,
+                xanchor="left",
+                yanchor="bottom",
+                yshift=3,
+            ),
+            worst,
+        ],
         margin=margins(30, 4, 24, 4),
         xaxis=axis(theme, **names, side="top", range=[-0.5, n - 0.5 + room]),
         yaxis=axis(theme, **names, range=[n - 0.5, -0.5]),

@@ -153,8 +153,7 @@ def lanes_of(execution: Execution) -> Lanes:
     )
     lanes = Lanes(cluster.servers, devices, tuple(sorted(used | ports)))
     if not used:
-        names = (*lanes.names()[:devices], "out")
-        lanes = replace(lanes, ports=((0, 0),), named=names)
+        lanes = replace(lanes, ports=((0, 0),), named=(*lanes.names()[:devices], "out"))
     return lanes.showing(0, lanes.most_servers - 1)
 
 
@@ -171,8 +170,7 @@ def sent_at_once(execution: Execution) -> Execution:
     zero, start = np.zeros(len(moves), np.int32), execution.start_ms[moves]
     ends = graph.source[moves], graph.destination[moves]
     times = start, start, execution.end_ms[moves]
-    circuits = Circuits(moves, zero, zero, zero, zero > 0, *ends, *times)
-    return replace(execution, circuits=circuits)
+    return replace(execution, circuits=Circuits(moves, zero, zero, zero, zero > 0, *ends, *times))
 
 
 def bars_of(execution: Execution, lanes: Lanes) -> Bars:

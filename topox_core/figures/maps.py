@@ -302,8 +302,7 @@ def sides_legend(theme: Theme) -> list[tuple[str, str]]:
 def place(values: Sequence[float], value: float) -> float:
     """Return where a value lies among the ascending values of an axis with equal steps."""
     level = max(delay_level(values, value), delay_level(values, 0.0))
-    levels = [delay_level(values, v) for v in values]
-    return float(np.interp(level, levels, np.arange(len(values))))
+    return float(np.interp(level, [delay_level(values, v) for v in values], np.arange(len(values))))
 
 
 def delay_level(values: Sequence[float], value: float) -> float:

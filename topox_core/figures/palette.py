@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from topox_core.fabrics.registry import ENTRIES
 from topox_core.model.transfer_graph import BARRIER, COMPUTE, TRANSFER, TransferGraph
 
-ThemeName = Literal["light", "dark"]
-
 # What a bar means, as the small number that overview images store; 0 is idle.
 IDLE, FORWARD, BACKWARD, UPDATE, SEND, GRADIENT, MODEL, EXPERT, DARK = range(9)
 
@@ -103,7 +101,7 @@ class Theme:
         Of type, and of what must grow with it: 1, or more for the large type of a projector.
     """
 
-    name: ThemeName
+    name: Literal["light", "dark"]
     page: str
     panel: str
     ink: str

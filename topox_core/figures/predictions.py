@@ -177,8 +177,7 @@ def _number_axis(
     """Return an axis whose ticks are the edges between intervals; the tails are named at its ends."""
     low, high = intervals[0][0], intervals[-1][1]
     edges = [a for a, _, _ in intervals[1:]]
-    shown = edges[:: max(1, -(-len(edges) // 5))]
-    ticks = {at: short(at) for at in shown}
+    ticks = {at: short(at) for at in edges[:: max(1, -(-len(edges) // 5))]}
     if len(intervals) > 1:
         ticks |= {
             edges[0]: f"{short(edges[0])}<br>{ends[0]}",

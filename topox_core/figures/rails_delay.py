@@ -303,22 +303,24 @@ def expert_region(
         )
         for delay, theirs in published.items()
     ]
-    fails = note(
-        f"✗ fails: more than {percent(limit)}",
-        0.01,
-        1,
-        12 * theme.scale,
-        theme.bad,
-        xref="paper",
-        xanchor="left",
-        yref="paper",
-        yanchor="top",
-    )
     return frame(
         layers,
         theme,
         300 * theme.scale,
-        [band(100 * limit, 1.32 * high, TOO_SHORT), fails],
+        [
+            band(100 * limit, 1.32 * high, TOO_SHORT),
+            note(
+                f"✗ fails: more than {percent(limit)}",
+                0.01,
+                1,
+                12 * theme.scale,
+                theme.bad,
+                xref="paper",
+                xanchor="left",
+                yref="paper",
+                yanchor="top",
+            ),
+        ],
         showlegend=True,
         margin=margins(62 * theme.scale, 12, 34 * theme.scale, 42),
         xaxis=axis(

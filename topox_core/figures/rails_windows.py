@@ -274,23 +274,22 @@ def cdf(windows: Sequence[Window], threshold_ms: float, theme: Theme) -> go.Figu
     too_short = percent(1 - share_hiding(windows, threshold_ms))
     right = math.log10(at / low) < 0.55 * math.log10(high / low)
     side = {"xanchor": "left", "xshift": 8} if right else {"xanchor": "right", "xshift": -8}
-    words_there = note(
-        f"delay {time(threshold_ms)}<br><b>{too_short} shorter</b>",
-        math.log10(at),
-        1 if right else 0.04,
-        12.5 * theme.scale,
-        theme.ink,
-        yref="paper",
-        yanchor="top" if right else "bottom",
-        align=side["xanchor"],
-        **side,
-    )
     return frame(
         [_distribution(windows, (low, high), line(theme.primary, 2.4), "")],
         theme,
         262 * theme.scale,
         [
-            words_there,
+            note(
+                f"delay {time(threshold_ms)}<br><b>{too_short} shorter</b>",
+                math.log10(at),
+                1 if right else 0.04,
+                12.5 * theme.scale,
+                theme.ink,
+                yref="paper",
+                yanchor="top" if right else "bottom",
+                align=side["xanchor"],
+                **side,
+            ),
             upright(at, line(VERMILION, 2)),
             box(low, at, 0, 1, yref="paper", layer="below", line={"width": 0}, fillcolor=TOO_SHORT),
         ],
@@ -494,8 +493,7 @@ def windows_side_by_side(runs: Sequence[tuple[str, FloatArray]], theme: Theme) -
     for number, (letter, lengths) in enumerate(there):
         fabric, dash = _LOOKS[number % len(_LOOKS)]
         colour = theme.fabric_colour(fabric)
-        style = line(colour, 2.2, dash)
-        lines.append(_distribution(lengths.tolist(), (low, high), style, letter))
+        lines.append(_distribution(lengths.tolist(), (low, high), line(colour, 2.2, dash), letter))
         half = float(np.median(lengths))
         at = min(max(half, low), high)
         words_of = f"half longer than {time(half)}" if half > 0 else "half of them overlap"

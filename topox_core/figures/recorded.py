@@ -64,7 +64,6 @@ def steps(rows: Sequence[StepTime], chosen: int, theme: Theme) -> go.Figure:
     ]
     says = "step %{customdata[0]}: %{customdata[1]}, of it network at most %{customdata[2]}<extra></extra>"
     free = [one.recorded_ms - n for one, n in zip(rows, network, strict=True)]
-    pale = faded(theme.primary, _PALE)
     layers = [
         go.Bar(
             x=at,
@@ -79,7 +78,7 @@ def steps(rows: Sequence[StepTime], chosen: int, theme: Theme) -> go.Figure:
         )
         for name, heights, base, colour in (
             ("without the network", free, [0.0] * len(rows), theme.primary),
-            ("network at most", network, free, pale),
+            ("network at most", network, free, faded(theme.primary, _PALE)),
         )
     ]
     outline = {"color": theme.ink, "width": [2 if r.number == chosen else 0 for r in rows]}
@@ -154,21 +153,23 @@ def speed_curve(
         customdata=[time(now[1])],
         hovertemplate="now %{x:,g} Gbit/s: %{customdata}<extra></extra>",
     )
-    words = note(
-        f"recorded {time(recorded_ms)}",
-        1,
-        recorded_ms,
-        11.5 * theme.scale,
-        theme.ink,
-        xref="paper",
-        xanchor="right",
-        yanchor="bottom",
-    )
     return frame(
         [curve, here],
         theme,
         240 * theme.scale,
-        [level(recorded_ms, line(theme.ink, 1.4, "6px,3px")), words],
+        [
+            level(recorded_ms, line(theme.ink, 1.4, "6px,3px")),
+            note(
+                f"recorded {time(recorded_ms)}",
+                1,
+                recorded_ms,
+                11.5 * theme.scale,
+                theme.ink,
+                xref="paper",
+                xanchor="right",
+                yanchor="bottom",
+            ),
+        ],
         margin=margins(58, 12, 8, 44 * theme.scale),
         xaxis=log_axis(
             theme,

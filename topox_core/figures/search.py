@@ -85,12 +85,11 @@ def search(
         _marks(f, [e for e in events if e.family == f], begin, theme) for f in families_of(events)
     ]
     low, high, _ = roomy((e.value_ms for e in events), ROOM, ROOM)
-    px_per_ms = (height - 38) * theme.scale / (high - low)
     return frame(
         layers,
         theme,
         height * theme.scale,
-        _ends(falling, rising, px_per_ms, theme),
+        _ends(falling, rising, (height - 38) * theme.scale / (high - low), theme),
         margin=margins(46, 60 * theme.scale, 8, 30),
         xaxis=_time_axis(begin, end, theme),
         yaxis=axis(theme, grid=True, range=[low, high], nticks=5, tickformat=",~g"),
@@ -133,11 +132,14 @@ def _time_axis(begin: float, end: float, theme: Theme, title: str = "") -> Look:
             theme, title=title, range=[0, end * 1.02], ticksuffix=" s", nticks=5, tickformat=",~g"
         )
     title = f"{title}, logarithmic" if title else ""
-    return log_axis(theme, begin, end, _wall, 0.03, title=title)
-
-
-def _wall(time_s: float) -> str:
-    return f"{1000 * time_s:g} ms" if time_s < 0.1 else f"{time_s:g} s"
+    return log_axis(
+        theme,
+        begin,
+        end,
+        lambda time_s: f"{1000 * time_s:g} ms" if time_s < 0.1 else f"{time_s:g} s",
+        0.03,
+        title=title,
+    )
 
 
 def families_of(events: Sequence[Event]) -> list[Family]:

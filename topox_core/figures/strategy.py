@@ -362,16 +362,6 @@ def strategies_on_fabrics(table: StrategyTable, theme: Theme) -> go.Figure:
         for k, name, *rows in pairs
         for at, row in zip((UPPER, LOWER), rows, strict=True)
     ]
-    bounds = go.Scatter(
-        x=[one.bound_ms for _, one in both],
-        y=[at for at, _ in both],
-        mode="markers",
-        name="lower bound",
-        showlegend=True,
-        marker=opaque(15 * theme.scale, symbol="line-ns", line=line(theme.ink, 2.2)),
-        customdata=[[f"{one.bound_ms:.6g}", one.bound_by] for _, one in both],
-        hovertemplate="no less than %{customdata[0]} ms<br>%{customdata[1]}<extra></extra>",
-    )
     return frame(
         [
             _bars(
@@ -382,7 +372,16 @@ def strategies_on_fabrics(table: StrategyTable, theme: Theme) -> go.Figure:
                 [(k + LOWER, name, row) for k, name, _, row in pairs],
                 [theme.fabric_colour(name) for name in shown],
             ),
-            bounds,
+            go.Scatter(
+                x=[one.bound_ms for _, one in both],
+                y=[at for at, _ in both],
+                mode="markers",
+                name="lower bound",
+                showlegend=True,
+                marker=opaque(15 * theme.scale, symbol="line-ns", line=line(theme.ink, 2.2)),
+                customdata=[[f"{one.bound_ms:.6g}", one.bound_by] for _, one in both],
+                hovertemplate="no less than %{customdata[0]} ms<br>%{customdata[1]}<extra></extra>",
+            ),
         ],
         theme,
         (46 * len(shown) + 78) * theme.scale,

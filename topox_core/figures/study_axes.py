@@ -160,8 +160,7 @@ def point_labels(
                 shift, away = (9 if at_right else -9), 3 + LINE_PX * rows
                 where: Look = {"xanchor": "left" if at_right else "right", "xshift": shift}
                 where |= {"yanchor": "bottom" if up else "top", "yshift": away if up else -away}
-                size = 11 * theme.scale
-                marks.append(note(text, x, y, size, theme.ink, align="left", **where))
+                marks.append(note(text, x, y, 11 * theme.scale, theme.ink, align="left", **where))
                 break
     return marks
 

@@ -231,28 +231,29 @@ def pareto_front(
         hoverinfo="skip",
         showlegend=False,
     )
-    beaten = _points(
-        cloud,
-        [k for k in shown if not cloud.on_front[k]],
-        "worse in both than another",
-        {"size": 5.5 * theme.scale, "color": theme.line, "opacity": 0.75},
-    )
-    unbeaten = _points(
-        cloud,
-        front,
-        "best trade-offs",
-        opaque(
-            [(13 if k == best else 8) * theme.scale for k in front],
-            accent,
-            line={"width": [2 if k == best else 0 for k in front], "color": theme.ink},
-        ),
-    )
-    marks = _labels(cloud, front, best, (x_axis, y_axis), theme)
     return frame(
-        [steps if len(cloud.steps) > 1 else None, beaten, unbeaten],
+        [
+            steps if len(cloud.steps) > 1 else None,
+            _points(
+                cloud,
+                [k for k in shown if not cloud.on_front[k]],
+                "worse in both than another",
+                {"size": 5.5 * theme.scale, "color": theme.line, "opacity": 0.75},
+            ),
+            _points(
+                cloud,
+                front,
+                "best trade-offs",
+                opaque(
+                    [(13 if k == best else 8) * theme.scale for k in front],
+                    accent,
+                    line={"width": [2 if k == best else 0 for k in front], "color": theme.ink},
+                ),
+            ),
+        ],
         theme,
         HEIGHT * theme.scale,
-        marks,
+        _labels(cloud, front, best, (x_axis, y_axis), theme),
         showlegend=True,
         margin=margins(
             name_px(y_axis["ticktext"], theme, 30, 6.4), 14, 44 * theme.scale, 44 * theme.scale

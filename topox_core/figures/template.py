@@ -64,7 +64,6 @@ def named_axis(
 ) -> Look:
     """Return an axis of names without ticks, at 0, 1, 2, ... unless ``at`` says where."""
     where = list(range(len(names))) if at is None else np.asarray(at).tolist()
-    font = {"size": size * theme.scale, "color": colour or theme.muted}
     return axis(
         theme,
         **{
@@ -72,7 +71,7 @@ def named_axis(
             "ticktext": list(names),
             "ticks": "",
             "ticklabelstandoff": 3,
-            "tickfont": font,
+            "tickfont": {"size": size * theme.scale, "color": colour or theme.muted},
             "ticklabeloverflow": "allow",
             **changes,
         },
@@ -307,10 +306,9 @@ def beside(
     rows: Sequence[float] | None = None,
 ) -> list[Look]:
     """Return words behind the ends of bars, in rows 0, 1, 2, ... unless ``rows`` says which."""
-    at = range(len(texts)) if rows is None else rows
     return [
         note(text, x, y, size * theme.scale, theme.ink, xanchor="left", xshift=shift)
-        for text, x, y in zip(texts, ends, at, strict=True)
+        for text, x, y in zip(texts, ends, range(len(texts)) if rows is None else rows, strict=True)
     ]
 
 
@@ -417,8 +415,7 @@ def curved_lines(
 ) -> FloatArray:
     """Return the points of :func:`arc_points` as one line, ``[points, 2]``, with a gap (NaN) after each curve."""
     curves = arc_points(start, end, bend, points)
-    gaps = np.full((len(curves), 1, 2), np.nan)
-    return np.concatenate([curves, gaps], axis=1).reshape(-1, 2)
+    return np.concatenate([curves, np.full((len(curves), 1, 2), np.nan)], axis=1).reshape(-1, 2)
 
 
 def legend_square(name: str, colour: str, size: float = 13) -> go.Scatter:

@@ -185,8 +185,7 @@ def _compare(files: InstanceFiles, options: Mapping[str, Any]) -> dict[str, Any]
     fabric = options["fabric"]
     check_known(fabric, FABRICS, "fabric", field="key.fabric")
     cluster = _cluster(files, options)
-    graph = _needed(files.graph, "graph")
-    done = compare(graph, cluster, LESSON_SETTINGS, (fabric,))[fabric]
+    done = compare(_needed(files.graph, "graph"), cluster, LESSON_SETTINGS, (fabric,))[fabric]
     return {
         **record_of(done, "iteration_ms bound_ms bound_by circuits_changed dark_ms"),
         **record_of(done.traffic, "bandwidth_tax mean_hops longest_hops"),
@@ -221,8 +220,7 @@ def _tdm(files: InstanceFiles, options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _rails_count(_: InstanceFiles, options: Mapping[str, Any]) -> dict[str, Any]:
     stages, microbatches = _asked_for(options, "stages"), _asked_for(options, "microbatches")
-    order = options.get("schedule", "1f1b")
-    return {"by_stage": windows_by_stage(stages, microbatches, order)}
+    return {"by_stage": windows_by_stage(stages, microbatches, options.get("schedule", "1f1b"))}
 
 
 def _rails_delay(files: InstanceFiles, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -244,8 +242,7 @@ def _rails_delay(files: InstanceFiles, options: Mapping[str, Any]) -> dict[str, 
 def _cost(files: InstanceFiles, options: Mapping[str, Any]) -> dict[str, Any]:
     gpus = _asked_for(options, "gpus")
     catalogue = files.parts or PRICE_SETS[options.get("prices", DEFAULT_SET)]
-    counting = Counting(method=options.get("counting", "paper"))
-    priced = bills(gpus, catalogue, counting)
+    priced = bills(gpus, catalogue, Counting(method=options.get("counting", "paper")))
     fabrics = {name: record_of(one, "cost_usd power_w") for name, one in priced.items()}
     return {"fabrics": fabrics, "savings": savings(priced)}
 

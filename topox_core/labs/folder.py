@@ -15,7 +15,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TypeVar
 
-from topox_core.errors import InputError, shown, unknown
+from topox_core.errors import InputError, check_known, shown
 from topox_core.io.content import read, whole, why
 from topox_core.io.limits import ANSWERS, Limits
 from topox_core.io.ranges import is_number, number_in
@@ -84,15 +84,7 @@ def answers_in(folder: Path) -> tuple[list[tuple[str, AnswersFile]], list[Unread
     found = files_in(folder, ENDING, MAX_FILES, "answers")
     if not found:
         raise InputError(f"holds no file whose name ends in {ENDING}", file=str(folder))
-    return answers_from(found)
-
-
-def answers_from(
-    files: Iterable[tuple[str, Callable[[], bytes]]],
-) -> tuple[list[tuple[str, AnswersFile]], list[Unreadable]]:
-    """Return the answers among files that are given by name and what reads them, and those that are none."""
-    found, refused = load_each(files, load_answers)
-    return found, [Unreadable(name, _problem(error)) for name, error in refused]
+    return load_each(found, load_answers)
 
 
 def files_in(
@@ -119,15 +111,21 @@ def files_in(
 
 def load_each(
     files: Iterable[tuple[str, Callable[[], bytes]]], load: Callable[[bytes, str], T]
-) -> tuple[list[tuple[str, T]], list[tuple[str, InputError]]]:
-    """Return what files hold, by name, and those that cannot be used: what is wrong with one never touches another."""
+) -> tuple[list[tuple[str, T]], list[Unreadable]]:
+    """Return what files hold, by name, and those that cannot be used: what is wrong with one never touches another.
+
+    Parameters
+    ----------
+    files
+        Each by its name and what reads it.
+    """
     found: list[tuple[str, T]] = []
-    refused: list[tuple[str, InputError]] = []
+    refused: list[Unreadable] = []
     for name, content in files:
         try:
             found.append((name, load(content(), name)))
         except InputError as error:
-            refused.append((name, error))
+            refused.append(Unreadable(name, _problem(error)))
     return found, refused
 
 
@@ -170,8 +168,7 @@ def grade_folder(
     for name, file in files:
         lab = file.answers.lab
         try:
-            if lab not in labs:
-                raise InputError(f"lab {lab[:40]!r}: {unknown(lab, labs, 'lab')}")
+            check_known(lab, labs, "lab", item=f"lab {lab[:40]!r}")
             graded = grade(labs[lab], file, name, explanations, secret)
         except InputError as error:
             refused.append(Unreadable(name, _problem(error)))

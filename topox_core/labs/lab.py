@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
-from topox_core.errors import InputError, check_known, unknown
+from topox_core.errors import InputError, check_known, look_up
 from topox_core.schedule.settings import Settings
 from topox_core.schema.fields import setting
 
@@ -304,8 +304,7 @@ class Lab:
     @property
     def generator_versions(self) -> dict[str, int]:
         """Version of every generator that it uses."""
-        sources = self.instances.values()
-        return {one.generator: one.version for one in sources if one.generator}
+        return {one.generator: one.version for one in self.instances.values() if one.generator}
 
     def question(self, name: str) -> Question:
         """Return a question.
@@ -315,11 +314,8 @@ class Lab:
         InputError
             If there is none of that id.
         """
-        for question in self.questions:
-            if question.id == name:
-                return question
-        known = [question.id for question in self.questions]
-        raise InputError(f"{unknown(name, known, 'question')} of lab {self.id}", field="question")
+        known = {question.id: question for question in self.questions}
+        return look_up(name, known, f"question of lab {self.id}", field="question")
 
     def screen_of(self, name: str) -> int:
         """Return the place of the screen that a question is on."""
@@ -384,8 +380,7 @@ def texts_in(language: str, folder: Path = TEXTS) -> Texts:
     InputError
         If there is no file of that language.
     """
-    known = languages(folder)
-    check_known(language, known, "language", field="language")
+    check_known(language, languages(folder), "language", field="language")
     own = json.loads((folder / f"{language}.json").read_text(encoding="utf-8"))
     if language == BASE:
         return Texts(language, own, _flat(own))

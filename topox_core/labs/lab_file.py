@@ -225,11 +225,7 @@ def _check_value(name: str, source: Source) -> None:
     if not source.generator:
         raise InputError("an instance from files has no values: use a call", field="value")
     one = generator(source.generator)
-    if name not in one.values:
-        raise InputError(
-            f"{unknown(name, one.values, 'value')} of generator {one.name} (got {shown(name)})",
-            field="value",
-        )
+    check_known(name, one.values, f"value of generator {one.name}", field="value")
 
 
 def _check_question(question: Question, source: Source | None, item: str) -> None:

@@ -14,11 +14,11 @@ from typing import Any
 
 from msgspec import structs
 
-from topox_core.errors import InputError, check_known, look_up, printable, shown, unknown
+from topox_core.errors import InputError, check_known, look_up, printable, shown
 from topox_core.io.json import FileFormat, read_object
 from topox_core.io.limits import ANSWERS
 from topox_core.io.tables import table_bytes
-from topox_core.labs.folder import files_in, load_each
+from topox_core.labs.folder import Unreadable, files_in, load_each
 from topox_core.labs.hand_schedule import check_by_hand, planned
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
@@ -106,8 +106,7 @@ def hand_instance() -> tuple[TaskGraph, Cluster]:
         else structs.replace(task, duration_ms=float(math.ceil(task.duration_ms)))
         for task in graph.tasks
     )
-    one_port = cluster.changed(ports_per_server=1, switches=1)
-    return replace(graph, tasks=whole), one_port
+    return replace(graph, tasks=whole), cluster.changed(ports_per_server=1, switches=1)
 
 
 @cache
@@ -142,20 +141,22 @@ def _round_s(groups: Mapping[str, Any]) -> float:
     return float(round_of(StageTable(jobs), ["AB".index(groups[name]) for name in known]).round_s)
 
 
-@cache
-def _best_hand_ms() -> float:
-    return float(planned(*hand_instance()).makespan_ms)
-
-
-@cache
-def _best_round_s() -> float:
-    return float(solve(shared_jobs(), TdmSettings(algorithm="best-grouping")).round_s)
-
-
 BOARDS: Mapping[str, Board] = MappingProxyType(
     {
-        "six-tasks": Board("six-tasks", "starts_ms", "ms", _hand_ms, _best_hand_ms),
-        "time-division": Board("time-division", "groups", "s", _round_s, _best_round_s),
+        "six-tasks": Board(
+            "six-tasks",
+            "starts_ms",
+            "ms",
+            _hand_ms,
+            cache(lambda: float(planned(*hand_instance()).makespan_ms)),
+        ),
+        "time-division": Board(
+            "time-division",
+            "groups",
+            "s",
+            _round_s,
+            cache(lambda: float(solve(shared_jobs(), TdmSettings("best-grouping")).round_s)),
+        ),
     }
 )
 
@@ -175,14 +176,13 @@ def load_entry(data: bytes, file: str) -> Entry:
     """
     record = read_object(data, printable(file, 200), FORM)
     name = record.get("board")
-    if not isinstance(name, str) or name not in BOARDS:
-        raise InputError(unknown(shown(name), BOARDS, "leaderboard"), file=file, field="board")
+    check_known(name, BOARDS, "leaderboard", file=file, field="board")
     alias = record.get("alias")
     if not isinstance(alias, str) or not 1 <= len(alias.strip()) <= MAX_ALIAS:
         raise InputError(
             f"must be 1 to {MAX_ALIAS} characters (got {shown(alias)})", file=file, field="alias"
         )
-    field = BOARDS[name].field
+    field = BOARDS[str(name)].field
     value = record.get(field)
     if not isinstance(value, dict) or not value:
         raise InputError(
@@ -190,20 +190,19 @@ def load_entry(data: bytes, file: str) -> Entry:
             file=file,
             field=field,
         )
-    return Entry(name, printable(alias.strip(), MAX_ALIAS), value)
+    return Entry(str(name), printable(alias.strip(), MAX_ALIAS), value)
 
 
-def entries_in(folder: Path) -> tuple[list[Entry], list[tuple[str, str]]]:
-    """Return the entries of a folder, not below it, and the files that are none: name and problem.
+def entries_in(folder: Path) -> tuple[list[Entry], list[Unreadable]]:
+    """Return the entries of a folder, not below it, and the files that are none.
 
     Raises
     ------
     InputError
         If there is no such folder, or too many files are in it.
     """
-    files = files_in(folder, ENDING, MAX_ENTRIES, "entries")
-    found, refused = load_each(files, load_entry)
-    return [entry for _, entry in found], [(name, error.problem) for name, error in refused]
+    found, refused = load_each(files_in(folder, ENDING, MAX_ENTRIES, "entries"), load_entry)
+    return [entry for _, entry in found], refused
 
 
 def ranked(board: Board, entries: Iterable[Entry]) -> tuple[Ranked, ...]:

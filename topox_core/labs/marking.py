@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from math import floor
 from typing import Any
 
-from topox_core.errors import InputError, shown, unknown
-from topox_core.io.ranges import is_number, is_whole
+from topox_core.errors import InputError, check_known, shown
+from topox_core.io.ranges import is_number, is_whole, number_in
 from topox_core.labs.generators.four_jobs import NAMES, FourJobs, grouping_of
 from topox_core.labs.generators.generator import Matrix, Value
 from topox_core.labs.hand_schedule import HandVerdict, check_by_hand, check_starts
@@ -190,27 +190,23 @@ def _instance(lab: Lab, question: Question, seed: int) -> Any:
 
 
 def _number(_lab: Lab, question: Question, _seed: int, given: Any) -> float:
+    read = given
     if isinstance(given, str):
         text = given.strip().replace("\u00a0", "")
         if unit := question.unit:  # the field names it, so people write it as well
             text = text.casefold().removesuffix(unit.casefold()).rstrip()
         if text.count(",") == 1 and "." not in text:
             text = text.replace(",", ".")
-        try:
-            given = float(text)
-        except ValueError:
-            raise InputError(f"must be a number (got {shown(given)})", field="value") from None
-    if not is_number(given, -LARGEST, LARGEST):
+        read = number_in(text)
+    if not is_number(read, -LARGEST, LARGEST):
         raise InputError(f"must be a number (got {shown(given)})", field="value")
-    value = round(float(given), question.digits)
+    value = round(float(read), question.digits)
     return int(value) if value.is_integer() else value
 
 
 def _one_option(lab: Lab, question: Question, seed: int, given: Any) -> str:
-    options = options_of(lab, question, seed)
-    if not isinstance(given, str) or given not in options:
-        raise InputError(unknown(shown(given), options, "option"), field="value")
-    return given
+    check_known(given, options_of(lab, question, seed), "option", field="value")
+    return str(given)
 
 
 def _several(lab: Lab, question: Question, seed: int, given: Any) -> list[str]:

@@ -181,10 +181,6 @@ def _at_moment(at_ms: float) -> Line:
     return kind, {"time": time(at_ms)}
 
 
-def _with_slot(slot_ms: float) -> Line:
-    return "", {"slot": time(slot_ms), "iteration": time(slots_run(slot_ms).makespan_ms or 0.0)}
-
-
 def _with_delay(delay_ms: float) -> Line:
     times = {name: time(ms) for name, ms in times_at(delay_ms).items()}
     return "", {"delay": time(delay_ms), **times}
@@ -215,7 +211,10 @@ def _of_rounds(value: float) -> Line:
 
 _LIVE: dict[str, Callable[[float], Line]] = {
     "circuits": _at_moment,
-    "slots": _with_slot,
+    "slots": lambda slot_ms: (
+        "",
+        {"slot": time(slot_ms), "iteration": time(slots_run(slot_ms).makespan_ms or 0.0)},
+    ),
     "delay": _with_delay,
     "ports": _with_ports,
     "windows": _with_window_delay,

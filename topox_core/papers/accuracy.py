@@ -1,7 +1,7 @@
 """What is predicted here against what was measured, published or simulated elsewhere, by kind, and what is not modelled.
 
 Every prediction is computed when it is asked for, but for those of published cards, which are the last
-answers kept (:mod:`topox_core.papers.kept_answers`), and of recordings, which a test holds.
+answers kept (:mod:`topox_core.papers.catalogue`), and of recordings, which a test holds.
 """
 
 import tomllib
@@ -16,7 +16,6 @@ from topox_core.fabrics.compare import compare
 from topox_core.model.cluster import Cluster, one_port_a_switch
 from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import Task, TaskGraph
-from topox_core.papers.kept_answers import shipped_answers
 from topox_core.schedule.settings import Settings
 from topox_core.training.validation import BUILT_IN, predicted
 from topox_core.workloads.samples import load_sample
@@ -99,7 +98,6 @@ class Kind:
 def kinds() -> Iterator[Kind]:
     """Yield all kinds of prediction with their comparisons, measured ones first."""
     for name, (title, fitted) in _MEASURED.items():
-        rows = predicted(BUILT_IN[name]())
         comparisons = tuple(
             Comparison(
                 f"{row.measured.model} B, {row.measured.job.plan.words}, {row.measured.job.schedule.words}",
@@ -107,7 +105,7 @@ def kinds() -> Iterator[Kind]:
                 row.measured.measured_ms,
                 "ms",
             )
-            for row in rows
+            for row in predicted(BUILT_IN[name]())
         )
         yield Kind(name, f"Iterations: {title}", "measured iterations", fitted, comparisons)
     yield Kind(
@@ -155,6 +153,9 @@ def _iteration_ms(graph: TaskGraph, cluster: Cluster, **lowering: Any) -> float:
 
 
 def _cards() -> Iterator[Comparison]:
+    # Reading all cards takes a tenth of a second, which figures of other kinds need not wait for.
+    from topox_core.papers.catalogue import shipped_answers
+
     for name, kept in shipped_answers().items():
         for row in kept.answer.rows:
             if row.kind == "simulated" and row.theirs and not row.counts_with:

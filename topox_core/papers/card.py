@@ -36,7 +36,6 @@ from topox_core.runs.stopping import Stop
 
 Value = str | int | float
 Settings = Mapping[str, Value]
-OnRow = Callable[[Row], None]
 # What the module of a card yields, in the order of the paper.
 Rows = Iterator[Row]
 
@@ -486,7 +485,11 @@ class Card:
             }
 
     def play(
-        self, settings: Settings, stop: Stop, on_row: OnRow, executor: Executor | int | None
+        self,
+        settings: Settings,
+        stop: Stop,
+        on_row: Callable[[Row], None],
+        executor: Executor | int | None,
     ) -> Answer:
         """Compute rows, each told as soon as it is there; use :meth:`run`."""
         module = import_module(f"topox_core.papers.cards.{self.name.replace('-', '_')}")
@@ -530,7 +533,7 @@ class Card:
         self,
         settings: Settings | None,
         stop: Stop,
-        on_row: OnRow,
+        on_row: Callable[[Row], None],
         executor: Executor | int | None = None,
     ) -> Answer:
         """Run the card.

@@ -2,25 +2,33 @@
 
 A claim reads its number from the answer of its card with every switch in its first position: of a
 run here, or the one that comes with the release. Several cards run in a process of their own: every
-row as it comes, every answer as it is there.
+row as it comes, every answer as it is there. The last answer on this machine is kept in the run library.
 """
 
+import gzip
+import json
+import platform
 import time
 import tomllib
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from topox_core.errors import InputError, shown, unknown
-from topox_core.papers.card import Answer, Card, Claim
-from topox_core.papers.kept_answers import shipped_answers
-from topox_core.papers.rows import VERDICTS, Kind, Row, apart_words
+from topox_core.errors import InputError, look_up
+from topox_core.io.json import digest_of, record_of
+from topox_core.library.rows import CARD, RunRecord
+from topox_core.library.run_library import RunLibrary
+from topox_core.papers.card import Answer, Card, Claim, Settings
+from topox_core.papers.rows import VERDICTS, Kind, Row, apart_words, counts_of
+from topox_core.runs.identity import code_version
 from topox_core.runs.pace import slowness
 from topox_core.runs.run import RunProgress
 from topox_core.runs.stopping import Stop
@@ -41,8 +49,7 @@ def _card(name: str) -> Card:
     for key, words in rows.items():  # what one row does not say is said of its series
         rows[key] = rows.get(words.pop("same_as", key.partition("/")[0]), {}) | words
     for choice in record.get("choices", ()):
-        shared = GALLERY["choices"].get(choice.pop("same_as", ""), {})
-        choice.update(shared | choice)
+        choice.update(GALLERY["choices"].get(choice.pop("same_as", ""), {}) | choice)
         choice.setdefault("default", choice["options"][0][0])
     for claim in record.get("claims", ()):
         claim["printed"] = printed.get(claim.get("printed"), claim.get("printed"))
@@ -62,11 +69,7 @@ def card_named(name: str) -> Card:
     InputError
         If there is none of that name; the message has the nearest one.
     """
-    if name not in CARDS:
-        raise InputError(
-            f"{shown(name)} is an {unknown(name, CARDS, 'card')}", file="gallery", field="card"
-        )
-    return CARDS[name]
+    return look_up(name, CARDS, "card", file="gallery", field="card")
 
 
 def kind_of(claim: Claim) -> Kind:
@@ -111,11 +114,11 @@ class CardStep:
     failed: str = ""
 
 
-OnStep = Callable[[CardStep], None]
-
-
 def run_cards(
-    names: Sequence[str], stop: Stop, on_step: OnStep, executor: Executor | None = None
+    names: Sequence[str],
+    stop: Stop,
+    on_step: Callable[[CardStep], None],
+    executor: Executor | None = None,
 ) -> None:
     """Run cards with every switch in its first position, the quickest first, until ``stop()``.
 
@@ -129,15 +132,14 @@ def run_cards(
             return
         began = time.monotonic()
         try:
-            rows = partial(_pass_on, card.name, on_step)
-            answer = card.run(None, stop, rows, executor)
+            answer = card.run(None, stop, partial(_pass_on, card.name, on_step), executor)
         except InputError as error:
             on_step(CardStep(card.name, failed=str(error)))
             continue
         on_step(CardStep(card.name, answer=answer, wall_s=time.monotonic() - began))
 
 
-def _pass_on(name: str, on_step: OnStep, row: Row) -> None:
+def _pass_on(name: str, on_step: Callable[[CardStep], None], row: Row) -> None:
     on_step(CardStep(name, row))
 
 
@@ -161,3 +163,142 @@ def measured(names: Sequence[str], steps: Sequence[CardStep], elapsed_s: float) 
     left_s = elapsed_s / share * (1 - share) if share > 0.02 else whole * slowness()
     words = CARDS[now].title if now else ""
     return RunProgress(elapsed_s, share, len(done), len(names), "cards", words, left_s)
+
+
+# -- answers that are kept ------------------------------------------------------------------------
+
+
+_ROW = "series item about theirs ours unit bound verdict reason kind kind_reason counts_with"
+
+
+def to_record(card: Card, answer: Answer) -> dict[str, Any]:
+    """Return an answer as JSON has it."""
+    rows = [
+        record_of(row, f"{_ROW} deviation counted_as") | {"data": dict(row.data)}
+        for row in answer.rows
+    ]
+    return {
+        "card": card.name,
+        "source": card.source,
+        "settings": dict(answer.settings),
+        "finding": answer.finding,
+        "facts": [
+            {"name": name, "value": value, "note": aside} for name, value, aside in answer.facts
+        ],
+        "remarks": list(answer.remarks),
+        "lost": list(answer.lost),
+        "rows": rows,
+    }
+
+
+def of_record(record: Mapping[str, Any]) -> Answer:
+    """Return the answer of a record that :func:`to_record` made.
+
+    Raises
+    ------
+    KeyError, TypeError
+        If it is none.
+    """
+    rows = tuple(
+        Row(**{name: row[name] for name in _ROW.split()}, data=row["data"])
+        for row in record["rows"]
+    )
+    return Answer(
+        record["card"],
+        record["settings"],
+        rows,
+        record["finding"],
+        tuple((fact["name"], fact["value"], fact["note"]) for fact in record["facts"]),
+        tuple(record["remarks"]),
+        tuple(record["lost"]),
+    )
+
+
+SHIPPED = Path(__file__).parent / "shipped_answers.json.gz"
+
+
+@dataclass(frozen=True)
+class KeptAnswer:
+    """A complete answer of this version, with when it was computed (seconds since the epoch) and how long that took.
+
+    ``shipped``: it comes with the release, and was computed elsewhere; it would take about that long here.
+    """
+
+    answer: Answer
+    started: float
+    wall_s: float
+    shipped: bool = False
+
+
+@cache
+def shipped_answers() -> dict[str, KeptAnswer]:
+    """Return by name the answer of every card that comes with the release, its switches in their first positions.
+
+    ``tools/make_answers.py`` writes them, and the tests that run a card say whether they are what it gives.
+    """
+    return {
+        name: KeptAnswer(
+            of_record(one["answer"]), one["started"], one["wall_s"] * slowness(), shipped=True
+        )
+        for name, one in json.loads(gzip.decompress(SHIPPED.read_bytes())).items()
+    }
+
+
+def key_of(card: Card, settings: Settings) -> str:
+    """Return the key of an answer in the library."""
+    return digest_of([CARD, card.name, sorted((name, str(settings[name])) for name in settings)])
+
+
+def keep(library: RunLibrary, card: Card, answer: Answer, wall_s: float) -> bool:
+    """Keep a complete answer; return False if this version of the code brought another one before.
+
+    The answer that was there first stays.
+    """
+    before = kept(library, [card], answer.settings).get(card.name)
+    if before is not None:
+        return before.answer == answer
+    record = RunRecord(
+        key=key_of(card, answer.settings),
+        version=code_version(),
+        kind=CARD,
+        subject=f"{card.title}: {card.source}",
+        graph=digest_of([CARD, card.name]),
+        cluster="",
+        settings={"card": card.name, **answer.settings},
+        status="compared",
+        stopped_by="",
+        measures={f"rows {name}": float(n) for name, n in counts_of(answer.rows).items() if n},
+        message=answer.finding,
+        host=platform.node(),
+        started=time.time() - wall_s,
+        wall_s=wall_s,
+        result=zlib.compress(json.dumps(to_record(card, answer)).encode()),
+    )
+    library.add([record])
+    return True
+
+
+def kept(
+    library: RunLibrary, cards: Iterable[Card], settings: Settings | None = None
+) -> dict[str, KeptAnswer]:
+    """Return by name the last answers of cards by this version of the code.
+
+    Parameters
+    ----------
+    settings
+        Positions of switches; None for those without a wish.
+
+    Raises
+    ------
+    InputError
+        If the library cannot be read.
+    """
+    keys = {key_of(card, settings or card.settings()): card.name for card in cards}
+    answers: dict[str, KeptAnswer] = {}
+    for key, run in library.known(keys, code_version()).items():
+        content = library.result(run.id)
+        # What a library that somebody brought has in its place is no answer: the card is run again.
+        with suppress(KeyError, TypeError, ValueError):
+            answer = of_record(json.loads(content or b"{}"))
+            answers[keys[key]] = KeptAnswer(answer, run.record.started, run.record.wall_s)
+    return answers

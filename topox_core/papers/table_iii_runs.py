@@ -27,6 +27,7 @@ from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import COMPUTE, TRANSFER, TransferGraph, bytes_per_ms
 from topox_core.model.waiting_order import last_end
 from topox_core.papers.card import Settings as Switches
+from topox_core.papers.topoopt_jobs import fabric_ms
 from topox_core.schedule.replay import released_unrounded
 from topox_core.schedule.settings import Settings
 from topox_core.workloads.catalogue import generate
@@ -189,8 +190,7 @@ def topoopt_ms(row: Printed, switches: Switches) -> float:
     variant = str(switches["topoopt_variant"])
     if switches["links"] == "shared":
         options = FabricOptions(topology_variant=variant)
-        request = FabricRequest(graph, cluster, _settings(switches, Lowering()), options)
-        return run_one("static", request).iteration_ms
+        return fabric_ms("static", graph, cluster, options, _settings(switches, Lowering()))
     result, graph = static_layout(graph, cluster, variant, int(switches["seed"]))
     return booked_iteration_ms(graph, cluster, result.layout)
 

@@ -92,6 +92,18 @@ def rival_fabrics(settings: Settings, cluster: Cluster) -> dict[str, FabricOptio
     }
 
 
+def fabric_ms(
+    fabric: str,
+    graph: TransferGraph,
+    cluster: Cluster,
+    options: FabricOptions | None = None,
+    planner: PlannerSettings = PLANNER,
+) -> float:
+    """Return the iteration time of a lowered graph on a fabric."""
+    request = FabricRequest(graph, cluster, planner, options or FabricOptions())
+    return run_one(fabric, request).iteration_ms
+
+
 def iteration_ms(
     model: str, cluster: Cluster, fabric: str, options: FabricOptions, rings: int = 1
 ) -> float:
@@ -100,10 +112,10 @@ def iteration_ms(
     Of circuits that are re-evaluated, the mean over the iterations that are run.
     """
     fabric = "fat_tree" if fabric == "ideal" else fabric  # the options say how fast its links are
-    request = FabricRequest(lowered(model, cluster.servers, rings), cluster, PLANNER, options)
+    graph = lowered(model, cluster.servers, rings)
     if fabric == "reevaluated":
-        return mean_ms(reevaluated(request, never))
-    return run_one(fabric, request).iteration_ms
+        return mean_ms(reevaluated(FabricRequest(graph, cluster, PLANNER, options), never))
+    return fabric_ms(fabric, graph, cluster, options)
 
 
 def iterations_ms(model: str, cases: tuple[tuple[Cluster, str, FabricOptions], ...]) -> list[float]:

@@ -90,7 +90,6 @@ def cut_lane(step: StepOfRank, waits: Waits) -> CutLane:
         inside = slice(i + 1, j + 1)
         worked = _union(lane.start_us[inside], lane.end_us[inside], begin)
         pieces.append((until, worked, _kind(step, inside)))
-    total = float((lane.end_us - lane.start_us).sum())
     return CutLane(
         tuple(pieces),
         tuple(posted),
@@ -101,7 +100,7 @@ def cut_lane(step: StepOfRank, waits: Waits) -> CutLane:
         ),
         _earlier(step, waits, posts),
         busy,
-        max(0.0, total - busy),
+        max(0.0, float((lane.end_us - lane.start_us).sum()) - busy),
     )
 
 
@@ -124,8 +123,7 @@ def _earlier(step: StepOfRank, waits: Waits, posts: list[Cut]) -> tuple[tuple[in
                     break
         found.append(tuple(before))
         total += len(before)
-        file = step.recording.file
-        check_count(total, MAX_RUN_DEPENDENCIES, "dependencies a run may have", file)
+        check_count(total, MAX_RUN_DEPENDENCIES, "dependencies a run may have", step.recording.file)
     return tuple(found)
 
 
@@ -222,8 +220,7 @@ def assemble(
             nodes[first_of[rank] + piece_number].waits += found
     clipped = _durations(nodes, drop_host_gaps)
     recorded = max((node.end_ms for node in nodes), default=0.0)
-    graph = RunGraph(nodes, world, tuple(sorted(steps)), recorded)
-    return graph, lanes, clipped
+    return RunGraph(nodes, world, tuple(sorted(steps)), recorded), lanes, clipped
 
 
 def _group_names(calls: Iterable[Node]) -> dict[frozenset[int], str]:
@@ -310,8 +307,7 @@ def _durations(nodes: list[Node], drop_host_gaps: bool) -> float:
     """Set how long each node lasts; return what segments were clipped, in ms."""
     clipped = 0.0
     for node in nodes:
-        ready = max((nodes[at].end_ms for at in node.waits), default=0.0)
-        lasts = node.end_ms - ready
+        lasts = node.end_ms - max((nodes[at].end_ms for at in node.waits), default=0.0)
         if not node.is_call:
             clipped += max(0.0, -lasts)
             if drop_host_gaps:

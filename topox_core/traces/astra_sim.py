@@ -9,7 +9,7 @@ from itertools import pairwise
 from topox_core.errors import InputError, errors_in_file, shown, wrong_setting
 from topox_core.io.content import gc_paused
 from topox_core.io.limits import MAX_GENERATED_TASKS, NETWORK, TEXT_WORKLOAD, check_count
-from topox_core.io.ranges import number_in
+from topox_core.io.ranges import check_whole, number_in
 from topox_core.io.yaml_text import loaded_yaml
 from topox_core.model.cluster import MAX_SERVERS, Cluster, one_port_a_switch
 from topox_core.text.numbers import size as size_words, time
@@ -101,21 +101,28 @@ def read_text_workload(source: Source) -> TextWorkload:
 def _layer(line: str, item: str, file: str) -> Layer:
     cells = line.split()
     if len(cells) < COLUMNS:
-        problem = f"must have {COLUMNS} columns (got {len(cells)})"
-        raise InputError(problem, file=file, item=item)
+        raise InputError(f"must have {COLUMNS} columns (got {len(cells)})", file=file, item=item)
 
     def number(at: int, field: str) -> float:
         value = number_in(cells[at])
         if not 0 <= value < 1e18:
-            problem = f"must be a number from 0 (got {shown(cells[at])})"
-            raise InputError(problem, file=file, item=item, field=field)
+            raise InputError(
+                f"must be a number from 0 (got {shown(cells[at])})",
+                file=file,
+                item=item,
+                field=field,
+            )
         return value
 
     def call(at: int, field: str) -> tuple[str, float]:
         word, size = cells[at].upper(), number(at + 1, f"{field}_bytes")
         if word != "NONE" and word.partition("_")[0] not in _KINDS:
-            problem = f"must be NONE or one of {', '.join(_KINDS)} (got {shown(cells[at])})"
-            raise InputError(problem, file=file, item=item, field=f"{field}_comm")
+            raise InputError(
+                f"must be NONE or one of {', '.join(_KINDS)} (got {shown(cells[at])})",
+                file=file,
+                item=item,
+                field=f"{field}_comm",
+            )
         return word, size
 
     ticks = tuple(
@@ -147,8 +154,7 @@ def import_text(
     Refused
         If there would be more tasks than a graph may have.
     """
-    if not 2 <= servers <= MAX_SERVERS:
-        raise wrong_setting("servers", f"must be from 2 to {MAX_SERVERS:,} (got {servers})")
+    check_whole(servers, 2, MAX_SERVERS, file="settings", field="servers")
     if not 0 < tick_ns < 1e12:
         raise wrong_setting("tick_ns", f"must be above 0 (got {tick_ns:g})")
     workload = read_text_workload(source)
@@ -257,14 +263,13 @@ class _Expansion:
             return None
         label = "ep" if suffix == "EP" else "mp" if of_tensors else "dp"
         kind = _KINDS[kind_word]
-        servers = tuple(range(self._servers))
         self.nodes.append(
             Node(
                 f"{name}.{kind}",
                 kind,
                 list(self._last),
                 0.0,
-                servers,
+                tuple(range(self._servers)),
                 is_call=True,
                 size_bytes=size,
                 size_from="metadata",
@@ -308,10 +313,8 @@ def read_network(
     InputError
         If the file is none, or has more than one dimension after the optical one.
     """
-    if not 1 <= ports <= 64:
-        raise wrong_setting("ports", f"must be from 1 to 64 (got {ports})")
-    data = b"".join(Content(source, NETWORK))
-    found = _keys(data.decode("utf-8", "replace"), source.name)
+    check_whole(ports, 1, 64, file="settings", field="ports")
+    found = _keys(b"".join(Content(source, NETWORK)).decode("utf-8", "replace"), source.name)
     file = source.name
     kinds = found.get("topology", [])
     n = len(kinds)

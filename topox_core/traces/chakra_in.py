@@ -101,8 +101,9 @@ def import_chakra(
         if settings.ranks is not None and one.rank not in settings.ranks:
             continue
         if one.rank in ranks:
-            problem = f"rank {one.rank} was already read from {ranks[one.rank].file}"
-            raise InputError(problem, file=source.name)
+            raise InputError(
+                f"rank {one.rank} was already read from {ranks[one.rank].file}", file=source.name
+            )
         ranks[one.rank] = one
     if not ranks:
         raise InputError("none of the files is of these ranks", file="settings", field="ranks")
@@ -123,8 +124,7 @@ def import_chakra(
         "host_wrappers": builder.wrappers,
     }
     before = RunGraph(builder.nodes, world, (), 0.0)
-    checks = _checks(ranks)
-    found = made_import(graph, graph, settings, name, checks, facts, before, builder.calls)
+    found = made_import(graph, graph, settings, name, _checks(ranks), facts, before, builder.calls)
     found.report["coarsening"]["nodes_merged"] = len(graph.nodes)
     return found
 
@@ -174,16 +174,21 @@ class _Builder:
             counts: Counter[frozenset[int]] = Counter()
             for at, node in enumerate(one.nodes):
                 if node.type in (SEND, RECEIVE) and not node.attributes.get("is_cpu_op"):
-                    ends = transfers[_pair(node, rank, one.file)]
-                    ends[node.type == RECEIVE].append((rank, at))
-                elif node.type == COLLECTIVE and _is_call(node):
-                    ranks = self._group(node, one)
-                    same = _set_of(ranks)
+                    transfers[_pair(node, rank, one.file)][node.type == RECEIVE].append((rank, at))
+                # A host's wrapper is no call, nor is a node without a kind.
+                elif (
+                    node.type == COLLECTIVE
+                    and not node.attributes.get("is_cpu_op")
+                    and node.attributes.get("comm_type") is not None
+                ):
+                    same = _set_of(self._group(node, one))
                     total += len(same)
                     if total > MAX_CALL_MEMBERS:
                         most = f"{MAX_CALL_MEMBERS:,}"
-                        problem = f"has collectives of more than the {most} members, added up, that a run may have"
-                        raise InputError(problem, file=one.file)
+                        raise InputError(
+                            f"has collectives of more than the {most} members, added up, that a run may have",
+                            file=one.file,
+                        )
                     names.setdefault(same, str(node.attributes.get("pg_name") or ""))
                     collectives[same, counts[same]].append((rank, at))
                     counts[same] += 1
@@ -210,8 +215,9 @@ class _Builder:
         name = node.attributes.get("pg_name")
         if name in (None, ""):
             if len(self.everyone) < 2 and len(self.ranks) == 1:
-                problem = "its collectives name no group: give --groups, or --world"
-                raise Refused(problem, file=one.file)
+                raise Refused(
+                    "its collectives name no group: give --groups, or --world", file=one.file
+                )
             return self.everyone
         ranks = one.groups.get(str(name), self.given.get(str(name)))
         if ranks is None and str(name) == ALL_RANKS:
@@ -250,10 +256,9 @@ class _Builder:
             return
         (number,) = kinds
         if number >= len(KINDS):
-            first = members[0]
             raise InputError(
                 f"must be from 0 to {len(KINDS) - 1} (got {number})",
-                file=self.ranks[first[0]].file,
+                file=self.ranks[members[0][0]].file,
                 item=f"node {nodes[0].id}",
                 field="comm_type",
             )
@@ -363,11 +368,6 @@ class _Builder:
                 through = dict.fromkeys(k for before in waits[at] for k in stands[rank, before])
                 stands[rank, at] = tuple(through)
         return stands
-
-
-def _is_call(node: ChakraNode) -> bool:
-    """Whether a collective's node is one: a host's wrapper is not, nor one without a kind."""
-    return not node.attributes.get("is_cpu_op") and node.attributes.get("comm_type") is not None
 
 
 def _pair(node: ChakraNode, rank: int, file: str) -> tuple[int, int, int]:

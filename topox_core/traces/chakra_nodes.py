@@ -5,6 +5,7 @@ far as they are read or written here. A file is one GlobalMetadata, then Nodes.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
@@ -13,9 +14,9 @@ from typing import Any
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, proto, text_format
 from google.protobuf.message import DecodeError
 
-from topox_core.errors import InputError, errors_in_file
+from topox_core.errors import InputError, as_mb, errors_in_file
 from topox_core.io.content import gc_paused
-from topox_core.io.limits import CHAKRA, MAX_RUN_DEPENDENCIES, MB, WHOLE_JSON, check_count
+from topox_core.io.limits import CHAKRA, MAX_RUN_DEPENDENCIES, WHOLE_JSON, check_count
 from topox_core.io.ranges import is_whole
 from topox_core.model.waiting_order import cycle_of
 from topox_core.traces.source import (
@@ -61,6 +62,8 @@ message_type {
 }
 """
 MAX_ID = (1 << 64) - 1
+# What stands before each message: its length, seven bits a byte, the lowest first.
+_LENGTH = re.compile(rb"[\x80-\xff]{0,9}[\x00-\x7f]")
 _IN_NAME = (r"\.(\d+)\.(?:et|json)", r"rank[-_]?(\d+)", r"[._](\d+)\.")
 _WAITS = ("data_deps", "ctrl_deps")
 # An attribute of our own exports: the control dependencies of a collective order it among those of its
@@ -152,8 +155,10 @@ def _of_wire(data: bytes, file: str) -> list[dict[str, Any]]:
 
 def _of_json(data: bytes, file: str) -> list[dict[str, Any]]:
     if len(data) > WHOLE_JSON.file_bytes:
-        most = f"{WHOLE_JSON.file_bytes / MB:,.0f} MB"
-        raise InputError(f"is more than the {most} of JSON that a trace may have", file=file)
+        raise InputError(
+            f"is more than the {as_mb(WHOLE_JSON.file_bytes)} of JSON that a trace may have",
+            file=file,
+        )
     record = json_of(data, file)
     named = _plain(record) if isinstance(record, dict) else {}
     listed = named.get("workloadgraph", named.get("nodes"))
@@ -227,10 +232,9 @@ def _rank(file: str, records: Sequence[Mapping[str, Any]], given: int | None) ->
         if key in ids:
             raise InputError("is used twice", file=file, item=f"node {key}", field="id")
         ids[key] = at
-    dropped = 0
     data: list[list[int]] = []
-    both: list[list[int]] = []
-    controls = 0
+    waits: list[list[int]] = []
+    dropped = controls = ignored = 0
     for one in records:
         of_data, of_control = (
             [ids[w] for w in one[key] if isinstance(w, int) and w in ids] for key in _WAITS
@@ -239,14 +243,11 @@ def _rank(file: str, records: Sequence[Mapping[str, Any]], given: int | None) ->
             of_control = []
         dropped += sum(not (isinstance(w, int) and w in ids) for key in _WAITS for w in one[key])
         data.append(list(dict.fromkeys(of_data)))
-        both.append(list(dict.fromkeys([*of_data, *of_control])))
+        waits.append(list(dict.fromkeys([*of_data, *of_control])))
         controls += len(of_control)
-    ignored = 0
-    waits_of = both
-    if controls and cycle_of(both):
-        waits_of, ignored = data, controls
-    cycle = cycle_of(waits_of)
-    if cycle:
+    if controls and cycle_of(waits):
+        waits, ignored = data, controls
+    if cycle := cycle_of(waits):
         shown = " -> ".join(str(records[at]["id"]) for at in cycle[:8])
         more = " -> ..." if len(cycle) > 8 else ""
         raise InputError(
@@ -258,16 +259,18 @@ def _rank(file: str, records: Sequence[Mapping[str, Any]], given: int | None) ->
             groups.update(_groups(one["inputs"]))
         duration = one["duration_micros"]
         if not (isinstance(duration, int | float) and 0 <= duration < 1e15):
-            item = f"node {one['id']}"
             raise InputError(
-                "must be a number from 0", file=file, item=item, field="duration_micros"
+                "must be a number from 0",
+                file=file,
+                item=f"node {one['id']}",
+                field="duration_micros",
             )
         nodes.append(
             ChakraNode(
                 int(one["id"]),
                 str(one["name"])[:200],
                 one["type"] if isinstance(one["type"], int) else 0,
-                tuple(waits_of[at]),
+                tuple(waits[at]),
                 float(duration),
                 one["attributes"],
             )
@@ -333,33 +336,12 @@ def _messages(data: bytes, file: str) -> Iterator[bytes]:
     """
     at = 0
     while at < len(data):
-        begin = at
-        try:
-            length, at = _varint(data, at)
-        except (ValueError, IndexError):
-            raise _damaged(file, begin) from None
-        if length > MAX_BYTES or at + length > len(data):
-            raise _damaged(file, begin)
-        yield data[at : at + length]
-        at += length
-
-
-def _damaged(file: str, at: int) -> InputError:
-    return InputError(f"is no Chakra trace, or is cut, near byte {at:,}", file=file)
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return a number and the position behind it."""
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-        if shift > 63:
-            raise ValueError("a number of more than 64 bits")
+        found = _LENGTH.match(data, at)
+        length = sum((byte & 0x7F) << 7 * k for k, byte in enumerate(found[0] if found else b""))
+        if found is None or length > min(MAX_BYTES, len(data) - found.end()):
+            raise InputError(f"is no Chakra trace, or is cut, near byte {at:,}", file=file)
+        at = found.end() + length
+        yield data[found.end() : at]
 
 
 def _text(value: bytes) -> str:

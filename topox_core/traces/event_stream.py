@@ -17,8 +17,6 @@ from topox_core.io.limits import MAX_ENTRY_CHARACTERS, MAX_REST_CHARACTERS
 from topox_core.traces.source import Content, Source
 
 Event = dict[str, Any]
-# Says of a category (lower case) and the beginning of a name whether an event is wanted.
-Wanted = Callable[[str, str], bool]
 CHUNK = 4_000_000
 # Where the end of a chunk is looked for first: events take 0.3 to 3 kB each.
 NEAR_END = 64_000
@@ -34,6 +32,11 @@ _decoder = json.JSONDecoder()
 
 class EventStream:
     """The wanted events of one file, chunk by chunk; the rest of the file is there once all were read.
+
+    Parameters
+    ----------
+    wanted
+        Says of a category (lower case) and the beginning of a name whether an event is wanted.
 
     Attributes
     ----------
@@ -52,7 +55,7 @@ class EventStream:
         If the file holds no list of events or is no JSON; the byte is named.
     """
 
-    def __init__(self, source: Source, wanted: Wanted) -> None:
+    def __init__(self, source: Source, wanted: Callable[[str, str], bool]) -> None:
         self._source, self._wanted = source, wanted
         self._content = Content(source)
         self.header: dict[str, Any] = {}

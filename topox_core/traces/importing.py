@@ -86,8 +86,7 @@ def for_all(graph: RunGraph, world: int, file: str) -> RunGraph:
         place.append(of_rank)
     for at, node in enumerate(graph.nodes):
         for q in range(world):
-            image = nodes[place[at][q]]
-            image.waits += [place[before][q] for before in node.waits]
+            nodes[place[at][q]].waits += [place[before][q] for before in node.waits]
     for node in nodes:
         node.waits = list(dict.fromkeys(node.waits))
     return RunGraph(nodes, world, tuple(range(world)), graph.recorded_ms, [*graph.notes, SENTENCE])

@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, as_mb
 from topox_core.io.content import gc_paused
 from topox_core.io.limits import (
     MAX_KEPT_OBJECTS,
     MAX_RANKS,
     MAX_STEPS,
     MAX_TOLD_BYTES,
-    MB,
     RECORDING,
     check_count,
 )
@@ -53,8 +52,6 @@ BYTES_PER_ENTRY = 40
 # Kernels that one launch starts are told apart by so much.
 ONE_LAUNCH_US = 1e-6
 _STEP = re.compile(r"ProfilerStep#(\d{1,15})")
-# Says of a name of a kernel whether it communicates.
-Communicates = Callable[[str], object]
 _IN_NAME = (r"rank[-_]?(\d+)", r"worker(\d+)", r"_(\d+)\.")
 # What the profiler writes of devices that have no kernels of this kind.
 _OTHER_DEVICE = re.compile(r"(mtia|xpu|hpu|npu|tpu)\w*")
@@ -174,9 +171,8 @@ def read_kineto(source: Source, communication: str = "", rank: int | None = None
             )
             check_count(len(columns.steps), MAX_STEPS, "steps a trace may have", source.name)
             if columns.told_bytes > MAX_TOLD_BYTES:
-                most = f"{MAX_TOLD_BYTES / MB:,.0f} MB"
                 raise InputError(
-                    f"tells more of its communications than the {most} that are kept",
+                    f"tells more of its communications than the {as_mb(MAX_TOLD_BYTES)} that are kept",
                     file=source.name,
                 )
     if not columns.work_times and not columns.kernels:
@@ -204,7 +200,9 @@ def _without_work(file: str, others: Iterable[str], seen: int) -> InputError:
     )
 
 
-def _take(events: list[Event], columns: _Columns, communicates: Communicates, file: str) -> None:
+def _take(
+    events: list[Event], columns: _Columns, communicates: Callable[[str], object], file: str
+) -> None:
     """Keep what is needed of a chunk of events."""
     event: Event = {}
     try:
@@ -227,27 +225,19 @@ def _take(events: list[Event], columns: _Columns, communicates: Communicates, fi
         ) from None
 
 
-def _take_work(event: Event, columns: _Columns, communicates: Communicates) -> None:
+def _take_work(event: Event, columns: _Columns, communicates: Callable[[str], object]) -> None:
     args = event.get("args") or {}
     stream = args.get("stream", event.get("tid", 0))
     stream = stream if isinstance(stream, int) else int(str(stream).split()[-1])
     correlation = args.get("correlation", -1)
     name = event["name"]
     if communicates(name):
-        kept = columns.told(args, _of_kernel)
+        kept = columns.told(args, lambda key: key[:1].isupper() or key == "dtype")
         begin, lasts = float(event["ts"]), float(event.get("dur", 0))
         columns.kernels.append((begin, lasts, stream, int(correlation), name[:200], kept))
         return
     columns.work_times.extend((event["ts"], event.get("dur", 0)))
     columns.work_numbers.extend((stream, correlation))
-
-
-def _of_kernel(key: str) -> bool:
-    return key[:1].isupper() or key == "dtype"
-
-
-def _of_scope(key: str) -> bool:
-    return key not in ("External id", "Ev Idx")
 
 
 def _entries(value: list[Any]) -> int:
@@ -304,7 +294,7 @@ def _take_scope(event: Event, columns: _Columns) -> None:
         columns.steps.append(Step(int(found[1]), begin, end))
     elif name.startswith(("record_param_comms", "c10d::", "nccl:")):
         args = event.get("args") or {}
-        kept = columns.told(args, _of_scope)
+        kept = columns.told(args, lambda key: key not in ("External id", "Ev Idx"))
         columns.scopes.append(Scope(begin, end, thread, name, kept))
 
 
@@ -329,8 +319,7 @@ def _recording(file: str, stream: EventStream, columns: _Columns, rank: int | No
         _kernels(columns, launch_of, base, later), key=lambda one: (one.start_us, one.end_us)
     )
     _check_finite(file, work, kernels)
-    header = stream.header
-    info = header.get("distributedInfo")
+    info = stream.header.get("distributedInfo")
     info = info if isinstance(info, dict) else {}
     world = info.get("world_size")
     has_launches = len(columns.call_times) > 0
@@ -417,9 +406,8 @@ def _in_order_of_start(correlation: Ints, start: Floats) -> Floats:
 def _kernels(
     columns: _Columns, launches: _Launches, base: float, later: list[float]
 ) -> Iterator[Kernel]:
-    begun = launches.of(one[3] for one in columns.kernels)
     for (begin, lasts, stream, _, name, args), after, launch, thread in zip(
-        columns.kernels, later, *begun, strict=True
+        columns.kernels, later, *launches.of(one[3] for one in columns.kernels), strict=True
     ):
         at = begin - base
         yield Kernel(at, at + lasts, launch + after - base, thread, stream, name, args)

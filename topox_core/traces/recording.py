@@ -197,8 +197,11 @@ def entries_of(recording: Recording, host: Sequence[Meta] | None = None) -> tupl
             try:
                 parts = _parts(kernel, scopes, launches[kernel.thread], since)
             except InputError as error:
-                at = f"call {number} at {kernel.start_us / 1000:.1f} ms"
-                raise InputError(error.problem, item=at, field=error.field) from None
+                raise InputError(
+                    error.problem,
+                    item=f"call {number} at {kernel.start_us / 1000:.1f} ms",
+                    field=error.field,
+                ) from None
             if told is not None and len(parts) == 1:
                 parts = (parts[0].completed(told[number]),)
             entries.append(Entry(kernel, tuple(_with_group(part, recording) for part in parts)))
@@ -295,8 +298,7 @@ class Scopes:
             return []
         high = bisect_right(begins, at_us)
         low = max(high - NEAREST, bisect_left(begins, at_us - self._longest[thread]))
-        found = [one for one in self._of[thread][low:high] if one.end_us >= at_us]
-        return found[::-1]
+        return [one for one in self._of[thread][low:high] if one.end_us >= at_us][::-1]
 
     def between(self, thread: int, since_us: float, until_us: float) -> list[Scope]:
         """Return the scopes that begin in a stretch of time."""

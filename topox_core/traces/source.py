@@ -12,9 +12,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, as_mb
 from topox_core.io.content import GZIP, bare_name, unpacked, why
-from topox_core.io.limits import MAX_RANKS, MB, RECORDING, WHOLE_JSON, Limits
+from topox_core.io.limits import MAX_RANKS, RECORDING, WHOLE_JSON, Limits
 from topox_core.io.ranges import check_one_of, is_whole
 from topox_core.model.cluster import MAX_PORTS
 from topox_core.model.task_graph import PARALLELISMS
@@ -222,9 +222,8 @@ class Content:
                 for piece in self._unpacked(stream):
                     size += len(piece)
                     if size > self._limits.file_bytes:
-                        most = f"{self._limits.file_bytes / MB:,.0f} MB"
                         raise InputError(
-                            f"is more than the {most} unpacked that a trace may have",
+                            f"is more than the {as_mb(self._limits.file_bytes)} unpacked that a trace may have",
                             file=self._source.name,
                         )
                     held += piece
@@ -277,13 +276,14 @@ def format_of(source: Source) -> str:
         return NETWORK
     if head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] not in (b"{", b"["):
         if _PLAIN.fullmatch(head[:200]):
-            problem = "holds no traceEvents (a profiler trace has them; a task graph has tasks)"
-            raise InputError(problem, file=source.name)
+            raise InputError(
+                "holds no traceEvents (a profiler trace has them; a task graph has tasks)",
+                file=source.name,
+            )
         return CHAKRA
     if b'"topox-trace"' in head[:2_000]:
         return PERFETTO
-    bare = head.lower().replace(b"_", b"")
-    if b'"workloadgraph"' in bare:
+    if b'"workloadgraph"' in head.lower().replace(b"_", b""):
         return CHAKRA
     if b'"traceEvents"' not in head and _GROUPS.match(head):
         return GROUPS

@@ -299,13 +299,12 @@ def fitting_cluster(graph: TaskGraph, recorded_ms: float, nic_gbps: float) -> Cl
     iteration.
     """
     servers = max(2, graph.servers)
-    devices = max((task.device or 0 for task in graph.tasks), default=0) + 1
     return one_port_a_switch(
         servers,
         2,
         nic_gbps / 2,
         slot_ms=slot_of(recorded_ms),
-        devices_per_server=devices,
+        devices_per_server=max((task.device or 0 for task in graph.tasks), default=0) + 1,
         name=f"{servers} servers of a recorded run, 2 OCS",
     )
 

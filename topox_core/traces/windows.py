@@ -155,8 +155,9 @@ def _row(event: Event, file: str) -> tuple[Any, ...] | None:
         if value is None and key == "size_bytes":
             value = told[key] = 0.0
         if not (is_whole(value, 0, most - 1) if whole else is_number(value, 0.0, most)):
-            problem = f"must be a {'whole ' * whole}number from 0"
-            raise InputError(problem, file=file, item=item, field=key)
+            raise InputError(
+                f"must be a {'whole ' * whole}number from 0", file=file, item=item, field=key
+            )
     kind = str(args.get("kind") or "transfer")[:80]
     label = str(args.get("parallelism") or kind)[:80]
     return (*map(told.get, _WHOLE), *(float(told[key]) for key in _AMOUNTS), label, kind)

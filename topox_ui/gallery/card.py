@@ -9,8 +9,7 @@ import streamlit as st
 from topox_core.figures.palette import Theme
 from topox_core.figures.papers import paired
 from topox_core.papers.card import Answer, Card, Settings, Value
-from topox_core.papers.catalogue import CARDS, PAPERS
-from topox_core.papers.kept_answers import shipped_answers
+from topox_core.papers.catalogue import CARDS, PAPERS, shipped_answers
 from topox_core.papers.rows import APART, VERDICTS, Row, counted_verdicts, same_rows
 from topox_core.runs.pace import slowness
 from topox_core.text.foreign import escape_untrusted

@@ -9,8 +9,16 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.papers.card import Answer
-from topox_core.papers.catalogue import CARDS, CardStep, measured, run_cards
-from topox_core.papers.kept_answers import KeptAnswer, keep, kept, shipped_answers
+from topox_core.papers.catalogue import (
+    CARDS,
+    CardStep,
+    KeptAnswer,
+    keep,
+    kept,
+    measured,
+    run_cards,
+    shipped_answers,
+)
 from topox_core.runs.executor import call_in_worker
 from topox_core.runs.run import FunctionRun
 from topox_core.runs.stopping import Stop

@@ -8,8 +8,7 @@ import streamlit as st
 from topox_core.figures.palette import Theme
 from topox_core.figures.papers import thumbnail
 from topox_core.papers.card import Card
-from topox_core.papers.catalogue import CARDS, PAPERS
-from topox_core.papers.kept_answers import KeptAnswer, shipped_answers
+from topox_core.papers.catalogue import CARDS, PAPERS, KeptAnswer, shipped_answers
 from topox_core.papers.rows import (
     APART,
     APART_NAMES,

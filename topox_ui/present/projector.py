@@ -20,7 +20,7 @@ from topox_core.labs.keys import (
     options_of,
 )
 from topox_core.labs.lab import CLASS_SEED, Lab, Question, Screen, texts_in
-from topox_core.labs.presentation import START, Slide, key_words
+from topox_core.labs.statistics import START, Slide, key_words
 from topox_ui.classroom.profile import class_profile
 from topox_ui.present.door import only_lecturers
 from topox_ui.present.state import chosen_slide, go, leave, say, title_of

@@ -13,23 +13,21 @@ import streamlit as st
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
 from topox_core.figures.predictions import numbers_as_dots, numbers_histogram, options_chosen
-from topox_core.labs.answers import Answers
-from topox_core.labs.folder import Unreadable, answers_from, latest_of_each
+from topox_core.labs.answers import Answers, load_answers
+from topox_core.labs.folder import Unreadable, latest_of_each, load_each
 from topox_core.labs.keys import option_texts
 from topox_core.labs.lab import CLASS_SEED, Lab, Question, texts_in
-from topox_core.labs.presentation import (
-    COUNTED,
-    MAX_VOTES,
-    Votes,
-    counted_statistics,
-    read_called_out,
-)
 from topox_core.labs.statistics import (
+    COUNTED,
     EXPLAIN_BELOW,
     GO_ON_ABOVE,
+    MAX_VOTES,
     QuestionStatistics,
+    Votes,
     bin_words,
+    counted_statistics,
     lab_statistics,
+    read_called_out,
     share_words,
 )
 from topox_core.text.numbers import short
@@ -66,7 +64,7 @@ def handed() -> Handed:
 
 def take_files(files: Given) -> None:
     """Take files in place of those before; beyond ``MAX_FILES`` none is read."""
-    found, refused = answers_from(files[:MAX_FILES])
+    found, refused = load_each(files[:MAX_FILES], load_answers)
     for name, _ in files[MAX_FILES:]:
         refused.append(Unreadable(name, f"is beyond the {MAX_FILES} files that are read"))
     _HANDED.set(Handed(tuple(file.answers for _, file in found), refused))

@@ -22,9 +22,9 @@ from topox_core.labs.leaderboard import (
     ranked,
     shared_jobs,
 )
-from topox_core.labs.presentation import key_words
 from topox_core.labs.statistics import (
     QuestionStatistics,
+    key_words,
     lab_statistics,
     statistics_csv,
     statistics_html,
@@ -194,7 +194,7 @@ def leaderboards() -> None:
 def _take(files: Given) -> None:
     found, refused = load_each(files[:MAX_FILES], load_entry)
     _ENTRIES.set(tuple(entry for _, entry in found))
-    _REFUSED.set(tuple(str(error) for _, error in refused))
+    _REFUSED.set(tuple(f"{one.file}: {one.problem}" for one in refused))
 
 
 def _ranks(board: Board, lines: list[Ranked]) -> None:

@@ -20,18 +20,18 @@ from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.labs.generators.catalogue import generator
 from topox_core.labs.generators.generator import seed_of
-from topox_core.labs.keys import instance_of, key_of
+from topox_core.labs.keys import instance_of, key_of, validate
 from topox_core.labs.lab_file import load_lab
-from topox_core.labs.presentation import (
+from topox_core.labs.statistics import (
     MAX_VOTES,
     START,
     counted_statistics,
+    histogram,
+    lab_statistics,
     read_called_out,
     slides,
 )
-from topox_core.labs.statistics import histogram, lab_statistics
 from topox_core.labs.student import begin, lock
-from topox_core.labs.validation import validate
 from topox_core.labs.worksheet import answer_grid, check_digits, given_figure, worksheets
 
 LAB = LABS["six-tasks"]

@@ -16,7 +16,7 @@ from topox_core.labs import calls, keys
 from topox_core.labs.generators import mix
 from topox_core.labs.generators.catalogue import generator
 from topox_core.labs.generators.turns import SERVERS
-from topox_core.labs.keys import filled, key_of, mistakes_of
+from topox_core.labs.keys import filled, key_of, mistakes_of, validate
 from topox_core.labs.lab import BASE, TEXTS, languages, texts_in
 from topox_core.labs.lab_file import (
     ENDING,
@@ -42,7 +42,6 @@ from topox_core.labs.tour import (
     slots_run,
     times_at,
 )
-from topox_core.labs.validation import validate
 from topox_core.text.glossary import occurrences
 
 SCHEMA = json_schema("lab")
@@ -63,8 +62,8 @@ EACH = pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.id)
 @EACH
 def test_a_validation_finds_nothing_in_a_lab_that_ships(lab, monkeypatch) -> None:
     # How long a key takes is a matter of the machine, and of what else it does.
-    monkeypatch.setattr("topox_core.labs.validation.SLOW_S", 1e9)
-    monkeypatch.setattr("topox_core.labs.validation.TOO_SLOW_S", 1e9)
+    monkeypatch.setattr("topox_core.labs.keys.SLOW_S", 1e9)
+    monkeypatch.setattr("topox_core.labs.keys.TOO_SLOW_S", 1e9)
     report = validate(lab, some(range(51), quick=9))
     assert [line for line in report.warnings if "every seed" not in line] == [*report.errors] == []
 

@@ -3,7 +3,7 @@
 import pytest
 
 from topox_core.papers.accuracy import NOT_MODELLED, Comparison, Kind, as_record, kinds
-from topox_core.papers.kept_answers import shipped_answers
+from topox_core.papers.catalogue import shipped_answers
 from topox_core.training.validation import BUILT_IN, agreement, predicted
 
 

@@ -28,10 +28,12 @@ from topox_core.papers.catalogue import (
     answer_words,
     card_named,
     complete_answers,
+    keep,
+    kept,
     measured,
     run_cards,
+    shipped_answers,
 )
-from topox_core.papers.kept_answers import keep, kept, shipped_answers
 from topox_core.papers.rows import same_rows
 from topox_core.papers.table_iii_runs import TABLE
 from topox_core.rails.builder import build
@@ -206,7 +208,7 @@ def test_what_is_kept_is_found_with_when_and_by_which_code(
     (found,) = kept(library, CARDS.values()).values()
     assert (found.answer, found.wall_s, found.shipped) == (first, 1.5, False)
     with monkeypatch.context() as later:
-        later.setattr("topox_core.papers.kept_answers.code_version", lambda: "another")
+        later.setattr("topox_core.papers.catalogue.code_version", lambda: "another")
         assert not kept(library, [card])
         assert keep(library, card, other, -60.0)  # newer by a minute
         assert kept(library, [card])[card.name].answer == other

@@ -213,7 +213,7 @@ def test_a_list_in_nine_hundred_lists_costs_nothing(files: dict[str, bytes]) -> 
 
 def test_a_file_that_unpacks_to_too_much_is_refused_in_time() -> None:
     data = gzip.compress(b'{"traceEvents": [' + b" " * (4 << 20))
-    line = "^run_rank0.json.gz: is more than the 1 MB unpacked that a trace may have$"
+    line = "^run_rank0.json.gz: is more than the 1.0 MB unpacked that a trace may have$"
     with pytest.raises(InputError, match=line):
         read_kineto(Source.of_bytes("run_rank0.json.gz", data, Limits(1 << 20, 10)))
 

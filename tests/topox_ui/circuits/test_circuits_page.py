@@ -25,7 +25,9 @@ def test_the_page_opens_at_the_busiest_slot_and_its_figures_are_those_of_the_slo
 ):
     """A download is built when it is asked for, where no session is: it has the slot chosen last."""
     graph, cluster = load_sample("moe")
-    slow = cluster.changed(port_gbps=200.0)  # for the sample's own speed the release has a better plan
+    slow = cluster.changed(
+        port_gbps=200.0
+    )  # for the sample's own speed the release has a better plan
     run = schedule(graph, slow, Settings.of(engine="list", free=FREE)).execution
     busy = [ports_busy(run.circuits, slot_state(run, slot).carrying) for slot in range(slots(run))]
     at = visit(CIRCUITS, sample="moe", port_gbps="200")

@@ -21,8 +21,7 @@ from tests.topox_ui.conftest import (
     words,
 )
 from topox_core.papers.card import Answer, Card, Choice
-from topox_core.papers.catalogue import CARDS, CLAIMS
-from topox_core.papers.kept_answers import shipped_answers
+from topox_core.papers.catalogue import CARDS, CLAIMS, shipped_answers
 from topox_core.papers.rows import Row, counts_of
 from topox_core.training.measurements import CALIBRATION_FILE
 

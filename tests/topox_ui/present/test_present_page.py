@@ -10,8 +10,7 @@ from tests.topox_core.labs.test_answers import written
 from tests.topox_core.labs.test_class_folder import file_of, planned
 from tests.topox_ui.conftest import address, chart, choose, press, unbroken, words
 from topox_core.labs.keys import key_of, written as in_words
-from topox_core.labs.presentation import slides
-from topox_core.labs.statistics import lab_statistics, statistics_csv
+from topox_core.labs.statistics import lab_statistics, slides, statistics_csv
 from topox_core.labs.student import begin, lock
 
 PRESENT = "Present"

@@ -194,7 +194,7 @@ def test_a_file_that_unpacks_to_more_than_a_browser_may_bring_costs_its_line(mon
     found = read_files({}, files, never, lambda _step: None)
     assert [one.rank for one in found.recordings] == [1]
     assert found.lines == (
-        "run_rank0.json.gz: is more than the 1 MB unpacked that a trace may have",
+        "run_rank0.json.gz: is more than the 1.0 MB unpacked that a trace may have",
     )
 
 

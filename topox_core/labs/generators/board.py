@@ -6,7 +6,7 @@ Two orders are all there are; closed forms give both.
 from dataclasses import dataclass
 
 from topox_core.io.task_graph_rules import validated
-from topox_core.labs.generators.generator import Draws, Generator, TaskInstance, send
+from topox_core.labs.generators.generator import Generator, TaskInstance, send
 from topox_core.model.task_graph import TaskGraph
 from topox_core.workloads.parameter import compute_task
 
@@ -38,32 +38,23 @@ class Board(TaskInstance):
         return min(self.x_first_ms, self.y_first_ms)
 
     @property
-    def path_ms(self) -> int:
-        """The critical path."""
-        return max(self.a + self.x + self.b + self.z, self.a + self.y + self.c)
-
-    @property
     def sum_ms(self) -> int:
         """Everything one after another."""
         return self.a + self.x + self.y + self.b + self.c + self.z
 
     def graph(self) -> TaskGraph:
         """Return the instance as a task graph."""
-        tasks = [
-            compute_task("a", "forward", (), 0, float(self.a)),
-            send("x", ("a",), 0, 1, self.x),
-            send("y", ("a",), 0, 2, self.y),
-            compute_task("b", "forward", ("x",), 1, float(self.b)),
-            compute_task("c", "forward", ("y",), 2, float(self.c)),
-            send("z", ("b",), 1, 0, self.z),
-        ]
-        return validated(f"board, seed {self.seed}", tasks)
-
-
-def _drawn(draws: Draws) -> Board:
-    ranges = {"a": (1, 3), "x": (2, 5), "y": (2, 5), "b": (1, 6), "c": (1, 6), "z": (1, 3)}
-    times = {name: draws.whole(name, low, high) for name, (low, high) in ranges.items()}
-    return Board(draws.seed, draws.attempt, **times)
+        return validated(
+            f"board, seed {self.seed}",
+            [
+                compute_task("a", "forward", (), 0, float(self.a)),
+                send("x", ("a",), 0, 1, self.x),
+                send("y", ("a",), 0, 2, self.y),
+                compute_task("b", "forward", ("x",), 1, float(self.b)),
+                compute_task("c", "forward", ("y",), 2, float(self.c)),
+                send("z", ("b",), 1, 0, self.z),
+            ],
+        )
 
 
 def _is_hard(one: Board) -> bool:
@@ -75,7 +66,7 @@ GENERATOR = Generator(
     "board",
     1,
     "a1",
-    _drawn,
+    lambda draws: draws.ranged(Board, a=(1, 3), x=(2, 5), y=(2, 5), b=(1, 6), c=(1, 6), z=(1, 3)),
     _is_hard,
     {name: name for name in "axybcz"},
     {
@@ -84,7 +75,8 @@ GENERATOR = Generator(
         "optimum": "optimum_ms",
         # Which transfer goes first in the shortest iteration.
         "first": lambda one: "x" if one.x_first_ms < one.y_first_ms else "y",
-        "path": "path_ms",
+        # The critical path.
+        "path": lambda one: one.a + max(one.x + one.b + one.z, one.y + one.c),
         "sum": "sum_ms",
         # The shorter transfer, as a rule for one queue has it.
         "shorter_first": lambda one: None if one.x == one.y else "x" if one.x < one.y else "y",

@@ -64,15 +64,7 @@ class FanOut(TaskInstance):
 
     def optimum_ms(self, ports: int, speed: int = 1) -> int:
         """Return the shortest of all orders in which the next free port takes the next transfer."""
-        lengths_ms = [ceil(mb / speed) for mb in self.sent_mb]
-        return int(self.shortest_ms(lengths_ms, ports))
-
-    @property
-    def better(self) -> str:
-        """What is better: a ``second`` port, one of ``double`` speed, or the ``same`` for both."""
-        if self.two_ports_ms == self.fast_port_ms:
-            return "same"
-        return "second" if self.two_ports_ms < self.fast_port_ms else "double"
+        return int(self.shortest_ms([ceil(mb / speed) for mb in self.sent_mb], ports))
 
     def graph(self) -> TaskGraph:
         """Return the instance as a task graph."""
@@ -147,7 +139,14 @@ GENERATOR = Generator(
         "fast": "fast_port_ms",
         # What binds with one port: that of server 0, or the critical path.
         "binds": lambda one: "port" if max(one.tail_bounds_ms) > one.path_ms else "path",
-        "better": "better",
+        # What is better: a second port, or one of double speed.
+        "better": lambda one: (
+            "same"
+            if one.two_ports_ms == one.fast_port_ms
+            else "second"
+            if one.two_ports_ms < one.fast_port_ms
+            else "double"
+        ),
         # What shortens a critical path of compute tasks alone: to split the longest of them. The longest stretch
         # of compute is f with one of c1 to c4; nothing that the network offers is on it.
         "advice": lambda _: "split",

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, TypeVar
 
-from topox_core.errors import InputError, unknown, wrong_setting
+from topox_core.errors import look_up, wrong_setting
+from topox_core.io.ranges import check_whole
 from topox_core.model.cluster import Cluster, one_port_a_switch
 from topox_core.model.task_graph import Task, TaskGraph
 
@@ -154,12 +155,8 @@ class Generator:
         InputError
             If there is none of that name; the names are listed.
         """
-        of = self.values.get(name) or self.shown.get(name)
-        if of is None:
-            raise InputError(
-                f"{unknown(name, (*self.values, *self.shown), 'value')} of generator {self.name}",
-                field="value",
-            )
+        known = {**self.shown, **self.values}
+        of = look_up(name, known, f"value of generator {self.name}", field="value")
         value: Value = getattr(instance, of) if isinstance(of, str) else of(instance)
         return value
 
@@ -210,6 +207,11 @@ class Draws:
         text = f"topox-lab/1|{self.generator}|{self.seed}|{self.attempt}|{name}"
         return low + _number(text) % (high - low + 1)
 
+    def ranged(self, kind: Callable[..., T], **ranges: tuple[int, int]) -> T:
+        """Return an instance whose fields are whole numbers, each drawn under its name from its range."""
+        times = {name: self.whole(name, low, high) for name, (low, high) in ranges.items()}
+        return kind(self.seed, self.attempt, **times)
+
     def pick(self, name: str, items: Sequence[T]) -> T:
         """Return one of several."""
         return items[self.whole(name, 0, len(items) - 1)]
@@ -231,8 +233,7 @@ def first_that(generator: str, seed: int, make: Callable[[Draws], T | None]) -> 
     InputError
         If the seed is negative, or no attempt has made an instance; the generator is named.
     """
-    if seed < 0:
-        raise wrong_setting("seed", f"must be at least 0 (got {seed})")
+    check_whole(seed, 0, file="settings", field="seed")
     for attempt in range(MAX_ATTEMPTS):
         if (one := make(Draws(generator, seed, attempt))) is not None:
             return one

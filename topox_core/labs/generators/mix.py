@@ -84,26 +84,26 @@ class Mix(Instance):
         a port leaves the rings with four. Otherwise the range is halved.
         """
         low, high = 0, 2 * self.sum_mb
-        guess = self.port_taken_mb if ports > 2 else self._lines_meet_mb
+        guess = (
+            self.port_taken_mb if ports > 2 else ceil(self.lines_meet_mb(self.equivalent_gbps()))
+        )
         for size in (guess - 1, guess):
             if low < size < high:
                 low, high = (low, size) if self._fat_tree_wins(size, ports) else (size, high)
         while high - low > 1:
             middle = (low + high) // 2
-            wins = self._fat_tree_wins(middle, ports)
-            low, high = (low, middle) if wins else (middle, high)
+            low, high = (low, middle) if self._fat_tree_wins(middle, ports) else (middle, high)
         return high
 
     def _fat_tree_wins(self, all_to_all_mb: int, ports: int) -> bool:
         static_ms, fat_tree_ms = self.times_ms(all_to_all_mb, ports)
         return static_ms > fat_tree_ms
 
-    @property
-    def _lines_meet_mb(self) -> int:
-        gbps = self.equivalent_gbps()
+    def lines_meet_mb(self, gbps: float) -> float:
+        """Return the all-to-all at which the line of two ports meets that of a fat-tree of such a speed."""
         begin_ms = self.fat_tree_ms(0, gbps)
         steeper = self.slope_ms_per_mb - (self.fat_tree_ms(1, gbps) - begin_ms)
-        return ceil((begin_ms - self.static_alone_ms) / steeper)
+        return (begin_ms - self.static_alone_ms) / steeper
 
     @property
     def change(self) -> str:
@@ -127,12 +127,6 @@ class Mix(Instance):
             size += 1
         return size
 
-    @property
-    def cross_200_mb(self) -> float:
-        """The limit as if the fat-tree had all 200G of the two ports: where both lines meet."""
-        steeper = self.slope_ms_per_mb - (self.fat_tree_ms(1, 200) - self.fat_tree_ms(0, 200))
-        return round((self.fat_tree_ms(0, 200) - self.static_alone_ms) / steeper, 9)
-
     def graph(self, all_to_all_mb: int = 0) -> TaskGraph:
         """Return the instance with an all-to-all of some MB a server; without one if that is 0."""
         members = tuple(range(self.servers))
@@ -148,14 +142,16 @@ class Mix(Instance):
 
     def given(self) -> GivenTable:
         """Return what is known of servers and traffic."""
-        rows = (
-            ("servers", str(self.servers)),
-            ("all-reduce", f"{self.sum_mb} MB"),
-            ("ports a server", f"2 of {PORT_GBPS:g} Gbit/s"),
-            ("strides of the rings", ", ".join(map(str, STRIDES))),
-            ("fat-tree of the same cost", f"{self.equivalent_gbps():.1f} Gbit/s a server"),
+        return GivenTable(
+            ("what", "how much"),
+            (
+                ("servers", str(self.servers)),
+                ("all-reduce", f"{self.sum_mb} MB"),
+                ("ports a server", f"2 of {PORT_GBPS:g} Gbit/s"),
+                ("strides of the rings", ", ".join(map(str, STRIDES))),
+                ("fat-tree of the same cost", f"{self.equivalent_gbps():.1f} Gbit/s a server"),
+            ),
         )
-        return GivenTable(("what", "how much"), rows)
 
 
 def _drawn(draws: Draws) -> Mix:
@@ -190,7 +186,8 @@ GENERATOR = Generator(
         "port_taken": "port_taken_mb",
         # As if all circuits were equally busy.
         "mean_slope": lambda one: (one.servers - 1) / one.servers * one.mean_hops / 2 * MS_PER_MB,
-        "cross_200": "cross_200_mb",
+        # As if the fat-tree had all 200G of the two ports.
+        "cross_200": lambda one: round(one.lines_meet_mb(200), 9),
         "uses_of_three": lambda one: one.jumps[3],
         "uses_of_one": lambda one: one.jumps[1],
         "cross": lambda one: one.cross_mb(),

@@ -88,11 +88,6 @@ class Pairs(Instance):
                 taken.append(self.pairs[k])
         return tuple(sorted(taken))
 
-    @property
-    def greedy_best(self) -> str:
-        """Whether the heaviest pair first gives the best matching."""
-        return "yes" if self.greedy_pairs == self.best_pairs else "no"
-
     def marks(self, pairs: tuple[Pair, ...]) -> tuple[Row, ...]:
         """Return pairs as a symmetric matrix of 0 and 1."""
         n = self.servers
@@ -168,7 +163,7 @@ def _is_hard(one: Pairs) -> bool:
     share = one.all_reduce_mb / (one.all_reduce_mb + one.pairs_mb)
     best = one.matchings[0]
     alone = len(one.matchings) < 2 or one.matchings[1][:2] < best[:2]
-    return 0.36 <= share <= 0.64 and best[0] >= 2 and alone and one.greedy_best == "no"
+    return 0.36 <= share <= 0.64 and best[0] >= 2 and alone and one.greedy_pairs != one.best_pairs
 
 
 def _every_pair(one: Pairs) -> Matrix:
@@ -194,7 +189,8 @@ GENERATOR = Generator(
         "all_strides": lambda one: tuple(map(str, range(1, one.servers))),
         # The ports of rings if the share were rounded down.
         "split_down": lambda one: one.all_reduce_mb * PORTS // (one.all_reduce_mb + one.pairs_mb),
-        "greedy_best": "greedy_best",
+        # Whether the heaviest pair first gives the best matching.
+        "greedy_best": lambda one: "yes" if one.greedy_pairs == one.best_pairs else "no",
         "matching": lambda one: one.marks(one.best_pairs),
         "greedy": lambda one: one.marks(one.greedy_pairs),
         "hops": lambda one: one.hops(PORTS),

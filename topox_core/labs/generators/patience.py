@@ -6,7 +6,7 @@ The weights go before, between or after two activations; closed forms give all t
 from dataclasses import dataclass
 
 from topox_core.io.task_graph_rules import validated
-from topox_core.labs.generators.generator import Draws, Generator, TaskInstance, send
+from topox_core.labs.generators.generator import Generator, TaskInstance, send
 from topox_core.model.task_graph import TaskGraph
 from topox_core.workloads.parameter import compute_task
 
@@ -60,23 +60,18 @@ class Patience(TaskInstance):
 
     def graph(self) -> TaskGraph:
         """Return the instance as a task graph."""
-        tasks = [
-            compute_task("f0", "forward", (), 0, float(self.f0)),
-            send("act0", ("f0",), 0, 1, self.act0),
-            compute_task("f1", "forward", ("act0",), 1, float(self.f1)),
-            send("act1", ("f1",), 1, 2, self.act1),
-            compute_task("f2", "forward", ("act1",), 2, float(self.f2)),
-            send("weights", (), 0, 2, self.weights),
-            compute_task("u2", "update", ("f2", "weights"), 2, float(self.u2)),
-        ]
-        return validated(f"patience, seed {self.seed}", tasks)
-
-
-def _drawn(draws: Draws) -> Patience:
-    ranges = {"f0": (1, 2), "act0": (1, 2), "f1": (2, 5), "act1": (1, 2), "f2": (2, 5)}
-    ranges |= {"u2": (1, 2), "weights": (4, 8)}
-    times = {name: draws.whole(name, low, high) for name, (low, high) in ranges.items()}
-    return Patience(draws.seed, draws.attempt, **times)
+        return validated(
+            f"patience, seed {self.seed}",
+            [
+                compute_task("f0", "forward", (), 0, float(self.f0)),
+                send("act0", ("f0",), 0, 1, self.act0),
+                compute_task("f1", "forward", ("act0",), 1, float(self.f1)),
+                send("act1", ("f1",), 1, 2, self.act1),
+                compute_task("f2", "forward", ("act1",), 2, float(self.f2)),
+                send("weights", (), 0, 2, self.weights),
+                compute_task("u2", "update", ("f2", "weights"), 2, float(self.u2)),
+            ],
+        )
 
 
 def _is_hard(one: Patience) -> bool:
@@ -89,7 +84,16 @@ GENERATOR = Generator(
     "patience",
     1,
     "a2",
-    _drawn,
+    lambda draws: draws.ranged(
+        Patience,
+        f0=(1, 2),
+        act0=(1, 2),
+        f1=(2, 5),
+        act1=(1, 2),
+        f2=(2, 5),
+        u2=(1, 2),
+        weights=(4, 8),
+    ),
     _is_hard,
     {name: name for name in ("f0", "act0", "f1", "act1", "f2", "u2", "weights")},
     {

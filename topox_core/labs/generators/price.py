@@ -68,22 +68,10 @@ class Price(Instance):
         return 100 * self.question("paper").saving(MINE, PUBLISHED_OTHER, "cost")
 
     @property
-    def mover(self) -> str:
-        """Which price moves the saving most when halved or doubled."""
-        rows = tornado(self.question(), MINE, OTHER)
-        return next(_OPTIONS[row.name] for row in rows if row.name in _OPTIONS)
-
-    @property
     def break_even_usd(self) -> float:
         """The price of an optical port at which the saving is gone: both bills are straight in it."""
         transceivers = self.gpus * self.transceiver_usd
         return (self.purchase_usd(OTHER) - transceivers) / (OCS_PORTS_PER_GPU * self.gpus)
-
-    @property
-    def fractional_usd(self) -> float:
-        """Five switch ports and six transceivers a GPU, as published for rails with a spine."""
-        port_usd = self.question().catalogue.part("packet_switch").port_usd
-        return self.gpus * (5 * port_usd + 6 * self.transceiver_usd)
 
     @cached_property
     def budget_usd(self) -> int:
@@ -159,11 +147,23 @@ GENERATOR = Generator(
     {
         "saving": "saving_percent",
         "published": "published_percent",
-        "mover": "mover",
+        # Which price moves the saving most when halved or doubled.
+        "mover": lambda one: next(
+            _OPTIONS[row.name]
+            for row in tornado(one.question(), MINE, OTHER)
+            if row.name in _OPTIONS
+        ),
         "break_even": "break_even_usd",
         # As if a GPU had one optical port.
         "one_port": lambda one: OCS_PORTS_PER_GPU * one.break_even_usd,
-        "fractional": "fractional_usd",
+        # Five switch ports and six transceivers a GPU, as published for rails with a spine.
+        "fractional": lambda one: (
+            one.gpus
+            * (
+                5 * one.question().catalogue.part("packet_switch").port_usd
+                + 6 * one.transceiver_usd
+            )
+        ),
         "budget": "budget_usd",
         "order": "order",
         "photonic": lambda one: one.purchase_usd(MINE),

@@ -68,12 +68,6 @@ class Turns(TaskInstance):
                 break
         return delay_ms
 
-    @property
-    def moved(self) -> str:
-        """By how much changes ahead of time move the crossover: ``less`` than double, or ``double`` and more."""
-        double = self.crossover_provisioned_ms >= 2 * self.crossover_reactive_ms
-        return "double" if double else "less"
-
     def graph(self) -> TaskGraph:
         """Return the instance as a task graph."""
         tasks: list[Task] = []
@@ -148,7 +142,10 @@ GENERATOR = Generator(
         "free": "free_ms",
         "cross_reactive": "crossover_reactive_ms",
         "cross_provisioned": "crossover_provisioned_ms",
-        "moved": "moved",
+        # By how much changes ahead of time move the crossover: less than double, or double and more.
+        "moved": lambda one: (
+            "double" if one.crossover_provisioned_ms >= 2 * one.crossover_reactive_ms else "less"
+        ),
         # At 10 ms, changes ahead of time, as if the first circuits had to be set up as well.
         "with_first": lambda one: one.provisioned_ms(10) + max(0.0, 10.0 - one.computed_ms[0]),
         # Bytes that the ring of stride 1 carries for each byte asked for.

@@ -111,7 +111,6 @@ def _per_layer(
         for one in byte_classes(preset, 0)
         if one.parallelism == parallelism and operation in ("", one.operation)
     )
-    more = "; the table of the vocabulary is one of its own." if calls > layers else "."
     return run.row(
         "calls",
         item,
@@ -121,7 +120,7 @@ def _per_layer(
         job=preset.name,
         calls=calls,
         layers=layers,
-        more=more,
+        more="; the table of the vocabulary is one of its own." if calls > layers else ".",
     )
 
 

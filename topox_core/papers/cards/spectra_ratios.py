@@ -11,8 +11,7 @@ from topox_core.papers.card import CardRun, Rows
 
 def moe(rng: np.random.Generator) -> FloatArray:
     """Return an experts' exchange on 32 ports: all senders share the popularity of the experts (Dirichlet, all ones), with noise."""
-    popular = rng.dirichlet(np.ones(32))
-    demand = popular * rng.uniform(0.9, 1.1, (32, 32))
+    demand = rng.dirichlet(np.ones(32)) * rng.uniform(0.9, 1.1, (32, 32))
     return np.asarray(demand / max(demand.sum(axis=0).max(), demand.sum(axis=1).max()))
 
 

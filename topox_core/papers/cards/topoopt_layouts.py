@@ -1,12 +1,10 @@
 """TopoOpt's diameter bound (section 4.3) and what a cut fibre costs its layout (section 7)."""
 
-from topox_core.fabrics.compare import run_one
 from topox_core.fabrics.options import FabricOptions
-from topox_core.fabrics.run import FabricRequest
 from topox_core.model.execution import Layout
 from topox_core.papers.card import CardRun, Rows
 from topox_core.papers.rows import LEVEL
-from topox_core.papers.topoopt_jobs import PLANNER, lowered, network
+from topox_core.papers.topoopt_jobs import fabric_ms, lowered, network
 from topox_core.topology.failures import Failure, fail_layout, repair
 from topox_core.topology.finder import find_layout
 from topox_core.topology.mutation import on_rings
@@ -33,7 +31,6 @@ def rows(run: CardRun) -> Rows:
             ratio = diameter / (degree * servers ** (1 / degree))
             if ratio > worst:
                 worst, at, hops = ratio, degree, diameter
-        strides = ", ".join(map(str, select_strides(servers, at, totient_strides(servers))))
         yield run.row(
             "bound",
             f"n = {servers}",
@@ -41,7 +38,7 @@ def rows(run: CardRun) -> Rows:
             follows=worst <= 1 + LEVEL,
             data={"room": 1 / worst},
             at=at,
-            strides=strides,
+            strides=", ".join(map(str, select_strides(servers, at, totient_strides(servers)))),
             hops=hops,
         )
     for model, words in JOBS.items():
@@ -53,15 +50,12 @@ def _failed(run: CardRun, model: str, words: str) -> Rows:
     graph, cluster = lowered(model, SERVERS), network(SERVERS, DEGREE, PORT_GBPS)
     demand = demand_of(graph, SERVERS)
     whole = find_layout(demand, DEGREE, str(run.settings["variant"]))
-    stride = next(iter(whole.rings.values()))[0]
-    fibre = Failure.fibre(0, stride % SERVERS)
+    fibre = Failure.fibre(0, next(iter(whole.rings.values()))[0] % SERVERS)
     broken = fail_layout(whole.layout, fibre, whole.wiring)
     mended = repair(whole, fibre, demand)
 
     def ms(result: LayoutResult, layout: Layout) -> float:
-        options = FabricOptions(layout=layout)
-        request = FabricRequest(on_rings(graph, result), cluster, PLANNER, options)
-        return run_one("static", request).iteration_ms
+        return fabric_ms("static", on_rings(graph, result), cluster, FabricOptions(layout=layout))
 
     before = ms(whole, whole.layout)
     data = {"whole_ms": before}
@@ -74,5 +68,4 @@ def _failed(run: CardRun, model: str, words: str) -> Rows:
 
 
 def said(run: CardRun) -> dict[str, str]:
-    borrowers = ", ".join(row.item for row in run.of("lent") if row.ours)
-    return {"borrowers": borrowers or "no job"}
+    return {"borrowers": ", ".join(row.item for row in run.of("lent") if row.ours) or "no job"}

@@ -2,12 +2,10 @@
 
 from statistics import fmean
 
-from topox_core.fabrics.compare import run_one
-from topox_core.fabrics.options import FabricOptions
-from topox_core.fabrics.run import FabricRequest
 from topox_core.papers.card import CardRun, Rows, Settings
 from topox_core.papers.catalogue import CARDS
 from topox_core.papers.table_iii_runs import SAME, STATIC_SIDE, TABLE, Printed, lowered, topoopt_ms
+from topox_core.papers.topoopt_jobs import fabric_ms
 from topox_core.schedule.settings import Settings as PlannerSettings
 
 SMALL = TABLE[4:]  # the rows of 16 servers, each planned in a tenth of a second
@@ -25,7 +23,7 @@ def planned_ms(row: Printed, delay_ms: float, settings: Settings) -> float:
         lowering=graph.lowering,
     )
     cluster = row.cluster.changed(reconfiguration_ms=delay_ms)
-    return run_one("scheduled", FabricRequest(graph, cluster, planner)).iteration_ms
+    return fabric_ms("scheduled", graph, cluster, planner=planner)
 
 
 def _static_ms(row: Printed, settings: Settings) -> float:
@@ -34,8 +32,7 @@ def _static_ms(row: Printed, settings: Settings) -> float:
         return topoopt_ms(row, CARDS["topox-table3"].settings())
     graph = lowered(row.configuration, int(settings["bytes"]), True)
     planner = PlannerSettings.of(engine="list", lowering=graph.lowering)
-    request = FabricRequest(graph, row.cluster, planner, FabricOptions())
-    return run_one("static", request).iteration_ms
+    return fabric_ms("static", graph, row.cluster, planner=planner)
 
 
 def rows(run: CardRun) -> Rows:

@@ -50,8 +50,7 @@ def rows(run: CardRun) -> Rows:
         network_step_us=0.0,
     )
     for words, plan in PLANS.items():
-        gradients = 2 if each == 2 else 4
-        job = Job(SHAPE, replace(plan, gradient_bytes=gradients), machine, RECOMPUTED)
+        job = Job(SHAPE, replace(plan, gradient_bytes=2 if each == 2 else 4), machine, RECOMPUTED)
         slow, fast = iteration(job), iteration(replace(job, machine=endless))
         share = 100 * (1 - fast.total_ms / slow.total_ms)
         needed = memory(job).total_bytes / 1e9
