@@ -150,7 +150,7 @@ def _result(before: Result, passed: Passed) -> Result:
     proved = makespan_ms <= bound_ms * (1 + MET)
     planned, now = passed.plan.cluster, passed.execution.cluster
     at = planned.changed(reconfiguration_ms=now.reconfiguration_ms).digest == now.digest
-    words = delay_label(planned.reconfiguration_ms) if at else "another cluster"
+    words = f"a delay of {delay_label(planned.reconfiguration_ms)}" if at else "another cluster"
     source = TraceSource("controllers", f"the plan for {words}")
     return replace(
         before,

@@ -9,8 +9,8 @@ from topox_ui.state.loading import loaded_job
 
 TITLE = "Why other pages show other times for this job"
 SHARING = (
-    "An iteration of your job computes first and then sends, without overlap, and its servers stand in pods, whose ports together "
-    "are as fast as their own."
+    "An iteration of your job computes first and then sends, without overlap, and its servers stand in pods, whose ports, "
+    "each of which either sends or receives, are together as fast as their own."
 )
 RAILS_OF_MODEL = (
     "Your job's model, parallelism and machine are simulated, not its task graph: each GPU of a server has a rail of its own, "

@@ -61,7 +61,7 @@ def kicker(jobs: Jobs, title: str) -> str:
     pods = plural(network.pod_groups * network.pods_per_group, "pod")
     return (
         f"Sharing · {escape(title)} · {pods} in {plural(network.pod_groups, 'pod group')}, each pod with "
-        f"{plural(network.ports_per_pod, 'port')} of {network.port_gbps:g} Gbit/s · {', '.join(kinds)}"
+        f"{plural(network.ports_per_pod, 'one-way port')} of {network.port_gbps:g} Gbit/s · {', '.join(kinds)}"
     )
 
 
@@ -123,17 +123,20 @@ def without_rings(words: str, jobs: Jobs) -> str:
 
 
 def alone_in_words(rounds: Rounds) -> str:
-    """Return how long a round of a job takes with the fabric to itself: alone, each takes 40 s."""
+    """Return how long a round of a job takes with the fabric to itself: alone, a round of each takes 40 s."""
     each, jobs = rounds.alone_s, rounds.best.jobs.jobs
     least, most = float(each.min()), float(each.max())
     if same_time(least, most):
-        return f"alone, {'it' if len(each) == 1 else 'each'} takes {lasting(most)}"
+        return (
+            f"alone, {'its round' if len(each) == 1 else 'a round of each'} takes {lasting(most)}"
+        )
     if len(jobs) == 2:
         first, second = (
-            f"{escape(job.id)} takes {lasting(float(s))}" for job, s in zip(jobs, each, strict=True)
+            f"of {escape(job.id)} takes {lasting(float(s))}"
+            for job, s in zip(jobs, each, strict=True)
         )
-        return f"alone, {first} and {second}"
-    return f"alone, they take {lasting(least)} to {lasting(most)}"
+        return f"alone, a round {first}, and {second}"
+    return f"alone, their rounds take {lasting(least)} to {lasting(most)}"
 
 
 def first_lines(rounds: Rounds, title: str) -> None:

@@ -301,7 +301,7 @@ def _other_times(base: float) -> str:
         return ""
     of_model = runs == JOB and loaded_job() is not None
     words = RAILS_OF_MODEL if of_model else RAILS_OF_GRAPH
-    return f"{words} So {time(base)} need not be Schedule's time."
+    return f"{words} So {time(base)} need not be Schedule's time, and a switch may serve here that does not pay there."
 
 
 def _serves(base: float, on_demand: float, provisioned: float, rings: bool) -> str:

@@ -63,8 +63,10 @@ def test_the_page_begins_with_two_jobs_and_says_what_sharing_is(visit):
     assert "green sends for 10 s while blue computes for 10 s; then they change places" in text
     assert "All at once they share the links and send for 20 s" in text
     assert "over the same links reversed (pull): two iterations of each job" in text
-    assert "each pod with 2 ports of 100 Gbit/s" in text and "any grouping, any rings" in text
-    assert "alone, each takes 40 s" in text
+    assert (
+        "each pod with 2 one-way ports of 100 Gbit/s" in text and "any grouping, any rings" in text
+    )
+    assert "alone, a round of each takes 40 s" in text
 
 
 def test_a_loaded_job_shares_the_fabric_with_itself_or_a_sample_and_stands_beside_its_time_alone(
@@ -74,7 +76,10 @@ def test_a_loaded_job_shares_the_fabric_with_itself_or_a_sample_and_stands_besid
     said = words(at)
     assert "race, twice · 4 pods in 1 pod group" in said and "without overlap" in said
     assert "A pod holds 1 server" in said and "any rings" not in said, "all-to-alls run on none"
-    assert "a round of both jobs in 182 ms instead of 226 ms; alone, each takes 182 ms" in said
+    assert (
+        "a round of both jobs in 182 ms instead of 226 ms; alone, a round of each takes 182 ms"
+        in said
+    )
     assert "jobs_physical_ring" not in {one.key for one in at.toggle}
     table = next(one.value for one in at.dataframe if "slowdown" in one.value)
     assert table["slowdown"].tolist() == ["1x", "1x"]

@@ -93,7 +93,7 @@ def test_rings_that_cost_more_than_an_electrical_switch_are_said_beside_the_limi
     at = page(source="job", sample="moe")
     rings = "with them an iteration takes 175 ms, on an electrical switch 127 ms"
     assert rings in words(at)
-    assert "So 175 ms need not be Schedule's time" in words(at)
+    assert "So 175 ms need not be Schedule's time, and" in words(at)
     assert "Rings cost time" not in words(page())
 
 
