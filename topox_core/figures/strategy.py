@@ -326,7 +326,7 @@ def plan_bars(
         yaxis=row_axis(
             theme,
             [
-                plan_word(one).replace(", ", "<br>loaded, " if one is own else "<br>")
+                plan_word(one).replace(", ", "<br>loaded as is, " if one is own else "<br>")
                 for one in ranked
             ],
             10.5,

@@ -163,20 +163,18 @@ def _lost(question: Question, found: Verdict) -> str:
 def _some(question: Question, rows: Sequence[Row], noun: str = "a switch") -> str:
     """Return the networks that tie in short: by their delay if all others are slower, else the first by name, the rest by number."""
     several = len(question.degrees) > 1
-    if len(rows) > 1 and not several:
-        keys = {row.choice.key for row in rows} | {one.offer.key for one in question.unfits}
-        slowest = max(rows, key=lambda row: float(row.choice.values[DELAY]))
-        others = [one.delay_ms.usual for one in question.offers if one.key not in keys]
-        if all(delay_ms > float(slowest.choice.values[DELAY]) for delay_ms in others):
-            return (
-                f"{noun} that changes within {delay_words(slowest)}"
-                if others
-                else "any switch on offer"
-            )
     names = [
         row.choice.title if several else offer_of(question.offers, row.choice.key).name
         for row in rows
     ]
+    if len(rows) > 1 and not several:
+        keys = {row.choice.key for row in rows} | {one.offer.key for one in question.unfits}
+        slowest = max(rows, key=lambda row: float(row.choice.values[DELAY]))
+        others = [one.delay_ms.usual for one in question.offers if one.key not in keys]
+        if not others:
+            return "any switch on offer"
+        if min(others) > float(slowest.choice.values[DELAY]):
+            return f"{noun} that changes within {delay_words(slowest)}, such as {names[0]}"
     if len(names) > NAMED:
         names = [*names[: NAMED - 1], f"{len(names) - NAMED + 1} others"]
     return enumeration(names, "or")
@@ -298,7 +296,7 @@ def _slowest(found: Slowest) -> str:
     if found.loses_ms is None:
         return f"Every delay is short enough: it wins even at {time(SLOWEST_MS)}."
     won, lost = apart([found.wins_ms, found.loses_ms])
-    return f"Up to a delay of **{won}**; from {lost} on it loses."
+    return f"At least up to a delay of **{won}**; from {lost} on no plan found so far wins."
 
 
 def network_rows(answer: Answer) -> list[dict[str, Any]]:
@@ -369,7 +367,7 @@ def caveats(question: Question) -> tuple[str, ...]:
         f"a PUE of {assumed.pue:g} (assumed).",
         "Only the switch ports in use are paid for, not whole switches; the table says how many switches there are.",
         "The fat-tree of the same cost is priced as the circuits at the port price of the price set.",
-        "Plans are made by list scheduling. A better schedule would help switches, not the fat-trees.",
+        "Plans are made by list scheduling, unless a shorter one is known. A better schedule would help switches, not the fat-trees.",
         "Insertion loss, the time until a NIC sees light again, racks, fibre and labour are not counted.",
     )
 

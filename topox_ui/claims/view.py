@@ -130,7 +130,7 @@ def _map(cells: Sequence[Cell], theme: Theme) -> None:
     chart_title("Which side is faster", f"{NETWORKS[network]} per server")
     quiet(
         f"A cell is one job at one port setting and one delay, on every fabric: {len(shown)} of {len(cells)} cells are in this "
-        "picture, the claims below count all. The map of Compare counts points of the loaded job instead."
+        "picture, the claims below count all. The six jobs are the study's own, not the loaded one, whose map is on Compare."
     )
     legend_line(sides_legend(theme), theme)
     jobs = {job: title for job, title in JOBS.items() if any(one.job == job for one in shown)}

@@ -33,6 +33,7 @@ AGAINST_SCHEDULE = {
     False: "A schedule on circuits can take longer: there transfers wait for ports",
     True: "Here GPUs wait for every exchange of tokens; a schedule computes another microbatch meanwhile, and can be shorter",
 }
+EVENLY = ", as if tokens were spread evenly over experts"
 # Length in ms and ids of the critical path.
 Path = tuple[float, tuple[str, ...]]
 
@@ -72,7 +73,8 @@ def _pieces(theme: Theme) -> None:
     found = pieces(one)
     chart_title(
         "Where the time of an iteration goes",
-        f"in closed form, on the busiest rank: {time(one.total_ms)}, {percent(one.utilisation)} of the GPUs' peak (MFU). "
+        f"in closed form, on the busiest rank{EVENLY * (job.plan.skew > 0)}: {time(one.total_ms)}, "
+        f"{percent(one.utilisation)} of the GPUs' peak (MFU). "
         + AGAINST_SCHEDULE[job.schedule.overlap_exchanges],
     )
     chart(

@@ -213,7 +213,7 @@ def what_ifs(jobs: Jobs) -> None:
             "ports",
             PORTS,
             value=network.ports_per_pod,
-            help=f"A link uses one port at both ends; {2 * (network.pods_per_group - 1)} ports suffice for links from every pod to "
+            help=f"Ports are one-way: a link takes one where it begins and one where it ends; {2 * (network.pods_per_group - 1)} ports suffice for links from every pod to "
             "every other pod of its group and back.",
         )
         slide(

@@ -261,7 +261,7 @@ def _headline(subject: Subject, pattern: Pattern, lane: Lane) -> None:
         else "There is <b>no window</b> between kinds of traffic, but circuits change within one. "
     )
     if circuits_stay(subject):
-        words = "<b>Any optical switch</b> "
+        words = "With a rail for each GPU, wired as rings, <b>any optical switch</b> "
         words += '<span class="good">✓ can serve this job</span>, however slow: during an iteration <b>no circuit changes</b>.'
         headline(kicker, f"{words} {_rings_cost(subject, base)}".strip())
         return

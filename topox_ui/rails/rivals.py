@@ -15,7 +15,7 @@ from topox_core.rails.presets import PRESETS
 from topox_core.text.numbers import delay_label, percent, plural, short, time
 from topox_core.text.sentences import capitalised
 from topox_core.training.job import Job
-from topox_ui.rails.first_screen import dark_ms
+from topox_ui.rails.first_screen import circuits_stay, dark_ms
 from topox_ui.rails.runs import answered, known, refusal, run_of, simulate, times_of
 from topox_ui.rails.state import RailsState
 from topox_ui.rails.subject import Simulated
@@ -74,8 +74,9 @@ def rivals_section(subject: Simulated, theme: Theme) -> None:
     with left:
         chart_title(
             "An iteration by the wiring of the rail",
-            f"in %: against the electrical switch. A circuit change takes {time(dark_ms())}. Ports split: fixed circuits, a NIC of "
-            f"{STATIC_PORTS} ports in place of {subject.rail.nic_ports}",
+            "in %: against the electrical switch. "
+            + ("" if circuits_stay(subject) else f"A circuit change takes {time(dark_ms())}. ")
+            + f"Ports split: fixed circuits, a NIC of {STATIC_PORTS} ports in place of {subject.rail.nic_ports}",
         )
         _bars(subject, theme)
 

@@ -1,5 +1,6 @@
 """Plans: how to split a model over servers, searched operator by operator, or all parallel plans ranked in closed form."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -162,7 +163,7 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
         f"the {min(SHOWN, len(plans.ranked))} fastest plans{', then the loaded one' if own else ''}, on their busiest stage; "
         "R: recomputes activations",
     )
-    quiet(_in_words(best))
+    quiet(f"{_in_words(best)} {SHARDING}{_loaded_split(plans.ranked, own)}")
     fastest = plans.ranked[:SHOWN]
     shown = fastest if own is None else (*fastest, own)
     chart(
@@ -191,10 +192,6 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
         },
     )
     table_under("every_plan", lambda: _table(plans.ranked), "Every degree of each plan")
-    quiet(
-        "All plans shard the optimizer's state across replicas, split norms over tensor-parallel GPUs (SP), and send gradients "
-        "while the last backward pass computes."
-    )
     if StrategyState.now().of != LOADED:
         other_ways()
 
@@ -207,6 +204,20 @@ def _own(shape: Shape, machine: Machine, servers: int, batch: int) -> RankedPlan
     if job.plan.gpus != servers * machine.gpus_per_server:
         return None
     return RankedPlan(job, iteration(job), memory(job))
+
+
+SHARDING = (
+    "All plans shard the optimizer's state across replicas, split norms over tensor-parallel GPUs (SP), and send gradients while "
+    "the last backward pass computes."
+)
+
+
+def _loaded_split(ranked: Sequence[RankedPlan], own: RankedPlan | None) -> str:
+    """Say what the loaded split takes where it is sharded as all plans are, if that is another time; after a space."""
+    alike = own and next((one for one in ranked if plan_word(one) == plan_word(own)), None)
+    if own is None or alike is None or same_time(alike.total_ms, own.total_ms):
+        return ""
+    return f" The loaded one shards otherwise: its split takes {time(alike.total_ms)} that way."
 
 
 def _gain(best: RankedPlan, own: RankedPlan | None) -> str:

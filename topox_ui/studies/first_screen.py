@@ -74,7 +74,8 @@ def nothing_chosen(theme: Theme) -> None:
         quiet(_base(now))
     tornado_section(view_of(now.result), theme)
     chart_title(
-        "More studies", "about the loaded job where they can be; every choice can be changed"
+        "More studies",
+        "each opens about the loaded job where it can; what stands on its card came of its own example",
     )
     names = list(READY)
     for begin in range(0, len(names), CARDS_A_ROW):
@@ -100,7 +101,7 @@ def came_of(name: str) -> str:
     """Return what came of a ready study about its own subject, and about how long that takes here, as HTML."""
     one = json.loads(ANSWERS.read_text(encoding="utf-8"))[name]
     takes_s = 2.0 + one["work_s"] * slowness() / processes()  # processes begin within 2 s
-    return f"{escape(one['subject'])}: {one['finding']} {plural(one['points'], 'point')}, {time_words(takes_s)} on this machine."
+    return f"For {escape(one['subject'])}: {one['finding']} {plural(one['points'], 'point')}, {time_words(takes_s)} on this machine."
 
 
 def _base(now: Asked) -> str:
@@ -115,7 +116,8 @@ def _base(now: Asked) -> str:
     ports_words = plural(int(ports), "port")
     return (
         f"The line is the job as it is: planned circuits, a delay of {delay_label(float(delay_ms))}, "
-        f"{ports_words} of {float(gbps):g} Gbit/s per server. At the end of each bar it is planned anew."
+        f"{ports_words} of {float(gbps):g} Gbit/s per server. At the end of each bar it is planned anew. "
+        "All of them are list schedules: what Prove it finds is not in them."
     )
 
 

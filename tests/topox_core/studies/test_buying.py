@@ -203,7 +203,7 @@ def test_switches_that_tie_and_are_faster_than_all_others_are_one_advice(
     said = words_of(question, fixed, *rows[:3])
     assert said.startswith(
         "At an assumed port price of $520 (that of Polatis, as none is published for these), buy "
-        "**a switch that changes within 10 µs**: "
+        "**a switch that changes within 10 µs, such as PLZT**: "
     )
     assert "buy **any switch on offer**" in words_of(question, fixed, *rows).lower()
 

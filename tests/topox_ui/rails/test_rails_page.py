@@ -136,7 +136,10 @@ def test_a_loaded_graph_is_looked_at_as_a_fabric_ran_it_and_without_one_the_page
 
 def test_the_loaded_job_is_shown_at_once_and_one_that_fits_no_rail_with_the_reason(page):
     at = page(sample="moe")
-    assert "Any optical switch ✓ can serve this job, however slow" in words(at)
+    assert (
+        "With a rail for each GPU, wired as rings, any optical switch ✓ can serve this job, however slow"
+        in words(at)
+    )
     assert "runs on the same rings: no circuit has to change" in words(at)
     assert metric(at, "Windows long enough") == "none needed"
     assert address(at) == {"sample": "moe"} and "is not used here" not in words(at)

@@ -160,6 +160,7 @@ def test_the_plans_of_the_loaded_job_are_ranked_at_once_beside_it(visit):
     assert told in words(at) and "behind packet switches" in words(at)
     assert "Expect errors up to 25 %" in words(at).partition("Where the time goes")[0]
     assert "Do not fit" not in {one.label for one in at.metric}, "all of them fit"
+    assert "The loaded one shards otherwise: its split takes 113 ms that way" in words(at)
     assert address(at) == {"sample": "moe"}
     # Other numbers are other plans; another model is not the job's.
     assert "the plans here are for other numbers" in words(choose(at, strategy_servers=16))
