@@ -213,8 +213,8 @@ def what_ifs(jobs: Jobs) -> None:
             "ports",
             PORTS,
             value=network.ports_per_pod,
-            help=f"Ports are one-way: a link takes one where it begins and one where it ends; {2 * (network.pods_per_group - 1)} ports suffice for links from every pod to "
-            "every other pod of its group and back.",
+            help="Ports are one-way: a link takes one where it begins and one where it ends; "
+            f"{2 * (network.pods_per_group - 1)} ports suffice for links from every pod to every other pod of its group and back.",
         )
         slide(
             "Port speed",
