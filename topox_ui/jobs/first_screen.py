@@ -99,7 +99,7 @@ def finding(rounds: Rounds) -> str:
             f"of them at once; {alone_in_words(rounds)}. Nothing shorter by more than {percent(EQUAL)} was found."
         )
     shared = (
-        f"Sharing by time division finishes a round of {every} in <b>{lasting(best.round_s)}</b> instead of "
+        f"Sharing by time division finishes a round of {every}{_iterations(best.jobs)} in <b>{lasting(best.round_s)}</b> instead of "
         f"{lasting(together.round_s)}; {alone_in_words(rounds)}"
     )
     if best.gap <= 1e-6:
@@ -120,6 +120,14 @@ def without_rings(words: str, jobs: Jobs) -> str:
     if any(job.collective == "ring_all_reduce" for job in jobs.jobs):
         return words
     return words.replace(", any rings", "").replace(" and ring ", " ")
+
+
+def _iterations(jobs: Jobs) -> str:
+    """Return how often each job trains in a round, in brackets; empty where jobs differ."""
+    each = set(iterations_per_round(jobs).tolist())
+    return {(1.0,): " (one iteration of each)", (2.0,): " (two iterations of each)"}.get(
+        tuple(each), ""
+    )
 
 
 def alone_in_words(rounds: Rounds) -> str:

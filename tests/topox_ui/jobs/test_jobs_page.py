@@ -59,7 +59,7 @@ def page(visit):
 
 def test_the_page_begins_with_two_jobs_and_says_what_sharing_is(visit):
     text = words(settled(visit(JOBS)))
-    assert "both jobs in 40 s instead of 60 s" in text
+    assert "both jobs (two iterations of each) in 40 s instead of 60 s" in text
     assert "green sends for 10 s while blue computes for 10 s; then they change places" in text
     assert "All at once they share the links and send for 20 s" in text
     assert "over the same links reversed (pull): two iterations of each job" in text
@@ -77,7 +77,7 @@ def test_a_loaded_job_shares_the_fabric_with_itself_or_a_sample_and_stands_besid
     assert "race, twice · 4 pods in 1 pod group" in said and "without overlap" in said
     assert "A pod holds 1 server" in said and "any rings" not in said, "all-to-alls run on none"
     assert (
-        "a round of both jobs in 182 ms instead of 226 ms; alone, a round of each takes 182 ms"
+        "a round of both jobs (one iteration of each) in 182 ms instead of 226 ms; alone, a round of each takes 182 ms"
         in said
     )
     assert "jobs_physical_ring" not in {one.key for one in at.toggle}
@@ -90,7 +90,9 @@ def test_a_loaded_job_shares_the_fabric_with_itself_or_a_sample_and_stands_besid
         at
     ) and "alone, a round of race takes 182 ms, and" in words(at)
     assert address(at).items() >= {"sample": "race", "jobs.partner": "blackboard"}.items()
-    assert "both jobs in 40 s" in words(settled(choose(at, jobs_source="sample")))
+    assert "both jobs (two iterations of each) in 40 s" in words(
+        settled(choose(at, jobs_source="sample"))
+    )
     assert "race and blackboard" in words(settled(choose(at, jobs_source="job")))
 
 
@@ -99,7 +101,9 @@ def test_a_job_that_sends_nothing_gets_one_line(visit):
         {"id": "a", "kind": "forward", "server": 0, "duration_ms": 1.0, "dependencies": []}]}"""
     at = bring(visit(way="files"), "up_graph", "silent.json", graph.encode())
     assert "sends nothing over the network" in the_error(turn_to(at, JOBS))
-    assert "both jobs in 40 s" in words(settled(choose(at, jobs_source="sample")))
+    assert "both jobs (two iterations of each) in 40 s" in words(
+        settled(choose(at, jobs_source="sample"))
+    )
 
 
 @pytest.mark.long
