@@ -77,7 +77,7 @@ def test_a_loaded_job_shares_the_fabric_with_itself_or_a_sample_and_stands_besid
     assert "race, twice · 4 pods in 1 pod group" in said and "without overlap" in said
     assert "A pod holds 1 server" in said and "any rings" not in said, "all-to-alls run on none"
     assert (
-        "a round of both jobs (one iteration of each) in 182 ms instead of 226 ms; alone, a round of each takes 182 ms"
+        "a round of both jobs (two iterations of each) in 182 ms instead of 226 ms; alone, a round of each takes 182 ms"
         in said
     )
     assert "jobs_physical_ring" not in {one.key for one in at.toggle}
