@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.check.intervals import Bool, Float
-from topox_core.check.report import CheckReport, ConstraintFinding
+from topox_core.check.report import CheckReport, ConstraintReport
 from topox_core.tdm.model.jobs import NOBODY, PULL, PUSH, Cycle, Job, Phase, Reading, Round
 
 RELATIVE, ABSOLUTE_S = 1e-8, 1e-9
@@ -27,11 +27,11 @@ def check_round(answer: Round) -> CheckReport:
     recomputed from the jobs. A round that breaks a constraint is no error: the report names it.
     """
     shape = _shape(answer)
-    if shape.report().violated:
-        return CheckReport((shape.report(),))
+    if shape.violated:
+        return CheckReport((shape,))
     groups, rings = _groups(answer), _rings(answer)
-    if groups.report().violated or rings.report().violated:
-        return CheckReport(tuple(finding.report() for finding in (shape, groups, rings)))
+    if groups.violated or rings.violated:
+        return CheckReport((shape, groups, rings))
     inter, intra = demands(answer)
     findings = [
         shape,
@@ -42,7 +42,7 @@ def check_round(answer: Round) -> CheckReport:
         *check_phases(answer),
         _claims(answer),
     ]
-    return CheckReport(tuple(finding.report() for finding in findings))
+    return CheckReport(tuple(findings))
 
 
 def inter_pod(job: Job, ring: tuple[int, ...], reading: Reading) -> Float:
@@ -83,9 +83,9 @@ def demands(answer: Round) -> tuple[Float, Float]:
     return inter, intra
 
 
-def _shape(answer: Round) -> ConstraintFinding:
+def _shape(answer: Round) -> ConstraintReport:
     network, jobs = answer.jobs.network, len(answer.jobs)
-    finding = ConstraintFinding("everything is there", "format", 5)
+    finding = ConstraintReport("everything is there", "format", 5)
     if not answer.cycles and jobs:
         finding.add("round", f"there is none to check (status {answer.status})")
     pods = network.pods_per_group
@@ -101,18 +101,18 @@ def _shape(answer: Round) -> ConstraintFinding:
     return finding
 
 
-def _groups(answer: Round) -> ConstraintFinding:
+def _groups(answer: Round) -> ConstraintReport:
     """Eq. 1: the groups share out the jobs."""
-    finding = ConstraintFinding("every job is in one group", "1", len(answer.group))
+    finding = ConstraintReport("every job is in one group", "1", len(answer.group))
     for n, group in enumerate(answer.group):
         if not 0 <= group < answer.groups:
             finding.add(f"job {answer.jobs.jobs[n].id}", f"is in group {group} of {answer.groups}")
     return finding
 
 
-def _rings(answer: Round) -> ConstraintFinding:
+def _rings(answer: Round) -> ConstraintReport:
     """Eq. 7: in and out once at every pod of the job and nowhere else, in one lap."""
-    finding = ConstraintFinding("a ring is one ring", "7", len(answer.jobs))
+    finding = ConstraintReport("a ring is one ring", "7", len(answer.jobs))
     for job, ring in zip(answer.jobs.jobs, answer.rings, strict=True):
         pods = job.pods if job.collective == "ring_all_reduce" and len(job.pods) > 1 else ()
         if sorted(ring) != list(pods):
@@ -123,9 +123,9 @@ def _rings(answer: Round) -> ConstraintFinding:
     return finding
 
 
-def _links(answer: Round) -> list[ConstraintFinding]:
+def _links(answer: Round) -> list[ConstraintReport]:
     network, links = answer.jobs.network, answer.links
-    whole = ConstraintFinding("links are whole numbers between two pods", "6", links.size)
+    whole = ConstraintReport("links are whole numbers between two pods", "6", links.size)
     for wrong in (
         links != np.floor(links),
         (links < 0) | ((links != 0) & np.eye(network.pods_per_group, dtype=np.bool_)),
@@ -133,7 +133,7 @@ def _links(answer: Round) -> list[ConstraintFinding]:
         whole.where(wrong, lambda *at: (_stage(*at), f"{links[at]} links"))
     # Half-duplex: a link takes a port in each of its pods, whichever way it goes.
     used = links.sum(axis=3, dtype=np.int64) + links.sum(axis=2, dtype=np.int64)
-    ports = ConstraintFinding("ports of a pod", "6", used.size)
+    ports = ConstraintReport("ports of a pod", "6", used.size)
     ports.where(
         used > network.ports_per_pod,
         lambda *at: (_stage(*at), f"uses {used[at]} of {network.ports_per_pod} ports"),
@@ -158,13 +158,13 @@ def needed_s(answer: Round, inter: Float, intra: Float) -> tuple[Float, Bool]:
     return np.maximum(optical, electrical), np.isinf(pair_s)
 
 
-def _served(answer: Round, inter: Float, intra: Float) -> list[ConstraintFinding]:
+def _served(answer: Round, inter: Float, intra: Float) -> list[ConstraintReport]:
     """Eq. 2: links times speed times time covers every pair's demand, and the top-of-rack switches keep up."""
     needed, cut_off = needed_s(answer, inter, intra)
-    pairs = ConstraintFinding("a pair that talks has a link", "2", int((inter > 0).sum()))
+    pairs = ConstraintReport("a pair that talks has a link", "2", int((inter > 0).sum()))
     pairs.where(cut_off, lambda *at: (_stage(*at), f"{inter[at]:.9g} Gbit and no link"))
     claimed = answer.communication_s
-    times = ConstraintFinding("demand is served in the time claimed", "2", claimed.size)
+    times = ConstraintReport("demand is served in the time claimed", "2", claimed.size)
     times.where(
         ~same(claimed, needed),
         lambda *at: (_stage(*at), f"takes {needed[at]:.9g} s (claimed {claimed[at]:.9g} s)"),
@@ -172,9 +172,9 @@ def _served(answer: Round, inter: Float, intra: Float) -> list[ConstraintFinding
     return [pairs, times]
 
 
-def _claims(answer: Round) -> ConstraintFinding:
+def _claims(answer: Round) -> ConstraintReport:
     """Check what the answer says of itself: its bound cannot lie above it, and an optimum lies on its bound."""
-    finding = ConstraintFinding("bound", "bound", 2)
+    finding = ConstraintReport("bound", "bound", 2)
     slack = RELATIVE * max(1.0, answer.round_s)
     if (
         not answer.bound_s >= 0
@@ -216,7 +216,7 @@ def same(claimed: Any, worked_out: Any, clock_s: float = 0.0) -> NDArray[np.bool
     return agree
 
 
-def check_phases(answer: Round) -> list[ConstraintFinding]:
+def check_phases(answer: Round) -> list[ConstraintReport]:
     """Return the findings on every barrier's phases."""
     clock = _Clock(answer)
     for position, cycle in enumerate(answer.cycles):
@@ -243,17 +243,17 @@ class _Clock:
 
     def __init__(self, answer: Round) -> None:
         self.answer = answer
-        self.covered = ConstraintFinding(
+        self.covered = ConstraintReport(
             "every pod group follows one barrier", "1", answer.jobs.network.pod_groups
         )
-        self.order = ConstraintFinding("phases follow one another", "1")
-        self.turns = ConstraintFinding("every group pushes once, then pulls once", "1")
-        self.length = ConstraintFinding("length of a phase", "3")
-        self.computing = ConstraintFinding("time to compute", "3", 2 * len(answer.jobs))
-        self.dark = ConstraintFinding("reconfiguration where links change", "reconfiguration")
-        self.static = ConstraintFinding("a static topology stays", "static", answer.links.size)
+        self.order = ConstraintReport("phases follow one another", "1")
+        self.turns = ConstraintReport("every group pushes once, then pulls once", "1")
+        self.length = ConstraintReport("length of a phase", "3")
+        self.computing = ConstraintReport("time to compute", "3", 2 * len(answer.jobs))
+        self.dark = ConstraintReport("reconfiguration where links change", "reconfiguration")
+        self.static = ConstraintReport("a static topology stays", "static", answer.links.size)
 
-    def findings(self) -> list[ConstraintFinding]:
+    def findings(self) -> list[ConstraintReport]:
         """Return the findings, once every barrier is checked."""
         answer = self.answer
         seen = Counter(g for cycle in answer.cycles for g in cycle.pod_groups)
