@@ -25,8 +25,7 @@ from topox_core.check.ports import (
     reconfiguration,
 )
 from topox_core.check.report import CheckReport, ConstraintReport, Violation, ms
-from topox_core.check.rules import Rules, changed_cluster
-from topox_core.check.schedule_file import columns_of, read_schedule
+from topox_core.check.schedule_file import Rules, changed_cluster, columns_of, read_schedule
 from topox_core.check.times import duration, on_the_clock, one_start, one_task_a_device, precedence
 from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster

@@ -32,7 +32,7 @@ from topox_core.cli.options import (
 from topox_core.cli.rails_simulate import CHANGES, ON_FABRIC, executed, preset_of
 from topox_core.economics.comparison import Question, Running, caveats_of, year_of
 from topox_core.economics.networks import NETWORKS, Counting, bills, saving, savings
-from topox_core.economics.parts import Catalogue
+from topox_core.economics.price_sets import DEFAULT_SET, Catalogue, load_parts, price_set
 from topox_core.errors import InputError, errors_in_file
 from topox_core.io.json import record_of
 from topox_core.rails.technologies import SCALE_UP, TECHNOLOGIES, gpus
@@ -374,7 +374,6 @@ def _switch(radix: int | None) -> tuple[int, str]:
 
 
 def _catalogue(options: Arguments) -> Catalogue:
-    from topox_core.economics.price_sets import DEFAULT_SET, load_parts, price_set
 
     if options.parts is not None:
         if options.prices is not None:

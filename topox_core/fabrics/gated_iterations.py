@@ -11,7 +11,7 @@ from statistics import fmean
 from types import MappingProxyType
 
 from topox_core.economics.clusters import cluster_bill
-from topox_core.economics.parts import Catalogue
+from topox_core.economics.price_sets import Catalogue
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import run_one
 from topox_core.fabrics.gating import Gating

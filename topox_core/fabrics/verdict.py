@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from topox_core.economics.clusters import cluster_bill, same_cost_nic_gbps
-from topox_core.economics.parts import Catalogue
-from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
+from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED, Catalogue
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import EQUAL, run_with_best_lowering
 from topox_core.fabrics.options import FabricOptions

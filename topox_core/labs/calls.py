@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from topox_core.economics.networks import COUNTINGS, Counting, bills, savings
-from topox_core.economics.parts import Catalogue
-from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS
+from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS, Catalogue
 from topox_core.errors import InputError, check_known, shown, unknown
 from topox_core.fabrics.compare import compare
 from topox_core.fabrics.registry import FABRICS

@@ -13,8 +13,7 @@ import numpy as np
 from topox_core.economics.clusters import same_cost_nic_gbps
 from topox_core.economics.comparison import Running, per_dollar, year_of
 from topox_core.economics.networks import Bill
-from topox_core.economics.parts import Catalogue
-from topox_core.economics.price_sets import SET_BY_SPEED, price_set
+from topox_core.economics.price_sets import SET_BY_SPEED, Catalogue, price_set
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import fabric_bill, run_with_best_lowering
 from topox_core.fabrics.fixed_beside import FIXED, beside_fixed

@@ -5,7 +5,7 @@ from dataclasses import replace
 import streamlit as st
 from streamlit.runtime.scriptrunner import StopException
 
-from topox_core.economics.parts import Catalogue
+from topox_core.economics.price_sets import Catalogue
 from topox_core.fabrics.compare import same_time, ties
 from topox_core.fabrics.gated_iterations import (
     FAT_TREE,
