@@ -17,7 +17,7 @@ import numpy as np
 
 from topox_core.check.intervals import Float, Int
 from topox_core.errors import InputError, printable, shown, unknown
-from topox_core.io.ranges import is_number
+from topox_core.io.limits import is_number
 from topox_core.schema.fields import fields_of, problems, setting
 
 NUMBER = "a finite number"

@@ -15,7 +15,7 @@ import numpy as np
 
 from topox_core.errors import InputError
 from topox_core.fabrics.kernels.split_steps import Pattern, StepTimes, best_pattern, shared_steps
-from topox_core.io.ranges import check_number, check_one_of, check_whole
+from topox_core.io.limits import check_number, check_one_of, check_whole
 from topox_core.model.algorithm_choice import RING_KINDS
 from topox_core.model.collective_steps import ALGORITHMS, Shape, divisor_near_root, step_list
 from topox_core.model.task_graph import Task, TaskGraph

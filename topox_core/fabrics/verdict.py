@@ -18,7 +18,7 @@ from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.passed_plans import MAX_MS, MIN_MS, NEAR, DelayBounds, PassedPlan, turn
 from topox_core.fabrics.run import FabricRun, JobRequest
 from topox_core.fabrics.scheduled import freely_scheduled, schedule
-from topox_core.io.ranges import check_one_of
+from topox_core.io.limits import check_one_of
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Execution

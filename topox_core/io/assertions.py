@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from topox_core.errors import InputError, shown, unknown
-from topox_core.io.ranges import number_in
+from topox_core.io.limits import number_in
 
 KEY, FAILED, MAX_ROWS = "assert", 3, 100
 _SIGNS: Mapping[str, Callable[[float, float], bool]] = {

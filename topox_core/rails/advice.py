@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from topox_core.io.ranges import check_number, check_whole
+from topox_core.io.limits import check_number, check_whole
 from topox_core.model.transfer_graph import transfer_ms
 from topox_core.rails.builder import SCALARS, rail_program
 from topox_core.text.numbers import percent

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.errors import InputError
-from topox_core.io.ranges import check_one_of
+from topox_core.io.limits import check_one_of
 from topox_core.model.execution import Layout
 from topox_core.topology.finder import find_layout
 from topox_core.topology.ring_circuits import LayoutResult, LayoutStep, Routes, named, ring_pairs

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.errors import InputError
-from topox_core.io.ranges import check_one_of, check_whole
+from topox_core.io.limits import check_one_of, check_whole
 from topox_core.model.cluster import MAX_PORTS
 from topox_core.model.execution import Layout
 from topox_core.model.transfer_graph import FloatArray

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.errors import InputError
-from topox_core.io.ranges import check_whole
+from topox_core.io.limits import check_whole
 from topox_core.model.algorithm_choice import RING, RING_KINDS
 from topox_core.model.lowering import lower
 from topox_core.model.lowering_choices import Lowering
