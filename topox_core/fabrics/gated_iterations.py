@@ -19,7 +19,7 @@ from topox_core.fabrics.reevaluated import reevaluated_in_turn
 from topox_core.fabrics.regional import regional_iterations
 from topox_core.fabrics.run import FabricRequest
 from topox_core.fabrics.static import laid_by
-from topox_core.runs.stopping import Stop
+from topox_core.runs.run import Stop
 
 REGIONAL, FAT_TREE, OVERSUBSCRIBED = "regional", "fat_tree", "oversubscribed"
 PACKET_PORTS, STATIC, REEVALUATED = "packet_ports", "static", "reevaluated"

@@ -22,7 +22,7 @@ from topox_core.rails.iteration import Rail
 from topox_core.rails.presets import changed
 from topox_core.rails.window_lengths import lengths_ms
 from topox_core.runs.identity import code_version
-from topox_core.runs.stopping import AfterSeconds, Stop, never
+from topox_core.runs.run import AfterSeconds, Stop, never
 from topox_core.schema.fields import fields_of
 from topox_core.studies.fabric_point import (
     Outcome,

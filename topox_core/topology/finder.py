@@ -38,9 +38,8 @@ from topox_core.topology.ring_circuits import (
     stride_links,
     totient_strides,
 )
-from topox_core.topology.routing import RoutedNetwork
+from topox_core.topology.routing import RoutedNetwork, SwitchWiring, wired
 from topox_core.topology.traffic import Demand, Group, check_servers, demand_of, traffic_of
-from topox_core.topology.wiring import SwitchWiring, wired
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,8 @@ from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
 from topox_core.topology.failures import Failure, fail_layout, repair, whole_rings
 from topox_core.topology.finder import VARIANTS, LayoutResult, demand_of, find_layout, ring_strides
-from topox_core.topology.mutation import on_rings
 from topox_core.topology.replanning import fail_cluster, remaining_graph
+from topox_core.topology.ring_circuits import on_rings
 from topox_core.topology.traffic import Demand, all_reduce_demand
 
 SIX = tuple(range(6))

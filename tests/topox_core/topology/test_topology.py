@@ -28,9 +28,9 @@ from topox_core.topology.finder import (
     ring_strides,
     traffic_of,
 )
-from topox_core.topology.mutation import on_rings
 from topox_core.topology.ring_circuits import (
     LARGE_GROUP,
+    on_rings,
     released_strides,
     select_strides,
     totient_strides,

@@ -16,7 +16,7 @@ from topox_core.fabrics.links import non_blocking, shared_fairly
 from topox_core.fabrics.run import FabricRequest
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import TaskGraph
-from topox_core.runs.stopping import never
+from topox_core.runs.run import never
 from topox_core.schedule.settings import Settings
 from topox_core.training.collectives import Groups, stage_weights
 from topox_core.training.graph import count_tasks, suggested_cluster, task_graph, tasks
