@@ -5,7 +5,6 @@ Equation numbers are those of the draft on time-division multiplexing, as docs/t
 
 import math
 from collections import Counter
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -230,12 +229,8 @@ def computing_s(job: Job, way: int, reading: Reading) -> float:
     return job.aggregate_s if aggregates else job.train_s
 
 
-@dataclass(frozen=True)
-class _Turn:
-    """A group's push or pull, and the positions of the phases between it and the group's next turn."""
-
-    way: int
-    between: tuple[int, ...]
+# Which way a group's turn goes, and the phases (by position) between it and the group's next turn.
+_Turn = tuple[int, tuple[int, ...]]
 
 
 class _Clock:
@@ -382,8 +377,8 @@ class _Clock:
             return []
         push, pull = mine
         return [
-            _Turn(PUSH, tuple(range(push + 1, pull))),
-            _Turn(PULL, (*range(pull + 1, len(cycle.phases)), *range(push))),
+            (PUSH, tuple(range(push + 1, pull))),
+            (PULL, (*range(pull + 1, len(cycle.phases)), *range(push))),
         ]
 
     def _usable_s(self, phase: Phase) -> float:
@@ -392,11 +387,12 @@ class _Clock:
         return phase.end_s - phase.start_s - dark_s
 
     def _time_to_compute(self, cycle: Cycle, mine: list[Job], turn: _Turn) -> None:
-        free = sum(self._usable_s(cycle.phases[position]) for position in turn.between)
+        way, between = turn
+        free = sum(self._usable_s(cycle.phases[position]) for position in between)
         for job in mine:
-            needed = computing_s(job, turn.way, self.answer.reading)
+            needed = computing_s(job, way, self.answer.reading)
             if needed > free * (1 + RELATIVE) + ABSOLUTE_S + LATE * cycle.round_s:
-                after = "pull" if turn.way == PULL else "push"
+                after = "pull" if way == PULL else "push"
                 self.computing.add(
                     f"job {job.id}",
                     f"computes {needed:.9g} s after its {after}, and has {free:.9g} s",
@@ -404,16 +400,17 @@ class _Clock:
 
     def _missing(self, cycle: Cycle, mine: list[Job], turn: _Turn, missing: list[float]) -> None:
         """Note what computing must fit into which phase: the one in which all train, or the only one between two turns."""
-        if not mine or not turn.between:
+        way, between = turn
+        if not mine or not between:
             return
-        idle = [position for position in turn.between if cycle.phases[position].group == NOBODY]
-        if not idle and len(turn.between) > 1:
+        idle = [position for position in between if cycle.phases[position].group == NOBODY]
+        if not idle and len(between) > 1:
             return
-        into = idle[0] if idle else turn.between[0]
+        into = idle[0] if idle else between[0]
         others = sum(
-            self._usable_s(cycle.phases[position]) for position in turn.between if position != into
+            self._usable_s(cycle.phases[position]) for position in between if position != into
         )
-        needed = max(computing_s(job, turn.way, self.answer.reading) for job in mine)
+        needed = max(computing_s(job, way, self.answer.reading) for job in mine)
         missing[into] = max(missing[into], needed - others)
 
 

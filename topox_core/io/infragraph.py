@@ -56,7 +56,6 @@ class _Quantity(msgspec.Struct, frozen=True):
     choice: str = ""
     gigabits_per_second: float | None = None
     gigabytes_per_second: float | None = None
-    gigatransfers_per_second: float | None = None
     ms: float | None = None
     us: float | None = None
     ns: float | None = None

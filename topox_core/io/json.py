@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from topox_core.errors import InputError, printable, shown, unknown, visible
+from topox_core.errors import InputError, check_known, printable, shown, visible
 from topox_core.io.content import decoded, whole
 from topox_core.io.limits import Limits, check_count
 
@@ -59,8 +59,7 @@ def read_object(data: bytes, file: str, form: FileFormat) -> dict[str, Any]:
     check_header(record, form.name, form.version, file)
     known = ("format", "version", *form.keys)
     for key in record if form.keys else ():
-        if key not in known:
-            raise InputError(unknown(key, known), file=file, field=printable(key))
+        check_known(key, known, file=file, field=printable(key))
     return record
 
 
