@@ -25,7 +25,7 @@ from topox_core.check.rows import (
     wrong,
 )
 from topox_core.errors import InputError, shown
-from topox_core.io.json import FileFormat, check_header, read_object
+from topox_core.io.content import FileFormat, check_header, read_object
 from topox_core.io.limits import SCHEDULE, check_one_of
 from topox_core.model.cluster import Cluster
 from topox_core.schema.fields import fields_of, setting

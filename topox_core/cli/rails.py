@@ -34,7 +34,7 @@ from topox_core.economics.comparison import Question, Running, caveats_of, year_
 from topox_core.economics.networks import NETWORKS, Counting, bills, saving, savings
 from topox_core.economics.price_sets import DEFAULT_SET, Catalogue, load_parts, price_set
 from topox_core.errors import InputError, errors_in_file
-from topox_core.io.json import record_of
+from topox_core.io.content import record_of
 from topox_core.rails.technologies import SCALE_UP, TECHNOLOGIES, gpus
 from topox_core.schema.fields import fields_of
 

@@ -27,7 +27,7 @@ from topox_core.cli.library_options import (
 )
 from topox_core.cli.options import JSON, Option, numbered, positive
 from topox_core.errors import InputError
-from topox_core.io.json import loaded, record_of
+from topox_core.io.content import loaded, record_of
 from topox_core.io.limits import SCHEDULE
 from topox_core.library.rows import StoredRun
 from topox_core.library.run_library import RunLibrary, StoredStudy

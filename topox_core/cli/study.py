@@ -47,7 +47,7 @@ from topox_core.cli.options import (
 from topox_core.economics.comparison import Running
 from topox_core.errors import InputError, look_up
 from topox_core.io.assertions import FAILED
-from topox_core.io.json import record_of
+from topox_core.io.content import record_of
 from topox_core.schema.fields import fields_of
 from topox_core.text.numbers import plural
 

@@ -13,7 +13,14 @@ from functools import cached_property
 from typing import Annotated, Any
 
 from topox_core.errors import InputError, check_known, errors_in_file, printable, shown
-from topox_core.io.json import FileFormat, entries_of, named, read_object, record_of, without_header
+from topox_core.io.content import (
+    FileFormat,
+    entries_of,
+    named,
+    read_object,
+    record_of,
+    without_header,
+)
 from topox_core.io.limits import PARTS as LIMITS, check_one_of
 from topox_core.schema.fields import PRINTABLE, setting
 from topox_core.schema.records import check_fields, check_values

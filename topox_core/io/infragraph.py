@@ -16,8 +16,7 @@ from typing import Any, Literal
 import msgspec
 
 from topox_core.errors import InputError, errors_in_file, printable, shown
-from topox_core.io.content import decoded, whole
-from topox_core.io.json import loaded
+from topox_core.io.content import decoded, loaded, whole
 from topox_core.io.limits import INFRAGRAPH, MAX_NESTING, check_count
 from topox_core.model.cluster import Cluster
 from topox_core.schema.fields import fields_of

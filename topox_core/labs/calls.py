@@ -13,7 +13,7 @@ from topox_core.errors import InputError, check_known, shown, unknown
 from topox_core.fabrics.compare import compare
 from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.scheduled import schedule
-from topox_core.io.json import record_of
+from topox_core.io.content import record_of
 from topox_core.labs.lab import LESSON_SETTINGS, Call
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph

@@ -23,7 +23,7 @@ from typing import Any
 import msgspec
 
 from topox_core.errors import InputError, look_up
-from topox_core.io.json import digest_of, record_of
+from topox_core.io.content import digest_of, record_of
 from topox_core.library.rows import CARD, RunRecord
 from topox_core.library.run_library import RunLibrary
 from topox_core.papers.card import Answer, Card, Claim, Settings

@@ -12,7 +12,7 @@ from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.registry import ENTRIES
 from topox_core.fabrics.run import FabricRun, JobRequest
 from topox_core.fabrics.scheduled import planned_run
-from topox_core.io.json import digest_of
+from topox_core.io.content import digest_of
 from topox_core.library.rows import RunRecord
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph

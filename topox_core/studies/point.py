@@ -15,7 +15,7 @@ from topox_core.economics.price_sets import DEFAULT_SET
 from topox_core.errors import InputError
 from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.run import FabricRun
-from topox_core.io.json import digest_of
+from topox_core.io.content import digest_of
 from topox_core.library.rows import FAILED, RunRecord
 from topox_core.rails.delay import simulation
 from topox_core.rails.iteration import Rail
