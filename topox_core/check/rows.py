@@ -20,7 +20,6 @@ from topox_core.errors import InputError, check_known, printable, shown
 from topox_core.io.limits import is_number
 from topox_core.schema.fields import fields_of, problems, setting
 
-NUMBER = "a finite number"
 # Server, switch and port numbers: far above any cluster, far below what the arrays hold.
 _Count = Annotated[int, setting(ge=0, le=1_000_000_000)]
 _Id = Annotated[str, setting(min_length=1)]

@@ -11,7 +11,6 @@ import numpy as np
 
 from topox_core.check.intervals import Float, Int
 from topox_core.check.rows import (
-    NUMBER,
     CircuitRow,
     PathsOfTransfers,
     StandingRow,
@@ -247,7 +246,7 @@ def _number(record: Mapping[str, Any], key: str, file: str, optional: bool) -> f
     if value is None and optional:
         return None
     if not is_finite(value):
-        raise wrong(NUMBER, value, file, "", key)
+        raise wrong("a finite number", value, file, "", key)
     return float(value)
 
 

@@ -122,7 +122,9 @@ def advise(options: Arguments) -> Answer:
 
     advice = advise(options.parameters, options.gpus)
     record = {
-        **record_of(advice, "model parameters gpus note"),
+        "model": advice.model,
+        **record_of(options, "parameters gpus"),
+        "note": advice.note,
         "strategies": list(advice.practice.strategies) if advice.practice else [],
         "parallelisms": [asdict(row) for row in TABLE_2],
     }

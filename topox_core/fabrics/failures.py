@@ -119,7 +119,7 @@ class FixedCircuits:
         if failure.kind == "server":
             moved = remaining_graph(self.job.task_graph, self.run.execution, 0.0, failure)
             graph = lower(moved, self.lowering)
-        return self._run(graph, mended.result, mended.layout).iteration_ms, mended.done
+        return self._run(graph, mended.result, mended.result.layout).iteration_ms, mended.done
 
 
 def after_failure(

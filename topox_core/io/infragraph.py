@@ -52,7 +52,6 @@ class _Component(msgspec.Struct, frozen=True):
 class _Quantity(msgspec.Struct, frozen=True):
     """A number under the name of its unit, which ``choice`` repeats."""
 
-    choice: str = ""
     gigabits_per_second: float | None = None
     gigabytes_per_second: float | None = None
     ms: float | None = None

@@ -224,11 +224,6 @@ class Repair:
     result: LayoutResult
     done: tuple[str, ...]
 
-    @property
-    def layout(self) -> Layout:
-        """The repaired layout."""
-        return self.result.layout
-
 
 def fail_layout(
     layout: Layout, failure: Failure, wiring: SwitchWiring, ports_per_switch: int = 1

@@ -63,7 +63,7 @@ def _failed(run: CardRun, model: str, words: str) -> Rows:
 
     before = ms(whole, whole.layout)
     data = {"whole_ms": before}
-    cut, again = ms(whole, broken) / before, ms(mended.result, mended.layout) / before
+    cut, again = ms(whole, broken) / before, ms(mended.result, mended.result.layout) / before
     yield run.row("broken", words, cut, data=data)
     yield run.row("repaired", words, again, follows=again < cut, data=data)
     lent = sum("laid again" in line for line in mended.done)
