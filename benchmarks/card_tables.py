@@ -16,7 +16,7 @@ from pathlib import Path
 from topox_core.papers.card import Answer, Card
 from topox_core.papers.catalogue import CARDS
 from topox_core.papers.rows import APART, APART_NAMES, Row, counted_verdicts
-from topox_core.runs.stopping import never
+from topox_core.runs.run import never
 
 # Those that need no worker processes.
 DIRECT = tuple(card for card in CARDS.values() if not card.workers)

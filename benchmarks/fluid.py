@@ -26,7 +26,7 @@ from topox_core.model.lowering_choices import Lowering
 from topox_core.model.transfer_graph import TRANSFER
 from topox_core.schedule.settings import Settings
 from topox_core.topology.finder import find_layout
-from topox_core.topology.mutation import on_rings
+from topox_core.topology.ring_circuits import on_rings
 from topox_core.topology.traffic import demand_of
 
 DEFAULT = REAL_INPUTS / "flexnet" / "100dlrm_128.fbuf"

@@ -24,7 +24,7 @@ from topox_core.fabrics.run import FabricRequest
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import TaskGraph
-from topox_core.runs.stopping import never
+from topox_core.runs.run import never
 from topox_core.schedule.settings import Settings
 
 STEPS = 20_000

@@ -130,7 +130,7 @@ def _within(
     problem: Problem, seconds: float, cores: int, hint: bool, shorter: bool, narrowed: str
 ) -> Found:
     """Solve our model from a rule's schedule, in windows of schedules that are no longer or shorter."""
-    from topox_core.runs.stopping import never
+    from topox_core.runs.run import never
     from topox_core.schedule.bounds.propagation import Propagator
     from topox_core.schedule.bounds.windows import windows
     from topox_core.schedule.engines.cpsat_model import Model, Run

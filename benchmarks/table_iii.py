@@ -16,7 +16,7 @@ from topox_core.papers.card import Answer
 from topox_core.papers.catalogue import card_named
 from topox_core.papers.rows import Row
 from topox_core.papers.table_iii_runs import TABLE, topoopt_ms
-from topox_core.runs.stopping import never
+from topox_core.runs.run import never
 
 LIMIT_S = 120
 

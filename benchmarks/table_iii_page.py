@@ -17,7 +17,7 @@ from benchmarks.document_parts import add_options, deliver
 from topox_core.papers.catalogue import card_named
 from topox_core.papers.rows import TREND, Row
 from topox_core.papers.table_iii_runs import TABLE, Printed, ours, topoopt_ms
-from topox_core.runs.stopping import never
+from topox_core.runs.run import never
 
 CARD = card_named("topox-table3")
 SMALL = TABLE[4:]  # the rows of 16 servers

@@ -15,7 +15,7 @@ from benchmarks.card_tables import number, section
 from benchmarks.document_parts import add_options, deliver
 from topox_core.papers.card import Answer, Settings
 from topox_core.papers.catalogue import card_named
-from topox_core.runs.stopping import never
+from topox_core.runs.run import never
 
 NAMES = (
     "topoopt-bandwidth-tax",

@@ -34,8 +34,7 @@ from topox_core.papers.catalogue import (  # noqa: E402
     to_record,
 )
 from topox_core.runs.pace import slowness  # noqa: E402
-from topox_core.runs.run import finish  # noqa: E402
-from topox_core.runs.stopping import never  # noqa: E402
+from topox_core.runs.run import finish, never  # noqa: E402
 from topox_core.schedule.result import Result  # noqa: E402
 from topox_core.studies.buying_run import buying_run  # noqa: E402
 from topox_core.studies.fabric_point import fabric_case, measures_of_run  # noqa: E402

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from topox_core.errors import InputError, wrong_setting
+from topox_core.io.content import read
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -65,7 +66,6 @@ def load_graph(path: str | Path) -> TaskGraph:
     InputError
         If the file cannot be used: file, task and field are named in one line.
     """
-    from topox_core.io.content import read
     from topox_core.io.task_graph_file import load_graph as graph_of
 
     return graph_of(read(path), Path(path).name)
@@ -80,7 +80,6 @@ def load_cluster(path: str | Path) -> Cluster:
         If the file cannot be used: file and field are named in one line.
     """
     from topox_core.io.cluster_file import load_cluster as cluster_of
-    from topox_core.io.content import read
 
     return cluster_of(read(path), Path(path).name)
 
@@ -98,9 +97,9 @@ def load_sample(name: str) -> tuple[TaskGraph, Cluster]:
     InputError
         If there is no sample of that name; the known ones are listed.
     """
-    from topox_core.workloads.samples import load_sample as read
+    from topox_core.workloads.samples import load_sample as sample_of
 
-    return read(name)
+    return sample_of(name)
 
 
 def generate_workload(name: str, **parameters: object) -> tuple[TaskGraph, Cluster]:
@@ -356,7 +355,6 @@ def share_fabric(
     InputError
         If the file cannot be used, there is no such algorithm, or ports are too few.
     """
-    from topox_core.io.content import read
     from topox_core.tdm.algorithms.catalogue import solve
     from topox_core.tdm.bounds.round_bounds import bounded
     from topox_core.tdm.model.jobs import TdmSettings

@@ -12,7 +12,7 @@ from topox_core.check import schedule_file
 from topox_core.check.rows import StandingRow, TaskRow
 from topox_core.claims import claims
 from topox_core.demand import planning
-from topox_core.economics import parts, price_sets
+from topox_core.economics import price_sets
 from topox_core.io import assertions, cluster_file, exports, manifest, task_graph_file
 from topox_core.io.manifest import Manifest
 from topox_core.labs import answers, keys as lab_keys, lab, lab_file, leaderboard
@@ -74,7 +74,7 @@ def _hints(record: type) -> dict[str, Any]:
     return {one.key: one.hint for one in fields_of(record).values()}
 
 
-_JOB, _PARTS = _hints(Job), _hints(parts.Catalogue)
+_JOB, _PARTS = _hints(Job), _hints(price_sets.Catalogue)
 _OBJECT = dict[str, Any]
 _NAMES = list[str]
 _WHOLE = list[int]
@@ -419,7 +419,7 @@ DOCUMENTS: Mapping[str, Document] = {
         ".parts.json",
         {name: _PARTS[name] for name in ("name", "port_gbps", "switch_transceivers")}
         | {"based_on": Literal[tuple(price_sets.PRICE_SETS)]}
-        | {"parts": tuple[parts.Part, ...]},
+        | {"parts": tuple[price_sets.Part, ...]},
         ("parts",),
     ),
     "lab": Document(
@@ -482,7 +482,7 @@ DOCUMENTS: Mapping[str, Document] = {
 }
 # Records of which a file may leave out what the same thing elsewhere has, such as a part that of the set that it is based on.
 _NEEDED: Mapping[type, tuple[str, ...]] = {
-    parts.Part: ("id",),
+    price_sets.Part: ("id",),
     SwitchProduct: ("key",),
     Estimate: (),
     Window: ("length_ms", "before", "after"),

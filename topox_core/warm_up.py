@@ -17,13 +17,12 @@ from pathlib import Path
 
 import numba
 
-from topox_core.compiled import forget_old_code
+from topox_core.compiled import forget_old_code, tell_compiled
 from topox_core.io.task_graph_rules import validated
-from topox_core.kernel_cache import tell_compiled
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.runs.cores import NICENESS, lower_priority
-from topox_core.runs.stopping import never
+from topox_core.runs.run import never
 from topox_core.schedule.bounds.propagation import Propagator, raised_bound
 from topox_core.schedule.folding.fold import fold
 from topox_core.schedule.planner import prepare

@@ -10,10 +10,9 @@ from pathlib import Path
 import numba
 import pytest
 
+import topox_core.compiled as kernel_cache
 from tests.real_inputs import ROOT
-from topox_core import kernel_cache
-from topox_core.compiled import compiled, working_s
-from topox_core.kernel_cache import choose_folder, stays_ours, trusted
+from topox_core.compiled import choose_folder, compiled, stays_ours, trusted, working_s
 
 OWNERS = pytest.mark.skipif(not hasattr(os, "getuid"), reason="folders have no owner here")
 

@@ -24,9 +24,8 @@ from topox_core.check.ports import (
     port_bookings,
     reconfiguration,
 )
-from topox_core.check.report import CheckReport, ConstraintFinding, ConstraintReport, Violation, ms
-from topox_core.check.rules import Rules, changed_cluster
-from topox_core.check.schedule_file import columns_of, read_schedule
+from topox_core.check.report import CheckReport, ConstraintReport, Violation, ms
+from topox_core.check.schedule_file import Rules, changed_cluster, columns_of, read_schedule
 from topox_core.check.times import duration, on_the_clock, one_start, one_task_a_device, precedence
 from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
@@ -36,10 +35,10 @@ GAP_TOLERANCE = 1e-6
 NOT_ABOVE = "above {}, which it may not pass"
 
 
-def claims(plan: CheckedPlan) -> ConstraintFinding:
+def claims(plan: CheckedPlan) -> ConstraintReport:
     """Eq. 2 and what is said of it: the makespan is the last end, the bound is below it, gap and status follow."""
     given, slack = plan.schedule, 2 * plan.tolerance_ms
-    finding = ConstraintFinding("makespan, bound and gap", "2", 4)
+    finding = ConstraintReport("makespan, bound and gap", "2", 4)
     last = float(given.end_ms.max(initial=0.0))
     if abs(given.makespan_ms - last) > slack:
         finding.add(
@@ -119,9 +118,9 @@ def check(
         cluster = cluster.changed(**cluster_changes)
     rules = Rules.of(schedule.settings, file, model, circuits, schedule.clock)
     if not schedule.has_schedule:
-        nothing = ConstraintFinding("one start", "3")
+        nothing = ConstraintReport("one start", "3")
         nothing.add("schedule", f"there is none to check (status {schedule.status})")
-        return CheckReport((nothing.report(),))
+        return CheckReport((nothing,))
     try:
         # Absurd times in a file may overflow to infinity; comparisons with it are right.
         with np.errstate(over="ignore", invalid="ignore"):
@@ -129,10 +128,10 @@ def check(
             findings = _times(plan) + _circuits(plan)
     except InputError as error:
         raise error.in_file(file) from None
-    return CheckReport(tuple(finding.report() for finding in findings))
+    return CheckReport(tuple(findings))
 
 
-def _times(plan: CheckedPlan) -> list[ConstraintFinding]:
+def _times(plan: CheckedPlan) -> list[ConstraintReport]:
     findings = [claims(plan), one_start(plan)]
     if plan.rules.on_slots:
         findings.append(on_the_clock(plan))
@@ -143,7 +142,7 @@ def _times(plan: CheckedPlan) -> list[ConstraintFinding]:
     return findings
 
 
-def _circuits(plan: CheckedPlan) -> list[ConstraintFinding]:
+def _circuits(plan: CheckedPlan) -> list[ConstraintReport]:
     if not plan.is_transfer.any() and not len(plan.circuit_node):
         return []
     if plan.schedule.fixed is not None:

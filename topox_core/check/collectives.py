@@ -10,7 +10,7 @@ import numpy as np
 
 from topox_core.check.algorithms import algorithm_of, group_size, owed_bytes, steps_of, unreached
 from topox_core.check.plan import COLLECTIVE_CODE, CheckedPlan
-from topox_core.check.report import ConstraintFinding
+from topox_core.check.report import ConstraintReport
 from topox_core.check.schedule_file import Schedule
 from topox_core.model.task_graph import Task
 
@@ -43,12 +43,12 @@ class _Listed:
         }
 
 
-def collectives_move_their_bytes(plan: CheckedPlan) -> ConstraintFinding:
+def collectives_move_their_bytes(plan: CheckedPlan) -> ConstraintReport:
     """Lowering: rings that visit every member, pairs, chains and trees, each with its share of the bytes."""
     graph, given = plan.graph, plan.schedule
     own = plan.collective[plan.tasks :]
     collectives = np.flatnonzero(plan.kind[: plan.tasks] == COLLECTIVE_CODE)
-    finding = ConstraintFinding("collectives move their bytes", "lowering", len(collectives))
+    finding = ConstraintReport("collectives move their bytes", "lowering", len(collectives))
     for i in np.flatnonzero(own < 0).tolist():
         finding.add(
             f"transfer {given.transfer[i]}",

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.check.report import CheckReport, ConstraintFinding, ms
+from topox_core.check.report import CheckReport, ConstraintReport, ms
 
 # Starts and sums are floats added up in some order.
 RELATIVE = 1e-9
@@ -22,9 +22,9 @@ def check_demand_plan(demand_ms: NDArray[np.float64], record: Mapping[str, Any])
     demand = np.asarray(demand_ms, np.float64)
     switches: Sequence[Sequence[Mapping[str, Any]]] = record["switches"]
     slack = RELATIVE * max(1.0, float(record["makespan_ms"]))
-    matchings = ConstraintFinding("matchings", "physical", sum(map(len, switches)))
-    times = ConstraintFinding("set-ups", "physical", sum(map(len, switches)) + 1)
-    served = ConstraintFinding("demand", "p_j", int((demand > 0).sum()))
+    matchings = ConstraintReport("matchings", "physical", sum(map(len, switches)))
+    times = ConstraintReport("set-ups", "physical", sum(map(len, switches)) + 1)
+    served = ConstraintReport("demand", "p_j", int((demand > 0).sum()))
     sent = np.zeros_like(demand)
     last_ms = 0.0
     for r, configurations in enumerate(switches, 1):
@@ -52,7 +52,7 @@ def check_demand_plan(demand_ms: NDArray[np.float64], record: Mapping[str, Any])
             f"row {i + 1}, column {j + 1}",
             f"needs {ms(float(demand[i, j]))} and is sent for {ms(float(sent[i, j]))}",
         )
-    return CheckReport(tuple(one.report() for one in (matchings, times, served)))
+    return CheckReport((matchings, times, served))
 
 
 def _no_matching(circuits: Sequence[Sequence[int]], lines: int) -> str:

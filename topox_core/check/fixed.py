@@ -17,14 +17,14 @@ from topox_core.check.network import (
 )
 from topox_core.check.plan import CheckedPlan
 from topox_core.check.ports import BookedPorts, port_bookings
-from topox_core.check.report import ConstraintFinding, ms
+from topox_core.check.report import ConstraintReport, ms
 from topox_core.check.rows import PathsOfTransfers, Rates
 
 # Rates and bytes are sums and quotients of floats.
 SHARE = 1e-6
 
 
-def fixed_circuits(plan: CheckedPlan, paths: PathsOfTransfers) -> list[ConstraintFinding]:
+def fixed_circuits(plan: CheckedPlan, paths: PathsOfTransfers) -> list[ConstraintReport]:
     """Return the findings on circuits that stay: their ports, what crosses them, and what arrives."""
     links = _Links.of(plan)
     k = plan.rules.ports_on_switch(plan.cluster)
@@ -45,10 +45,10 @@ def fixed_circuits(plan: CheckedPlan, paths: PathsOfTransfers) -> list[Constrain
     return [*findings, _bytes(plan, paths, links), _speed(plan, paths, links)]
 
 
-def _standing(plan: CheckedPlan) -> ConstraintFinding:
+def _standing(plan: CheckedPlan) -> ConstraintReport:
     """Physical: every circuit is there from the beginning to the end, so that none changes."""
     given, slack = plan.schedule, plan.tolerance_ms
-    finding = ConstraintFinding("fixed circuits stand", "physical", len(given.switch))
+    finding = ConstraintReport("fixed circuits stand", "physical", len(given.switch))
     absent = np.maximum(given.source, given.destination) >= plan.cluster.servers
     begins = np.maximum(np.abs(given.setup_ms), np.abs(given.circuit_start_ms)) <= slack
     stands = begins & (np.abs(given.circuit_end_ms - given.makespan_ms) <= 2 * slack)
@@ -102,7 +102,7 @@ class _Links:
         return f"circuits {self.code[link] // self.wide} -> {self.code[link] % self.wide}"
 
 
-def _bytes(plan: CheckedPlan, paths: PathsOfTransfers, links: _Links) -> ConstraintFinding:
+def _bytes(plan: CheckedPlan, paths: PathsOfTransfers, links: _Links) -> ConstraintReport:
     """Eqs 5 and 6 with sharing: the paths of a transfer carry exactly its bytes, between its start and its end.
 
     What a path carries is on all its hops at the same time, so that no byte is forwarded before it
@@ -110,7 +110,7 @@ def _bytes(plan: CheckedPlan, paths: PathsOfTransfers, links: _Links) -> Constra
     """
     node = np.array([plan.node_of.get(name, -1) for name in paths.transfer], np.int64)
     needs = np.flatnonzero(plan.is_transfer & (plan.length_ms > 0))
-    finding = ConstraintFinding("bytes of every transfer", "6", len(needs))
+    finding = ConstraintReport("bytes of every transfer", "6", len(needs))
     item = [f"transfer {name}" for name in paths.transfer]
     carries = (node >= 0) & plan.is_transfer[node] if len(plan.ids) else node > 0
     finding.each(np.flatnonzero(~carries), lambda i: (item[i], "has paths, but is no transfer"))
@@ -144,7 +144,7 @@ def _bytes(plan: CheckedPlan, paths: PathsOfTransfers, links: _Links) -> Constra
 
 
 def _arrived(
-    plan: CheckedPlan, paths: PathsOfTransfers, finding: ConstraintFinding, node: Int
+    plan: CheckedPlan, paths: PathsOfTransfers, finding: ConstraintReport, node: Int
 ) -> None:
     """Check the bytes on each path, and that the last arrives when the transfer ends, no sooner than it starts."""
     item = [f"transfer {name}" for name in paths.transfer]
@@ -189,7 +189,7 @@ def _arrived(
     )
 
 
-def _totals(plan: CheckedPlan, paths: PathsOfTransfers, finding: ConstraintFinding) -> None:
+def _totals(plan: CheckedPlan, paths: PathsOfTransfers, finding: ConstraintReport) -> None:
     """Check that a transfer's rates are the sum of those on its paths, and that none runs backwards."""
     item = [f"transfer {name}" for name in paths.transfer]
     for rates, whose in (
@@ -216,10 +216,10 @@ def _totals(plan: CheckedPlan, paths: PathsOfTransfers, finding: ConstraintFindi
     )
 
 
-def _speed(plan: CheckedPlan, paths: PathsOfTransfers, links: _Links) -> ConstraintFinding:
+def _speed(plan: CheckedPlan, paths: PathsOfTransfers, links: _Links) -> ConstraintReport:
     """Eqs 6 and 8 with sharing: at any time a link carries at most its circuits, a half-duplex server all its ports."""
     gbps = plan.cluster.port_gbps
-    finding = ConstraintFinding("speed of fixed circuits", "6", len(paths.hop_path))
+    finding = ConstraintReport("speed of fixed circuits", "6", len(paths.hop_path))
     row, rates = _on_equal_paths(plan, paths)
     hops = np.searchsorted(paths.hop_path, np.arange(len(paths.owner) + 1))
     counts = np.diff(hops)[row]
@@ -290,7 +290,7 @@ def _added(rates: Rates) -> Rates:
 
 def _over(
     plan: CheckedPlan,
-    finding: ConstraintFinding,
+    finding: ConstraintReport,
     rates: Rates,
     capacity: Float,
     name: Callable[[int], str],

@@ -8,7 +8,7 @@ import numpy as np
 
 from topox_core.check.intervals import Float, Int, Openings, covered, united
 from topox_core.check.plan import CheckedPlan
-from topox_core.check.report import ConstraintFinding, ms
+from topox_core.check.report import ConstraintReport, ms
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class HeldCircuits:
         )
 
 
-def circuit_for_every_transfer(plan: CheckedPlan) -> ConstraintFinding:
+def circuit_for_every_transfer(plan: CheckedPlan) -> ConstraintReport:
     """Eq. 6: while a transfer runs, a circuit of its own joins its source to its destination.
 
     No circuit does anything else.
@@ -63,7 +63,7 @@ def circuit_for_every_transfer(plan: CheckedPlan) -> ConstraintFinding:
     node = plan.circuit_node
     begin, end = given.circuit_start_ms, given.circuit_end_ms
     needs = np.flatnonzero(plan.is_transfer & (plan.end_ms > plan.start_ms + slack))
-    finding = ConstraintFinding("circuit for every transfer", "6", len(needs) + len(node))
+    finding = ConstraintReport("circuit for every transfer", "6", len(needs) + len(node))
     carries = (node >= 0) & plan.is_transfer[node] if len(plan.ids) else node > 0
     joins = (
         carries
@@ -111,13 +111,13 @@ def circuit_for_every_transfer(plan: CheckedPlan) -> ConstraintFinding:
     return finding
 
 
-def switch_capacity(plan: CheckedPlan, held: HeldCircuits) -> ConstraintFinding:
+def switch_capacity(plan: CheckedPlan, held: HeldCircuits) -> ConstraintReport:
     """Eq. 7: a switch carries at most d_OCS circuits at once, dark ones too.
 
     A switch that is not there carries none.
     """
     cluster = plan.cluster
-    finding = ConstraintFinding("switch capacity", "7", len(held.row))
+    finding = ConstraintReport("switch capacity", "7", len(held.row))
     absent = held.switch >= cluster.switches
     finding.each(
         np.flatnonzero(absent),
@@ -139,90 +139,82 @@ def switch_capacity(plan: CheckedPlan, held: HeldCircuits) -> ConstraintFinding:
     return finding
 
 
-def server_ports(plan: CheckedPlan, held: HeldCircuits) -> ConstraintFinding:
+def server_ports(plan: CheckedPlan, held: HeldCircuits) -> ConstraintReport:
     """Eq. 8: a server uses at most d_S ports: each way (full duplex), or in and out together (half duplex, as printed)."""
-    finding = ConstraintFinding("ports", "8", 2 * len(held.row))
+    finding = ConstraintReport("ports", "8", 2 * len(held.row))
     if plan.cluster.duplex == "half":
         _too_many(plan, finding, held, _both_ends(held), "uses {} ports, in and out")
         return finding
     for verb, server in (("sends", held.source), ("receives", held.destination)):
-        ends = _Ends(held.openings, server, held.row)
-        _too_many(plan, finding, held, ends, f"{verb} on {{}} circuits")
+        _too_many(plan, finding, held, (held.openings, server), f"{verb} on {{}} circuits")
     return finding
 
 
-def in_one_peer(plan: CheckedPlan, held: HeldCircuits, k: int) -> ConstraintFinding:
+def in_one_peer(plan: CheckedPlan, held: HeldCircuits, k: int) -> ConstraintReport:
     """Eq. 9: into a server, at most one circuit (k with k ports there) on a switch at once."""
-    finding = ConstraintFinding("in, one peer", "9", len(held.row))
+    finding = ConstraintReport("in, one peer", "9", len(held.row))
     return _on_switch(plan, finding, held, held.destination, k, "receives")
 
 
-def out_one_peer(plan: CheckedPlan, held: HeldCircuits, k: int) -> ConstraintFinding:
+def out_one_peer(plan: CheckedPlan, held: HeldCircuits, k: int) -> ConstraintReport:
     """Eq. 10: out of a server, at most one circuit (k with k ports there) on a switch at once."""
-    finding = ConstraintFinding("out, one peer", "10", len(held.row))
+    finding = ConstraintReport("out, one peer", "10", len(held.row))
     return _on_switch(plan, finding, held, held.source, k, "sends")
 
 
-def one_way_a_port(held: HeldCircuits, k: int) -> ConstraintFinding:
+def one_way_a_port(held: HeldCircuits, k: int) -> ConstraintReport:
     """Physical, half duplex with real ports: a port goes one way at a time, so in and out share the k ports on a switch."""
-    finding = ConstraintFinding("one way a port", "physical", 2 * len(held.row))
-    ends = _both_ends(held)
+    finding = ConstraintReport("one way a port", "physical", 2 * len(held.row))
+    openings, server = _both_ends(held)
     switch = np.concatenate([held.switch, held.switch])
     finding.above(
-        ends.openings,
-        ends.server * _wide(held) + switch,
+        openings,
+        server * _wide(held) + switch,
         k,
         lambda i, count: (
-            f"server {ends.server[i]}",
+            f"server {server[i]}",
             f"uses {count} ports on switch {switch[i]} at {_setup_ms(held, i)}, in and out; it has {k} there",
         ),
     )
     return finding
 
 
-@dataclass(frozen=True)
-class _Ends:
-    """Ends of circuits at servers, as intervals: ``row`` is the circuit that each belongs to."""
-
-    openings: Openings
-    server: Int
-    row: Int
-
-
-def _both_ends(held: HeldCircuits) -> _Ends:
+def _both_ends(held: HeldCircuits) -> tuple[Openings, Int]:
+    """Return the ends of the circuits at their servers as intervals, all sources before all destinations, and the servers."""
     n, opened = len(held.row), held.openings
     interval = np.stack([opened.interval, opened.interval + n], axis=1).reshape(-1)
-    return _Ends(
-        Openings(interval, np.repeat(opened.step, 2)),
-        np.concatenate([held.source, held.destination]),
-        np.concatenate([held.row, held.row]),
-    )
+    servers = np.concatenate([held.source, held.destination])
+    return Openings(interval, np.repeat(opened.step, 2)), servers
 
 
 def _too_many(
-    plan: CheckedPlan, finding: ConstraintFinding, held: HeldCircuits, ends: _Ends, words: str
+    plan: CheckedPlan,
+    finding: ConstraintReport,
+    held: HeldCircuits,
+    ends: tuple[Openings, Int],
+    words: str,
 ) -> None:
-    limit = plan.cluster.ports_per_server
+    limit, (openings, server) = plan.cluster.ports_per_server, ends
     finding.above(
-        ends.openings,
-        ends.server,
+        openings,
+        server,
         limit,
         lambda i, count: (
-            f"server {ends.server[i]}",
+            f"server {server[i]}",
             f"{words.format(count)} at {_setup_ms(held, i)}, when "
-            f"{plan.schedule.circuit_task[ends.row[i]]} begins; it has {limit} {'port' if limit == 1 else 'ports'}",
+            f"{plan.schedule.circuit_task[held.row[i % len(held.row)]]} begins; it has {limit} {'port' if limit == 1 else 'ports'}",
         ),
     )
 
 
 def _on_switch(
     plan: CheckedPlan,
-    finding: ConstraintFinding,
+    finding: ConstraintReport,
     held: HeldCircuits,
     server: Int,
     k: int,
     verb: str,
-) -> ConstraintFinding:
+) -> ConstraintReport:
     finding.above(
         held.openings,
         server * _wide(held) + held.switch,

@@ -11,8 +11,7 @@ from operator import attrgetter
 import numpy as np
 
 from topox_core.check.intervals import Bool, Float, Int
-from topox_core.check.rules import Rules
-from topox_core.check.schedule_file import Schedule
+from topox_core.check.schedule_file import Rules, Schedule
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import (

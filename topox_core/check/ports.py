@@ -10,14 +10,14 @@ import numpy as np
 
 from topox_core.check.intervals import Bool, Int
 from topox_core.check.plan import CheckedPlan
-from topox_core.check.report import ConstraintFinding, ms
+from topox_core.check.report import ConstraintReport, ms
 
 
-def continuity(plan: CheckedPlan) -> ConstraintFinding:
+def continuity(plan: CheckedPlan) -> ConstraintReport:
     """Physical: a transfer stays on its circuit, so exactly one record carries it from its start to its end."""
     given, slack = plan.schedule, plan.tolerance_ms
     needs = plan.is_transfer & (plan.end_ms > plan.start_ms + slack)
-    finding = ConstraintFinding("continuity", "physical", int(needs.sum()))
+    finding = ConstraintReport("continuity", "physical", int(needs.sum()))
     known = plan.circuit_node >= 0
     records = np.bincount(plan.circuit_node[known], minlength=len(plan.ids))
     first, last = np.full(len(plan.ids), np.nan), np.full(len(plan.ids), np.nan)
@@ -83,10 +83,10 @@ class BookedPorts:
         return np.concatenate([out, into]), np.concatenate([n, n])
 
 
-def port_bookings(plan: CheckedPlan, k: int, booked: BookedPorts) -> ConstraintFinding:
+def port_bookings(plan: CheckedPlan, k: int, booked: BookedPorts) -> ConstraintReport:
     """Physical: a port holds one circuit at a time, from its set-up to its end, and is one of those that are there."""
     given = plan.schedule
-    finding = ConstraintFinding("port bookings", "physical", 2 * len(booked.row))
+    finding = ConstraintReport("port bookings", "physical", 2 * len(booked.row))
     absent = (booked.source_port >= k) | (booked.destination_port >= k)
     finding.each(
         np.flatnonzero(absent),
@@ -113,14 +113,14 @@ def port_bookings(plan: CheckedPlan, k: int, booked: BookedPorts) -> ConstraintF
     return finding
 
 
-def reconfiguration(plan: CheckedPlan, k: int, booked: BookedPorts | None) -> ConstraintFinding:
+def reconfiguration(plan: CheckedPlan, k: int, booked: BookedPorts | None) -> ConstraintReport:
     """Physical: ports are dark for the delay before a circuit, unless each repeats the very circuit it had last.
 
     The first circuit of a port stands before the iteration begins, so that it changes nothing; where
     the iteration repeats, its last circuit stands then, and is set up beforehand as well.
     """
     given, delay, slack = plan.schedule, plan.cluster.reconfiguration_ms, plan.tolerance_ms
-    finding = ConstraintFinding("reconfiguration", "physical", len(given.switch))
+    finding = ConstraintReport("reconfiguration", "physical", len(given.switch))
     earliest = -delay if plan.rules.repeats else 0.0
     wrong = (given.setup_ms < earliest - slack) | (given.setup_ms > given.circuit_start_ms + slack)
     finding.each(
@@ -148,9 +148,9 @@ def reconfiguration(plan: CheckedPlan, k: int, booked: BookedPorts | None) -> Co
     return finding
 
 
-def per_slot_delay(plan: CheckedPlan) -> ConstraintFinding:
+def per_slot_delay(plan: CheckedPlan) -> ConstraintReport:
     """Physical: circuits drawn slot by slot have no state, so that a delay above 0 cannot be honoured."""
-    finding = ConstraintFinding("reconfiguration", "physical", 1)
+    finding = ConstraintReport("reconfiguration", "physical", 1)
     if plan.cluster.reconfiguration_ms > 0:
         finding.add(
             "cluster",
@@ -201,7 +201,7 @@ def _kept(plan: CheckedPlan, k: int, booked: BookedPorts) -> Bool:
 _Port = tuple[float, tuple[int, int, int, int] | None]
 
 
-def _first_fit(plan: CheckedPlan, k: int, finding: ConstraintFinding) -> None:
+def _first_fit(plan: CheckedPlan, k: int, finding: ConstraintReport) -> None:
     """Find ports for circuits whose result names none, in the order of set-up.
 
     A set of ports found is a proof; where the iteration repeats, of two in a row.

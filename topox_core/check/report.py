@@ -1,7 +1,7 @@
 """The checker's verdict: each constraint with its equation, how much was checked, and what broke it."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -24,19 +24,19 @@ class Violation:
         return f"{self.constraint} ({equation_words(self.equation)}), {self.item}: {self.message}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ConstraintReport:
     """One constraint: ``checked`` instances of it were looked at, ``violated`` of them fail.
 
     ``equation`` is the number in the TOPO-X paper (``"5"``), or ``"p_j"`` (durations),
     ``"physical"`` (what the printed model leaves out) or ``"lowering"`` (collectives as transfers).
-    ``violations`` keeps the first ones.
+    ``violations`` keeps the first ones; whoever checks adds to them.
     """
 
     name: str
     equation: str
-    checked: int
-    violations: tuple[Violation, ...]
+    checked: int = 0
+    violations: list[Violation] = field(default_factory=list)
     violated: int = 0
 
     @property
@@ -48,6 +48,42 @@ class ConstraintReport:
     def label(self) -> str:
         """The equation in words, e.g. ``eq. 5``."""
         return equation_words(self.equation)
+
+    def add(self, item: str, message: str) -> None:
+        """Note one violation."""
+        self.violated += 1
+        if len(self.violations) < KEPT_VIOLATIONS:
+            self.violations.append(Violation(self.name, self.equation, item, message))
+
+    def each(self, positions: Iterable[int], describe: Callable[[int], tuple[str, str]]) -> None:
+        """Note a violation for each position.
+
+        ``describe`` gives its item and message, and is called only for those that are kept.
+        """
+        for position in positions:
+            if len(self.violations) < KEPT_VIOLATIONS:
+                self.add(*describe(int(position)))
+            else:
+                self.violated += 1
+
+    def where(self, wrong: Bool, describe: Callable[..., tuple[str, str]]) -> None:
+        """Note a violation for each place of an array that is wrong; ``describe`` is given its indices."""
+        places = np.argwhere(wrong).tolist()
+        self.each(range(len(places)), lambda n: describe(*places[n]))
+
+    def above(
+        self,
+        openings: Openings,
+        group: Int,
+        capacity: int,
+        describe: Callable[[int, int], tuple[str, str]],
+    ) -> None:
+        """Note a violation for each interval that takes its group above its capacity.
+
+        ``describe`` is given the interval and how many are open then.
+        """
+        over, open_now = openings.above(group, capacity)
+        self.each(range(len(over)), lambda n: describe(int(over[n]), int(open_now[n])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,59 +118,6 @@ class CheckReport:
         first = tuple(str(violation) for violation in self.violations[:limit])
         more = self.violated - len(first)
         return (*first, f"and {more:,} more") if more > 0 else first
-
-
-class ConstraintFinding:
-    """A constraint while it is being checked: counts every violation, keeps the first ones."""
-
-    def __init__(self, name: str, equation: str, checked: int = 0) -> None:
-        self.name = name
-        self.equation = equation
-        self.checked = checked
-        self._kept: list[Violation] = []
-        self._violated = 0
-
-    def add(self, item: str, message: str) -> None:
-        """Note one violation."""
-        self._violated += 1
-        if len(self._kept) < KEPT_VIOLATIONS:
-            self._kept.append(Violation(self.name, self.equation, item, message))
-
-    def each(self, positions: Iterable[int], describe: Callable[[int], tuple[str, str]]) -> None:
-        """Note a violation for each position.
-
-        ``describe`` gives its item and message, and is called only for those that are kept.
-        """
-        for position in positions:
-            if len(self._kept) < KEPT_VIOLATIONS:
-                self.add(*describe(int(position)))
-            else:
-                self._violated += 1
-
-    def where(self, wrong: Bool, describe: Callable[..., tuple[str, str]]) -> None:
-        """Note a violation for each place of an array that is wrong; ``describe`` is given its indices."""
-        places = np.argwhere(wrong).tolist()
-        self.each(range(len(places)), lambda n: describe(*places[n]))
-
-    def above(
-        self,
-        openings: Openings,
-        group: Int,
-        capacity: int,
-        describe: Callable[[int, int], tuple[str, str]],
-    ) -> None:
-        """Note a violation for each interval that takes its group above its capacity.
-
-        ``describe`` is given the interval and how many are open then.
-        """
-        over, open_now = openings.above(group, capacity)
-        self.each(range(len(over)), lambda n: describe(int(over[n]), int(open_now[n])))
-
-    def report(self) -> ConstraintReport:
-        """Return the constraint with its violations so far."""
-        return ConstraintReport(
-            self.name, self.equation, self.checked, tuple(self._kept), self._violated
-        )
 
 
 def equation_words(equation: str) -> str:

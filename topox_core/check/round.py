@@ -5,14 +5,13 @@ Equation numbers are those of the draft on time-division multiplexing, as docs/t
 
 import math
 from collections import Counter
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.check.intervals import Bool, Float
-from topox_core.check.report import CheckReport, ConstraintFinding
+from topox_core.check.report import CheckReport, ConstraintReport
 from topox_core.tdm.model.jobs import NOBODY, PULL, PUSH, Cycle, Job, Phase, Reading, Round
 
 RELATIVE, ABSOLUTE_S = 1e-8, 1e-9
@@ -27,11 +26,11 @@ def check_round(answer: Round) -> CheckReport:
     recomputed from the jobs. A round that breaks a constraint is no error: the report names it.
     """
     shape = _shape(answer)
-    if shape.report().violated:
-        return CheckReport((shape.report(),))
+    if shape.violated:
+        return CheckReport((shape,))
     groups, rings = _groups(answer), _rings(answer)
-    if groups.report().violated or rings.report().violated:
-        return CheckReport(tuple(finding.report() for finding in (shape, groups, rings)))
+    if groups.violated or rings.violated:
+        return CheckReport((shape, groups, rings))
     inter, intra = demands(answer)
     findings = [
         shape,
@@ -42,7 +41,7 @@ def check_round(answer: Round) -> CheckReport:
         *check_phases(answer),
         _claims(answer),
     ]
-    return CheckReport(tuple(finding.report() for finding in findings))
+    return CheckReport(tuple(findings))
 
 
 def inter_pod(job: Job, ring: tuple[int, ...], reading: Reading) -> Float:
@@ -83,9 +82,9 @@ def demands(answer: Round) -> tuple[Float, Float]:
     return inter, intra
 
 
-def _shape(answer: Round) -> ConstraintFinding:
+def _shape(answer: Round) -> ConstraintReport:
     network, jobs = answer.jobs.network, len(answer.jobs)
-    finding = ConstraintFinding("everything is there", "format", 5)
+    finding = ConstraintReport("everything is there", "format", 5)
     if not answer.cycles and jobs:
         finding.add("round", f"there is none to check (status {answer.status})")
     pods = network.pods_per_group
@@ -101,18 +100,18 @@ def _shape(answer: Round) -> ConstraintFinding:
     return finding
 
 
-def _groups(answer: Round) -> ConstraintFinding:
+def _groups(answer: Round) -> ConstraintReport:
     """Eq. 1: the groups share out the jobs."""
-    finding = ConstraintFinding("every job is in one group", "1", len(answer.group))
+    finding = ConstraintReport("every job is in one group", "1", len(answer.group))
     for n, group in enumerate(answer.group):
         if not 0 <= group < answer.groups:
             finding.add(f"job {answer.jobs.jobs[n].id}", f"is in group {group} of {answer.groups}")
     return finding
 
 
-def _rings(answer: Round) -> ConstraintFinding:
+def _rings(answer: Round) -> ConstraintReport:
     """Eq. 7: in and out once at every pod of the job and nowhere else, in one lap."""
-    finding = ConstraintFinding("a ring is one ring", "7", len(answer.jobs))
+    finding = ConstraintReport("a ring is one ring", "7", len(answer.jobs))
     for job, ring in zip(answer.jobs.jobs, answer.rings, strict=True):
         pods = job.pods if job.collective == "ring_all_reduce" and len(job.pods) > 1 else ()
         if sorted(ring) != list(pods):
@@ -123,9 +122,9 @@ def _rings(answer: Round) -> ConstraintFinding:
     return finding
 
 
-def _links(answer: Round) -> list[ConstraintFinding]:
+def _links(answer: Round) -> list[ConstraintReport]:
     network, links = answer.jobs.network, answer.links
-    whole = ConstraintFinding("links are whole numbers between two pods", "6", links.size)
+    whole = ConstraintReport("links are whole numbers between two pods", "6", links.size)
     for wrong in (
         links != np.floor(links),
         (links < 0) | ((links != 0) & np.eye(network.pods_per_group, dtype=np.bool_)),
@@ -133,7 +132,7 @@ def _links(answer: Round) -> list[ConstraintFinding]:
         whole.where(wrong, lambda *at: (_stage(*at), f"{links[at]} links"))
     # Half-duplex: a link takes a port in each of its pods, whichever way it goes.
     used = links.sum(axis=3, dtype=np.int64) + links.sum(axis=2, dtype=np.int64)
-    ports = ConstraintFinding("ports of a pod", "6", used.size)
+    ports = ConstraintReport("ports of a pod", "6", used.size)
     ports.where(
         used > network.ports_per_pod,
         lambda *at: (_stage(*at), f"uses {used[at]} of {network.ports_per_pod} ports"),
@@ -158,13 +157,13 @@ def needed_s(answer: Round, inter: Float, intra: Float) -> tuple[Float, Bool]:
     return np.maximum(optical, electrical), np.isinf(pair_s)
 
 
-def _served(answer: Round, inter: Float, intra: Float) -> list[ConstraintFinding]:
+def _served(answer: Round, inter: Float, intra: Float) -> list[ConstraintReport]:
     """Eq. 2: links times speed times time covers every pair's demand, and the top-of-rack switches keep up."""
     needed, cut_off = needed_s(answer, inter, intra)
-    pairs = ConstraintFinding("a pair that talks has a link", "2", int((inter > 0).sum()))
+    pairs = ConstraintReport("a pair that talks has a link", "2", int((inter > 0).sum()))
     pairs.where(cut_off, lambda *at: (_stage(*at), f"{inter[at]:.9g} Gbit and no link"))
     claimed = answer.communication_s
-    times = ConstraintFinding("demand is served in the time claimed", "2", claimed.size)
+    times = ConstraintReport("demand is served in the time claimed", "2", claimed.size)
     times.where(
         ~same(claimed, needed),
         lambda *at: (_stage(*at), f"takes {needed[at]:.9g} s (claimed {claimed[at]:.9g} s)"),
@@ -172,9 +171,9 @@ def _served(answer: Round, inter: Float, intra: Float) -> list[ConstraintFinding
     return [pairs, times]
 
 
-def _claims(answer: Round) -> ConstraintFinding:
+def _claims(answer: Round) -> ConstraintReport:
     """Check what the answer says of itself: its bound cannot lie above it, and an optimum lies on its bound."""
-    finding = ConstraintFinding("bound", "bound", 2)
+    finding = ConstraintReport("bound", "bound", 2)
     slack = RELATIVE * max(1.0, answer.round_s)
     if (
         not answer.bound_s >= 0
@@ -216,7 +215,7 @@ def same(claimed: Any, worked_out: Any, clock_s: float = 0.0) -> NDArray[np.bool
     return agree
 
 
-def check_phases(answer: Round) -> list[ConstraintFinding]:
+def check_phases(answer: Round) -> list[ConstraintReport]:
     """Return the findings on every barrier's phases."""
     clock = _Clock(answer)
     for position, cycle in enumerate(answer.cycles):
@@ -230,12 +229,8 @@ def computing_s(job: Job, way: int, reading: Reading) -> float:
     return job.aggregate_s if aggregates else job.train_s
 
 
-@dataclass(frozen=True)
-class _Turn:
-    """A group's push or pull, and the positions of the phases between it and the group's next turn."""
-
-    way: int
-    between: tuple[int, ...]
+# Which way a group's turn goes, and the phases (by position) between it and the group's next turn.
+_Turn = tuple[int, tuple[int, ...]]
 
 
 class _Clock:
@@ -243,17 +238,17 @@ class _Clock:
 
     def __init__(self, answer: Round) -> None:
         self.answer = answer
-        self.covered = ConstraintFinding(
+        self.covered = ConstraintReport(
             "every pod group follows one barrier", "1", answer.jobs.network.pod_groups
         )
-        self.order = ConstraintFinding("phases follow one another", "1")
-        self.turns = ConstraintFinding("every group pushes once, then pulls once", "1")
-        self.length = ConstraintFinding("length of a phase", "3")
-        self.computing = ConstraintFinding("time to compute", "3", 2 * len(answer.jobs))
-        self.dark = ConstraintFinding("reconfiguration where links change", "reconfiguration")
-        self.static = ConstraintFinding("a static topology stays", "static", answer.links.size)
+        self.order = ConstraintReport("phases follow one another", "1")
+        self.turns = ConstraintReport("every group pushes once, then pulls once", "1")
+        self.length = ConstraintReport("length of a phase", "3")
+        self.computing = ConstraintReport("time to compute", "3", 2 * len(answer.jobs))
+        self.dark = ConstraintReport("reconfiguration where links change", "reconfiguration")
+        self.static = ConstraintReport("a static topology stays", "static", answer.links.size)
 
-    def findings(self) -> list[ConstraintFinding]:
+    def findings(self) -> list[ConstraintReport]:
         """Return the findings, once every barrier is checked."""
         answer = self.answer
         seen = Counter(g for cycle in answer.cycles for g in cycle.pod_groups)
@@ -382,8 +377,8 @@ class _Clock:
             return []
         push, pull = mine
         return [
-            _Turn(PUSH, tuple(range(push + 1, pull))),
-            _Turn(PULL, (*range(pull + 1, len(cycle.phases)), *range(push))),
+            (PUSH, tuple(range(push + 1, pull))),
+            (PULL, (*range(pull + 1, len(cycle.phases)), *range(push))),
         ]
 
     def _usable_s(self, phase: Phase) -> float:
@@ -392,11 +387,12 @@ class _Clock:
         return phase.end_s - phase.start_s - dark_s
 
     def _time_to_compute(self, cycle: Cycle, mine: list[Job], turn: _Turn) -> None:
-        free = sum(self._usable_s(cycle.phases[position]) for position in turn.between)
+        way, between = turn
+        free = sum(self._usable_s(cycle.phases[position]) for position in between)
         for job in mine:
-            needed = computing_s(job, turn.way, self.answer.reading)
+            needed = computing_s(job, way, self.answer.reading)
             if needed > free * (1 + RELATIVE) + ABSOLUTE_S + LATE * cycle.round_s:
-                after = "pull" if turn.way == PULL else "push"
+                after = "pull" if way == PULL else "push"
                 self.computing.add(
                     f"job {job.id}",
                     f"computes {needed:.9g} s after its {after}, and has {free:.9g} s",
@@ -404,16 +400,17 @@ class _Clock:
 
     def _missing(self, cycle: Cycle, mine: list[Job], turn: _Turn, missing: list[float]) -> None:
         """Note what computing must fit into which phase: the one in which all train, or the only one between two turns."""
-        if not mine or not turn.between:
+        way, between = turn
+        if not mine or not between:
             return
-        idle = [position for position in turn.between if cycle.phases[position].group == NOBODY]
-        if not idle and len(turn.between) > 1:
+        idle = [position for position in between if cycle.phases[position].group == NOBODY]
+        if not idle and len(between) > 1:
             return
-        into = idle[0] if idle else turn.between[0]
+        into = idle[0] if idle else between[0]
         others = sum(
-            self._usable_s(cycle.phases[position]) for position in turn.between if position != into
+            self._usable_s(cycle.phases[position]) for position in between if position != into
         )
-        needed = max(computing_s(job, turn.way, self.answer.reading) for job in mine)
+        needed = max(computing_s(job, way, self.answer.reading) for job in mine)
         missing[into] = max(missing[into], needed - others)
 
 

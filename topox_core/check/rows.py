@@ -16,11 +16,10 @@ import msgspec
 import numpy as np
 
 from topox_core.check.intervals import Float, Int
-from topox_core.errors import InputError, printable, shown, unknown
-from topox_core.io.ranges import is_number
+from topox_core.errors import InputError, check_known, printable, shown
+from topox_core.io.limits import is_number
 from topox_core.schema.fields import fields_of, problems, setting
 
-NUMBER = "a finite number"
 # Server, switch and port numbers: far above any cluster, far below what the arrays hold.
 _Count = Annotated[int, setting(ge=0, le=1_000_000_000)]
 _Id = Annotated[str, setting(min_length=1)]
@@ -142,9 +141,8 @@ def refuse_unknown(
 ) -> None:
     """Refuse a key that is not among the known ones; ``field`` is the object that has it."""
     for key in record:
-        if key not in keys:
-            named = f"{field}.{printable(str(key))}" if field else printable(str(key))
-            raise InputError(unknown(key, sorted(keys)), file=file, item=item, field=named)
+        named = f"{field}.{printable(str(key))}" if field else printable(str(key))
+        check_known(key, sorted(keys), file=file, item=item, field=named)
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,15 @@ import numpy as np
 from topox_core.check.algorithms import steps_of
 from topox_core.check.intervals import Float, Int, Openings
 from topox_core.check.plan import BARRIER_CODE, COLLECTIVE_CODE, COMPUTE_CODE, CheckedPlan
-from topox_core.check.report import ConstraintFinding, ms
+from topox_core.check.report import ConstraintReport, ms
 
 
-def one_start(plan: CheckedPlan) -> ConstraintFinding:
+def one_start(plan: CheckedPlan) -> ConstraintReport:
     """Eq. 3: every task and every listed transfer starts exactly once, at or after 0.
 
     Nothing else runs.
     """
-    finding = ConstraintFinding("one start", "3", len(plan.ids))
+    finding = ConstraintReport("one start", "3", len(plan.ids))
     needed = plan.kind != COLLECTIVE_CODE
     finding.each(
         np.flatnonzero(needed & (plan.appearances == 0)),
@@ -35,15 +35,13 @@ def one_start(plan: CheckedPlan) -> ConstraintFinding:
     return finding
 
 
-def on_the_clock(plan: CheckedPlan) -> ConstraintFinding:
+def on_the_clock(plan: CheckedPlan) -> ConstraintReport:
     """Eq. 4: transfers start, and circuits change, on slot boundaries.
 
     Compute tasks start on ticks that divide the slot.
     """
     schedule, rules, slot = plan.schedule, plan.rules, plan.cluster.slot_ms
-    finding = ConstraintFinding(
-        "start on the clock", "4", int((plan.kind != COLLECTIVE_CODE).sum())
-    )
+    finding = ConstraintReport("start on the clock", "4", int((plan.kind != COLLECTIVE_CODE).sum()))
     if abs(schedule.slot_ms - slot) > 1e-9 * slot:
         finding.add("slot_ms", f"is {ms(schedule.slot_ms)}, but the cluster's slot is {ms(slot)}")
     parts = schedule.slot_ms / schedule.tick_ms
@@ -81,12 +79,12 @@ def on_the_clock(plan: CheckedPlan) -> ConstraintFinding:
     return finding
 
 
-def duration(plan: CheckedPlan) -> ConstraintFinding:
+def duration(plan: CheckedPlan) -> ConstraintReport:
     """p_j of eqs 5 and 6: a task ends its duration, in whole ticks or slots, after it starts."""
     known = plan.kind != COLLECTIVE_CODE
     if plan.schedule.fixed is not None:
         known &= ~plan.is_transfer  # they share circuits: their bytes are counted instead
-    finding = ConstraintFinding("duration", "p_j", int(known.sum()))
+    finding = ConstraintReport("duration", "p_j", int(known.sum()))
     took = plan.end_ms - plan.start_ms
     wrong = known & (np.abs(took - plan.length_ms) > plan.tolerance_ms * 2)
     wrong |= plan.end_ms < plan.start_ms - plan.tolerance_ms
@@ -107,14 +105,14 @@ def duration(plan: CheckedPlan) -> ConstraintFinding:
     return finding
 
 
-def precedence(plan: CheckedPlan) -> ConstraintFinding:
+def precedence(plan: CheckedPlan) -> ConstraintReport:
     """Eq. 5: nothing starts before all that it waits for has ended.
 
     A collective has ended when all its transfers have, and never before all that it waited for, so
     that it passes waiting on even where it moves nothing.
     """
     later, earlier = plan.edges
-    finding = ConstraintFinding("precedence", "5", len(later) + len(plan.schedule.transfer))
+    finding = ConstraintReport("precedence", "5", len(later) + len(plan.schedule.transfer))
     ready, done = _collective_times(plan)
     slack = plan.tolerance_ms
     held = (plan.kind[later] != COLLECTIVE_CODE) & (plan.start_ms[later] < done[earlier] - slack)
@@ -163,7 +161,7 @@ def _pass_on(ready: Float, done: Float, later: Int, earlier: Int) -> None:
 
 
 def _transfers_after_collective_is_ready(
-    plan: CheckedPlan, finding: ConstraintFinding, ready: Float
+    plan: CheckedPlan, finding: ConstraintReport, ready: Float
 ) -> None:
     node = np.flatnonzero(plan.collective >= 0)
     early = plan.start_ms[node] < ready[plan.collective[node]] - plan.tolerance_ms
@@ -177,7 +175,7 @@ def _transfers_after_collective_is_ready(
     )
 
 
-def _transfers_after_each_other(plan: CheckedPlan, finding: ConstraintFinding, done: Float) -> None:
+def _transfers_after_each_other(plan: CheckedPlan, finding: ConstraintReport, done: Float) -> None:
     """Check the dependencies that listed transfers have beyond those of their collective."""
     tasks, listed = plan.graph.tasks, plan.schedule.transfer_dependencies
     later: list[int] = []
@@ -202,7 +200,7 @@ def _transfers_after_each_other(plan: CheckedPlan, finding: ConstraintFinding, d
     )
 
 
-def _rows_of_collectives(plan: CheckedPlan, finding: ConstraintFinding, ready: Float) -> None:
+def _rows_of_collectives(plan: CheckedPlan, finding: ConstraintReport, ready: Float) -> None:
     """Where a collective has a row of its own, it spans its transfers and starts when it is ready at the earliest."""
     n = plan.tasks
     own = plan.collective >= 0
@@ -223,11 +221,11 @@ def _rows_of_collectives(plan: CheckedPlan, finding: ConstraintFinding, ready: F
             finding.add(_name(plan, int(i)), words)
 
 
-def one_task_a_device(plan: CheckedPlan) -> ConstraintFinding:
+def one_task_a_device(plan: CheckedPlan) -> ConstraintReport:
     """Physical: a device runs one compute task at a time (the printed model has no such constraint)."""
     n = plan.tasks
     compute = np.flatnonzero(plan.kind[:n] == COMPUTE_CODE)
-    finding = ConstraintFinding("device exclusivity", "physical", len(compute))
+    finding = ConstraintReport("device exclusivity", "physical", len(compute))
     tasks = [plan.graph.tasks[i] for i in compute.tolist()]
     wide = plan.cluster.devices_per_server
     device = np.array([(task.server or 0) * wide + (task.device or 0) for task in tasks], np.int64)

@@ -13,7 +13,7 @@ from typing import Any
 from topox_core.claims.cells import JOBS, Cell
 from topox_core.fabrics.compare import EQUAL
 from topox_core.fabrics.registry import FABRICS
-from topox_core.io.json import record_of
+from topox_core.io.content import record_of
 from topox_core.papers.rows import VERDICTS, Verdict
 from topox_core.text.numbers import delay_label, percent, plural
 from topox_core.text.sentences import is_or_are

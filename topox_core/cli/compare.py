@@ -45,7 +45,7 @@ from topox_core.cli.options import (
 from topox_core.errors import printable
 from topox_core.fabrics.registry import UNUSUAL, USUAL
 from topox_core.io.assertions import FAILED
-from topox_core.io.json import record_of
+from topox_core.io.content import record_of
 
 if TYPE_CHECKING:
     from topox_core.fabrics.run import FabricRun

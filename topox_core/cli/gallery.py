@@ -22,7 +22,7 @@ from topox_core.cli.command import (
 from topox_core.cli.library_options import LIBRARY, SCHEDULER, WORKERS, executor_of, library_of
 from topox_core.cli.options import JSON, Option, changes_of, setting_option, wrong_option
 from topox_core.errors import look_up
-from topox_core.io.json import record_of
+from topox_core.io.content import record_of
 from topox_core.papers.rows import COUNTED, counts_of
 
 if TYPE_CHECKING:

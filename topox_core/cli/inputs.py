@@ -16,7 +16,7 @@ from topox_core.cli.command import (
 )
 from topox_core.cli.options import JSON, Option, changes_of, setting_option
 from topox_core.errors import check_known
-from topox_core.io.json import record_of
+from topox_core.io.content import record_of
 from topox_core.schema.fields import fields_of
 
 # Endings of names of InfraGraph's files.

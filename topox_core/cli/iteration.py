@@ -22,7 +22,7 @@ from topox_core.cli.command import (
     write_graph,
 )
 from topox_core.cli.options import JSON, Option, changes_of, setting_option, value_of, wrong_option
-from topox_core.io.ranges import check_one_of
+from topox_core.io.limits import check_one_of
 from topox_core.training.job import JOBS, Job, dump_job, job_of, load_job
 from topox_core.training.machine import MACHINES, Machine, figures, status_of, trust
 

@@ -23,7 +23,7 @@ from topox_core.cli.command import (
 )
 from topox_core.cli.options import JSON, Option, numbered, whole, wrong_option
 from topox_core.errors import InputError
-from topox_core.io.json import record_of
+from topox_core.io.content import record_of
 from topox_core.labs.generators.generator import seed_of
 from topox_core.labs.lab import Lab, Texts, texts_in
 

@@ -23,12 +23,12 @@ from topox_core.cli.options import (
 )
 from topox_core.errors import visible
 from topox_core.fabrics.options import FabricOptions
-from topox_core.io.json import record_of
+from topox_core.io.content import record_of
 from topox_core.library.rows import CARD, RUNS_ONLY, RunFilter, StoredRun, Value
 from topox_core.library.run_library import RunLibrary
 from topox_core.model.cluster import Cluster
 from topox_core.runs.identity import code_version
-from topox_core.runs.stopping import Throttled
+from topox_core.runs.run import Throttled
 from topox_core.schedule.settings import Settings
 from topox_core.text.numbers import plural
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from topox_core.io.json import digest_of
+from topox_core.io.content import digest_of
 from topox_core.io.manifest import manifest
 from topox_core.library.rows import RunRecord
 

@@ -32,9 +32,9 @@ from topox_core.cli.options import (
 from topox_core.cli.rails_simulate import CHANGES, ON_FABRIC, executed, preset_of
 from topox_core.economics.comparison import Question, Running, caveats_of, year_of
 from topox_core.economics.networks import NETWORKS, Counting, bills, saving, savings
-from topox_core.economics.parts import Catalogue
+from topox_core.economics.price_sets import DEFAULT_SET, Catalogue, load_parts, price_set
 from topox_core.errors import InputError, errors_in_file
-from topox_core.io.json import record_of
+from topox_core.io.content import record_of
 from topox_core.rails.technologies import SCALE_UP, TECHNOLOGIES, gpus
 from topox_core.schema.fields import fields_of
 
@@ -122,7 +122,9 @@ def advise(options: Arguments) -> Answer:
 
     advice = advise(options.parameters, options.gpus)
     record = {
-        **record_of(advice, "model parameters gpus note"),
+        "model": advice.model,
+        **record_of(options, "parameters gpus"),
+        "note": advice.note,
         "strategies": list(advice.practice.strategies) if advice.practice else [],
         "parallelisms": [asdict(row) for row in TABLE_2],
     }
@@ -374,7 +376,6 @@ def _switch(radix: int | None) -> tuple[int, str]:
 
 
 def _catalogue(options: Arguments) -> Catalogue:
-    from topox_core.economics.price_sets import DEFAULT_SET, load_parts, price_set
 
     if options.parts is not None:
         if options.prices is not None:

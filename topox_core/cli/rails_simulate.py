@@ -39,7 +39,7 @@ from topox_core.cli.options import (
     yes_or_no,
 )
 from topox_core.errors import InputError, check_known, errors_in_file, printable
-from topox_core.io.json import record_of
+from topox_core.io.content import record_of
 from topox_core.model.task_graph import TaskGraph
 from topox_core.rails.presets import KEYS, PRESETS, changed, degrees_in_words, preset
 from topox_core.rails.technologies import SPLIT_NOTE, fits, technology

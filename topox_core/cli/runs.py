@@ -27,14 +27,16 @@ from topox_core.cli.library_options import (
 )
 from topox_core.cli.options import JSON, Option, numbered, positive
 from topox_core.errors import InputError
-from topox_core.io.json import loaded, record_of
+from topox_core.io.content import loaded, record_of
 from topox_core.io.limits import SCHEDULE
 from topox_core.library.rows import StoredRun
 from topox_core.library.run_library import RunLibrary, StoredStudy
 from topox_core.library.tables import (
     ComparedValue,
+    alike,
     compare_runs,
     compared,
+    different,
     flat,
     runs_csv,
     runs_parquet,
@@ -226,14 +228,14 @@ def compare(options: Arguments) -> Answer:
     """Return in what runs differ."""
     with opened(options) as library:
         runs = compare_runs([library.get(run) for run in _runs(options)])
-    settings, outcome = runs.different_settings, runs.different_outcome
+    settings, outcome = different(runs.settings), different(runs.outcome)
     return Answer(
         {
             "runs": [one.id for one in runs.runs],
             "different_settings": {row.name: list(row.values) for row in settings},
             "different_outcome": {row.name: list(row.values) for row in outcome},
-            "equal_settings": runs.equal_settings,
-            "equal_outcome": runs.equal_outcome,
+            "equal_settings": alike(runs.settings),
+            "equal_outcome": alike(runs.outcome),
         },
         (
             table(
@@ -241,8 +243,8 @@ def compare(options: Arguments) -> Answer:
                 *((row.name, *map(shown, row.values)) for row in settings),
                 *((row.name, *_with_ratios(row)) for row in outcome),
             ),
-            f"equal: {plural(len(runs.equal_settings), 'setting')}, "
-            f"{plural(len(runs.equal_outcome), 'measure')} of the outcome",
+            f"equal: {plural(len(alike(runs.settings)), 'setting')}, "
+            f"{plural(len(alike(runs.outcome)), 'measure')} of the outcome",
         ),
     )
 

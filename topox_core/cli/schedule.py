@@ -38,7 +38,7 @@ from topox_core.cli.options import (
     settings,
 )
 from topox_core.io.assertions import FAILED
-from topox_core.io.json import record_of
+from topox_core.io.content import record_of
 from topox_core.schedule.engines.waiting_workers import expect_request
 
 if TYPE_CHECKING:

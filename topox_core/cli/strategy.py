@@ -39,7 +39,7 @@ from topox_core.cli.strategy_fabric import (
     search_on_fabric,
 )
 from topox_core.errors import InputError, errors_in_file, printable
-from topox_core.io.json import record_of
+from topox_core.io.content import record_of
 from topox_core.model.task_graph import TaskGraph
 from topox_core.strategy.models import MODELS, Model, named
 from topox_core.strategy.moves import Move, MoveProgress, SearchSettings

@@ -10,7 +10,7 @@ from topox_core.cli.command import Arguments, ctrl_c_stops, figure, note, table,
 from topox_core.cli.options import Option, number, wrong_option
 from topox_core.fabrics.registry import FABRICS, USUAL
 from topox_core.io.cluster_file import dump_cluster
-from topox_core.io.json import record_of
+from topox_core.io.content import record_of
 from topox_core.strategy.moves import SearchSettings
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.strategy import Placement

@@ -47,7 +47,7 @@ from topox_core.cli.options import (
 from topox_core.economics.comparison import Running
 from topox_core.errors import InputError, look_up
 from topox_core.io.assertions import FAILED
-from topox_core.io.json import record_of
+from topox_core.io.content import record_of
 from topox_core.schema.fields import fields_of
 from topox_core.text.numbers import plural
 
@@ -266,7 +266,7 @@ def rivals(options: Arguments) -> Answer:
     """Compute what is missing and say which claims hold; 1 if points are missing at the end."""
     from topox_core.claims.cells import JOBS, cells_of, rivals_run
     from topox_core.claims.claims import as_record, cell_rows
-    from topox_core.io.ranges import check_one_of
+    from topox_core.io.limits import check_one_of
 
     for name in options.jobs or ():
         check_one_of(name, JOBS, file="command line", field="--jobs")

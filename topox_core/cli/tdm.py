@@ -33,8 +33,8 @@ from topox_core.cli.options import (
     reader,
     whole,
 )
-from topox_core.io.json import record_of
-from topox_core.io.ranges import check_one_of
+from topox_core.io.content import record_of
+from topox_core.io.limits import check_one_of
 from topox_core.tdm.model.jobs import (
     COLLECTIVES,
     Jobs,

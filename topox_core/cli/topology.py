@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from topox_core.cli.command import Answer, Arguments, command, ctrl_c_stops, figure, read, table
 from topox_core.cli.options import JSON, Option, number, settings_as_options, whole, wrong_option
-from topox_core.io.json import record_of
+from topox_core.io.content import record_of
 from topox_core.text.sentences import and_more
 
 if TYPE_CHECKING:

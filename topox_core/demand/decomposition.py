@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from topox_core.demand.kernels.matchings import bottleneck_matching, heaviest_cover
 from topox_core.model.transfer_graph import FloatArray
-from topox_core.runs.stopping import Stop, never
+from topox_core.runs.run import Stop, never
 from topox_core.schedule.engines.mip import MipBuilder, Run, solve
 
 Pair = tuple[int, int]  # an input and an output of a switch

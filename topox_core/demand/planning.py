@@ -23,11 +23,10 @@ from topox_core.demand.decomposition import (
     shortest_few,
 )
 from topox_core.errors import InputError, shown
-from topox_core.io.limits import DEMAND
-from topox_core.io.ranges import check_number, check_one_of, check_whole, number_in
+from topox_core.io.limits import DEMAND, check_number, check_one_of, check_whole, number_in
 from topox_core.io.tables import read_rows, table_bytes
 from topox_core.model.transfer_graph import FloatArray
-from topox_core.runs.stopping import Stop, never
+from topox_core.runs.run import Stop, never
 from topox_core.schedule.bounds.unrounded import Bound
 
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 
 from topox_core.economics.networks import AT_SWITCHES, NETWORKS, Bill, Counting, priced
-from topox_core.economics.parts import Catalogue
 from topox_core.economics.price_sets import (
     PRICE_SETS,
     SET_BY_SPEED,
     SPEED_SOURCE,
     SPEEDS_GBPS,
     USD_BY_SPEED,
+    Catalogue,
 )
 from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster

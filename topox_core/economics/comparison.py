@@ -16,7 +16,7 @@ from topox_core.economics.networks import (
     limit_per_gpu,
     saving,
 )
-from topox_core.economics.parts import Catalogue
+from topox_core.economics.price_sets import Catalogue
 from topox_core.errors import InputError
 from topox_core.schema.fields import setting
 from topox_core.schema.records import check_fields

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from topox_core.economics.parts import Catalogue
+from topox_core.economics.price_sets import Catalogue
 from topox_core.errors import InputError
-from topox_core.io.ranges import check_one_of, check_whole
+from topox_core.io.limits import check_one_of, check_whole
 from topox_core.schema.fields import setting
 from topox_core.schema.records import check_fields
 

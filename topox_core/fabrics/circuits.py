@@ -35,7 +35,7 @@ from topox_core.model.transfer_graph import (
     TransferGraph,
     durations_ms,
 )
-from topox_core.runs.stopping import Stop
+from topox_core.runs.run import Stop
 from topox_core.schedule.bounds.unrounded import circuit_bound
 from topox_core.schedule.kernels.known_order import Holders, Orders, around
 from topox_core.schedule.replay import starts_in_order

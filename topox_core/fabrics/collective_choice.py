@@ -31,7 +31,7 @@ from topox_core.model.lowering import lower
 from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import COLLECTIVE_KINDS, Task, TaskGraph
 from topox_core.model.transfer_graph import TransferGraph, transfer_ms
-from topox_core.runs.stopping import never
+from topox_core.runs.run import never
 from topox_core.schedule.settings import Settings
 
 # Transfers of one algorithm alone, and of all that are tried for one graph: what is beyond is left out.

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from topox_core.economics.clusters import cluster_bill, same_cost_nic_gbps
 from topox_core.economics.networks import Bill
-from topox_core.economics.parts import Catalogue
+from topox_core.economics.price_sets import Catalogue
 from topox_core.errors import InputError
 from topox_core.fabrics.fixed_beside import FIXED, fixed_run
 from topox_core.fabrics.fluid import Stopped, go_on
@@ -21,7 +21,7 @@ from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.latest import Latest
-from topox_core.runs.stopping import Stop, never
+from topox_core.runs.run import Stop, never
 from topox_core.schedule.settings import Settings
 
 # Below this difference, as a share of the shorter, two iteration times are called equal.

@@ -22,9 +22,8 @@ from topox_core.model.transfer_graph import TransferGraph
 from topox_core.schedule.rebooking import LostPort, rebooked
 from topox_core.text.numbers import time
 from topox_core.topology.failures import Failure, at_its_port, fail_layout, repair
-from topox_core.topology.mutation import on_rings
 from topox_core.topology.replanning import fail_cluster, remaining_graph
-from topox_core.topology.ring_circuits import LayoutResult
+from topox_core.topology.ring_circuits import LayoutResult, on_rings
 from topox_core.topology.traffic import demand_of
 
 # How long an iteration takes on the way that was taken, and what was done, in sentences.
@@ -120,7 +119,7 @@ class FixedCircuits:
         if failure.kind == "server":
             moved = remaining_graph(self.job.task_graph, self.run.execution, 0.0, failure)
             graph = lower(moved, self.lowering)
-        return self._run(graph, mended.result, mended.layout).iteration_ms, mended.done
+        return self._run(graph, mended.result, mended.result.layout).iteration_ms, mended.done
 
 
 def after_failure(

@@ -18,7 +18,7 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Circuits, Execution, Layout, PathRates
 from topox_core.model.transfer_graph import TransferGraph, bytes_per_ms
 from topox_core.runs.latest import Latest
-from topox_core.runs.stopping import Stop
+from topox_core.runs.run import Stop
 from topox_core.schedule.result import MET, ClassBound, FixedCircuits, Result
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import solve

@@ -30,7 +30,7 @@ from topox_core.model.transfer_graph import (
     latency_ms,
     work_bytes,
 )
-from topox_core.runs.stopping import Stop
+from topox_core.runs.run import Stop
 
 BATCHES_BETWEEN_STOPS = 100
 

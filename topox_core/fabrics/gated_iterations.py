@@ -11,7 +11,7 @@ from statistics import fmean
 from types import MappingProxyType
 
 from topox_core.economics.clusters import cluster_bill
-from topox_core.economics.parts import Catalogue
+from topox_core.economics.price_sets import Catalogue
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import run_one
 from topox_core.fabrics.gating import Gating
@@ -19,7 +19,7 @@ from topox_core.fabrics.reevaluated import reevaluated_in_turn
 from topox_core.fabrics.regional import regional_iterations
 from topox_core.fabrics.run import FabricRequest
 from topox_core.fabrics.static import laid_by
-from topox_core.runs.stopping import Stop
+from topox_core.runs.run import Stop
 
 REGIONAL, FAT_TREE, OVERSUBSCRIBED = "regional", "fat_tree", "oversubscribed"
 PACKET_PORTS, STATIC, REEVALUATED = "packet_ports", "static", "reevaluated"

@@ -21,7 +21,7 @@ from topox_core.fabrics.run import FabricRequest, FabricRun
 from topox_core.model.csr import ranks, row_of_entry
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.transfer_graph import TRANSFER, FloatArray, bytes_per_ms, shortest_ms
-from topox_core.runs.stopping import Stop
+from topox_core.runs.run import Stop
 from topox_core.schedule.replay import replayed
 
 FAIR, URGENT, AS_PLANNED = "fair shares", "the most urgent first", "in the order of the plan"

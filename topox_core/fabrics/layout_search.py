@@ -31,7 +31,7 @@ from topox_core.fabrics.links import ideal_bound
 from topox_core.fabrics.run import FabricRequest
 from topox_core.model.critical_path import critical_path
 from topox_core.model.transfer_graph import TRANSFER
-from topox_core.runs.stopping import Stop
+from topox_core.runs.run import Stop
 from topox_core.topology.greedy import Circuits as Matrix
 from topox_core.topology.traffic import Pair
 

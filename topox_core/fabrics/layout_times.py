@@ -17,7 +17,7 @@ from topox_core.fabrics.run import FabricRequest
 from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Circuits, Execution, Layout
 from topox_core.model.transfer_graph import FloatArray, TransferGraph, bytes_per_ms
-from topox_core.runs.stopping import Stop
+from topox_core.runs.run import Stop
 from topox_core.schedule.settings import FREE
 from topox_core.text.choices import chosen_words
 from topox_core.topology.finder import VARIANTS
@@ -29,7 +29,7 @@ from topox_core.topology.greedy import (
     repaired,
 )
 from topox_core.topology.kernels.routes import shortest_routes
-from topox_core.topology.mutation import on_ring_count
+from topox_core.topology.traffic import on_ring_count
 
 # What an event takes beside new rates, and a layout beside its events, in paths looked at on links
 # (measured on the samples).

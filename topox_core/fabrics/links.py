@@ -36,11 +36,10 @@ from topox_core.model.transfer_graph import (
     bytes_per_ms,
     latency_ms,
 )
-from topox_core.runs.stopping import Stop
+from topox_core.runs.run import Stop
 from topox_core.schedule.bounds.unrounded import Bound, Loads, device_loads, lower_bound
 from topox_core.topology.finder import find_layout
-from topox_core.topology.mutation import on_rings
-from topox_core.topology.ring_circuits import LayoutResult
+from topox_core.topology.ring_circuits import LayoutResult, on_rings
 from topox_core.topology.traffic import demand_of
 
 _wrong = partial(InputError, file="layout")

@@ -25,6 +25,7 @@ from topox_core.fabrics.sweep import (
     at_point,
 )
 from topox_core.runs.cells import CellsResult, CellsRun
+from topox_core.runs.executor import Shared
 from topox_core.runs.run import RunsInTurn, Turn
 from topox_core.text.numbers import delay_label, percent, short, whole_percent
 from topox_core.text.sentences import enumeration
@@ -368,8 +369,10 @@ def map_run(
 
     def rounds() -> Generator[Turn, CellsResult[Call, Point | ColumnResult], None]:
         words = "coarse grid"
+        # Workers read of a map's axes only what varies: maps of other values share it.
+        shared = Shared.of(sweep, sweep.job_digest)
         while asked := missing_calls(sweep, there, failures):
-            run = CellsRun(asked, sweep.key, run_call, there, executor, shared=sweep.job)
+            run = CellsRun(asked, sweep.key, run_call, there, executor, shared=shared)
             ended = yield Turn(words, run)
             failures.update(ended.failures)
             if ended.stopped:

@@ -15,12 +15,12 @@ import numpy as np
 
 from topox_core.errors import InputError
 from topox_core.fabrics.kernels.split_steps import Pattern, StepTimes, best_pattern, shared_steps
-from topox_core.io.ranges import check_number, check_one_of, check_whole
+from topox_core.io.limits import check_number, check_one_of, check_whole
 from topox_core.model.algorithm_choice import RING_KINDS
 from topox_core.model.collective_steps import ALGORITHMS, Shape, divisor_near_root, step_list
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.model.transfer_graph import FloatArray, IntArray
-from topox_core.runs.stopping import Stop, never
+from topox_core.runs.run import Stop, never
 from topox_core.schedule.engines.mip import Float, Index, MipBuilder, Run, solve
 
 # Of each kind the algorithm whose steps are permutations and move least.

@@ -30,9 +30,9 @@ from topox_core.fabrics.run import FabricRequest, FabricRun
 from topox_core.model.csr import ranks
 from topox_core.model.transfer_graph import TRANSFER, IntArray, TransferGraph
 from topox_core.runs.latest import Latest
-from topox_core.runs.stopping import Stop
+from topox_core.runs.run import Stop
 from topox_core.schedule.kernels.known_order import Holders, Places, orders_of
-from topox_core.topology.wiring import wired
+from topox_core.topology.routing import wired
 
 # Changes that even out the planes of a phase, and transfers looked at in all.
 MAX_EVENED, MAX_WORK = 32, 400_000

@@ -18,7 +18,7 @@ from topox_core.fabrics.run import FabricRequest, FabricRun, Traffic
 from topox_core.fabrics.static import laid_by
 from topox_core.model.execution import Circuits, Execution, Layout
 from topox_core.model.transfer_graph import FloatArray, IntArray, TransferGraph
-from topox_core.runs.stopping import Stop
+from topox_core.runs.run import Stop
 from topox_core.topology.greedy import Circuits as Matrix, greedy_circuits, repaired, with_kept
 from topox_core.topology.routing import RoutedNetwork
 

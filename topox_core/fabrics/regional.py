@@ -30,7 +30,7 @@ from topox_core.model.transfer_graph import (
     bytes_per_ms,
     work_bytes,
 )
-from topox_core.runs.stopping import Stop
+from topox_core.runs.run import Stop
 from topox_core.topology.greedy import Circuits as Matrix
 
 BATCHES_BETWEEN_STOPS = 2_000

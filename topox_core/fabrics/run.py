@@ -14,7 +14,7 @@ from topox_core.model.lowering import lower
 from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import COMPUTE, TransferGraph
-from topox_core.runs.stopping import Stop
+from topox_core.runs.run import Stop
 from topox_core.schedule.bounds.unrounded import Bound
 from topox_core.schedule.result import Result
 from topox_core.schedule.settings import Settings

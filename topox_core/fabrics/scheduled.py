@@ -34,7 +34,7 @@ from topox_core.fabrics.run import Fabric, FabricRequest, FabricRun, JobRequest
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
-from topox_core.runs.stopping import Stop, never
+from topox_core.runs.run import Stop, never
 from topox_core.schedule.bounds.unrounded import Bound, circuit_bound
 from topox_core.schedule.circuits.held_ports import Booking
 from topox_core.schedule.planner import Prepared, SchedulePlan

@@ -11,7 +11,7 @@ from topox_core.fabrics.run import FabricRequest, FabricRun, LoweringChoice
 from topox_core.model.execution import Execution, Layout, PathRates
 from topox_core.model.transfer_graph import FloatArray, IntArray, TransferGraph
 from topox_core.runs.latest import Latest
-from topox_core.runs.stopping import Stop
+from topox_core.runs.run import Stop
 
 MAX_KEPT = 8
 _kept = Latest[LayoutAnswer](MAX_KEPT)

@@ -14,7 +14,6 @@ from topox_core.fabrics.registry import FABRICS, MAPPED, PAYS_DELAY
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
-from topox_core.runs.executor import Shared
 from topox_core.schedule.settings import Settings
 
 # The usual map: delays 1, 2, 5 in a decade where the answer usually turns.
@@ -177,11 +176,6 @@ class Sweep:
         check_fits(self.task_graph, self.cluster)
         for value in self.axes.values if self.axes.by == "degree" else ():
             with_degree(self.cluster, int(value))
-
-    @cached_property
-    def job(self) -> Shared:
-        """The map for worker processes, which read of its axes only what varies: maps of other values share it."""
-        return Shared.of(self, self.job_digest)
 
     @cached_property
     def job_digest(self) -> str:

@@ -11,20 +11,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from topox_core.economics.clusters import cluster_bill, same_cost_nic_gbps
-from topox_core.economics.parts import Catalogue
-from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
+from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED, Catalogue
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import EQUAL, run_with_best_lowering
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.passed_plans import MAX_MS, MIN_MS, NEAR, DelayBounds, PassedPlan, turn
 from topox_core.fabrics.run import FabricRun, JobRequest
 from topox_core.fabrics.scheduled import freely_scheduled, schedule
-from topox_core.io.ranges import check_one_of
+from topox_core.io.limits import check_one_of
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Execution
 from topox_core.model.task_graph import TaskGraph
-from topox_core.runs.stopping import Stop, never
+from topox_core.runs.run import Stop, never
 from topox_core.schedule.replay import replayed_on_circuits
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.text.numbers import delay_in_sentence, time

@@ -5,8 +5,8 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from topox_core.errors import InputError, shown, unknown
-from topox_core.io.ranges import number_in
+from topox_core.errors import InputError, check_known, shown
+from topox_core.io.limits import number_in
 
 KEY, FAILED, MAX_ROWS = "assert", 3, 100
 _SIGNS: Mapping[str, Callable[[float, float], bool]] = {
@@ -62,8 +62,7 @@ def _assertion(row: object, field: str, measures: Collection[str]) -> Assertion:
             f"must be a measure, <= or >= and a number, such as 'gap <= 0.05' (got {shown(row)})"
         )
         raise InputError(problem, field=field)
-    if parts[1] not in measures:
-        raise InputError(unknown(parts[1], measures, "measure"), field=field)
+    check_known(parts[1], measures, "measure", field=field)
     return Assertion(parts[1], parts[2], limit)
 
 

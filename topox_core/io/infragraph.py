@@ -16,8 +16,7 @@ from typing import Any, Literal
 import msgspec
 
 from topox_core.errors import InputError, errors_in_file, printable, shown
-from topox_core.io.content import decoded, whole
-from topox_core.io.json import loaded
+from topox_core.io.content import decoded, loaded, whole
 from topox_core.io.limits import INFRAGRAPH, MAX_NESTING, check_count
 from topox_core.model.cluster import Cluster
 from topox_core.schema.fields import fields_of
@@ -53,10 +52,8 @@ class _Component(msgspec.Struct, frozen=True):
 class _Quantity(msgspec.Struct, frozen=True):
     """A number under the name of its unit, which ``choice`` repeats."""
 
-    choice: str = ""
     gigabits_per_second: float | None = None
     gigabytes_per_second: float | None = None
-    gigatransfers_per_second: float | None = None
     ms: float | None = None
     us: float | None = None
     ns: float | None = None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
-from topox_core.errors import InputError, printable, shown, unknown
+from topox_core.errors import InputError, check_known, printable, shown
 from topox_core.io.content import decoded, whole
 from topox_core.io.limits import MAX_CELLS, MAX_COLUMNS, MAX_ENTRY_CHARACTERS, MAX_ROWS, Limits
 
@@ -70,9 +70,8 @@ def read_table(
     rows = _rows(chain([header], lines), delimiter, file, number)
     columns = tuple(next(rows, (0, []))[1])
     for column in filter(None, columns):
-        if column not in known:
-            problem, field = unknown(column, known, "column"), printable(column)
-            raise InputError(problem, file=file, item="first row", field=field)
+        place = {"file": file, "item": "first row", "field": printable(column)}
+        check_known(column, known, "column", **place)
         if columns.count(column) > 1:
             raise InputError(
                 "is the name of two columns", file=file, item="first row", field=column

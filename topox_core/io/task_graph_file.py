@@ -8,8 +8,16 @@ from msgspec import UNSET, MsgspecError, Struct, UnsetType
 from msgspec.json import Decoder, encode, format as on_one_line
 
 from topox_core.errors import InputError, Mistakes, printable, shown, unknown
-from topox_core.io.content import bare_name, first_letter, gc_paused, whole
-from topox_core.io.json import FileFormat, check_values, entries_of, read_object
+from topox_core.io.content import (
+    FileFormat,
+    bare_name,
+    check_values,
+    entries_of,
+    first_letter,
+    gc_paused,
+    read_object,
+    whole,
+)
 from topox_core.io.limits import MB, TASK_GRAPH
 from topox_core.io.tables import as_meant, read_table, table_bytes
 from topox_core.io.task_graph_flexnet import read_graph_flexnet

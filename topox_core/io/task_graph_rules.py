@@ -9,8 +9,7 @@ from typing import Any
 import msgspec
 
 from topox_core.errors import InputError, Mistakes, printable, shown
-from topox_core.io.limits import MAX_DEPENDENCIES, MAX_MEMBERS, MAX_TASKS, check_count
-from topox_core.io.ranges import check_text
+from topox_core.io.limits import MAX_DEPENDENCIES, MAX_MEMBERS, MAX_TASKS, check_count, check_text
 from topox_core.model.task_graph import (
     COLLECTIVE_KINDS,
     COMPUTE_KINDS,

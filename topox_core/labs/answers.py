@@ -15,9 +15,8 @@ from typing import Annotated, Any, cast
 
 from topox_core import __version__
 from topox_core.errors import InputError, errors_at, printable, shown
-from topox_core.io.json import FileFormat, read_object
-from topox_core.io.limits import ANSWERS
-from topox_core.io.ranges import is_whole
+from topox_core.io.content import FileFormat, read_object
+from topox_core.io.limits import ANSWERS, is_whole
 from topox_core.labs.generators.generator import SEEDS, seed_of
 from topox_core.labs.keys import check_seed
 from topox_core.labs.lab import Lab, Question, canonical

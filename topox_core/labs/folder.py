@@ -17,8 +17,7 @@ from typing import TypeVar
 
 from topox_core.errors import InputError, check_known, shown
 from topox_core.io.content import read, whole, why
-from topox_core.io.limits import ANSWERS, Limits
-from topox_core.io.ranges import is_number, number_in
+from topox_core.io.limits import ANSWERS, Limits, is_number, number_in
 from topox_core.io.tables import as_meant, harmless, read_table
 from topox_core.labs.answers import Answers, AnswersFile, Explained, load_answers
 from topox_core.labs.grading import Explanations, Grade, grade

@@ -15,7 +15,7 @@ from topox_core.check.report import Violation
 from topox_core.check.schedule_file import FORMAT, VERSION
 from topox_core.errors import InputError, check_known, shown
 from topox_core.fabrics.scheduled import schedule
-from topox_core.io.ranges import is_number
+from topox_core.io.limits import is_number
 from topox_core.labs.generators.board import Board
 from topox_core.labs.generators.fan_out import RECEIVERS, FanOut
 from topox_core.labs.generators.patience import Patience

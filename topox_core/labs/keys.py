@@ -14,7 +14,7 @@ from topox_core.economics.price_sets import load_parts
 from topox_core.errors import InputError, errors_at
 from topox_core.io.cluster_file import load_cluster
 from topox_core.io.content import read
-from topox_core.io.ranges import check_whole
+from topox_core.io.limits import check_whole
 from topox_core.io.task_graph_file import load_graph
 from topox_core.labs.calls import InstanceFiles, call_value
 from topox_core.labs.generators.catalogue import drawn_by, generator

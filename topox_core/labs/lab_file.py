@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from topox_core.errors import InputError, check_known, errors_in_file, printable, shown, unknown
-from topox_core.io.content import read
-from topox_core.io.json import FileFormat, named, read_object, without_header
+from topox_core.io.content import FileFormat, named, read, read_object, without_header
 from topox_core.io.limits import LAB
 from topox_core.labs.calls import check_options
 from topox_core.labs.generators.catalogue import drawn_by, generator

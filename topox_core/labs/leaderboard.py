@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import structs
 
 from topox_core.errors import InputError, check_known, look_up, printable, shown
-from topox_core.io.json import FileFormat, read_object
+from topox_core.io.content import FileFormat, read_object
 from topox_core.io.limits import ANSWERS
 from topox_core.io.tables import table_bytes
 from topox_core.labs.folder import Unreadable, files_in, load_each

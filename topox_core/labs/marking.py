@@ -6,7 +6,7 @@ from math import floor
 from typing import Any
 
 from topox_core.errors import InputError, check_known, shown
-from topox_core.io.ranges import is_number, is_whole, number_in
+from topox_core.io.limits import is_number, is_whole, number_in
 from topox_core.labs.generators.four_jobs import NAMES, FourJobs, grouping_of
 from topox_core.labs.generators.generator import Matrix, Value
 from topox_core.labs.hand_schedule import HandVerdict, check_by_hand, check_starts

@@ -3,7 +3,7 @@
 import importlib
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -46,25 +46,15 @@ class RunComparison:
     settings: tuple[ComparedValue, ...]
     outcome: tuple[ComparedValue, ...]
 
-    @property
-    def different_settings(self) -> tuple[ComparedValue, ...]:
-        """What was set differently."""
-        return tuple(one for one in self.settings if not one.equal)
 
-    @property
-    def different_outcome(self) -> tuple[ComparedValue, ...]:
-        """What came out differently."""
-        return tuple(one for one in self.outcome if not one.equal)
+def different(values: Iterable[ComparedValue]) -> tuple[ComparedValue, ...]:
+    """Return the settings or measures that some runs have differently."""
+    return tuple(one for one in values if not one.equal)
 
-    @property
-    def equal_settings(self) -> dict[str, Any]:
-        """What all runs were given alike."""
-        return {one.name: one.values[0] for one in self.settings if one.equal}
 
-    @property
-    def equal_outcome(self) -> dict[str, Any]:
-        """What all runs came to alike."""
-        return {one.name: one.values[0] for one in self.outcome if one.equal}
+def alike(values: Iterable[ComparedValue]) -> dict[str, Any]:
+    """Return by name the settings or measures that all runs have alike."""
+    return {one.name: one.values[0] for one in values if one.equal}
 
 
 def compare_runs(runs: Sequence[StoredRun]) -> RunComparison:

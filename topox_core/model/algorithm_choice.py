@@ -20,7 +20,7 @@ from math import gcd, inf
 from typing import NamedTuple
 
 from topox_core.errors import InputError, shown
-from topox_core.io.ranges import check_whole, number_in
+from topox_core.io.limits import check_whole, number_in
 from topox_core.model.collective_steps import (
     ALGORITHMS,
     PARAMETERS,

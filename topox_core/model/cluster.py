@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Annotated, Any
 
-from topox_core.errors import InputError, unknown
+from topox_core.errors import check_known
 from topox_core.schema.fields import PRINTABLE, fields_of, setting
 from topox_core.schema.records import check_fields
 
@@ -127,8 +127,7 @@ class Cluster:
     def changed(self, **changes: Any) -> Cluster:
         """Return a copy with some keys replaced; an unknown key raises :class:`InputError`."""
         for key in changes:
-            if key not in fields_of(Cluster):
-                raise InputError(unknown(key, fields_of(Cluster)), field=key)
+            check_known(key, fields_of(Cluster), field=key)
         return replace(self, **changes)
 
     @cached_property

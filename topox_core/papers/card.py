@@ -31,8 +31,7 @@ from topox_core.papers.rows import (
     stated,
 )
 from topox_core.runs.cells import CellsRun
-from topox_core.runs.run import FunctionRun, RunProgress, finish
-from topox_core.runs.stopping import Stop
+from topox_core.runs.run import FunctionRun, RunProgress, Stop, finish
 
 Value = str | int | float
 Settings = Mapping[str, Value]

@@ -23,15 +23,14 @@ from typing import Any
 import msgspec
 
 from topox_core.errors import InputError, look_up
-from topox_core.io.json import digest_of, record_of
+from topox_core.io.content import digest_of, record_of
 from topox_core.library.rows import CARD, RunRecord
 from topox_core.library.run_library import RunLibrary
 from topox_core.papers.card import Answer, Card, Claim, Settings
 from topox_core.papers.rows import VERDICTS, Kind, Row, apart_words, counts_of
 from topox_core.runs.identity import code_version
 from topox_core.runs.pace import slowness
-from topox_core.runs.run import RunProgress
-from topox_core.runs.stopping import Stop
+from topox_core.runs.run import RunProgress, Stop
 
 HERE = Path(__file__).parent
 GALLERY: dict[str, Any] = tomllib.loads((HERE / "gallery.toml").read_text(encoding="utf-8"))

@@ -19,14 +19,14 @@ from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.model.transfer_graph import TRANSFER, TransferGraph
 from topox_core.papers.card import Settings
-from topox_core.runs.stopping import never
+from topox_core.runs.run import never
 from topox_core.schedule.settings import Settings as PlannerSettings
 from topox_core.strategy.models import named
 from topox_core.strategy.operators import Blueprint, OperatorGraph
 from topox_core.strategy.recommenders import dlrm_layers
 from topox_core.strategy.strategy import data_parallel, task_graph
 from topox_core.topology.finder import find_layout
-from topox_core.topology.mutation import on_rings
+from topox_core.topology.ring_circuits import on_rings
 from topox_core.topology.traffic import demand_of
 
 # TopoOpt's simulator puts no limit on memory.

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from topox_core.io.ranges import check_number, check_whole
+from topox_core.io.limits import check_number, check_whole
 from topox_core.model.transfer_graph import transfer_ms
 from topox_core.rails.builder import SCALARS, rail_program
 from topox_core.text.numbers import percent
@@ -196,8 +196,6 @@ class Advice:
     """What Table 1 says; ``practice`` is None where it has no row, and ``note`` says so."""
 
     model: str
-    parameters: float
-    gpus: int
     practice: Practice | None
     note: str
 
@@ -238,15 +236,11 @@ def advise(parameters: float, gpus: int) -> Advice:
         if row.model == model and row.more_than < gpus <= (row.up_to or math.inf):
             return Advice(
                 model,
-                parameters,
-                gpus,
                 row,
                 f"a {model} model on {row.gpus} GPUs: {' or '.join(row.strategies)}",
             )
     other = "more than 8" if model == "small" else "8 or fewer"
-    return Advice(
-        model, parameters, gpus, None, f"the table has no row for a {model} model on {other} GPUs"
-    )
+    return Advice(model, None, f"the table has no row for a {model} model on {other} GPUs")
 
 
 def constraints(job: Job, nic_ports: int = 2, latency_us: float = 10.0) -> tuple[Constraint, ...]:

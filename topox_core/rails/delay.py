@@ -9,7 +9,7 @@ when windows lie side by side.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
@@ -186,18 +186,12 @@ def _issued(
 UNDISTURBED, RUN, BOTH = "undisturbed", "run", "both"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Recorded:
     """An execution of any fabric as a job on a rail; equal ``key`` means equal execution."""
 
     key: str
-    execution: Execution
-
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Recorded) and other.key == self.key
+    execution: Execution = field(compare=False)
 
 
 Running = Job | Recorded

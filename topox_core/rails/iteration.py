@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.io.json import record_of
+from topox_core.io.content import record_of
 from topox_core.model.transfer_graph import FloatArray, IntArray
 from topox_core.schema.fields import PRINTABLE, setting
 from topox_core.schema.records import check_fields

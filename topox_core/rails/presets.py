@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from topox_core.errors import InputError, errors_in_file, shown, unknown
+from topox_core.errors import InputError, check_known, errors_in_file, look_up, shown
 from topox_core.training.job import Job
 from topox_core.training.machine import MACHINES
 from topox_core.training.plan import FSDP, Plan, Schedule
@@ -57,8 +57,7 @@ def changed(job: Job, settings: Mapping[str, Any]) -> Job:
     """
     with errors_in_file(f"preset {job.name}"):
         for key, value in settings.items():
-            if key not in KEYS:
-                raise InputError(unknown(key, KEYS), field=key)
+            check_known(key, KEYS, field=key)
             if key in _TRUTHS and not isinstance(value, bool):
                 raise InputError(f"must be true or false (got {shown(value)})", field=key)
         changes = dict(settings)
@@ -72,13 +71,13 @@ def changed(job: Job, settings: Mapping[str, Any]) -> Job:
                 full if changes["recompute"] else "none" if other == full else other
             )
         if "shape" in changes:
-            shape = _named(changes["shape"], SHAPES, "shape", "model")
+            shape = look_up(changes["shape"], SHAPES, "model", field="shape")
             tokens = changes.pop("sequence", job.shape.sequence)
             changes["shape"] = replace(shape, sequence=tokens)
         if "machine" in changes:
             fields = ("gpus_per_server", "nic_gbps", "host_ms")
             kept = {name: changes.pop(name, getattr(job.machine, name)) for name in fields}
-            machine = _named(changes["machine"], MACHINES, "machine", "machine")
+            machine = look_up(changes["machine"], MACHINES, "machine", field="machine")
             changes["machine"] = replace(machine, **kept)
         try:
             new = job.changed(**{KEYS[key]: value for key, value in changes.items()})
@@ -95,12 +94,6 @@ def changed(job: Job, settings: Mapping[str, Any]) -> Job:
             raise InputError(f"{problem} (got {shown(gpus)})", field="gpus")
         check_on_rail(new)
     return new
-
-
-def _named(name: object, known: Mapping[str, Any], field: str, what: str) -> Any:
-    if not isinstance(name, str) or name not in known:
-        raise InputError(unknown(str(name), known, what), field=field)
-    return known[name]
 
 
 def check_on_rail(job: Job) -> None:
@@ -260,6 +253,4 @@ def preset(name: str) -> Job:
     InputError
         If there is none of that name.
     """
-    if name not in PRESETS:
-        raise InputError(unknown(name, PRESETS, "preset"), file="rails", field="preset")
-    return PRESETS[name]
+    return look_up(name, PRESETS, "preset", file="rails", field="preset")

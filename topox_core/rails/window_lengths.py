@@ -10,8 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from topox_core.errors import InputError, Mistakes, printable, wrong_setting
-from topox_core.io.content import first_letter
-from topox_core.io.json import FileFormat, entries_of, read_object
+from topox_core.io.content import FileFormat, entries_of, first_letter, read_object
 from topox_core.io.limits import WINDOWS, check_count
 from topox_core.io.tables import as_meant, read_table, table_bytes
 from topox_core.model.transfer_graph import FloatArray

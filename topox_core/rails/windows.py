@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.errors import InputError, unknown, wrong_setting
+from topox_core.io.limits import check_whole
 from topox_core.model.csr import row_of_entry
 from topox_core.model.execution import Execution
 from topox_core.model.transfer_graph import TRANSFER, FloatArray
@@ -38,7 +39,7 @@ def windows_by_formula(microbatches: int) -> int:
     InputError
         If there is no micro-batch.
     """
-    _at_least_one("microbatches", microbatches)
+    check_whole(microbatches, file="settings", field="microbatches")
     return 4 * microbatches - 1
 
 
@@ -90,9 +91,9 @@ def _communications(
 
 
 def _check(stages: int, microbatches: int, schedule: str, chunks: int) -> None:
-    _at_least_one("stages", stages)
-    _at_least_one("microbatches", microbatches)
-    _at_least_one("chunks", chunks)
+    check_whole(stages, file="settings", field="stages")
+    check_whole(microbatches, file="settings", field="microbatches")
+    check_whole(chunks, file="settings", field="chunks")
     if schedule not in ORDERS:
         raise wrong_setting("schedule", f"{schedule!r}: {unknown(schedule, ORDERS, 'schedule')}")
     if schedule == "interleaved" and microbatches % stages:
@@ -107,11 +108,6 @@ def _check(stages: int, microbatches: int, schedule: str, chunks: int) -> None:
             f"more than the {MAX_PASSES:,} that are walked",
             file="settings",
         )
-
-
-def _at_least_one(field: str, value: int) -> None:
-    if value < 1:
-        raise wrong_setting(field, f"must be at least 1 (got {value})")
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,7 @@ from topox_core.runs.executor import (
     WorkerDied,
     answer_cells,
 )
-from topox_core.runs.run import FunctionRun, RunProgress
-from topox_core.runs.stopping import Stop
+from topox_core.runs.run import FunctionRun, RunProgress, Stop
 
 CellT = TypeVar("CellT", bound=Hashable)
 KeyT = TypeVar("KeyT", bound=Hashable)

@@ -30,7 +30,7 @@ from loky.process_executor import ProcessPoolExecutor, ShutdownExecutorError
 
 from topox_core.errors import InputError
 from topox_core.runs.cores import NICENESS, lower_priority, on_all_cores
-from topox_core.runs.stopping import Stop, Throttled
+from topox_core.runs.run import Stop, Throttled
 
 REMEMBERED = 4  # values that a worker holds: several runs, or pages, may share its time
 

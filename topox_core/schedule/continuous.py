@@ -9,7 +9,7 @@ from typing import Protocol
 
 from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
-from topox_core.runs.stopping import Stop
+from topox_core.runs.run import Stop
 from topox_core.schedule.bounds.unrounded import Bound
 from topox_core.schedule.fine_clock import continuous_bound
 from topox_core.schedule.planner import Prepared, SchedulePlan, prepare

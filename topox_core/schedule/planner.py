@@ -12,7 +12,7 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import TransferGraph
-from topox_core.runs.stopping import Stop, never
+from topox_core.runs.run import Stop, never
 from topox_core.schedule.bounds.ancestor_bounds import (
     ancestor_bound,
     ancestor_heads_and_tails,

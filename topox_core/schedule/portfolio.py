@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from topox_core.runs.cores import give_way, lower_priority
-from topox_core.runs.stopping import AfterSeconds, any_of
+from topox_core.runs.run import AfterSeconds, any_of
 from topox_core.schedule.bounds.best_bound import best_bound
 from topox_core.schedule.circuits.held_ports import Solution, ports_of, with_set_ups
 from topox_core.schedule.engines.disjunctions import (

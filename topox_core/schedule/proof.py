@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from topox_core.runs.cores import give_way
-from topox_core.runs.run import RunProgress
-from topox_core.runs.stopping import AfterSeconds, Stop, never
+from topox_core.runs.run import AfterSeconds, RunProgress, Stop, never
 from topox_core.schedule.bounds.propagation import raise_bounds
 from topox_core.schedule.bounds.unrounded import Bound
 from topox_core.schedule.circuits.held_ports import Solution

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import numpy as np
 
 from topox_core.errors import InputError, shown
-from topox_core.io.ranges import check_one_of
+from topox_core.io.limits import check_one_of
 from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Circuits, Execution, Layout, PathRates
 from topox_core.model.lowering import lower

@@ -9,7 +9,7 @@ from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import TransferGraph
-from topox_core.runs.stopping import AfterSeconds, Stop, any_of, never
+from topox_core.runs.run import AfterSeconds, Stop, any_of, never
 from topox_core.schedule.continuous import Candidates, ContinuousPlans, plan_on_continuous_time
 from topox_core.schedule.engines.engine import StoppedBy
 from topox_core.schedule.feasibility import impossible

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from topox_core.model.execution import Layout
 from topox_core.model.task_graph import TaskGraph
-from topox_core.runs.stopping import never
+from topox_core.runs.run import never
 from topox_core.strategy.evaluator import Evaluator
 from topox_core.strategy.moves import MoveProgress, SearchSettings
 from topox_core.strategy.operators import OperatorGraph

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from topox_core.runs.stopping import Stop, never
+from topox_core.runs.run import Stop, never
 from topox_core.strategy.evaluator import FastEvaluator
 from topox_core.strategy.moves import Move, SearchSettings
 from topox_core.strategy.on_fabrics import FabricEvaluator, ModelOnCluster, Outcome

@@ -10,7 +10,7 @@ from math import gcd
 import numpy as np
 
 from topox_core.errors import InputError
-from topox_core.io.ranges import check_number, check_whole
+from topox_core.io.limits import check_number, check_whole
 from topox_core.model.csr import flattened, grouped
 from topox_core.model.execution import Layout
 from topox_core.model.transfer_graph import FloatArray, transfer_ms

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from topox_core.fabrics.compare import chosen, same_time
 from topox_core.fabrics.registry import FABRICS
-from topox_core.runs.stopping import Stop, never
+from topox_core.runs.run import Stop, never
 from topox_core.strategy.co_optimisation import CROSSING, CoOptimised, CoProgress, co_optimise
 from topox_core.strategy.moves import SearchSettings
 from topox_core.strategy.on_fabrics import ModelOnCluster, Outcome

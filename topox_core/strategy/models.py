@@ -6,7 +6,7 @@ from functools import cache, partial
 from typing import NamedTuple
 
 from topox_core.errors import InputError, shown, unknown
-from topox_core.io.ranges import check_whole
+from topox_core.io.limits import check_whole
 from topox_core.strategy.operators import (
     FLOAT_BYTES,
     LAUNCH_MS,

@@ -12,7 +12,7 @@ from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import JobRequest
 from topox_core.model.cluster import Cluster, one_port_a_switch
 from topox_core.model.task_graph import TaskGraph
-from topox_core.runs.stopping import Stop, never
+from topox_core.runs.run import Stop, never
 from topox_core.schedule.bounds.unrounded import circuit_bound
 from topox_core.schedule.planner import prepare
 from topox_core.schedule.replay import replay

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
-from topox_core.io.ranges import check_whole
+from topox_core.io.limits import check_whole
 
 
 @dataclass(frozen=True)

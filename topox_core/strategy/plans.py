@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 from topox_core.errors import InputError
-from topox_core.io.ranges import check_whole
+from topox_core.io.limits import check_whole
 from topox_core.strategy.operators import divisors
 from topox_core.training.iteration import Iteration, iteration, parts
 from topox_core.training.job import MAX_GPUS, MAX_PASSES, Job

@@ -10,7 +10,7 @@ from itertools import product
 from math import prod
 
 from topox_core.errors import InputError
-from topox_core.runs.stopping import never
+from topox_core.runs.run import never
 from topox_core.strategy.evaluator import Evaluator, FastEvaluator
 from topox_core.strategy.moves import Move, MoveProgress, Proposer, SearchSettings
 from topox_core.strategy.operators import OperatorGraph, divisors

@@ -17,9 +17,8 @@ from itertools import accumulate, islice
 from typing import Annotated
 
 from topox_core.errors import InputError, printable, shown, unknown
-from topox_core.io.json import FileFormat, entries_of, named, read_object, without_header
-from topox_core.io.limits import MAX_GENERATED_TASKS, STRATEGY
-from topox_core.io.ranges import check_number, check_whole, is_whole
+from topox_core.io.content import FileFormat, entries_of, named, read_object, without_header
+from topox_core.io.limits import MAX_GENERATED_TASKS, STRATEGY, check_number, check_whole, is_whole
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.schema.fields import PRINTABLE, setting

@@ -21,7 +21,7 @@ from topox_core.errors import (
     shown,
     unknown,
 )
-from topox_core.io.ranges import is_whole
+from topox_core.io.limits import is_whole
 from topox_core.schema.fields import setting
 from topox_core.schema.records import from_values
 from topox_core.studies.keys import SEED, Key, Value

@@ -10,7 +10,7 @@ from topox_core.economics.comparison import Running, year_at
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import fabric_bill
 from topox_core.fabrics.passed_plans import PassedPlan, best_passed
-from topox_core.io.ranges import check_one_of, check_whole, is_number, is_whole
+from topox_core.io.limits import check_one_of, check_whole, is_number, is_whole
 from topox_core.model.cluster import MAX_PORTS, Cluster
 from topox_core.studies.axes import Axis, Design
 from topox_core.studies.fabric_point import fabric_case

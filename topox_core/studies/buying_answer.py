@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.economics.comparison import Swing
-from topox_core.economics.parts import Catalogue
-from topox_core.economics.price_sets import SET_BY_SPEED
+from topox_core.economics.price_sets import SET_BY_SPEED, Catalogue
 from topox_core.fabrics.compare import EQUAL, ties
 from topox_core.studies.buying import (
     DELAY,

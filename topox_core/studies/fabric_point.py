@@ -13,8 +13,7 @@ import numpy as np
 from topox_core.economics.clusters import same_cost_nic_gbps
 from topox_core.economics.comparison import Running, per_dollar, year_of
 from topox_core.economics.networks import Bill
-from topox_core.economics.parts import Catalogue
-from topox_core.economics.price_sets import SET_BY_SPEED, price_set
+from topox_core.economics.price_sets import SET_BY_SPEED, Catalogue, price_set
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import fabric_bill, run_with_best_lowering
 from topox_core.fabrics.fixed_beside import FIXED, beside_fixed
@@ -31,7 +30,7 @@ from topox_core.model.task_graph import TaskGraph
 from topox_core.rails.window_lengths import lengths_ms
 from topox_core.rails.windows import windows_of_execution
 from topox_core.runs.latest import Latest
-from topox_core.runs.stopping import Stop
+from topox_core.runs.run import Stop
 from topox_core.schedule.result import Result, gap
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings, lowering_and_free

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from topox_core.economics.parts import Catalogue
+from topox_core.economics.price_sets import Catalogue
 from topox_core.errors import InputError
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.registry import ENTRIES
 from topox_core.fabrics.run import FabricRun, JobRequest
 from topox_core.fabrics.scheduled import planned_run
-from topox_core.io.json import digest_of
+from topox_core.io.content import digest_of
 from topox_core.library.rows import RunRecord
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph

@@ -11,8 +11,7 @@ from typing import Annotated, Any
 
 from topox_core.economics.comparison import Running
 from topox_core.economics.networks import LINE_NAMES, Counting
-from topox_core.economics.parts import MAX_USD, MAX_W, PARTS
-from topox_core.economics.price_sets import PRICE_SETS
+from topox_core.economics.price_sets import MAX_USD, MAX_W, PARTS, PRICE_SETS
 from topox_core.errors import InputError, shown
 from topox_core.fabrics.compare import MAX_DELAY_MS
 from topox_core.fabrics.options import FabricOptions

@@ -7,12 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 
-from topox_core.economics.parts import MAX_PORTS, MAX_USD, MAX_W, Catalogue
+from topox_core.economics.price_sets import MAX_PORTS, MAX_USD, MAX_W, Catalogue
 from topox_core.errors import InputError, errors_in_file, look_up, printable, shown
 from topox_core.fabrics.compare import MAX_DELAY_MS
-from topox_core.io.json import FileFormat, entries_of, named, read_object
-from topox_core.io.limits import OFFERS as LIMITS
-from topox_core.io.ranges import is_number
+from topox_core.io.content import FileFormat, entries_of, named, read_object
+from topox_core.io.limits import OFFERS as LIMITS, is_number
 from topox_core.rails.technologies import TECHNOLOGIES, Technology
 from topox_core.schema.fields import PRINTABLE, setting
 from topox_core.schema.records import from_values, wrong_fields

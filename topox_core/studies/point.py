@@ -15,14 +15,14 @@ from topox_core.economics.price_sets import DEFAULT_SET
 from topox_core.errors import InputError
 from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.run import FabricRun
-from topox_core.io.json import digest_of
+from topox_core.io.content import digest_of
 from topox_core.library.rows import FAILED, RunRecord
 from topox_core.rails.delay import simulation
 from topox_core.rails.iteration import Rail
 from topox_core.rails.presets import changed
 from topox_core.rails.window_lengths import lengths_ms
 from topox_core.runs.identity import code_version
-from topox_core.runs.stopping import AfterSeconds, Stop, never
+from topox_core.runs.run import AfterSeconds, Stop, never
 from topox_core.schema.fields import fields_of
 from topox_core.studies.fabric_point import (
     Outcome,

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from topox_core.errors import InputError, errors_at, errors_in_file, printable, shown
 from topox_core.io.assertions import KEY as ASSERT, Assertion, assertions_of
-from topox_core.io.json import FileFormat, digest_of, read_object
+from topox_core.io.content import FileFormat, digest_of, read_object
 from topox_core.io.limits import STUDY
 from topox_core.schema.fields import PRINTABLE, setting
 from topox_core.schema.records import from_values

@@ -13,8 +13,7 @@ from topox_core.economics.price_sets import DEFAULT_SET, SET_BY_SPEED
 from topox_core.errors import InputError, check_known, errors_at, printable, shown, unknown
 from topox_core.fabrics.options import FabricOptions
 from topox_core.io.cluster_file import dump_cluster, load_cluster
-from topox_core.io.content import read
-from topox_core.io.json import digest_of
+from topox_core.io.content import digest_of, read
 from topox_core.io.resource_limits import limited_reading
 from topox_core.io.sample_folder import named_sample
 from topox_core.io.task_graph_file import check_fits, dump_graph_json, load_graph

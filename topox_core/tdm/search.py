@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from topox_core.runs.stopping import Stop, never
+from topox_core.runs.run import Stop, never
 from topox_core.tdm.model.jobs import (
     DRAFT,
     Jobs,

@@ -17,13 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.errors import InputError
-from topox_core.io.ranges import check_one_of
+from topox_core.io.limits import check_one_of
 from topox_core.model.execution import Layout
 from topox_core.topology.finder import find_layout
 from topox_core.topology.ring_circuits import LayoutResult, LayoutStep, Routes, named, ring_pairs
-from topox_core.topology.routing import RoutedNetwork
+from topox_core.topology.routing import RoutedNetwork, SwitchWiring, wiring_of
 from topox_core.topology.traffic import Demand, Group, Pair
-from topox_core.topology.wiring import SwitchWiring, wiring_of
 
 FAILURES = ("fibre", "port", "switch", "server")
 
@@ -225,11 +224,6 @@ class Repair:
     result: LayoutResult
     done: tuple[str, ...]
 
-    @property
-    def layout(self) -> Layout:
-        """The repaired layout."""
-        return self.result.layout
-
 
 def fail_layout(
     layout: Layout, failure: Failure, wiring: SwitchWiring, ports_per_switch: int = 1
@@ -266,7 +260,7 @@ def repair(
     A broken ring circuit gets a circuit on another plane: on free ports if both ends have them,
     else on ports of model-parallel circuits, those with the least traffic, which are taken down.
     Where no port can be had, the all-reduces give the broken ring up and run on the others
-    (``riding`` of the result, for :func:`~topox_core.topology.mutation.on_rings`). After a failed server
+    (``riding`` of the result, for :func:`~topox_core.topology.ring_circuits.on_rings`). After a failed server
     the circuits are found anew for the servers that are left.
 
     Raises

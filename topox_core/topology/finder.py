@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.errors import InputError
-from topox_core.io.ranges import check_one_of, check_whole
+from topox_core.io.limits import check_one_of, check_whole
 from topox_core.model.cluster import MAX_PORTS
 from topox_core.model.execution import Layout
 from topox_core.model.transfer_graph import FloatArray
@@ -38,37 +38,17 @@ from topox_core.topology.ring_circuits import (
     stride_links,
     totient_strides,
 )
-from topox_core.topology.routing import RoutedNetwork
+from topox_core.topology.routing import RoutedNetwork, SwitchWiring, wired
 from topox_core.topology.traffic import Demand, Group, check_servers, demand_of, traffic_of
-from topox_core.topology.wiring import SwitchWiring, wired
 
 
-@dataclass(frozen=True)
-class Round:
-    """One matching round.
-
-    Attributes
-    ----------
-    pairs
-        Matched pairs, the smaller server first, ascending.
-    weights
-        Bytes both ways of each pair as this round saw them.
-    before, after
-        Bytes over all pairs before and after the matched ones were halved.
-    """
-
-    pairs: tuple[tuple[int, int], ...]
-    weights: tuple[float, ...]
-    before: float
-    after: float
-
-
-def matching_rounds(model_parallel: FloatArray, free: NDArray[np.int64]) -> list[Round]:
+def matching_rounds(model_parallel: FloatArray, free: NDArray[np.int64]) -> list[LayoutStep]:
     """Return rounds of maximum-weight matching until no two talking servers have a free port each.
 
     A matched pair gets a circuit each way, so it uses one out-port and one in-port at both ends,
     and its demand is halved for the rounds that follow (TopoOpt, NSDI 2023, Algorithm 1:
-    diminishing return).
+    diminishing return). A step's data holds the pairs, the smaller server first and ascending, with
+    their bytes both ways as the round saw them, and the bytes over all pairs before and after it.
 
     Parameters
     ----------
@@ -79,19 +59,33 @@ def matching_rounds(model_parallel: FloatArray, free: NDArray[np.int64]) -> list
     """
     weight = np.triu(model_parallel + model_parallel.T, 1)
     left = free.copy()
-    rounds: list[Round] = []
+    rounds: list[LayoutStep] = []
     while True:
         open_pairs = (weight > 0) & (left > 0)[:, None] & (left > 0)[None, :]
         if not open_pairs.any():
             return rounds
-        pairs = _maximum_weight(weight, open_pairs)
+        pairs, number = _maximum_weight(weight, open_pairs), len(rounds) + 1
         before = float(weight.sum())
-        weights = tuple(float(weight[a, b]) for a, b in pairs)
+        weighed = [[a, b, float(weight[a, b])] for a, b in pairs]
         for a, b in pairs:
             weight[a, b] /= 2
             left[a] -= 1
             left[b] -= 1
-        rounds.append(Round(pairs, weights, before, float(weight.sum())))
+        both_ways = tuple(ends for a, b in pairs for ends in ((a, b), (b, a)))
+        rounds.append(
+            LayoutStep(
+                "matching",
+                f"Matching {number}: {len(pairs)} pairs get a circuit each way; their demand counts half from "
+                "now on.",
+                {
+                    "round": number,
+                    "pairs": weighed,
+                    "before": before,
+                    "after": float(weight.sum()),
+                },
+                (LinkSet(f"matching {number}", "matching", both_ways),),
+            )
+        )
 
 
 def _maximum_weight(weight: FloatArray, allowed: NDArray[np.bool_]) -> tuple[tuple[int, int], ...]:
@@ -122,7 +116,7 @@ class _Plan:
     backbones: tuple[Group, ...] = ()
     rings: dict[Group, tuple[int, ...]] = field(default_factory=dict)
     strides: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    rounds: list[Round] = field(default_factory=list)
+    rounds: list[LayoutStep] = field(default_factory=list)
     steps: list[LayoutStep] = field(default_factory=list)
 
     def wiring(self) -> SwitchWiring:
@@ -130,7 +124,7 @@ class _Plan:
         matched = [
             ends
             for one in self.rounds
-            for a, b in one.pairs
+            for a, b, _ in one.data["pairs"]
             for ends in ((a, b, False), (b, a, False))
         ]
         return wired(
@@ -206,27 +200,7 @@ def _plan(demand: Demand, degree: int, degree_rings: int, backbones: tuple[Group
     _lay_rings(demand, degree_rings, left, used, plan, backbones)
     plan.backbones = tuple(members for members in backbones if members not in demand.all_reduce)
     plan.rounds = matching_rounds(demand.model_parallel, degree - used)
-    plan.steps += [
-        LayoutStep(
-            "matching",
-            f"Matching {number}: {len(one.pairs)} pairs get a circuit each way; their demand counts half from "
-            "now on.",
-            {
-                "round": number,
-                "pairs": [[a, b, w] for (a, b), w in zip(one.pairs, one.weights, strict=True)],
-                "before": one.before,
-                "after": one.after,
-            },
-            (
-                LinkSet(
-                    f"matching {number}",
-                    "matching",
-                    tuple(ends for a, b in one.pairs for ends in ((a, b), (b, a))),
-                ),
-            ),
-        )
-        for number, one in enumerate(plan.rounds, 1)
-    ]
+    plan.steps += plan.rounds
     return plan
 
 

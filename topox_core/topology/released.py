@@ -24,9 +24,8 @@ from topox_core.topology.ring_circuits import (
     stride_links,
     walk,
 )
-from topox_core.topology.routing import RoutedNetwork, coin_sequences
+from topox_core.topology.routing import RoutedNetwork, coin_sequences, wired
 from topox_core.topology.traffic import Demand, Group
-from topox_core.topology.wiring import wired
 
 
 def find_released(demand: Demand, degree: int, seed: int) -> LayoutResult:

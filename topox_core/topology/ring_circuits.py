@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from topox_core.errors import InputError
 from topox_core.model.algorithm_choice import distinct_rings
 from topox_core.model.execution import Layout
-from topox_core.topology.routing import Hops, Path, RoutedNetwork, coin_sequences
-from topox_core.topology.traffic import Demand, Group, Pair
-from topox_core.topology.wiring import SwitchWiring
+from topox_core.model.transfer_graph import TransferGraph
+from topox_core.topology.routing import Hops, Path, RoutedNetwork, SwitchWiring, coin_sequences
+from topox_core.topology.traffic import Demand, Group, Pair, on_strides
 
 
 @dataclass(frozen=True)
@@ -132,6 +132,22 @@ def ring_strides(result: LayoutResult, members: Iterable[int]) -> tuple[int, ...
         problem = f"the layout was found for other groups than ({shown})"
         raise InputError(problem, file="topology", field="members")
     return result.riding[group]
+
+
+def on_rings(graph: TransferGraph, result: LayoutResult) -> TransferGraph:
+    """Return the graph with ring collectives on a layout's rings, one a stride, equal shares.
+
+    The collectives move the same bytes as before; only who sends to whom changes. Groups may have
+    different strides, which a ``Lowering`` cannot say. Strides are those of
+    :func:`ring_strides`: one a circuit out of a member, so parallel
+    circuits carry parallel rings, and rings laid in both directions run both ways.
+
+    Raises
+    ------
+    InputError
+        If a group is not one the layout was found for, or the transfers become too many.
+    """
+    return on_strides(graph, lambda members: ring_strides(result, members))
 
 
 Routes = dict[Pair, tuple[Path, ...]]

@@ -8,8 +8,14 @@ from itertools import pairwise
 
 from topox_core.errors import InputError, errors_in_file, shown, wrong_setting
 from topox_core.io.content import gc_paused
-from topox_core.io.limits import MAX_GENERATED_TASKS, NETWORK, TEXT_WORKLOAD, check_count
-from topox_core.io.ranges import check_whole, number_in
+from topox_core.io.limits import (
+    MAX_GENERATED_TASKS,
+    NETWORK,
+    TEXT_WORKLOAD,
+    check_count,
+    check_whole,
+    number_in,
+)
 from topox_core.io.yaml_text import loaded_yaml
 from topox_core.model.cluster import MAX_SERVERS, Cluster, one_port_a_switch
 from topox_core.text.numbers import size as size_words, time

@@ -8,8 +8,13 @@ from itertools import zip_longest
 from typing import Annotated
 
 from topox_core.errors import InputError
-from topox_core.io.limits import MAX_CALL_MEMBERS, MAX_RANKS, MAX_RUN_DEPENDENCIES, check_count
-from topox_core.io.ranges import is_number
+from topox_core.io.limits import (
+    MAX_CALL_MEMBERS,
+    MAX_RANKS,
+    MAX_RUN_DEPENDENCIES,
+    check_count,
+    is_number,
+)
 from topox_core.model.waiting_order import order_of
 from topox_core.schema.fields import setting
 from topox_core.schema.records import check_fields

@@ -16,8 +16,7 @@ from google.protobuf.message import DecodeError
 
 from topox_core.errors import InputError, as_mb, errors_in_file
 from topox_core.io.content import gc_paused
-from topox_core.io.limits import CHAKRA, MAX_RUN_DEPENDENCIES, WHOLE_JSON, check_count
-from topox_core.io.ranges import is_whole
+from topox_core.io.limits import CHAKRA, MAX_RUN_DEPENDENCIES, WHOLE_JSON, check_count, is_whole
 from topox_core.model.waiting_order import cycle_of
 from topox_core.traces.source import (
     Content,

@@ -20,8 +20,8 @@ from topox_core.io.limits import (
     MAX_TOLD_BYTES,
     RECORDING,
     check_count,
+    is_whole,
 )
-from topox_core.io.ranges import is_whole
 from topox_core.traces.communication import COMMUNICATION
 from topox_core.traces.event_stream import Event, EventStream
 from topox_core.traces.recording import (

@@ -14,8 +14,7 @@ from typing import Annotated, Any, BinaryIO, Literal
 
 from topox_core.errors import InputError, as_mb
 from topox_core.io.content import GZIP, bare_name, unpacked, why
-from topox_core.io.limits import MAX_RANKS, RECORDING, WHOLE_JSON, Limits
-from topox_core.io.ranges import check_one_of, is_whole
+from topox_core.io.limits import MAX_RANKS, RECORDING, WHOLE_JSON, Limits, check_one_of, is_whole
 from topox_core.model.cluster import MAX_PORTS
 from topox_core.model.task_graph import PARALLELISMS
 from topox_core.schema.fields import setting

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from topox_core.errors import InputError
-from topox_core.io.limits import check_count
+from topox_core.io.limits import check_count, is_number, is_whole
 from topox_core.io.perfetto import FORMAT
-from topox_core.io.ranges import is_number, is_whole
 from topox_core.rails.iteration import Window
 from topox_core.rails.windows import windows_of_calls, windows_of_transfers
 from topox_core.traces.event_stream import Event, EventStream

@@ -66,18 +66,14 @@ def graph_of(built: Program, most_tasks: int, one_rail: bool = False) -> TaskGra
     InputError
         If there would be more than ``most_tasks`` tasks.
     """
-    job, count = built.job, count_tasks(built)
+    job, unfolding = built.job, Unfolding(built, one_rail)
+    count = unfolding.count()
     if count > most_tasks:
         problem = (
             f"would have {count:,} tasks, more than {most_tasks:,}: use fewer microbatches or GPUs"
         )
         raise InputError(problem, item="plan", field="microbatches")
-    return validated(job.heading, list(_Unfolding(built, one_rail).tasks()), f"job {job.name}")
-
-
-def count_tasks(built: Program) -> int:
-    """Return how many tasks a program makes, without making them."""
-    return _Unfolding(built).count()
+    return validated(job.heading, list(unfolding.tasks()), f"job {job.name}")
 
 
 def suggested_cluster(job: Job, ports: int = 2) -> Cluster:
@@ -94,12 +90,9 @@ def suggested_cluster(job: Job, ports: int = 2) -> Cluster:
     )
 
 
-def tasks(built: Program) -> Iterator[Task]:
-    """Yield the tasks of all replicas: computing and messages once a replica, collectives once a group."""
-    return _Unfolding(built).tasks()
+class Unfolding:
+    """A program on all its replicas, with ``one_rail`` with the bytes of one GPU of each server."""
 
-
-class _Unfolding:
     def __init__(self, built: Program, one_rail: bool = False) -> None:
         self.job, self.steps = built.job, built.steps
         self.replicas = built.job.plan.replicas
@@ -111,7 +104,7 @@ class _Unfolding:
         self.together = 1 if one_rail else together
 
     def tasks(self) -> Iterator[Task]:
-        """Yield every task."""
+        """Yield the tasks of all replicas: computing and messages once a replica, collectives once a group."""
         for step in self.steps:
             for group in range(max(self.instance[step.spread]) + 1):
                 if self._uneven(step):

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 
 from topox_core.errors import InputError, errors_in_file, printable, shown, unknown
 from topox_core.io.assertions import KEY as ASSERT, Assertion, assertions_of
-from topox_core.io.json import FileFormat, read_object, without_header
+from topox_core.io.content import FileFormat, read_object, without_header
 from topox_core.io.limits import TRAINING_JOB
 from topox_core.schema.records import check_fields, from_values
 from topox_core.training.checks import Rule, divides, obey, short_text

@@ -7,8 +7,7 @@ from itertools import product
 from pathlib import Path
 
 from topox_core.errors import InputError, printable, shown
-from topox_core.io.limits import MEASURED, check_count
-from topox_core.io.ranges import number_in
+from topox_core.io.limits import MEASURED, check_count, number_in
 from topox_core.io.tables import read_table
 from topox_core.training.job import JOBS, Job
 from topox_core.training.machine import MACHINES, Machine

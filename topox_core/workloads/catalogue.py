@@ -5,8 +5,7 @@ from itertools import islice
 from typing import Any
 
 from topox_core.errors import InputError, errors_in_file
-from topox_core.io.limits import MAX_GENERATED_TASKS
-from topox_core.io.ranges import check_one_of
+from topox_core.io.limits import MAX_GENERATED_TASKS, check_one_of
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task, TaskGraph

@@ -9,7 +9,7 @@ from typing import Any
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task
 from topox_core.schema.fields import Field, fields_of
-from topox_core.training.graph import count_tasks, suggested_cluster, tasks
+from topox_core.training.graph import Unfolding, suggested_cluster
 from topox_core.training.job import JOBS, Job
 from topox_core.training.machine import Machine
 from topox_core.training.plan import Plan, Schedule
@@ -52,7 +52,7 @@ def workload_of(job: Job, ports: int = PORTS.default) -> Workload:  # type: igno
         return _changed(job, values)
 
     def all_tasks(values: dict[str, Any]) -> Iterator[Task]:
-        return tasks(_program(made(values)))
+        return Unfolding(_program(made(values))).tasks()
 
     def cluster(values: dict[str, Any]) -> Cluster:
         return suggested_cluster(made(values), values["ports"])
@@ -149,7 +149,7 @@ def _parameter(part: str, field: Field, value: Any) -> Parameter:
 def _count(job: Job) -> int:
     """Count the tasks; where the passes alone are too many, the program is not even built."""
     passes = 2 * job.chunks * job.plan.microbatches * job.plan.replicas
-    return passes if passes > _MAX else count_tasks(_program(job))
+    return passes if passes > _MAX else Unfolding(_program(job)).count()
 
 
 @lru_cache(maxsize=2)

@@ -19,7 +19,7 @@ from topox_core.fabrics.run import FabricRun
 from topox_core.fabrics.scheduled import better_run
 from topox_core.fabrics.sweep import ColumnResult, Point, Sweep, swept_options, usual_axes
 from topox_core.model.cluster import Cluster
-from topox_core.runs.stopping import Stop
+from topox_core.runs.run import Stop
 from topox_core.text.numbers import plural
 from topox_ui.answers.case import Case, listing
 from topox_ui.answers.solving import joined, known, known_plans, with_plans

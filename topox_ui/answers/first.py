@@ -21,7 +21,7 @@ from topox_core.fabrics.scheduled import schedule
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.runs.cores import NICENESS, keep_to_one_core
 from topox_core.runs.executor import WorkerDied
-from topox_core.runs.stopping import Stop
+from topox_core.runs.run import Stop
 from topox_core.schedule.result import Result, TracePoint
 from topox_core.schedule.result_file import from_record, to_record
 from topox_core.schedule.source import Family, TraceSource

@@ -5,7 +5,7 @@ from dataclasses import replace
 import streamlit as st
 from streamlit.runtime.scriptrunner import StopException
 
-from topox_core.economics.parts import Catalogue
+from topox_core.economics.price_sets import Catalogue
 from topox_core.fabrics.compare import same_time, ties
 from topox_core.fabrics.gated_iterations import (
     FAT_TREE,
@@ -23,7 +23,7 @@ from topox_core.fabrics.run import FabricRequest
 from topox_core.figures.crossover import gated_lines
 from topox_core.figures.palette import Theme
 from topox_core.model.lowering import lower
-from topox_core.runs.stopping import Stop
+from topox_core.runs.run import Stop
 from topox_core.text.numbers import money, percent, plural, short, time
 from topox_core.text.sentences import enumeration
 from topox_ui.answers.case import Case, listing

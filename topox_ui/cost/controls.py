@@ -6,8 +6,14 @@ from typing import Any
 import streamlit as st
 
 from topox_core.economics.comparison import sizes_up_to
-from topox_core.economics.parts import PARTS, Catalogue, Part
-from topox_core.economics.price_sets import PRICE_SETS, dump_parts, load_parts
+from topox_core.economics.price_sets import (
+    PARTS,
+    PRICE_SETS,
+    Catalogue,
+    Part,
+    dump_parts,
+    load_parts,
+)
 from topox_ui.cost.state import RIVALS, TECHNOLOGIES, CostState
 from topox_ui.shell.charts import Content, editor, table_under
 from topox_ui.shell.downloads import link_menu, offer, stem

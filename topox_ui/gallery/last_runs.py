@@ -20,8 +20,7 @@ from topox_core.papers.catalogue import (
     shipped_answers,
 )
 from topox_core.runs.executor import call_in_worker
-from topox_core.runs.run import FunctionRun
-from topox_core.runs.stopping import Stop
+from topox_core.runs.run import FunctionRun, Stop
 from topox_ui.answers.run_library import existing_library, keeps_runs, open_library
 from topox_ui.runs.owner import RunKind, run_owner
 

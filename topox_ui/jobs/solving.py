@@ -13,8 +13,7 @@ from topox_core.check.round import check_round
 from topox_core.errors import InputError
 from topox_core.figures.jobs import lasting
 from topox_core.runs.executor import WorkerDied, call_in_worker
-from topox_core.runs.run import FunctionRun, RunProgress
-from topox_core.runs.stopping import Stop
+from topox_core.runs.run import FunctionRun, RunProgress, Stop
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS, SMALL_COLUMNS, solve
 from topox_core.tdm.bounds.round_bounds import bounded
 from topox_core.tdm.exact.milp import too_large

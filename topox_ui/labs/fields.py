@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from topox_core.io.ranges import is_whole
+from topox_core.io.limits import is_whole
 from topox_core.labs.generators.four_jobs import NAMES
 from topox_core.labs.generators.generator import Matrix
 from topox_core.labs.keys import matrix_of

@@ -13,7 +13,7 @@ from topox_core.figures.palette import CATEGORY_COLOURS, Theme, category_words
 from topox_core.figures.rails_windows import windows_side_by_side
 from topox_core.library.rows import StoredRun
 from topox_core.library.run_library import RunLibrary
-from topox_core.library.tables import ComparedValue, RunComparison
+from topox_core.library.tables import ComparedValue, RunComparison, alike, different
 from topox_core.studies.keys import key_words, value_words
 from topox_core.text.numbers import apart, count, money, percent, plural, time
 from topox_core.text.sentences import enumeration, is_or_are, uncapitalised
@@ -103,7 +103,7 @@ def _different_settings(compared: RunComparison) -> list[ComparedValue]:
     """Return what was set differently, without what follows from it: a subject is said once, by its name."""
     return [
         one
-        for one in compared.different_settings
+        for one in different(compared.settings)
         if one.name not in _FOLLOWS
         and (not one.name.startswith("subject.") or one.name.startswith("subject.parameters."))
     ]
@@ -120,7 +120,7 @@ def _price(runs: Sequence[StoredRun], fast: int, slow: int) -> str:
 
 def differing(compared: RunComparison) -> list[tuple[str, list[ComparedValue]]]:
     """Return what differs in blocks: settings, then the result, then cost and power; none without rows."""
-    outcome = [one for one in compared.different_outcome if one.name != "message"]
+    outcome = [one for one in different(compared.outcome) if one.name != "message"]
     blocks = [
         ("Settings", _different_settings(compared)),
         ("Result", [one for one in outcome if one.name not in _MONEY]),
@@ -244,7 +244,7 @@ def _what_differs(compared: RunComparison) -> None:
         write_html(_table(compared, blocks))
     else:
         quiet("Nothing: these runs are alike in every setting and every measure.")
-    quiet(escape(equal_words(compared.equal_settings)))
+    quiet(escape(equal_words(alike(compared.settings))))
     if switch("Every setting", RunsState, "settings"):
         frame(setting_rows(compared))
 

@@ -14,8 +14,7 @@ from topox_core.errors import InputError
 from topox_core.io.limits import MB, RECORDING_IN_BROWSER, RECORDINGS_IN_BROWSER_BYTES
 from topox_core.io.resource_limits import limited_reading
 from topox_core.io.sample_folder import SAMPLE_FOLDER
-from topox_core.runs.run import FunctionRun, RunProgress
-from topox_core.runs.stopping import Stop, never
+from topox_core.runs.run import FunctionRun, RunProgress, Stop, never
 from topox_core.text.numbers import plural
 from topox_core.traces.kineto import read_kineto
 from topox_core.traces.recorded_run import run_of, spans, step_of

@@ -16,8 +16,7 @@ from topox_core.runs.cells import CellsRun
 from topox_core.runs.cores import give_way
 from topox_core.runs.executor import WorkerDied, call_in_worker
 from topox_core.runs.latest import Latest
-from topox_core.runs.run import POLL_S, Run
-from topox_core.runs.stopping import Stop, never
+from topox_core.runs.run import POLL_S, Run, Stop, never
 from topox_core.studies.study_run import StudyRun
 from topox_core.text.numbers import seconds
 from topox_ui.runs.limits import server_limits

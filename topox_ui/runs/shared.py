@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 import streamlit as st
 from streamlit.runtime.scriptrunner import StopException
 
-from topox_core.runs.stopping import Stop
+from topox_core.runs.run import Stop
 from topox_ui.runs.limits import server_limits
 from topox_ui.runs.memory import ResultMemory
 from topox_ui.runs.owner import Kept, session_over

@@ -11,8 +11,7 @@ from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.scheduled import prove, schedule
 from topox_core.figures.palette import Theme
 from topox_core.figures.search import GLYPHS, families_of, race, search
-from topox_core.runs.run import FunctionRun, RunProgress, finish
-from topox_core.runs.stopping import Stop
+from topox_core.runs.run import FunctionRun, RunProgress, Stop, finish
 from topox_core.schedule.engines.waiting_workers import (
     expect_request,
     wait_until_loaded,

@@ -11,8 +11,7 @@ import streamlit as st
 from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
-from topox_core.runs.run import FunctionRun
-from topox_core.runs.stopping import Stop
+from topox_core.runs.run import FunctionRun, Stop
 from topox_core.text.numbers import plural
 from topox_core.training.job import Job
 from topox_core.workloads.catalogue import count_tasks, generate

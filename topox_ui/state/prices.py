@@ -5,10 +5,10 @@ from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator
 
-from topox_core.economics.parts import Catalogue
 from topox_core.economics.price_sets import (
     DEFAULT_SET,
     PRICE_SETS,
+    Catalogue,
     edits_between,
     with_edits,
 )

@@ -7,8 +7,7 @@ from functools import partial
 from topox_core.fabrics.registry import FABRICS
 from topox_core.model.execution import Layout
 from topox_core.model.task_graph import TaskGraph
-from topox_core.runs.run import FunctionRun, RunProgress
-from topox_core.runs.stopping import Stop
+from topox_core.runs.run import FunctionRun, RunProgress, Stop
 from topox_core.strategy.alternation import Alternated, alternate
 from topox_core.strategy.co_optimisation import CoProgress
 from topox_core.strategy.evaluator import FastEvaluator, laid_out, non_blocking

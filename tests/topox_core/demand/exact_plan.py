@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 
 from topox_core.model.transfer_graph import FloatArray
-from topox_core.runs.stopping import never
+from topox_core.runs.run import never
 from topox_core.schedule.engines.mip import MipBuilder, Run, solve
 
 

@@ -35,8 +35,8 @@ from topox_core.economics.networks import (
     limit_per_gpu,
     saving,
 )
-from topox_core.economics.parts import PARTS
 from topox_core.economics.price_sets import (
+    PARTS,
     PRICE_SETS,
     dump_parts,
     edits_between,

@@ -19,7 +19,7 @@ from topox_core.model.transfer_graph import (
     latency_ms,
     work_bytes,
 )
-from topox_core.runs.stopping import Stop, never
+from topox_core.runs.run import Stop, never
 from topox_core.schedule.engines import mip
 from topox_core.topology.greedy import Circuits as Matrix
 

@@ -28,7 +28,7 @@ from topox_core.model.lowering import lower
 from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import work_bytes
-from topox_core.runs.stopping import never
+from topox_core.runs.run import never
 from topox_core.schedule.planner import prepare
 from topox_core.schedule.replay import replay
 from topox_core.schedule.result_file import to_record

@@ -28,7 +28,7 @@ from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task, TaskGraph
-from topox_core.runs.stopping import never
+from topox_core.runs.run import never
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.topology.greedy import chordal_rings, greedy_circuits, minimax_circuits

@@ -17,7 +17,7 @@ from topox_core.fabrics.passed_plans import PassedPlan, with_passed_plans
 from topox_core.fabrics.registry import PAYS_DELAY, SPOKEN
 from topox_core.fabrics.run import FabricRequest, JobRequest
 from topox_core.fabrics.verdict import verdict, with_plans
-from topox_core.runs.stopping import Stop
+from topox_core.runs.run import Stop
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.schedule.story import class_words, events_of, finding, found_by, summary_sentence
 from topox_core.text.numbers import time

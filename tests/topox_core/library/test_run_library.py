@@ -17,7 +17,14 @@ from tests.topox_core.library.records import inputs_of, key, packed, record
 from topox_core.errors import InputError
 from topox_core.library.rows import RunFilter, RunRecord, StoredRun, deflated, inflated
 from topox_core.library.run_library import RunLibrary
-from topox_core.library.tables import compare_runs, run_table, runs_csv, runs_parquet
+from topox_core.library.tables import (
+    alike,
+    compare_runs,
+    different,
+    run_table,
+    runs_csv,
+    runs_parquet,
+)
 
 
 @pytest.fixture
@@ -328,17 +335,17 @@ def test_what_differs_is_told_from_what_is_equal() -> None:
         status="optimal",
     )
     compared = compare_runs(stored(one, other))
-    assert {row.name: row.values for row in compared.different_settings} == {
+    assert {row.name: row.values for row in different(compared.settings)} == {
         "cluster.port_gbps": (100.0, 400.0),
         "subject.name": (None, "race"),
     }
-    assert compared.equal_settings["fabric"] == "scheduled"
-    assert {row.name: row.values for row in compared.different_outcome} == {
+    assert alike(compared.settings)["fabric"] == "scheduled"
+    assert {row.name: row.values for row in different(compared.outcome)} == {
         "status": ("feasible", "optimal"),
         "iteration_ms": (200.0, 50.0),
         "dollars": (None, 7.0),
     }
-    assert compared.equal_outcome == {"stopped_by": "heuristic", "gap": None, "windows": 3}
+    assert alike(compared.outcome) == {"stopped_by": "heuristic", "gap": None, "windows": 3}
     ratios = {row.name: row.ratios for row in compared.outcome}
     assert (ratios["iteration_ms"], ratios["status"]) == ((1.0, 0.25), (None, None))
 
@@ -346,7 +353,7 @@ def test_what_differs_is_told_from_what_is_equal() -> None:
 def test_clusters_that_differ_in_no_key_that_was_kept_differ_by_digest() -> None:
     one = record("a")
     compared = compare_runs(stored(one, replace(one, cluster=key("other"), version="2")))
-    assert [row.name for row in compared.different_settings] == ["cluster", "version"]
+    assert [row.name for row in different(compared.settings)] == ["cluster", "version"]
 
 
 RUNS = [

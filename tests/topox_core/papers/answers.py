@@ -5,7 +5,7 @@ from functools import cache
 
 from topox_core.papers.card import Answer
 from topox_core.papers.catalogue import card_named
-from topox_core.runs.stopping import never
+from topox_core.runs.run import never
 
 # Calls are made in this process: for most cards starting others takes longer than all calls do.
 HERE = ThreadPoolExecutor(1)

@@ -65,8 +65,7 @@ from topox_core.papers.topoopt_jobs import (
     shared_iterations_ms,
 )
 from topox_core.runs.executor import executor_for
-from topox_core.runs.run import finish
-from topox_core.runs.stopping import never
+from topox_core.runs.run import finish, never
 from topox_core.schedule.replay import released_unrounded
 from topox_core.schedule.settings import Settings
 

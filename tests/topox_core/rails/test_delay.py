@@ -242,8 +242,12 @@ REFUSED: dict[str, Callable[[], object]] = {
     "settings, field reconfiguration_ms: must be at least 0 (got -5)": lambda: iteration_source(
         build(PRESET), Rail(reconfiguration_ms=-5.0)
     ),
-    "settings, field microbatches: must be at least 1 (got 0)": lambda: windows_by_formula(0),
-    "settings, field stages: must be at least 1 (got 0)": lambda: windows_by_stage(0, 4),
+    "settings, field microbatches: must be a whole number of at least 1 (got 0)": lambda: (
+        windows_by_formula(0)
+    ),
+    "settings, field stages: must be a whole number of at least 1 (got 0)": lambda: (
+        windows_by_stage(0, 4)
+    ),
     "settings, field schedule: 'gpipes': unknown schedule": lambda: windows_by_stage(
         4, 4, "gpipes"
     ),

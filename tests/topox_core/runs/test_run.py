@@ -21,8 +21,7 @@ from topox_core.runs.cells import CellsRun
 from topox_core.runs.cores import NICENESS
 from topox_core.runs.executor import Answer, LocalExecutor, WorkerDied, call_in_worker
 from topox_core.runs.identity import code_version, identity
-from topox_core.runs.run import FunctionRun, finish
-from topox_core.runs.stopping import AfterSeconds, never
+from topox_core.runs.run import AfterSeconds, FunctionRun, finish, never
 
 
 def alive(process: int) -> bool:

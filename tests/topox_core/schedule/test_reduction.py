@@ -26,7 +26,7 @@ from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import durations_ms
 from topox_core.papers.table_iii_runs import TABLE, lowered
-from topox_core.runs.stopping import never
+from topox_core.runs.run import never
 from topox_core.schedule.bounds.unrounded import circuit_bound
 from topox_core.schedule.bounds.windows import coarsened
 from topox_core.schedule.circuits.held_ports import with_set_ups

@@ -22,7 +22,7 @@ from tests.topox_core.tdm.tdm_cases import (
     small,
 )
 from topox_core.errors import InputError
-from topox_core.runs.stopping import never
+from topox_core.runs.run import never
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS, solve, split_by_traffic
 from topox_core.tdm.algorithms.hill_climbing import climb, hill_climb
 from topox_core.tdm.kernels.stage import Fabric, ring_of

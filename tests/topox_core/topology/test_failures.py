@@ -29,8 +29,8 @@ from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
 from topox_core.topology.failures import Failure, fail_layout, repair, whole_rings
 from topox_core.topology.finder import VARIANTS, LayoutResult, demand_of, find_layout, ring_strides
-from topox_core.topology.mutation import on_rings
 from topox_core.topology.replanning import fail_cluster, remaining_graph
+from topox_core.topology.ring_circuits import on_rings
 from topox_core.topology.traffic import Demand, all_reduce_demand
 
 SIX = tuple(range(6))
@@ -102,13 +102,13 @@ def test_a_broken_ring_borrows_the_model_parallel_circuits_of_its_ends():
     mended = repair(found, Failure.fibre(0, 1), traffic)
     # Through switch 1: the out-port of 0 held 0 > 3, the in-port of 1 held 4 > 1.
     ends = (0, 1), (0, 3), (4, 1), (3, 0), (1, 4)
-    assert [mended.layout.circuits[pair] for pair in ends] == [1, 0, 0, 1, 1]
-    assert mended.layout.routes[0, 1] == ((0, 1),)
-    assert mended.layout.routes[0, 3] != ((0, 3),)
+    assert [mended.result.layout.circuits[pair] for pair in ends] == [1, 0, 0, 1, 1]
+    assert mended.result.layout.routes[0, 1] == ((0, 1),)
+    assert mended.result.layout.routes[0, 3] != ((0, 3),)
     assert mended.done == (
         "The ring circuit 0 → 1 is laid again through port 1, lent by the model-parallel 0 → 3 and 4 → 1.",
     )
-    assert valid(mended.layout, 2)
+    assert valid(mended.result.layout, 2)
 
 
 def test_the_repaired_ring_carries_the_same_rings():
@@ -118,7 +118,7 @@ def test_the_repaired_ring_carries_the_same_rings():
     mended = repair(find_layout(traffic, 2), Failure.fibre(0, 1), traffic)
     moved = on_rings(lowered, mended.result)
     ends = zip(moved.source.tolist(), moved.destination.tolist(), strict=True)
-    assert set(ends) - {(-1, -1)} <= set(mended.layout.routes)
+    assert set(ends) - {(-1, -1)} <= set(mended.result.layout.routes)
 
 
 def test_ports_that_are_free_need_no_lending():
@@ -126,7 +126,7 @@ def test_ports_that_are_free_need_no_lending():
     traffic = demand(6, {SIX: 1.0}, {(1, 4): 9.0})
     mended = repair(find_layout(traffic, 2), Failure.fibre(2, 3), traffic)
     assert mended.done == ("The ring circuit 2 → 3 is laid again through port 1, which was free.",)
-    assert (mended.layout.circuits[2, 3], mended.layout.circuits[1, 4]) == (1, 1)
+    assert (mended.result.layout.circuits[2, 3], mended.result.layout.circuits[1, 4]) == (1, 1)
 
 
 def test_the_model_parallel_circuits_with_the_least_traffic_are_lent():
@@ -142,7 +142,7 @@ def test_the_model_parallel_circuits_with_the_least_traffic_are_lent():
 )
 def test_a_lost_ring_switch_or_port_takes_over_the_matching_s(failure, degree, circuits):
     found, traffic = ring_and_matching()
-    laid = repair(found, failure, traffic).layout
+    laid = repair(found, failure, traffic).result.layout
     assert [laid.circuits[i, (i + 1) % 6] for i in SIX] == [1] * 6
     assert laid.circuits.sum() == circuits
     assert valid(laid, degree)
@@ -152,7 +152,7 @@ def test_a_lost_model_parallel_circuit_is_not_replaced():
     found, traffic = ring_and_matching()
     mended = repair(found, Failure.fibre(1, 4), traffic)
     assert "1 → 4 is lost" in mended.done[0]
-    assert mended.layout.routes[1, 4] == ((1, 2, 3, 4),)
+    assert mended.result.layout.routes[1, 4] == ((1, 2, 3, 4),)
 
 
 def test_where_nothing_can_be_lent_the_all_reduces_leave_the_broken_ring():
@@ -162,7 +162,7 @@ def test_where_nothing_can_be_lent_the_all_reduces_leave_the_broken_ring():
     assert "their all-reduces run on stride 5 only" in mended.done[1]
     assert (ring_strides(found, SIX), ring_strides(mended.result, SIX)) == ((1, 5), (5,))
     # For a graph that still has the old ring.
-    assert mended.layout.routes[0, 1] == ((0, 5, 4, 3, 2, 1),)
+    assert mended.result.layout.routes[0, 1] == ((0, 5, 4, 3, 2, 1),)
 
 
 @pytest.mark.parametrize(
@@ -190,10 +190,12 @@ def test_the_last_ring_of_a_group_is_kept_and_its_traffic_forwarded():
 def test_after_a_server_the_circuits_are_found_anew_without_it(variant):
     traffic = demand(6, {SIX: 10.0}, {(0, 3): 5.0, (3, 4): 9.0})
     mended = repair(find_layout(traffic, 4, variant), Failure.of_server(3, 0), traffic)
-    assert not mended.layout.circuits[3].any() and not mended.layout.circuits[:, 3].any()
+    assert (
+        not mended.result.layout.circuits[3].any() and not mended.result.layout.circuits[:, 3].any()
+    )
     assert (0, 1, 2, 4, 5) in mended.result.riding
-    assert (0, 4) in mended.layout.routes and (0, 3) not in mended.layout.routes
-    assert valid(mended.layout, 4)
+    assert (0, 4) in mended.result.layout.routes and (0, 3) not in mended.result.layout.routes
+    assert valid(mended.result.layout, 4)
 
 
 @examples(80)
@@ -216,7 +218,7 @@ def test_a_repair_uses_no_more_ports_and_keeps_every_ring_circuit_that_was_left(
     else:
         rings = np.count_nonzero(found.wiring.for_rings)
         assert rings - 1 <= np.count_nonzero(mended.result.wiring.for_rings) <= rings
-        assert valid(mended.layout, degree)
+        assert valid(mended.result.layout, degree)
     if not isinstance(rest, str):
         assert valid(rest, degree)
         assert set(rest.routes) == set(found.layout.routes)

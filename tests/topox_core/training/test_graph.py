@@ -16,10 +16,10 @@ from topox_core.fabrics.links import non_blocking, shared_fairly
 from topox_core.fabrics.run import FabricRequest
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import TaskGraph
-from topox_core.runs.stopping import never
+from topox_core.runs.run import never
 from topox_core.schedule.settings import Settings
 from topox_core.training.collectives import Groups, stage_weights
-from topox_core.training.graph import count_tasks, suggested_cluster, task_graph, tasks
+from topox_core.training.graph import Unfolding, suggested_cluster, task_graph
 from topox_core.training.iteration import iteration
 from topox_core.training.job import Job
 from topox_core.training.program import Program
@@ -34,7 +34,7 @@ SHORT_R4 = R4.changed(plan__microbatches=4)
 def unfolded_ms(built: Program) -> float:
     """How long all replicas take together, each communication as long as the closed form says."""
     own = [own_ms(step, built.job) for step in built.steps]
-    waits = {task.id: task.dependencies for task in tasks(built)}
+    waits = {task.id: task.dependencies for task in Unfolding(built).tasks()}
     lasts = dict(zip(waits, np.repeat(own, copies(built)), strict=True))
     end: dict[str, float] = {}
     for name in TopologicalSorter(waits).static_order():
@@ -197,7 +197,7 @@ def test_the_tasks_of_uneven_routing_are_counted_before_they_are_made(
 ) -> None:
     job = uneven(plan__tensor=tensor, schedule__recompute=recompute)
     graph = task_graph(job)  # every name is known, nothing waits in a circle
-    assert len(graph.tasks) == count_tasks(program(job))
+    assert len(graph.tasks) == Unfolding(program(job)).count()
 
 
 def test_passes_whose_exchanges_overlap_wait_for_their_own_data_alone() -> None:

@@ -23,7 +23,7 @@ from topox_core.fabrics.scheduled import schedule
 from topox_core.io.exports import cross_connects_record, tasks_csv
 from topox_core.io.perfetto import perfetto_trace
 from topox_core.io.sample_folder import SAMPLE_FOLDER
-from topox_core.runs.stopping import never
+from topox_core.runs.run import never
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.schedule.story import finding

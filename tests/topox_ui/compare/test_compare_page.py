@@ -32,7 +32,7 @@ from topox_core.fabrics.registry import FABRICS, SPOKEN
 from topox_core.fabrics.run import FabricRequest, JobRequest
 from topox_core.fabrics.sweep import DELAYS_MS, SPEEDS_GBPS
 from topox_core.model.lowering import lower
-from topox_core.runs.stopping import never
+from topox_core.runs.run import never
 from topox_core.schedule.bounds.unrounded import Bound
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.text.numbers import short

@@ -25,7 +25,7 @@ from tests.topox_ui.conftest import (
     words,
 )
 from topox_core.runs.executor import WorkerDied
-from topox_core.runs.stopping import never
+from topox_core.runs.run import never
 from topox_core.tdm.algorithms.catalogue import solve
 from topox_core.tdm.mixes.deployment import SetUp, deploy
 from topox_core.tdm.model.jobs import TdmSettings

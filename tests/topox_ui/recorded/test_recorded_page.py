@@ -38,7 +38,7 @@ from topox_core.io.limits import Limits
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.io.task_graph_file import load_graph
 from topox_core.rails.window_lengths import load_windows
-from topox_core.runs.stopping import never
+from topox_core.runs.run import never
 from topox_core.traces.run_graph import at_speed, replay_ms
 from topox_ui.recorded.reading import EXAMPLE, SCRIPT, read_files
 
@@ -166,7 +166,7 @@ def test_packed_files_are_read_beside_the_page_whatever_they_unpack_to(page, mon
 MEMORY = """
 import json
 from topox_core.io import resource_limits
-from topox_core.runs.stopping import never
+from topox_core.runs.run import never
 from topox_ui.recorded.reading import read_files, read_within_limits
 resource_limits.MAX_READING_BYTES = 1 << 20
 files = (("run_rank0.json", json.dumps({"traceEvents": [{"name": "x" * 60_000_000}]}).encode()),)

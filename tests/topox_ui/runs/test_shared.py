@@ -14,7 +14,7 @@ from streamlit.runtime.scriptrunner import StopException
 
 from tests.real_inputs import ROOT
 from topox_core.errors import InputError
-from topox_core.runs.stopping import never
+from topox_core.runs.run import never
 from topox_ui.runs.memory import ResultMemory, approximate_bytes
 from topox_ui.runs.owner import Kept
 from topox_ui.runs.shared import Shared, wait_for

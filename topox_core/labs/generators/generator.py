@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import Any, TypeVar
 
 from topox_core.errors import look_up, wrong_setting
-from topox_core.io.ranges import check_whole
+from topox_core.io.limits import check_whole
 from topox_core.model.cluster import Cluster, one_port_a_switch
 from topox_core.model.task_graph import Task, TaskGraph
 

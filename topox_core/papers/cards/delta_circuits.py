@@ -9,7 +9,7 @@ from topox_core.fabrics.run import FabricRequest, FabricRun
 from topox_core.model.lowering import lower
 from topox_core.papers.card import CardRun, Rows
 from topox_core.papers.topoopt_jobs import PLANNER
-from topox_core.runs.stopping import never
+from topox_core.runs.run import never
 from topox_core.workloads.catalogue import generate
 from topox_core.workloads.samples import load_sample
 

@@ -15,7 +15,7 @@ from topox_core.fabrics.run import FabricRequest
 from topox_core.model.lowering import lower
 from topox_core.papers.card import CardRun, Rows, Settings
 from topox_core.papers.topoopt_jobs import PLANNER
-from topox_core.runs.stopping import never
+from topox_core.runs.run import never
 from topox_core.workloads.samples import load_sample
 
 JOB, PORTS, ITERATIONS = "moe", 8, 5

@@ -7,8 +7,12 @@ from topox_core.papers.rows import LEVEL
 from topox_core.papers.topoopt_jobs import fabric_ms, lowered, network
 from topox_core.topology.failures import Failure, fail_layout, repair
 from topox_core.topology.finder import find_layout
-from topox_core.topology.mutation import on_rings
-from topox_core.topology.ring_circuits import LayoutResult, select_strides, totient_strides
+from topox_core.topology.ring_circuits import (
+    LayoutResult,
+    on_rings,
+    select_strides,
+    totient_strides,
+)
 from topox_core.topology.routing import RoutedNetwork
 from topox_core.topology.traffic import all_reduce_demand, demand_of
 
@@ -59,7 +63,7 @@ def _failed(run: CardRun, model: str, words: str) -> Rows:
 
     before = ms(whole, whole.layout)
     data = {"whole_ms": before}
-    cut, again = ms(whole, broken) / before, ms(mended.result, mended.layout) / before
+    cut, again = ms(whole, broken) / before, ms(mended.result, mended.result.layout) / before
     yield run.row("broken", words, cut, data=data)
     yield run.row("repaired", words, again, follows=again < cut, data=data)
     lent = sum("laid again" in line for line in mended.done)

@@ -7,7 +7,7 @@ from statistics import fmean, geometric_mean
 from typing import Any
 
 from topox_core.fabrics.compare import EQUAL
-from topox_core.io.json import record_of
+from topox_core.io.content import record_of
 from topox_core.papers.card import Call, CardRun, Rows, Settings
 from topox_core.papers.rows import TREND
 from topox_core.papers.table_iii_runs import (

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from topox_core.model.csr import pointer_of
-from topox_core.runs.stopping import AfterSeconds, Stop, any_of, never
+from topox_core.runs.run import AfterSeconds, Stop, any_of, never
 from topox_core.schedule.bounds.ancestor_bounds import (
     ancestor_bound,
     ancestor_heads_and_tails,

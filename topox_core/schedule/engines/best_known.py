@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from topox_core.runs.stopping import Stop
+from topox_core.runs.run import Stop
 from topox_core.schedule.bounds.windows import critical_path
 from topox_core.schedule.circuits.held_ports import Solution, held_back, solution_violation
 from topox_core.schedule.engines.engine import Answer, Limits, News, OnProgress, Progress, StoppedBy

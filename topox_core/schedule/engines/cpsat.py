@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 
 from topox_core.errors import InputError
-from topox_core.runs.stopping import Stop, any_of, never
+from topox_core.runs.run import Stop, any_of, never
 from topox_core.schedule.bounds.propagation import (
     PROPAGATION_BY,
     narrow_windows,

@@ -16,7 +16,7 @@ from ortools.sat.python import cp_model
 
 from topox_core.errors import InputError
 from topox_core.model.csr import row_of_entry
-from topox_core.runs.stopping import AfterSeconds, Stop
+from topox_core.runs.run import AfterSeconds, Stop
 from topox_core.schedule.bounds.windows import Windows
 from topox_core.schedule.circuits.held_ports import Solution
 from topox_core.schedule.problem import Int, Int32, Problem

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from topox_core.runs.stopping import Stop, never
+from topox_core.runs.run import Stop, never
 from topox_core.schedule.circuits.held_ports import Solution
 from topox_core.schedule.problem import Problem
 from topox_core.schedule.source import TraceSource

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from topox_core.errors import InputError
-from topox_core.runs.stopping import Stop, never
+from topox_core.runs.run import Stop, never
 from topox_core.schedule.bounds.propagation import PROPAGATION_BY, narrow_windows, raise_bounds
 from topox_core.schedule.bounds.windows import clocks, step_of, windows
 from topox_core.schedule.circuits.held_ports import Solution

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.errors import InputError
-from topox_core.runs.stopping import Stop, never
+from topox_core.runs.run import Stop, never
 from topox_core.schedule.engines import mip
 from topox_core.schedule.engines.best_known import initially_known
 from topox_core.schedule.engines.engine import (

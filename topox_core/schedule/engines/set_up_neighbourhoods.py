@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 from ortools.sat.python import cp_model
 
-from topox_core.runs.stopping import Stop
+from topox_core.runs.run import Stop
 from topox_core.schedule.bounds.windows import Windows, clocks, step_of, windows
 from topox_core.schedule.circuits.held_ports import Solution, carried_tasks
 from topox_core.schedule.engines.best_known import BestKnown

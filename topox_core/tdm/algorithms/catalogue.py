@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 
 from topox_core.errors import wrong_setting
-from topox_core.io.ranges import check_one_of
-from topox_core.runs.stopping import Stop, never
+from topox_core.io.limits import check_one_of
+from topox_core.runs.run import Stop, never
 from topox_core.schema.records import wrong_fields
 from topox_core.tdm.algorithms.combination import Combination, all_splits
 from topox_core.tdm.algorithms.decomposition import (

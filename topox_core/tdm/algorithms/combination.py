@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.model.csr import row_pointer
-from topox_core.runs.stopping import Stop
+from topox_core.runs.run import Stop
 from topox_core.tdm.kernels.grouping import (
     Computing,
     Points,

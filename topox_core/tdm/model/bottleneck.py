@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.io.json import record_of
+from topox_core.io.content import record_of
 from topox_core.tdm.model.jobs import NOBODY, PULL, PUSH, Cycle, Phase, Round
 from topox_core.tdm.model.rounds import after_push_s, aggregates, cycle_in_view
 from topox_core.tdm.model.traffic import Floats, between_pods_gbit, inside_pods_gbit, ports_used

@@ -6,9 +6,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from topox_core.errors import InputError, printable, shown
-from topox_core.io.json import FileFormat, entries_of, named, read_object
-from topox_core.io.limits import JOBS
-from topox_core.io.ranges import check_text
+from topox_core.io.content import FileFormat, entries_of, named, read_object
+from topox_core.io.limits import JOBS, check_text
 from topox_core.io.sample_folder import SAMPLE_FOLDER, named_sample, samples_of
 from topox_core.schema.records import from_values, wrong_fields
 from topox_core.tdm.model.jobs import MAX_NAME, MAX_PODS, MAX_S, Job, Jobs, PodNetwork

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from topox_core.io.json import record_of
+from topox_core.io.content import record_of
 from topox_core.tdm.model.bottleneck import bottlenecks
 from topox_core.tdm.model.jobs import NOBODY, PULL, Phase, Round, TdmSettings
 from topox_core.tdm.model.rounds import iterations_per_s
