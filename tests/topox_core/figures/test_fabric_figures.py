@@ -172,8 +172,10 @@ def test_between_two_columns_the_map_says_who_wins_at_both_and_draws_a_circle():
     picture = MapPicture(Axes(tuple(times), (100.0, 200.0)), points, {}, FABRICS)
     planned_wins, fixed = FABRICS["scheduled"], FABRICS["static"]
     assert turns_by_delay(picture, 150.0) == (
-        f"{planned_wins} up to 0.1 ms, {planned_wins} or {fixed} at 1 ms, {fixed} from 10 ms"
+        f"{planned_wins} up to 0.1 ms, {fixed} from 10 ms; at other delays it depends on the port speed"
     )
+    middle = MapPicture(Axes((1.0,), (100.0, 200.0)), points[2:4], {}, FABRICS)
+    assert turns_by_delay(middle, 150.0) == "at every delay it depends on the port speed"
     assert turns_by_delay(picture, 300.0) == turns_by_delay(picture, 200.0), "the nearest column"
     places = "The fastest at the places of the map around your setting: "
     assert setting_words(picture, (150.0, 0.1)) == f"{places}{planned_wins}."
