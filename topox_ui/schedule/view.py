@@ -49,7 +49,7 @@ def schedule_headline(loaded: Loaded, case: Case, result: Result, now: Measures)
         if tie:
             second = f"Changing circuits saves no time: fixed circuits take <b>{found}</b>."
         elif other.bound_ms >= (result.makespan_ms or 0.0) * (1 - MET):
-            second = f"No plan that changes circuits is shorter than fixed ones (proved): <b>{found}</b>."
+            second = f"Changing circuits cannot be faster (proved): the best plan that changes them takes <b>{found}</b>."
         else:
             second = f"Fixed circuits are the best found: the best plan that changes them takes <b>{found}</b>."
     elif result.switching == "fixed":

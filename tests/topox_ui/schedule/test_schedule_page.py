@@ -44,6 +44,19 @@ def test_the_page_shows_what_the_scheduler_says_and_what_a_slider_does_to_it(vis
     assert metric(at, "Iteration time") == f"{expected:.3g} ms" and "Feasible" in words(at)
 
 
+def test_where_circuits_that_change_are_ruled_out_headline_seal_and_button_agree(visit):
+    """moe at 15 ms: fixed circuits take 165 ms, no plan that changes circuits less than 432 ms."""
+    at = visit(SCHEDULE, sample="moe", reconfiguration_ms="15")
+    said = words(at)
+    assert (
+        "Changing circuits cannot be faster (proved): the best plan that changes them takes" in said
+    )
+    assert said.count("at most 47.2 % can be saved, only by other fixed circuits") == 1
+    button = at.button(key="prove")
+    assert button.disabled and button.label == "No engine can prove more"
+    assert "Lower bound, the lower of both" in said
+
+
 def test_the_table_of_a_search_fits_a_narrow_window_and_a_fold_has_the_rest(visit):
     at = visit("Proof", sample="moe")
     (found,) = [one.value for one in at.dataframe]
