@@ -30,6 +30,10 @@ def test_the_page_shows_what_the_scheduler_says_and_what_a_slider_does_to_it(vis
     assert metric(at, "Iteration time") == "10 ms" and metric(at, "Gap to bound") == "0 %"
     assert "Proved optimal" in words(at) and "✗" not in words(at)
     assert words(at).count("Along the critical path of this plan") == 1
+    pictures = "Pictures for print (PNG, SVG)"
+    assert pictures in {one.label for one in at.expander}
+    in_columns = {one.label for column in at.columns for one in column.expander}
+    assert "Rule by rule" in in_columns and pictures not in in_columns, "as wide as the page"
     before = chart(at, "gantt")
     choose(at, port_gbps=100.0)
     assert metric(at, "Iteration time") != "10 ms" and chart(at, "gantt") != before
