@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from topox_core.fabrics.map_run import (
 from topox_core.fabrics.one_collective import OneCollective, sent_rows, set_ups
 from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.sweep import Axes, MapOutcome, Point, winner
-from topox_core.figures.crossover import cut
+from topox_core.figures.crossover import cut, over_delay
 from topox_core.figures.fabrics import (
     iteration_bars,
 )
@@ -186,6 +187,13 @@ def test_between_two_columns_the_map_says_who_wins_at_both_and_draws_a_circle():
     ]
     assert [one.type for one in shapes] == ["rect", "circle"]
     assert 0 < shapes[1].xanchor < 1 and shapes[1].yanchor == 1
+    # No words are under the circle: those of the cell beside it make room.
+    shifts = {
+        now: [mark.xshift for mark in winner_map(picture, (now, 1.0), LIGHT).layout.annotations]
+        for now in (100.0, 110.0, 150.0)
+    }
+    assert not any(shifts[100.0]) and not any(shifts[150.0])
+    assert [one for one in shifts[110.0] if one] == [-14]
 
 
 def test_who_wins_at_one_delay_of_a_column_wins_at_it():
@@ -217,6 +225,20 @@ def test_the_cut_is_logarithmic_both_ways_and_fixed_fabrics_are_labelled_lines()
     changing = next(t for t in figure.data if t.name == "Planned circuits")
     assert np.diff(changing.x) == pytest.approx([1, 1])  # 0 a decade below 1, then 1 to 10
     assert [a.text for a in figure.layout.annotations] == ["Fixed by TopoOpt"]
+    # The name stands at the end that the line of today's delay is far from.
+    figures = [cut(MAP_POINTS, 100.0, AXES.delay_ms, FABRICS, now, LIGHT) for now in (0.2, 9.0)]
+    assert [one.layout.annotations[0].xanchor for one in figures] == ["right", "left"]
+
+
+def test_names_over_the_delay_stand_behind_their_lines_and_apart():
+    times = {"static": [100.0, 100.0], "reactive": [60.0, 130.0], "provisioned": [50.0, 99.0]}
+    figure = over_delay([0.0, 5.0], times, FABRICS, 5.0, LIGHT)
+    names = sorted(figure.layout.annotations, key=lambda mark: mark.y)
+    assert [mark.text for mark in names] == [
+        FABRICS[n] for n in ("provisioned", "static", "reactive")
+    ]
+    assert all(mark.x == 5.0 and mark.xanchor == "left" for mark in names)
+    assert min(b.y - a.y for a, b in pairwise(names)) > 0.05 * figure.layout.yaxis.range[1]
 
 
 def test_ticks_are_round_and_delays_written_with_their_unit():
