@@ -29,7 +29,6 @@ from topox_core.figures.template import (
     log_axis,
     margins,
     name_px,
-    note,
     opaque,
     upright,
 )
@@ -131,7 +130,7 @@ def cut(
             y=[ms for _, ms in at],
             mode="lines+markers" if name in PAYS_DELAY else "lines",
             name=labels[name],
-            showlegend=name in PAYS_DELAY,
+            showlegend=True,
             line=line(
                 theme.fabric_colour(name),
                 3 if name == "scheduled" else 2,
@@ -143,38 +142,16 @@ def cut(
         )
         for name, at in lines_of.items()
     ]
-    flat = sorted(
-        (math.log10(at[-1][1]), labels[name])
-        for name, at in lines_of.items()
-        if name not in PAYS_DELAY
-    )
     low = best / 1.12
     high = max(top, low * 1.3)
-    places = kept_apart([y for y, _ in flat], 18 / (HEIGHT - 78) * math.log10(high / low))
     levels = [delay_level(order, d) for d in order]
-    # At the end that the line of today's delay is far from.
-    side = "right" if 2 * delay_level(order, now_ms) < levels[0] + levels[-1] else "left"
     span = (levels[-1] - levels[0]) * 0.05 if len(levels) > 1 else 0.5
     shown = _apart(levels, (levels[-1] - levels[0]) / 9 if len(levels) > 1 else 0.0)
     return frame(
         layers,
         theme,
-        HEIGHT * theme.scale,
-        [
-            upright(delay_level(order, now_ms), line(theme.ink, 1.5, DOTS)),
-            *(
-                note(
-                    words,
-                    levels[0 if side == "left" else -1],
-                    y,
-                    11.5 * theme.scale,
-                    theme.ink,
-                    xanchor=side,
-                    yanchor="bottom",
-                )
-                for y, (_, words) in zip(places, flat, strict=True)
-            ),
-        ],
+        (HEIGHT - 40 + 20 * math.ceil(len(lines_of) / 2)) * theme.scale,  # two names in a row
+        [upright(delay_level(order, now_ms), line(theme.ink, 1.5, DOTS))],
         showlegend=True,
         margin=margins(48 * theme.scale, 10, 34 * theme.scale, 44),
         xaxis=axis(
