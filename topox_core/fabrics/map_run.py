@@ -137,28 +137,35 @@ def points_won(picture: MapPicture) -> str:
 
 
 def turns_by_delay(picture: MapPicture, value: float) -> str:
-    """Return who wins between which delays at a value, in words; between two columns by both of them.
+    """Return who wins between which delays at a value, in words; between two columns where both agree.
 
     Empty where no delay is known in each.
     """
     columns, winners = around(picture.axes.values, value), picture.winners
     fastest = {
-        delay: fastest_words([winners[column, delay] for column in columns], picture.labels)
+        delay: {fastest_words([winners[column, delay]], picture.labels) for column in columns}
         for delay in sorted(picture.axes.delay_ms)
         if all((column, delay) in winners for column in columns)
     }
     parts = []
-    for label, delays in groupby(fastest, key=fastest.__getitem__):
+    for names, delays in groupby(fastest, key=fastest.__getitem__):
         run = list(delays)
         start, last = delay_label(run[0]), delay_label(run[-1])
+        if len(names) > 1:
+            continue
         if run[0] == min(fastest):
             where = f"up to {last}" if run[-1] < max(fastest) else "at every delay"
         elif run[-1] == max(fastest):
             where = f"from {start}"
         else:
             where = f"at {start}" if start == last else f"from {start} to {last}"
-        parts.append(f"{label} {where}")
-    return ", ".join(parts)
+        parts.append(f"{min(names)} {where}")
+    told = ", ".join(parts)
+    if any(len(names) > 1 for names in fastest.values()):
+        what = "port speed" if picture.axes.by == "port_gbps" else "number of ports"
+        told = f"{told}; at other delays" if told else "at every delay"
+        told += f" it depends on the {what}"
+    return told
 
 
 def map_rows(picture: MapPicture, value: float | None = None) -> list[dict[str, Any]]:

@@ -329,6 +329,8 @@ def _labels(
                 break
         else:
             places.append((x, y, [k]))
+    # From right to left, so that no line from a label to its point crosses one placed before.
+    places.sort(key=lambda place: (place[2][0] not in best, -place[0]))
     labels = []
     for x, y, group in places:
         names = [

@@ -22,12 +22,13 @@ from topox_core.figures.palette import Theme
 from topox_core.figures.template import (
     DOTS,
     axis,
+    beside,
     frame,
     kept_apart,
     line,
     log_axis,
     margins,
-    note,
+    name_px,
     opaque,
     upright,
 )
@@ -129,7 +130,7 @@ def cut(
             y=[ms for _, ms in at],
             mode="lines+markers" if name in PAYS_DELAY else "lines",
             name=labels[name],
-            showlegend=name in PAYS_DELAY,
+            showlegend=True,
             line=line(
                 theme.fabric_colour(name),
                 3 if name == "scheduled" else 2,
@@ -141,36 +142,16 @@ def cut(
         )
         for name, at in lines_of.items()
     ]
-    flat = sorted(
-        (math.log10(at[-1][1]), labels[name])
-        for name, at in lines_of.items()
-        if name not in PAYS_DELAY
-    )
     low = best / 1.12
     high = max(top, low * 1.3)
-    places = kept_apart([y for y, _ in flat], 18 / HEIGHT * math.log10(high / low))
     levels = [delay_level(order, d) for d in order]
     span = (levels[-1] - levels[0]) * 0.05 if len(levels) > 1 else 0.5
     shown = _apart(levels, (levels[-1] - levels[0]) / 9 if len(levels) > 1 else 0.0)
     return frame(
         layers,
         theme,
-        HEIGHT * theme.scale,
-        [
-            upright(delay_level(order, now_ms), line(theme.ink, 1.5, DOTS)),
-            *(
-                note(
-                    words,
-                    levels[0],
-                    y,
-                    11.5 * theme.scale,
-                    theme.ink,
-                    xanchor="left",
-                    yanchor="bottom",
-                )
-                for y, (_, words) in zip(places, flat, strict=True)
-            ),
-        ],
+        (HEIGHT - 40 + 20 * math.ceil(len(lines_of) / 2)) * theme.scale,  # two names in a row
+        [upright(delay_level(order, now_ms), line(theme.ink, 1.5, DOTS))],
         showlegend=True,
         margin=margins(48 * theme.scale, 10, 34 * theme.scale, 44),
         xaxis=axis(
@@ -213,8 +194,7 @@ def over_delay(
     title
         Of the axis, where it is no delay that the lines go over.
     """
-    last = delays_ms[-1]
-    layers, marks = [], [upright(now_ms, line(theme.ink, 1.5, DOTS))]
+    layers = []
     for name, values in times_ms.items():
         fabric, _, variant = name.partition(":")
         colour = theme.fabric_colour(fabric)
@@ -237,25 +217,21 @@ def over_delay(
                 showlegend=False,
             ),
         ]
-        marks.append(
-            note(
-                labels[name],
-                last,
-                values[-1],
-                12 * theme.scale,
-                theme.ink,
-                xanchor="right",
-                yanchor="bottom",
-                yshift=3,
-            )
-        )
-    highest = max(max(values) for values in times_ms.values())
+    top = 1.12 * max(max(values) for values in times_ms.values())
+    # Behind the ends of their lines names are crossed by none.
+    ends = sorted((values[-1], labels[name]) for name, values in times_ms.items())
+    places = kept_apart([ms for ms, _ in ends], 16 / (HEIGHT - 52) * top, top)
+    names = [words for _, words in ends]
+    right = name_px(names, theme, 12, 6.2)
     return frame(
         layers,
         theme,
         HEIGHT * theme.scale,
-        marks,
-        margin=margins(44, 12, 10, 42),
-        xaxis=axis(theme, range=[0, last], title=title),
-        yaxis=axis(theme, grid=True, range=[0, 1.12 * highest]),
+        [
+            upright(now_ms, line(theme.ink, 1.5, DOTS)),
+            *beside(names, [delays_ms[-1]] * len(names), theme, rows=places),
+        ],
+        margin=margins(44, right, 10, 42),
+        xaxis=axis(theme, range=[0, delays_ms[-1]], title=title),
+        yaxis=axis(theme, grid=True, range=[0, top]),
     )

@@ -341,7 +341,12 @@ def winner_map(picture: MapPicture, now: tuple[float, float], theme: Theme) -> g
         ],
         theme,
     )
-    marks.append(_your_place(place(values, now[0]), place(delays, now[1]), theme))
+    yours = _your_place(place(values, now[0]), place(delays, now[1]), theme)
+    for mark in marks if yours["type"] == "circle" else ():
+        off = mark["x"] - yours["xanchor"]
+        if abs(off) < 0.35 and abs(mark["y"] - yours["yanchor"]) < 0.4:  # it would cover the words
+            mark["xshift"] = math.copysign(14 * theme.scale, off)
+    marks.append(yours)
     clicks = _clear_markers(
         [(values.index(value), delays.index(delay)) for value, delay in winners],
         26 * theme.scale,

@@ -134,6 +134,8 @@ def point_labels(
 ) -> list[Look]:
     """Return labels beside points, clear of each other and inside the picture; one without room is left out.
 
+    A line leads from one that stands some rows off to its point.
+
     Parameters
     ----------
     labels
@@ -160,9 +162,17 @@ def point_labels(
                 shift, away = (9 if at_right else -9), 3 + LINE_PX * rows
                 where: Look = {"xanchor": "left" if at_right else "right", "xshift": shift}
                 where |= {"yanchor": "bottom" if up else "top", "yshift": away if up else -away}
+                if rows:
+                    where |= _led(where.pop("xshift"), where.pop("yshift"), theme)
                 marks.append(note(text, x, y, 11 * theme.scale, theme.ink, align="left", **where))
                 break
     return marks
+
+
+def _led(right: float, up: float, theme: Theme) -> Look:
+    """Return a thin line from a label, so many pixels off, to its point."""
+    thin = {"arrowhead": 0, "arrowwidth": 1, "arrowcolor": theme.muted, "standoff": 4}
+    return {"showarrow": True, "ax": right, "ay": -up, **thin}
 
 
 def letters_of(text: str) -> int:

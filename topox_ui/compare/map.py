@@ -173,7 +173,7 @@ def cut_through(case: Case, sweep: Sweep, picture: MapPicture, theme: Theme) -> 
     at, yours = _at(axes.by, value), _here(case, sweep)[0]
     nearest = "" if value == yours else f"the column nearest to your {_at(axes.by, yours)}; "
     chart_title(
-        f"Cut at {at}", f"{nearest}iteration in ms, both axes logarithmic; dotted: your delay"
+        f"Cut at {at}", f"{nearest}iteration in ms, both axes logarithmic; upright line: your delay"
     )
     if not any(p.value == value for p in points):
         quiet("No point of this cut is computed yet.")

@@ -5,7 +5,7 @@ import streamlit as st
 from topox_core.check.report import CheckReport
 from topox_core.model.critical_path import CriticalPath
 from topox_core.schedule.replay import first_ms
-from topox_core.schedule.result import Result
+from topox_core.schedule.result import MET, Result
 from topox_core.schedule.story import class_words, found_by, limits, lowered_words
 from topox_core.text.choices import chosen_words
 from topox_core.text.numbers import about_seconds, percent, plural, short, time
@@ -42,12 +42,24 @@ def seal(result: Result) -> tuple[str, str]:
     if result.status == "feasible":
         lowered = "Proved for this lowering" if result.stopped_by == "lowering" else "Feasible"
         kind = "Proved of its kind" if result.own_class.proved else lowered
-        return f"◐ {kind}: at most {percent(result.gap or 0.0)} can be saved", ""
+        only = f", only by {' or '.join(ways)}" if (ways := ways_left(result)) else ""
+        return f"◐ {kind}: at most {percent(result.gap or 0.0)} can be saved{only}", ""
     return (
         ("✗ No schedule exists", "bad")
         if result.status == "infeasible"
         else ("◌ Nothing found yet", "")
     )
+
+
+OTHER_LOWERING = "other rings and algorithms"
+
+
+def ways_left(result: Result) -> list[str]:
+    """Return what alone may still be shorter once no engine has anything left to find; nothing before."""
+    ways = {True: OTHER_LOWERING, False: "other fixed circuits"}
+    least_ms = (result.makespan_ms or 0.0) * (1 - MET)
+    may = [ways[one.changes_circuits] for one in result.classes if one.bound_ms < least_ms]
+    return may if result.settled else []
 
 
 def seal_line(result: Result) -> str:
@@ -102,7 +114,10 @@ def _continuous(result: Result) -> list[tuple[str, str]]:
         (f"On {short(result.slot_ms)}&nbsp;ms slots", time(result.slotted_ms)),
         ("Switching", SWITCHING[result.switching]),
     ]
-    return [*rows, *map(class_words, result.classes), *lowered_words(result)]
+    rows += map(class_words, result.classes)
+    if len(result.classes) > 1:
+        rows.append(("Lower bound, the lower of both", time(result.bound_ms)))
+    return [*rows, *lowered_words(result)]
 
 
 SWITCHING = {

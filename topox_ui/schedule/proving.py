@@ -40,7 +40,7 @@ from topox_ui.answers.solving import PROOF, keep, start_proof
 from topox_ui.runs.limits import server_limits
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import BEFORE, run_note, run_panel
-from topox_ui.schedule.certificate import seal_line
+from topox_ui.schedule.certificate import OTHER_LOWERING, seal_line, ways_left
 from topox_ui.schedule.state import RaceState
 from topox_ui.shell.charts import chart, frame, table_under
 from topox_ui.shell.page import button, chart_title, escape, quiet, warmed, write_html
@@ -286,8 +286,13 @@ def _offer(case: Case, result: Result) -> None:
     """Draw the button with what it does, and what the last solve left to be said."""
     write_html(seal_line(result))
     proved, racing = result.settled, run_owner().run(RACE) is not None
+    optimal = result.status == "optimal"
     st.button(
-        "Nothing left to prove" if proved else "Prove it",
+        "Prove it"
+        if not proved
+        else "Nothing left to prove"
+        if optimal
+        else "No engine can prove more",
         type="secondary" if proved else "primary",
         icon=":material/verified:",
         disabled=proved or racing,
@@ -298,9 +303,9 @@ def _offer(case: Case, result: Result) -> None:
         if racing
         else "Start the exact engine in a process of its own; sliders stay live.",
     )
-    if proved and result.status != "optimal":
+    if proved and not optimal:
         plans = "No plan that changes circuits"
-        if result.lowered_bound_ms is not None:
+        if OTHER_LOWERING in ways_left(result):
             plans += " and has these rings and algorithms"
         quiet(
             f"{plans} can be shorter (proved). Other fixed circuits might, since transfers share them "

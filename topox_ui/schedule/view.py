@@ -49,7 +49,7 @@ def schedule_headline(loaded: Loaded, case: Case, result: Result, now: Measures)
         if tie:
             second = f"Changing circuits saves no time: fixed circuits take <b>{found}</b>."
         elif other.bound_ms >= (result.makespan_ms or 0.0) * (1 - MET):
-            second = f"No plan that changes circuits is shorter than fixed ones (proved): <b>{found}</b>."
+            second = f"Changing circuits cannot be faster (proved): the best plan that changes them takes <b>{found}</b>."
         else:
             second = f"Fixed circuits are the best found: the best plan that changes them takes <b>{found}</b>."
     elif result.switching == "fixed":
@@ -267,8 +267,8 @@ def draw(theme: Theme, opened: Loaded) -> None:
 
     key = token(case, result)
     parts = drawn(key, result)
-    head, side = st.columns([2.55, 1], gap="medium")
-    with head:
+    main, rail = st.columns([2.55, 1], gap="medium")
+    with main:
         schedule_headline(opened, case, result, parts.measures)
         verdict_line(case)
         schedule_kpis(opened, case, result, parts.measures)
@@ -286,32 +286,30 @@ def draw(theme: Theme, opened: Loaded) -> None:
             lambda gbps: choose_what_if(port_gbps=gbps),
         )
         more_choices(case, result)
-    with side:
+    with rail:
         proof_panel(case, result, theme)
     size_switch()
-
-    main, rail = st.columns([2.55, 1], gap="medium")
     with main:
         timeline(key, parts, theme)
     with rail:
         certificate(case, result, key)
         delay_panel(case, result, theme)
-        execution, whole = parts.execution, (0.0, result.execution.makespan_ms)
-        result_files(
-            opened,
-            result,
-            {
-                "Gantt chart": lambda look: gantt(
-                    execution, parts.bars, parts.lanes, whole, parts.path, look
-                ),
-                "Overview": lambda look: overview(
-                    parts.image, parts.image_rows, parts.lanes, whole[1], whole, look
-                ),
-                "Port use": lambda look: port_use(execution, whole, look),
-            },
-            partial(link_with_result, stem(opened.title), case, result),
-            partial(keep_solve_button, opened, case, result),
-        )
+    execution, whole = parts.execution, (0.0, result.execution.makespan_ms)
+    result_files(
+        opened,
+        result,
+        {
+            "Gantt chart": lambda look: gantt(
+                execution, parts.bars, parts.lanes, whole, parts.path, look
+            ),
+            "Overview": lambda look: overview(
+                parts.image, parts.image_rows, parts.lanes, whole[1], whole, look
+            ),
+            "Port use": lambda look: port_use(execution, whole, look),
+        },
+        partial(link_with_result, stem(opened.title), case, result),
+        partial(keep_solve_button, opened, case, result),
+    )
     if settled(case):
         keep_every(opened, case, result)
 
@@ -323,14 +321,13 @@ def draw_proof(theme: Theme, opened: Loaded) -> None:
         return
     case, result = answer
     key = token(case, result)
-    head, side = st.columns([2.55, 1], gap="medium")
-    with head:
+    main, rail = st.columns([2.55, 1], gap="medium")
+    with main:
         proof_headline(opened, case, result)
         search_panel(result, theme)
-    with side:
+    with rail:
         proof_panel(case, result, theme)
     size_switch()
-    main, rail = st.columns([2.55, 1], gap="medium")
     with main:
         race_section(case, theme)
     with rail:

@@ -33,7 +33,7 @@ PICTURES = ("png", "svg")
 MANY = 1_000  # from here on the numbers of a column are written with separators
 # A text column is as wide as its longest cell: Streamlit takes one long cell among short ones for an
 # outlier, and cuts it.
-LONG_TEXT, LETTER_PX, EDGES_PX, MOST_PX = 18, 6, 24, 420
+LONG_TEXT, LETTER_PX, DIGIT_PX, EDGES_PX, MOST_PX = 18, 6, 7, 24, 420
 
 
 def show_error(error: object) -> None:
@@ -205,7 +205,10 @@ def _explained(
     for place, name in enumerate(map(str, table.columns)):
         own: Any = columns.get(name)
         if own is None and (form := _separated(table.iloc[:, place])):
-            own = st.column_config.NumberColumn(format=form)
+            # Streamlit measures a number without its separators, and cuts it.
+            digits = len(f"{table.iloc[:, place].abs().max():,.0f}") + (0 if form == "%,d" else 3)
+            wide = DIGIT_PX * max(digits, len(name)) + EDGES_PX
+            own = st.column_config.NumberColumn(format=form, width=wide)
         if own is None and (wide := _width_px(table.iloc[:, place])):
             own = st.column_config.Column(width=wide)
         own = own or st.column_config.Column()
@@ -231,7 +234,8 @@ def _separated(column: pd.Series) -> str:
         return ""
     if not (column.abs() >= MANY).any():
         return ""
-    return "%,d" if kinds.is_integer_dtype(column) else "%,.2f"
+    # With empty cells whole numbers are floats.
+    return "%,d" if (column.dropna() % 1 == 0).all() else "%,.2f"
 
 
 def without_formulas(table: pd.DataFrame) -> pd.DataFrame:

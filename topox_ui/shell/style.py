@@ -55,6 +55,7 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
 /* One segmented control: links to the other views of an entry, the one in view as a word on a ground of its own. */
 .st-key-views {{ width: fit-content; max-width: 100%; gap: 2px; padding: 2px; margin: .1rem 0 .15rem; border-radius: 8px;
   background: {theme.panel}; border: 1px solid {theme.line}; }}
+.st-key-views > .stElementContainer {{ margin: 0 !important; }} /* else a second line overlaps the first */
 .st-key-views :is(a, .here) {{ margin: 0 !important; padding: .2rem .7rem; min-height: 0; border-radius: 6px; background: none; }}
 .st-key-views :is(a p, .here) {{ font-size: .88rem; line-height: 1.45; font-weight: 400; color: {theme.ink}; white-space: normal; }}
 [data-testid="stMain"] a[aria-current="page"] {{ background: none; font-weight: inherit; }}

@@ -49,7 +49,7 @@ ON_THE_IDEAL_SWITCH = {  # what runs, on what cluster, in how many ms, and what 
     "the receiver limits an incast": (
         TO_ONE,
         {"latency_us": 500.0},  # follows the last byte, and the bound knows
-        (2.5, "in-ports of server 0, busy from 0 to 2 ms, then 0.5 ms"),
+        (2.5, "in-ports of server 0, busy from 0 to 2 ms, and 0.5 ms must follow"),
     ),
     "a ring all-reduce takes two (n - 1) / n of its size, over all ports": (
         collective("all_reduce", 3, 12.0),

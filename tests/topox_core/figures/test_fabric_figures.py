@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from topox_core.fabrics.map_run import (
 from topox_core.fabrics.one_collective import OneCollective, sent_rows, set_ups
 from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.sweep import Axes, MapOutcome, Point, winner
-from topox_core.figures.crossover import cut
+from topox_core.figures.crossover import cut, over_delay
 from topox_core.figures.fabrics import (
     iteration_bars,
 )
@@ -172,8 +173,10 @@ def test_between_two_columns_the_map_says_who_wins_at_both_and_draws_a_circle():
     picture = MapPicture(Axes(tuple(times), (100.0, 200.0)), points, {}, FABRICS)
     planned_wins, fixed = FABRICS["scheduled"], FABRICS["static"]
     assert turns_by_delay(picture, 150.0) == (
-        f"{planned_wins} up to 0.1 ms, {planned_wins} or {fixed} at 1 ms, {fixed} from 10 ms"
+        f"{planned_wins} up to 0.1 ms, {fixed} from 10 ms; at other delays it depends on the port speed"
     )
+    middle = MapPicture(Axes((1.0,), (100.0, 200.0)), points[2:4], {}, FABRICS)
+    assert turns_by_delay(middle, 150.0) == "at every delay it depends on the port speed"
     assert turns_by_delay(picture, 300.0) == turns_by_delay(picture, 200.0), "the nearest column"
     places = "The fastest at the places of the map around your setting: "
     assert setting_words(picture, (150.0, 0.1)) == f"{places}{planned_wins}."
@@ -184,6 +187,13 @@ def test_between_two_columns_the_map_says_who_wins_at_both_and_draws_a_circle():
     ]
     assert [one.type for one in shapes] == ["rect", "circle"]
     assert 0 < shapes[1].xanchor < 1 and shapes[1].yanchor == 1
+    # No words are under the circle: those of the cell beside it make room.
+    shifts = {
+        now: [mark.xshift for mark in winner_map(picture, (now, 1.0), LIGHT).layout.annotations]
+        for now in (100.0, 110.0, 150.0)
+    }
+    assert not any(shifts[100.0]) and not any(shifts[150.0])
+    assert [one for one in shifts[110.0] if one] == [-14]
 
 
 def test_who_wins_at_one_delay_of_a_column_wins_at_it():
@@ -209,12 +219,26 @@ def test_the_ring_lies_between_cells_where_the_setting_does():
     assert places == pytest.approx([1, 1.5, 0, 2])
 
 
-def test_the_cut_is_logarithmic_both_ways_and_fixed_fabrics_are_labelled_lines():
+def test_the_cut_is_logarithmic_both_ways_and_its_legend_names_every_line():
     figure = cut(MAP_POINTS, 100.0, AXES.delay_ms, FABRICS, 1.0, LIGHT)
     assert figure.layout.yaxis.type == "log"
     changing = next(t for t in figure.data if t.name == "Planned circuits")
     assert np.diff(changing.x) == pytest.approx([1, 1])  # 0 a decade below 1, then 1 to 10
-    assert [a.text for a in figure.layout.annotations] == ["Fixed by TopoOpt"]
+    assert [one.name for one in figure.data if one.showlegend] == [
+        "Fixed by TopoOpt",
+        "Planned circuits",
+    ]
+
+
+def test_names_over_the_delay_stand_behind_their_lines_and_apart():
+    times = {"static": [100.0, 100.0], "reactive": [60.0, 130.0], "provisioned": [50.0, 99.0]}
+    figure = over_delay([0.0, 5.0], times, FABRICS, 5.0, LIGHT)
+    names = sorted(figure.layout.annotations, key=lambda mark: mark.y)
+    assert [mark.text for mark in names] == [
+        FABRICS[n] for n in ("provisioned", "static", "reactive")
+    ]
+    assert all(mark.x == 5.0 and mark.xanchor == "left" for mark in names)
+    assert min(b.y - a.y for a, b in pairwise(names)) > 0.05 * figure.layout.yaxis.range[1]
 
 
 def test_ticks_are_round_and_delays_written_with_their_unit():

@@ -223,4 +223,7 @@ def test_a_label_does_not_pass_another_network_s_point_to_the_left_of_its_own() 
     ]
     figure = buying.buying_figure(networks, MeasureWords("price", money), MS, LIGHT, (4, 5, 6))
     sides = {mark.text: (mark.xanchor, mark.yanchor) for mark in figure.layout.annotations}
-    assert sides["3D MEMS<br>Piezo<br>Liquid crystal"] == ("left", "top") and len(sides) == 4
+    assert sides["3D MEMS<br>Piezo<br>Liquid crystal"] == ("left", "bottom") and len(sides) == 4
+    # One that stands some rows off is led to its point by a line, past none to its right.
+    led = [mark.text for mark in figure.layout.annotations if mark.showarrow]
+    assert led == ["Fixed circuits on a patch panel<br>Robotic"]

@@ -30,6 +30,10 @@ def test_the_page_shows_what_the_scheduler_says_and_what_a_slider_does_to_it(vis
     assert metric(at, "Iteration time") == "10 ms" and metric(at, "Gap to bound") == "0 %"
     assert "Proved optimal" in words(at) and "✗" not in words(at)
     assert words(at).count("Along the critical path of this plan") == 1
+    pictures = "Pictures for print (PNG, SVG)"
+    assert pictures in {one.label for one in at.expander}
+    in_columns = {one.label for column in at.columns for one in column.expander}
+    assert "Rule by rule" in in_columns and pictures not in in_columns, "as wide as the page"
     before = chart(at, "gantt")
     choose(at, port_gbps=100.0)
     assert metric(at, "Iteration time") != "10 ms" and chart(at, "gantt") != before
@@ -42,6 +46,19 @@ def test_the_page_shows_what_the_scheduler_says_and_what_a_slider_does_to_it(vis
     expected = schedule(*load_sample("race"), Settings.of(engine="list", free=FREE)).makespan_ms
     at = visit(SCHEDULE, sample="race")
     assert metric(at, "Iteration time") == f"{expected:.3g} ms" and "Feasible" in words(at)
+
+
+def test_where_circuits_that_change_are_ruled_out_headline_seal_and_button_agree(visit):
+    """moe at 15 ms: fixed circuits take 165 ms, no plan that changes circuits less than 432 ms."""
+    at = visit(SCHEDULE, sample="moe", reconfiguration_ms="15")
+    said = words(at)
+    assert (
+        "Changing circuits cannot be faster (proved): the best plan that changes them takes" in said
+    )
+    assert said.count("at most 47.2 % can be saved, only by other fixed circuits") == 1
+    button = at.button(key="prove")
+    assert button.disabled and button.label == "No engine can prove more"
+    assert "Lower bound, the lower of both" in said
 
 
 def test_the_table_of_a_search_fits_a_narrow_window_and_a_fold_has_the_rest(visit):

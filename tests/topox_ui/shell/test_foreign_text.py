@@ -18,7 +18,14 @@ from topox_core.io.tables import harmless
 from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.text.foreign import JOINER, escape_untrusted
 from topox_core.workloads.samples import load_sample
-from topox_ui.shell.charts import EDGES_PX, LETTER_PX, MOST_PX, _explained, without_formulas
+from topox_ui.shell.charts import (
+    DIGIT_PX,
+    EDGES_PX,
+    LETTER_PX,
+    MOST_PX,
+    _explained,
+    without_formulas,
+)
 from topox_ui.shell.pages import PAGES, page_of
 from topox_ui.shell.terms import ASK, explanations
 
@@ -267,6 +274,7 @@ def test_large_numbers_of_a_table_have_separators_and_small_ones_keep_their_digi
     columns = {
         "cost ($)": [1836258.7071, 3.0, None],
         "bytes": [2_000_000, 5, 0],
+        "size_bytes": [86_507_520.0, None, 5.0],  # whole, whatever its cells without a number
         "share": [0.1234, 0.5, None],
         "right": [True, False, True],
         "task": ["a", "b", "c"],
@@ -276,7 +284,9 @@ def test_large_numbers_of_a_table_have_separators_and_small_ones_keep_their_digi
     assert {name: form for name, form in forms.items() if form} == {
         "cost ($)": "%,.2f",
         "bytes": "%,d",
+        "size_bytes": "%,d",
     }
+    assert drawn["size_bytes"]["width"] == DIGIT_PX * len("86,507,520") + EDGES_PX
 
 
 def test_a_column_is_as_wide_as_its_longest_text_and_no_wider_than_a_page():

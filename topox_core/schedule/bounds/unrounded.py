@@ -114,7 +114,7 @@ def lower_bound(graph: TransferGraph, length_ms: FloatArray, loads: Sequence[Loa
 def load_in_words(name: str, first_ms: float, until_ms: float, after_ms: float) -> str:
     """Return what sets a bound: from when to when it is busy, and how long the iteration goes on after that."""
     until = short(until_ms)
-    then = f", then {short(after_ms)} ms" if short(until_ms + after_ms) != until else ""
+    then = f", and {short(after_ms)} ms must follow" if short(until_ms + after_ms) != until else ""
     return f"{name}, busy from {short(first_ms)} to {until} ms{then}"
 
 
