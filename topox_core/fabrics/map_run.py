@@ -161,11 +161,14 @@ def turns_by_delay(picture: MapPicture, value: float) -> str:
             where = f"at {start}" if start == last else f"from {start} to {last}"
         parts.append(f"{min(names)} {where}")
     told = ", ".join(parts)
-    if any(len(names) > 1 for names in fastest.values()):
-        what = "port speed" if picture.axes.by == "port_gbps" else "number of ports"
-        told = f"{told}; at other delays" if told else "at every delay"
-        told += f" it depends on the {what}"
-    return told
+    if all(len(names) == 1 for names in fastest.values()):
+        return told
+    what = "port speed" if picture.axes.by == "port_gbps" else "number of ports"
+    return (
+        f"{told}; at other delays it depends on the {what}"
+        if told
+        else f"at every delay it depends on the {what}"
+    )
 
 
 def map_rows(picture: MapPicture, value: float | None = None) -> list[dict[str, Any]]:

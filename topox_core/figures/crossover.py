@@ -222,7 +222,6 @@ def over_delay(
     ends = sorted((values[-1], labels[name]) for name, values in times_ms.items())
     places = kept_apart([ms for ms, _ in ends], 16 / (HEIGHT - 52) * top, top)
     names = [words for _, words in ends]
-    right = name_px(names, theme, 12, 6.2)
     return frame(
         layers,
         theme,
@@ -231,7 +230,7 @@ def over_delay(
             upright(now_ms, line(theme.ink, 1.5, DOTS)),
             *beside(names, [delays_ms[-1]] * len(names), theme, rows=places),
         ],
-        margin=margins(44, right, 10, 42),
+        margin=margins(44, name_px(names, theme, 12, 6.2), 10, 42),
         xaxis=axis(theme, range=[0, delays_ms[-1]], title=title),
         yaxis=axis(theme, grid=True, range=[0, top]),
     )

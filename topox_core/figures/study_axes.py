@@ -162,17 +162,19 @@ def point_labels(
                 shift, away = (9 if at_right else -9), 3 + LINE_PX * rows
                 where: Look = {"xanchor": "left" if at_right else "right", "xshift": shift}
                 where |= {"yanchor": "bottom" if up else "top", "yshift": away if up else -away}
-                if rows:
-                    where |= _led(where.pop("xshift"), where.pop("yshift"), theme)
+                if rows:  # the thinnest of arrows
+                    where |= {
+                        "showarrow": True,
+                        "ax": where.pop("xshift"),
+                        "ay": -where.pop("yshift"),
+                        "arrowhead": 0,
+                        "arrowwidth": 1,
+                        "arrowcolor": theme.muted,
+                        "standoff": 4,
+                    }
                 marks.append(note(text, x, y, 11 * theme.scale, theme.ink, align="left", **where))
                 break
     return marks
-
-
-def _led(right: float, up: float, theme: Theme) -> Look:
-    """Return a thin line from a label, so many pixels off, to its point."""
-    thin = {"arrowhead": 0, "arrowwidth": 1, "arrowcolor": theme.muted, "standoff": 4}
-    return {"showarrow": True, "ax": right, "ay": -up, **thin}
 
 
 def letters_of(text: str) -> int:
