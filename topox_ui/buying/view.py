@@ -44,7 +44,7 @@ from topox_ui.shell.downloads import (
     stem,
 )
 from topox_ui.shell.menu import page_link
-from topox_ui.shell.page import chart_title, escape, headline, quiet, size_switch, write_html
+from topox_ui.shell.page import chart_title, escape, headline, quiet, write_html
 from topox_ui.state.loading import Loaded, scenario
 
 # What the verdict calls the rivals.
@@ -322,7 +322,6 @@ def draw(theme: Theme, opened: Loaded) -> None:
         f"Which switch · {opened.title}", "For this setting <b>nothing can be compared</b>."
     ):
         controls(scenario().cluster(opened.cluster))
-        size_switch()
         case = case_now(opened)
         question = question_now(opened, case)
 

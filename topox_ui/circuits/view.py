@@ -29,7 +29,7 @@ from topox_ui.answers.solving import Drawn, best, drawn, token
 from topox_ui.circuits.state import CircuitsState
 from topox_ui.shell.charts import chart, frame, show_input_errors
 from topox_ui.shell.downloads import result_files
-from topox_ui.shell.page import chart_title, escape, headline, size_switch
+from topox_ui.shell.page import chart_title, escape, headline
 from topox_ui.shell.player import Player
 from topox_ui.state.address import keep_address
 from topox_ui.state.loading import Loaded, cluster_words, scenario
@@ -271,7 +271,6 @@ def _program(execution: Execution, switch: int | None) -> pd.DataFrame:
 def draw(theme: Theme, opened: Loaded) -> None:
     """Draw the view Circuits."""
     what_ifs(opened)
-    size_switch()
     with show_input_errors(f"Circuits · {opened.title}"):
         case = case_of(opened, scenario())
         result = best(case)

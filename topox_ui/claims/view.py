@@ -46,10 +46,9 @@ from topox_ui.shell.page import (
     escape,
     headline,
     quiet,
-    size_switch,
     write_html,
 )
-from topox_ui.state.widgets import menu
+from topox_ui.state.widgets import menu, sidebar
 
 KEY = "who is right"
 WORK_S = 600.0  # of one core, for all points, where pace.py's additions were timed
@@ -207,6 +206,5 @@ def _how(cells: Sequence[Cell], complete: bool) -> None:
 
 def draw(theme: Theme) -> None:
     """Draw the view Claims against each other."""
-    menu("Ports per server", ArgumentState, "network", NETWORKS, at=st.sidebar)
-    size_switch()
+    menu("Ports per server", ArgumentState, "network", NETWORKS, at=sidebar())
     results(lambda known: show(known, theme))

@@ -50,7 +50,7 @@ from topox_ui.shell.downloads import (
     stem,
     take_away,
 )
-from topox_ui.shell.page import chart_title, emphasised, escape, headline, quiet, size_switch
+from topox_ui.shell.page import chart_title, emphasised, escape, headline, quiet
 from topox_ui.state.loading import Loaded, cluster_words, scenario
 from topox_ui.state.what_ifs import (
     collectives,
@@ -259,7 +259,6 @@ def _polished(message: str) -> str:
 def draw(theme: Theme, opened: Loaded) -> None:
     """Draw the view All fabrics."""
     controls(opened)
-    size_switch()
     with show_input_errors(f"Compare · {opened.title}"):
         case = case_of(opened, scenario())
         contest = contest_of(case)
@@ -304,7 +303,6 @@ def draw(theme: Theme, opened: Loaded) -> None:
 def draw_map(theme: Theme, opened: Loaded) -> None:
     """Draw the view Where which wins."""
     controls(opened)
-    size_switch()
     with show_input_errors(f"{KICKER} · {opened.title}"):
         case = case_of(opened, scenario())
         contest = contest_of(case)

@@ -36,7 +36,7 @@ from topox_ui.cost.state import CostState, radix
 from topox_ui.runs.owner import run_owner
 from topox_ui.shell.charts import chart, frame, show_input_errors
 from topox_ui.shell.downloads import graph_kept_here, link_menu
-from topox_ui.shell.page import chart_title, escape, headline, quiet, size_switch
+from topox_ui.shell.page import chart_title, escape, headline, quiet
 from topox_ui.state.loading import Loaded, cluster_words, loaded, opened_by_itself, scenario
 from topox_ui.state.prices import catalogue
 from topox_ui.state.session import Lasting
@@ -303,7 +303,6 @@ def _beside_the_job(question: Question, priced: dict[str, Bill]) -> None:
 def draw(theme: Theme) -> None:
     """Draw the view Network."""
     controls()
-    size_switch()
     with show_input_errors():
         question, priced, findings = costs_now()
 
@@ -325,5 +324,4 @@ def draw(theme: Theme) -> None:
 def draw_per_iteration(theme: Theme, opened: Loaded) -> None:
     """Draw the view Per iteration."""
     price_controls()
-    size_switch()
     for_a_dollar(opened, theme)

@@ -10,7 +10,7 @@ from topox_core.papers.accuracy import NOT_MODELLED, Kind, as_record, kinds
 from topox_core.text.numbers import percent, plural
 from topox_ui.shell.charts import chart
 from topox_ui.shell.downloads import link_menu
-from topox_ui.shell.page import chart_title, escape, headline, quiet, size_switch, write_html
+from topox_ui.shell.page import chart_title, escape, headline, quiet, write_html
 
 # Which kinds the headline speaks of: nothing was fitted to them.
 ITERATIONS, COLLECTIVES = (
@@ -28,7 +28,6 @@ def _kinds() -> tuple[Kind, ...]:
 
 def draw(theme: Theme) -> None:
     """Draw the finding, a dot for each comparison, a row for each kind, every comparison, and what is not modelled."""
-    size_switch()
     with st.spinner("Computing some 300 predictions: a few seconds, once on this server"):
         found = _kinds()
     by_name = {one.name: one for one in found}

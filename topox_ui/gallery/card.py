@@ -22,12 +22,12 @@ from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import Content, chart, frame, kpis
 from topox_ui.shell.downloads import link_menu
 from topox_ui.shell.page import button, chart_title, escape, quiet, write_html
-from topox_ui.state.widgets import menu
+from topox_ui.state.widgets import menu, sidebar
 
 
 def chosen_card() -> Card | str:
     """Draw the list of cards in the sidebar and return the one that is open, or the name of what is none."""
-    with st.sidebar:
+    with sidebar():
         titles = {"": "All cards"} | {name: card.title for name, card in CARDS.items()}
         name = menu("Card", GalleryState, "card", titles | {MEASURED: MEASURED_TITLE})
         if name not in CARDS:
@@ -40,7 +40,7 @@ def switches(card: Card) -> Settings:
     """Draw the switches of a card in the sidebar and return their positions."""
     positions = dict(GalleryState.now().switches)
     with (
-        st.sidebar,
+        sidebar(),
         st.expander(
             "Settings of this card",
             key="gallery_switches",

@@ -20,7 +20,7 @@ from topox_ui.gallery.card import (
 from topox_ui.gallery.measured import measured_card
 from topox_ui.gallery.state import MEASURED
 from topox_ui.gallery.wall import opened, wall
-from topox_ui.shell.page import headline, quiet, size_switch, write_html
+from topox_ui.shell.page import headline, quiet, write_html
 
 WIDTHS = (5.6, 1, 1.35, 2.2)
 WORDS: dict[Verdict, str] = {
@@ -97,7 +97,6 @@ def draw(theme: Theme) -> None:
     """Draw the view Tables and figures."""
     card = chosen_card()
     if isinstance(card, str):
-        size_switch()
         if card == MEASURED:
             measured_card(theme)
         else:
@@ -106,7 +105,6 @@ def draw(theme: Theme) -> None:
                 claims_table()
         return
     settings = switches(card)
-    size_switch()
 
     answer = answer_of(card, settings)
     headline(kicker(card), finding(card, answer))

@@ -27,7 +27,7 @@ from topox_ui.gallery.state import ALL, DIFFERS, MEASURED, GalleryState
 from topox_ui.runs.panel import watched
 from topox_ui.shell.downloads import link_menu
 from topox_ui.shell.page import button, escape, headline, quiet, write_html
-from topox_ui.state.widgets import pick
+from topox_ui.state.widgets import pick, sidebar
 
 JUDGED = ("match", "trend", "differs")
 WORDS = {
@@ -187,7 +187,7 @@ def _off(rows: Sequence[Row]) -> str:
 def _sidebar() -> None:
     """Say when cards were last run on this machine, and offer to run all again."""
     known = last_runs.last_runs()
-    with st.sidebar:
+    with sidebar():
         st.subheader("Last run on this machine")
         here = [one for one in known.values() if not one.shipped]
         if here:

@@ -22,7 +22,6 @@ from topox_ui.shell.page import (
     file_box,
     headline,
     quiet,
-    size_switch,
     write_html,
 )
 from topox_ui.shell.pages import page_of
@@ -246,7 +245,6 @@ WAYS = {"samples": "Samples", "files": "Your own files", "generate": "Generate"}
 
 def draw(theme: Theme) -> None:
     """Draw the page."""
-    size_switch()
     headline(
         "TOPO-X Workbench · what would optical circuit switches do for your training job?",
         "An optical circuit switch is cheap and fast, but slow to change. "

@@ -19,7 +19,7 @@ from topox_ui.labs.kept import LINES, OWN_LAB, WHO, answers_to, begin_with, chan
 from topox_ui.labs.lab_screen import PRACTICE, lab_screen
 from topox_ui.labs.state import LabsState, as_html, as_label, say, say_html, texts, title_of
 from topox_ui.shell.menu import page_link
-from topox_ui.shell.page import chart_title, file_box, headline, quiet, size_switch
+from topox_ui.shell.page import chart_title, file_box, headline, quiet
 from topox_ui.state.session import Lasting
 from topox_ui.state.widgets import menu
 
@@ -230,7 +230,6 @@ def _take_answers(data: bytes, file: str) -> None:
 
 def draw(theme: Theme) -> None:
     """Draw the view Labs."""
-    size_switch()
     state = LabsState.now()
     lab = labs().get(state.id)
     if lab is None:

@@ -47,7 +47,6 @@ from topox_ui.shell.page import (
     headline,
     page_link,
     quiet,
-    size_switch,
     write_html,
 )
 from topox_ui.shell.preparing import prepared, wait_for_kernels
@@ -57,8 +56,8 @@ from topox_ui.state.widgets import control, slide
 STEM = 5  # letters by which forms of one word are known
 
 
-def entries() -> None:
-    """Draw the filter and the entries."""
+def draw_glossary(_theme: Theme) -> None:
+    """Draw the view Glossary: the filter and the entries."""
     state = GlossaryState.now()
     every = sorted(glossary(), key=lambda one: one.term.casefold())
     headline(
@@ -273,8 +272,8 @@ SAMPLE = "moe"
 WORDS = {TOGETHER: "Together", IN_TURNS: "In turns"}
 
 
-def tour(theme: Theme) -> None:
-    """Draw the screen that the address names."""
+def draw_tour(theme: Theme) -> None:
+    """Draw the view Tour: the screen that the address names."""
     state = LearnState.now()
     one = screen(SCREENS[state.step - 1])
     headline(f"Learn · screen {state.step} of {len(SCREENS)}", f"<b>{one.title}</b>")
@@ -352,15 +351,3 @@ def _ways_on() -> None:
     with st.container(key="see", width="content"):
         sample_link(SAMPLE, "**Open a sample**")
     page_link("Home", "Bring your own job", way="files")
-
-
-def draw_tour(theme: Theme) -> None:
-    """Draw the view Tour."""
-    size_switch()
-    tour(theme)
-
-
-def draw_glossary(_theme: Theme) -> None:
-    """Draw the view Glossary."""
-    size_switch()
-    entries()

@@ -34,8 +34,9 @@ from topox_ui.library.state import RunsState
 from topox_ui.runs.limits import server_limits
 from topox_ui.shell.charts import frame, show_input_errors
 from topox_ui.shell.menu import page_link
-from topox_ui.shell.page import chart_title, escape, headline, quiet, size_switch, write_html
+from topox_ui.shell.page import chart_title, escape, headline, quiet, write_html
 from topox_ui.state.scenario import Scenario
+from topox_ui.state.widgets import sidebar
 
 EXAMPLE = "race"  # the sample whose schedule shows what a kept run is
 
@@ -97,7 +98,7 @@ def nothing_yet() -> None:
         page_link("Compare", "Go to Compare", icon=":material/arrow_forward:")
         page_link("Studies", "Go to Studies", icon=":material/arrow_forward:")
     undo_button()
-    with st.sidebar:
+    with sidebar():
         st.divider()
         keep_switch()
     where_it_lies()
@@ -141,16 +142,13 @@ def draw(theme: Theme) -> None:
     """Draw the view Kept runs."""
     if not keeps_runs():
         switched_off()
-        size_switch()
         return
     with show_input_errors("Kept runs", "The run library <b>cannot be read</b>.", reset=None):
         library = existing_library()
         if library is None or not library.count(every_run()):
             nothing_yet()
-            size_switch()
             return
         controls(library)
-        size_switch()
         now = listed(library)
         compared = compare_runs(now.chosen) if len(now.chosen) > 1 else None
         headline_of(library, now, compared)

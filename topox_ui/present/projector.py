@@ -22,7 +22,6 @@ from topox_core.labs.keys import (
 from topox_core.labs.lab import CLASS_SEED, Lab, Question, Screen, texts_in
 from topox_core.labs.statistics import START, Slide, key_words
 from topox_ui.classroom.profile import class_profile
-from topox_ui.present.door import only_lecturers
 from topox_ui.present.state import chosen_slide, go, leave, say, title_of
 from topox_ui.present.tally import answers_menu, count_of, spread, tally
 from topox_ui.shell.charts import chart
@@ -158,7 +157,6 @@ BESIDE, PICTURE_PX, BELOW_PX = "gantt", 352, 62
 
 def projector(lab: Lab, theme: Theme) -> None:
     """Draw the slide that the address names."""
-    only_lecturers()
     theme = projected(theme)
     every, at = chosen_slide(lab)
     slide = every[at]

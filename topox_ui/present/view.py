@@ -47,7 +47,7 @@ from topox_ui.present.state import (
 from topox_ui.present.tally import MAX_FILES, Given, answers_to, draw_spread, handed, upload_box
 from topox_ui.shell.charts import frame, show_input_errors
 from topox_ui.shell.downloads import download_menu, stem
-from topox_ui.shell.page import button, chart_title, escape, headline, quiet, size_switch
+from topox_ui.shell.page import button, chart_title, escape, headline, quiet
 from topox_ui.state.session import Lasting
 from topox_ui.state.widgets import menu, pick
 
@@ -248,19 +248,6 @@ def _empty(board: Board) -> bytes:
 MAX_LISTED = 12  # ids of which something is kept apart; the folders have all
 
 
-def overview(theme: Theme) -> None:
-    """Draw the part that is in view."""
-    size_switch()
-    only_lecturers()
-    see = PresentState.now().see
-    if see == "statistics":
-        statistics_view(theme)
-    elif see == "leaderboards":
-        leaderboards()
-    else:
-        _labs()
-
-
 def _labs() -> None:
     with show_input_errors(say("present.kicker"), "", reset=None):
         labs = labs_offered()
@@ -309,7 +296,13 @@ def _class_line() -> None:
 def draw(theme: Theme) -> None:
     """Draw the view Present."""
     lab = chosen_lab()
-    if lab is None:
-        overview(theme)
-    else:
+    only_lecturers()
+    see = PresentState.now().see
+    if lab is not None:
         projector(lab, theme)
+    elif see == "statistics":
+        statistics_view(theme)
+    elif see == "leaderboards":
+        leaderboards()
+    else:
+        _labs()

@@ -40,7 +40,7 @@ from topox_ui.rails.state import SCHEDULES, SECTIONS, RailsState, reset
 from topox_ui.rails.subject import Pattern, Simulated, Subject, subject
 from topox_ui.shell.charts import Content, chart, frame, show_error, show_input_errors
 from topox_ui.shell.downloads import Figures
-from topox_ui.shell.page import chart_title, escape, quiet, size_switch, when_opened
+from topox_ui.shell.page import chart_title, escape, quiet, when_opened
 from topox_ui.state.widgets import pick
 
 MAX_MESSAGES = 500
@@ -261,7 +261,6 @@ def figures_of(pattern: Pattern, curves: Curves) -> Figures:
 def draw(theme: Theme) -> None:
     """Draw the page."""
     controls()
-    size_switch()
     with show_input_errors(KICKER, NOT_TOGETHER, reset):
         source = subject()
         if source is None:

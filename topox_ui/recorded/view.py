@@ -32,7 +32,7 @@ from topox_ui.recorded.sections import (
 from topox_ui.recorded.state import RecordedState
 from topox_ui.runs.panel import watched
 from topox_ui.shell.charts import chart, kpis, show_error
-from topox_ui.shell.page import chart_title, escape, headline, quiet, size_switch, title_row
+from topox_ui.shell.page import chart_title, escape, headline, quiet, title_row
 from topox_ui.shell.speed_clicks import TIMES, speed_clicks
 from topox_ui.state.widgets import menu, number, sidebar_part, slide, switch
 
@@ -245,11 +245,9 @@ def draw(theme: Theme) -> None:
         open_example()
     now = opened()
     if not now.recordings:
-        size_switch()
         nothing_yet()
         return
     controls(now)
-    size_switch()
     try:
         found = found_of(now)
     except InputError as error:

@@ -30,7 +30,7 @@ from topox_ui.schedule.proving import proof_panel, race_section, search_panel
 from topox_ui.schedule.timeline import timeline
 from topox_ui.shell.charts import kpis, show_input_errors
 from topox_ui.shell.downloads import result_files, stem
-from topox_ui.shell.page import button, emphasised, escape, headline, quiet, size_switch
+from topox_ui.shell.page import button, emphasised, escape, headline, quiet
 from topox_ui.shell.speed_clicks import speed_clicks
 from topox_ui.state.loading import Loaded, choose_what_if, cluster_words, scenario
 from topox_ui.state.session import Passing
@@ -288,7 +288,6 @@ def draw(theme: Theme, opened: Loaded) -> None:
         more_choices(case, result)
     with side:
         proof_panel(case, result, theme)
-    size_switch()
 
     main, rail = st.columns([2.55, 1], gap="medium")
     with main:
@@ -329,7 +328,6 @@ def draw_proof(theme: Theme, opened: Loaded) -> None:
         search_panel(result, theme)
     with side:
         proof_panel(case, result, theme)
-    size_switch()
     main, rail = st.columns([2.55, 1], gap="medium")
     with main:
         race_section(case, theme)

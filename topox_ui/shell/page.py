@@ -50,7 +50,7 @@ from topox_ui.state.notices import notify_errors, show_notice
 from topox_ui.state.page_state import ADDRESS_DUE, VIEW_KEY, PageState
 from topox_ui.state.rejoin import keep_tab
 from topox_ui.state.session import Passing
-from topox_ui.state.widgets import control, switch
+from topox_ui.state.widgets import SIDE, control, switch
 
 STEPS = 200
 
@@ -230,6 +230,8 @@ def frame(page: Page) -> Theme:
         _theme_watch(key="theme_watch", data={"drawn": theme.name}, on_changed_change=lambda: None)
         _draw_what_was_taken()
         progress()
+        SIDE.set(st.container())
+        switch("Larger text", Display, "large", help="For a projector: 18 px type.")
     if AWAITED.there:
         _generating()
     if page.needs_graph and loaded() is None:  # the server takes not even the sample
@@ -295,11 +297,6 @@ def _draw_what_was_taken() -> None:
     """Redraw where a choice was taken and not drawn."""
     if ADDRESS_DUE.there:
         st.rerun()
-
-
-def size_switch() -> None:
-    """Offer the presentation size at the foot of the sidebar."""
-    switch("Larger text", Display, "large", at=st.sidebar, help="For a projector: 18 px type.")
 
 
 def headline(kicker: str, finding: str) -> None:

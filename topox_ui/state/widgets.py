@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from topox_core.text.glossary import label_help
@@ -134,10 +135,19 @@ def _changed(place: str, turn: int, key: str, take: Take) -> None:
         take(value)
 
 
+# Where a page's own controls go: above what all pages have at the foot of the sidebar.
+SIDE = Passing[DeltaGenerator]("sidebar")
+
+
+def sidebar() -> DeltaGenerator:
+    """Return the part of the sidebar that is the page's own."""
+    return SIDE.get() or st.sidebar
+
+
 @contextmanager
 def sidebar_part(title: str) -> Iterator[None]:
     """Draw what follows in the sidebar, under a line and a heading of its own."""
-    with st.sidebar:
+    with sidebar():
         st.divider()
         st.html(f'<p class="side">{title}</p>')
         yield

@@ -31,9 +31,9 @@ from topox_ui.shell.charts import (
     table_under,
 )
 from topox_ui.shell.downloads import download_menu
-from topox_ui.shell.page import chart_title, escape, headline, quiet, size_switch
+from topox_ui.shell.page import chart_title, escape, headline, quiet
 from topox_ui.shell.training_job import use_job
-from topox_ui.state.widgets import menu, number, slide
+from topox_ui.state.widgets import menu, number, sidebar, slide
 from topox_ui.strategy.controls import pick_model, pick_request
 from topox_ui.strategy.details import loaded_job_note, other_ways, strategy_link
 from topox_ui.strategy.search_run import FabricSearch
@@ -45,7 +45,7 @@ SHOWN = 8
 
 def pick_machine(model: Model) -> tuple[Machine, int]:
     """Draw the choices in the sidebar; return the GPUs and the sequences of an iteration."""
-    with st.sidebar:
+    with sidebar():
         now, job = StrategyState.now(), own_job() if StrategyState.now().of == LOADED else None
         machines = MACHINES if job is None else {**MACHINES, job.machine.name: job.machine}
         titles = {name: one.title for name, one in machines.items()}
@@ -299,14 +299,12 @@ def draw(theme: Theme) -> None:
     if way == "plans" and model.shape is not None:
         with show_input_errors():
             machine, batch = pick_machine(model)
-            size_switch()
             plans_view(model, machine, servers, batch, theme)
         return
 
     with show_input_errors():
         graph = model.build(servers)
         request = pick_request(graph, servers)
-    size_switch()
     with show_input_errors():
         if isinstance(request, FabricSearch):
             fabric_view(request, theme)

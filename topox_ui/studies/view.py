@@ -7,7 +7,7 @@ from topox_core.figures.palette import Theme
 from topox_core.studies.study_run import StudyRun
 from topox_ui.runs.owner import run_owner
 from topox_ui.shell.charts import show_input_errors
-from topox_ui.shell.page import quiet, size_switch
+from topox_ui.shell.page import quiet
 from topox_ui.state.widgets import pick
 from topox_ui.studies.builder import builder
 from topox_ui.studies.choosing import View, alone, controls, view_of
@@ -89,15 +89,12 @@ def draw(theme: Theme) -> None:
     if not StudiesState.now().of:
         with show_input_errors("Studies", "The run library <b>cannot be read</b>.", reset=None):
             nothing_chosen(theme)
-        size_switch()
         return
     try:
         now = asked()
     except InputError as error:
         wrong_study(error)
-        size_switch()
         return
     first_screen(now)
     pictures(now, theme)
     sections(now, theme)
-    size_switch()

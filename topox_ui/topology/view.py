@@ -34,7 +34,7 @@ from topox_ui.runs.owner import session_over
 from topox_ui.runs.shared import once
 from topox_ui.shell.charts import chart, frame, kpis, show_input_errors
 from topox_ui.shell.downloads import graph_kept_here, link_menu
-from topox_ui.shell.page import chart_title, escape, headline, quiet, size_switch, when_opened
+from topox_ui.shell.page import chart_title, escape, headline, quiet, when_opened
 from topox_ui.state.loading import Loaded, cluster_words, scenario
 from topox_ui.state.widgets import menu, pick, sidebar_part, slide
 from topox_ui.topology.laying import (
@@ -336,7 +336,6 @@ def draw(theme: Theme, opened: Loaded) -> None:
     with show_input_errors(f"Fixed circuits · {opened.title}"):
         case = case_of(opened, scenario())
     controls(case)
-    size_switch()
     if TopologyState.now().layout_by == "topoopt":
         with show_input_errors(f"Fixed circuits · {opened.title}"):
             laid = lay(case)
@@ -357,6 +356,5 @@ def draw_collective(theme: Theme, opened: Loaded) -> None:
         case = case_of(opened, scenario())
     with sidebar_part("What if"):
         degree_slider(case)
-    size_switch()
     inside_one_collective(opened, case, theme)
     link_menu(graph_kept_here())
