@@ -29,7 +29,7 @@ from topox_core.warm_up import load_kernels
 from topox_ui.answers.case import Case, listing
 from topox_ui.runs.limits import server_limits
 from topox_ui.runs.shared import shared, wait_for
-from topox_ui.shell.page import escape, headline
+from topox_ui.shell.charts import escape, headline
 from topox_ui.shell.preparing import prepared, wait_for_kernels
 
 FOLDER = SAMPLE_FOLDER / "answers"

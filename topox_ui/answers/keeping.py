@@ -16,8 +16,7 @@ from topox_ui.answers.case import Case, listing
 from topox_ui.answers.contest import Contest, Runs
 from topox_ui.answers.run_library import OFF, keeps_runs, open_library
 from topox_ui.answers.solving import token
-from topox_ui.shell.charts import show_error
-from topox_ui.shell.page import button, quiet
+from topox_ui.shell.charts import button, quiet, show_error
 from topox_ui.state.loading import Loaded, scenario
 from topox_ui.state.notices import notify_errors
 from topox_ui.state.page_state import PageState, link_query

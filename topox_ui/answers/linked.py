@@ -19,8 +19,8 @@ from topox_ui.answers.case import Case
 from topox_ui.answers.first import first_answer
 from topox_ui.answers.solving import PROOF, joined, keep
 from topox_ui.runs.owner import run_owner, session_over
+from topox_ui.shell.charts import file_box
 from topox_ui.shell.downloads import result_json
-from topox_ui.shell.page import file_box
 from topox_ui.state.address import follow_address
 from topox_ui.state.notices import notify, notify_errors
 from topox_ui.state.page_state import link_query

@@ -18,7 +18,7 @@ from topox_ui.answers.case import Case, listing
 from topox_ui.answers.solving import known_plans, plans_of
 from topox_ui.runs.owner import Kept, RunKind, run_owner
 from topox_ui.runs.panel import run_note, watched
-from topox_ui.shell.page import button, emphasised, quiet, write_html
+from topox_ui.shell.charts import button, emphasised, quiet, write_html
 from topox_ui.shell.preparing import prepared
 from topox_ui.state.prices import catalogue
 

@@ -28,7 +28,7 @@ from topox_ui.buying.state import BuyingState, chosen_offers
 from topox_ui.runs.owner import Kept, RunKind, run_owner
 from topox_ui.runs.panel import run_note, watched
 from topox_ui.runs.slots import shared_workers
-from topox_ui.shell.page import button, quiet
+from topox_ui.shell.charts import button, quiet
 from topox_ui.shell.preparing import prepared
 from topox_ui.state.loading import Loaded, scenario
 from topox_ui.state.prices import Prices, catalogue

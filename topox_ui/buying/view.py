@@ -34,17 +34,18 @@ from topox_ui.answers.verdicts import priced_verdict
 from topox_ui.buying.controls import controls, offers_table
 from topox_ui.buying.question import answered, case_now, question_now
 from topox_ui.buying.state import chosen_offers
-from topox_ui.shell.charts import chart, show_input_errors
-from topox_ui.shell.downloads import (
+from topox_ui.shell.charts import (
+    chart,
+    chart_title,
     csv_of,
-    download_menu,
-    graph_kept_here,
-    link_menu,
-    result_json,
-    stem,
+    escape,
+    headline,
+    quiet,
+    show_input_errors,
+    write_html,
 )
+from topox_ui.shell.downloads import download_menu, graph_kept_here, link_menu, result_json, stem
 from topox_ui.shell.menu import page_link
-from topox_ui.shell.page import chart_title, escape, headline, quiet, write_html
 from topox_ui.state.loading import Loaded, scenario
 
 # What the verdict calls the rivals.

@@ -27,9 +27,8 @@ from topox_core.text.sentences import enumeration, is_or_are
 from topox_ui.answers.case import Case, case_of
 from topox_ui.answers.solving import Drawn, best, drawn, token
 from topox_ui.circuits.state import CircuitsState
-from topox_ui.shell.charts import chart, frame, show_input_errors
+from topox_ui.shell.charts import chart, chart_title, escape, frame, headline, show_input_errors
 from topox_ui.shell.downloads import result_files
-from topox_ui.shell.page import chart_title, escape, headline
 from topox_ui.shell.player import Player
 from topox_ui.state.address import keep_address
 from topox_ui.state.loading import Loaded, cluster_words, scenario

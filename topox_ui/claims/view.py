@@ -38,16 +38,19 @@ from topox_ui.runs.limits import CORES
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import watched
 from topox_ui.runs.slots import shared_workers
-from topox_ui.shell.charts import chart, frame, legend_line
-from topox_ui.shell.downloads import csv_of, download_menu, link_menu, result_json
-from topox_ui.shell.page import (
+from topox_ui.shell.charts import (
     button,
+    chart,
     chart_title,
+    csv_of,
     escape,
+    frame,
     headline,
+    legend_line,
     quiet,
     write_html,
 )
+from topox_ui.shell.downloads import download_menu, link_menu, result_json
 from topox_ui.state.widgets import menu, sidebar
 
 KEY = "who is right"

@@ -13,8 +13,7 @@ from topox_ui.answers.case import Case, listing
 from topox_ui.answers.contest import Contest, Runs
 from topox_ui.compare.state import CompareState
 from topox_ui.runs.shared import once
-from topox_ui.shell.charts import chart, show_error
-from topox_ui.shell.page import chart_title, escape, quiet, when_opened
+from topox_ui.shell.charts import chart, chart_title, escape, quiet, show_error, when_opened
 from topox_ui.state.widgets import control, menu, pick
 
 KINDS = ("fibre", "port", "switch", "server")

@@ -30,8 +30,7 @@ from topox_core.text.numbers import short
 from topox_ui.answers.contest import Contest, Runs
 from topox_ui.compare.state import CompareState
 from topox_ui.runs.shared import once
-from topox_ui.shell.charts import chart, legend_line, task_table
-from topox_ui.shell.page import chart_title, escape
+from topox_ui.shell.charts import chart, chart_title, escape, legend_line, task_table
 from topox_ui.state.address import keep_address
 from topox_ui.state.widgets import control, menu
 

@@ -30,8 +30,16 @@ from topox_ui.compare.state import MapState
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import watched
 from topox_ui.runs.slots import shared_workers
-from topox_ui.shell.charts import chart, legend_line, show_input_errors
-from topox_ui.shell.page import button, chart_title, escape, headline, quiet
+from topox_ui.shell.charts import (
+    button,
+    chart,
+    chart_title,
+    escape,
+    headline,
+    legend_line,
+    quiet,
+    show_input_errors,
+)
 from topox_ui.state.loading import Loaded, choose_what_if, cluster_words, loaded, scenario
 from topox_ui.state.widgets import menu, pick
 

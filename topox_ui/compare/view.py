@@ -41,16 +41,20 @@ from topox_ui.compare.gating import changing_gating
 from topox_ui.compare.lanes import lanes
 from topox_ui.compare.map import KICKER, where_which_wins
 from topox_ui.runs.owner import run_owner
-from topox_ui.shell.charts import chart, frame, legend_line, show_error, show_input_errors
-from topox_ui.shell.downloads import (
+from topox_ui.shell.charts import (
+    chart,
+    chart_title,
     csv_of,
-    figures_file,
-    graph_kept_here,
-    link_menu,
-    stem,
-    take_away,
+    emphasised,
+    escape,
+    frame,
+    headline,
+    legend_line,
+    quiet,
+    show_error,
+    show_input_errors,
 )
-from topox_ui.shell.page import chart_title, emphasised, escape, headline, quiet
+from topox_ui.shell.downloads import figures_file, graph_kept_here, link_menu, stem, take_away
 from topox_ui.state.loading import Loaded, cluster_words, scenario
 from topox_ui.state.what_ifs import (
     collectives,

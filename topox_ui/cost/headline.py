@@ -25,9 +25,8 @@ from topox_core.text.sentences import enumeration
 from topox_ui.answers.case import Case
 from topox_ui.answers.verdicts import priced_verdict
 from topox_ui.cost.state import MINE, CostState, question, radix
-from topox_ui.shell.charts import Content, chart
+from topox_ui.shell.charts import Content, chart, chart_title, escape, headline, quiet, title_row
 from topox_ui.shell.menu import page_link
-from topox_ui.shell.page import chart_title, escape, headline, quiet, title_row
 from topox_ui.state.prices import Prices, catalogue
 from topox_ui.state.widgets import pick
 

@@ -34,9 +34,16 @@ from topox_ui.cost.headline import (
 )
 from topox_ui.cost.state import CostState, radix
 from topox_ui.runs.owner import run_owner
-from topox_ui.shell.charts import chart, frame, show_input_errors
+from topox_ui.shell.charts import (
+    chart,
+    chart_title,
+    escape,
+    frame,
+    headline,
+    quiet,
+    show_input_errors,
+)
 from topox_ui.shell.downloads import graph_kept_here, link_menu
-from topox_ui.shell.page import chart_title, escape, headline, quiet
 from topox_ui.state.loading import Loaded, cluster_words, loaded, opened_by_itself, scenario
 from topox_ui.state.prices import catalogue
 from topox_ui.state.session import Lasting

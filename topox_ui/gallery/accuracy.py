@@ -8,9 +8,8 @@ from topox_core.figures.palette import Theme
 from topox_core.figures.predictions import error_dots, names_of
 from topox_core.papers.accuracy import NOT_MODELLED, Kind, as_record, kinds
 from topox_core.text.numbers import percent, plural
-from topox_ui.shell.charts import chart
+from topox_ui.shell.charts import chart, chart_title, escape, headline, quiet, write_html
 from topox_ui.shell.downloads import link_menu
-from topox_ui.shell.page import chart_title, escape, headline, quiet, write_html
 
 # Which kinds the headline speaks of: nothing was fitted to them.
 ITERATIONS, COLLECTIVES = (

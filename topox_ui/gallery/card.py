@@ -19,9 +19,18 @@ from topox_ui.gallery.measured import TITLE as MEASURED_TITLE
 from topox_ui.gallery.state import MEASURED, GalleryState, turn
 from topox_ui.runs.owner import Kept, RunKind, run_owner
 from topox_ui.runs.panel import run_note, run_panel
-from topox_ui.shell.charts import Content, chart, frame, kpis
+from topox_ui.shell.charts import (
+    Content,
+    button,
+    chart,
+    chart_title,
+    escape,
+    frame,
+    kpis,
+    quiet,
+    write_html,
+)
 from topox_ui.shell.downloads import link_menu
-from topox_ui.shell.page import button, chart_title, escape, quiet, write_html
 from topox_ui.state.widgets import menu, sidebar
 
 

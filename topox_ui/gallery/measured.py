@@ -17,8 +17,17 @@ from topox_core.training.measurements import (
     uncalibrated_rows,
 )
 from topox_core.training.validation import Agreement, Compared, agreement, by_model, predicted
-from topox_ui.shell.charts import Content, chart, frame
-from topox_ui.shell.page import chart_title, escape, file_box, headline, quiet, write_html
+from topox_ui.shell.charts import (
+    Content,
+    chart,
+    chart_title,
+    escape,
+    file_box,
+    frame,
+    headline,
+    quiet,
+    write_html,
+)
 from topox_ui.state.session import Lasting
 
 TITLE = "Measured iterations"

@@ -20,7 +20,7 @@ from topox_ui.gallery.card import (
 from topox_ui.gallery.measured import measured_card
 from topox_ui.gallery.state import MEASURED
 from topox_ui.gallery.wall import opened, wall
-from topox_ui.shell.page import headline, quiet, write_html
+from topox_ui.shell.charts import headline, quiet, write_html
 
 WIDTHS = (5.6, 1, 1.35, 2.2)
 WORDS: dict[Verdict, str] = {

@@ -25,8 +25,8 @@ from topox_ui.gallery import last_runs
 from topox_ui.gallery.last_runs import EVERY
 from topox_ui.gallery.state import ALL, DIFFERS, MEASURED, GalleryState
 from topox_ui.runs.panel import watched
+from topox_ui.shell.charts import button, escape, headline, quiet, write_html
 from topox_ui.shell.downloads import link_menu
-from topox_ui.shell.page import button, escape, headline, quiet, write_html
 from topox_ui.state.widgets import pick, sidebar
 
 JUDGED = ("match", "trend", "differs")

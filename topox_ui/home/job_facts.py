@@ -21,10 +21,9 @@ from topox_core.training.machine import trust
 from topox_ui.answers.case import Case, case_of, listing
 from topox_ui.answers.verdicts import verdict_line
 from topox_ui.runs.shared import once
-from topox_ui.shell.charts import chart, kpis, show_input_errors
+from topox_ui.shell.charts import chart, chart_title, escape, kpis, quiet, show_input_errors
 from topox_ui.shell.downloads import download_menu, stem
 from topox_ui.shell.menu import job_name, page_link
-from topox_ui.shell.page import chart_title, escape, quiet
 from topox_ui.shell.training_job import job_links
 from topox_ui.state.loading import Loaded, cluster_words, loaded, loaded_job, scenario
 

@@ -15,15 +15,8 @@ from topox_ui.answers.linked import open_linked, opened_file
 from topox_ui.home.generators import workloads
 from topox_ui.home.job_facts import job_section
 from topox_ui.home.state import HomeState
+from topox_ui.shell.charts import chart_title, escape, file_box, headline, quiet, write_html
 from topox_ui.shell.menu import job_name, page_link, sample_link
-from topox_ui.shell.page import (
-    chart_title,
-    escape,
-    file_box,
-    headline,
-    quiet,
-    write_html,
-)
 from topox_ui.shell.pages import page_of
 from topox_ui.state.loading import Loaded, cluster_words, go_back, loaded, previous, scenario
 from topox_ui.state.notices import show_line

@@ -42,8 +42,21 @@ from topox_ui.jobs.solving import (
 from topox_ui.jobs.state import JOB, JobsState
 from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import run_note, run_panel
-from topox_ui.shell.charts import Content, chart, checker_card, facts, frame, kpis, show_error
-from topox_ui.shell.page import button, chart_title, emphasised, escape, headline, quiet
+from topox_ui.shell.charts import (
+    Content,
+    button,
+    chart,
+    chart_title,
+    checker_card,
+    emphasised,
+    escape,
+    facts,
+    frame,
+    headline,
+    kpis,
+    quiet,
+    show_error,
+)
 from topox_ui.state.loading import loaded, scenario
 
 WORTH_A_CHART_S = 3.0

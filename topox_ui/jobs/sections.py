@@ -33,10 +33,20 @@ from topox_ui.jobs.solving import AT_ONCE, Rounds, token
 from topox_ui.jobs.state import JOB, SECTIONS, JobsState
 from topox_ui.jobs.study import study
 from topox_ui.runs.shared import once
-from topox_ui.shell.charts import Content, chart, frame, task_table
+from topox_ui.shell.charts import (
+    Content,
+    chart,
+    chart_title,
+    csv_of,
+    escape,
+    frame,
+    quiet,
+    task_table,
+    title_row,
+    when_opened,
+)
 from topox_ui.shell.downloads import (
     Figures,
-    csv_of,
     execution_files,
     figures_file,
     graph_kept_here,
@@ -46,7 +56,6 @@ from topox_ui.shell.downloads import (
     result_json,
     stem,
 )
-from topox_ui.shell.page import chart_title, escape, quiet, title_row, when_opened
 from topox_ui.state.address import keep_address
 from topox_ui.state.widgets import menu, pick
 

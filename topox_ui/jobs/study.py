@@ -20,9 +20,8 @@ from topox_ui.jobs.state import ACROSS, JobsState
 from topox_ui.runs.limits import CORES
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import watched
-from topox_ui.shell.charts import chart
-from topox_ui.shell.downloads import csv_of, offer
-from topox_ui.shell.page import button, chart_title, quiet
+from topox_ui.shell.charts import button, chart, chart_title, csv_of, quiet
+from topox_ui.shell.downloads import offer
 from topox_ui.state.widgets import menu, pick
 
 # The quick study has few seeds and leaves out large sets of jobs, which take nearly all of the time.

@@ -35,9 +35,8 @@ from topox_ui.jobs.state import (
     reset_what_ifs,
 )
 from topox_ui.runs.shared import once
-from topox_ui.shell.charts import show_input_errors
+from topox_ui.shell.charts import escape, file_box, headline, quiet, show_input_errors
 from topox_ui.shell.menu import page_link
-from topox_ui.shell.page import escape, file_box, headline, quiet
 from topox_ui.state.loading import Loaded, loaded, scenario
 from topox_ui.state.widgets import control, menu, number, sidebar_part, slide, switch
 

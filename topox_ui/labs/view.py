@@ -18,8 +18,8 @@ from topox_ui.labs.feedback import begin_at_top, said_to_field
 from topox_ui.labs.kept import LINES, OWN_LAB, WHO, answers_to, begin_with, change, labs, line, now
 from topox_ui.labs.lab_screen import PRACTICE, lab_screen
 from topox_ui.labs.state import LabsState, as_html, as_label, say, say_html, texts, title_of
+from topox_ui.shell.charts import chart_title, file_box, headline, quiet
 from topox_ui.shell.menu import page_link
-from topox_ui.shell.page import chart_title, file_box, headline, quiet
 from topox_ui.state.session import Lasting
 from topox_ui.state.widgets import menu
 

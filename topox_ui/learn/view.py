@@ -38,17 +38,18 @@ from topox_core.schedule.result import Result
 from topox_core.text.glossary import Entry, entry_of, glossary
 from topox_core.text.numbers import time
 from topox_ui.learn.state import GlossaryState, LearnState
-from topox_ui.shell.charts import chart, legend_line, task_table
-from topox_ui.shell.menu import sample_link
-from topox_ui.shell.page import (
+from topox_ui.shell.charts import (
     button,
+    chart,
     chart_title,
     escape,
     headline,
-    page_link,
+    legend_line,
     quiet,
+    task_table,
     write_html,
 )
+from topox_ui.shell.menu import page_link, sample_link
 from topox_ui.shell.preparing import prepared, wait_for_kernels
 from topox_ui.shell.terms import with_terms
 from topox_ui.state.widgets import control, slide

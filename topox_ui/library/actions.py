@@ -22,9 +22,9 @@ from topox_ui.library.executions import result_record
 from topox_ui.library.listing import LETTERS, Listed, asked
 from topox_ui.library.state import RunsState
 from topox_ui.runs.limits import server_limits
+from topox_ui.shell.charts import button
 from topox_ui.shell.downloads import link_menu, offer
 from topox_ui.shell.menu import leave_for
-from topox_ui.shell.page import button
 from topox_ui.state.loading import Loaded, adopt
 from topox_ui.state.notices import notify, notify_errors
 from topox_ui.state.page_state import put, word_of

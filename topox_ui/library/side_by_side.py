@@ -20,8 +20,16 @@ from topox_core.text.sentences import enumeration, is_or_are, uncapitalised
 from topox_ui.library.executions import RunDrawn, drawn_run
 from topox_ui.library.listing import LETTERS
 from topox_ui.library.state import RunsState
-from topox_ui.shell.charts import Table, chart, frame, legend_line
-from topox_ui.shell.page import chart_title, escape, quiet, write_html
+from topox_ui.shell.charts import (
+    Table,
+    chart,
+    chart_title,
+    escape,
+    frame,
+    legend_line,
+    quiet,
+    write_html,
+)
 from topox_ui.state.widgets import switch
 
 # What of the record stands beside the settings, in words.

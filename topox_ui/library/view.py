@@ -32,9 +32,16 @@ from topox_ui.library.listing import (
 from topox_ui.library.side_by_side import finding, side_by_side
 from topox_ui.library.state import RunsState
 from topox_ui.runs.limits import server_limits
-from topox_ui.shell.charts import frame, show_input_errors
+from topox_ui.shell.charts import (
+    chart_title,
+    escape,
+    frame,
+    headline,
+    quiet,
+    show_input_errors,
+    write_html,
+)
 from topox_ui.shell.menu import page_link
-from topox_ui.shell.page import chart_title, escape, headline, quiet, write_html
 from topox_ui.state.scenario import Scenario
 from topox_ui.state.widgets import sidebar
 

@@ -6,7 +6,7 @@ from topox_ui.classroom.access import check_word
 from topox_ui.classroom.profile import class_profile
 from topox_ui.present.state import say
 from topox_ui.runs.limits import server_limits
-from topox_ui.shell.page import headline, quiet
+from topox_ui.shell.charts import headline, quiet
 from topox_ui.state.session import Lasting, Passing
 
 _PAST = Lasting[bool]("present_past_the_door")

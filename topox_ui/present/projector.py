@@ -24,8 +24,7 @@ from topox_core.labs.statistics import START, Slide, key_words
 from topox_ui.classroom.profile import class_profile
 from topox_ui.present.state import chosen_slide, go, leave, say, title_of
 from topox_ui.present.tally import answers_menu, count_of, spread, tally
-from topox_ui.shell.charts import chart
-from topox_ui.shell.page import escape
+from topox_ui.shell.charts import chart, escape
 from topox_ui.state.notices import show_notice
 from topox_ui.state.session import Lasting
 

@@ -45,9 +45,16 @@ from topox_ui.present.state import (
     title_of,
 )
 from topox_ui.present.tally import MAX_FILES, Given, answers_to, draw_spread, handed, upload_box
-from topox_ui.shell.charts import frame, show_input_errors
+from topox_ui.shell.charts import (
+    button,
+    chart_title,
+    escape,
+    frame,
+    headline,
+    quiet,
+    show_input_errors,
+)
 from topox_ui.shell.downloads import download_menu, stem
-from topox_ui.shell.page import button, chart_title, escape, headline, quiet
 from topox_ui.state.session import Lasting
 from topox_ui.state.widgets import menu, pick
 

@@ -23,7 +23,7 @@ from topox_ui.rails.state import (
     preset_of,
     reset,
 )
-from topox_ui.shell.page import file_box, quiet
+from topox_ui.shell.charts import file_box, quiet
 from topox_ui.state.loading import loaded, loaded_job
 from topox_ui.state.uploads import OWN_WINDOWS
 from topox_ui.state.widgets import menu, number, pick, sidebar_part, slide, tick

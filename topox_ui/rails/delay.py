@@ -30,8 +30,7 @@ from topox_ui.rails.runs import (
 from topox_ui.rails.state import AUTHORS_PRESET, CONTROLS, RailsState
 from topox_ui.rails.subject import Lane, Listed, Simulated, Subject, measured_list
 from topox_ui.runs.panel import run_note, run_panel
-from topox_ui.shell.charts import Content, chart
-from topox_ui.shell.page import button, chart_title, quiet, title_row, write_html
+from topox_ui.shell.charts import Content, button, chart, chart_title, quiet, title_row, write_html
 from topox_ui.state.widgets import tick
 
 # Those that no eye can tell apart are one row of the table, at the slowest of them.

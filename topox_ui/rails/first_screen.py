@@ -41,11 +41,20 @@ from topox_ui.rails.subject import (
     switches_needed,
 )
 from topox_ui.runs.panel import run_note
-from topox_ui.shell.charts import Content, chart, kpis, legend_line
+from topox_ui.shell.charts import (
+    Content,
+    chart,
+    chart_title,
+    escape,
+    headline,
+    kpis,
+    legend_line,
+    quiet,
+    title_row,
+)
 from topox_ui.shell.menu import page_link, to_samples
-from topox_ui.shell.page import chart_title, escape, headline, quiet, stretch_in_view, title_row
 from topox_ui.state.loading import loaded, loaded_job
-from topox_ui.state.widgets import menu
+from topox_ui.state.widgets import menu, stretch_in_view
 
 # From here on what rings cost against an electrical switch is worth a word in the headline.
 RINGS_COST = 0.03

@@ -14,8 +14,7 @@ from topox_ui.rails.delay import BESIDE, authors_job, curves_of, measured_curves
 from topox_ui.rails.runs import run_of
 from topox_ui.rails.state import CONTROLS, JOB, RailsState, preset_of
 from topox_ui.rails.subject import Lane, Listed, Simulated, Subject
-from topox_ui.shell.charts import table_under
-from topox_ui.shell.page import escape, quiet
+from topox_ui.shell.charts import escape, quiet, table_under
 
 # What the paper's first version says of its own job: windows above 1 ms (Fig. 4a), and at 100 ms
 # (Fig. 8), as shares.

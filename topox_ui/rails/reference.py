@@ -17,9 +17,8 @@ from topox_core.training.job import Job, dump_job
 from topox_ui.rails.runs import known
 from topox_ui.rails.state import UPLOAD, RailsState
 from topox_ui.rails.subject import Pattern, Simulated, Subject
-from topox_ui.shell.charts import frame, show_error
+from topox_ui.shell.charts import chart_title, escape, frame, quiet, show_error
 from topox_ui.shell.downloads import Figures, File, offer_task_graph, result_json, stem, take_away
-from topox_ui.shell.page import chart_title, escape, quiet
 from topox_ui.shell.training_job import use_job
 from topox_ui.state.widgets import number
 

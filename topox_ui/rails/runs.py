@@ -15,7 +15,7 @@ from topox_core.runs.cells import CellsResult, CellsRun
 from topox_ui.runs.owner import Kept, RunKind, run_owner
 from topox_ui.runs.panel import run_panel
 from topox_ui.runs.shared import once
-from topox_ui.shell.page import button
+from topox_ui.shell.charts import button
 
 # Nodes of an iteration: up to the first, a whole curve is simulated at once; up to the second, one
 # run is.

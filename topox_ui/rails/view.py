@@ -38,9 +38,18 @@ from topox_ui.rails.rivals import experts_section, rivals_section
 from topox_ui.rails.runs import answered, run_of, simulate
 from topox_ui.rails.state import SCHEDULES, SECTIONS, RailsState, reset
 from topox_ui.rails.subject import Pattern, Simulated, Subject, subject
-from topox_ui.shell.charts import Content, chart, frame, show_error, show_input_errors
+from topox_ui.shell.charts import (
+    Content,
+    chart,
+    chart_title,
+    escape,
+    frame,
+    quiet,
+    show_error,
+    show_input_errors,
+    when_opened,
+)
 from topox_ui.shell.downloads import Figures
-from topox_ui.shell.page import chart_title, escape, quiet, when_opened
 from topox_ui.state.widgets import pick
 
 MAX_MESSAGES = 500

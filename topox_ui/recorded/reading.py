@@ -25,8 +25,7 @@ from topox_ui.recorded.state import RecordedState
 from topox_ui.runs.limits import server_limits
 from topox_ui.runs.owner import RunKind, call_or_refuse, run_owner
 from topox_ui.runs.panel import watched
-from topox_ui.shell.charts import show_error
-from topox_ui.shell.page import button, chart_title, headline, quiet, write_html
+from topox_ui.shell.charts import button, chart_title, headline, quiet, show_error, write_html
 from topox_ui.state.session import Lasting, Passing
 
 KICKER = "Your trace"

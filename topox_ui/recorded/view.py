@@ -31,8 +31,16 @@ from topox_ui.recorded.sections import (
 )
 from topox_ui.recorded.state import RecordedState
 from topox_ui.runs.panel import watched
-from topox_ui.shell.charts import chart, kpis, show_error
-from topox_ui.shell.page import chart_title, escape, headline, quiet, title_row
+from topox_ui.shell.charts import (
+    chart,
+    chart_title,
+    escape,
+    headline,
+    kpis,
+    quiet,
+    show_error,
+    title_row,
+)
 from topox_ui.shell.speed_clicks import TIMES, speed_clicks
 from topox_ui.state.widgets import menu, number, sidebar_part, slide, switch
 

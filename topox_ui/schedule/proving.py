@@ -43,8 +43,17 @@ from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import BEFORE, run_note, run_panel
 from topox_ui.schedule.certificate import seal_line
 from topox_ui.schedule.state import RaceState
-from topox_ui.shell.charts import chart, frame, table_under
-from topox_ui.shell.page import button, chart_title, escape, quiet, warmed, write_html
+from topox_ui.shell.charts import (
+    button,
+    chart,
+    chart_title,
+    escape,
+    frame,
+    quiet,
+    table_under,
+    write_html,
+)
+from topox_ui.shell.page import warmed
 from topox_ui.state.loading import loaded, scenario
 from topox_ui.state.notices import notify_errors
 from topox_ui.state.what_ifs import engine_choice

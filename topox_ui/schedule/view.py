@@ -28,9 +28,16 @@ from topox_ui.schedule.certificate import certificate
 from topox_ui.schedule.delays import delay_panel, delays_to_come
 from topox_ui.schedule.proving import proof_panel, race_section, search_panel
 from topox_ui.schedule.timeline import timeline
-from topox_ui.shell.charts import kpis, show_input_errors
+from topox_ui.shell.charts import (
+    button,
+    emphasised,
+    escape,
+    headline,
+    kpis,
+    quiet,
+    show_input_errors,
+)
 from topox_ui.shell.downloads import result_files, stem
-from topox_ui.shell.page import button, emphasised, escape, headline, quiet
 from topox_ui.shell.speed_clicks import speed_clicks
 from topox_ui.state.loading import Loaded, choose_what_if, cluster_words, scenario
 from topox_ui.state.session import Passing

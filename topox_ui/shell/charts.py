@@ -1,8 +1,9 @@
-"""Drawing: charts with their alternative text and table, KPIs, errors in one line."""
+"""Drawing: headline, titles, lines, buttons, charts with their alternative text and table, KPIs, errors in one line."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -11,21 +12,27 @@ from typing import Any
 import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from topox_core.check.report import CheckReport
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
 from topox_core.io.exports import TASK_COLUMNS, task_rows
-from topox_core.io.tables import harmless_on_screen
+from topox_core.io.tables import harmless_on_screen, table_bytes
 from topox_core.model.critical_path import CriticalPath
 from topox_core.model.execution import Execution
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.glossary import label_help
 from topox_core.text.numbers import plural
-from topox_ui.shell.downloads import Content, csv_of
-from topox_ui.shell.page import escape, headline, when_opened
-from topox_ui.state.loading import reset_what_ifs
+from topox_ui.shell.menu import job_name, page_link, row_of_views, source_name
+from topox_ui.shell.terms import ASK, with_terms
+from topox_ui.state.address import ASKED, follow_address
+from topox_ui.state.loading import loaded, opened_by_itself, reset_what_ifs
+from topox_ui.state.notices import notify_errors, show_notice
+from topox_ui.state.page_state import ADDRESS_DUE
 
+# A table: its rows, or its columns by name.
+Content = pd.DataFrame | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 Table = Callable[[], Content]
 # The camera of plotly is there, unseen: what saves a figure as a picture (pictures.js) presses it.
 CAMERA = {"responsive": True, "displayModeBar": True, "modeBarButtons": [["toImage"]]}
@@ -34,6 +41,143 @@ MANY = 1_000  # from here on the numbers of a column are written with separators
 # A text column is as wide as its longest cell: Streamlit takes one long cell among short ones for an
 # outlier, and cuts it.
 LONG_TEXT, LETTER_PX, EDGES_PX, MOST_PX = 18, 6, 24, 420
+
+
+def headline(kicker: str, finding: str) -> None:
+    """Write the kicker and the finding; ``finding`` is HTML made of our own words and escaped names."""
+    st.html(
+        f'<p class="kicker">{with_terms(kicker)} {ASK}</p><h1 class="headline">{with_terms(finding)}</h1>'
+    )
+    row_of_views()
+    show_notice()
+    _ask_first()
+    if opened_by_itself():
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.html(
+                '<p class="by-itself">This is a sample: no job was chosen.</p>', width="content"
+            )
+            page_link("Home", "Choose another job")
+
+
+def _ask_first() -> None:
+    """Ask whether an address may open what it names in place of the reader's own job."""
+    other, own = ASKED.get(), loaded()
+    if other is None or own is None:
+        return
+    name, kind = source_name(other), "sample" if other.source == "sample" else "generated"
+    with st.container(horizontal=True, vertical_alignment="center", key="asked"):
+        st.html(
+            f'<p class="by-itself" role="status">This link opens <b>{name}</b> ({kind}). '
+            f"You have <b>{job_name(own)}</b> open.</p>",
+            width="content",
+        )
+        button("Keep mine", "keep_own", "check", ADDRESS_DUE.set, True, primary=True)
+        button(f"Open {name}", "open_other", "open_in_new", follow_address)
+
+
+def emphasised(words: str) -> str:
+    """Return a sentence as HTML, its numbers with units in bold."""
+    text = escape(words)
+    return re.sub(r"(?<![\w.,(])(\d[\d.,]*)\s(µs|ms|s|%)(?!\w)", r"<b>\1&nbsp;\2</b>", text)
+
+
+def chart_title(title: str, note: str = "", beside: bool = False) -> None:
+    """Write a chart's title and its grey line, under the title or beside it."""
+    gap, place = ("&ensp;", "") if beside else ("", " class=under")
+    write_html(f'<p class="chart">{title}{gap}<span{place}>{note}</span></p>')
+
+
+def title_row(
+    widths: Sequence[float], title: str, note: str = "", beside: bool = False
+) -> list[DeltaGenerator]:
+    """Write a chart's title as the first column of a row; return the others, where its controls go."""
+    first, *others = st.columns(widths, vertical_alignment="bottom")
+    with first:
+        chart_title(title, note, beside)
+    return others
+
+
+def when_opened(
+    label: str, key: str, draw: Callable[[], object], compact: bool = False, icon: str | None = None
+) -> bool:
+    """Draw a box that opens, and what is in it only where it is open; return whether it is."""
+    box = st.expander(
+        label,
+        key=key,
+        on_change="rerun",
+        icon=icon and f":material/{icon}:",
+        type="compact" if compact else "default",
+    )
+    if box.open:
+        with box:
+            draw()
+    return bool(box.open)
+
+
+def quiet(line: str) -> None:
+    """Write a small grey line; it is HTML made of our own words and escaped names."""
+    write_html(f'<p class="quiet">{line}</p>')
+
+
+def write_html(html: str) -> None:
+    """Write a text block, HTML made of our own words and escaped names, with its terms explained."""
+    st.html(with_terms(html))
+
+
+def button(
+    label: str,
+    key: str,
+    icon: str,
+    on_click: Callable[..., object],
+    *args: object,
+    primary: bool = False,
+    disabled: bool = False,
+    help: str | None = None,
+) -> None:
+    """Draw a button with a Material icon that calls ``on_click`` with ``args``."""
+    st.button(
+        label,
+        key=key,
+        icon=f":material/{icon}:",
+        on_click=on_click,
+        args=args,
+        type="primary" if primary else "secondary",
+        disabled=disabled,
+        help=help,
+    )
+
+
+def file_box(
+    label: str,
+    key: str,
+    take: Callable[[bytes, str], object],
+    gone: Callable[[], object] = lambda: None,
+    **options: Any,
+) -> None:
+    """Draw a box for a file; what is wrong with the one that is put into it is one line, and what was there stays.
+
+    Parameters
+    ----------
+    take
+        Is given the content of a file and its name.
+    gone
+        Is called where the file is taken out of the box.
+    """
+    st.file_uploader(label, key=key, on_change=_brought, args=(key, take, gone), **options)
+
+
+@notify_errors()
+def _brought(key: str, take: Callable[[bytes, str], object], gone: Callable[[], object]) -> None:
+    file = st.session_state.get(key)
+    if file is None:
+        gone()
+    else:
+        take(file.getvalue(), file.name)
+
+
+def escape(text: str) -> str:
+    """Return text from a file or the address, safe within our HTML."""
+    return escape_untrusted(text, "html")
 
 
 def show_error(error: object) -> None:
@@ -126,6 +270,13 @@ def _files_and_table(figure: go.Figure, key: str, table: Table | None) -> None:
             )
     if content is not None:
         frame(content)
+
+
+def csv_of(content: Content) -> bytes:
+    """Return a table as a CSV file."""
+    table = pd.DataFrame(content)
+    filled = table.astype(object).where(table.notna(), None)
+    return table_bytes([str(column) for column in table.columns], filled.to_numpy().tolist())
 
 
 def clicked_facts(key: str) -> Any:

@@ -2,11 +2,10 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
@@ -22,7 +21,6 @@ from topox_core.figures.palette import Theme
 from topox_core.io import exports
 from topox_core.io.manifest import manifest
 from topox_core.io.perfetto import perfetto_trace
-from topox_core.io.tables import table_bytes
 from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import critical_path
 from topox_core.model.execution import Execution
@@ -32,14 +30,12 @@ from topox_core.schedule.result import Result
 from topox_core.schedule.result_file import to_record
 from topox_core.text.numbers import plural
 from topox_ui.runs.limits import only_this_machine, server_limits
-from topox_ui.shell.page import button, when_opened
+from topox_ui.shell.charts import button, when_opened
 from topox_ui.shell.pages import PAGES
 from topox_ui.state.loading import Loaded, adopt, scenario
 from topox_ui.state.notices import notify, notify_errors
 from topox_ui.state.page_state import PLACE, link_query, view_query
 
-# A table: its rows, or its columns by name.
-Content = pd.DataFrame | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 # What a menu calls a file, the end of its name, and what builds it.
 File = tuple[str, str, Callable[[], bytes]]
 # By name, what draws a figure for a theme: on the page in that of the page, in files in that of print.
@@ -71,13 +67,6 @@ def offer(name: str, files: Iterable[File]) -> None:
             type="tertiary",
             icon=":material/download:",
         )
-
-
-def csv_of(content: Content) -> bytes:
-    """Return a table as a CSV file."""
-    table = pd.DataFrame(content)
-    filled = table.astype(object).where(table.notna(), None)
-    return table_bytes([str(column) for column in table.columns], filled.to_numpy().tolist())
 
 
 def result_json(

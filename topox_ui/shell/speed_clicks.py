@@ -5,7 +5,7 @@ from functools import partial
 
 import streamlit as st
 
-from topox_ui.shell.page import button
+from topox_ui.shell.charts import button
 
 TIMES = {"half": 0.5, "the same": 1.0, "twice": 2.0, "four times": 4.0}
 

@@ -5,8 +5,8 @@ import streamlit as st
 from topox_core.text.numbers import plural
 from topox_core.training.job import Job
 from topox_core.workloads.training_jobs import as_workload
+from topox_ui.shell.charts import button
 from topox_ui.shell.menu import page_link
-from topox_ui.shell.page import button
 from topox_ui.state.loading import loaded, loaded_job, open_source
 from topox_ui.state.notices import notify
 from topox_ui.state.scenario import Scenario

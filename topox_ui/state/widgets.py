@@ -16,6 +16,7 @@ from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from topox_core.text.glossary import label_help
+from topox_ui.state.address import keep_address
 from topox_ui.state.loading import choose_what_if
 from topox_ui.state.page_state import PageState
 from topox_ui.state.scenario import Scenario
@@ -203,3 +204,39 @@ def number(
     """Draw a field for a number."""
     limits = {"min_value": least, "max_value": most}
     return control("number_input", label, model, field, **limits, **more)
+
+
+STEPS = 200
+
+
+def stretch_in_view(
+    model: type[PageState], whole_ms: float, share: float, form: str
+) -> tuple[float, float]:
+    """Draw the slider of a page whose state has ``from_ms`` and ``to_ms``; return begin and end in ms.
+
+    Parameters
+    ----------
+    share
+        Of the whole, what is in view at first.
+    form
+        How the ends are written, such as ``%.1f ms``.
+    """
+    now = model.now().model_dump()
+    low, high = now["from_ms"] or 0.0, now["to_ms"] or whole_ms * share
+    step = whole_ms / STEPS
+    view = (min(low, whole_ms - step), min(max(high, low + step), whole_ms))
+    control(
+        "slider",
+        "Time window",
+        model,
+        "from_ms",
+        value=view,
+        min_value=0.0,
+        max_value=whole_ms,
+        step=step,
+        take=lambda ends: model.choose(from_ms=ends[0], to_ms=ends[1]),
+        format=form,
+        label_visibility="collapsed",
+    )
+    keep_address()
+    return view

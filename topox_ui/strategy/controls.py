@@ -17,7 +17,7 @@ from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import delay_label
 from topox_core.training.job import Job
 from topox_ui.runs.owner import RunKind, run_owner
-from topox_ui.shell.page import button, escape, file_box, quiet
+from topox_ui.shell.charts import button, escape, file_box, quiet
 from topox_ui.state.loading import loaded
 from topox_ui.state.widgets import control, menu, number, pick, sidebar, sidebar_part, slide
 from topox_ui.strategy.details import strategy_link

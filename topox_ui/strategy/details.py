@@ -11,9 +11,8 @@ from topox_core.model.cluster import Cluster
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.strategy import Placement, Strategy, dump_strategy, task_graph
 from topox_core.text.numbers import plural
-from topox_ui.shell.charts import Content, frame
+from topox_ui.shell.charts import Content, chart_title, escape, frame, quiet
 from topox_ui.shell.downloads import download_menu, link_menu, offer_task_graph
-from topox_ui.shell.page import chart_title, escape, quiet
 from topox_ui.state.loading import loaded
 from topox_ui.strategy.state import OWN_STRATEGY, own_job
 

@@ -20,8 +20,7 @@ from topox_core.text.numbers import count, delay_label, percent, plural, short, 
 from topox_core.text.sentences import STRATEGY_STOPPED_BY, enumeration
 from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import watched
-from topox_ui.shell.charts import Content, chart, frame, kpis
-from topox_ui.shell.page import button, chart_title, headline, quiet
+from topox_ui.shell.charts import Content, button, chart, chart_title, frame, headline, kpis, quiet
 from topox_ui.strategy.controls import search_actions
 from topox_ui.strategy.details import (
     loaded_job_note,

@@ -24,14 +24,17 @@ from topox_core.training.shape import Shape
 from topox_ui.shell.charts import (
     Content,
     chart,
+    chart_title,
+    escape,
     frame,
+    headline,
     kpis,
+    quiet,
     show_error,
     show_input_errors,
     table_under,
 )
 from topox_ui.shell.downloads import download_menu
-from topox_ui.shell.page import chart_title, escape, headline, quiet
 from topox_ui.shell.training_job import use_job
 from topox_ui.state.widgets import menu, number, sidebar, slide
 from topox_ui.strategy.controls import pick_model, pick_request

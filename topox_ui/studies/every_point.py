@@ -14,9 +14,8 @@ from topox_core.studies.slices import measure_of, records
 from topox_core.studies.study import dump_study
 from topox_core.studies.study_run import PointRow
 from topox_core.text.numbers import count, plural
-from topox_ui.shell.charts import Content, chart, frame
-from topox_ui.shell.downloads import Figures, File, csv_of, stem, take_away
-from topox_ui.shell.page import chart_title, quiet
+from topox_ui.shell.charts import Content, chart, chart_title, csv_of, frame, quiet
+from topox_ui.shell.downloads import Figures, File, stem, take_away
 from topox_ui.state.widgets import control
 from topox_ui.studies.choosing import View
 from topox_ui.studies.planning import Asked

@@ -18,14 +18,14 @@ from topox_core.text.numbers import count, delay_label, plural, when
 from topox_ui.answers.keeping import named_subject
 from topox_ui.answers.run_library import HOW_ON, existing_library, keeps_runs
 from topox_ui.runs.panel import watched
-from topox_ui.shell.charts import show_error
-from topox_ui.shell.page import (
+from topox_ui.shell.charts import (
     button,
     chart_title,
     escape,
     file_box,
     headline,
     quiet,
+    show_error,
     write_html,
 )
 from topox_ui.state.loading import loaded

@@ -26,10 +26,9 @@ from topox_core.studies.slices import (
 )
 from topox_core.text.numbers import count, plural
 from topox_core.text.sentences import capitalised, uncapitalised
-from topox_ui.shell.charts import Content, chart, legend_line
+from topox_ui.shell.charts import Content, chart, chart_title, escape, legend_line, quiet
 from topox_ui.shell.downloads import Figures
 from topox_ui.shell.menu import leave_for
-from topox_ui.shell.page import chart_title, escape, quiet
 from topox_ui.state.widgets import menu
 from topox_ui.studies.choosing import View, alone, point_words, swings_of
 from topox_ui.studies.state import StudiesState

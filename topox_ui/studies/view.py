@@ -6,8 +6,7 @@ from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
 from topox_core.studies.study_run import StudyRun
 from topox_ui.runs.owner import run_owner
-from topox_ui.shell.charts import show_input_errors
-from topox_ui.shell.page import quiet
+from topox_ui.shell.charts import quiet, show_input_errors
 from topox_ui.state.widgets import pick
 from topox_ui.studies.builder import builder
 from topox_ui.studies.choosing import View, alone, controls, view_of

@@ -10,8 +10,7 @@ from topox_core.figures.topology import hops, ring
 from topox_core.text.numbers import plural, short, size
 from topox_core.topology.ring_circuits import Frame, link_loads, used_for
 from topox_core.topology.traffic import Pair
-from topox_ui.shell.charts import chart, frame
-from topox_ui.shell.page import chart_title, escape, when_opened, write_html
+from topox_ui.shell.charts import chart, chart_title, escape, frame, when_opened, write_html
 from topox_ui.shell.player import Player
 from topox_ui.state.address import keep_address
 from topox_ui.state.widgets import control, menu

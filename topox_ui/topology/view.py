@@ -32,9 +32,18 @@ from topox_ui.answers.contest import contest_of, run_all
 from topox_ui.answers.free_changes import free_changes
 from topox_ui.runs.owner import session_over
 from topox_ui.runs.shared import once
-from topox_ui.shell.charts import chart, frame, kpis, show_input_errors
+from topox_ui.shell.charts import (
+    chart,
+    chart_title,
+    escape,
+    frame,
+    headline,
+    kpis,
+    quiet,
+    show_input_errors,
+    when_opened,
+)
 from topox_ui.shell.downloads import graph_kept_here, link_menu
-from topox_ui.shell.page import chart_title, escape, headline, quiet, when_opened
 from topox_ui.state.loading import Loaded, cluster_words, scenario
 from topox_ui.state.widgets import menu, pick, sidebar_part, slide
 from topox_ui.topology.laying import (

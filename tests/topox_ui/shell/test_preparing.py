@@ -21,7 +21,7 @@ class Coming:
 @pytest.fixture(autouse=True)
 def coming(monkeypatch, visit):
     monkeypatch.setattr(preparing, "preparation", Coming)
-    monkeypatch.setattr("topox_ui.shell.entry.warmed", lambda: None)
+    monkeypatch.setattr("topox_ui.shell.page.warmed", lambda: None)
 
 
 def test_a_sample_is_drawn_from_its_shipped_answer_and_the_page_says_what_is_coming(
