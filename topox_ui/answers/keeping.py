@@ -18,10 +18,9 @@ from topox_ui.answers.run_library import OFF, keeps_runs, open_library
 from topox_ui.answers.solving import token
 from topox_ui.shell.charts import button, quiet, show_error
 from topox_ui.state.loading import Loaded, scenario
-from topox_ui.state.notices import notify_errors
 from topox_ui.state.page_state import PageState, link_query
 from topox_ui.state.prices import Prices, catalogue
-from topox_ui.state.session import Passing
+from topox_ui.state.session import Passing, notify_errors
 
 # What of a page's link is no part of what a run shows: how pages look, and what is asked of offers.
 _NOT_OF_RUNS = re.compile(r"buy\.|large$")

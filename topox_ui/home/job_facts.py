@@ -22,9 +22,8 @@ from topox_ui.answers.case import Case, case_of, listing
 from topox_ui.answers.verdicts import verdict_line
 from topox_ui.runs.shared import once
 from topox_ui.shell.charts import chart, chart_title, escape, kpis, quiet, show_input_errors
-from topox_ui.shell.downloads import download_menu, stem
+from topox_ui.shell.downloads import download_menu, job_links, stem
 from topox_ui.shell.menu import job_name, page_link
-from topox_ui.shell.training_job import job_links
 from topox_ui.state.loading import Loaded, cluster_words, loaded, loaded_job, scenario
 
 # Why a schedule takes another time than the closed form, by whether exchanges of a microbatch overlap another's computing.

@@ -19,7 +19,7 @@ from topox_ui.shell.charts import chart_title, escape, file_box, headline, quiet
 from topox_ui.shell.menu import job_name, page_link, sample_link
 from topox_ui.shell.pages import page_of
 from topox_ui.state.loading import Loaded, cluster_words, go_back, loaded, previous, scenario
-from topox_ui.state.notices import show_line
+from topox_ui.state.session import show_line
 from topox_ui.state.uploads import Box, change_assumed, line_of, suggested, take_file, use_suggested
 from topox_ui.state.widgets import pick
 

@@ -53,8 +53,8 @@ from topox_ui.shell.downloads import link_menu
 from topox_ui.shell.menu import go_to
 from topox_ui.shell.pages import page_of
 from topox_ui.state.loading import Loaded, adopt
-from topox_ui.state.notices import notify
 from topox_ui.state.page_state import link_query
+from topox_ui.state.session import notify
 from topox_ui.state.widgets import slide
 
 # The list that was measured on a cluster, and the sample of forty jobs.

@@ -25,8 +25,7 @@ from topox_ui.classroom.profile import class_profile
 from topox_ui.present.state import chosen_slide, go, leave, say, title_of
 from topox_ui.present.tally import answers_menu, count_of, spread, tally
 from topox_ui.shell.charts import chart, escape
-from topox_ui.state.notices import show_notice
-from topox_ui.state.session import Lasting
+from topox_ui.state.session import Lasting, show_notice
 
 # At 1280 x 720 the type is 28 px; a slide with many words has it smaller.
 TYPE_PX, SCREEN_PX = 28, (1280, 720)

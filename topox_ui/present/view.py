@@ -32,8 +32,8 @@ from topox_core.labs.statistics import (
 )
 from topox_core.text.numbers import short
 from topox_core.text.sentences import and_more
+from topox_ui.classroom.access import check_word
 from topox_ui.classroom.profile import class_profile, labs_offered
-from topox_ui.present.door import only_lecturers
 from topox_ui.present.projector import projector
 from topox_ui.present.state import (
     PresentState,
@@ -45,6 +45,7 @@ from topox_ui.present.state import (
     title_of,
 )
 from topox_ui.present.tally import MAX_FILES, Given, answers_to, draw_spread, handed, upload_box
+from topox_ui.runs.limits import server_limits
 from topox_ui.shell.charts import (
     button,
     chart_title,
@@ -55,8 +56,42 @@ from topox_ui.shell.charts import (
     show_input_errors,
 )
 from topox_ui.shell.downloads import download_menu, stem
-from topox_ui.state.session import Lasting
+from topox_ui.state.session import Lasting, Passing
 from topox_ui.state.widgets import menu, pick
+
+_PAST = Lasting[bool]("present_past_the_door")
+_WORD_REFUSED = Passing[str]("present_word_refused")
+
+
+def only_lecturers() -> None:
+    """Ask for the lecturer's word, and stop, unless it was typed or nobody but the lecturer can be here.
+
+    A class of ``make class`` has a door of its own: its students do not come to this page.
+    """
+    limits = server_limits()
+    if not limits.shared or class_profile() is not None or _PAST.get():
+        return
+    headline(say("present.kicker"), say("present.door.headline"))
+    if limits.lecturer_word:
+        with st.form("lecturer", width=420):
+            st.text_input(
+                say("present.door.word"), key="lecturer_word", type="password", max_chars=60
+            )
+            st.form_submit_button(say("present.door.go"), on_click=_word_typed, type="primary")
+        if refused := _WORD_REFUSED.pop():
+            st.error(say(f"present.door.{refused}"), icon="⚠️")
+    else:
+        quiet(say("present.door.none"))
+    st.stop()
+
+
+def _word_typed() -> None:
+    refused = check_word(str(st.session_state["lecturer_word"]), server_limits().lecturer_word)
+    if refused:
+        _WORD_REFUSED.set(refused)
+    else:
+        _PAST.set(True)
+
 
 MAX_NAMED = 5
 

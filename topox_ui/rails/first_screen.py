@@ -19,7 +19,6 @@ from topox_core.text.numbers import count, percent, plural, short, time
 from topox_core.text.sentences import enumeration
 from topox_ui.answers.other_times import RAILS_OF_GRAPH, RAILS_OF_MODEL
 from topox_ui.rails.delay import Curves, delay_chart, over, slowest_words, switch_table
-from topox_ui.rails.runs import RAILS, answered, begun, run_of, simulate, simulated, start, times_of
 from topox_ui.rails.state import (
     JOB,
     MEASURED,
@@ -29,16 +28,24 @@ from topox_ui.rails.state import (
     why_not,
 )
 from topox_ui.rails.subject import (
+    RAILS,
     Lane,
     Listed,
     Pattern,
     Simulated,
     Subject,
+    answered,
+    begun,
     gaps_in_words,
     lane_words,
     pattern_of_list,
     pattern_of_run,
+    run_of,
+    simulate,
+    simulated,
+    start,
     switches_needed,
+    times_of,
 )
 from topox_ui.runs.panel import run_note
 from topox_ui.shell.charts import (

@@ -32,12 +32,17 @@ from topox_ui.rails.first_screen import (
     window_lengths,
     windows_in_numbers,
 )
-from topox_ui.rails.paper import against_the_paper, chosen_of_the_match, source_words
-from topox_ui.rails.reference import advice_section, bytes_section, files_of_rail
+from topox_ui.rails.reference import (
+    advice_section,
+    against_the_paper,
+    bytes_section,
+    chosen_of_the_match,
+    files_of_rail,
+    source_words,
+)
 from topox_ui.rails.rivals import experts_section, rivals_section
-from topox_ui.rails.runs import answered, run_of, simulate
 from topox_ui.rails.state import SCHEDULES, SECTIONS, RailsState, reset
-from topox_ui.rails.subject import Pattern, Simulated, Subject, subject
+from topox_ui.rails.subject import Pattern, Simulated, Subject, answered, run_of, simulate, subject
 from topox_ui.shell.charts import (
     Content,
     chart,

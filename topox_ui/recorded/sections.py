@@ -42,7 +42,7 @@ from topox_ui.shell.charts import (
 from topox_ui.shell.downloads import File, download_menu, result_json, stem
 from topox_ui.shell.menu import leave_for
 from topox_ui.state.loading import Loaded, adopt
-from topox_ui.state.notices import notify_errors
+from topox_ui.state.session import notify_errors
 from topox_ui.state.uploads import OWN_WINDOWS
 from topox_ui.state.widgets import menu, stretch_in_view
 

@@ -55,7 +55,7 @@ from topox_ui.shell.charts import (
 )
 from topox_ui.shell.page import warmed
 from topox_ui.state.loading import loaded, scenario
-from topox_ui.state.notices import notify_errors
+from topox_ui.state.session import notify_errors
 from topox_ui.state.what_ifs import engine_choice
 from topox_ui.state.widgets import slide
 

@@ -35,10 +35,9 @@ from topox_ui.shell.pages import PAGES, Page, imported, models, page_of
 from topox_ui.shell.preparing import preparation, prepared, progress, wait_for_kernels
 from topox_ui.shell.style import css
 from topox_ui.shell.terms import explain_terms
-from topox_ui.state.address import restore
+from topox_ui.state.address import keep_tab, restore
 from topox_ui.state.loading import AWAITED, GENERATE, loaded, open_first
 from topox_ui.state.page_state import ADDRESS_DUE, VIEW_KEY, PageState
-from topox_ui.state.rejoin import keep_tab
 from topox_ui.state.session import Passing
 from topox_ui.state.widgets import SIDE, switch
 

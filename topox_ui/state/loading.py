@@ -20,10 +20,9 @@ from topox_core.workloads.samples import SAMPLES, load_sample
 from topox_core.workloads.training_jobs import job_of
 from topox_ui.runs.limits import server_limits
 from topox_ui.runs.owner import RunKind, call_or_refuse, run_owner
-from topox_ui.state.notices import NOTICE, notify, notify_errors
 from topox_ui.state.page_state import ADDRESS_DUE, CARRIED, PageState, put, states
 from topox_ui.state.scenario import Scenario
-from topox_ui.state.session import Lasting, Passing
+from topox_ui.state.session import NOTICE, Lasting, Passing, notify, notify_errors
 
 AT_ONCE = 20_000  # tasks; more take longer than anybody would look at a page that does not answer
 GENERATE = RunKind("generate", 1, cancel_help="Stops at once; what was loaded stays.")

@@ -14,9 +14,8 @@ from topox_core.workloads.catalogue import count_tasks
 from topox_core.workloads.training_jobs import as_workload
 from topox_ui.runs.limits import server_limits
 from topox_ui.state.loading import Loaded, adopt, loaded, open_source, opened_by_itself
-from topox_ui.state.notices import Line
 from topox_ui.state.scenario import Scenario
-from topox_ui.state.session import Lasting
+from topox_ui.state.session import Lasting, Line
 
 OWN_WINDOWS = Lasting[WindowList]("rails_windows")
 

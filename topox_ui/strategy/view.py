@@ -34,8 +34,7 @@ from topox_ui.shell.charts import (
     show_input_errors,
     table_under,
 )
-from topox_ui.shell.downloads import download_menu
-from topox_ui.shell.training_job import use_job
+from topox_ui.shell.downloads import download_menu, use_job
 from topox_ui.state.widgets import menu, number, sidebar, slide
 from topox_ui.strategy.controls import pick_model, pick_request
 from topox_ui.strategy.details import loaded_job_note, other_ways, strategy_link

@@ -29,7 +29,7 @@ from topox_ui.shell.charts import (
     write_html,
 )
 from topox_ui.state.loading import loaded
-from topox_ui.state.notices import notify_errors
+from topox_ui.state.session import notify_errors
 from topox_ui.studies.choosing import axis_chip, finding, time_words, view_of
 from topox_ui.studies.pictures import tornado_section
 from topox_ui.studies.planning import (
