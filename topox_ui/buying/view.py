@@ -184,11 +184,6 @@ def hangs_on(answer: Answer, theme: Theme) -> None:
         return
     base = base_lead(answer)
     rival = found.rival.choice.name
-    chart_title(
-        "What the answer depends on",
-        f"what {escape(found.offer.choice.name)} saves against {escape(rival[0].lower() + rival[1:])} when one figure goes "
-        f"from low to high; now {percent(base).replace('-', '−')}",
-    )
     chart(
         tornado(answer.swings, base, theme, LEAD),
         "buying_tornado",
@@ -200,6 +195,11 @@ def hangs_on(answer: Answer, theme: Theme) -> None:
         ),
         lambda: swing_rows(answer),
         "In numbers",
+        title=(
+            "What the answer depends on",
+            f"what {escape(found.offer.choice.name)} saves against {escape(rival[0].lower() + rival[1:])} when one figure goes "
+            f"from low to high; now {percent(base).replace('-', '−')}",
+        ),
     )
 
 

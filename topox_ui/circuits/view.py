@@ -45,10 +45,6 @@ PLAYER = Player("circuits", lambda slot: CircuitsState.choose(slot=slot), 1.2)
 
 def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: Theme) -> None:
     """Draw everything that belongs to one slot; the slider redraws only this, and it plays slot by slot."""
-    PLAYER.draw(_slot_view, loaded, case, result, parts, theme)
-
-
-def _slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: Theme) -> None:
     execution = result.execution
     assert execution is not None
     title = st.container()
@@ -283,7 +279,7 @@ def draw(theme: Theme, opened: Loaded) -> None:
         return
 
     parts = drawn(token(case, result), result)
-    slot_view(opened, case, result, parts, theme)
+    PLAYER.draw(slot_view, opened, case, result, parts, theme)
     execution = result.execution
 
     chosen = reader_of(CircuitsState)

@@ -21,6 +21,7 @@ from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import count, percent, short, time
 from topox_core.text.sentences import capitalised, enumeration
 from topox_ui.answers.case import Case, case_of
+from topox_ui.answers.clicks import free_here
 from topox_ui.answers.contest import (
     Contest,
     Runs,
@@ -30,7 +31,6 @@ from topox_ui.answers.contest import (
     redraw_when_shorter,
     run_all,
 )
-from topox_ui.answers.free_changes import free_here
 from topox_ui.answers.keeping import keep_contest_button
 from topox_ui.answers.other_times import other_times
 from topox_ui.answers.solving import shorter_than_first

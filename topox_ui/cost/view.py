@@ -44,7 +44,14 @@ from topox_ui.shell.charts import (
     show_input_errors,
 )
 from topox_ui.shell.downloads import graph_kept_here, link_menu
-from topox_ui.state.loading import Loaded, cluster_words, loaded, opened_by_itself, scenario
+from topox_ui.state.loading import (
+    Loaded,
+    cluster_words,
+    loaded,
+    opened_by_itself,
+    own_job,
+    scenario,
+)
 from topox_ui.state.prices import catalogue
 from topox_ui.state.session import Lasting
 from topox_ui.state.widgets import menu
@@ -97,11 +104,6 @@ def size_and_year(question: Question, priced: dict[str, Bill], theme: Theme) -> 
     with right:
         running = CostState.now().running
         years = {name: year_of(one, running) for name, one in priced.items()}
-        chart_title(
-            "Cost per year",
-            f"assumed: ${running.usd_per_kwh:.2f} per kWh, PUE {running.pue:g}, written off over "
-            f"{running.years:g} years; change them on the left",
-        )
         chart(
             yearly(years, theme),
             "yearly",
@@ -121,6 +123,11 @@ def size_and_year(question: Question, priced: dict[str, Bill], theme: Theme) -> 
                 for name, year in years.items()
             ],
             "In numbers",
+            title=(
+                "Cost per year",
+                f"assumed: ${running.usd_per_kwh:.2f} per kWh, PUE {running.pue:g}, written off over "
+                f"{running.years:g} years; change them on the left",
+            ),
         )
 
 
@@ -293,7 +300,7 @@ def _beside_the_job(question: Question, priced: dict[str, Bill]) -> None:
     opened, now = loaded(), CostState.now()
     if opened is None or opened_by_itself():
         return
-    if now.own and not now.gpus:
+    if own_job() and not now.gpus:
         quiet("As many GPUs as your job has; choose any number on the left.")
     else:
         quiet(f"A network of {count(question.gpus)} GPUs, whichever job it runs.")

@@ -68,11 +68,6 @@ def _pieces(theme: Theme) -> None:
         return
     one = iteration(job)
     found = pieces(one)
-    chart_title(
-        "Where the time of an iteration goes",
-        f"in closed form, on the busiest rank: {time(one.total_ms)}, {percent(one.utilisation)} of the GPUs' peak (MFU). "
-        + AGAINST_SCHEDULE[job.schedule.overlap_exchanges],
-    )
     chart(
         pieces_bars(found, theme),
         "pieces",
@@ -85,6 +80,11 @@ def _pieces(theme: Theme) -> None:
             "calls": [p.calls for p in found],
             "GPUs": [p.group.size if p.group else 1 for p in found],
         },
+        title=(
+            "Where the time of an iteration goes",
+            f"in closed form, on the busiest rank: {time(one.total_ms)}, {percent(one.utilisation)} of the GPUs' peak (MFU). "
+            + AGAINST_SCHEDULE[job.schedule.overlap_exchanges],
+        ),
     )
     quiet(f"{escape(job.machine.title)}: {trust(job.machine)}")
     job_links()
@@ -135,7 +135,6 @@ def fact_charts(loaded: Loaded, case: Case, path: Path, theme: Theme) -> None:
     facts = facts_of(loaded)
     left, middle, right = st.columns(3, gap="medium")
     with left:
-        chart_title("Tasks by kind", "as in the file")
         chart(
             tasks_by_kind(facts.tasks_by_kind, theme),
             "kinds",
@@ -144,6 +143,7 @@ def fact_charts(loaded: Loaded, case: Case, path: Path, theme: Theme) -> None:
                 "kind": list(facts.tasks_by_kind),
                 "tasks": list(facts.tasks_by_kind.values()),
             },
+            title=("Tasks by kind", "as in the file"),
         )
     with middle:
         chart_title("Bytes by parallelism", "over the network, collectives lowered to transfers")

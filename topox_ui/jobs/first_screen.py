@@ -488,7 +488,6 @@ def _live(rounds: Rounds, theme: Theme, run: FunctionRun[Round, RoundTracePoint]
         climb([*points, replace(points[-1], elapsed_s=spent_s)], levels, theme, by_step=False),
         "jobs_live",
         f"Search as it runs: best {lasting(best_s)}, bound {lasting(max(p.bound_s for p in points))}.",
-        files=False,
     )
 
 

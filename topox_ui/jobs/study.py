@@ -196,7 +196,6 @@ def _drawn(there: pd.DataFrame, now: JobsState, across: str, theme: Theme, live:
         f"Mean reduction of the round. {means}. The table has the spread.",
         None if live else lambda: table(there),
         "Every point",
-        files=not live,
     )
     if not live:
         _map(now, across, theme)
@@ -211,11 +210,6 @@ def _map(now: JobsState, across: str, theme: Theme) -> None:
     titles = {name: ALGORITHMS[name].title for name in marks}
     words = {value: _value_words(across, value) for value in map(float, there[across].unique())}
     sets = len(there.drop_duplicates(["jobs", "context", "seed"]))
-    chart_title(
-        "Gain by communication over computing",
-        f"All {plural(sets, 'set of jobs', 'sets of jobs')} computed so far, along both axes. Dotted: what hiding "
-        "computing behind communicating saves; above it, smaller groups leave more links to each pair",
-    )
     chart(
         gain_map(marks, titles, words, theme),
         "gain_map",
@@ -223,6 +217,11 @@ def _map(now: JobsState, across: str, theme: Theme) -> None:
         f"{there.ratio.min():.2g} to {there.ratio.max():.2g}, an algorithm a panel. The table has every set of jobs.",
         lambda: gain_table(there),
         "Every set of jobs",
+        title=(
+            "Gain by communication over computing",
+            f"All {plural(sets, 'set of jobs', 'sets of jobs')} computed so far, along both axes. Dotted: what hiding "
+            "computing behind communicating saves; above it, smaller groups leave more links to each pair",
+        ),
     )
 
 

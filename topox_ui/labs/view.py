@@ -32,7 +32,8 @@ def first_screen() -> None:
     begin_at_top("cards")
     if LabsState.now().id:
         line("cards", "error", say("own.unknown_lab", lab=LabsState.now().id))
-    _language()
+    if len(languages()) > 1:
+        menu(say("language"), LabsState, "lang", languages(), width=160)
     in_class = class_profile() is not None
     if in_class:
         _who()
@@ -54,11 +55,6 @@ def first_screen() -> None:
             _box("lab", say("own.lab"), _take_lab)
     with right:
         _box("answers", say("own.answers"), _take_answers)
-
-
-def _language() -> None:
-    if len(languages()) > 1:
-        menu(say("language"), LabsState, "lang", languages(), width=160)
 
 
 def _who() -> None:

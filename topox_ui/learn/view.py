@@ -133,7 +133,7 @@ def _circuits(at_ms: float, theme: Theme) -> None:
     left, right = st.columns([1, 1.1], gap="small")
     with left:
         figure = around_a_switch(execution, state, theme)
-        chart(figure, "tour_switch", _alt("circuits", at_ms), files=False)
+        chart(figure, "tour_switch", _alt("circuits", at_ms))
     with right:
         squares = matrix(execution, state, theme)
         squares.update_layout(height=round(HEIGHT * theme.scale), showlegend=False)
@@ -229,7 +229,6 @@ def _windows(delay_ms: float, theme: Theme) -> None:
         pattern,
         "tour_rail",
         "What one GPU sends on its rail in one iteration, and the windows between.",
-        files=False,
     )
     chart(
         by_length(picture.windows, delay_ms, theme),

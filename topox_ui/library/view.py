@@ -46,7 +46,6 @@ from topox_ui.library.state import RunsState
 from topox_ui.runs.limits import server_limits
 from topox_ui.shell.charts import (
     button,
-    chart_title,
     escape,
     frame,
     headline,
@@ -328,11 +327,10 @@ def _one(now: Listed) -> str:
 def nothing_yet() -> None:
     """Say what a kept run is good for and where the first one comes from."""
     headline("Kept runs", "<b>No run is kept yet.</b> Keep one on Schedule or Compare.")
-    chart_title(
-        "An example: one kept run",
-        "as this page lists it; choose a run to open it again",
+    frame(
+        [row_of_example(example())],
+        title=("An example: one kept run", "as this page lists it; choose a run to open it again"),
     )
-    frame([row_of_example(example())])
     write_html(
         '<ul class="claim"><li>On Schedule and Compare, under the figures, "Keep this run" puts what you see into the library.'
         "</li><li>This page lists kept runs, opens them in the state that was kept, and compares them.</li>"

@@ -33,11 +33,6 @@ SIZES = ((760, 1.0), (950, 0.9), (1150, 0.8))
 SMALLEST = 0.72
 
 
-def projected(theme: Theme) -> Theme:
-    """Return a theme for the projector: larger type, and nothing fainter than the ink."""
-    return replace(theme, muted=theme.ink, scale=1.6)
-
-
 def share_of_type(characters: int) -> float:
     """Return the share of the full type size for a slide with so many characters."""
     return next((share for most, share in SIZES if characters <= most), SMALLEST)
@@ -89,15 +84,11 @@ h1.asked.small {{ font-size: 1.05rem !important; font-weight: 400 !important; }}
 </style>"""
 
 
+# Makes the type of the slide in view smaller, step by step, as long as it is higher than the window.
 MIN_PX = 13
 _fit = st.components.v2.component(
     "topox_slide_fitting", js=Path(__file__).with_name("fitting.js").read_text(encoding="utf-8")
 )
-
-
-def fit_slide(slide: str) -> None:
-    """Make the type of the slide in view smaller, step by step, as long as it is higher than the window."""
-    _fit(key="present_fitting", data={"slide": slide, "least": MIN_PX})
 
 
 # When each lab was started, in s since 1970.
@@ -155,7 +146,9 @@ BESIDE, PICTURE_PX, BELOW_PX = "gantt", 352, 62
 
 def projector(lab: Lab, theme: Theme) -> None:
     """Draw the slide that the address names."""
-    theme = projected(theme)
+    theme = replace(
+        theme, muted=theme.ink, scale=1.6
+    )  # larger type, and nothing fainter than the ink
     every, at = chosen_slide(lab)
     slide = every[at]
     st.html(projector_css(theme, share_of_type(_characters(lab, slide))))
@@ -170,7 +163,7 @@ def projector(lab: Lab, theme: Theme) -> None:
         clock(lab, slide, theme)
     _draw(lab, slide, theme)
     _steps(lab, every, at)
-    fit_slide(f"{slide.place} {slide.show}")
+    _fit(key="present_fitting", data={"slide": f"{slide.place} {slide.show}", "least": MIN_PX})
 
 
 def _characters(lab: Lab, slide: Slide) -> int:

@@ -262,12 +262,12 @@ def _ranks(board: Board, lines: list[Ranked]) -> None:
 def _infeasible(lines: list[Ranked]) -> None:
     if not lines:
         return
-    chart_title(say("board.refused"), say("board.refused_note"))
     frame(
         [
             {say("board.column.alias"): one.alias, say("board.column.checked"): one.problem}
             for one in lines
-        ]
+        ],
+        title=(say("board.refused"), say("board.refused_note")),
     )
 
 

@@ -177,7 +177,6 @@ def _drawn(subject: Subject, lane: Lane, theme: Theme, live: bool = False) -> Cu
         f"Overhead against the reconfiguration delay, provisioned: {points}.",
         None if live else lambda: _table(curves),
         "Every delay",
-        files=not live,
     )
     return curves
 

@@ -59,7 +59,7 @@ from topox_ui.shell.charts import (
     quiet,
     title_row,
 )
-from topox_ui.shell.menu import page_link, to_samples
+from topox_ui.shell.menu import page_link
 from topox_ui.state.loading import loaded, loaded_job
 from topox_ui.state.widgets import menu, stretch_in_view
 
@@ -116,7 +116,7 @@ def nothing_yet() -> None:
             )
         return
     headline(KICKER, "No task graph is loaded. <b>Load one on Home</b>, or pick a job on the left.")
-    to_samples()
+    page_link("Home", "Go to the samples", icon=":material/arrow_forward:", way="samples")
 
 
 def loaded_elsewhere() -> None:

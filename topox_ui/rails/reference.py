@@ -63,17 +63,17 @@ def bytes_section(job: Job) -> None:
             }
             for one in byte_classes(job, stage)
         ]
-    chart_title(
-        "Bytes of one rank on its rail",
-        "each kind of traffic of one pass, counted in its program. The paper's preset has "
-        "3,829 MiB reduce-scatter, 957 MiB all-gather, messages of 64 MiB",
-    )
     frame(
         rows,
         column_config={
             name: st.column_config.NumberColumn(format="localized")
             for name in ("counted (bytes)", "tensors (bytes)", "sent (bytes)")
         },
+        title=(
+            "Bytes of one rank on its rail",
+            "each kind of traffic of one pass, counted in its program. The paper's preset has "
+            "3,829 MiB reduce-scatter, 957 MiB all-gather, messages of 64 MiB",
+        ),
     )
     quiet(
         "MiB are 2²⁰ bytes, which the paper writes as MB. The paper counts a gather by the shard of one rank and "
@@ -122,17 +122,17 @@ def advice_section(job: Job | None) -> None:
             }
         )
     with right:
-        chart_title(
-            "Communication of each parallelism",
-            "Table 2 of the paper; tensor parallelism stays inside the server",
-        )
         frame(
             {
                 "": [row.title for row in TABLE_2],
                 "splits the memory of": [row.memory for row in TABLE_2],
                 "operation": [row.collective for row in TABLE_2],
                 "how often": [row.frequency for row in TABLE_2],
-            }
+            },
+            title=(
+                "Communication of each parallelism",
+                "Table 2 of the paper; tensor parallelism stays inside the server",
+            ),
         )
         if job is not None:
             titles = {row.key: row.title for row in TABLE_2}

@@ -110,11 +110,6 @@ def _counts(pattern: Pattern, job: Job, theme: Theme) -> None:
     )
     formula = windows_by_formula(job.plan.microbatches)
     seen = {rank: len(pattern.of((rank, rail))[1]) for rank, rail in pattern.lanes}
-    chart_title(
-        "How many windows?",
-        f"one GPU of each stage, {SCHEDULES[job.schedule.order]}, {job.plan.microbatches} microbatches; counted in the order of "
-        "its communications, beside the paper's formula",
-    )
     chart(
         counts(exact, formula, theme),
         "counts",
@@ -125,6 +120,11 @@ def _counts(pattern: Pattern, job: Job, theme: Theme) -> None:
             "in this simulation": [seen.get(stage) for stage in range(len(exact))],
             "formula": [formula] * len(exact),
         },
+        title=(
+            "How many windows?",
+            f"one GPU of each stage, {SCHEDULES[job.schedule.order]}, {job.plan.microbatches} microbatches; counted in the order of "
+            "its communications, beside the paper's formula",
+        ),
     )
     quiet(f"Formula: {escape(FORMULA_NOTE)}.")
 
@@ -139,27 +139,22 @@ def control_section(subject: Simulated, theme: Theme) -> None:
     run = run_of(question)
     kinds, messages = Counter(one.word for one in run.messages), run.messages[:MAX_MESSAGES]
     facts = f"Circuits of a group change {plural(run.reconfigurations, 'time')} per iteration, each {time(run.rail.dark_ms)} dark"
-    chart_title(
-        "Which group uses the rail",
-        f"{facts}. Hatched: dark. A group keeps its circuits until another one asks",
-    )
     chart(
         timeline(run, theme),
         "timeline",
         f"Circuits of {min(MAX_GROUPS, len(run.iteration.groups))} groups over {time(run.iteration_ms)}: {facts}.",
         lambda: _circuits(run),
         "Every circuit",
+        title=(
+            "Which group uses the rail",
+            f"{facts}. Hatched: dark. A group keeps its circuits until another one asks",
+        ),
     )
     shown = len({one.group for one in run.circuits})
     if shown > MAX_GROUPS:
         quiet(f"The first {MAX_GROUPS} of {plural(shown, 'group')}; the table has all of them.")
     left, right = st.columns([1.42, 1], gap="medium")
     with left:
-        chart_title(
-            "Control messages",
-            f"{count(len(messages))} of {count(run.messages_sent)} messages, the first ones; before 0 ms: sent during the iteration "
-            "before",
-        )
         frame(
             {
                 "at (ms)": [one.at_ms for one in messages],
@@ -168,16 +163,21 @@ def control_section(subject: Simulated, theme: Theme) -> None:
                 "message": [one.word for one in messages],
                 "group": [one.group for one in messages],
                 "about": [one.note for one in messages],
-            }
+            },
+            title=(
+                "Control messages",
+                f"{count(len(messages))} of {count(run.messages_sent)} messages, the first ones; before 0 ms: sent during the "
+                "iteration before",
+            ),
         )
     with right:
-        chart_title("Kinds of messages", "of the shims and the controller")
         frame(
             {
                 "word": list(MEANINGS),
                 "meaning": list(MEANINGS.values()),
                 "shown": [kinds[word] for word in MEANINGS],
-            }
+            },
+            title=("Kinds of messages", "of the shims and the controller"),
         )
         quiet(
             "A shim in every server sees the communication of its server, the controller that of the whole rail. In the first "

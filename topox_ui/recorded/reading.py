@@ -73,7 +73,7 @@ def nothing_yet() -> None:
         "Open a made-up run",
         "recorded_example",
         "play_arrow",
-        _example,
+        open_example,
         help="Four ranks, pipeline and data parallel, recorded at 100 Gbit/s. Its true times are known.",
     )
     chart_title("How to record", "paste these lines around the training loop")
@@ -90,11 +90,6 @@ def files_of_run(now: Opened) -> None:
     with st.expander("Files", key="recorded_files", expanded=bool(now.lines)):
         _box(now)
         button("Read another run", "recorded_forget", "restart_alt", _forget)
-
-
-def _example() -> None:
-    open_example()
-    RecordedState.choose(example=True)
 
 
 def _forget() -> None:
@@ -224,6 +219,7 @@ def open_example() -> None:
     files = [(name, (SAMPLE_FOLDER / name).read_bytes()) for name in names]
     _add(read_files({}, files, never, lambda _step: None))
     _OPENED.set(replace(opened(), example=True))
+    RecordedState.choose(example=True)
 
 
 def most_bytes() -> float:

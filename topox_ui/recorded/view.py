@@ -11,6 +11,7 @@ from topox_core.figures.recorded import speed_curve, steps
 from topox_core.model.cluster import DELAYS_MS, SPEEDS_GBPS
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import count, delay_label, percent, plural, size, time
+from topox_ui.answers.clicks import TIMES, speed_clicks
 from topox_ui.recorded.found import RecordedStep, found_of
 from topox_ui.recorded.reading import (
     KICKER,
@@ -41,7 +42,6 @@ from topox_ui.shell.charts import (
     show_error,
     title_row,
 )
-from topox_ui.shell.speed_clicks import TIMES, speed_clicks
 from topox_ui.state.widgets import menu, number, sidebar_part, slide, switch
 
 STANDS_FOR_ALL = (

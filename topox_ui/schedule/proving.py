@@ -272,7 +272,6 @@ def _race_live(key: str, theme: Theme, run: FunctionRun[int, EngineStart]) -> No
             race(contestants, step.race.limit_s, theme),
             "race_live",
             "Schedules and bounds of the engines so far.",
-            files=False,
         )
 
 
@@ -405,7 +404,6 @@ def _live(key: str, theme: Theme, proof: Proof) -> None:
         search(story, proof.elapsed_s, theme, LIVE_HEIGHT),
         "search_live",
         f"Best schedule {time(now.incumbent_ms or 0.0)}, bound {time(now.bound_ms)}, so far.",
-        files=False,
     )
     if proof.trouble:
         st.warning(escape_untrusted(proof.trouble, "markdown"))

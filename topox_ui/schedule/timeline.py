@@ -65,7 +65,6 @@ def timeline(token: str, parts: Drawn, theme: Theme) -> None:
             charts.whole,
             "overview",
             f"The whole iteration of {short(execution.makespan_ms)} ms, server by server; the window is framed.",
-            files=False,  # among the page's own downloads, with the slider's window
         )
         chart(
             charts.gantt,

@@ -16,8 +16,8 @@ from topox_core.schedule.story import finding, found_by, limits
 from topox_core.schedule.what_limits import what_limits
 from topox_core.text.numbers import apart, count, percent, plural, short, time
 from topox_ui.answers.case import Case, case_of
+from topox_ui.answers.clicks import free_here, speed_clicks
 from topox_ui.answers.first import prefetch
-from topox_ui.answers.free_changes import free_here
 from topox_ui.answers.keeping import keep_every, keep_solve_button
 from topox_ui.answers.linked import link_with_result, take_linked
 from topox_ui.answers.solving import WORTH_A_WORD, best, drawn, settled, shorter_than_first, token
@@ -38,7 +38,6 @@ from topox_ui.shell.charts import (
     show_input_errors,
 )
 from topox_ui.shell.downloads import result_files, stem
-from topox_ui.shell.speed_clicks import speed_clicks
 from topox_ui.state.loading import Loaded, choose_what_if, cluster_words, scenario
 from topox_ui.state.session import Passing
 from topox_ui.state.what_ifs import what_ifs

@@ -219,38 +219,36 @@ def chart(
     table_name: str = "Table",
     on_click: Callable[[Any], object] | None = None,
     before_table: str = "",
-    files: bool = True,
+    title: Sequence[str] = (),
 ) -> None:
     """Draw a figure and, when it is opened, the table of what it shows, both as files.
 
     Parameters
     ----------
+    table
+        None where it cannot be taken away from here: what is drawn again while something runs.
     on_click
         Is given what the mark that was clicked says of itself (its customdata).
     before_table
         A line between the two.
-    files
-        Whether it can be taken away from here: not what is drawn again while something runs.
+    title
+        What stands above it: its title, and its grey line.
     """
+    if title:
+        chart_title(*title)
     options: dict[str, Any] = {}
     if on_click is not None:
         options = {"on_select": partial(_clicked, key, on_click), "selection_mode": "points"}
     st.plotly_chart(figure, theme=None, config=CAMERA, key=key, alt=alt, **options)
     if before_table:
         st.caption(before_table)
-    if files:
-        name = f"{table_name} · download" if table else "Download"
-        when_opened(
-            name, f"table_{key}", lambda: _files_and_table(figure, key, table), compact=True
-        )
+    if table is not None:
+        draw = partial(_files_and_table, figure, key, table)
+        when_opened(f"{table_name} · download", f"table_{key}", draw, compact=True)
 
 
-def _files_and_table(figure: go.Figure, key: str, table: Table | None) -> None:
-    content = None if table is None else table()
-    name = key.replace("_", "-")
-    files = {"JSON": ("application/json", lambda: figure.to_json().encode())}
-    if content is not None:
-        files = {"CSV": ("text/csv", lambda: csv_of(content)), **files}
+def _files_and_table(figure: go.Figure, key: str, table: Table) -> None:
+    content, name = table(), key.replace("_", "-")
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         buttons = "".join(
             f'<button type="button" class="save" data-picture="{key}" data-form="{form}" data-name="{name}">'
@@ -258,7 +256,10 @@ def _files_and_table(figure: go.Figure, key: str, table: Table | None) -> None:
             for form in PICTURES
         )
         st.html(f'<p class="quiet">{buttons}</p>', width="content")
-        for form, (media_type, build) in files.items():
+        for form, media_type, build in (
+            ("CSV", "text/csv", lambda: csv_of(content)),
+            ("JSON", "application/json", lambda: figure.to_json().encode()),
+        ):
             st.download_button(
                 form,
                 data=build,
@@ -268,8 +269,7 @@ def _files_and_table(figure: go.Figure, key: str, table: Table | None) -> None:
                 key=f"get_{form.lower()}_{key}",
                 type="tertiary",
             )
-    if content is not None:
-        frame(content)
+    frame(content)
 
 
 def csv_of(content: Content) -> bytes:
@@ -311,7 +311,7 @@ def frame(
     content: Content,
     column_config: Mapping[str, Mapping[str, Any]] | None = None,
     css: pd.DataFrame | None = None,
-    **options: Any,
+    title: Sequence[str] = (),
 ) -> None:
     """Draw a table: at its own height while it is short, its headers explained by the glossary.
 
@@ -319,7 +319,11 @@ def frame(
     ----------
     css
         How each cell is drawn, of the table's own shape.
+    title
+        As of :func:`chart`.
     """
+    if title:
+        chart_title(*title)
     table = without_formulas(pd.DataFrame(content))
     st.dataframe(
         table if css is None else table.style.apply(lambda _: css.to_numpy(), axis=None),
@@ -327,7 +331,6 @@ def frame(
         placeholder="",
         height="content" if len(table) <= 16 else 420,
         column_config=_explained(table, column_config or {}),
-        **options,
     )
 
 

@@ -34,7 +34,7 @@ from topox_ui.shell.menu import go_to, leave_where_asked, menu, page_link
 from topox_ui.shell.pages import PAGES, Page, imported, models, page_of
 from topox_ui.shell.preparing import preparation, prepared, progress, wait_for_kernels
 from topox_ui.shell.style import css
-from topox_ui.shell.terms import explain_terms
+from topox_ui.shell.terms import explanations
 from topox_ui.state.address import keep_tab, restore
 from topox_ui.state.loading import AWAITED, GENERATE, loaded, open_first
 from topox_ui.state.page_state import ADDRESS_DUE, VIEW_KEY, PageState
@@ -166,7 +166,7 @@ def frame(page: Page) -> Theme:
     large = Display.now().large
     theme = replace(theme_of(st.context.theme.type or "light"), scale=1.2 if large else 1.0)
     st.html(css(theme, large))
-    explain_terms()
+    st.html(explanations(), unsafe_allow_javascript=True)
     with st.sidebar:
         keep_tab()
         menu(page)

@@ -243,6 +243,11 @@ def loaded_job() -> Job | None:
     return job_of(now.name, dict(now.parameters)) if now.source == "workload" else None
 
 
+def own_job() -> Job | None:
+    """Return the training job that the reader loaded; None of a sample that opened by itself."""
+    return None if opened_by_itself() else loaded_job()
+
+
 def cluster_words(cluster: Cluster) -> str:
     """Return a cluster in a line: 8 servers, 2 switches, 100G ports."""
     return f"{plural(cluster.servers, 'server')}, {plural(cluster.switches, 'switch', 'switches')}, {cluster.port_gbps:g}G ports"

@@ -35,12 +35,13 @@ from topox_ui.shell.charts import (
     table_under,
 )
 from topox_ui.shell.downloads import download_menu, use_job
+from topox_ui.state.loading import own_job
 from topox_ui.state.widgets import menu, number, sidebar, slide
 from topox_ui.strategy.controls import pick_model, pick_request
-from topox_ui.strategy.details import loaded_job_note, other_ways, strategy_link
+from topox_ui.strategy.details import loaded_job_note, strategy_link
 from topox_ui.strategy.search_run import FabricSearch
 from topox_ui.strategy.search_view import fabric_view, search_view
-from topox_ui.strategy.state import LOADED, StrategyState, own_job
+from topox_ui.strategy.state import LOADED, StrategyState
 
 SHOWN = 8
 
@@ -174,12 +175,6 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
         + "; ".join(f"{plan_word(one)} {short(one.total_ms)} ms" for one in shown),
         lambda: _table(shown, parts=True),
     )
-    chart_title(
-        "Plans that fit the memory",
-        f"the first {count(len(names))} of {count(plans.fitting)}"
-        + f"; {count(left_out)} do not fit: they need more than {machine.memory_gb:g} GB on a GPU"
-        * bool(left_out),
-    )
     # What fits a narrow window; the fold has all columns.
     frame(
         {
@@ -191,6 +186,12 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
             name: st.column_config.NumberColumn(format=f"%,.1f {unit}")
             for name, unit in (("time", "ms"), ("memory", "GB"))
         },
+        title=(
+            "Plans that fit the memory",
+            f"the first {count(len(names))} of {count(plans.fitting)}"
+            + f"; {count(left_out)} do not fit: they need more than {machine.memory_gb:g} GB on a GPU"
+            * bool(left_out),
+        ),
     )
     table_under("every_plan", lambda: _table(plans.ranked), "Every degree of each plan")
     quiet(
@@ -198,7 +199,9 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
         "while the last backward pass computes."
     )
     if StrategyState.now().of != LOADED:
-        other_ways()
+        quiet(
+            "Plans of this page split every layer alike. A split of its own for each operator: choose <b>operators</b> on the left."
+        )
 
 
 def _own(shape: Shape, machine: Machine, servers: int, batch: int) -> RankedPlan | None:

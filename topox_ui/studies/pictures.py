@@ -96,7 +96,6 @@ def map_section(view: View, theme: Theme, live: bool = False) -> None:
         None if live else lambda: _map_table(view, of),
         "Every cell",
         on_click=None if live else _clicked,
-        files=not live,
     )
     better, worse = _sides(of)
     legend_line(heat_legend(picture, theme, better, worse), theme)
@@ -219,7 +218,6 @@ def front_section(view: View, theme: Theme, live: bool = False) -> None:
         ],
         "The front",
         on_click=None if live else _clicked,
-        files=not live,
     )
     drawn, lines = len(drawn_points(picture)), []
     if drawn < len(picture.x):
@@ -283,7 +281,6 @@ def tornado_section(view: View, theme: Theme, live: bool = False) -> None:
         ),
         None if live else lambda: table,
         "In numbers",
-        files=not live,
     )
 
 
@@ -322,10 +319,6 @@ def lines_section(view: View, theme: Theme) -> None:
         quiet(f"The first {MAX_LINES} of {len(lines)} lines; the table has all.")
     measure = measure_of_study(of.measure, of.against)
     seeds = len(view.values.get(SEED, ())) > 1
-    chart_title(
-        f"{escape(capitalised(measure.title))} along {escape(axis.title)}",
-        escape(at_words(view, of)) + ("; band: from the least seed to the most" if seeds else ""),
-    )
     chart(
         seed_lines(lines[:MAX_LINES], axis, measure, theme),
         "study_lines",
@@ -347,6 +340,11 @@ def lines_section(view: View, theme: Theme) -> None:
         ],
         "Every line",
         on_click=_clicked,
+        title=(
+            f"{escape(capitalised(measure.title))} along {escape(axis.title)}",
+            escape(at_words(view, of))
+            + ("; band: from the least seed to the most" if seeds else ""),
+        ),
     )
 
 
