@@ -7,7 +7,7 @@ import streamlit as st
 
 from topox_core.rails.technologies import technology
 from topox_core.text.numbers import delay_label
-from topox_ui.answers.case import Case
+from topox_ui.answers.solving import Case
 from topox_ui.shell.charts import button
 from topox_ui.state.loading import choose_what_if
 

@@ -15,9 +15,7 @@ from topox_core.model.task_graph import TaskGraph
 from topox_core.schedule.result import Result
 from topox_core.schedule.result_file import from_record, to_record
 from topox_core.text.numbers import time
-from topox_ui.answers.case import Case
-from topox_ui.answers.first import first_answer
-from topox_ui.answers.solving import PROOF, joined, keep
+from topox_ui.answers.solving import PROOF, Case, first_answer, joined, keep
 from topox_ui.runs.owner import run_owner, session_over
 from topox_ui.shell.charts import file_box
 from topox_ui.shell.downloads import result_json

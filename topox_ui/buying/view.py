@@ -29,7 +29,7 @@ from topox_core.studies.buying_words import (
 from topox_core.studies.offers import offer_of, sources_of
 from topox_core.studies.study import dump_study
 from topox_core.text.numbers import NBSP, money, percent, plural, short, time
-from topox_ui.answers.case import Case
+from topox_ui.answers.solving import Case
 from topox_ui.answers.verdicts import priced_verdict
 from topox_ui.buying.controls import controls, offers_table
 from topox_ui.buying.question import answered, case_now, question_now
@@ -40,6 +40,7 @@ from topox_ui.shell.charts import (
     csv_of,
     escape,
     headline,
+    html_table,
     quiet,
     show_input_errors,
     write_html,
@@ -296,14 +297,8 @@ def tables_for_print(answer: Answer) -> None:
 
 
 def _table(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
-    head = "".join(f"<th>{escape(str(name))}</th>" for name in rows[0])
-    body = "".join(
-        "<tr>" + "".join(f"<td>{_cell(value)}</td>" for value in row.values()) + "</tr>"
-        for row in rows
-    )
-    return (
-        f"<p><b>{title}</b></p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    )
+    cells = ([_cell(value) for value in row.values()] for row in rows)
+    return f"<p><b>{title}</b></p>{html_table(map(escape, rows[0]), cells)}"
 
 
 def _cell(value: object) -> str:

@@ -32,7 +32,7 @@ from topox_core.figures.palette import Theme
 from topox_core.runs.pace import slowness
 from topox_core.studies.study_run import StudyResult
 from topox_core.text.numbers import about_seconds, percent
-from topox_ui.answers.run_library import existing_library, writable_library
+from topox_ui.answers.keeping import existing_library, writable_library
 from topox_ui.claims.state import NETWORKS, ArgumentState
 from topox_ui.runs.limits import CORES
 from topox_ui.runs.owner import RunKind, run_owner

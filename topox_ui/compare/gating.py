@@ -26,7 +26,7 @@ from topox_core.model.lowering import lower
 from topox_core.runs.stopping import Stop
 from topox_core.text.numbers import money, percent, plural, short, time
 from topox_core.text.sentences import enumeration
-from topox_ui.answers.case import Case, listing
+from topox_ui.answers.solving import Case, listing
 from topox_ui.answers.state import ContestState
 from topox_ui.compare.state import GatingState
 from topox_ui.runs.owner import session_over

@@ -24,8 +24,8 @@ from topox_core.figures.crossover import cut
 from topox_core.figures.maps import map_legend, winner_map
 from topox_core.figures.palette import Theme
 from topox_core.text.numbers import plural
-from topox_ui.answers.case import Case
 from topox_ui.answers.contest import Contest, map_calls, sweep_of
+from topox_ui.answers.solving import Case
 from topox_ui.compare.state import MapState
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import watched

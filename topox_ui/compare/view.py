@@ -20,7 +20,6 @@ from topox_core.text.choices import chosen_by_all
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import count, percent, short, time
 from topox_core.text.sentences import capitalised, enumeration
-from topox_ui.answers.case import Case, case_of
 from topox_ui.answers.clicks import free_here
 from topox_ui.answers.contest import (
     Contest,
@@ -33,13 +32,12 @@ from topox_ui.answers.contest import (
 )
 from topox_ui.answers.keeping import keep_contest_button
 from topox_ui.answers.other_times import other_times
-from topox_ui.answers.solving import shorter_than_first
+from topox_ui.answers.solving import Case, case_of, shorter_than_first
 from topox_ui.answers.state import VARIANTS, ContestState
 from topox_ui.answers.verdicts import FAIR, verdict_line
-from topox_ui.compare.failures import failures
 from topox_ui.compare.gating import changing_gating
-from topox_ui.compare.lanes import lanes
 from topox_ui.compare.map import KICKER, where_which_wins
+from topox_ui.compare.sections import failures, lanes
 from topox_ui.runs.owner import run_owner
 from topox_ui.shell.charts import (
     chart,

@@ -19,8 +19,8 @@ from topox_core.figures.cost import SHORT_PARTS, by_size, worth, yearly
 from topox_core.figures.palette import Theme
 from topox_core.text.numbers import count, energy, large, money, percent, plural, power, time
 from topox_core.text.sentences import enumeration
-from topox_ui.answers.case import case_of
 from topox_ui.answers.contest import contest_of, redraw_when_shorter, run_all
+from topox_ui.answers.solving import case_of
 from topox_ui.answers.verdicts import verdict_line
 from topox_ui.cost.controls import LARGEST, controls, parts_table, price_controls
 from topox_ui.cost.headline import (

@@ -33,6 +33,7 @@ from topox_ui.shell.charts import (
     file_box,
     frame,
     headline,
+    html_table,
     quiet,
     write_html,
 )
@@ -78,9 +79,8 @@ def draw(theme: Theme) -> None:
         lambda: [{"kind": one.name, **row} for one in found for row in as_record(one)["rows"]],
         "Every comparison",
     )
-    rows = "".join(map(_row_of_kind, names_of(found), found))
-    heads = "".join(f'<th scope="col">{name}</th>' for name in COLUMNS)
-    write_html(f'<table class="fits"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>')
+    rows = map(_row_of_kind, names_of(found), found)
+    write_html(html_table(COLUMNS, rows, "fits", row_heads=True))
     quiet(
         "The largest errors are of published tables whose set-up is printed in part; Tables and figures gives the reason of each row. "
         "Simulators differ from a packet network here where one message at a time goes first: the order is theirs."
@@ -97,12 +97,11 @@ def draw(theme: Theme) -> None:
     link_menu()
 
 
-def _row_of_kind(name: str, kind: Kind) -> str:
-    """Return a kind as a row in HTML: its name wraps, so that a narrow window has room for the numbers."""
-    errors = (kind.share(50), kind.share(90), kind.most)
-    cells = "".join(f"<td>{_off(one)}</td>" for one in errors)
+def _row_of_kind(name: str, kind: Kind) -> list[str]:
+    """Return a kind as a row: its name wraps, so that a narrow window has room for the numbers."""
     said = f"{plural(kind.count, 'comparison')}; {escape(kind.fitted)}"
-    return f'<tr><th scope="row">{escape(name)} <small>{said}</small></th>{cells}</tr>'
+    errors = map(_off, (kind.share(50), kind.share(90), kind.most))
+    return [f"{escape(name)} <small>{said}</small>", *errors]
 
 
 def _off(share: float | None) -> str:

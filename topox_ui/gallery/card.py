@@ -30,7 +30,7 @@ from topox_core.runs.run import FunctionRun
 from topox_core.runs.stopping import Stop
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import about_seconds, short
-from topox_ui.answers.run_library import existing_library, keeps_runs, open_library
+from topox_ui.answers.keeping import existing_library, keeps_runs, open_library
 from topox_ui.gallery.accuracy import TITLE as MEASURED_TITLE
 from topox_ui.gallery.state import MEASURED, GalleryState, turn
 from topox_ui.runs.owner import Kept, RunKind, run_owner

@@ -24,7 +24,7 @@ from topox_core.labs.statistics import START, Slide, key_words
 from topox_ui.classroom.profile import class_profile
 from topox_ui.present.state import chosen_slide, go, leave, say, title_of
 from topox_ui.present.tally import answers_menu, count_of, spread, tally
-from topox_ui.shell.charts import chart, escape
+from topox_ui.shell.charts import chart, escape, html_table
 from topox_ui.state.session import Lasting, show_notice
 
 # At 1280 x 720 the type is 28 px; a slide with many words has it smaller.
@@ -342,14 +342,8 @@ def _square(matrix: Matrix, values: object = None) -> None:
 
 
 def _table(table: GivenTable, kind: str = "") -> str:
-    head = "".join(f'<th scope="col">{escape(one)}</th>' for one in table.columns)
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell) or '&nbsp;'}</td>" for cell in row) + "</tr>"
-        for row in table.rows
-    )
-    return (
-        f'<table class="instance{kind}"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
-    )
+    rows = [[escape(cell) or "&nbsp;" for cell in row] for row in table.rows]
+    return html_table(map(escape, table.columns), rows, f"instance{kind}")
 
 
 def _steps(lab: Lab, every: tuple[Slide, ...], at: int) -> None:

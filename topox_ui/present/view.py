@@ -56,11 +56,11 @@ from topox_ui.shell.charts import (
     show_input_errors,
 )
 from topox_ui.shell.downloads import download_menu, stem
-from topox_ui.state.session import Lasting, Passing
+from topox_ui.shell.page import ask_for_a_word
+from topox_ui.state.session import Lasting
 from topox_ui.state.widgets import menu, pick
 
 _PAST = Lasting[bool]("present_past_the_door")
-_WORD_REFUSED = Passing[str]("present_word_refused")
 
 
 def only_lecturers() -> None:
@@ -73,24 +73,23 @@ def only_lecturers() -> None:
         return
     headline(say("present.kicker"), say("present.door.headline"))
     if limits.lecturer_word:
-        with st.form("lecturer", width=420):
-            st.text_input(
-                say("present.door.word"), key="lecturer_word", type="password", max_chars=60
-            )
-            st.form_submit_button(say("present.door.go"), on_click=_word_typed, type="primary")
-        if refused := _WORD_REFUSED.pop():
-            st.error(say(f"present.door.{refused}"), icon="⚠️")
+        ask_for_a_word(
+            "lecturer_word",
+            lambda key: say(f"present.door.{key}"),
+            _past,
+            type="password",
+            max_chars=60,
+        )
     else:
         quiet(say("present.door.none"))
     st.stop()
 
 
-def _word_typed() -> None:
-    refused = check_word(str(st.session_state["lecturer_word"]), server_limits().lecturer_word)
-    if refused:
-        _WORD_REFUSED.set(refused)
-    else:
-        _PAST.set(True)
+def _past(typed: str) -> str:
+    """Let past the door who typed the lecturer's word; else return why it is refused."""
+    refused = check_word(typed, server_limits().lecturer_word)
+    _PAST.set(not refused)
+    return refused
 
 
 MAX_NAMED = 5

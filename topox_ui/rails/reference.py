@@ -22,7 +22,15 @@ from topox_core.training.plan import REDUCTIONS
 from topox_ui.rails.delay import BESIDE, authors_job, curves_of, measured_curves
 from topox_ui.rails.state import CONTROLS, JOB, UPLOAD, RailsState, preset_of
 from topox_ui.rails.subject import Lane, Listed, Pattern, Simulated, Subject, known, run_of
-from topox_ui.shell.charts import chart_title, escape, frame, quiet, show_error, table_under
+from topox_ui.shell.charts import (
+    chart_title,
+    escape,
+    frame,
+    html_table,
+    quiet,
+    show_error,
+    table_under,
+)
 from topox_ui.shell.downloads import (
     Figures,
     File,
@@ -267,9 +275,7 @@ def _beside(subject: Simulated, lane: Lane) -> None:
                 percent(theirs[control]),
             )
         )
-    cells = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
-    heads = "<tr><th></th><th>here</th><th>paper</th><th>measured later</th></tr>"
-    st.html(f'{BESIDE}<table class="beside ours">{heads}{cells}</table>')
+    st.html(BESIDE + html_table(("", "here", "paper", "measured later"), rows, "beside ours"))
 
 
 @st.cache_data(max_entries=4, show_spinner="Simulating six orders")

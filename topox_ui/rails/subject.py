@@ -35,16 +35,15 @@ from topox_core.rails.windows import Phase, strip, traffic_between
 from topox_core.runs.cells import CellsResult, CellsRun
 from topox_core.text.numbers import plural, short
 from topox_core.training.job import Job, dump_job
-from topox_ui.answers.case import case_of
 from topox_ui.answers.contest import contest_of, run_all
+from topox_ui.answers.solving import case_of
 from topox_ui.rails.controls import last_end_ms
 from topox_ui.rails.state import JOB, MEASURED, SCENARIO, RailsState, preset_of
 from topox_ui.runs.owner import Kept, RunKind, run_owner
 from topox_ui.runs.panel import run_panel
 from topox_ui.runs.shared import once
 from topox_ui.shell.charts import button
-from topox_ui.state.loading import loaded, scenario
-from topox_ui.state.uploads import OWN_WINDOWS
+from topox_ui.state.loading import OWN_WINDOWS, loaded, scenario
 
 Lane = tuple[int, int]
 

@@ -41,9 +41,8 @@ from topox_ui.shell.charts import (
 )
 from topox_ui.shell.downloads import File, download_menu, result_json, stem
 from topox_ui.shell.menu import leave_for
-from topox_ui.state.loading import Loaded, adopt
+from topox_ui.state.loading import OWN_WINDOWS, Loaded, adopt
 from topox_ui.state.session import notify_errors
-from topox_ui.state.uploads import OWN_WINDOWS
 from topox_ui.state.widgets import menu, stretch_in_view
 
 
@@ -261,7 +260,7 @@ def _lanes_in_view(found: RecordedStep, ranks: list[int], theme: Theme) -> None:
     )
     view = (0.0, whole)
     if drawn > MAX_BARS:
-        view = stretch_in_view(RecordedState, whole, MAX_BARS / drawn, "%.1f ms")
+        view = stretch_in_view(RecordedState, whole, (0.0, whole * MAX_BARS / drawn), "%.1f ms")
     labels = found.settings.parallelism
     waited = sum(one.waiting_ms for one in bars)
     moved = sum(one.transfer_ms for one in bars)

@@ -36,8 +36,7 @@ from topox_core.schedule.story import (
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import plural, seconds, short, time
 from topox_core.text.sentences import capitalised, enumeration
-from topox_ui.answers.case import Case, case_of
-from topox_ui.answers.solving import PROOF, keep, start_proof
+from topox_ui.answers.solving import PROOF, Case, case_of, keep, start_proof
 from topox_ui.runs.limits import server_limits
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import BEFORE, run_note, run_panel

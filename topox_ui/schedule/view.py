@@ -15,12 +15,20 @@ from topox_core.schedule.result import MET, Result
 from topox_core.schedule.story import finding, found_by, limits
 from topox_core.schedule.what_limits import what_limits
 from topox_core.text.numbers import apart, count, percent, plural, short, time
-from topox_ui.answers.case import Case, case_of
 from topox_ui.answers.clicks import free_here, speed_clicks
-from topox_ui.answers.first import prefetch
 from topox_ui.answers.keeping import keep_every, keep_solve_button
 from topox_ui.answers.linked import link_with_result, take_linked
-from topox_ui.answers.solving import WORTH_A_WORD, best, drawn, settled, shorter_than_first, token
+from topox_ui.answers.solving import (
+    WORTH_A_WORD,
+    Case,
+    best,
+    case_of,
+    drawn,
+    prefetch,
+    settled,
+    shorter_than_first,
+    token,
+)
 from topox_ui.answers.verdicts import VERDICT, verdict_line
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import run_note

@@ -444,6 +444,19 @@ def checker_card(
     when_opened("What was checked", f"{page}checked", lambda: frame(rows), compact=True)
 
 
+def html_table(
+    heads: Iterable[str], rows: Iterable[Sequence[str]], look: str = "", row_heads: bool = False
+) -> str:
+    """Return a table whose cells are HTML made of our own words and escaped names; ``row_heads``: the first cell names its row."""
+    head = "".join(f'<th scope="col">{one}</th>' for one in heads)
+    first = '<th scope="row">{}</th>' if row_heads else "<td>{}</td>"
+    body = "".join(
+        f"<tr>{first.format(name)}{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+        for name, *cells in rows
+    )
+    return f'<table class="{look}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+
+
 def facts(rows: Iterable[tuple[str, str]], wide: Iterable[tuple[str, str]] = ()) -> str:
     """Return facts as a list of names and values in HTML, under them the wide ones, each value below its name."""
     listed = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows)

@@ -2,9 +2,11 @@
 
 import gc
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import streamlit as st
@@ -53,7 +55,8 @@ def from_elsewhere(origin: str | None, host: str | None) -> bool:
     return True
 
 
-_REFUSED = Passing[str]("class_word_refused")
+# Why the word that was typed last opens nothing.
+_REFUSED = Passing[str]("word_refused")
 
 
 def admit(title: str) -> None:
@@ -84,25 +87,36 @@ def _say(name: str, **facts: object) -> None:
 
 
 def _ask_for_the_word() -> None:
-    words = texts_in("en")
-
     def say(key: str) -> str:
-        return words.say(f"classroom.join.{key}")
+        return texts_in("en").say(f"classroom.join.{key}")
 
     st.html(f'<p class="kicker">{say("kicker")}</p><h1 class="headline">{say("headline")}</h1>')
-    with st.form("class_join", width=420):
-        st.text_input(say("word"), key="class_word", max_chars=40)
-        st.form_submit_button(say("go"), on_click=_joined, type="primary")
-    refused = _REFUSED.pop()
-    if refused:
-        st.error(say(refused), icon="⚠️")
+    ask_for_a_word("class_word", say, join, max_chars=40)
     st.html(f'<p class="note">{say("privacy")}</p>')
 
 
-def _joined() -> None:
-    refused = join(str(st.session_state["class_word"]))
-    if refused:
-        _REFUSED.set(refused)
+def ask_for_a_word(
+    key: str, say: Callable[[str], str], take: Callable[[str], str], **options: Any
+) -> None:
+    """Draw the form for a word, and why the last one was refused.
+
+    Parameters
+    ----------
+    say
+        Says ``word``, ``go``, and each reason.
+    take
+        Is given the word that was typed; returns empty, or the reason why it is refused.
+    """
+
+    def typed() -> None:
+        if refused := take(str(st.session_state[key])):
+            _REFUSED.set(refused)
+
+    with st.form(f"form_{key}", width=420):
+        st.text_input(say("word"), key=key, **options)
+        st.form_submit_button(say("go"), on_click=typed, type="primary")
+    if refused := _REFUSED.pop():
+        st.error(say(refused), icon="⚠️")
 
 
 class _Requests(ScriptRequests):

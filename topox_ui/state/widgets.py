@@ -206,37 +206,46 @@ def number(
     return control("number_input", label, model, field, **limits, **more)
 
 
-STEPS = 200
+STEPS = 400
 
 
 def stretch_in_view(
-    model: type[PageState], whole_ms: float, share: float, form: str
+    model: type[PageState],
+    whole_ms: float,
+    first_ms: tuple[float, float],
+    form: str,
+    prefix: str = "",
+    **more: Any,
 ) -> tuple[float, float]:
     """Draw the slider of a page whose state has ``from_ms`` and ``to_ms``; return begin and end in ms.
 
     Parameters
     ----------
-    share
-        Of the whole, what is in view at first.
+    first_ms
+        What is in view at first.
     form
         How the ends are written, such as ``%.1f ms``.
+    prefix
+        What the two fields begin with.
     """
-    now = model.now().model_dump()
-    low, high = now["from_ms"] or 0.0, now["to_ms"] or whole_ms * share
+    fields = [f"{prefix}from_ms", f"{prefix}to_ms"]
+    chosen = [getattr(model.now(), name) for name in fields]
+    low, high = (first if now is None else now for now, first in zip(chosen, first_ms, strict=True))
     step = whole_ms / STEPS
     view = (min(low, whole_ms - step), min(max(high, low + step), whole_ms))
     control(
         "slider",
         "Time window",
         model,
-        "from_ms",
+        fields[0],
         value=view,
         min_value=0.0,
         max_value=whole_ms,
-        step=step,
-        take=lambda ends: model.choose(from_ms=ends[0], to_ms=ends[1]),
+        step=step or None,
+        take=lambda ends: model.choose(**dict(zip(fields, ends, strict=True))),
         format=form,
         label_visibility="collapsed",
+        **more,
     )
     keep_address()
     return view
