@@ -86,7 +86,9 @@ def test_a_loaded_job_shares_the_fabric_with_itself_or_a_sample_and_stands_besid
     assert [one.replace("\u00a0", " ") for one in table["alone"]] == ["182 ms", "182 ms"]
     assert "race, 3 times" in words(settled(choose(at, jobs_copies=3)))
     at = settled(choose(at, jobs_partner="blackboard"))
-    assert "race and blackboard" in words(at) and "alone, race takes 182 ms and" in words(at)
+    assert "race and blackboard" in words(
+        at
+    ) and "alone, a round of race takes 182 ms, and" in words(at)
     assert address(at).items() >= {"sample": "race", "jobs.partner": "blackboard"}.items()
     assert "both jobs in 40 s" in words(settled(choose(at, jobs_source="sample")))
     assert "race and blackboard" in words(settled(choose(at, jobs_source="job")))
