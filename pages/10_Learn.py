@@ -1,5 +1,5 @@
 """Learn: a tour, labs, a glossary."""
 
-from topox_ui.shell.entry import draw_entry
+from topox_ui.shell.page import draw_entry
 
 draw_entry("Learn")

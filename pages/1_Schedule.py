@@ -1,5 +1,5 @@
 """Schedule: one iteration on optical circuits; the circuit of every port."""
 
-from topox_ui.shell.entry import draw_entry
+from topox_ui.shell.page import draw_entry
 
 draw_entry("Schedule")

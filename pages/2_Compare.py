@@ -1,5 +1,5 @@
 """Compare: the same task graph under every fabric, and on circuits that stay fixed."""
 
-from topox_ui.shell.entry import draw_entry
+from topox_ui.shell.page import draw_entry
 
 draw_entry("Compare")

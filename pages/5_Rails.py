@@ -1,5 +1,5 @@
 """Rails: what a job sends on a rail, the windows between, and what switching in them costs."""
 
-from topox_ui.shell.entry import draw_entry
+from topox_ui.shell.page import draw_entry
 
 draw_entry("Rails")

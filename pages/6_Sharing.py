@@ -1,5 +1,5 @@
 """Sharing: several jobs on one optical fabric, by time division."""
 
-from topox_ui.shell.entry import draw_entry
+from topox_ui.shell.page import draw_entry
 
 draw_entry("Sharing")

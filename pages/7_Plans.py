@@ -1,5 +1,5 @@
 """Plans: how to split a model over servers."""
 
-from topox_ui.shell.entry import draw_entry
+from topox_ui.shell.page import draw_entry
 
 draw_entry("Plans")

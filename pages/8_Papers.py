@@ -1,5 +1,5 @@
 """Papers: published tables and figures, run here; published networks against each other."""
 
-from topox_ui.shell.entry import draw_entry
+from topox_ui.shell.page import draw_entry
 
 draw_entry("Papers")

@@ -1,5 +1,5 @@
 """The address that Your trace had as a page of its own."""
 
-from topox_ui.shell.entry import lead_on
+from topox_ui.shell.page import lead_on
 
 lead_on("Your trace")

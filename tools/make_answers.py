@@ -48,8 +48,13 @@ from topox_core.studies.study_run import (  # noqa: E402
     plan_of,
 )
 from topox_core.workloads.samples import SAMPLES, load_sample  # noqa: E402
-from topox_ui.answers.case import Case, listing  # noqa: E402
-from topox_ui.answers.first import FOLDER, answer_record, shipped_plan  # noqa: E402
+from topox_ui.answers.solving import (  # noqa: E402
+    FOLDER,
+    Case,
+    answer_record,
+    listing,
+    shipped_plan,
+)
 from topox_ui.buying.question import (  # noqa: E402
     SHIPPED as SHIPPED_SWITCHES,
     case_now,

@@ -21,8 +21,7 @@ from topox_core.fabrics.sweep import ColumnResult, Point, Sweep, swept_options, 
 from topox_core.model.cluster import Cluster
 from topox_core.runs.run import Stop
 from topox_core.text.numbers import plural
-from topox_ui.answers.case import Case, listing
-from topox_ui.answers.solving import joined, known, known_plans, with_plans
+from topox_ui.answers.solving import Case, joined, known, known_plans, listing, with_plans
 from topox_ui.answers.state import ContestState
 from topox_ui.runs.owner import Kept, session_over
 from topox_ui.state.prices import catalogue

@@ -1,28 +1,90 @@
-"""Runs of pages put into the run library: at a click, or every one of them."""
+"""The run library of this server, and the runs of pages that are put into it: at a click, or every one of them."""
 
 import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
+from pathlib import Path
 from urllib.parse import urlencode
+
+import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.fabrics.options import FabricOptions
+from topox_core.library.opening import default_path
 from topox_core.library.rows import RunRecord
+from topox_core.library.run_library import RunLibrary
 from topox_core.schedule.result import Result
 from topox_core.studies.kept_run import Kept, record_of_fabric_run, record_of_solve
 from topox_core.studies.subject import Subject, resolved_of
 from topox_core.text.sentences import enumeration
-from topox_ui.answers.case import Case, listing
 from topox_ui.answers.contest import Contest, Runs
-from topox_ui.answers.run_library import OFF, keeps_runs, open_library
-from topox_ui.answers.solving import token
-from topox_ui.shell.charts import show_error
-from topox_ui.shell.page import button, quiet
+from topox_ui.answers.solving import Case, listing, token
+from topox_ui.runs.limits import server_limits
+from topox_ui.shell.charts import button, quiet, show_error
 from topox_ui.state.loading import Loaded, scenario
-from topox_ui.state.notices import notify_errors
 from topox_ui.state.page_state import PageState, link_query
 from topox_ui.state.prices import Prices, catalogue
-from topox_ui.state.session import Passing
+from topox_ui.state.session import Passing, notify_errors
+
+OFF = "This server keeps no runs."
+HOW_ON = (
+    "It is off where several people share one server, because all of them would see the same runs. The owner of the "
+    "server can switch it on: TOPOX_RUN_LIBRARY=yes."
+)
+
+
+def keeps_runs() -> bool:
+    """Return whether there is a run library on this server."""
+    return server_limits().keeps_runs
+
+
+@st.cache_resource(show_spinner=False)
+def _opened(path: str) -> RunLibrary:
+    return RunLibrary.open(Path(path))
+
+
+def open_library() -> RunLibrary:
+    """Return the run library; the first use of it begins its file.
+
+    Raises
+    ------
+    InputError
+        If its file cannot be used.
+    """
+    return _opened(str(default_path()))
+
+
+def existing_library() -> RunLibrary | None:
+    """Return the run library if this server keeps runs and its file is there: who only looks begins none.
+
+    Raises
+    ------
+    InputError
+        If its file cannot be used.
+    """
+    return open_library() if keeps_runs() and default_path().exists() else None
+
+
+def kept_input(library: RunLibrary) -> Callable[[str], bytes | None]:
+    """Return what finds the content of an input file by its digest."""
+
+    def content(digest: str) -> bytes | None:
+        found = library.input(digest)
+        return None if found is None else found.content
+
+    return content
+
+
+def writable_library() -> RunLibrary | None:
+    """Return the run library where this server keeps runs and it can be written."""
+    if not keeps_runs():
+        return None
+    try:
+        library = open_library()
+    except InputError:
+        return None
+    return None if library.read_only else library
+
 
 # What of a page's link is no part of what a run shows: how pages look, and what is asked of offers.
 _NOT_OF_RUNS = re.compile(r"buy\.|large$")

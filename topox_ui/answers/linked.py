@@ -15,16 +15,13 @@ from topox_core.model.task_graph import TaskGraph
 from topox_core.schedule.result import Result
 from topox_core.schedule.result_file import from_record, to_record
 from topox_core.text.numbers import time
-from topox_ui.answers.case import Case
-from topox_ui.answers.first import first_answer
-from topox_ui.answers.solving import PROOF, joined, keep
+from topox_ui.answers.solving import PROOF, Case, first_answer, joined, keep
 from topox_ui.runs.owner import run_owner, session_over
+from topox_ui.shell.charts import file_box
 from topox_ui.shell.downloads import result_json
-from topox_ui.shell.page import file_box
 from topox_ui.state.address import follow_address
-from topox_ui.state.notices import notify, notify_errors
 from topox_ui.state.page_state import link_query
-from topox_ui.state.session import Lasting
+from topox_ui.state.session import Lasting, notify, notify_errors
 
 CHECKED_HERE = (
     "Opened from a file. This page has checked the schedule; the lower bound was proved on the machine that made the "

@@ -14,11 +14,10 @@ from topox_core.runs.executor import LocalExecutor
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import percent, plural, time
 from topox_core.text.sentences import capitalised
-from topox_ui.answers.case import Case, listing
-from topox_ui.answers.solving import known_plans, plans_of
+from topox_ui.answers.solving import Case, known_plans, listing, plans_of
 from topox_ui.runs.owner import Kept, RunKind, run_owner
 from topox_ui.runs.panel import run_note, watched
-from topox_ui.shell.page import button, emphasised, quiet, write_html
+from topox_ui.shell.charts import button, emphasised, html_table, quiet, write_html
 from topox_ui.shell.preparing import prepared
 from topox_ui.state.prices import catalogue
 
@@ -61,14 +60,11 @@ def verdict_line(case: Case) -> None:
 
 def _rivals(known: Verdict) -> str:
     """Return a table of the rivals in HTML: what each takes, where switching pays against it, and how sure that is."""
-    rows = "".join(
-        f'<tr><th scope="row">{capitalised(RIVALS[one.name])}</th>'
-        + "".join(f"<td>{cell}</td>" for cell in (time(one.iteration_ms), *one.words))
-        + "</tr>"
+    rows = [
+        (capitalised(RIVALS[one.name]), time(one.iteration_ms), *one.words)
         for one in known.brackets
-    )
-    heads = "".join(f"<th>{name}</th>" for name in COLUMNS)
-    return f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>" if rows else ""
+    ]
+    return html_table(COLUMNS, rows, row_heads=True) if rows else ""
 
 
 def known_verdict(case: Case) -> Verdict | None:

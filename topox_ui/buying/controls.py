@@ -10,12 +10,11 @@ from topox_core.studies.buying_words import offer_rows
 from topox_core.studies.offers import FIGURES, LEVELS, dump_offers, load_offers
 from topox_core.studies.subject import digest_of
 from topox_ui.buying.state import FILE, OWN_OFFERS, BuyingState, all_offers, edit
-from topox_ui.shell.charts import Content, editor, table_under
+from topox_ui.shell.charts import Content, chart_title, editor, file_box, table_under
 from topox_ui.shell.downloads import offer
-from topox_ui.shell.page import chart_title, file_box
 from topox_ui.state.loading import loaded_job
-from topox_ui.state.notices import notify
 from topox_ui.state.page_state import put
+from topox_ui.state.session import notify
 from topox_ui.state.widgets import control, number, pick, sidebar_part
 
 MAX_MB = 1

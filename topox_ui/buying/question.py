@@ -19,16 +19,21 @@ from topox_core.studies.keys import Value
 from topox_core.studies.study_run import PointRow, shipped_rows
 from topox_core.studies.subject import digest_of
 from topox_core.text.numbers import about_seconds
-from topox_ui.answers.case import Case, case_of, listing
-from topox_ui.answers.first import known_first_answer, prefetch
-from topox_ui.answers.keeping import kept_of
-from topox_ui.answers.run_library import writable_library
-from topox_ui.answers.solving import known_plans, plans_of
+from topox_ui.answers.keeping import kept_of, writable_library
+from topox_ui.answers.solving import (
+    Case,
+    case_of,
+    known_first_answer,
+    known_plans,
+    listing,
+    plans_of,
+    prefetch,
+)
 from topox_ui.buying.state import BuyingState, chosen_offers
 from topox_ui.runs.owner import Kept, RunKind, run_owner
 from topox_ui.runs.panel import run_note, watched
 from topox_ui.runs.slots import shared_workers
-from topox_ui.shell.page import button, quiet
+from topox_ui.shell.charts import button, quiet
 from topox_ui.shell.preparing import prepared
 from topox_ui.state.loading import Loaded, scenario
 from topox_ui.state.prices import Prices, catalogue

@@ -29,22 +29,24 @@ from topox_core.studies.buying_words import (
 from topox_core.studies.offers import offer_of, sources_of
 from topox_core.studies.study import dump_study
 from topox_core.text.numbers import NBSP, money, percent, plural, short, time
-from topox_ui.answers.case import Case
+from topox_ui.answers.solving import Case
 from topox_ui.answers.verdicts import priced_verdict
 from topox_ui.buying.controls import controls, offers_table
 from topox_ui.buying.question import answered, case_now, question_now
 from topox_ui.buying.state import chosen_offers
-from topox_ui.shell.charts import chart, show_input_errors
-from topox_ui.shell.downloads import (
+from topox_ui.shell.charts import (
+    chart,
+    chart_title,
     csv_of,
-    download_menu,
-    graph_kept_here,
-    link_menu,
-    result_json,
-    stem,
+    escape,
+    headline,
+    html_table,
+    quiet,
+    show_input_errors,
+    write_html,
 )
+from topox_ui.shell.downloads import download_menu, graph_kept_here, link_menu, result_json, stem
 from topox_ui.shell.menu import page_link
-from topox_ui.shell.page import chart_title, escape, headline, quiet, size_switch, write_html
 from topox_ui.state.loading import Loaded, scenario
 
 # What the verdict calls the rivals.
@@ -183,11 +185,6 @@ def hangs_on(answer: Answer, theme: Theme) -> None:
         return
     base = base_lead(answer)
     rival = found.rival.choice.name
-    chart_title(
-        "What the answer depends on",
-        f"what {escape(found.offer.choice.name)} saves against {escape(rival[0].lower() + rival[1:])} when one figure goes "
-        f"from low to high; now {percent(base).replace('-', '−')}",
-    )
     chart(
         tornado(answer.swings, base, theme, LEAD),
         "buying_tornado",
@@ -199,6 +196,11 @@ def hangs_on(answer: Answer, theme: Theme) -> None:
         ),
         lambda: swing_rows(answer),
         "In numbers",
+        title=(
+            "What the answer depends on",
+            f"what {escape(found.offer.choice.name)} saves against {escape(rival[0].lower() + rival[1:])} when one figure goes "
+            f"from low to high; now {percent(base).replace('-', '−')}",
+        ),
     )
 
 
@@ -295,14 +297,8 @@ def tables_for_print(answer: Answer) -> None:
 
 
 def _table(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
-    head = "".join(f"<th>{escape(str(name))}</th>" for name in rows[0])
-    body = "".join(
-        "<tr>" + "".join(f"<td>{_cell(value)}</td>" for value in row.values()) + "</tr>"
-        for row in rows
-    )
-    return (
-        f"<p><b>{title}</b></p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    )
+    cells = ([_cell(value) for value in row.values()] for row in rows)
+    return f"<p><b>{title}</b></p>{html_table(map(escape, rows[0]), cells)}"
 
 
 def _cell(value: object) -> str:
@@ -322,7 +318,6 @@ def draw(theme: Theme, opened: Loaded) -> None:
         f"Which switch · {opened.title}", "For this setting <b>nothing can be compared</b>."
     ):
         controls(scenario().cluster(opened.cluster))
-        size_switch()
         case = case_now(opened)
         question = question_now(opened, case)
 

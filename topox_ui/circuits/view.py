@@ -24,12 +24,10 @@ from topox_core.schedule.circuits.standing import standing
 from topox_core.schedule.result import Result
 from topox_core.text.numbers import percent, plural, short, time
 from topox_core.text.sentences import enumeration, is_or_are
-from topox_ui.answers.case import Case, case_of
-from topox_ui.answers.solving import Drawn, best, drawn, token
+from topox_ui.answers.solving import Case, Drawn, best, case_of, drawn, token
 from topox_ui.circuits.state import CircuitsState
-from topox_ui.shell.charts import chart, frame, show_input_errors
+from topox_ui.shell.charts import chart, chart_title, escape, frame, headline, show_input_errors
 from topox_ui.shell.downloads import result_files
-from topox_ui.shell.page import chart_title, escape, headline, size_switch
 from topox_ui.shell.player import Player
 from topox_ui.state.address import keep_address
 from topox_ui.state.loading import Loaded, cluster_words, scenario
@@ -46,10 +44,6 @@ PLAYER = Player("circuits", lambda slot: CircuitsState.choose(slot=slot), 1.2)
 
 def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: Theme) -> None:
     """Draw everything that belongs to one slot; the slider redraws only this, and it plays slot by slot."""
-    PLAYER.draw(_slot_view, loaded, case, result, parts, theme)
-
-
-def _slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: Theme) -> None:
     execution = result.execution
     assert execution is not None
     title = st.container()
@@ -271,7 +265,6 @@ def _program(execution: Execution, switch: int | None) -> pd.DataFrame:
 def draw(theme: Theme, opened: Loaded) -> None:
     """Draw the view Circuits."""
     what_ifs(opened)
-    size_switch()
     with show_input_errors(f"Circuits · {opened.title}"):
         case = case_of(opened, scenario())
         result = best(case)
@@ -285,7 +278,7 @@ def draw(theme: Theme, opened: Loaded) -> None:
         return
 
     parts = drawn(token(case, result), result)
-    slot_view(opened, case, result, parts, theme)
+    PLAYER.draw(slot_view, opened, case, result, parts, theme)
     execution = result.execution
 
     chosen = reader_of(CircuitsState)

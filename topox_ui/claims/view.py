@@ -32,24 +32,26 @@ from topox_core.figures.palette import Theme
 from topox_core.runs.pace import slowness
 from topox_core.studies.study_run import StudyResult
 from topox_core.text.numbers import about_seconds, percent
-from topox_ui.answers.run_library import existing_library, writable_library
+from topox_ui.answers.keeping import existing_library, writable_library
 from topox_ui.claims.state import NETWORKS, ArgumentState
 from topox_ui.runs.limits import CORES
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import watched
 from topox_ui.runs.slots import shared_workers
-from topox_ui.shell.charts import chart, frame, legend_line
-from topox_ui.shell.downloads import csv_of, download_menu, link_menu, result_json
-from topox_ui.shell.page import (
+from topox_ui.shell.charts import (
     button,
+    chart,
     chart_title,
+    csv_of,
     escape,
+    frame,
     headline,
+    legend_line,
     quiet,
-    size_switch,
     write_html,
 )
-from topox_ui.state.widgets import menu
+from topox_ui.shell.downloads import download_menu, link_menu, result_json
+from topox_ui.state.widgets import menu, sidebar
 
 KEY = "who is right"
 WORK_S = 600.0  # of one core, for all points, where pace.py's additions were timed
@@ -207,6 +209,5 @@ def _how(cells: Sequence[Cell], complete: bool) -> None:
 
 def draw(theme: Theme) -> None:
     """Draw the view Claims against each other."""
-    menu("Ports per server", ArgumentState, "network", NETWORKS, at=st.sidebar)
-    size_switch()
+    menu("Ports per server", ArgumentState, "network", NETWORKS, at=sidebar())
     results(lambda known: show(known, theme))

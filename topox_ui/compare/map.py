@@ -24,14 +24,22 @@ from topox_core.figures.crossover import cut
 from topox_core.figures.maps import map_legend, winner_map
 from topox_core.figures.palette import Theme
 from topox_core.text.numbers import plural
-from topox_ui.answers.case import Case
 from topox_ui.answers.contest import Contest, map_calls, sweep_of
+from topox_ui.answers.solving import Case
 from topox_ui.compare.state import MapState
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import watched
 from topox_ui.runs.slots import shared_workers
-from topox_ui.shell.charts import chart, legend_line, show_input_errors
-from topox_ui.shell.page import button, chart_title, escape, headline, quiet
+from topox_ui.shell.charts import (
+    button,
+    chart,
+    chart_title,
+    escape,
+    headline,
+    legend_line,
+    quiet,
+    show_input_errors,
+)
 from topox_ui.state.loading import Loaded, choose_what_if, cluster_words, loaded, scenario
 from topox_ui.state.widgets import menu, pick
 
@@ -158,7 +166,6 @@ def _drawn(case: Case, sweep: Sweep, picture: MapPicture, theme: Theme, live: bo
         None if live else lambda: map_rows(picture),
         "Every point",
         on_click=None if live else lambda facts: _go_to(float(facts[0]), float(facts[1])),
-        files=not live,
     )
     if words := setting_words(picture, here):
         quiet(escape(words))
@@ -169,8 +176,9 @@ def _drawn(case: Case, sweep: Sweep, picture: MapPicture, theme: Theme, live: bo
 def cut_through(case: Case, sweep: Sweep, picture: MapPicture, theme: Theme) -> None:
     """Draw the map's column at today's setting as curves over the delay."""
     axes, cluster, points = sweep.axes, case.cluster, picture.points
-    value = _column(case, sweep)
-    at, yours = _at(axes.by, value), _here(case, sweep)[0]
+    yours = _here(case, sweep)[0]
+    value = yours if axes.focus is None else axes.focus  # the column nearest to it
+    at = _at(axes.by, value)
     nearest = "" if value == yours else f"the column nearest to your {_at(axes.by, yours)}; "
     chart_title(
         f"Cut at {at}", f"{nearest}iteration in ms, both axes logarithmic; upright line: your delay"
@@ -193,11 +201,6 @@ def _here(case: Case, sweep: Sweep) -> tuple[float, float]:
     by_speed = sweep.axes.by == "port_gbps"
     value = cluster.port_gbps if by_speed else cluster.ports_per_server
     return float(value), cluster.reconfiguration_ms
-
-
-def _column(case: Case, sweep: Sweep) -> float:
-    """Return the column of the map that is today's setting, or the one nearest to it."""
-    return _here(case, sweep)[0] if sweep.axes.focus is None else sweep.axes.focus
 
 
 def _choice(picture: MapPicture, here: tuple[float, float]) -> None:

@@ -20,7 +20,7 @@ from topox_core.text.choices import chosen_by_all
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import count, percent, short, time
 from topox_core.text.sentences import capitalised, enumeration
-from topox_ui.answers.case import Case, case_of
+from topox_ui.answers.clicks import free_here
 from topox_ui.answers.contest import (
     Contest,
     Runs,
@@ -30,27 +30,29 @@ from topox_ui.answers.contest import (
     redraw_when_shorter,
     run_all,
 )
-from topox_ui.answers.free_changes import free_here
 from topox_ui.answers.keeping import keep_contest_button
 from topox_ui.answers.other_times import other_times
-from topox_ui.answers.solving import shorter_than_first
+from topox_ui.answers.solving import Case, case_of, shorter_than_first
 from topox_ui.answers.state import VARIANTS, ContestState
 from topox_ui.answers.verdicts import FAIR, verdict_line
-from topox_ui.compare.failures import failures
 from topox_ui.compare.gating import changing_gating
-from topox_ui.compare.lanes import lanes
 from topox_ui.compare.map import KICKER, where_which_wins
+from topox_ui.compare.sections import failures, lanes
 from topox_ui.runs.owner import run_owner
-from topox_ui.shell.charts import chart, frame, legend_line, show_error, show_input_errors
-from topox_ui.shell.downloads import (
+from topox_ui.shell.charts import (
+    chart,
+    chart_title,
     csv_of,
-    figures_file,
-    graph_kept_here,
-    link_menu,
-    stem,
-    take_away,
+    emphasised,
+    escape,
+    frame,
+    headline,
+    legend_line,
+    quiet,
+    show_error,
+    show_input_errors,
 )
-from topox_ui.shell.page import chart_title, emphasised, escape, headline, quiet, size_switch
+from topox_ui.shell.downloads import figures_file, graph_kept_here, link_menu, stem, take_away
 from topox_ui.state.loading import Loaded, cluster_words, scenario
 from topox_ui.state.what_ifs import (
     collectives,
@@ -259,7 +261,6 @@ def _polished(message: str) -> str:
 def draw(theme: Theme, opened: Loaded) -> None:
     """Draw the view All fabrics."""
     controls(opened)
-    size_switch()
     with show_input_errors(f"Compare · {opened.title}"):
         case = case_of(opened, scenario())
         contest = contest_of(case)
@@ -304,7 +305,6 @@ def draw(theme: Theme, opened: Loaded) -> None:
 def draw_map(theme: Theme, opened: Loaded) -> None:
     """Draw the view Where which wins."""
     controls(opened)
-    size_switch()
     with show_input_errors(f"{KICKER} · {opened.title}"):
         case = case_of(opened, scenario())
         contest = contest_of(case)

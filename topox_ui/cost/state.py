@@ -8,8 +8,7 @@ from topox_core.economics.comparison import Question, Running
 from topox_core.economics.networks import COUNTINGS, NETWORKS, Counting
 from topox_core.figures.rails_delay import switch_word
 from topox_core.rails.technologies import TECHNOLOGIES as LISTED
-from topox_core.training.job import Job
-from topox_ui.state.loading import loaded_job, opened_by_itself
+from topox_ui.state.loading import own_job
 from topox_ui.state.page_state import PageState, one_of
 from topox_ui.state.prices import catalogue
 
@@ -47,20 +46,15 @@ class CostState(PageState):
     bill: Annotated[str, one_of(NETWORKS)] = MINE
 
     @property
-    def own(self) -> Job | None:
-        """The training job that the reader loaded."""
-        return None if opened_by_itself() else loaded_job()
-
-    @property
     def each(self) -> int:
         """GPUs of a server."""
-        own = self.own
+        own = own_job()
         return self.gpus_per_server or (own.machine.gpus_per_server if own else 8)
 
     @property
     def built_gpus(self) -> int:
         """The GPUs asked for, in whole servers."""
-        own = self.own
+        own = own_job()
         gpus = self.gpus or (own.plan.gpus if own else 1_024)
         return max(1, round(gpus / self.each)) * self.each
 

@@ -19,8 +19,8 @@ from topox_core.figures.cost import SHORT_PARTS, by_size, worth, yearly
 from topox_core.figures.palette import Theme
 from topox_core.text.numbers import count, energy, large, money, percent, plural, power, time
 from topox_core.text.sentences import enumeration
-from topox_ui.answers.case import case_of
 from topox_ui.answers.contest import contest_of, redraw_when_shorter, run_all
+from topox_ui.answers.solving import case_of
 from topox_ui.answers.verdicts import verdict_line
 from topox_ui.cost.controls import LARGEST, controls, parts_table, price_controls
 from topox_ui.cost.headline import (
@@ -34,10 +34,24 @@ from topox_ui.cost.headline import (
 )
 from topox_ui.cost.state import CostState, radix
 from topox_ui.runs.owner import run_owner
-from topox_ui.shell.charts import chart, frame, show_input_errors
+from topox_ui.shell.charts import (
+    chart,
+    chart_title,
+    escape,
+    frame,
+    headline,
+    quiet,
+    show_input_errors,
+)
 from topox_ui.shell.downloads import graph_kept_here, link_menu
-from topox_ui.shell.page import chart_title, escape, headline, quiet, size_switch
-from topox_ui.state.loading import Loaded, cluster_words, loaded, opened_by_itself, scenario
+from topox_ui.state.loading import (
+    Loaded,
+    cluster_words,
+    loaded,
+    opened_by_itself,
+    own_job,
+    scenario,
+)
 from topox_ui.state.prices import catalogue
 from topox_ui.state.session import Lasting
 from topox_ui.state.widgets import menu
@@ -90,11 +104,6 @@ def size_and_year(question: Question, priced: dict[str, Bill], theme: Theme) -> 
     with right:
         running = CostState.now().running
         years = {name: year_of(one, running) for name, one in priced.items()}
-        chart_title(
-            "Cost per year",
-            f"assumed: ${running.usd_per_kwh:.2f} per kWh, PUE {running.pue:g}, written off over "
-            f"{running.years:g} years; change them on the left",
-        )
         chart(
             yearly(years, theme),
             "yearly",
@@ -114,6 +123,11 @@ def size_and_year(question: Question, priced: dict[str, Bill], theme: Theme) -> 
                 for name, year in years.items()
             ],
             "In numbers",
+            title=(
+                "Cost per year",
+                f"assumed: ${running.usd_per_kwh:.2f} per kWh, PUE {running.pue:g}, written off over "
+                f"{running.years:g} years; change them on the left",
+            ),
         )
 
 
@@ -286,7 +300,7 @@ def _beside_the_job(question: Question, priced: dict[str, Bill]) -> None:
     opened, now = loaded(), CostState.now()
     if opened is None or opened_by_itself():
         return
-    if now.own and not now.gpus:
+    if own_job() and not now.gpus:
         quiet("As many GPUs as your job has; choose any number on the left.")
     else:
         quiet(f"A network of {count(question.gpus)} GPUs, whichever job it runs.")
@@ -303,7 +317,6 @@ def _beside_the_job(question: Question, priced: dict[str, Bill]) -> None:
 def draw(theme: Theme) -> None:
     """Draw the view Network."""
     controls()
-    size_switch()
     with show_input_errors():
         question, priced, findings = costs_now()
 
@@ -325,5 +338,4 @@ def draw(theme: Theme) -> None:
 def draw_per_iteration(theme: Theme, opened: Loaded) -> None:
     """Draw the view Per iteration."""
     price_controls()
-    size_switch()
     for_a_dollar(opened, theme)

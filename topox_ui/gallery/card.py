@@ -1,33 +1,57 @@
-"""An open card: its switches, the run beside the page, theirs against ours as figures, the table, the reasons."""
+"""An open card: its settings, its run beside the page, theirs against ours, the reasons; and every card's last answer."""
 
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import cast
 
 import streamlit as st
 
+from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
 from topox_core.figures.papers import paired
 from topox_core.papers.card import Answer, Card, Settings, Value
-from topox_core.papers.catalogue import CARDS, PAPERS, shipped_answers
+from topox_core.papers.catalogue import (
+    CARDS,
+    PAPERS,
+    CardStep,
+    KeptAnswer,
+    keep,
+    kept,
+    measured,
+    run_cards,
+    shipped_answers,
+)
 from topox_core.papers.rows import APART, VERDICTS, Row, counted_verdicts, same_rows
+from topox_core.runs.executor import call_in_worker
 from topox_core.runs.pace import slowness
+from topox_core.runs.run import FunctionRun, Stop
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import about_seconds, short
-from topox_ui.gallery.last_runs import last_runs, took
-from topox_ui.gallery.measured import TITLE as MEASURED_TITLE
+from topox_ui.answers.keeping import existing_library, keeps_runs, open_library
+from topox_ui.gallery.accuracy import TITLE as MEASURED_TITLE
 from topox_ui.gallery.state import MEASURED, GalleryState, turn
 from topox_ui.runs.owner import Kept, RunKind, run_owner
 from topox_ui.runs.panel import run_note, run_panel
-from topox_ui.shell.charts import Content, chart, frame, kpis
+from topox_ui.shell.charts import (
+    Content,
+    button,
+    chart,
+    chart_title,
+    escape,
+    frame,
+    kpis,
+    quiet,
+    write_html,
+)
 from topox_ui.shell.downloads import link_menu
-from topox_ui.shell.page import button, chart_title, escape, quiet, write_html
-from topox_ui.state.widgets import menu
+from topox_ui.state.widgets import menu, sidebar
 
 
 def chosen_card() -> Card | str:
     """Draw the list of cards in the sidebar and return the one that is open, or the name of what is none."""
-    with st.sidebar:
+    with sidebar():
         titles = {"": "All cards"} | {name: card.title for name, card in CARDS.items()}
         name = menu("Card", GalleryState, "card", titles | {MEASURED: MEASURED_TITLE})
         if name not in CARDS:
@@ -40,7 +64,7 @@ def switches(card: Card) -> Settings:
     """Draw the switches of a card in the sidebar and return their positions."""
     positions = dict(GalleryState.now().switches)
     with (
-        st.sidebar,
+        sidebar(),
         st.expander(
             "Settings of this card",
             key="gallery_switches",
@@ -246,3 +270,55 @@ def _alt(card: Card, series: str, rows: tuple[Row, ...]) -> str:
     if worst.theirs is not None:
         off = f" Furthest off is {worst.item}: {short(worst.ours)} against {short(worst.theirs)}."
     return f"{card.title}, {card.series[series]}: printed and computed values of {len(rows)} rows. {counted_verdicts(rows)}.{off}"
+
+
+GRACE_S = 2.0
+EVERY = RunKind(
+    "every_card",
+    most_kept=1,
+    most_slots=0,
+    cancel_help="Stops within a second or two; the cards run so far are kept.",
+    cancelled="Stopped. The cards that were run are kept.",
+)
+Names = tuple[str, ...]
+
+
+@st.cache_resource(show_spinner=False)
+def last_runs() -> dict[str, KeptAnswer]:
+    """Return the last complete answer of each card by name, by this version and with every switch in its first position."""
+    known = dict(shipped_answers())
+    with suppress(InputError):  # the view Kept runs says what is wrong with the library
+        library = existing_library()
+        known |= {} if library is None else kept(library, CARDS.values())
+    return known
+
+
+def took(name: str, answer: Answer, wall_s: float) -> None:
+    """Keep a complete answer of a card, if its switches are in their first positions."""
+    card = CARDS[name]
+    if not answer.complete or dict(answer.settings) != card.settings():
+        return
+    last_runs()[name] = KeptAnswer(answer, time.time() - wall_s, wall_s)
+    if keeps_runs():
+        with suppress(InputError):
+            keep(open_library(), card, answer, wall_s)
+
+
+def start_every(names: Names) -> None:
+    """Run cards beside the page, one after the other in a process of their own."""
+    run_owner().start(
+        EVERY,
+        names,
+        lambda _slots: FunctionRun(partial(_work, names), partial(measured, names), "cards"),
+        lambda _nothing: "",
+    )
+
+
+def _work(names: Names, stop: Stop, on_step: Callable[[CardStep], None]) -> tuple[()]:
+    def take(step: CardStep) -> None:
+        if step.answer is not None:
+            took(step.card, step.answer, step.wall_s)
+        on_step(step)
+
+    call_in_worker(run_cards, names, stop=stop, on_step=take, grace_s=GRACE_S)
+    return ()

@@ -17,9 +17,8 @@ from topox_core.workloads.catalogue import WORKLOADS, count_tasks
 from topox_core.workloads.parameter import Parameter, Workload
 from topox_core.workloads.training_jobs import job_of
 from topox_ui.runs.limits import server_limits
-from topox_ui.shell.charts import show_error
+from topox_ui.shell.charts import escape, quiet, show_error
 from topox_ui.shell.downloads import offer
-from topox_ui.shell.page import escape, quiet
 from topox_ui.state.loading import open_source, scenario
 from topox_ui.state.scenario import Scenario
 from topox_ui.state.session import Passing

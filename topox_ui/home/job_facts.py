@@ -18,14 +18,12 @@ from topox_core.text.numbers import percent, plural, size, time
 from topox_core.training.iteration import iteration, pieces
 from topox_core.training.job import dump_job
 from topox_core.training.machine import trust
-from topox_ui.answers.case import Case, case_of, listing
+from topox_ui.answers.solving import Case, case_of, listing
 from topox_ui.answers.verdicts import verdict_line
 from topox_ui.runs.shared import once
-from topox_ui.shell.charts import chart, kpis, show_input_errors
-from topox_ui.shell.downloads import download_menu, stem
+from topox_ui.shell.charts import chart, chart_title, escape, kpis, quiet, show_input_errors
+from topox_ui.shell.downloads import download_menu, job_links, stem
 from topox_ui.shell.menu import job_name, page_link
-from topox_ui.shell.page import chart_title, escape, quiet
-from topox_ui.shell.training_job import job_links
 from topox_ui.state.loading import Loaded, cluster_words, loaded, loaded_job, scenario
 
 # Why a schedule takes another time than the closed form, by whether exchanges of a microbatch overlap another's computing.
@@ -71,12 +69,6 @@ def _pieces(theme: Theme) -> None:
         return
     one = iteration(job)
     found = pieces(one)
-    chart_title(
-        "Where the time of an iteration goes",
-        f"in closed form, on the busiest rank{EVENLY * (job.plan.skew > 0)}: {time(one.total_ms)}, "
-        f"{percent(one.utilisation)} of the GPUs' peak (MFU). "
-        + AGAINST_SCHEDULE[job.schedule.overlap_exchanges],
-    )
     chart(
         pieces_bars(found, theme),
         "pieces",
@@ -89,6 +81,12 @@ def _pieces(theme: Theme) -> None:
             "calls": [p.calls for p in found],
             "GPUs": [p.group.size if p.group else 1 for p in found],
         },
+        title=(
+            "Where the time of an iteration goes",
+            f"in closed form, on the busiest rank{EVENLY * (job.plan.skew > 0)}: {time(one.total_ms)}, "
+            f"{percent(one.utilisation)} of the GPUs' peak (MFU). "
+            + AGAINST_SCHEDULE[job.schedule.overlap_exchanges],
+        ),
     )
     quiet(f"{escape(job.machine.title)}: {trust(job.machine)}")
     job_links()
@@ -139,7 +137,6 @@ def fact_charts(loaded: Loaded, case: Case, path: Path, theme: Theme) -> None:
     facts = facts_of(loaded)
     left, middle, right = st.columns(3, gap="medium")
     with left:
-        chart_title("Tasks by kind", "as in the file")
         chart(
             tasks_by_kind(facts.tasks_by_kind, theme),
             "kinds",
@@ -148,6 +145,7 @@ def fact_charts(loaded: Loaded, case: Case, path: Path, theme: Theme) -> None:
                 "kind": list(facts.tasks_by_kind),
                 "tasks": list(facts.tasks_by_kind.values()),
             },
+            title=("Tasks by kind", "as in the file"),
         )
     with middle:
         chart_title("Bytes by parallelism", "over the network, collectives lowered to transfers")

@@ -15,20 +15,24 @@ from topox_ui.answers.linked import open_linked, opened_file
 from topox_ui.home.generators import workloads
 from topox_ui.home.job_facts import job_section
 from topox_ui.home.state import HomeState
+from topox_ui.shell.charts import chart_title, escape, file_box, headline, quiet, write_html
 from topox_ui.shell.menu import job_name, page_link, sample_link
-from topox_ui.shell.page import (
-    chart_title,
-    escape,
-    file_box,
-    headline,
-    quiet,
-    size_switch,
-    write_html,
-)
 from topox_ui.shell.pages import page_of
-from topox_ui.state.loading import Loaded, cluster_words, go_back, loaded, previous, scenario
-from topox_ui.state.notices import show_line
-from topox_ui.state.uploads import Box, change_assumed, line_of, suggested, take_file, use_suggested
+from topox_ui.state.loading import (
+    Box,
+    Loaded,
+    change_assumed,
+    cluster_words,
+    go_back,
+    line_of,
+    loaded,
+    previous,
+    scenario,
+    suggested,
+    take_file,
+    use_suggested,
+)
+from topox_ui.state.session import show_line
 from topox_ui.state.widgets import pick
 
 FIVE_WORDS = {
@@ -246,7 +250,6 @@ WAYS = {"samples": "Samples", "files": "Your own files", "generate": "Generate"}
 
 def draw(theme: Theme) -> None:
     """Draw the page."""
-    size_switch()
     headline(
         "TOPO-X Workbench · what would optical circuit switches do for your training job?",
         "An optical circuit switch is cheap and fast, but slow to change. "

@@ -42,8 +42,21 @@ from topox_ui.jobs.solving import (
 from topox_ui.jobs.state import JOB, JobsState
 from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import run_note, run_panel
-from topox_ui.shell.charts import Content, chart, checker_card, facts, frame, kpis, show_error
-from topox_ui.shell.page import button, chart_title, emphasised, escape, headline, quiet
+from topox_ui.shell.charts import (
+    Content,
+    button,
+    chart,
+    chart_title,
+    checker_card,
+    emphasised,
+    escape,
+    facts,
+    frame,
+    headline,
+    kpis,
+    quiet,
+    show_error,
+)
 from topox_ui.state.loading import loaded, scenario
 
 WORTH_A_CHART_S = 3.0
@@ -483,7 +496,6 @@ def _live(rounds: Rounds, theme: Theme, run: FunctionRun[Round, RoundTracePoint]
         climb([*points, replace(points[-1], elapsed_s=spent_s)], levels, theme, by_step=False),
         "jobs_live",
         f"Search as it runs: best {lasting(best_s)}, bound {lasting(max(p.bound_s for p in points))}.",
-        files=False,
     )
 
 

@@ -33,10 +33,20 @@ from topox_ui.jobs.solving import AT_ONCE, Rounds, token
 from topox_ui.jobs.state import JOB, SECTIONS, JobsState
 from topox_ui.jobs.study import study
 from topox_ui.runs.shared import once
-from topox_ui.shell.charts import Content, chart, frame, task_table
+from topox_ui.shell.charts import (
+    Content,
+    chart,
+    chart_title,
+    csv_of,
+    escape,
+    frame,
+    quiet,
+    task_table,
+    title_row,
+    when_opened,
+)
 from topox_ui.shell.downloads import (
     Figures,
-    csv_of,
     execution_files,
     figures_file,
     graph_kept_here,
@@ -46,7 +56,6 @@ from topox_ui.shell.downloads import (
     result_json,
     stem,
 )
-from topox_ui.shell.page import chart_title, escape, quiet, title_row, when_opened
 from topox_ui.state.address import keep_address
 from topox_ui.state.widgets import menu, pick
 
@@ -148,31 +157,31 @@ def links(rounds: Rounds, now: JobsState, theme: Theme) -> None:
     left, right = st.columns(2, gap="medium")
     below = f", {time_unit(drawn)[1]} below" if len(drawn.links) <= MAX_TIMES else ""
     with left:
-        chart_title(
-            "Links between pods",
-            f"From (row) to (column): links{below}. Deeper: slower; outlined: the slowest",
-        )
         chart(
             link_matrix(drawn, theme),
             "link_matrix",
             _words(drawn, view.words),
             lambda: _pairs(drawn),
             "Every pair",
+            title=(
+                "Links between pods",
+                f"From (row) to (column): links{below}. Deeper: slower; outlined: the slowest",
+            ),
         )
     with right:
-        chart_title(
-            "Rings on these links",
-            "Width: number of links. Grey: also used by other traffic; on a pale band: links "
-            "added for a ring"
-            if rings
-            else "No ring all-reduce crosses pods in this stage",
-        )
         chart(
             ring_drawing(best, view.pod_group, view.group, theme, view.way, only),
             "rings",
             f"{plural(len(rings), 'ring')} in {view.words}. The table has each one’s pods in order.",
             lambda: _rings(best, rings, view.way),
             "Every ring",
+            title=(
+                "Rings on these links",
+                "Width: number of links. Grey: also used by other traffic; on a pale band: links "
+                "added for a ring"
+                if rings
+                else "No ring all-reduce crosses pods in this stage",
+            ),
         )
 
 
@@ -240,11 +249,6 @@ def pod_groups(rounds: Rounds, theme: Theme) -> None:
         for k in range(best.groups)
     )
     jobs = [len(best.jobs.of_group(g)) for g in range(len(seconds))]
-    chart_title(
-        "Communication by pod group",
-        "One stage of each group; the slowest in colour."
-        + (" Behind: all jobs at once" if any(together) else ""),
-    )
     chart(
         pod_group_bars(best, together, theme),
         "pod_groups",
@@ -256,6 +260,11 @@ def pod_groups(rounds: Rounds, theme: Theme) -> None:
             **{f"{group_name(k)} (s)": seconds[:, k] for k in range(best.groups)},
         },
         "Every pod group",
+        title=(
+            "Communication by pod group",
+            "One stage of each group; the slowest in colour."
+            + (" Behind: all jobs at once" if any(together) else ""),
+        ),
     )
 
 
@@ -273,7 +282,6 @@ def how_found(rounds: Rounds, theme: Theme) -> None:
         levels.append((title if len(title) <= LABEL else "chosen one", best.round_s, "dot"))
     levels.append(("bound", best.bound_s, "2px,3px"))
     if paper is None:
-        chart_title("How this round was found", ALGORITHMS[best.algorithm].title)
         chart(
             climb(best.trace, levels, theme, by_step=False),
             "climb",
@@ -288,6 +296,7 @@ def how_found(rounds: Rounds, theme: Theme) -> None:
                 for m in best.trace
             ],
             "Every step",
+            title=("How this round was found", ALGORITHMS[best.algorithm].title),
         )
         return
     chart_title(

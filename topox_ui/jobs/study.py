@@ -20,9 +20,8 @@ from topox_ui.jobs.state import ACROSS, JobsState
 from topox_ui.runs.limits import CORES
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import watched
-from topox_ui.shell.charts import chart
-from topox_ui.shell.downloads import csv_of, offer
-from topox_ui.shell.page import button, chart_title, quiet
+from topox_ui.shell.charts import button, chart, chart_title, csv_of, quiet
+from topox_ui.shell.downloads import offer
 from topox_ui.state.widgets import menu, pick
 
 # The quick study has few seeds and leaves out large sets of jobs, which take nearly all of the time.
@@ -197,7 +196,6 @@ def _drawn(there: pd.DataFrame, now: JobsState, across: str, theme: Theme, live:
         f"Mean reduction of the round. {means}. The table has the spread.",
         None if live else lambda: table(there),
         "Every point",
-        files=not live,
     )
     if not live:
         _map(now, across, theme)
@@ -212,11 +210,6 @@ def _map(now: JobsState, across: str, theme: Theme) -> None:
     titles = {name: ALGORITHMS[name].title for name in marks}
     words = {value: _value_words(across, value) for value in map(float, there[across].unique())}
     sets = len(there.drop_duplicates(["jobs", "context", "seed"]))
-    chart_title(
-        "Gain by communication over computing",
-        f"All {plural(sets, 'set of jobs', 'sets of jobs')} computed so far, along both axes. Dotted: what hiding "
-        "computing behind communicating saves; above it, smaller groups leave more links to each pair",
-    )
     chart(
         gain_map(marks, titles, words, theme),
         "gain_map",
@@ -224,6 +217,11 @@ def _map(now: JobsState, across: str, theme: Theme) -> None:
         f"{there.ratio.min():.2g} to {there.ratio.max():.2g}, an algorithm a panel. The table has every set of jobs.",
         lambda: gain_table(there),
         "Every set of jobs",
+        title=(
+            "Gain by communication over computing",
+            f"All {plural(sets, 'set of jobs', 'sets of jobs')} computed so far, along both axes. Dotted: what hiding "
+            "computing behind communicating saves; above it, smaller groups leave more links to each pair",
+        ),
     )
 
 

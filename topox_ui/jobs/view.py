@@ -35,9 +35,8 @@ from topox_ui.jobs.state import (
     reset_what_ifs,
 )
 from topox_ui.runs.shared import once
-from topox_ui.shell.charts import show_input_errors
+from topox_ui.shell.charts import escape, file_box, headline, quiet, show_input_errors
 from topox_ui.shell.menu import page_link
-from topox_ui.shell.page import escape, file_box, headline, quiet, size_switch
 from topox_ui.state.loading import Loaded, loaded, scenario
 from topox_ui.state.widgets import control, menu, number, sidebar_part, slide, switch
 
@@ -284,7 +283,6 @@ def draw(theme: Theme) -> None:
     with show_input_errors("Sharing", CANNOT_SHARE, None):
         opened = loaded_jobs(now)
     if opened is None:
-        size_switch()
         headline(
             "Sharing · several jobs on one optical fabric",
             "No jobs yet: load <b>a jobs file</b> on the left, or choose a sample or the paper’s set-up.",
@@ -298,7 +296,6 @@ def draw(theme: Theme) -> None:
         return
     jobs, title = opened
     what_ifs(jobs)
-    size_switch()
     with show_input_errors(f"Sharing · {title}", CANNOT_SHARE, None):
         case = Case(changed(jobs, now), now.reading)
         rounds = rounds_of(case, now.algorithm)

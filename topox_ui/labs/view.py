@@ -18,8 +18,8 @@ from topox_ui.labs.feedback import begin_at_top, said_to_field
 from topox_ui.labs.kept import LINES, OWN_LAB, WHO, answers_to, begin_with, change, labs, line, now
 from topox_ui.labs.lab_screen import PRACTICE, lab_screen
 from topox_ui.labs.state import LabsState, as_html, as_label, say, say_html, texts, title_of
+from topox_ui.shell.charts import chart_title, file_box, headline, quiet
 from topox_ui.shell.menu import page_link
-from topox_ui.shell.page import chart_title, file_box, headline, quiet, size_switch
 from topox_ui.state.session import Lasting
 from topox_ui.state.widgets import menu
 
@@ -32,7 +32,8 @@ def first_screen() -> None:
     begin_at_top("cards")
     if LabsState.now().id:
         line("cards", "error", say("own.unknown_lab", lab=LabsState.now().id))
-    _language()
+    if len(languages()) > 1:
+        menu(say("language"), LabsState, "lang", languages(), width=160)
     in_class = class_profile() is not None
     if in_class:
         _who()
@@ -54,11 +55,6 @@ def first_screen() -> None:
             _box("lab", say("own.lab"), _take_lab)
     with right:
         _box("answers", say("own.answers"), _take_answers)
-
-
-def _language() -> None:
-    if len(languages()) > 1:
-        menu(say("language"), LabsState, "lang", languages(), width=160)
 
 
 def _who() -> None:
@@ -230,7 +226,6 @@ def _take_answers(data: bytes, file: str) -> None:
 
 def draw(theme: Theme) -> None:
     """Draw the view Labs."""
-    size_switch()
     state = LabsState.now()
     lab = labs().get(state.id)
     if lab is None:

@@ -38,18 +38,18 @@ from topox_core.schedule.result import Result
 from topox_core.text.glossary import Entry, entry_of, glossary
 from topox_core.text.numbers import time
 from topox_ui.learn.state import GlossaryState, LearnState
-from topox_ui.shell.charts import chart, legend_line, task_table
-from topox_ui.shell.menu import sample_link
-from topox_ui.shell.page import (
+from topox_ui.shell.charts import (
     button,
+    chart,
     chart_title,
     escape,
     headline,
-    page_link,
+    legend_line,
     quiet,
-    size_switch,
+    task_table,
     write_html,
 )
+from topox_ui.shell.menu import page_link, sample_link
 from topox_ui.shell.preparing import prepared, wait_for_kernels
 from topox_ui.shell.terms import with_terms
 from topox_ui.state.widgets import control, slide
@@ -57,8 +57,8 @@ from topox_ui.state.widgets import control, slide
 STEM = 5  # letters by which forms of one word are known
 
 
-def entries() -> None:
-    """Draw the filter and the entries."""
+def draw_glossary(_theme: Theme) -> None:
+    """Draw the view Glossary: the filter and the entries."""
     state = GlossaryState.now()
     every = sorted(glossary(), key=lambda one: one.term.casefold())
     headline(
@@ -133,7 +133,7 @@ def _circuits(at_ms: float, theme: Theme) -> None:
     left, right = st.columns([1, 1.1], gap="small")
     with left:
         figure = around_a_switch(execution, state, theme)
-        chart(figure, "tour_switch", _alt("circuits", at_ms), files=False)
+        chart(figure, "tour_switch", _alt("circuits", at_ms))
     with right:
         squares = matrix(execution, state, theme)
         squares.update_layout(height=round(HEIGHT * theme.scale), showlegend=False)
@@ -229,7 +229,6 @@ def _windows(delay_ms: float, theme: Theme) -> None:
         pattern,
         "tour_rail",
         "What one GPU sends on its rail in one iteration, and the windows between.",
-        files=False,
     )
     chart(
         by_length(picture.windows, delay_ms, theme),
@@ -273,8 +272,8 @@ SAMPLE = "moe"
 WORDS = {TOGETHER: "Together", IN_TURNS: "In turns"}
 
 
-def tour(theme: Theme) -> None:
-    """Draw the screen that the address names."""
+def draw_tour(theme: Theme) -> None:
+    """Draw the view Tour: the screen that the address names."""
     state = LearnState.now()
     one = screen(SCREENS[state.step - 1])
     headline(f"Learn · screen {state.step} of {len(SCREENS)}", f"<b>{one.title}</b>")
@@ -352,15 +351,3 @@ def _ways_on() -> None:
     with st.container(key="see", width="content"):
         sample_link(SAMPLE, "**Open a sample**")
     page_link("Home", "Bring your own job", way="files")
-
-
-def draw_tour(theme: Theme) -> None:
-    """Draw the view Tour."""
-    size_switch()
-    tour(theme)
-
-
-def draw_glossary(_theme: Theme) -> None:
-    """Draw the view Glossary."""
-    size_switch()
-    entries()

@@ -15,8 +15,7 @@ from topox_core.text.numbers import delay_label, percent, seconds, time, when
 from topox_core.text.sentences import STOPPED_BY
 from topox_ui.answers.keeping import KeepState
 from topox_ui.library.state import KINDS, MAX_COMPARED, RunsState
-from topox_ui.shell.charts import editor
-from topox_ui.shell.page import button
+from topox_ui.shell.charts import button, editor
 from topox_ui.state.address import keep_address
 from topox_ui.state.widgets import control, menu, sidebar_part, switch
 

@@ -1,26 +1,37 @@
-"""Kept runs: what is kept of runs, found again, opened, and set side by side."""
+"""Kept runs: what is kept of runs, found again, opened, named, deleted, taken away and set side by side."""
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
 
 import streamlit as st
 
 from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
+from topox_core.errors import InputError
 from topox_core.fabrics.options import FabricOptions
 from topox_core.figures.palette import Theme
+from topox_core.io.cluster_file import load_cluster
+from topox_core.io.task_graph_file import load_graph
 from topox_core.library.opening import default_path
-from topox_core.library.rows import RunRecord
+from topox_core.library.rows import Deleted, RunFilter, RunRecord, StoredRun
 from topox_core.library.run_library import RunLibrary
-from topox_core.library.tables import RunComparison, compare_runs
+from topox_core.library.tables import RunComparison, compare_runs, runs_csv, runs_parquet
+from topox_core.schedule.settings import Settings
 from topox_core.studies.kept_run import Kept, record_of_solve
 from topox_core.studies.keys import measure_words
 from topox_core.studies.subject import Subject, resolved_of
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import count, plural, size
 from topox_core.workloads.samples import load_sample
-from topox_ui.answers.case import Case
-from topox_ui.answers.first import shipped_answer
-from topox_ui.answers.run_library import HOW_ON, OFF, existing_library, keeps_runs
-from topox_ui.library.actions import actions, undo_button
+from topox_ui.answers.keeping import HOW_ON, OFF, existing_library, keeps_runs, open_library
+from topox_ui.answers.linked import Linked, open_with_result
+from topox_ui.answers.solving import Case, shipped_answer
 from topox_ui.library.listing import (
+    LETTERS,
     Listed,
+    asked,
     controls,
     every_run,
     keep_switch,
@@ -29,13 +40,247 @@ from topox_ui.library.listing import (
     study_menu,
     table,
 )
-from topox_ui.library.side_by_side import finding, side_by_side
+from topox_ui.library.side_by_side import finding, result_record, side_by_side
 from topox_ui.library.state import RunsState
 from topox_ui.runs.limits import server_limits
-from topox_ui.shell.charts import frame, show_input_errors
-from topox_ui.shell.menu import page_link
-from topox_ui.shell.page import chart_title, escape, headline, quiet, size_switch, write_html
-from topox_ui.state.scenario import Scenario
+from topox_ui.shell.charts import (
+    button,
+    escape,
+    frame,
+    headline,
+    quiet,
+    show_input_errors,
+    write_html,
+)
+from topox_ui.shell.downloads import link_menu, offer
+from topox_ui.shell.menu import leave_for, page_link
+from topox_ui.state.loading import Loaded, adopt
+from topox_ui.state.page_state import put, word_of
+from topox_ui.state.scenario import ALGORITHM_WORDS, CLUSTER, LOWERING, PARAMETER, Scenario
+from topox_ui.state.session import Passing, notify, notify_errors
+from topox_ui.state.widgets import sidebar
+
+# Settings of a solve that the state has under the same name.
+_SOLVE = (
+    "circuits",
+    "share_circuits",
+    "exclusive_devices",
+    "any_port",
+    "clock",
+    "iteration",
+    "switching",
+)
+_OPEN = ("auto", "default")
+
+
+def query_of(record: RunRecord) -> dict[str, str]:
+    """Return the query of the link that shows a run: the one that it was kept with, else what its settings say."""
+    if record.link:
+        return dict(parse_qsl(record.link))
+    if record.kind not in ("fabric", "schedule"):
+        return {}
+    subject = record.settings.get("subject")
+    return {**_source(subject), **_what_ifs(record.settings)} if isinstance(subject, dict) else {}
+
+
+def _source(subject: Mapping[str, Any]) -> dict[str, str]:
+    kind, parameters = subject.get("kind"), subject.get("parameters") or {}
+    if kind == "sample":
+        return {"sample": str(subject.get("name"))}
+    if kind in ("workload", "job"):
+        name = subject.get("generator") or subject.get("name")
+        return {"workload": str(name)} | {
+            PARAMETER + key: word_of(value) for key, value in parameters.items()
+        }
+    return {}
+
+
+def _what_ifs(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return what a state must say beside its source; settings that hold anyway are left out."""
+    usual, found = Settings.of(), dict[str, Any]()
+    for name in CLUSTER:
+        if (value := settings.get(f"cluster.{name}")) is not None:
+            found[name] = value
+    if settings.get("settings.model") == "paper":
+        found["model"] = "paper"
+    for name in _SOLVE:
+        value = settings.get(f"settings.{name}")
+        if value is not None and value != getattr(usual, name):
+            found[name] = value
+    for name in (*LOWERING, *ALGORITHM_WORDS):
+        value = settings.get(f"lowering.{name}")
+        if value is not None and value not in _OPEN and value is not True:
+            found[name] = value
+    # Parameters of a generator that a study varies are part of its source.
+    for prefix in ("workload.", "job."):
+        found |= {
+            PARAMETER + key.removeprefix(prefix): value
+            for key, value in settings.items()
+            if key.startswith(prefix)
+        }
+    return {key: word_of(value) for key, value in found.items() if Scenario.owns(key)}
+
+
+# Which page shows a run of a kind.
+PAGE_OF_KIND = {
+    "schedule": "Schedule",
+    "fabric": "Compare",
+    "rail": "Rails",
+    "round": "Sharing",
+    "bill": "Network",
+}
+# What was deleted last in this session, whole, until something else is deleted.
+_DELETED = Passing[Deleted]("deleted_runs")
+
+
+@notify_errors()
+def _open(run: int) -> None:
+    """Open a run on the page that shows it."""
+    library = open_library()
+    one = library.get(run)
+    query = _query_of(library, one)
+    leave_for(PAGE_OF_KIND[one.record.kind], carries=False, **query)
+
+
+def _query_of(library: RunLibrary, one: StoredRun) -> dict[str, str]:
+    """Return the address of a run's state; its own files are loaded from the library, its result is kept for the page.
+
+    Raises
+    ------
+    InputError
+        If the library keeps neither a link nor the files.
+    """
+    record, query = one.record, query_of(one.record)
+    own = record.settings.get("subject", {})
+    own = own if isinstance(own, dict) else {}
+    if not {"sample", "workload"} & query.keys() and own.get("kind") == "files":
+        graph, cluster = (_input(library, own, part) for part in ("graph", "cluster"))
+        loaded = Loaded(load_graph(*graph), load_cluster(*cluster), record.subject)
+        server_limits().check_tasks(len(loaded.graph.tasks), graph[1])
+        adopt(loaded)
+        what_ifs, _ = Scenario.of_query({k: v for k, v in query.items() if Scenario.owns(k)})
+        put(what_ifs.model_copy(update={"source": "upload", "name": loaded.title}))
+        query = {key: text for key, text in query.items() if not Scenario.owns(key)}
+    elif not query:
+        raise InputError("has no page that shows it; its numbers are here", file=f"run {one.id}")
+    if record.kind == "schedule" and (result := result_record(library, one)) is not None:
+        open_with_result(Linked(f"run {one.id}", record.graph, result, kept=True))
+    return query
+
+
+def _input(library: RunLibrary, own: dict[str, object], part: str) -> tuple[bytes, str]:
+    digests = own.get("digests")
+    digest = digests.get(part) if isinstance(digests, dict) else None
+    found = library.input(digest) if isinstance(digest, str) else None
+    if found is None:
+        raise InputError("is not kept in the library", file=str(own.get(part, part)))
+    return found.content, found.name
+
+
+def actions(now: Listed) -> None:
+    """Draw what can be done with the chosen runs, the most wanted first."""
+    chosen = now.chosen
+    with st.container(horizontal=True, vertical_alignment="center", key="runs_actions"):
+        for letter, one in zip(LETTERS, chosen, strict=False):
+            words = f"Open {letter}" if len(chosen) > 1 else "Open"
+            shown = bool(query_of(one.record)) or one.has_result
+            help_text = (
+                f"On the page {PAGE_OF_KIND.get(one.record.kind, '')}, in the state that was kept."
+            )
+            button(
+                words,
+                f"open_{letter}",
+                "open_in_new",
+                _open,
+                one.id,
+                disabled=not shown,
+                help=help_text if shown else "No page shows it; its numbers are here.",
+            )
+        if chosen:
+            _naming(chosen)
+            button(
+                "Delete",
+                "delete_runs",
+                "delete",
+                _delete,
+                [one.id for one in chosen],
+                help=f"Takes {plural(len(chosen), 'run')} out of the library. You can undo this until you delete something else.",
+            )
+        _taking_away()
+        link_menu()
+        undo_button()
+
+
+def undo_button() -> None:
+    """Offer to put back what was deleted last in this session."""
+    deleted = _DELETED.get()
+    if deleted is not None and len(deleted):
+        words = f"Restore {plural(len(deleted), 'deleted run')}"
+        button(words, "undo_delete", "undo", _undo)
+
+
+def _naming(chosen: Sequence[StoredRun]) -> None:
+    with st.popover("Name", icon=":material/edit:"):
+        for letter, one in zip(LETTERS, chosen, strict=False):
+            key = f"name_{one.id}"
+            st.text_input(
+                f"Name of {letter}, run {one.id}",
+                one.record.name,
+                key=key,
+                max_chars=120,
+                on_change=_rename,
+                args=(one.id, key),
+            )
+
+
+@notify_errors()
+def _rename(run: int, key: str) -> None:
+    open_library().rename(run, str(st.session_state[key]).strip())
+
+
+@notify_errors()
+def _delete(runs: list[int]) -> None:
+    deleted = open_library().delete(runs)
+    _DELETED.set(deleted)
+    RunsState.choose(chosen=None)
+    notify("info", f"Deleted: {plural(len(deleted), 'run')}.")
+
+
+@notify_errors()
+def _undo() -> None:
+    deleted = _DELETED.get()
+    if deleted is None:
+        return
+    back = open_library().restore(deleted)
+    _DELETED.pop()
+    notify("info", f"Restored: {plural(back, 'run')}.")
+
+
+def _taking_away() -> None:
+    """Offer the listed runs as tables and as a library of their own, and take in another library."""
+    with st.popover("Export", icon=":material/download:"):
+        st.caption("All runs that match the filters, on all pages of the list.")
+        which = asked()
+        offer(
+            "runs",
+            [
+                ("Table (CSV)", ".csv", lambda: runs_csv(open_library(), which)),
+                ("Table (Parquet)", ".parquet", lambda: runs_parquet(open_library(), which)),
+                (
+                    "Library (SQLite), with results and inputs",
+                    ".sqlite",
+                    lambda: _library_bytes(open_library(), which),
+                ),
+            ],
+        )
+
+
+def _library_bytes(library: RunLibrary, which: RunFilter) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "runs.sqlite"
+        library.copy_to(path, which)
+        return path.read_bytes()
+
 
 EXAMPLE = "race"  # the sample whose schedule shows what a kept run is
 
@@ -81,11 +326,10 @@ def _one(now: Listed) -> str:
 def nothing_yet() -> None:
     """Say what a kept run is good for and where the first one comes from."""
     headline("Kept runs", "<b>No run is kept yet.</b> Keep one on Schedule or Compare.")
-    chart_title(
-        "An example: one kept run",
-        "as this page lists it; choose a run to open it again",
+    frame(
+        [row_of_example(example())],
+        title=("An example: one kept run", "as this page lists it; choose a run to open it again"),
     )
-    frame([row_of_example(example())])
     write_html(
         '<ul class="claim"><li>On Schedule and Compare, under the figures, "Keep this run" puts what you see into the library.'
         "</li><li>This page lists kept runs, opens them in the state that was kept, and compares them.</li>"
@@ -97,7 +341,7 @@ def nothing_yet() -> None:
         page_link("Compare", "Go to Compare", icon=":material/arrow_forward:")
         page_link("Studies", "Go to Studies", icon=":material/arrow_forward:")
     undo_button()
-    with st.sidebar:
+    with sidebar():
         st.divider()
         keep_switch()
     where_it_lies()
@@ -141,16 +385,13 @@ def draw(theme: Theme) -> None:
     """Draw the view Kept runs."""
     if not keeps_runs():
         switched_off()
-        size_switch()
         return
     with show_input_errors("Kept runs", "The run library <b>cannot be read</b>.", reset=None):
         library = existing_library()
         if library is None or not library.count(every_run()):
             nothing_yet()
-            size_switch()
             return
         controls(library)
-        size_switch()
         now = listed(library)
         compared = compare_runs(now.chosen) if len(now.chosen) > 1 else None
         headline_of(library, now, compared)

@@ -22,23 +22,15 @@ from topox_core.labs.keys import (
 from topox_core.labs.lab import CLASS_SEED, Lab, Question, Screen, texts_in
 from topox_core.labs.statistics import START, Slide, key_words
 from topox_ui.classroom.profile import class_profile
-from topox_ui.present.door import only_lecturers
 from topox_ui.present.state import chosen_slide, go, leave, say, title_of
 from topox_ui.present.tally import answers_menu, count_of, spread, tally
-from topox_ui.shell.charts import chart
-from topox_ui.shell.page import escape
-from topox_ui.state.notices import show_notice
-from topox_ui.state.session import Lasting
+from topox_ui.shell.charts import chart, escape, html_table
+from topox_ui.state.session import Lasting, show_notice
 
 # At 1280 x 720 the type is 28 px; a slide with many words has it smaller.
 TYPE_PX, SCREEN_PX = 28, (1280, 720)
 SIZES = ((760, 1.0), (950, 0.9), (1150, 0.8))
 SMALLEST = 0.72
-
-
-def projected(theme: Theme) -> Theme:
-    """Return a theme for the projector: larger type, and nothing fainter than the ink."""
-    return replace(theme, muted=theme.ink, scale=1.6)
 
 
 def share_of_type(characters: int) -> float:
@@ -92,15 +84,11 @@ h1.asked.small {{ font-size: 1.05rem !important; font-weight: 400 !important; }}
 </style>"""
 
 
+# Makes the type of the slide in view smaller, step by step, as long as it is higher than the window.
 MIN_PX = 13
 _fit = st.components.v2.component(
     "topox_slide_fitting", js=Path(__file__).with_name("fitting.js").read_text(encoding="utf-8")
 )
-
-
-def fit_slide(slide: str) -> None:
-    """Make the type of the slide in view smaller, step by step, as long as it is higher than the window."""
-    _fit(key="present_fitting", data={"slide": slide, "least": MIN_PX})
 
 
 # When each lab was started, in s since 1970.
@@ -158,8 +146,9 @@ BESIDE, PICTURE_PX, BELOW_PX = "gantt", 352, 62
 
 def projector(lab: Lab, theme: Theme) -> None:
     """Draw the slide that the address names."""
-    only_lecturers()
-    theme = projected(theme)
+    theme = replace(
+        theme, muted=theme.ink, scale=1.6
+    )  # larger type, and nothing fainter than the ink
     every, at = chosen_slide(lab)
     slide = every[at]
     st.html(projector_css(theme, share_of_type(_characters(lab, slide))))
@@ -174,7 +163,7 @@ def projector(lab: Lab, theme: Theme) -> None:
         clock(lab, slide, theme)
     _draw(lab, slide, theme)
     _steps(lab, every, at)
-    fit_slide(f"{slide.place} {slide.show}")
+    _fit(key="present_fitting", data={"slide": f"{slide.place} {slide.show}", "least": MIN_PX})
 
 
 def _characters(lab: Lab, slide: Slide) -> int:
@@ -353,14 +342,8 @@ def _square(matrix: Matrix, values: object = None) -> None:
 
 
 def _table(table: GivenTable, kind: str = "") -> str:
-    head = "".join(f'<th scope="col">{escape(one)}</th>' for one in table.columns)
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell) or '&nbsp;'}</td>" for cell in row) + "</tr>"
-        for row in table.rows
-    )
-    return (
-        f'<table class="instance{kind}"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
-    )
+    rows = [[escape(cell) or "&nbsp;" for cell in row] for row in table.rows]
+    return html_table(map(escape, table.columns), rows, f"instance{kind}")
 
 
 def _steps(lab: Lab, every: tuple[Slide, ...], at: int) -> None:

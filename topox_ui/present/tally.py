@@ -33,10 +33,8 @@ from topox_core.labs.statistics import (
 from topox_core.text.numbers import short
 from topox_ui.classroom.profile import class_profile
 from topox_ui.present.state import SOURCES, PresentState, say, source
-from topox_ui.shell.charts import chart
-from topox_ui.shell.page import escape
-from topox_ui.state.notices import notify
-from topox_ui.state.session import Lasting
+from topox_ui.shell.charts import chart, escape
+from topox_ui.state.session import Lasting, notify
 from topox_ui.state.widgets import pick
 
 MAX_FILES = 200

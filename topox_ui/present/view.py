@@ -32,8 +32,8 @@ from topox_core.labs.statistics import (
 )
 from topox_core.text.numbers import short
 from topox_core.text.sentences import and_more
+from topox_ui.classroom.access import check_word
 from topox_ui.classroom.profile import class_profile, labs_offered
-from topox_ui.present.door import only_lecturers
 from topox_ui.present.projector import projector
 from topox_ui.present.state import (
     PresentState,
@@ -45,11 +45,52 @@ from topox_ui.present.state import (
     title_of,
 )
 from topox_ui.present.tally import MAX_FILES, Given, answers_to, draw_spread, handed, upload_box
-from topox_ui.shell.charts import frame, show_input_errors
+from topox_ui.runs.limits import server_limits
+from topox_ui.shell.charts import (
+    button,
+    chart_title,
+    escape,
+    frame,
+    headline,
+    quiet,
+    show_input_errors,
+)
 from topox_ui.shell.downloads import download_menu, stem
-from topox_ui.shell.page import button, chart_title, escape, headline, quiet, size_switch
+from topox_ui.shell.page import ask_for_a_word
 from topox_ui.state.session import Lasting
 from topox_ui.state.widgets import menu, pick
+
+_PAST = Lasting[bool]("present_past_the_door")
+
+
+def only_lecturers() -> None:
+    """Ask for the lecturer's word, and stop, unless it was typed or nobody but the lecturer can be here.
+
+    A class of ``make class`` has a door of its own: its students do not come to this page.
+    """
+    limits = server_limits()
+    if not limits.shared or class_profile() is not None or _PAST.get():
+        return
+    headline(say("present.kicker"), say("present.door.headline"))
+    if limits.lecturer_word:
+        ask_for_a_word(
+            "lecturer_word",
+            lambda key: say(f"present.door.{key}"),
+            _past,
+            type="password",
+            max_chars=60,
+        )
+    else:
+        quiet(say("present.door.none"))
+    st.stop()
+
+
+def _past(typed: str) -> str:
+    """Let past the door who typed the lecturer's word; else return why it is refused."""
+    refused = check_word(typed, server_limits().lecturer_word)
+    _PAST.set(not refused)
+    return refused
+
 
 MAX_NAMED = 5
 
@@ -220,12 +261,12 @@ def _ranks(board: Board, lines: list[Ranked]) -> None:
 def _infeasible(lines: list[Ranked]) -> None:
     if not lines:
         return
-    chart_title(say("board.refused"), say("board.refused_note"))
     frame(
         [
             {say("board.column.alias"): one.alias, say("board.column.checked"): one.problem}
             for one in lines
-        ]
+        ],
+        title=(say("board.refused"), say("board.refused_note")),
     )
 
 
@@ -246,19 +287,6 @@ def _empty(board: Board) -> bytes:
 
 
 MAX_LISTED = 12  # ids of which something is kept apart; the folders have all
-
-
-def overview(theme: Theme) -> None:
-    """Draw the part that is in view."""
-    size_switch()
-    only_lecturers()
-    see = PresentState.now().see
-    if see == "statistics":
-        statistics_view(theme)
-    elif see == "leaderboards":
-        leaderboards()
-    else:
-        _labs()
 
 
 def _labs() -> None:
@@ -309,7 +337,13 @@ def _class_line() -> None:
 def draw(theme: Theme) -> None:
     """Draw the view Present."""
     lab = chosen_lab()
-    if lab is None:
-        overview(theme)
-    else:
+    only_lecturers()
+    see = PresentState.now().see
+    if lab is not None:
         projector(lab, theme)
+    elif see == "statistics":
+        statistics_view(theme)
+    elif see == "leaderboards":
+        leaderboards()
+    else:
+        _labs()

@@ -23,9 +23,8 @@ from topox_ui.rails.state import (
     preset_of,
     reset,
 )
-from topox_ui.shell.page import file_box, quiet
-from topox_ui.state.loading import loaded, loaded_job
-from topox_ui.state.uploads import OWN_WINDOWS
+from topox_ui.shell.charts import file_box, quiet
+from topox_ui.state.loading import OWN_WINDOWS, loaded, loaded_job
 from topox_ui.state.widgets import menu, number, pick, sidebar_part, slide, tick
 
 LINK_UPS_MS = (0.0, 1.0, 10.0, 50.0, 100.0, 500.0, 1000.0, 3000.0, 6000.0)

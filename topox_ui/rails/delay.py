@@ -15,23 +15,26 @@ from topox_core.rails.presets import PRESETS
 from topox_core.rails.technologies import TECHNOLOGIES
 from topox_core.text.numbers import delay_label, percent, plural, time
 from topox_core.text.sentences import capitalised
-from topox_ui.rails.runs import (
+from topox_ui.rails.state import AUTHORS_PRESET, CONTROLS, RailsState
+from topox_ui.rails.subject import (
     CURVE_AT_ONCE,
     RAILS,
+    Lane,
+    Listed,
+    Simulated,
+    Subject,
     answered,
     begun,
     known,
+    measured_list,
     nodes_of,
     run_of,
     simulated,
     start,
     times_of,
 )
-from topox_ui.rails.state import AUTHORS_PRESET, CONTROLS, RailsState
-from topox_ui.rails.subject import Lane, Listed, Simulated, Subject, measured_list
 from topox_ui.runs.panel import run_note, run_panel
-from topox_ui.shell.charts import Content, chart
-from topox_ui.shell.page import button, chart_title, quiet, title_row, write_html
+from topox_ui.shell.charts import Content, button, chart, chart_title, quiet, title_row, write_html
 from topox_ui.state.widgets import tick
 
 # Those that no eye can tell apart are one row of the table, at the slowest of them.
@@ -174,7 +177,6 @@ def _drawn(subject: Subject, lane: Lane, theme: Theme, live: bool = False) -> Cu
         f"Overhead against the reconfiguration delay, provisioned: {points}.",
         None if live else lambda: _table(curves),
         "Every delay",
-        files=not live,
     )
     return curves
 

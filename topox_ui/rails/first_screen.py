@@ -19,7 +19,6 @@ from topox_core.text.numbers import count, percent, plural, short, time
 from topox_core.text.sentences import enumeration
 from topox_ui.answers.other_times import RAILS_OF_GRAPH, RAILS_OF_MODEL
 from topox_ui.rails.delay import Curves, delay_chart, over, slowest_words, switch_table
-from topox_ui.rails.runs import RAILS, answered, begun, run_of, simulate, simulated, start, times_of
 from topox_ui.rails.state import (
     JOB,
     MEASURED,
@@ -29,23 +28,40 @@ from topox_ui.rails.state import (
     why_not,
 )
 from topox_ui.rails.subject import (
+    RAILS,
     Lane,
     Listed,
     Pattern,
     Simulated,
     Subject,
+    answered,
+    begun,
     gaps_in_words,
     lane_words,
     pattern_of_list,
     pattern_of_run,
+    run_of,
+    simulate,
+    simulated,
+    start,
     switches_needed,
+    times_of,
 )
 from topox_ui.runs.panel import run_note
-from topox_ui.shell.charts import Content, chart, kpis, legend_line
-from topox_ui.shell.menu import page_link, to_samples
-from topox_ui.shell.page import chart_title, escape, headline, quiet, stretch_in_view, title_row
+from topox_ui.shell.charts import (
+    Content,
+    chart,
+    chart_title,
+    escape,
+    headline,
+    kpis,
+    legend_line,
+    quiet,
+    title_row,
+)
+from topox_ui.shell.menu import page_link
 from topox_ui.state.loading import loaded, loaded_job
-from topox_ui.state.widgets import menu
+from topox_ui.state.widgets import menu, stretch_in_view
 
 # From here on what rings cost against an electrical switch is worth a word in the headline.
 RINGS_COST = 0.03
@@ -100,7 +116,7 @@ def nothing_yet() -> None:
             )
         return
     headline(KICKER, "No task graph is loaded. <b>Load one on Home</b>, or pick a job on the left.")
-    to_samples()
+    page_link("Home", "Go to the samples", icon=":material/arrow_forward:", way="samples")
 
 
 def loaded_elsewhere() -> None:
@@ -446,7 +462,9 @@ def _strip_in_view(
     whole = max(pattern.iteration_ms, 1e-9)
     view = (0.0, whole)
     if len(windows) > MAX_AT_ONCE:
-        view = stretch_in_view(RailsState, whole, MAX_AT_ONCE / len(windows), "%.0f ms")
+        view = stretch_in_view(
+            RailsState, whole, (0.0, whole * MAX_AT_ONCE / len(windows)), "%.0f ms"
+        )
     drawn = strip(traffic, windows, dark, view, theme, legend=False)
     legend_line(strip_legend(drawn, theme), theme)
     chart(

@@ -16,11 +16,9 @@ from topox_core.text.numbers import delay_label, percent, plural, short, time
 from topox_core.text.sentences import capitalised
 from topox_core.training.job import Job
 from topox_ui.rails.first_screen import circuits_stay, dark_ms
-from topox_ui.rails.runs import answered, known, refusal, run_of, simulate, times_of
 from topox_ui.rails.state import RailsState
-from topox_ui.rails.subject import Simulated
-from topox_ui.shell.charts import chart
-from topox_ui.shell.page import chart_title, escape, quiet, write_html
+from topox_ui.rails.subject import Simulated, answered, known, refusal, run_of, simulate, times_of
+from topox_ui.shell.charts import chart, chart_title, escape, quiet, write_html
 from topox_ui.state.widgets import slide
 
 STATIC_PORTS = 4  # a 400G NIC as four ports of 100G, the paper's example of a split

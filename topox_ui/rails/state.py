@@ -12,7 +12,7 @@ from topox_core.rails.presets import PRESETS, changed, check_on_rail, settings_o
 from topox_core.rails.technologies import TECHNOLOGIES, fits
 from topox_core.text.numbers import plural
 from topox_core.training.job import Job
-from topox_ui.state.loading import loaded_job, opened_by_itself
+from topox_ui.state.loading import loaded_job, own_job
 from topox_ui.state.page_state import PageState, one_of, put
 
 JOB, SCENARIO, MEASURED, UPLOAD = "job", "scenario", "measured", "upload"
@@ -88,7 +88,7 @@ class RailsState(PageState):
         """What runs: the source; while none was chosen the reader's job where it fits a rail, else the paper's."""
         if self.source is not None:
             return self.source
-        own = None if opened_by_itself() else loaded_job()
+        own = own_job()
         return AUTHORS_PRESET if own is None or why_not(own) else JOB
 
     def changed(self, **changes: Any) -> Self:

@@ -32,15 +32,29 @@ from topox_ui.rails.first_screen import (
     window_lengths,
     windows_in_numbers,
 )
-from topox_ui.rails.paper import against_the_paper, chosen_of_the_match, source_words
-from topox_ui.rails.reference import advice_section, bytes_section, files_of_rail
+from topox_ui.rails.reference import (
+    advice_section,
+    against_the_paper,
+    bytes_section,
+    chosen_of_the_match,
+    files_of_rail,
+    source_words,
+)
 from topox_ui.rails.rivals import experts_section, rivals_section
-from topox_ui.rails.runs import answered, run_of, simulate
 from topox_ui.rails.state import SCHEDULES, SECTIONS, RailsState, reset
-from topox_ui.rails.subject import Pattern, Simulated, Subject, subject
-from topox_ui.shell.charts import Content, chart, frame, show_error, show_input_errors
+from topox_ui.rails.subject import Pattern, Simulated, Subject, answered, run_of, simulate, subject
+from topox_ui.shell.charts import (
+    Content,
+    chart,
+    chart_title,
+    escape,
+    frame,
+    quiet,
+    show_error,
+    show_input_errors,
+    when_opened,
+)
 from topox_ui.shell.downloads import Figures
-from topox_ui.shell.page import chart_title, escape, quiet, size_switch, when_opened
 from topox_ui.state.widgets import pick
 
 MAX_MESSAGES = 500
@@ -96,11 +110,6 @@ def _counts(pattern: Pattern, job: Job, theme: Theme) -> None:
     )
     formula = windows_by_formula(job.plan.microbatches)
     seen = {rank: len(pattern.of((rank, rail))[1]) for rank, rail in pattern.lanes}
-    chart_title(
-        "How many windows?",
-        f"one GPU of each stage, {SCHEDULES[job.schedule.order]}, {job.plan.microbatches} microbatches; counted in the order of "
-        "its communications, beside the paper's formula",
-    )
     chart(
         counts(exact, formula, theme),
         "counts",
@@ -111,6 +120,11 @@ def _counts(pattern: Pattern, job: Job, theme: Theme) -> None:
             "in this simulation": [seen.get(stage) for stage in range(len(exact))],
             "formula": [formula] * len(exact),
         },
+        title=(
+            "How many windows?",
+            f"one GPU of each stage, {SCHEDULES[job.schedule.order]}, {job.plan.microbatches} microbatches; counted in the order of "
+            "its communications, beside the paper's formula",
+        ),
     )
     quiet(f"Formula: {escape(FORMULA_NOTE)}.")
 
@@ -125,27 +139,22 @@ def control_section(subject: Simulated, theme: Theme) -> None:
     run = run_of(question)
     kinds, messages = Counter(one.word for one in run.messages), run.messages[:MAX_MESSAGES]
     facts = f"Circuits of a group change {plural(run.reconfigurations, 'time')} per iteration, each {time(run.rail.dark_ms)} dark"
-    chart_title(
-        "Which group uses the rail",
-        f"{facts}. Hatched: dark. A group keeps its circuits until another one asks",
-    )
     chart(
         timeline(run, theme),
         "timeline",
         f"Circuits of {min(MAX_GROUPS, len(run.iteration.groups))} groups over {time(run.iteration_ms)}: {facts}.",
         lambda: _circuits(run),
         "Every circuit",
+        title=(
+            "Which group uses the rail",
+            f"{facts}. Hatched: dark. A group keeps its circuits until another one asks",
+        ),
     )
     shown = len({one.group for one in run.circuits})
     if shown > MAX_GROUPS:
         quiet(f"The first {MAX_GROUPS} of {plural(shown, 'group')}; the table has all of them.")
     left, right = st.columns([1.42, 1], gap="medium")
     with left:
-        chart_title(
-            "Control messages",
-            f"{count(len(messages))} of {count(run.messages_sent)} messages, the first ones; before 0 ms: sent during the iteration "
-            "before",
-        )
         frame(
             {
                 "at (ms)": [one.at_ms for one in messages],
@@ -154,16 +163,21 @@ def control_section(subject: Simulated, theme: Theme) -> None:
                 "message": [one.word for one in messages],
                 "group": [one.group for one in messages],
                 "about": [one.note for one in messages],
-            }
+            },
+            title=(
+                "Control messages",
+                f"{count(len(messages))} of {count(run.messages_sent)} messages, the first ones; before 0 ms: sent during the "
+                "iteration before",
+            ),
         )
     with right:
-        chart_title("Kinds of messages", "of the shims and the controller")
         frame(
             {
                 "word": list(MEANINGS),
                 "meaning": list(MEANINGS.values()),
                 "shown": [kinds[word] for word in MEANINGS],
-            }
+            },
+            title=("Kinds of messages", "of the shims and the controller"),
         )
         quiet(
             "A shim in every server sees the communication of its server, the controller that of the whole rail. In the first "
@@ -261,7 +275,6 @@ def figures_of(pattern: Pattern, curves: Curves) -> Figures:
 def draw(theme: Theme) -> None:
     """Draw the page."""
     controls()
-    size_switch()
     with show_input_errors(KICKER, NOT_TOGETHER, reset):
         source = subject()
         if source is None:

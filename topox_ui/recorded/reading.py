@@ -24,8 +24,7 @@ from topox_ui.recorded.state import RecordedState
 from topox_ui.runs.limits import server_limits
 from topox_ui.runs.owner import RunKind, call_or_refuse, run_owner
 from topox_ui.runs.panel import watched
-from topox_ui.shell.charts import show_error
-from topox_ui.shell.page import button, chart_title, headline, quiet, write_html
+from topox_ui.shell.charts import button, chart_title, headline, quiet, show_error, write_html
 from topox_ui.state.session import Lasting, Passing
 
 KICKER = "Your trace"
@@ -73,7 +72,7 @@ def nothing_yet() -> None:
         "Open a made-up run",
         "recorded_example",
         "play_arrow",
-        _example,
+        open_example,
         help="Four ranks, pipeline and data parallel, recorded at 100 Gbit/s. Its true times are known.",
     )
     chart_title("How to record", "paste these lines around the training loop")
@@ -90,11 +89,6 @@ def files_of_run(now: Opened) -> None:
     with st.expander("Files", key="recorded_files", expanded=bool(now.lines)):
         _box(now)
         button("Read another run", "recorded_forget", "restart_alt", _forget)
-
-
-def _example() -> None:
-    open_example()
-    RecordedState.choose(example=True)
 
 
 def _forget() -> None:
@@ -224,6 +218,7 @@ def open_example() -> None:
     files = [(name, (SAMPLE_FOLDER / name).read_bytes()) for name in names]
     _add(read_files({}, files, never, lambda _step: None))
     _OPENED.set(replace(opened(), example=True))
+    RecordedState.choose(example=True)
 
 
 def most_bytes() -> float:

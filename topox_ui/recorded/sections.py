@@ -27,22 +27,23 @@ from topox_ui.recorded.found import RecordedStep, report_of
 from topox_ui.recorded.reading import LABELS
 from topox_ui.recorded.state import RecordedState
 from topox_ui.runs.limits import server_limits
-from topox_ui.shell.charts import Content, chart, legend_line, table_under
-from topox_ui.shell.downloads import File, download_menu, result_json, stem
-from topox_ui.shell.menu import leave_for
-from topox_ui.shell.page import (
+from topox_ui.shell.charts import (
+    Content,
     button,
+    chart,
     chart_title,
     escape,
+    legend_line,
     quiet,
-    stretch_in_view,
+    table_under,
     title_row,
     write_html,
 )
-from topox_ui.state.loading import Loaded, adopt
-from topox_ui.state.notices import notify_errors
-from topox_ui.state.uploads import OWN_WINDOWS
-from topox_ui.state.widgets import menu
+from topox_ui.shell.downloads import File, download_menu, result_json, stem
+from topox_ui.shell.menu import leave_for
+from topox_ui.state.loading import OWN_WINDOWS, Loaded, adopt
+from topox_ui.state.session import notify_errors
+from topox_ui.state.widgets import menu, stretch_in_view
 
 
 def ways_on(found: RecordedStep) -> None:
@@ -259,7 +260,7 @@ def _lanes_in_view(found: RecordedStep, ranks: list[int], theme: Theme) -> None:
     )
     view = (0.0, whole)
     if drawn > MAX_BARS:
-        view = stretch_in_view(RecordedState, whole, MAX_BARS / drawn, "%.1f ms")
+        view = stretch_in_view(RecordedState, whole, (0.0, whole * MAX_BARS / drawn), "%.1f ms")
     labels = found.settings.parallelism
     waited = sum(one.waiting_ms for one in bars)
     moved = sum(one.transfer_ms for one in bars)

@@ -11,6 +11,7 @@ from topox_core.figures.recorded import speed_curve, steps
 from topox_core.model.cluster import DELAYS_MS, SPEEDS_GBPS
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import count, delay_label, percent, plural, size, time
+from topox_ui.answers.clicks import TIMES, speed_clicks
 from topox_ui.recorded.found import RecordedStep, found_of
 from topox_ui.recorded.reading import (
     KICKER,
@@ -31,9 +32,16 @@ from topox_ui.recorded.sections import (
 )
 from topox_ui.recorded.state import RecordedState
 from topox_ui.runs.panel import watched
-from topox_ui.shell.charts import chart, kpis, show_error
-from topox_ui.shell.page import chart_title, escape, headline, quiet, size_switch, title_row
-from topox_ui.shell.speed_clicks import TIMES, speed_clicks
+from topox_ui.shell.charts import (
+    chart,
+    chart_title,
+    escape,
+    headline,
+    kpis,
+    quiet,
+    show_error,
+    title_row,
+)
 from topox_ui.state.widgets import menu, number, sidebar_part, slide, switch
 
 STANDS_FOR_ALL = (
@@ -245,11 +253,9 @@ def draw(theme: Theme) -> None:
         open_example()
     now = opened()
     if not now.recordings:
-        size_switch()
         nothing_yet()
         return
     controls(now)
-    size_switch()
     try:
         found = found_of(now)
     except InputError as error:

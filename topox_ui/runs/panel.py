@@ -10,7 +10,7 @@ from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import seconds
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.slots import InLine
-from topox_ui.shell.page import button, quiet
+from topox_ui.shell.charts import button, quiet
 
 POLL_S = 0.5
 LINE_POLL_S = 2.0

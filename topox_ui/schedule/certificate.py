@@ -10,10 +10,8 @@ from topox_core.schedule.story import class_words, found_by, limits, lowered_wor
 from topox_core.text.choices import chosen_words
 from topox_core.text.numbers import about_seconds, percent, plural, short, time
 from topox_core.text.sentences import STOPPED_BY
-from topox_ui.answers.case import Case
-from topox_ui.answers.solving import verdict
-from topox_ui.shell.charts import checker_card, facts, show_input_errors
-from topox_ui.shell.page import escape, write_html
+from topox_ui.answers.solving import Case, verdict
+from topox_ui.shell.charts import checker_card, escape, facts, show_input_errors, write_html
 
 
 def certificate(case: Case, result: Result, key: str, path: CriticalPath | None = None) -> None:

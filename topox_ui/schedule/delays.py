@@ -18,12 +18,16 @@ from topox_core.runs.cells import CellsResult, futures_run
 from topox_core.schedule.result import Result
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import count, short
-from topox_ui.answers.case import Case
-from topox_ui.answers.first import known_first_answer, prefetch
-from topox_ui.answers.solving import known, known_plans, with_plans
+from topox_ui.answers.solving import (
+    Case,
+    known,
+    known_first_answer,
+    known_plans,
+    prefetch,
+    with_plans,
+)
 from topox_ui.runs.owner import Kept, RunKind, run_owner
-from topox_ui.shell.charts import chart
-from topox_ui.shell.page import chart_title
+from topox_ui.shell.charts import chart, chart_title
 from topox_ui.shell.preparing import prepared
 from topox_ui.state.session import Lasting
 

@@ -35,17 +35,25 @@ from topox_core.schedule.story import (
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import plural, seconds, short, time
 from topox_core.text.sentences import capitalised, enumeration
-from topox_ui.answers.case import Case, case_of
-from topox_ui.answers.solving import PROOF, keep, start_proof
+from topox_ui.answers.solving import PROOF, Case, case_of, keep, start_proof
 from topox_ui.runs.limits import server_limits
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import BEFORE, run_note, run_panel
 from topox_ui.schedule.certificate import OTHER_LOWERING, seal_line, ways_left
 from topox_ui.schedule.state import RaceState
-from topox_ui.shell.charts import chart, frame, table_under
-from topox_ui.shell.page import button, chart_title, escape, quiet, warmed, write_html
+from topox_ui.shell.charts import (
+    button,
+    chart,
+    chart_title,
+    escape,
+    frame,
+    quiet,
+    table_under,
+    write_html,
+)
+from topox_ui.shell.page import warmed
 from topox_ui.state.loading import loaded, scenario
-from topox_ui.state.notices import notify_errors
+from topox_ui.state.session import notify_errors
 from topox_ui.state.what_ifs import engine_choice
 from topox_ui.state.widgets import slide
 
@@ -262,7 +270,6 @@ def _race_live(key: str, theme: Theme, run: FunctionRun[int, EngineStart]) -> No
             race(contestants, step.race.limit_s, theme),
             "race_live",
             "Schedules and bounds of the engines so far.",
-            files=False,
         )
 
 
@@ -400,7 +407,6 @@ def _live(key: str, theme: Theme, proof: Proof) -> None:
         search(story, proof.elapsed_s, theme, LIVE_HEIGHT),
         "search_live",
         f"Best schedule {time(now.incumbent_ms or 0.0)}, bound {time(now.bound_ms)}, so far.",
-        files=False,
     )
     if proof.trouble:
         st.warning(escape_untrusted(proof.trouble, "markdown"))

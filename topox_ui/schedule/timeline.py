@@ -18,8 +18,7 @@ from topox_core.text.sentences import and_more
 from topox_ui.answers.solving import Drawn
 from topox_ui.runs.shared import once
 from topox_ui.schedule.state import ScheduleState
-from topox_ui.shell.charts import chart, clicked_facts, task_table
-from topox_ui.shell.page import chart_title, escape, title_row
+from topox_ui.shell.charts import chart, chart_title, clicked_facts, escape, task_table, title_row
 from topox_ui.state.address import keep_address
 from topox_ui.state.widgets import control, menu
 
@@ -66,7 +65,6 @@ def timeline(token: str, parts: Drawn, theme: Theme) -> None:
             charts.whole,
             "overview",
             f"The whole iteration of {short(execution.makespan_ms)} ms, server by server; the window is framed.",
-            files=False,  # among the page's own downloads, with the slider's window
         )
         chart(
             charts.gantt,

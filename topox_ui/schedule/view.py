@@ -15,12 +15,20 @@ from topox_core.schedule.result import MET, Result
 from topox_core.schedule.story import finding, found_by, limits
 from topox_core.schedule.what_limits import what_limits
 from topox_core.text.numbers import apart, count, percent, plural, short, time
-from topox_ui.answers.case import Case, case_of
-from topox_ui.answers.first import prefetch
-from topox_ui.answers.free_changes import free_here
+from topox_ui.answers.clicks import free_here, speed_clicks
 from topox_ui.answers.keeping import keep_every, keep_solve_button
 from topox_ui.answers.linked import link_with_result, take_linked
-from topox_ui.answers.solving import WORTH_A_WORD, best, drawn, settled, shorter_than_first, token
+from topox_ui.answers.solving import (
+    WORTH_A_WORD,
+    Case,
+    best,
+    case_of,
+    drawn,
+    prefetch,
+    settled,
+    shorter_than_first,
+    token,
+)
 from topox_ui.answers.verdicts import VERDICT, verdict_line
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import run_note
@@ -28,10 +36,16 @@ from topox_ui.schedule.certificate import certificate
 from topox_ui.schedule.delays import delay_panel, delays_to_come
 from topox_ui.schedule.proving import proof_panel, race_section, search_panel
 from topox_ui.schedule.timeline import timeline
-from topox_ui.shell.charts import kpis, show_input_errors
+from topox_ui.shell.charts import (
+    button,
+    emphasised,
+    escape,
+    headline,
+    kpis,
+    quiet,
+    show_input_errors,
+)
 from topox_ui.shell.downloads import result_files, stem
-from topox_ui.shell.page import button, emphasised, escape, headline, quiet, size_switch
-from topox_ui.shell.speed_clicks import speed_clicks
 from topox_ui.state.loading import Loaded, choose_what_if, cluster_words, scenario
 from topox_ui.state.session import Passing
 from topox_ui.state.what_ifs import what_ifs
@@ -288,7 +302,6 @@ def draw(theme: Theme, opened: Loaded) -> None:
         more_choices(case, result)
     with rail:
         proof_panel(case, result, theme)
-    size_switch()
     with main:
         timeline(key, parts, theme)
     with rail:
@@ -327,7 +340,6 @@ def draw_proof(theme: Theme, opened: Loaded) -> None:
         search_panel(result, theme)
     with rail:
         proof_panel(case, result, theme)
-    size_switch()
     with main:
         race_section(case, theme)
     with rail:

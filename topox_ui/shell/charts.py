@@ -1,8 +1,9 @@
-"""Drawing: charts with their alternative text and table, KPIs, errors in one line."""
+"""Drawing: headline, titles, lines, buttons, charts with their alternative text and table, KPIs, errors in one line."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -11,21 +12,27 @@ from typing import Any
 import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from topox_core.check.report import CheckReport
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
 from topox_core.io.exports import TASK_COLUMNS, task_rows
-from topox_core.io.tables import harmless_on_screen
+from topox_core.io.tables import harmless_on_screen, table_bytes
 from topox_core.model.critical_path import CriticalPath
 from topox_core.model.execution import Execution
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.glossary import label_help
 from topox_core.text.numbers import plural
-from topox_ui.shell.downloads import Content, csv_of
-from topox_ui.shell.page import escape, headline, when_opened
-from topox_ui.state.loading import reset_what_ifs
+from topox_ui.shell.menu import job_name, page_link, row_of_views, source_name
+from topox_ui.shell.terms import ASK, with_terms
+from topox_ui.state.address import ASKED, follow_address
+from topox_ui.state.loading import loaded, opened_by_itself, reset_what_ifs
+from topox_ui.state.page_state import ADDRESS_DUE
+from topox_ui.state.session import notify_errors, show_notice
 
+# A table: its rows, or its columns by name.
+Content = pd.DataFrame | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 Table = Callable[[], Content]
 # The camera of plotly is there, unseen: what saves a figure as a picture (pictures.js) presses it.
 CAMERA = {"responsive": True, "displayModeBar": True, "modeBarButtons": [["toImage"]]}
@@ -34,6 +41,143 @@ MANY = 1_000  # from here on the numbers of a column are written with separators
 # A text column is as wide as its longest cell: Streamlit takes one long cell among short ones for an
 # outlier, and cuts it.
 LONG_TEXT, LETTER_PX, DIGIT_PX, EDGES_PX, MOST_PX = 18, 6, 7, 24, 420
+
+
+def headline(kicker: str, finding: str) -> None:
+    """Write the kicker and the finding; ``finding`` is HTML made of our own words and escaped names."""
+    st.html(
+        f'<p class="kicker">{with_terms(kicker)} {ASK}</p><h1 class="headline">{with_terms(finding)}</h1>'
+    )
+    row_of_views()
+    show_notice()
+    _ask_first()
+    if opened_by_itself():
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.html(
+                '<p class="by-itself">This is a sample: no job was chosen.</p>', width="content"
+            )
+            page_link("Home", "Choose another job")
+
+
+def _ask_first() -> None:
+    """Ask whether an address may open what it names in place of the reader's own job."""
+    other, own = ASKED.get(), loaded()
+    if other is None or own is None:
+        return
+    name, kind = source_name(other), "sample" if other.source == "sample" else "generated"
+    with st.container(horizontal=True, vertical_alignment="center", key="asked"):
+        st.html(
+            f'<p class="by-itself" role="status">This link opens <b>{name}</b> ({kind}). '
+            f"You have <b>{job_name(own)}</b> open.</p>",
+            width="content",
+        )
+        button("Keep mine", "keep_own", "check", ADDRESS_DUE.set, True, primary=True)
+        button(f"Open {name}", "open_other", "open_in_new", follow_address)
+
+
+def emphasised(words: str) -> str:
+    """Return a sentence as HTML, its numbers with units in bold."""
+    text = escape(words)
+    return re.sub(r"(?<![\w.,(])(\d[\d.,]*)\s(µs|ms|s|%)(?!\w)", r"<b>\1&nbsp;\2</b>", text)
+
+
+def chart_title(title: str, note: str = "", beside: bool = False) -> None:
+    """Write a chart's title and its grey line, under the title or beside it."""
+    gap, place = ("&ensp;", "") if beside else ("", " class=under")
+    write_html(f'<p class="chart">{title}{gap}<span{place}>{note}</span></p>')
+
+
+def title_row(
+    widths: Sequence[float], title: str, note: str = "", beside: bool = False
+) -> list[DeltaGenerator]:
+    """Write a chart's title as the first column of a row; return the others, where its controls go."""
+    first, *others = st.columns(widths, vertical_alignment="bottom")
+    with first:
+        chart_title(title, note, beside)
+    return others
+
+
+def when_opened(
+    label: str, key: str, draw: Callable[[], object], compact: bool = False, icon: str | None = None
+) -> bool:
+    """Draw a box that opens, and what is in it only where it is open; return whether it is."""
+    box = st.expander(
+        label,
+        key=key,
+        on_change="rerun",
+        icon=icon and f":material/{icon}:",
+        type="compact" if compact else "default",
+    )
+    if box.open:
+        with box:
+            draw()
+    return bool(box.open)
+
+
+def quiet(line: str) -> None:
+    """Write a small grey line; it is HTML made of our own words and escaped names."""
+    write_html(f'<p class="quiet">{line}</p>')
+
+
+def write_html(html: str) -> None:
+    """Write a text block, HTML made of our own words and escaped names, with its terms explained."""
+    st.html(with_terms(html))
+
+
+def button(
+    label: str,
+    key: str,
+    icon: str,
+    on_click: Callable[..., object],
+    *args: object,
+    primary: bool = False,
+    disabled: bool = False,
+    help: str | None = None,
+) -> None:
+    """Draw a button with a Material icon that calls ``on_click`` with ``args``."""
+    st.button(
+        label,
+        key=key,
+        icon=f":material/{icon}:",
+        on_click=on_click,
+        args=args,
+        type="primary" if primary else "secondary",
+        disabled=disabled,
+        help=help,
+    )
+
+
+def file_box(
+    label: str,
+    key: str,
+    take: Callable[[bytes, str], object],
+    gone: Callable[[], object] = lambda: None,
+    **options: Any,
+) -> None:
+    """Draw a box for a file; what is wrong with the one that is put into it is one line, and what was there stays.
+
+    Parameters
+    ----------
+    take
+        Is given the content of a file and its name.
+    gone
+        Is called where the file is taken out of the box.
+    """
+    st.file_uploader(label, key=key, on_change=_brought, args=(key, take, gone), **options)
+
+
+@notify_errors()
+def _brought(key: str, take: Callable[[bytes, str], object], gone: Callable[[], object]) -> None:
+    file = st.session_state.get(key)
+    if file is None:
+        gone()
+    else:
+        take(file.getvalue(), file.name)
+
+
+def escape(text: str) -> str:
+    """Return text from a file or the address, safe within our HTML."""
+    return escape_untrusted(text, "html")
 
 
 def show_error(error: object) -> None:
@@ -75,38 +219,36 @@ def chart(
     table_name: str = "Table",
     on_click: Callable[[Any], object] | None = None,
     before_table: str = "",
-    files: bool = True,
+    title: Sequence[str] = (),
 ) -> None:
     """Draw a figure and, when it is opened, the table of what it shows, both as files.
 
     Parameters
     ----------
+    table
+        None where it cannot be taken away from here: what is drawn again while something runs.
     on_click
         Is given what the mark that was clicked says of itself (its customdata).
     before_table
         A line between the two.
-    files
-        Whether it can be taken away from here: not what is drawn again while something runs.
+    title
+        What stands above it: its title, and its grey line.
     """
+    if title:
+        chart_title(*title)
     options: dict[str, Any] = {}
     if on_click is not None:
         options = {"on_select": partial(_clicked, key, on_click), "selection_mode": "points"}
     st.plotly_chart(figure, theme=None, config=CAMERA, key=key, alt=alt, **options)
     if before_table:
         st.caption(before_table)
-    if files:
-        name = f"{table_name} · download" if table else "Download"
-        when_opened(
-            name, f"table_{key}", lambda: _files_and_table(figure, key, table), compact=True
-        )
+    if table is not None:
+        draw = partial(_files_and_table, figure, key, table)
+        when_opened(f"{table_name} · download", f"table_{key}", draw, compact=True)
 
 
-def _files_and_table(figure: go.Figure, key: str, table: Table | None) -> None:
-    content = None if table is None else table()
-    name = key.replace("_", "-")
-    files = {"JSON": ("application/json", lambda: figure.to_json().encode())}
-    if content is not None:
-        files = {"CSV": ("text/csv", lambda: csv_of(content)), **files}
+def _files_and_table(figure: go.Figure, key: str, table: Table) -> None:
+    content, name = table(), key.replace("_", "-")
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         buttons = "".join(
             f'<button type="button" class="save" data-picture="{key}" data-form="{form}" data-name="{name}">'
@@ -114,7 +256,10 @@ def _files_and_table(figure: go.Figure, key: str, table: Table | None) -> None:
             for form in PICTURES
         )
         st.html(f'<p class="quiet">{buttons}</p>', width="content")
-        for form, (media_type, build) in files.items():
+        for form, media_type, build in (
+            ("CSV", "text/csv", lambda: csv_of(content)),
+            ("JSON", "application/json", lambda: figure.to_json().encode()),
+        ):
             st.download_button(
                 form,
                 data=build,
@@ -124,8 +269,14 @@ def _files_and_table(figure: go.Figure, key: str, table: Table | None) -> None:
                 key=f"get_{form.lower()}_{key}",
                 type="tertiary",
             )
-    if content is not None:
-        frame(content)
+    frame(content)
+
+
+def csv_of(content: Content) -> bytes:
+    """Return a table as a CSV file."""
+    table = pd.DataFrame(content)
+    filled = table.astype(object).where(table.notna(), None)
+    return table_bytes([str(column) for column in table.columns], filled.to_numpy().tolist())
 
 
 def clicked_facts(key: str) -> Any:
@@ -160,7 +311,7 @@ def frame(
     content: Content,
     column_config: Mapping[str, Mapping[str, Any]] | None = None,
     css: pd.DataFrame | None = None,
-    **options: Any,
+    title: Sequence[str] = (),
 ) -> None:
     """Draw a table: at its own height while it is short, its headers explained by the glossary.
 
@@ -168,7 +319,11 @@ def frame(
     ----------
     css
         How each cell is drawn, of the table's own shape.
+    title
+        As of :func:`chart`.
     """
+    if title:
+        chart_title(*title)
     table = without_formulas(pd.DataFrame(content))
     st.dataframe(
         table if css is None else table.style.apply(lambda _: css.to_numpy(), axis=None),
@@ -176,7 +331,6 @@ def frame(
         placeholder="",
         height="content" if len(table) <= 16 else 420,
         column_config=_explained(table, column_config or {}),
-        **options,
     )
 
 
@@ -292,6 +446,19 @@ def checker_card(
         for one in report.constraints
     ]
     when_opened("What was checked", f"{page}checked", lambda: frame(rows), compact=True)
+
+
+def html_table(
+    heads: Iterable[str], rows: Iterable[Sequence[str]], look: str = "", row_heads: bool = False
+) -> str:
+    """Return a table whose cells are HTML made of our own words and escaped names; ``row_heads``: the first cell names its row."""
+    head = "".join(f'<th scope="col">{one}</th>' for one in heads)
+    first = '<th scope="row">{}</th>' if row_heads else "<td>{}</td>"
+    body = "".join(
+        f"<tr>{first.format(name)}{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+        for name, *cells in rows
+    )
+    return f'<table class="{look}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
 
 
 def facts(rows: Iterable[tuple[str, str]], wide: Iterable[tuple[str, str]] = ()) -> str:

@@ -1,12 +1,11 @@
-"""Everything a page shows, as files built when asked for, and a link that restores the state."""
+"""What is taken along from a page: files built when asked for, a link that restores the state, a job for all other pages."""
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
@@ -22,7 +21,6 @@ from topox_core.figures.palette import Theme
 from topox_core.io import exports
 from topox_core.io.manifest import manifest
 from topox_core.io.perfetto import perfetto_trace
-from topox_core.io.tables import table_bytes
 from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import critical_path
 from topox_core.model.execution import Execution
@@ -31,15 +29,17 @@ from topox_core.schedule.circuits.standing import standing
 from topox_core.schedule.result import Result
 from topox_core.schedule.result_file import to_record
 from topox_core.text.numbers import plural
+from topox_core.training.job import Job
+from topox_core.workloads.training_jobs import as_workload
 from topox_ui.runs.limits import only_this_machine, server_limits
-from topox_ui.shell.page import button, when_opened
+from topox_ui.shell.charts import button, when_opened
+from topox_ui.shell.menu import page_link
 from topox_ui.shell.pages import PAGES
-from topox_ui.state.loading import Loaded, adopt, scenario
-from topox_ui.state.notices import notify, notify_errors
+from topox_ui.state.loading import Loaded, adopt, loaded, loaded_job, open_source, scenario
 from topox_ui.state.page_state import PLACE, link_query, view_query
+from topox_ui.state.scenario import Scenario
+from topox_ui.state.session import notify, notify_errors
 
-# A table: its rows, or its columns by name.
-Content = pd.DataFrame | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 # What a menu calls a file, the end of its name, and what builds it.
 File = tuple[str, str, Callable[[], bytes]]
 # By name, what draws a figure for a theme: on the page in that of the page, in files in that of print.
@@ -71,13 +71,6 @@ def offer(name: str, files: Iterable[File]) -> None:
             type="tertiary",
             icon=":material/download:",
         )
-
-
-def csv_of(content: Content) -> bytes:
-    """Return a table as a CSV file."""
-    table = pd.DataFrame(content)
-    filled = table.astype(object).where(table.notna(), None)
-    return table_bytes([str(column) for column in table.columns], filled.to_numpy().tolist())
 
 
 def result_json(
@@ -301,3 +294,48 @@ def _adopt_generated(build: Callable[[], tuple[TaskGraph, Cluster]], where: str)
         f"{tasks.name} is loaded: {plural(len(tasks.tasks), 'task')}{where}. Schedule and "
         "Compare show it.",
     )
+
+
+def use_job(key: str, job: Job) -> None:
+    """Offer to load a job: its task graph on the cluster that suits it, for all pages."""
+    button(
+        "Use this job",
+        key,
+        "arrow_forward",
+        _open,
+        job,
+        help="Load this job: Schedule, Compare, Plans and Rails then show the same iteration.",
+    )
+
+
+def _open(job: Job) -> None:
+    name, parameters = as_workload(job)
+    before = loaded()
+    open_source(Scenario(source="workload", name=name, parameters=parameters))
+    now = loaded()
+    if now is not None and now is not before:
+        notify(
+            "info",
+            f"{now.graph.name} is loaded: {plural(len(now.graph.tasks), 'task')}. Schedule, Compare, Plans "
+            "and Rails show it.",
+        )
+
+
+def job_links() -> None:
+    """Draw the ways on of the loaded training job: its rails, and other plans of its model."""
+    job = loaded_job()
+    if job is None:
+        return
+    with st.container(horizontal=True):
+        page_link(
+            "Rails",
+            "Its windows on rails",
+            icon=":material/arrow_forward:",
+            **{"rails.source": "job"},
+        )
+        page_link(
+            "Plans",
+            "Other plans of this job",
+            icon=":material/arrow_forward:",
+            **{"strategy.model": "loaded"},
+        )

@@ -48,11 +48,6 @@ def leave_where_asked() -> None:
         st.switch_page(asked[0], query_params=asked[1])
 
 
-def to_samples() -> None:
-    """Draw the way out of a page, or a part of one, that has nothing to show without a job."""
-    page_link("Home", "Go to the samples", icon=":material/arrow_forward:", way="samples")
-
-
 def sample_link(name: str, label: str) -> None:
     """Draw a link to the schedule of a sample: it takes nothing along that belongs to the graph in view."""
     page = page_of("Schedule")

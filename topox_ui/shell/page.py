@@ -1,16 +1,16 @@
-"""What every page begins with: page settings, style, navigation, the session's scenario, the theme."""
+"""What the script of an entry does: it begins a page, with style and navigation, and draws the view that the address names."""
 
 import gc
-import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
+from streamlit.runtime.scriptrunner import script_runner
 from streamlit.runtime.scriptrunner_utils.script_requests import (
     RerunData,
     ScriptRequests,
@@ -20,7 +20,6 @@ from streamlit.util import calc_hash
 
 from topox_core.figures.palette import Theme, theme_of
 from topox_core.labs.lab import texts_in
-from topox_core.text.foreign import escape_untrusted
 from topox_core.warm_up import Preparation, warm_up, warm_up_fabrics, warm_up_jobs
 from topox_ui.classroom.access import (
     BEGINNING,
@@ -31,61 +30,18 @@ from topox_ui.classroom.access import (
     limit_uploads,
     places,
 )
-from topox_ui.shell.menu import (
-    go_to,
-    job_name,
-    leave_where_asked,
-    menu,
-    page_link,
-    row_of_views,
-    source_name,
-)
-from topox_ui.shell.pages import PAGES, Page, models, page_of
+from topox_ui.runs.panel import run_panel
+from topox_ui.shell.charts import headline
+from topox_ui.shell.menu import go_to, leave_where_asked, menu, page_link
+from topox_ui.shell.pages import PAGES, Page, imported, models, page_of
 from topox_ui.shell.preparing import preparation, prepared, progress, wait_for_kernels
 from topox_ui.shell.style import css
-from topox_ui.shell.terms import ASK, explain_terms, with_terms
-from topox_ui.state.address import ASKED, follow_address, keep_address, restore
-from topox_ui.state.loading import AWAITED, GENERATE, loaded, open_first, opened_by_itself
-from topox_ui.state.notices import notify_errors, show_notice
+from topox_ui.shell.terms import explanations
+from topox_ui.state.address import keep_tab, restore
+from topox_ui.state.loading import AWAITED, GENERATE, loaded, open_first
 from topox_ui.state.page_state import ADDRESS_DUE, VIEW_KEY, PageState
-from topox_ui.state.rejoin import keep_tab
 from topox_ui.state.session import Passing
-from topox_ui.state.widgets import control, switch
-
-STEPS = 200
-
-
-def stretch_in_view(
-    model: type[PageState], whole_ms: float, share: float, form: str
-) -> tuple[float, float]:
-    """Draw the slider of a page whose state has ``from_ms`` and ``to_ms``; return begin and end in ms.
-
-    Parameters
-    ----------
-    share
-        Of the whole, what is in view at first.
-    form
-        How the ends are written, such as ``%.1f ms``.
-    """
-    now = model.now().model_dump()
-    low, high = now["from_ms"] or 0.0, now["to_ms"] or whole_ms * share
-    step = whole_ms / STEPS
-    view = (min(low, whole_ms - step), min(max(high, low + step), whole_ms))
-    control(
-        "slider",
-        "Time window",
-        model,
-        "from_ms",
-        value=view,
-        min_value=0.0,
-        max_value=whole_ms,
-        step=step,
-        take=lambda ends: model.choose(from_ms=ends[0], to_ms=ends[1]),
-        format=form,
-        label_visibility="collapsed",
-    )
-    keep_address()
-    return view
+from topox_ui.state.widgets import SIDE, switch
 
 
 def from_elsewhere(origin: str | None, host: str | None) -> bool:
@@ -99,7 +55,8 @@ def from_elsewhere(origin: str | None, host: str | None) -> bool:
     return True
 
 
-_REFUSED = Passing[str]("class_word_refused")
+# Why the word that was typed last opens nothing.
+_REFUSED = Passing[str]("word_refused")
 
 
 def admit(title: str) -> None:
@@ -130,25 +87,36 @@ def _say(name: str, **facts: object) -> None:
 
 
 def _ask_for_the_word() -> None:
-    words = texts_in("en")
-
     def say(key: str) -> str:
-        return words.say(f"classroom.join.{key}")
+        return texts_in("en").say(f"classroom.join.{key}")
 
     st.html(f'<p class="kicker">{say("kicker")}</p><h1 class="headline">{say("headline")}</h1>')
-    with st.form("class_join", width=420):
-        st.text_input(say("word"), key="class_word", max_chars=40)
-        st.form_submit_button(say("go"), on_click=_joined, type="primary")
-    refused = _REFUSED.pop()
-    if refused:
-        st.error(say(refused), icon="⚠️")
+    ask_for_a_word("class_word", say, join, max_chars=40)
     st.html(f'<p class="note">{say("privacy")}</p>')
 
 
-def _joined() -> None:
-    refused = join(str(st.session_state["class_word"]))
-    if refused:
-        _REFUSED.set(refused)
+def ask_for_a_word(
+    key: str, say: Callable[[str], str], take: Callable[[str], str], **options: Any
+) -> None:
+    """Draw the form for a word, and why the last one was refused.
+
+    Parameters
+    ----------
+    say
+        Says ``word``, ``go``, and each reason.
+    take
+        Is given the word that was typed; returns empty, or the reason why it is refused.
+    """
+
+    def typed() -> None:
+        if refused := take(str(st.session_state[key])):
+            _REFUSED.set(refused)
+
+    with st.form(f"form_{key}", width=420):
+        st.text_input(say("word"), key=key, **options)
+        st.form_submit_button(say("go"), on_click=typed, type="primary")
+    if refused := _REFUSED.pop():
+        st.error(say(refused), icon="⚠️")
 
 
 class _Requests(ScriptRequests):
@@ -172,23 +140,13 @@ def _view(data: RerunData) -> str:
     return word if data.page_script_hash in scripts else ""
 
 
-def keep_page_changes() -> None:
-    """Let no timer undo a change of page, or of view.
-
-    A fragment with ``run_every`` asks for its page again from the browser. While a server is busy,
-    such a request could come after a click on a link: Streamlit 1.67 puts the two together under
-    the page of the later one, and the click is lost. A page that is run whole runs its fragments as
-    well, so that nothing is missed where the timer's request is dropped.
-    """
-    from streamlit.runtime.scriptrunner import script_runner
-
-    script_runner.ScriptRequests = _Requests  # type: ignore[misc]
-
-
+# A fragment with ``run_every`` asks for its page again from the browser. While a server is busy, such a
+# request could come after a click on a link: Streamlit 1.67 puts the two together under the page of the
+# later one, and the click is lost. A page that is run whole runs its fragments as well, so that nothing is
+# missed where the timer's request is dropped.
+script_runner.ScriptRequests = _Requests  # type: ignore[misc]
 # Every tab asks so often; forty tabs that ask every other second keep a fifth of a core busy.
 REDRAWN_S = 10
-
-keep_page_changes()
 
 
 class Display(PageState):
@@ -222,7 +180,7 @@ def frame(page: Page) -> Theme:
     large = Display.now().large
     theme = replace(theme_of(st.context.theme.type or "light"), scale=1.2 if large else 1.0)
     st.html(css(theme, large))
-    explain_terms()
+    st.html(explanations(), unsafe_allow_javascript=True)
     with st.sidebar:
         keep_tab()
         menu(page)
@@ -230,6 +188,8 @@ def frame(page: Page) -> Theme:
         _theme_watch(key="theme_watch", data={"drawn": theme.name}, on_changed_change=lambda: None)
         _draw_what_was_taken()
         progress()
+        SIDE.set(st.container())
+        switch("Larger text", Display, "large", help="For a projector: 18 px type.")
     if AWAITED.there:
         _generating()
     if page.needs_graph and loaded() is None:  # the server takes not even the sample
@@ -244,8 +204,6 @@ def frame(page: Page) -> Theme:
 
 def _generating() -> None:
     """Show the generation of a large task graph beside the page, and stop: the page comes with the graph."""
-    from topox_ui.runs.panel import run_panel  # it draws with the functions of this file
-
     headline("Generating", "The task graph is <b>large</b>: it is generated beside this page.")
     run_panel(GENERATE, "Generating the task graph")
     st.stop()
@@ -297,143 +255,25 @@ def _draw_what_was_taken() -> None:
         st.rerun()
 
 
-def size_switch() -> None:
-    """Offer the presentation size at the foot of the sidebar."""
-    switch("Larger text", Display, "large", at=st.sidebar, help="For a projector: 18 px type.")
+_lead = st.components.v2.component(
+    "topox_lead_on", js=Path(__file__).with_name("lead_on.js").read_text(encoding="utf-8")
+)
 
 
-def headline(kicker: str, finding: str) -> None:
-    """Write the kicker and the finding; ``finding`` is HTML made of our own words and escaped names."""
-    st.html(
-        f'<p class="kicker">{with_terms(kicker)} {ASK}</p><h1 class="headline">{with_terms(finding)}</h1>'
-    )
-    row_of_views()
-    show_notice()
-    _ask_first()
-    if opened_by_itself():
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.html(
-                '<p class="by-itself">This is a sample: no job was chosen.</p>', width="content"
-            )
-            page_link("Home", "Choose another job")
+def draw_entry(title: str) -> None:
+    """Draw the view of an entry that the address names, the first where it names none."""
+    page = page_of(title).at(st.query_params.get(VIEW_KEY, ""))
+    theme = frame(page)
+    imported(page.draw)(theme, *([loaded()] if page.needs_graph else []))
+    if page.then:
+        page_link(page.then, page_of(page.then).question, icon=":material/arrow_forward:")
+    # Not before: what loads kernels beside the first page makes its visitor wait for them.
+    warmed()
 
 
-def _ask_first() -> None:
-    """Ask whether an address may open what it names in place of the reader's own job."""
-    other, own = ASKED.get(), loaded()
-    if other is None or own is None:
-        return
-    name, kind = source_name(other), "sample" if other.source == "sample" else "generated"
-    with st.container(horizontal=True, vertical_alignment="center", key="asked"):
-        st.html(
-            f'<p class="by-itself" role="status">This link opens <b>{name}</b> ({kind}). '
-            f"You have <b>{job_name(own)}</b> open.</p>",
-            width="content",
-        )
-        button("Keep mine", "keep_own", "check", ADDRESS_DUE.set, True, primary=True)
-        button(f"Open {name}", "open_other", "open_in_new", follow_address)
-
-
-def emphasised(words: str) -> str:
-    """Return a sentence as HTML, its numbers with units in bold."""
-    text = escape(words)
-    return re.sub(r"(?<![\w.,(])(\d[\d.,]*)\s(µs|ms|s|%)(?!\w)", r"<b>\1&nbsp;\2</b>", text)
-
-
-def chart_title(title: str, note: str = "", beside: bool = False) -> None:
-    """Write a chart's title and its grey line, under the title or beside it."""
-    gap, place = ("&ensp;", "") if beside else ("", " class=under")
-    write_html(f'<p class="chart">{title}{gap}<span{place}>{note}</span></p>')
-
-
-def title_row(
-    widths: Sequence[float], title: str, note: str = "", beside: bool = False
-) -> list[DeltaGenerator]:
-    """Write a chart's title as the first column of a row; return the others, where its controls go."""
-    first, *others = st.columns(widths, vertical_alignment="bottom")
-    with first:
-        chart_title(title, note, beside)
-    return others
-
-
-def when_opened(
-    label: str, key: str, draw: Callable[[], object], compact: bool = False, icon: str | None = None
-) -> bool:
-    """Draw a box that opens, and what is in it only where it is open; return whether it is."""
-    box = st.expander(
-        label,
-        key=key,
-        on_change="rerun",
-        icon=icon and f":material/{icon}:",
-        type="compact" if compact else "default",
-    )
-    if box.open:
-        with box:
-            draw()
-    return bool(box.open)
-
-
-def quiet(line: str) -> None:
-    """Write a small grey line; it is HTML made of our own words and escaped names."""
-    write_html(f'<p class="quiet">{line}</p>')
-
-
-def write_html(html: str) -> None:
-    """Write a text block, HTML made of our own words and escaped names, with its terms explained."""
-    st.html(with_terms(html))
-
-
-def button(
-    label: str,
-    key: str,
-    icon: str,
-    on_click: Callable[..., object],
-    *args: object,
-    primary: bool = False,
-    disabled: bool = False,
-    help: str | None = None,
-) -> None:
-    """Draw a button with a Material icon that calls ``on_click`` with ``args``."""
-    st.button(
-        label,
-        key=key,
-        icon=f":material/{icon}:",
-        on_click=on_click,
-        args=args,
-        type="primary" if primary else "secondary",
-        disabled=disabled,
-        help=help,
-    )
-
-
-def file_box(
-    label: str,
-    key: str,
-    take: Callable[[bytes, str], object],
-    gone: Callable[[], object] = lambda: None,
-    **options: Any,
-) -> None:
-    """Draw a box for a file; what is wrong with the one that is put into it is one line, and what was there stays.
-
-    Parameters
-    ----------
-    take
-        Is given the content of a file and its name.
-    gone
-        Is called where the file is taken out of the box.
-    """
-    st.file_uploader(label, key=key, on_change=_brought, args=(key, take, gone), **options)
-
-
-@notify_errors()
-def _brought(key: str, take: Callable[[bytes, str], object], gone: Callable[[], object]) -> None:
-    file = st.session_state.get(key)
-    if file is None:
-        gone()
-    else:
-        take(file.getvalue(), file.name)
-
-
-def escape(text: str) -> str:
-    """Return text from a file or the address, safe within our HTML."""
-    return escape_untrusted(text, "html")
+def lead_on(title: str) -> None:
+    """Lead from an old address to a page, with all that the address says; Back does not come here again."""
+    page = page_of(title)
+    # In the browser: a change of page by the server would leave the old address in the history, and
+    # whoever went back to it would be led on again.
+    _lead(key="lead_on", data={"path": page.address, "query": page.query})

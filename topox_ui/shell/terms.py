@@ -5,8 +5,6 @@ from functools import lru_cache
 from html import escape
 from pathlib import Path
 
-import streamlit as st
-
 from topox_core.text.glossary import glossary, occurrences
 
 _TAG = re.compile(r"(<[^>]*>)")
@@ -55,14 +53,9 @@ def _marked(text: str, seen: set[str]) -> str:
     return "".join([*pieces, text[at:]])
 
 
-def explain_terms() -> None:
-    """Put the texts of all entries on the page, unseen, and the scripts that listen to the whole page; once a page."""
-    st.html(explanations(), unsafe_allow_javascript=True)
-
-
 @lru_cache(maxsize=1)
 def explanations() -> str:
-    """Return the texts, each under the id that its terms name, and the scripts."""
+    """Return the texts of all entries, unseen, each under the id that its terms name, and the scripts of the whole page."""
     texts = "".join(f'<span id="term-{one.id}">{escape(one.text)}</span>' for one in glossary())
     scripts = "".join(f"<script>{one.read_text(encoding='utf-8')}</script>" for one in _SCRIPTS)
     return f'<div class="terms" hidden>{texts}</div>{scripts}'

@@ -8,8 +8,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from topox_core.errors import InputError
 from topox_core.schema.fields import fields_of, problems
-from topox_ui.state.notices import notify_errors
-from topox_ui.state.session import Lasting, Passing
+from topox_ui.state.session import Lasting, Passing, notify_errors
 
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Index = Annotated[int, Field(ge=0, le=1_000_000)]

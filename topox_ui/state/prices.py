@@ -13,9 +13,8 @@ from topox_core.economics.price_sets import (
     with_edits,
 )
 from topox_core.errors import InputError
-from topox_ui.state.notices import notify_errors
 from topox_ui.state.page_state import PageState, one_of
-from topox_ui.state.session import Lasting
+from topox_ui.state.session import Lasting, notify_errors
 
 FILE = "file"
 # The prices that the reader brought.

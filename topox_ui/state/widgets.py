@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from topox_core.text.glossary import label_help
+from topox_ui.state.address import keep_address
 from topox_ui.state.loading import choose_what_if
 from topox_ui.state.page_state import PageState
 from topox_ui.state.scenario import Scenario
@@ -134,10 +136,19 @@ def _changed(place: str, turn: int, key: str, take: Take) -> None:
         take(value)
 
 
+# Where a page's own controls go: above what all pages have at the foot of the sidebar.
+SIDE = Passing[DeltaGenerator]("sidebar")
+
+
+def sidebar() -> DeltaGenerator:
+    """Return the part of the sidebar that is the page's own."""
+    return SIDE.get() or st.sidebar
+
+
 @contextmanager
 def sidebar_part(title: str) -> Iterator[None]:
     """Draw what follows in the sidebar, under a line and a heading of its own."""
-    with st.sidebar:
+    with sidebar():
         st.divider()
         st.html(f'<p class="side">{title}</p>')
         yield
@@ -193,3 +204,48 @@ def number(
     """Draw a field for a number."""
     limits = {"min_value": least, "max_value": most}
     return control("number_input", label, model, field, **limits, **more)
+
+
+STEPS = 400
+
+
+def stretch_in_view(
+    model: type[PageState],
+    whole_ms: float,
+    first_ms: tuple[float, float],
+    form: str,
+    prefix: str = "",
+    **more: Any,
+) -> tuple[float, float]:
+    """Draw the slider of a page whose state has ``from_ms`` and ``to_ms``; return begin and end in ms.
+
+    Parameters
+    ----------
+    first_ms
+        What is in view at first.
+    form
+        How the ends are written, such as ``%.1f ms``.
+    prefix
+        What the two fields begin with.
+    """
+    fields = [f"{prefix}from_ms", f"{prefix}to_ms"]
+    chosen = [getattr(model.now(), name) for name in fields]
+    low, high = (first if now is None else now for now, first in zip(chosen, first_ms, strict=True))
+    step = whole_ms / STEPS
+    view = (min(low, whole_ms - step), min(max(high, low + step), whole_ms))
+    control(
+        "slider",
+        "Time window",
+        model,
+        fields[0],
+        value=view,
+        min_value=0.0,
+        max_value=whole_ms,
+        step=step or None,
+        take=lambda ends: model.choose(**dict(zip(fields, ends, strict=True))),
+        format=form,
+        label_visibility="collapsed",
+        **more,
+    )
+    keep_address()
+    return view

@@ -17,12 +17,12 @@ from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import delay_label
 from topox_core.training.job import Job
 from topox_ui.runs.owner import RunKind, run_owner
-from topox_ui.shell.page import button, escape, file_box, quiet
-from topox_ui.state.loading import loaded
-from topox_ui.state.widgets import control, menu, number, pick, sidebar_part, slide
+from topox_ui.shell.charts import button, escape, file_box, quiet
+from topox_ui.state.loading import loaded, own_job
+from topox_ui.state.widgets import control, menu, number, pick, sidebar, sidebar_part, slide
 from topox_ui.strategy.details import strategy_link
 from topox_ui.strategy.search_run import FabricSearch, Request
-from topox_ui.strategy.state import FIRST, LOADED, OWN_STRATEGY, StrategyState, own_job
+from topox_ui.strategy.state import FIRST, LOADED, OWN_STRATEGY, StrategyState
 
 SERVERS = (2, 4, 8, 16, 32, 64, 128, 256, 512)
 BUDGETS = (0, 100, 300, 1_000, 3_000, 10_000, 30_000)
@@ -79,7 +79,7 @@ def _model_of(job: Job) -> Model:
 
 def pick_request(graph: OperatorGraph, servers: int) -> Request | FabricSearch:
     """Draw the search's choices in the sidebar; raises InputError where an imported strategy does not suit the model."""
-    with st.sidebar:
+    with sidebar():
         ports = slide("Ports per server", StrategyState, "ports", PORTS)
         speed = slide(
             "Port speed", StrategyState, "port_gbps", SPEEDS_GBPS, words=lambda v: f"{v:g}G"

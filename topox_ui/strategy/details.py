@@ -11,11 +11,10 @@ from topox_core.model.cluster import Cluster
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.strategy import Placement, Strategy, dump_strategy, task_graph
 from topox_core.text.numbers import plural
-from topox_ui.shell.charts import Content, frame
+from topox_ui.shell.charts import Content, escape, frame, quiet
 from topox_ui.shell.downloads import download_menu, link_menu, offer_task_graph
-from topox_ui.shell.page import chart_title, escape, quiet
-from topox_ui.state.loading import loaded
-from topox_ui.strategy.state import OWN_STRATEGY, own_job
+from topox_ui.state.loading import loaded, own_job
+from topox_ui.strategy.state import OWN_STRATEGY
 
 ALL_FROM = {
     "measured": "all measured",
@@ -49,13 +48,6 @@ def loaded_job_note() -> None:
     )
 
 
-def other_ways() -> None:
-    """Say what else a strategy can be than a whole plan: a split operator by operator."""
-    quiet(
-        "Plans of this page split every layer alike. A split of its own for each operator: choose <b>operators</b> on the left."
-    )
-
-
 def operator_costs(graph: OperatorGraph, servers: int) -> None:
     """Draw what each operator costs, and where that is from."""
     counts = Counter(cost.source for one in graph.operators for cost in one.costs.values())
@@ -63,13 +55,13 @@ def operator_costs(graph: OperatorGraph, servers: int) -> None:
     source_words = f"{counts['measured']} of {every} measured, the rest a roofline"
     if len(counts) == 1:
         source_words = ALL_FROM[next(iter(counts))]
-    chart_title(
-        "Time of each operator",
-        f"ms on one server, forward + backward, by how many servers its batch is split over; {source_words}",
-    )
     frame(
         _costs(graph, servers),
         column_config={"parameters": st.column_config.NumberColumn(format="localized")},
+        title=(
+            "Time of each operator",
+            f"ms on one server, forward + backward, by how many servers its batch is split over; {source_words}",
+        ),
     )
     quiet(f"{escape(graph.source)}")
 

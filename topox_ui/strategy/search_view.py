@@ -20,8 +20,7 @@ from topox_core.text.numbers import count, delay_label, percent, plural, short, 
 from topox_core.text.sentences import STRATEGY_STOPPED_BY, enumeration
 from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import watched
-from topox_ui.shell.charts import Content, chart, frame, kpis
-from topox_ui.shell.page import button, chart_title, headline, quiet
+from topox_ui.shell.charts import Content, button, chart, chart_title, frame, headline, kpis, quiet
 from topox_ui.strategy.controls import search_actions
 from topox_ui.strategy.details import (
     loaded_job_note,
@@ -176,9 +175,6 @@ def _before_and_after(request: Request, answer: Answer, theme: Theme) -> None:
             ("best found", answer.strategy, answer.iteration_ms),
         )
     ]
-    chart_title(
-        "One iteration before and after", "ms; what its busiest server computes, and waits for data"
-    )
     chart(
         before_and_after(rows, theme),
         "before_and_after",
@@ -195,6 +191,10 @@ def _before_and_after(request: Request, answer: Answer, theme: Theme) -> None:
             }
             for words, total, computing in rows
         ],
+        title=(
+            "One iteration before and after",
+            "ms; what its busiest server computes, and waits for data",
+        ),
     )
 
 
@@ -214,7 +214,6 @@ def _live(theme: Theme, run: FunctionRun[Answer, MoveProgress]) -> None:
             ),
             "walk_live",
             f"Iteration time after {done} strategies.",
-            files=False,
         )
 
 
@@ -222,7 +221,6 @@ def _answer(request: Request, answer: Answer, theme: Theme) -> None:
     left, right = st.columns([1.25, 1], gap="medium")
     with left:
         _before_and_after(request, answer, theme)
-        chart_title("The search", "each point is a change that was kept; line: the best so far")
         chart(
             walk(
                 (),
@@ -238,16 +236,17 @@ def _answer(request: Request, answer: Answer, theme: Theme) -> None:
             f"{len(answer.moves)} accepted moves.",
             lambda: _moves(answer),
             "Every accepted move",
+            title=("The search", "each point is a change that was kept; line: the best so far"),
         )
         chart_title("The best strategy", "beside data parallelism; what differs comes first")
         strategy_table(request.graph, answer.strategy, answer.start)
     with right:
-        chart_title("Servers of each operator", "operators down, servers across")
         chart(
             placements(answer.strategy, theme),
             "placements",
             f"Servers of each of {len(request.graph.operators)} operators. The table has the same.",
             lambda: operators_table(request.graph, answer.strategy, answer.start),
+            title=("Servers of each operator", "operators down, servers across"),
         )
 
 
@@ -340,30 +339,32 @@ def _key_figures(search: FabricSearch, table: StrategyTable) -> None:
 
 
 def _answer_on_fabrics(search: FabricSearch, table: StrategyTable, theme: Theme) -> None:
-    chart_title(
-        "Strategies beside fabrics",
-        "ms per iteration, in brackets the lower bound, as on Compare; on each fabric the strategy found for it is fastest",
+    frame(
+        _beside(table),
+        title=(
+            "Strategies beside fabrics",
+            "ms per iteration, in brackets the lower bound, as on Compare; on each fabric the strategy found for it is fastest",
+        ),
     )
-    frame(_beside(table))
     best = table.best(search.fabric).strategy
     left, right = st.columns([1.25, 1], gap="medium")
     with left:
-        chart_title("Gain from a strategy for each fabric", "tick: lower bound")
         chart(
             strategies_on_fabrics(table, theme),
             "strategies_on_fabrics",
             "Iteration time by fabric, of data parallel and of the strategy found for the fabric.",
             lambda: _beside(table),
+            title=("Gain from a strategy for each fabric", "tick: lower bound"),
         )
         chart_title("The best strategy", "beside data parallelism; what differs comes first")
         strategy_table(search.model.graph, best, table.start.strategy)
     with right:
-        chart_title("Servers of each operator", "operators down, servers across")
         chart(
             placements(best, theme),
             "placements",
             f"Servers of each of {len(best.placements)} operators. The table has the same.",
             lambda: operators_table(search.model.graph, best, table.start.strategy),
+            title=("Servers of each operator", "operators down, servers across"),
         )
     quiet(
         "Estimates guide the search: each proposal goes through the fast simulator, a lower bound and a few quick "

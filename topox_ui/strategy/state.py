@@ -6,9 +6,8 @@ from pydantic import Field
 
 from topox_core.fabrics.registry import FABRICS
 from topox_core.strategy.models import MODELS
-from topox_core.training.job import Job
 from topox_core.training.machine import MACHINES
-from topox_ui.state.loading import loaded_job, opened_by_itself
+from topox_ui.state.loading import own_job
 from topox_ui.state.page_state import Index, NotNegative, PageState, one_of, some_of
 from topox_ui.state.session import Lasting
 
@@ -74,8 +73,3 @@ class StrategyState(PageState):
         own = not changes.keys().isdisjoint(self.resets["model"])
         now = self.model_copy(update={"model": self.of}) if own else self
         return super(StrategyState, now).changed(**changes)
-
-
-def own_job() -> Job | None:
-    """Return the training job that the reader loaded; None of a sample that opened by itself."""
-    return None if opened_by_itself() else loaded_job()

@@ -25,28 +25,31 @@ from topox_core.training.shape import Shape
 from topox_ui.shell.charts import (
     Content,
     chart,
+    chart_title,
+    escape,
     frame,
+    headline,
     kpis,
+    quiet,
     show_error,
     show_input_errors,
     table_under,
 )
-from topox_ui.shell.downloads import download_menu
-from topox_ui.shell.page import chart_title, escape, headline, quiet, size_switch
-from topox_ui.shell.training_job import use_job
-from topox_ui.state.widgets import menu, number, slide
+from topox_ui.shell.downloads import download_menu, use_job
+from topox_ui.state.loading import own_job
+from topox_ui.state.widgets import menu, number, sidebar, slide
 from topox_ui.strategy.controls import pick_model, pick_request
-from topox_ui.strategy.details import loaded_job_note, other_ways, strategy_link
+from topox_ui.strategy.details import loaded_job_note, strategy_link
 from topox_ui.strategy.search_run import FabricSearch
 from topox_ui.strategy.search_view import fabric_view, search_view
-from topox_ui.strategy.state import LOADED, StrategyState, own_job
+from topox_ui.strategy.state import LOADED, StrategyState
 
 SHOWN = 8
 
 
 def pick_machine(model: Model) -> tuple[Machine, int]:
     """Draw the choices in the sidebar; return the GPUs and the sequences of an iteration."""
-    with st.sidebar:
+    with sidebar():
         now, job = StrategyState.now(), own_job() if StrategyState.now().of == LOADED else None
         machines = MACHINES if job is None else {**MACHINES, job.machine.name: job.machine}
         titles = {name: one.title for name, one in machines.items()}
@@ -173,12 +176,6 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
         + "; ".join(f"{plan_word(one)} {short(one.total_ms)} ms" for one in shown),
         lambda: _table(shown, parts=True),
     )
-    chart_title(
-        "Plans that fit the memory",
-        f"the first {count(len(names))} of {count(plans.fitting)}"
-        + f"; {count(left_out)} do not fit: they need more than {machine.memory_gb:g} GB on a GPU"
-        * bool(left_out),
-    )
     # What fits a narrow window; the fold has all columns.
     frame(
         {
@@ -190,10 +187,18 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
             name: st.column_config.NumberColumn(format=f"%,.1f {unit}")
             for name, unit in (("time", "ms"), ("memory", "GB"))
         },
+        title=(
+            "Plans that fit the memory",
+            f"the first {count(len(names))} of {count(plans.fitting)}"
+            + f"; {count(left_out)} do not fit: they need more than {machine.memory_gb:g} GB on a GPU"
+            * bool(left_out),
+        ),
     )
     table_under("every_plan", lambda: _table(plans.ranked), "Every degree of each plan")
     if StrategyState.now().of != LOADED:
-        other_ways()
+        quiet(
+            "Plans of this page split every layer alike. A split of its own for each operator: choose <b>operators</b> on the left."
+        )
 
 
 def _own(shape: Shape, machine: Machine, servers: int, batch: int) -> RankedPlan | None:
@@ -310,14 +315,12 @@ def draw(theme: Theme) -> None:
     if way == "plans" and model.shape is not None:
         with show_input_errors():
             machine, batch = pick_machine(model)
-            size_switch()
             plans_view(model, machine, servers, batch, theme)
         return
 
     with show_input_errors():
         graph = model.build(servers)
         request = pick_request(graph, servers)
-    size_switch()
     with show_input_errors():
         if isinstance(request, FabricSearch):
             fabric_view(request, theme)

@@ -17,9 +17,9 @@ from topox_core.studies.study import MAX_AXES, Study
 from topox_core.studies.subject import subject_of
 from topox_core.workloads.catalogue import WORKLOADS
 from topox_core.workloads.samples import SAMPLES
-from topox_ui.shell.page import button, chart_title, escape, quiet
+from topox_ui.shell.charts import button, chart_title, escape, quiet
 from topox_ui.state.loading import loaded
-from topox_ui.state.notices import notify
+from topox_ui.state.session import notify
 from topox_ui.state.widgets import control, menu, number
 from topox_ui.studies.first_screen import open_box
 from topox_ui.studies.planning import Asked, loaded_subject, record_now, take

@@ -26,7 +26,7 @@ from topox_core.studies.slices import FABRIC_KEY, Slice, axis_values, best, meas
 from topox_core.studies.study_run import PointRow, StudyResult
 from topox_core.text.numbers import count, percent, plural, seconds
 from topox_core.text.sentences import and_more, capitalised, uncapitalised
-from topox_ui.shell.page import escape
+from topox_ui.shell.charts import escape
 from topox_ui.state.widgets import menu, sidebar_part, slide
 from topox_ui.studies.state import StudiesState
 

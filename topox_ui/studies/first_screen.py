@@ -15,21 +15,20 @@ from topox_core.studies.axes import KIND_WORDS
 from topox_core.studies.ready import READY, Ready
 from topox_core.studies.study import study_record
 from topox_core.text.numbers import count, delay_label, plural, when
-from topox_ui.answers.keeping import named_subject
-from topox_ui.answers.run_library import HOW_ON, existing_library, keeps_runs
+from topox_ui.answers.keeping import HOW_ON, existing_library, keeps_runs, named_subject
 from topox_ui.runs.panel import watched
-from topox_ui.shell.charts import show_error
-from topox_ui.shell.page import (
+from topox_ui.shell.charts import (
     button,
     chart_title,
     escape,
     file_box,
     headline,
     quiet,
+    show_error,
     write_html,
 )
 from topox_ui.state.loading import loaded
-from topox_ui.state.notices import notify_errors
+from topox_ui.state.session import notify_errors
 from topox_ui.studies.choosing import axis_chip, finding, time_words, view_of
 from topox_ui.studies.pictures import tornado_section
 from topox_ui.studies.planning import (

@@ -26,10 +26,9 @@ from topox_core.studies.slices import (
 )
 from topox_core.text.numbers import count, plural
 from topox_core.text.sentences import capitalised, uncapitalised
-from topox_ui.shell.charts import Content, chart, legend_line
+from topox_ui.shell.charts import Content, chart, chart_title, escape, legend_line, quiet
 from topox_ui.shell.downloads import Figures
 from topox_ui.shell.menu import leave_for
-from topox_ui.shell.page import chart_title, escape, quiet
 from topox_ui.state.widgets import menu
 from topox_ui.studies.choosing import View, alone, point_words, swings_of
 from topox_ui.studies.state import StudiesState
@@ -97,7 +96,6 @@ def map_section(view: View, theme: Theme, live: bool = False) -> None:
         None if live else lambda: _map_table(view, of),
         "Every cell",
         on_click=None if live else _clicked,
-        files=not live,
     )
     better, worse = _sides(of)
     legend_line(heat_legend(picture, theme, better, worse), theme)
@@ -220,7 +218,6 @@ def front_section(view: View, theme: Theme, live: bool = False) -> None:
         ],
         "The front",
         on_click=None if live else _clicked,
-        files=not live,
     )
     drawn, lines = len(drawn_points(picture)), []
     if drawn < len(picture.x):
@@ -284,7 +281,6 @@ def tornado_section(view: View, theme: Theme, live: bool = False) -> None:
         ),
         None if live else lambda: table,
         "In numbers",
-        files=not live,
     )
 
 
@@ -323,10 +319,6 @@ def lines_section(view: View, theme: Theme) -> None:
         quiet(f"The first {MAX_LINES} of {len(lines)} lines; the table has all.")
     measure = measure_of_study(of.measure, of.against)
     seeds = len(view.values.get(SEED, ())) > 1
-    chart_title(
-        f"{escape(capitalised(measure.title))} along {escape(axis.title)}",
-        escape(at_words(view, of)) + ("; band: from the least seed to the most" if seeds else ""),
-    )
     chart(
         seed_lines(lines[:MAX_LINES], axis, measure, theme),
         "study_lines",
@@ -348,6 +340,11 @@ def lines_section(view: View, theme: Theme) -> None:
         ],
         "Every line",
         on_click=_clicked,
+        title=(
+            f"{escape(capitalised(measure.title))} along {escape(axis.title)}",
+            escape(at_words(view, of))
+            + ("; band: from the least seed to the most" if seeds else ""),
+        ),
     )
 
 

@@ -24,8 +24,13 @@ from topox_core.studies.study_run import (
     shipped_rows,
 )
 from topox_core.studies.subject import resolved_of, sha256
-from topox_ui.answers.keeping import named_subject
-from topox_ui.answers.run_library import existing_library, keeps_runs, kept_input, open_library
+from topox_ui.answers.keeping import (
+    existing_library,
+    keeps_runs,
+    kept_input,
+    named_subject,
+    open_library,
+)
 from topox_ui.runs.limits import CORES, server_limits
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.state.loading import loaded, scenario

@@ -1,17 +1,34 @@
-"""Studies: many what-ifs at once, built, run, watched and drawn."""
+"""Studies: many what-ifs at once, built, run, watched and drawn, every point of them among it."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
 
 import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
-from topox_core.studies.study_run import StudyRun
+from topox_core.figures.study_axes import measure_of_study
+from topox_core.figures.study_points import Upright, drawn_rows, inside, parallel_axes
+from topox_core.studies.keys import MEASURES, axis_label, axis_words, measure_words
+from topox_core.studies.slices import measure_of, records
+from topox_core.studies.study import dump_study
+from topox_core.studies.study_run import PointRow, StudyRun
+from topox_core.text.numbers import count, plural
 from topox_ui.runs.owner import run_owner
-from topox_ui.shell.charts import show_input_errors
-from topox_ui.shell.page import quiet, size_switch
-from topox_ui.state.widgets import pick
+from topox_ui.shell.charts import (
+    Content,
+    chart,
+    chart_title,
+    csv_of,
+    frame,
+    quiet,
+    show_input_errors,
+)
+from topox_ui.shell.downloads import Figures, File, stem, take_away
+from topox_ui.state.widgets import control, pick
 from topox_ui.studies.builder import builder
 from topox_ui.studies.choosing import View, alone, controls, view_of
-from topox_ui.studies.every_point import files_section, parallel_section, table_section
 from topox_ui.studies.first_screen import back_button, first_screen, nothing_chosen, wrong_study
 from topox_ui.studies.pictures import (
     figures_of,
@@ -22,6 +39,167 @@ from topox_ui.studies.pictures import (
 )
 from topox_ui.studies.planning import POINTS, Asked, asked
 from topox_ui.studies.state import VIEWS, StudiesState
+
+MAX_UPRIGHTS = 9
+SHOWN_ROWS = 500  # of a table on the page; files have all
+
+
+def parallel_section(view: View, theme: Theme) -> None:
+    """Draw every point as a line through its axes and measures; sliders say which are left in, a table lists them."""
+    rows = [row for row in view.result.rows if row.done and not row.failed]
+    uprights, names = _uprights(view, rows)
+    if not rows or len(uprights) < 2:
+        quiet("No point that can be drawn is computed yet.")
+        return
+    chart_title(
+        "Every point as a line",
+        "through its axes and its measures; points outside a range are faint",
+    )
+    ranges = _ranges(uprights)
+    drawn = drawn_rows(uprights)
+    chart(
+        parallel_axes(uprights, ranges, theme),
+        "study_parallel",
+        f"{plural(len(drawn), 'point')} as lines through {', '.join(one.title for one in uprights)}.",
+        lambda: {
+            one.title: [one.names[int(v or 0)] for v in one.values] if one.names else one.values
+            for one in uprights
+        },
+    )
+    left, right = st.columns([1, 1.6], gap="medium")
+    with left:
+        for number, (one, name) in enumerate(zip(uprights, names, strict=True)):
+            _range_slider(number, one, name, ranges.get(number))
+    within = inside(uprights, ranges)
+    kept = [row for row, there in zip(rows, within.tolist(), strict=True) if there]
+    with right:
+        words = f"{count(len(kept))} of {plural(len(rows), 'point')} lie inside all ranges."
+        if len(drawn) < len(rows):
+            words += f" {count(len(drawn))} are drawn, evenly chosen."
+        quiet(words)
+        frame(_rows_table(view, kept[:SHOWN_ROWS]))
+
+
+def _uprights(view: View, rows: Sequence[PointRow]) -> tuple[list[Upright], list[str]]:
+    """Return the upright axes, and a name for each that a link keeps."""
+    uprights, names = [], []
+    for k, axis in enumerate(view.result.study.axes):
+        values = tuple("" if row.point[k] is None else row.point[k] for row in rows)
+        different = tuple(dict.fromkeys(values))
+        if len(different) < 2:
+            continue
+        numeric = axis.key.numeric and all(isinstance(v, int | float) for v in different)
+        ordered = [v for v in view.values[axis.key.name] if v in different]
+        title = axis_words(axis.key) + (f" ({axis.key.unit})" if axis.key.unit else "")
+        if numeric:
+            uprights.append(Upright(title, values))
+        else:
+            labels = tuple(axis_label(axis.key, v) for v in ordered)
+            uprights.append(Upright(title, tuple(map(ordered.index, values)), labels))
+        names.append(axis.key.name)
+    for name in view.result.study.measures:
+        factor = 100.0 if MEASURES[name].share else 1.0
+        found = tuple(
+            None if (value := measure_of(row, name)) is None else factor * value for row in rows
+        )
+        if len({v for v in found if v is not None}) > 1 and len(uprights) < MAX_UPRIGHTS:
+            uprights.append(Upright(MEASURES[name].title, found))
+            names.append(name)
+    return uprights, names
+
+
+def _ranges(uprights: Sequence[Upright]) -> dict[int, tuple[float, float]]:
+    """Return the ranges that were chosen, by axis."""
+    found = {}
+    for key, ends in StudiesState.now().items("ranges").items():
+        with suppress(ValueError, IndexError):  # a link may say anything
+            number, low, high = int(key), float(ends[0]), float(ends[1])
+            if 0 <= number < len(uprights):
+                found[number] = (low, high)
+    return found
+
+
+def _range_slider(number: int, one: Upright, name: str, chosen: tuple[float, float] | None) -> None:
+    places = sorted({float(v) for v in one.values if v is not None})
+    words = _words(one, name)
+    # A slider of a hundred steps is fine enough for a finger.
+    if len(places) > 100:
+        places = [places[round(k * (len(places) - 1) / 99)] for k in range(100)]
+    at = {words(place): place for place in places}
+    steps = list(at)
+    if len(steps) < 2:
+        return
+    numbers = list(at.values())
+    low, high = 0, len(steps) - 1
+    if chosen is not None:
+        within = [k for k, v in enumerate(numbers) if chosen[0] <= v <= chosen[1]]
+        low, high = (within[0], within[-1]) if within else (low, high)
+
+    def take(ends: Any) -> None:
+        first, last = (steps.index(end) for end in ends)
+        whole = (first, last) == (0, len(steps) - 1)
+        given = () if whole else (repr(numbers[first]), repr(numbers[last]))
+        StudiesState.choose(ranges=StudiesState.now().with_item("ranges", str(number), *given))
+
+    control(
+        "select_slider",
+        one.title,
+        StudiesState,
+        f"range_{number}",
+        value=(steps[low], steps[high]),
+        options=steps,
+        take=take,
+    )
+
+
+def _words(one: Upright, name: str) -> Callable[[float], str]:
+    if one.names:
+        return lambda value: one.names[int(value)]
+    if name in MEASURES and MEASURES[name].share:
+        return lambda value: measure_words(name, value / 100)
+    if name in MEASURES:
+        return measure_of_study(name).words
+    return lambda value: f"{value:.6g}"
+
+
+def _rows_table(view: View, rows: Sequence[PointRow]) -> Content:
+    axes = view.result.study.axes
+    return [
+        {
+            **{
+                axis.key.title: "" if value is None else axis_label(axis.key, value)
+                for axis, value in zip(axes, row.point, strict=True)
+            },
+            **{MEASURES[name].title: measure_of(row, name) for name in view.result.study.measures},
+            "run": row.run,
+        }
+        for row in rows
+    ]
+
+
+def table_section(view: View) -> None:
+    """Draw the table of all points, in the order of the design."""
+    found = records(view.result)
+    chart_title("Every point", "in the order of the study; a missing point has no numbers yet")
+    if len(found) > SHOWN_ROWS:
+        quiet(f"The first {SHOWN_ROWS} of {count(len(found))} points; the file has all.")
+    titles = {name: MEASURES[name].title for name in view.result.study.measures}
+    titles |= {axis.key.name: axis.key.title for axis in view.result.study.axes}
+    frame([{titles.get(name, name): row[name] for name in row} for row in found[:SHOWN_ROWS]])
+
+
+def files_section(now: Asked, view: View, figures: Figures) -> None:
+    """Offer the study, its table and its figures as files, and the link."""
+    files: list[File] = [
+        ("Study (JSON)", ".study.json", lambda: dump_study(now.plan.study)),
+        (
+            "Every point (CSV)",
+            ".points.csv",
+            lambda: csv_of(records(view.result, every_measure=True)),
+        ),
+    ]
+    take_away(stem(now.plan.study.name, "study"), files, figures)
+
 
 FOLLOW_S = 3.0  # how often pictures of a running study are drawn again
 
@@ -89,15 +267,12 @@ def draw(theme: Theme) -> None:
     if not StudiesState.now().of:
         with show_input_errors("Studies", "The run library <b>cannot be read</b>.", reset=None):
             nothing_chosen(theme)
-        size_switch()
         return
     try:
         now = asked()
     except InputError as error:
         wrong_study(error)
-        size_switch()
         return
     first_screen(now)
     pictures(now, theme)
     sections(now, theme)
-    size_switch()

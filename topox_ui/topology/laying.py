@@ -18,13 +18,11 @@ from topox_core.topology.finder import Demand, LayoutResult, demand_of, find_lay
 from topox_core.topology.ring_circuits import Frame, bandwidth_tax, frames, link_loads
 from topox_core.topology.routing import RoutedNetwork
 from topox_core.topology.traffic import Pair, all_reduce_demand
-from topox_ui.answers.case import Case
 from topox_ui.answers.contest import WORTH_A_WORD, contest_of, run_all
-from topox_ui.answers.solving import best
+from topox_ui.answers.solving import Case, best
 from topox_ui.answers.state import VARIANTS, ContestState
 from topox_ui.runs.shared import once
-from topox_ui.shell.charts import kpis
-from topox_ui.shell.page import escape, headline, quiet
+from topox_ui.shell.charts import escape, headline, kpis, quiet
 from topox_ui.state.loading import Loaded, cluster_words
 from topox_ui.state.widgets import pick, sidebar_part, slide
 from topox_ui.topology.state import TopologyState

@@ -10,8 +10,7 @@ from topox_core.figures.topology import hops, ring
 from topox_core.text.numbers import plural, short, size
 from topox_core.topology.ring_circuits import Frame, link_loads, used_for
 from topox_core.topology.traffic import Pair
-from topox_ui.shell.charts import chart, frame
-from topox_ui.shell.page import chart_title, escape, when_opened, write_html
+from topox_ui.shell.charts import chart, escape, frame, when_opened, write_html
 from topox_ui.shell.player import Player
 from topox_ui.state.address import keep_address
 from topox_ui.state.widgets import control, menu
@@ -33,12 +32,8 @@ MAX_LINKS = 5_000
 PLAYER = Player("topology", lambda at: TopologyState.choose(step=at))
 
 
-def player(laid: LaidTopology, theme: Theme) -> None:
-    """Draw the player; it steps by itself while it plays."""
-    PLAYER.draw(_player, laid, theme)
-
-
-def _player(laid: LaidTopology, theme: Theme) -> None:
+def step_by_step(laid: LaidTopology, theme: Theme) -> None:
+    """Draw the step in view; it steps by itself while it plays."""
     last = len(laid.pictures) - 1
     step = TopologyState.now().step
     at = PLAYER.step(last if step is None else min(step, last), last)
@@ -54,16 +49,16 @@ def _player(laid: LaidTopology, theme: Theme) -> None:
         routes = _route(laid) if at == last else ()
         names = ", ".join(one.name for one in (*picture.laid, *picture.added)) or "none"
         with drawing:
-            chart_title(
-                "Circuits between servers",
-                "a stride is a ring through all servers, a matching joins pairs; in brackets: how many circuits",
-            )
             chart(
                 ring(picture, servers, routes, theme, _busiest(laid) if at == last else None),
                 "ring",
                 f"{servers} servers on a circle. Circuits laid so far: {names}. Heavy lines are of this step.",
                 lambda: _sets(picture),
                 "What is laid",
+                title=(
+                    "Circuits between servers",
+                    "a stride is a ring through all servers, a matching joins pairs; in brackets: how many circuits",
+                ),
             )
     with right:
         matrix = hops_of_step(laid, at)
@@ -71,10 +66,6 @@ def _player(laid: LaidTopology, theme: Theme) -> None:
         note = f"{plural(int(reach.max()), 'hop')} at most" if len(reach) else "no circuit yet"
         missing = int((matrix < 0).sum())
         silent = ", which exchange no data" if at == last else ""
-        chart_title(
-            "Hops from server (down) to server (across)",
-            note + (f"; × no path: {missing:,} pairs{silent}" if missing else ""),
-        )
         chart(
             hops(matrix, laid.result.hops.diameter, theme),
             "hops",
@@ -86,6 +77,10 @@ def _player(laid: LaidTopology, theme: Theme) -> None:
                 .reset_index()
             ),
             "Hops as a table",
+            title=(
+                "Hops from server (down) to server (across)",
+                note + (f"; × no path: {missing:,} pairs{silent}" if missing else ""),
+            ),
         )
         _details(picture)
     keep_address()

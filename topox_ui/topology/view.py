@@ -27,14 +27,23 @@ from topox_core.text.choices import kind_words
 from topox_core.text.numbers import count, delay_label, percent, plural, short, size, time
 from topox_core.text.sentences import enumeration
 from topox_core.topology.routing import RoutedNetwork
-from topox_ui.answers.case import Case, case_of, listing
+from topox_ui.answers.clicks import free_changes
 from topox_ui.answers.contest import contest_of, run_all
-from topox_ui.answers.free_changes import free_changes
+from topox_ui.answers.solving import Case, case_of, listing
 from topox_ui.runs.owner import session_over
 from topox_ui.runs.shared import once
-from topox_ui.shell.charts import chart, frame, kpis, show_input_errors
+from topox_ui.shell.charts import (
+    chart,
+    chart_title,
+    escape,
+    frame,
+    headline,
+    kpis,
+    quiet,
+    show_input_errors,
+    when_opened,
+)
 from topox_ui.shell.downloads import graph_kept_here, link_menu
-from topox_ui.shell.page import chart_title, escape, headline, quiet, size_switch, when_opened
 from topox_ui.state.loading import Loaded, cluster_words, scenario
 from topox_ui.state.widgets import menu, pick, sidebar_part, slide
 from topox_ui.topology.laying import (
@@ -45,7 +54,7 @@ from topox_ui.topology.laying import (
     ports_line,
     topology_headline,
 )
-from topox_ui.topology.player import link_table, player
+from topox_ui.topology.player import PLAYER, link_table, step_by_step
 from topox_ui.topology.state import COLLECTIVES, MAX_MEMBERS, CollectiveState, TopologyState
 
 MAX_ROWS = 5_000
@@ -100,7 +109,6 @@ def searched_topology(
     with left:
         _hops(best.layout, theme)
     with right:
-        chart_title("Layouts at the start of the search", "iteration time of each")
         frame(
             {
                 "Iteration time": [
@@ -108,7 +116,8 @@ def searched_topology(
                     for _, value in answer.starts
                 ],
                 "Layout": [name for name, _ in answer.starts],
-            }
+            },
+            title=("Layouts at the start of the search", "iteration time of each"),
         )
         if by == "graph":
             quiet("Built from the abstract of DELTA, whose formulas we could not read.")
@@ -336,12 +345,11 @@ def draw(theme: Theme, opened: Loaded) -> None:
     with show_input_errors(f"Fixed circuits · {opened.title}"):
         case = case_of(opened, scenario())
     controls(case)
-    size_switch()
     if TopologyState.now().layout_by == "topoopt":
         with show_input_errors(f"Fixed circuits · {opened.title}"):
             laid = lay(case)
         topology_headline(opened, case, laid)
-        player(laid, theme)
+        PLAYER.draw(step_by_step, laid, theme)
         ports_line(laid)
         link_table(laid)
     else:
@@ -357,6 +365,5 @@ def draw_collective(theme: Theme, opened: Loaded) -> None:
         case = case_of(opened, scenario())
     with sidebar_part("What if"):
         degree_slider(case)
-    size_switch()
     inside_one_collective(opened, case, theme)
     link_menu(graph_kept_here())

@@ -20,7 +20,7 @@ from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.schedule.result_file import to_record
 from topox_core.workloads.samples import load_sample
 from topox_ui.answers import linked
-from topox_ui.answers.case import Case, listing
+from topox_ui.answers.solving import Case, listing
 from topox_ui.shell.downloads import result_json
 from topox_ui.state.scenario import Scenario
 

@@ -30,19 +30,21 @@ from topox_core.schedule.story import finding
 from topox_core.tdm.model.jobs import Reading
 from topox_core.tdm.model.jobs_file import load_job_sample
 from topox_core.workloads.samples import SAMPLES, load_sample
-from topox_ui.answers import contest, first
-from topox_ui.answers.case import Case, listing
+from topox_ui.answers import contest, solving
 from topox_ui.answers.contest import contest_of
-from topox_ui.answers.first import (
+from topox_ui.answers.solving import (
+    Case,
     FirstAnswers,
     answer_record,
+    drawn,
     first_answer,
     known_first_answer,
+    listing,
     prefetch,
     shipped_answer,
     shipped_plan,
+    token,
 )
-from topox_ui.answers.solving import drawn, token
 from topox_ui.jobs.solving import Case as JobsCase, at_once
 
 SMALL = ("blackboard", "patience", "race")  # in the quick run with every delay
@@ -140,7 +142,7 @@ def test_what_a_session_that_has_ended_began_is_cut_short_and_shared_with_nobody
 def test_processes_are_started_only_when_two_ask_at_once(monkeypatch) -> None:
     answers = FirstAnswers(0)
     answers._workers = processes = Mock(ready=False)
-    monkeypatch.setattr(first, "keep_to_one_core", lambda: None)
+    monkeypatch.setattr(solving, "keep_to_one_core", lambda: None)
     case = Case(*load_sample("fsdp"), Settings.of())
     inside, go_on = threading.Event(), threading.Event()
 
@@ -149,7 +151,7 @@ def test_processes_are_started_only_when_two_ask_at_once(monkeypatch) -> None:
         go_on.wait(10)
         return "an answer"
 
-    monkeypatch.setattr(first, "_schedule_here", waits)
+    monkeypatch.setattr(solving, "_schedule_here", waits)
     with ThreadPoolExecutor(2) as pool:
         one = pool.submit(answers.schedule, case, never)
         inside.wait(10)
@@ -166,7 +168,7 @@ def test_what_was_scheduled_ahead_is_the_answer_when_somebody_asks(monkeypatch) 
     case = Case(*load_sample("race"), Settings.of())
     assert known_first_answer(case) is None
     ahead = prefetch(case).result(120)
-    monkeypatch.setattr(first, "_schedule_here", lambda *_given: 1 / 0)
+    monkeypatch.setattr(solving, "_schedule_here", lambda *_given: 1 / 0)
     assert first_answer(case, never) is ahead is known_first_answer(case)
 
 
@@ -206,7 +208,7 @@ def test_another_choice_another_graph_and_a_broken_schedule_have_no_shipped_answ
     case = first_visit("blackboard")
     assert shipped_answer(case) is not None
     assert shipped_answer(case.at_delay(3.0)) is None
-    monkeypatch.setattr(first, "FOLDER", tmp_path)
+    monkeypatch.setattr(solving, "FOLDER", tmp_path)
     assert shipped_answer(case) is None
     record = answer_record(schedule(case.graph, case.cluster, listing(case.settings)))
     for task in record["result"]["tasks"]:

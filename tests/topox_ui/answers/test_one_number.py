@@ -11,8 +11,7 @@ from tools.make_answers import first_visit
 from topox_core.fabrics.passed_plans import PassedPlan
 from topox_core.fabrics.scheduled import schedule
 from topox_ui.answers import contest
-from topox_ui.answers.case import listing
-from topox_ui.answers.solving import known_plans
+from topox_ui.answers.solving import known_plans, listing
 from topox_ui.home.view import FINDINGS
 from topox_ui.runs.owner import RunOwner
 

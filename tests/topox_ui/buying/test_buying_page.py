@@ -24,11 +24,11 @@ from topox_core.studies.offers import OFFERS, load_offers
 from topox_core.studies.study import load_study
 from topox_core.studies.subject import Subject, resolve
 from topox_core.workloads.samples import SAMPLES, load_sample
-from topox_ui.answers.case import Case, listing
+from topox_ui.answers.solving import Case, listing
 from topox_ui.buying import controls
 from topox_ui.buying.question import hand_on, key_of
 from topox_ui.buying.state import BuyingState
-from topox_ui.state import notices
+from topox_ui.state import session
 from topox_ui.state.scenario import Scenario
 
 PAGE = "Which switch"
@@ -90,7 +90,7 @@ def test_an_edit_of_a_switch_is_taken_and_a_wrong_one_is_a_line(
 ) -> None:
     said: list[str] = []
     kept = [BuyingState()]
-    for module in (notices, controls):
+    for module in (session, controls):
         monkeypatch.setattr(module, "notify", lambda _kind, line: said.append(line))
     monkeypatch.setattr(BuyingState, "now", lambda: kept[0])
     monkeypatch.setattr(BuyingState, "choose", lambda **one: kept.insert(0, kept[0].changed(**one)))

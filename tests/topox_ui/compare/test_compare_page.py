@@ -37,10 +37,9 @@ from topox_core.schedule.bounds.unrounded import Bound
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.text.numbers import short
 from topox_core.workloads.samples import load_sample
-from topox_ui.answers.case import Case
 from topox_ui.answers.contest import Contest, sweep_of
 from topox_ui.answers.other_times import what_pages_model
-from topox_ui.answers.solving import with_plans
+from topox_ui.answers.solving import Case, with_plans
 from topox_ui.answers.verdicts import FAIR
 
 COMPARE, MAP = "Compare", "Where which wins"

@@ -202,7 +202,7 @@ def test_a_run_of_all_cards_takes_the_place_of_the_release_s_answers(visit, monk
         name: replace(one, answer=replace(one.answer, rows=()))
         for name, one in shipped_answers().items()
     }
-    for module in ("topox_core.papers.catalogue", "topox_ui.gallery.last_runs"):
+    for module in ("topox_core.papers.catalogue", "topox_ui.gallery.card"):
         monkeypatch.setattr(f"{module}.shipped_answers", lambda: changed)
     release = told(row for name in quick for row in shipped_answers()[name].answer.rows)
     at = visit(GALLERY)

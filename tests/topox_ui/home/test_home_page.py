@@ -27,8 +27,7 @@ from topox_core.training.iteration import iteration
 from topox_core.training.job import JOBS, dump_job
 from topox_core.training.machine import MACHINES
 from topox_core.workloads.samples import SAMPLES, load_sample
-from topox_ui.answers.case import listing
-from topox_ui.answers.solving import with_plans
+from topox_ui.answers.solving import listing, with_plans
 from topox_ui.home.view import FINDINGS
 
 

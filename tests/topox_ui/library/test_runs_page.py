@@ -29,8 +29,7 @@ from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.library.run_library import RunLibrary
 from topox_core.library.tables import RunComparison
 from topox_core.workloads.samples import load_sample
-from topox_ui.library.executions import execution_of
-from topox_ui.library.side_by_side import finding
+from topox_ui.library.side_by_side import execution_of, finding
 
 COMPARE, RUNS = "Compare", "Kept runs"
 

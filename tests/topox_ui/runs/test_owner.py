@@ -19,8 +19,7 @@ from topox_core.fabrics.scheduled import prove
 from topox_core.runs.run import FunctionRun
 from topox_core.schedule.settings import Settings
 from topox_core.workloads.samples import load_sample
-from topox_ui.answers.case import Case
-from topox_ui.answers.solving import joined
+from topox_ui.answers.solving import Case, joined
 from topox_ui.runs.owner import RunKind, RunOwner
 from topox_ui.runs.slots import InLine, SolverPlaces, solver_places
 from topox_ui.schedule.proving import RACE, Race, run_race

@@ -4,7 +4,7 @@ import pytest
 
 from tests.topox_ui.conftest import SCHEDULE, charts, metric, words
 from topox_core.model.transfer_graph import TransferGraph
-from topox_ui.answers import first
+from topox_ui.answers import solving
 from topox_ui.shell import preparing
 from topox_ui.shell.pages import PAGES
 from topox_ui.state.loading import FIRST_SAMPLE
@@ -21,13 +21,13 @@ class Coming:
 @pytest.fixture(autouse=True)
 def coming(monkeypatch, visit):
     monkeypatch.setattr(preparing, "preparation", Coming)
-    monkeypatch.setattr("topox_ui.shell.entry.warmed", lambda: None)
+    monkeypatch.setattr("topox_ui.shell.page.warmed", lambda: None)
 
 
 def test_a_sample_is_drawn_from_its_shipped_answer_and_the_page_says_what_is_coming(
     visit, monkeypatch
 ):
-    monkeypatch.setattr(first, "schedule", None)  # whoever calls it fails
+    monkeypatch.setattr(solving, "schedule", None)  # whoever calls it fails
     at = visit(SCHEDULE, sample=FIRST_SAMPLE)
     assert charts(at)
     assert "Preparing fast kernels, once on this machine: 31 of 244, about 40 s" in words(at)

@@ -17,7 +17,7 @@ from streamlit.util import calc_hash
 import topox_ui.shell.page  # noqa: F401  every page is drawn with it
 from tests.real_inputs import ROOT
 from tests.topox_ui.conftest import SCHEDULE, address, follow, turn_to, unbroken
-from topox_ui.shell.entry import imported
+from topox_ui.shell.page import imported
 from topox_ui.shell.pages import PAGES, page_of
 
 ENTRIES = (
@@ -94,7 +94,7 @@ def test_a_word_that_is_no_view_of_the_entry_is_one_line_and_leaves_the_address(
 def test_only_the_view_in_view_is_drawn(visit, monkeypatch):
     drawn = []
     monkeypatch.setattr(
-        "topox_ui.shell.entry.imported", lambda name: drawn.append(name) or imported(name)
+        "topox_ui.shell.page.imported", lambda name: drawn.append(name) or imported(name)
     )
     at = visit("Glossary")
     turn_to(at, "Learn")

@@ -22,8 +22,8 @@ from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.papers.catalogue import CARDS
 from topox_core.workloads.samples import load_sample
 from topox_ui.shell.pages import page_of
-from topox_ui.state import rejoin, session
-from topox_ui.state.address import restore
+from topox_ui.state import address as address_file, session
+from topox_ui.state.address import rejoin, restore
 
 SHARING, PLANS, FIXED = "Sharing", "Plans", "Fixed circuits"
 COMPARE = "Compare"
@@ -173,7 +173,7 @@ def joined(monkeypatch, at, before):
     """Reload a page: first it is drawn without, then with what the tab held."""
 
     def both(*page):
-        rejoin.rejoin(before)
+        rejoin(before)
         restore(*page)
 
     monkeypatch.setattr("topox_ui.shell.page.restore", both)
@@ -196,9 +196,9 @@ def test_own_files_are_held_and_a_link_opened_in_the_same_tab_asks_and_can_be_go
 ):
     connections = []
     monkeypatch.setattr(
-        rejoin,
+        address_file,
         "connection",
-        lambda get=rejoin.connection: connections.append(get()) or connections[-1],
+        lambda get=address_file.connection: connections.append(get()) or connections[-1],
     )
     graph, _ = load_sample("blackboard")
     bring(visit(way="files"), "up_graph", "mine.json", dump_graph_json(graph))
