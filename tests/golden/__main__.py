@@ -31,7 +31,7 @@ NO_ANSWER = re.compile(
     r"^(settings|cluster|format|version|source|threads|manifest)\b|(^|\.)(wall|working|time_limit)_s$"
 )
 MAX_LIST = 12  # leaves of a list that are recorded one by one
-MAX_TEXT = 60  # characters; longer ones are sentences, which have tests of their own
+MAX_TEXT = 80  # characters; longer ones are sentences, which have tests of their own
 SAME = 1e-9  # relative
 
 

@@ -102,7 +102,7 @@ MISTAKES = [
     ("lab grade .", "holds no file whose name ends in .answers.json"),
     ("lab grade none", "none: |cannot be read"),
     ("rails bytes llama3-8b-perlmutter --stage 2", "--stage: must be from 0 to 1"),
-    ("rails count --stages 0 --microbatches 4", "--stages: must be at least 1"),
+    ("rails count --stages 0 --microbatches 4", "--stages: must be a whole number of at least 1"),
     ("rails delay --delay-ms 5", "--base-ms: is needed"),
     ("rails delay --base-ms 10 --delay-ms 5", "--window-ms: at least one window"),
     ("rails delay --base-ms 10 --window-ms 3 --delay-ms -5", "--delay-ms: must be 0 to"),
