@@ -154,7 +154,8 @@ def point_labels(
             x0 = x if at_right else x - across
             y0 = y + rows * row if up else y - (rows + len(lines)) * row
             x1, y1 = x0 + across, y0 + len(lines) * row
-            inside = left <= x0 and x1 <= right and (not rows or (bottom <= y0 and y1 <= top))
+            beside = len(lines) == 1 and not rows  # may stand out a little above and below
+            inside = left <= x0 and x1 <= right and (beside or (bottom <= y0 and y1 <= top))
             clear = not any(x0 < b and a < x1 and y0 < d and c < y1 for a, b, c, d in taken)
             own = at_right or not any(x0 < a < x and y0 <= b <= y1 for a, b in points)
             if inside and clear and own:

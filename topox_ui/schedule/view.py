@@ -300,13 +300,15 @@ def draw(theme: Theme, opened: Loaded) -> None:
             lambda gbps: choose_what_if(port_gbps=gbps),
         )
         more_choices(case, result)
+    # The reader's next two questions stand beside the headline, before the timeline in the order of the keyboard and on a phone.
     with rail:
         proof_panel(case, result, theme)
+        delay_panel(case, result, theme)
+    main, rail = st.columns([2.55, 1], gap="medium")
     with main:
         timeline(key, parts, theme)
     with rail:
         certificate(case, result, key)
-        delay_panel(case, result, theme)
     execution, whole = parts.execution, (0.0, result.execution.makespan_ms)
     result_files(
         opened,
@@ -340,6 +342,7 @@ def draw_proof(theme: Theme, opened: Loaded) -> None:
         search_panel(result, theme)
     with rail:
         proof_panel(case, result, theme)
+    main, rail = st.columns([2.55, 1], gap="medium")
     with main:
         race_section(case, theme)
     with rail:
