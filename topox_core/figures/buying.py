@@ -208,7 +208,9 @@ def buying_figure(
         The front in time and price, as positions in order of the price.
     """
     x_axis = measure_axis(theme, price, [v for one in networks for v in one.price], 0.12)
-    y_axis = measure_axis(theme, time, [v for one in networks for v in one.time], 0.1)
+    y_axis = measure_axis(
+        theme, time, [v for one in networks for v in one.time], 0.2
+    )  # room for a label of three lines
     accent = theme.fabric_colour("scheduled")
     measures = price, time
     front = go.Scatter(
