@@ -212,6 +212,7 @@ def test_interrupted_and_started_again_it_ends_as_if_nothing_had_been(
     whole = answered("study run race.study.json --workers 1 --no-library")
     for one in (*again["points"], *whole["points"]):
         del one["run"]
+    del again["manifest"], whole["manifest"]  # of other words
     assert again == whole
 
 
@@ -224,6 +225,7 @@ def test_buying_gives_what_the_core_gives_whoever_asks(answered: Any, folder: Pa
     assumed = Assumptions(Assumptions().usd_per_gpu_hour.moved(8.0))
     job = resolve(Subject("sample", {"name": "blackboard"}))
     answer = finish(buying_run(Question(job, offers, assumed=assumed), executor=1))
+    del printed["manifest"]
     assert printed == json.loads(json.dumps(as_record(answer)))
     rows = csv.DictReader((folder / "a.csv").read_text().splitlines())
     assert [row["network"] for row in rows] == [row["network"] for row in printed["networks"]]
@@ -233,7 +235,9 @@ def test_buying_gives_what_the_core_gives_whoever_asks(answered: Any, folder: Pa
     # Every point is kept, and asked again nothing is computed.
     runs = RunLibrary.open(folder / "runs.sqlite").count
     before = runs()
-    assert answered(asked) == printed and runs() == before >= len(study.points)
+    again = answered(asked)
+    del again["manifest"]
+    assert again == printed and runs() == before >= len(study.points)
 
 
 def test_a_cluster_goes_to_infragraph_and_back_through_files(topox, folder: Path) -> None:
