@@ -212,7 +212,7 @@ def _own(shape: Shape, machine: Machine, servers: int, batch: int) -> RankedPlan
 
 
 SHARDING = (
-    "All plans shard the optimizer's state across replicas, split norms over tensor-parallel GPUs (SP), and send gradients while "
+    "All plans shard the optimizer's state across replicas (ZeRO), split norms over tensor-parallel GPUs (SP), and send gradients while "
     "the last backward pass computes."
 )
 
