@@ -212,8 +212,8 @@ def _own(shape: Shape, machine: Machine, servers: int, batch: int) -> RankedPlan
 
 
 SHARDING = (
-    "All plans shard the optimizer's state across replicas (ZeRO), split norms over tensor-parallel GPUs (SP), and send gradients while "
-    "the last backward pass computes."
+    "All plans shard the optimizer's state across replicas (ZeRO), split norms over tensor-parallel GPUs (SP), and send gradients "
+    "while the last backward pass computes."
 )
 
 

@@ -79,7 +79,8 @@ def test_a_page_explains_the_words_it_needs_most(visit, page: str) -> None:
     # What binds is a port on one sample, a device on another; circuits that stay are among the
     # fastest on a third.
     sample = {"Schedule": "fsdp", "Compare": "llama3-8b"}.get(page, "moe")
-    query = {"sample": sample} if page_of(page).needs_graph else {}
+    # Plans ranks whole plans of the loaded job; without one it searches a small model operator by operator.
+    query = {"sample": sample} if page_of(page).needs_graph or page == "Plans" else {}
     if page == "Sharing":  # of all collectives; the two jobs that it begins with have one
         query = {"jobs.sample": "mix-32-pods"}
     sent = explained(visit(page, **query))
