@@ -189,7 +189,8 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
         },
         title=(
             "Plans that fit the memory",
-            f"the first {count(len(names))} of {count(plans.fitting)}"
+            f"the first {count(len(names))} of {count(plans.fitting)}; TP, PP, CP, EP, DP: over how many GPUs tensors, layers, "
+            "sequences, experts and the batch are split"
             + f"; {count(left_out)} do not fit: they need more than {machine.memory_gb:g} GB on a GPU"
             * bool(left_out),
         ),
