@@ -314,8 +314,7 @@ def _one_after_the_other(demand_ms: FloatArray, matchings: list[tuple[Pair, ...]
 
 def evened(demand_ms: FloatArray) -> FloatArray:
     """Return the matrix with additions after which every line has the sum of the longest one."""
-    even = np.array(demand_ms, np.float64)
-    longest = max(even.sum(axis=1).max(initial=0.0), even.sum(axis=0).max(initial=0.0))
+    even, longest = np.array(demand_ms, np.float64), _longest(demand_ms)
     rows, columns = longest - even.sum(axis=1), longest - even.sum(axis=0)
     i = j = 0
     while i < len(even) and j < len(even):
@@ -328,6 +327,13 @@ def evened(demand_ms: FloatArray) -> FloatArray:
         else:
             j += 1
     return even
+
+
+def _longest(demand_ms: FloatArray) -> float:
+    """Return the sum of the longest row or column."""
+    return float(
+        max(demand_ms.sum(axis=1).max(initial=0.0), demand_ms.sum(axis=0).max(initial=0.0))
+    )
 
 
 def peeled(demand_ms: FloatArray, stop: Stop = never) -> list[Configuration]:
@@ -361,23 +367,27 @@ def begun_by_peeling(
     stop: Stop = never,
     programme: bool = True,
 ) -> list[Configuration]:
-    """Return the first peels of a matrix, and few matchings for what they leave."""
+    """Return the first peels of a matrix, and few matchings for what they leave.
+
+    What rounding leaves of a pair is no matching of its own, whose set-up would count: the peel that carries the
+    pair longest stands so much longer.
+    """
     left, rows = np.array(demand_ms, np.float64), np.arange(len(demand_ms))
-    begun = []
+    begun: list[tuple[Pair, ...]] = []
+    weights: list[float] = []
+    carried: dict[Pair, list[int]] = {}
     for column, weight in first:
         asked = tuple(pair for pair in matching_of(column) if left[pair] > 0)
         left[rows, column] = np.maximum(left[rows, column] - weight, 0.0)
         if asked:
-            begun.append(Configuration(asked, weight))
-    left[left < ROUNDING * 100 * float(demand_ms.max(initial=0.0))] = 0.0
+            for pair in asked:
+                carried.setdefault(pair, []).append(len(begun))
+            begun.append(asked)
+            weights.append(weight)
+    tiny = ROUNDING * 1e3 * _longest(demand_ms)  # beyond what peels leave
+    rounded = {pair: of for pair, of in carried.items() if 0 < left[pair] < tiny}
+    for pair in rounded:
+        left[pair] = 0.0
+    stands = _covering(demand_ms, np.array(weights), rounded).tolist()
     rest = shortest_few(left, stop, programme)
-    served = np.zeros_like(left)
-    for one in (*begun, *rest):
-        for pair in one.circuits:
-            served[pair] += one.weight_ms
-    missing_ms, most = demand_ms - served, ROUNDING * 1e3 * float(demand_ms.max(initial=0.0))
-    small = [
-        Configuration(((i, j),), float(missing_ms[i, j]))
-        for i, j in np.argwhere(missing_ms > most).tolist()
-    ]
-    return [*begun, *rest, *small]
+    return [*map(Configuration, begun, stands), *rest]

@@ -14,7 +14,7 @@ from hypothesis.extra.numpy import arrays
 from tests.conftest import examples
 from tests.topox_core.demand.exact_plan import exact_ms
 from topox_core.check.demand import check_demand_plan
-from topox_core.demand.decomposition import evened, extended, few_matchings, peeled
+from topox_core.demand.decomposition import evened, extended, few_matchings, peeled, peels
 from topox_core.demand.kernels.matchings import bottleneck_matching, heaviest_assignment
 from topox_core.demand.planning import (
     METHODS,
@@ -25,6 +25,7 @@ from topox_core.demand.planning import (
     read_demand,
 )
 from topox_core.errors import InputError
+from topox_core.papers.cards.spectra_ratios import KINDS
 
 D4 = np.array([[0, 6, 2, 1], [3, 0, 5, 0], [1, 2, 0, 4], [5, 0, 1, 0]], np.float64)
 cells = st.sampled_from([0.0, 0.0, 0.1, 1.0, 2.5, 7.0])
@@ -245,3 +246,9 @@ def test_a_peeled_matrix_adds_up_to_at_least_itself(seed: int) -> None:
     for one in peeled(demand):
         sent[tuple(zip(*one.circuits, strict=True))] += one.weight_ms
     assert (demand - 1e-9 <= sent).all() and (sent <= even + 1e-9).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_rounding_leaves_of_a_peeled_matrix_pays_no_set_up_of_its_own(kind: str) -> None:
+    demand = KINDS[kind](np.random.default_rng(0))
+    assert len(peeled(demand)) <= len(peels(demand))
