@@ -204,7 +204,8 @@ def _without_a_port(
 
 def _lost_words(failure: Failure) -> str:
     server = failure.source if failure.kind == "fibre" else failure.server
-    return f"{'out-' * (failure.kind == 'fibre')}port {failure.port} of server {server}"
+    port = "out-port" if failure.kind == "fibre" else "port"
+    return f"{port} {failure.port} of server {server}"
 
 
 def lost_ports(job: JobRequest, failure: Failure) -> frozenset[LostPort]:

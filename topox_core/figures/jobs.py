@@ -39,8 +39,9 @@ from topox_core.figures.template import (
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.transfer_graph import BARRIER, COMPUTE
 from topox_core.tdm.model.jobs import NOBODY, PUSH, Cycle, Round
+from topox_core.tdm.model.round_words import lasting
 from topox_core.tdm.model.rounds import Bar, bars, cycle_in_view, members, numbered
-from topox_core.text.numbers import short, time
+from topox_core.text.numbers import short
 
 # What a bar means: words, colour, colour of the text on it.
 KINDS = {
@@ -54,11 +55,6 @@ TIMELINE_PX = 900.0  # width of the timeline on a laptop; decides which bars hav
 LEFT = 84  # room for the lanes' names
 HEADER, LANE, GAP = 0.95, 1.0, 0.35  # heights within a round's block
 IN_MS = 2.0  # a clock shorter than this many s counts in ms
-
-
-def lasting(value_s: float) -> str:
-    """Return a time given in s, in s also beyond two minutes: 41.2 s, 216 s."""
-    return time(1000 * value_s)
 
 
 def group_name(group: int) -> str:

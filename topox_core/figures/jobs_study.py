@@ -7,7 +7,6 @@ from itertools import cycle
 import numpy as np
 import plotly.graph_objects as go
 
-from topox_core.figures.jobs import lasting
 from topox_core.figures.palette import Theme, faded
 from topox_core.figures.template import (
     DOTS,
@@ -26,6 +25,7 @@ from topox_core.figures.template import (
     upright,
 )
 from topox_core.tdm.model.jobs import RoundTracePoint
+from topox_core.tdm.model.round_words import lasting
 from topox_core.text.numbers import in_1024s
 
 # Of the values that a point's colour and shape tell, smallest first; more of them begin again.

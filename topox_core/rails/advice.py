@@ -264,8 +264,10 @@ def constraints(job: Job, nic_ports: int = 2, latency_us: float = 10.0) -> tuple
     used = {key: degree for key, degree in degrees.items() if degree > 1}
     # What spans all replicas runs on their ring.
     same = [key for key in (replicas, "ep", "cp") if used.get(key) == job.plan.replicas]
-    shared = " + ".join(key.upper() for key in same) + " (one ring)" * (len(same) > 1)
-    rings = [shared] * bool(same) + [key.upper() for key in used if key not in same]
+    rings = [key.upper() for key in used if key not in same]
+    if same:
+        shared = " + ".join(key.upper() for key in same)
+        rings.insert(0, f"{shared} (one ring)" if len(same) > 1 else shared)
     return (
         _rings_only(job, used, latency_us),
         _ports_at_once(rings, nic_ports),

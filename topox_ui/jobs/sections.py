@@ -8,7 +8,6 @@ import streamlit as st
 
 from topox_core.figures.jobs import (
     group_name,
-    lasting,
     pod_gantt,
     pod_group_bars,
     pod_view,
@@ -25,13 +24,15 @@ from topox_core.tdm.model.bottleneck import LinkView, bottlenecks, link_view
 from topox_core.tdm.model.jobs import PUSH, Cycle, Round
 from topox_core.tdm.model.jobs_file import dump_jobs
 from topox_core.tdm.model.round_file import to_record
+from topox_core.tdm.model.round_words import lasting
 from topox_core.tdm.model.rounds import cycle_in_view
 from topox_core.text.numbers import plural, short
 from topox_core.text.sentences import capitalised
-from topox_ui.jobs.first_screen import named, rates, stages, title_of
+from topox_ui.jobs.first_screen import named, rates, stages
 from topox_ui.jobs.solving import AT_ONCE, Rounds, token
 from topox_ui.jobs.state import JOB, SECTIONS, JobsState
 from topox_ui.jobs.study import study
+from topox_ui.jobs.words import title_of
 from topox_ui.runs.shared import once
 from topox_ui.shell.charts import (
     Content,

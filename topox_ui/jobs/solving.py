@@ -11,7 +11,6 @@ import streamlit as st
 from topox_core.check.report import CheckReport
 from topox_core.check.round import check_round
 from topox_core.errors import InputError
-from topox_core.figures.jobs import lasting
 from topox_core.runs.executor import WorkerDied, call_in_worker
 from topox_core.runs.run import FunctionRun, RunProgress, Stop
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS, SMALL_COLUMNS, solve
@@ -25,6 +24,7 @@ from topox_core.tdm.model.jobs import (
     RoundTracePoint,
     TdmSettings,
 )
+from topox_core.tdm.model.round_words import lasting
 from topox_core.tdm.model.rounds import alone_s
 from topox_core.tdm.model.traffic import Floats, TooFewPortsError
 from topox_ui.runs.limits import server_limits

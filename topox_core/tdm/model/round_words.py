@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from topox_core.tdm.model.jobs import NOBODY, Job, Phase, Round
+from topox_core.tdm.model.jobs import NOBODY, Job, Jobs, Phase, Round
 from topox_core.tdm.model.rounds import cycle_in_view, iterations_per_round, members, numbered
 from topox_core.text.numbers import plural, time
 
@@ -20,16 +20,18 @@ def in_turns(round_: Round, together: Round | None) -> str:
     lanes = {group: members(round_, cycle, group) for group in range(round_.groups)}
     several, first = sum(map(bool, lanes.values())), _first_sent(round_)
     if several > 1 and first is not None and lanes[first.group]:
-        computing = f" for {_lasting(first.computing_s)}" if first.computing_s else ""
+        computing = f" for {lasting(first.computing_s)}" if first.computing_s else ""
         others = [job for group, jobs in lanes.items() if group != first.group for job in jobs]
         words += (
-            f" Here {_who(lanes[first.group], 'sends', 'send')} for {_lasting(first.communication_s)} while "
+            f" Here {_who(lanes[first.group], 'sends', 'send')} for {lasting(first.communication_s)} while "
             f"{_who(others, 'computes', 'compute')}{computing}; then "
             f"{'they change places' if several == 2 else 'the next group sends'}."
         )
         beside = together and _first_sent(together)
         if beside:
-            words += f" All at once they share the links and send for {_lasting(beside.communication_s)}."
+            words += (
+                f" All at once they share the links and send for {lasting(beside.communication_s)}."
+            )
     return (
         f"{words} In a round every job communicates twice, over its links (push) and over the same links reversed (pull): "
         f"{_iterations(round_)}."
@@ -48,16 +50,22 @@ def _who(jobs: Sequence[Job], one_does: str, several_do: str) -> str:
     return f"{plural(len(jobs), 'job')} {several_do}"
 
 
+def iterations_of_each(jobs: Jobs) -> str:
+    """Return how often each job trains in a round; empty where jobs differ."""
+    each = set(iterations_per_round(jobs).tolist())
+    words = {1.0: "one iteration of each", 2.0: "two iterations of each"}
+    return words[each.pop()] if len(each) == 1 else ""
+
+
 def _iterations(round_: Round) -> str:
-    each = set(iterations_per_round(round_.jobs).tolist())
-    if len(each) > 1:
+    each = iterations_of_each(round_.jobs)
+    if not each:
         return "one iteration of a job with a parameter server, two of any other"
-    return (
-        "gradients to its parameter server, weights back, one iteration"
-        if each == {1.0}
-        else "two iterations of each job"
-    )
+    if each.startswith("one"):
+        return f"gradients to its parameter server, weights back, {each} job"
+    return f"{each} job"
 
 
-def _lasting(value_s: float) -> str:
+def lasting(value_s: float) -> str:
+    """Return a time given in s, in s also beyond two minutes: 41.2 s, 216 s."""
     return time(1000 * value_s)
