@@ -8,20 +8,18 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from topox_core import result_keys as results
 from topox_core.check import schedule_file
-from topox_core.check.rows import StandingRow, TaskRow
 from topox_core.claims import claims
 from topox_core.demand import planning
 from topox_core.economics import price_sets
 from topox_core.io import assertions, cluster_file, exports, manifest, task_graph_file
-from topox_core.io.manifest import Manifest
 from topox_core.labs import answers, keys as lab_keys, lab, lab_file, leaderboard
 from topox_core.labs.answers import Answers, Explained, Prediction, Worked
 from topox_core.labs.generators.catalogue import GENERATORS
 from topox_core.labs.lab import Call, Lab, Question, Screen, Source, SourceFiles, Tolerance
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task
-from topox_core.papers.rows import VERDICTS
 from topox_core.rails import iteration, window_lengths
 from topox_core.rails.iteration import Window
 from topox_core.rails.window_lengths import WindowList
@@ -31,10 +29,9 @@ from topox_core.strategy.strategy import Placement, Strategy
 from topox_core.studies import buying_words, offers, study
 from topox_core.studies.offers import Estimate, SwitchProduct
 from topox_core.studies.study import Budget
-from topox_core.tdm.model import jobs as shared, jobs_file, round_file
+from topox_core.tdm.model import jobs_file, round_file
 from topox_core.tdm.model.jobs import Job as SharedJob, PodNetwork
 from topox_core.traces import importing
-from topox_core.traces.checks import Check
 from topox_core.training import job
 from topox_core.training.job import Job
 from topox_core.training.machine import MACHINES
@@ -75,17 +72,6 @@ def _hints(record: type) -> dict[str, Any]:
 
 
 _JOB, _PARTS = _hints(Job), _hints(price_sets.Catalogue)
-_OBJECT = dict[str, Any]
-_NAMES = list[str]
-_WHOLE = list[int]
-_MAYBE = float | None
-_COUNT = Annotated[int, msgspec.Meta(ge=0)]
-_TIME = Annotated[float, msgspec.Meta(ge=0)]
-
-
-def _each(words: str, hint: Any) -> dict[str, Any]:
-    """Return one type for keys, separated by bars, or by spaces where no bar is."""
-    return dict.fromkeys(words.split("|" if "|" in words else None), hint)
 
 
 def _either(*names: str, **limits: int) -> Any:
@@ -97,173 +83,6 @@ def _either(*names: str, **limits: int) -> Any:
 _LAB, _SOURCE, _ANSWERS = _hints(Lab), _hints(Source), _hints(Answers)
 _OPTIONS, _BANDS = _hints(Question)["options"], _hints(Call)["bands"]
 _INSTANCE = Annotated[str, msgspec.Meta(pattern=f"^{lab_file.NAME.pattern}$")]
-_MANIFEST = _hints(Manifest)
-_ANY_MANIFEST = {
-    "format": Literal[manifest.FORMAT],
-    "version": Literal[manifest.VERSION],
-    **_MANIFEST,
-}
-# What a command adds to a result: whether the checker agrees, and how it came about.
-_CHECKED = {"checked": bool, "violations": _NAMES, "manifest": _ANY_MANIFEST}
-_SCHEDULE: Mapping[str, Any] = {
-    **dict.fromkeys(sorted(schedule_file.KEYS - {"format", "version"}), Any),
-    **dict.fromkeys(("makespan_ms", "bound_ms", "gap", *schedule_file.CLAIMS), _MAYBE),
-    "status": Literal[schedule_file.STATUSES],
-    "clock": Literal[schedule_file.CLOCKS],
-    "effort": Literal[schedule_file.EFFORTS],
-    "manifest": _ANY_MANIFEST,
-    "settings": _OBJECT,
-    "tasks": list[TaskRow],
-    "transfers": list[_OBJECT],
-    "circuits": list[StandingRow],
-}
-_STAGE = {
-    **_each("start_s end_s dark_s communication_s computing_s", _TIME),
-    "stage": int,
-    "what": str,
-}
-_ROUND: Mapping[str, Any] = {
-    **_each("name jobs_digest algorithm bound_by bound_for message", str),
-    **_each("round_s mean_round_s non_tdm_s bound_s gap", _MAYBE),
-    "status": shared.Status,
-    "stopped_by": shared.StoppedBy,
-    "wall_s": _TIME,
-    "seed": _COUNT,
-    "static": bool,
-    "settings": _OBJECT,
-    "groups": [_NAMES],
-    "cycles": [{"pod_groups": _WHOLE, "round_s": _TIME, "stages": [_STAGE]}],
-    "bottlenecks": [
-        {
-            **_each("cause words", str),
-            **_each("stage jobs links", _COUNT),
-            **_each("seconds gbit", _TIME),
-            **_each("pods full_pods", _WHOLE),
-            "pod_group": int | None,
-            "job": str | None,
-        }
-    ],
-    "communication_s": list[list[_MAYBE]],
-    "links": [_each("pod_group group from to links", _COUNT)],
-    "jobs": [
-        {
-            **_each("id collective", str),
-            **_each("pod_group group", _COUNT),
-            "ring": _WHOLE,
-            "round_s": _TIME,
-            "iterations_per_s": _MAYBE,
-        }
-    ],
-}
-_ENDS = Annotated[
-    list[Annotated[int, msgspec.Meta(ge=1)]], msgspec.Meta(min_length=2, max_length=2)
-]
-_PLAN: Mapping[str, Any] = {
-    **_each("method bound_by", str),
-    **_each("delay_ms makespan_ms bound_ms", _TIME),
-    "first_free": bool,
-    "switches": [[{**_each("start_ms duration_ms", _TIME), "circuits": list[_ENDS]}]],
-}
-_CONNECTION = {
-    **_each("slot source source_port destination destination_port", _COUNT),
-    **_each("setup_ms usable_ms until_ms", _TIME),
-    "transfers": _NAMES,
-}
-_CONNECTS: Mapping[str, Any] = {
-    **_each("slot_ms reconfiguration_ms makespan_ms", _TIME),
-    "switches": [{"switch": _COUNT, "connections": [_CONNECTION]}],
-}
-_GROUP = {
-    **_each("group description ranks", str),
-    **_each("members calls", _COUNT),
-    "size_bytes": _TIME,
-    "parallelism": str | None,
-}
-_REPORT: Mapping[str, Any] = {
-    **_each("files warnings", _NAMES),
-    **_each("world segments calls tasks", _COUNT),
-    "ranks": _WHOLE,
-    "calls_by_kind": dict[str, _COUNT],
-    "size_bytes": _TIME,
-    "groups": [_GROUP],
-    "digest": str,
-    "replay_ms": dict[str, _TIME],
-    "checks": [Check],
-}
-# Keys of a recorded run alone; of Chakra's files and of text, where nothing was recorded; of some.
-_FACTS: Mapping[str, Any] = {
-    **_each("clocks waits settings header", _OBJECT),
-    **_each("host_step_ms gpu_busy", _MAYBE),
-    **_each("recorded_ms recorded_call_ms compute_ms", _TIME),
-    **_each("nodes host_wrappers", _COUNT),
-    "step": int | None,
-    "steps": _WHOLE,
-    "unmatched": list[Any],
-    "coarsening": dict[str, float],
-    "inside_servers": {"calls": _COUNT, "size_bytes": _TIME},
-}
-_NETWORK = {
-    **_each("network note", str),
-    "ports per server": _COUNT,
-    **_each("delay (ms)|iteration (ms)|at best (ms)|at worst (ms)", _MAYBE),
-    **_each("network ($)|network (W)|dollars per iteration|saves (%)", _MAYBE),
-    "price per port": str,
-    "nothing beats it": Literal["yes", ""],
-    "switches": _COUNT | None,
-}
-_BUYING: Mapping[str, Any] = {
-    "finding": str,
-    "details": dict[str, str],
-    "complete": bool,
-    "networks": [_NETWORK],
-    **_each("left_out caveats", _NAMES),
-}
-# Keys of an answer that compares, that has break-even points, and that has a tornado.
-_COMPARED: Mapping[str, Any] = {
-    **_each("buy best_switch best_rival", str),
-    **_each("saves saves_at_worst saves_at_best", float),
-    **_each("slowest_ms loses_at_ms highest_port_usd", _MAYBE),
-    "ports": _COUNT,
-    "as_good": _NAMES,
-    "could_turn": bool,
-    "fewest_ports": int | None,
-    "hangs_on": [{**_each("figure to", str), "saves (%)": float}],
-}
-_CLAIM = {
-    **_each("claim source says counted measured published identity", str),
-    **_each("share share_of_all middle largest", _MAYBE),
-    "abstract_only": bool,
-    "verdict": Literal[tuple(VERDICTS)],
-    "trials": _COUNT,
-    "share_by_decade": list[list[float]],
-    "jobs": dict[str, list[_COUNT]],
-}
-_CELL = {
-    **_each("job side fastest", str),
-    **_each("port_gbps delay_ms", _TIME),
-    "ports": _COUNT,
-    "complete": bool,
-    "lead": _MAYBE,
-    "times_ms": dict[str, _TIME],
-}
-_CLAIMS: Mapping[str, Any] = {"finding": str, "claims": [_CLAIM], "cells": [_CELL]}
-_RAIL_RUN: Mapping[str, Any] = {
-    **_each("iteration_ms undisturbed_ms stall_ms", _TIME),
-    **_each("reconfigurations messages_sent", _COUNT),
-    "circuits": [{"group": str, **_each("setup_ms start_ms end_ms", float), "changed": bool}],
-    "messages": [{"at_ms": float, **_each("from to word group note", str)}],
-}
-_LAB_KEYS: Mapping[str, Any] = {
-    **_each("lab digest", str),
-    "seeds": [
-        {
-            "student": str | None,
-            "seed": _COUNT,
-            "keys": _OBJECT,
-            "mistakes": dict[str, list[_OBJECT]],
-        }
-    ],
-}
 DOCUMENTS: Mapping[str, Document] = {
     "taskgraph": Document(
         task_graph_file.FORMAT,
@@ -299,78 +118,83 @@ DOCUMENTS: Mapping[str, Document] = {
         schedule_file.FORMAT,
         schedule_file.VERSION,
         ".schedule.json",
-        _SCHEDULE,
+        results.SCHEDULE,
         ("status", "settings"),
     ),
     "link": Document(
         schedule_file.LINKED.name,
         schedule_file.LINKED.version,
         ".link.json",
-        {**_SCHEDULE, "link": dict[str, str], "graph_digest": str},
+        {**results.SCHEDULE, "link": dict[str, str], "graph_digest": str},
         ("status", "settings", "link", "graph_digest"),
     ),
     "round": Document(
         round_file.FORMAT,
         round_file.VERSION,
         ".round.json",
-        {**_ROUND, **_CHECKED, "reduction": float},
-        tuple(_ROUND),
+        {**results.ROUND, **results.CHECKED, "reduction": float},
+        tuple(results.ROUND),
     ),
     "plan": Document(
         planning.FORMAT,
         None,
         ".plan.json",
-        {**_PLAN, **_CHECKED, "bound_for": str, "baselines_ms": dict[str, _TIME]},
-        tuple(_PLAN),
+        {
+            **results.PLAN,
+            **results.CHECKED,
+            "bound_for": str,
+            "baselines_ms": dict[str, results.TIME],
+        },
+        tuple(results.PLAN),
     ),
     "cross-connects": Document(
         exports.FORMAT,
         exports.VERSION,
         ".cross-connects.json",
-        {**_CONNECTS, "manifest": _ANY_MANIFEST},
-        tuple(_CONNECTS),
+        {**results.CONNECTS, "manifest": results.ANY_MANIFEST},
+        tuple(results.CONNECTS),
     ),
     "report": Document(
         importing.FORMAT,
         importing.VERSION,
         ".report.json",
-        {**_REPORT, **_FACTS, "manifest": _ANY_MANIFEST, "output": str},
-        tuple(_REPORT),
+        {**results.REPORT, **results.FACTS, "manifest": results.ANY_MANIFEST, "output": str},
+        tuple(results.REPORT),
     ),
     "rail-run": Document(
         iteration.FORMAT,
         iteration.VERSION,
         ".rail-run.json",
-        {**_RAIL_RUN, "manifest": _ANY_MANIFEST},
-        tuple(_RAIL_RUN),
+        {**results.RAIL_RUN, "manifest": results.ANY_MANIFEST},
+        tuple(results.RAIL_RUN),
     ),
     "buying": Document(
         buying_words.FORMAT,
         buying_words.VERSION,
         ".buying.json",
-        {**_BUYING, **_COMPARED, "manifest": _ANY_MANIFEST},
-        tuple(_BUYING),
+        {**results.BUYING, **results.COMPARED, "manifest": results.ANY_MANIFEST},
+        tuple(results.BUYING),
     ),
     "claims": Document(
         claims.FORMAT,
         claims.VERSION,
         ".claims.json",
-        {**_CLAIMS, "manifest": _ANY_MANIFEST},
-        tuple(_CLAIMS),
+        {**results.CLAIMS, "manifest": results.ANY_MANIFEST},
+        tuple(results.CLAIMS),
     ),
     "lab-keys": Document(
         lab_keys.FORMAT,
         lab_keys.VERSION,
         ".lab-keys.json",
-        {**_LAB_KEYS, "manifest": _ANY_MANIFEST},
-        tuple(_LAB_KEYS),
+        {**results.LAB_KEYS, "manifest": results.ANY_MANIFEST},
+        tuple(results.LAB_KEYS),
     ),
     "manifest": Document(
         manifest.FORMAT,
         manifest.VERSION,
         ".manifest.json",
-        _MANIFEST,
-        tuple(_MANIFEST),
+        results.MANIFEST,
+        tuple(results.MANIFEST),
     ),
     "study": Document(
         study.FORMAT,
@@ -456,7 +280,7 @@ DOCUMENTS: Mapping[str, Document] = {
                 dict[str, _either("Prediction", "Worked", "Explained")],  # type: ignore[misc]
                 msgspec.Meta(max_length=answers.MAX_ANSWERS),
             ],
-            "score": _OBJECT,
+            "score": dict[str, Any],
             "checksum": str,
             "signature": str,
         },

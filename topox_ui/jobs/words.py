@@ -1,0 +1,187 @@
+"""Sharing in words: what shares what, the finding, a round against others, why none fits."""
+
+import math
+
+from topox_core.fabrics.compare import EQUAL, same_time
+from topox_core.tdm.algorithms.catalogue import ALGORITHMS
+from topox_core.tdm.bounds.round_bounds import lower_bound
+from topox_core.tdm.model.jobs import COLLECTIVES, Jobs, Round
+from topox_core.tdm.model.round_words import iterations_of_each, lasting
+from topox_core.tdm.model.rounds import iterations_per_round, iterations_per_s
+from topox_core.tdm.search import ANY_ROUND
+from topox_core.text.numbers import percent, plural, short
+from topox_core.text.sentences import capitalised
+from topox_ui.jobs.solving import (
+    AT_ONCE,
+    Case,
+    Rounds,
+    soon,
+)
+from topox_ui.shell.charts import (
+    escape,
+)
+
+UNREADABLE = 0.0005  # three digits cannot tell a round from a bound this close
+
+
+def kicker(jobs: Jobs, title: str) -> str:
+    """Return the line above the headline: what shares what."""
+    network = jobs.network
+    kinds = [
+        plural(n, words.lower())
+        for kind, words in COLLECTIVES.items()
+        if (n := sum(job.collective == kind for job in jobs.jobs))
+    ]
+    pods = plural(network.pod_groups * network.pods_per_group, "pod")
+    return (
+        f"Sharing · {escape(title)} · {pods} in {plural(network.pod_groups, 'pod group')}, each pod with "
+        f"{plural(network.ports_per_pod, 'one-way port')} of {network.port_gbps:g} Gbit/s · {', '.join(kinds)}"
+    )
+
+
+def all_of(jobs: Jobs) -> str:
+    """Return all jobs in words: the job, both jobs, all 5 jobs."""
+    return {1: "the job", 2: "both jobs"}.get(len(jobs), f"all {plural(len(jobs), 'job')}")
+
+
+def finding(rounds: Rounds) -> str:
+    """Return what time division brings, as a sentence made of the numbers."""
+    together, paper, best = rounds.together, rounds.paper, rounds.best
+    jobs, every = plural(len(best.jobs), "job"), all_of(best.jobs)
+    if together is None:
+        return (
+            f"{capitalised(every)} at once need <b>more ports</b> than there are. By time division they fit: a round takes "
+            f"<b>{lasting(best.round_s)}</b>; {alone_in_words(rounds)}."
+        )
+    assert paper is not None  # hill climbing starts from all jobs at once
+    if together.round_s <= 0:
+        return f"<b>{jobs}</b> that neither compute nor communicate take <b>no time</b>."
+    saves = rounds.saved
+    if ALGORITHMS[best.algorithm].family == "baseline" or saves < -EQUAL:
+        how = (
+            "as long as"
+            if same_time(best.round_s, together.round_s)
+            else f"{percent(abs(saves))} {'shorter' if saves > 0 else 'longer'} than"
+        )
+        return (
+            f"{ALGORITHMS[best.algorithm].title}: a round of {jobs} takes <b>{lasting(best.round_s)}</b>, {how} with no time "
+            f"division; hill climbing takes <b>{lasting(paper.round_s)}</b>; {alone_in_words(rounds)}."
+        )
+    if saves <= EQUAL:
+        return (
+            f"Time division gains <b>nothing</b> for these {jobs}: a round takes <b>{lasting(best.round_s)}</b> with all "
+            f"of them at once; {alone_in_words(rounds)}. Nothing shorter by more than {percent(EQUAL)} was found."
+        )
+    each = iterations_of_each(best.jobs)
+    if each:
+        every += f" ({each})"
+    shared = (
+        f"Sharing by time division finishes a round of {every} in <b>{lasting(best.round_s)}</b> instead of "
+        f"{lasting(together.round_s)}; {alone_in_words(rounds)}"
+    )
+    if best.gap <= 1e-6:
+        of = best.bound.holds_for
+        proved = (
+            "No shorter round is possible"
+            if of == ANY_ROUND.holds_for
+            else f"Proved for {without_rings(of, best.jobs)}: no round is shorter"
+        )
+        return f"{shared}. {proved}."
+    if best.gap <= UNREADABLE:
+        return f"{shared}. No round of these groups can be more than {lasting(best.round_s - best.bound_s)} shorter."
+    return f"{shared}. The best possible is at least {lasting(best.bound_s)}."
+
+
+def without_rings(words: str, jobs: Jobs) -> str:
+    """Return what a bound says, of jobs of which none runs on a ring without a word on rings."""
+    if any(job.collective == "ring_all_reduce" for job in jobs.jobs):
+        return words
+    return words.replace(", any rings", "").replace(" and ring ", " ")
+
+
+def alone_in_words(rounds: Rounds) -> str:
+    """Return how long a round of a job takes with the fabric to itself: alone, a round of each takes 40 s."""
+    each, jobs = rounds.alone_s, rounds.best.jobs.jobs
+    least, most = float(each.min()), float(each.max())
+    if same_time(least, most):
+        return (
+            f"alone, {'its round' if len(each) == 1 else 'a round of each'} takes {lasting(most)}"
+        )
+    if len(jobs) == 2:
+        first, second = (
+            f"of {escape(job.id)} takes {lasting(float(s))}"
+            for job, s in zip(jobs, each, strict=True)
+        )
+        return f"alone, a round {first}, and {second}"
+    return f"alone, their rounds take {lasting(least)} to {lasting(most)}"
+
+
+def title_of(algorithm: str) -> str:
+    """Return what a round is called beside the others: that of the best of all methods by what they have in common."""
+    return "Time division" if algorithm == "best" else ALGORITHMS[algorithm].title
+
+
+def hill_climbing_differs(rounds: Rounds) -> bool:
+    """Return whether the round of hill climbing is worth showing beside the best: another one, or the best itself."""
+    paper, best = rounds.paper, rounds.best
+    return paper is not None and (
+        best.algorithm in AT_ONCE or not same_time(paper.round_s, best.round_s)
+    )
+
+
+def bound_figure(round_: Round) -> tuple[str, str, str]:
+    """Return the bound as a key figure; what is left to gain where three digits cannot tell it from the round."""
+    words = lasting(round_.bound_s)
+    if 1e-6 < round_.gap <= UNREADABLE:
+        left = lasting(round_.round_s - round_.bound_s)
+        return "Still to gain", f"at most {left}", f"◐ lower bound {words}"
+    below = "proved" if round_.gap <= 1e-6 else f"◐ {percent(round_.gap)} below the round"
+    return "Lower bound", words, below
+
+
+def crowding(rounds: Rounds) -> str:
+    """Return why all jobs at once have no round: the pod, its ports, and how many it needs."""
+    error = rounds.crowded
+    if error is None:
+        return ""
+    return f"All jobs at once: in {error.item}, {error.problem}."
+
+
+def hopeless(case: Case) -> str:
+    """Return whether any grouping could help, in words."""
+    if not soon(case.jobs):
+        return "Give the pods more ports on the left, or let another algorithm search for a time division that fits."
+    bound = lower_bound(case.jobs, case.reading)
+    if math.isinf(bound.round_s):
+        return f"No time division can help: {bound.by}. Give the pods more ports on the left, or choose other jobs."
+    return "Another time division may fit: choose another algorithm on the left, or give the pods more ports."
+
+
+def against(round_: Round, together: Round | None, more: str = "") -> tuple[str, str, str]:
+    """Return a round against the one without time division: words, arrow, colour."""
+    if together is None:
+        return "fits with time division" + more, "off", "off"
+    share = round_.round_s / together.round_s - 1 if together.round_s else 0.0
+    if abs(share) <= EQUAL:
+        return "no gain" + more, "off", "off"
+    return (
+        (f"{percent(-share)} shorter{more}", "down", "normal")
+        if share < 0
+        else (f"{percent(share)} longer{more}", "up", "inverse")
+    )
+
+
+def faster(best: Round, together: Round | None) -> tuple[str, str, str]:
+    """Return how many more iterations a round brings than the one without time division: words, arrow, colour."""
+    per_round = f"{short(float(iterations_per_round(best.jobs).mean()))} iterations per round"
+    if together is None:
+        return per_round, "off", "off"
+    rate, before = float(iterations_per_s(best).mean()), float(iterations_per_s(together).mean())
+    share = rate / before - 1 if before > 0 else 0.0
+    if abs(share) <= EQUAL:
+        return f"{per_round}, as with no time division", "off", "off"
+    return (
+        (f"{percent(share)} more; {per_round}", "up", "normal")
+        if share > 0
+        else (f"{percent(-share)} fewer; {per_round}", "down", "inverse")
+    )
