@@ -287,7 +287,7 @@ def _most(rows: list[tuple[str, float]]) -> str:
         return [escape(name) for name, value in rows if same_time(value, best)]
 
     first = enumeration([f"<b>{label}</b>" for label in those_at(most)], "or")
-    words = f"A dollar of network buys most iterations with {first}\u2060: <b>{large(most)}</b>"
+    words = f"With {first} a dollar of network buys most iterations: <b>{large(most)}</b>"
     rest = max((value for _, value in rows if not same_time(value, most)), default=0.0)
     if rest:
         others = enumeration(those_at(rest), "or")

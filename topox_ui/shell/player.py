@@ -56,7 +56,8 @@ class Player:
         return at
 
     def buttons(self, at: int, last: int, row: Any) -> None:
-        """Draw back, on and play in a row."""
+        """Draw back, on and play in a row, which does not part them."""
+        row = row.container(horizontal=True, width="content")
         for key, icon, to, words in (
             ("step_back", "skip_previous", at - 1, "back"),
             ("step_on", "skip_next", at + 1, "on"),

@@ -276,11 +276,11 @@ button[kind^="primary"]:not(:disabled), button[kind^="primary"]:not(:disabled) *
   .st-key-breakdown .xtick:nth-child(even) text, .st-key-changes .xtick:nth-child(even) text,
   .st-key-over_time .xtick:nth-child(even) text, .st-key-placements .xtick:nth-child(even) text,
   [class*="st-key-delay"] .annotation:not([data-index="0"], [data-index="1"], [data-index="2"]) {{ display: none; }} }}
-@media (max-width: 900px) {{
-  /* Side by side, figures would have half a narrow window each. */
-  [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] :is(.stPlotlyChart, .stDataFrame)) {{ flex-wrap: wrap; }}
-  [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] :is(.stPlotlyChart, .stDataFrame)) > [data-testid="stColumn"] {{
-    min-width: 100%; }}
+@media (max-width: 1000px) {{
+  /* Side by side, figures would have half a narrow window each, less than 350 px beside the menu. */
+  [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] :is(.stPlotlyChart, .stDataFrame, .st-key-certificate)) {{
+    flex-wrap: wrap;
+    > [data-testid="stColumn"] {{ min-width: 100%; }} }}
 }}
 @media (max-width: 640px) {{ .chips > span {{ white-space: normal; }} [data-testid="stMetricValue"] {{ font-size: 1.15rem; }} }}
 @media print {{

@@ -116,19 +116,18 @@ def _buttons(at: int, last: int) -> None:
 def _route(laid: LaidTopology) -> tuple[tuple[int, ...], ...]:
     """Let the reader pick two servers; return their routes."""
     n = laid.result.layout.servers
-    row = st.columns([1, 1, 2], vertical_alignment="center")
+    row = st.container(horizontal=True, vertical_alignment="center")
     a, b = (
         menu(
             word.capitalize(),
             TopologyState,
             f"route_{word}",
             {None: empty} | {s: f"{word} S{s}" for s in range(n)},
-            at=column,
+            at=row,
             label_visibility="collapsed",
+            width=160,
         )
-        for column, word, empty in zip(
-            row[:2], ("from", "to"), ("route from …", "to …"), strict=True
-        )
+        for word, empty in (("from", "route from …"), ("to", "to …"))
     )
     if a is None or b is None or a == b:
         return ()
@@ -143,7 +142,7 @@ def _route(laid: LaidTopology) -> tuple[tuple[int, ...], ...]:
         )
     else:
         words = "one route" if len(paths) == 1 else f"{len(paths)} routes, equal shares"
-    row[2].html(f'<p class="quiet">{words}</p>')
+    row.html(f'<p class="quiet">{words}</p>', width="content")
     return paths
 
 

@@ -106,7 +106,7 @@ def test_a_parts_file_replaces_the_prices_and_a_bad_one_is_one_line_and_changes_
 
 def test_with_a_graph_it_says_what_a_dollar_buys_and_compare_takes_the_prices(visit):
     at = visit(COST, sample="race")
-    assert "A dollar of network buys most iterations with" in words(at)
+    assert "a dollar of network buys most iterations" in words(at)
     box = control(at, "cost_prices")
     assert box.options[box.index] == "MixNet Table 4"
     assert "Prices: MixNet Table 4" in words(at)
