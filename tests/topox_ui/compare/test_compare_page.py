@@ -154,7 +154,7 @@ def test_the_map_is_computed_beside_the_page_without_being_asked_for_and_for_all
     at = visit(MAP, sample="race", fabrics="static,provisioned")
     assert not {"cancel_map", "compute_map"} & buttons(at) and chart(at, "map")
     at = computed(visit(MAP, sample="race", fabrics="static,provisioned", port_gbps="799"))
-    assert "The fastest between 400G and 800G, where your 799G lies" in words(at)
+    assert "Fastest between 400G and 800G, where your 799G lies" in words(at)
 
 
 def test_a_map_that_is_cancelled_keeps_its_points_and_goes_on_only_when_asked(visit, map_beside):
