@@ -22,12 +22,13 @@ from topox_core.text.numbers import about_seconds
 from topox_ui.answers.keeping import kept_of, writable_library
 from topox_ui.answers.solving import (
     Case,
+    best,
     case_of,
     known_first_answer,
     known_plans,
     listing,
-    plans_of,
     prefetch,
+    settled,
 )
 from topox_ui.buying.state import BuyingState, chosen_offers
 from topox_ui.runs.owner import Kept, RunKind, run_owner
@@ -78,9 +79,9 @@ def _start(question: Question, plans: Plans) -> None:
 def answered(question: Question, case: Case, draw: Callable[[Answer], None]) -> Answer | None:
     """Return the answer if it is there; else start it, and draw what is there of it while it is worked out.
 
-    Plans that other pages found for the case are among those of every switch, and they hear of the plan that is best here.
+    The plan that pages show for the case is among those of every switch, and they hear of the plan that is best here.
     """
-    plans = plans_of(case)
+    plans = plans_shown(case)
     owner, key = run_owner(), key_of(question, plans)
     answer: Answer | None = owner.results(BUY).get(key)
     if answer is not None and answer.complete:
@@ -108,6 +109,15 @@ def answered(question: Question, case: Case, draw: Callable[[Answer], None]) -> 
             help="Runs the job on each network beside this page, by list scheduling. Results that exist are not computed again.",
         )
     return answer
+
+
+def plans_shown(case: Case) -> Plans:
+    """Return the plan that pages show for a case, once there is one.
+
+    Plans for other delays, known by chance, are left out: one setting has one answer, whatever was opened before.
+    """
+    shown = PassedPlan.of(best(case)) if settled(case) else None
+    return () if shown is None else (shown,)
 
 
 FIRST_S = 5.0  # until the first networks of moe are there: workers start, then the rivals run

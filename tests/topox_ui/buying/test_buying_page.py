@@ -6,14 +6,16 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import streamlit as st
 
 from tests.conftest import some
 from tests.patience import wait_until
-from tests.topox_ui.conftest import address, buttons, press, the_error, words
+from tests.topox_ui.conftest import address, buttons, forget_answers, press, the_error, words
+from tools.make_answers import first_visit
 from topox_core.cli.main import main
-from topox_core.fabrics.passed_plans import KnownPlans
+from topox_core.fabrics.passed_plans import KnownPlans, PassedPlan
 from topox_core.fabrics.scheduled import schedule
 from topox_core.runs.executor import LocalExecutor
 from topox_core.schedule.result import Result
@@ -24,9 +26,9 @@ from topox_core.studies.offers import OFFERS, load_offers
 from topox_core.studies.study import load_study
 from topox_core.studies.subject import Subject, resolve
 from topox_core.workloads.samples import SAMPLES, load_sample
-from topox_ui.answers.solving import Case, listing
+from topox_ui.answers.solving import Case, known_plans, listing
 from topox_ui.buying import controls
-from topox_ui.buying.question import hand_on, key_of
+from topox_ui.buying.question import hand_on, key_of, plans_shown
 from topox_ui.buying.state import BuyingState
 from topox_ui.state import session
 from topox_ui.state.scenario import Scenario
@@ -174,3 +176,19 @@ def test_plans_go_from_schedule_to_the_switches_and_back(monkeypatch: pytest.Mon
     used = with_known_plans(asked, [replace(one, iteration_ms=1e6) for one in rows], [plan])
     hand_on(case, replace(answer, rows=used, verdict=verdict(asked, used)))
     assert len(delays) == 1
+
+
+def test_the_answer_does_not_hang_on_plans_for_other_delays_that_happen_to_be_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    case = first_visit("race")
+    case = replace(case, settings=listing(case.settings))
+    one = schedule(case.graph, case.cluster, case.settings)
+    monkeypatch.setattr("topox_ui.answers.solving.known", lambda _case: one)
+    (before,) = plans_shown(case)
+    slow = schedule(case.graph, case.at_delay(20.0).cluster, case.settings)
+    known_plans().add(case.job_key, PassedPlan.of(slow))
+    assert len(known_plans().of(case.job_key)) > 1
+    (after,) = plans_shown(case)
+    assert np.array_equal(after.end_ms, before.end_ms)
+    forget_answers()
