@@ -138,8 +138,9 @@ class Verdict:
 
     @property
     def lead(self) -> str:
-        """The one end that counts, in one sentence: that against the hardest rival that costs no more."""
-        return NO_RIVAL if self.hardest is None else _lead(self.hardest)
+        """The end that counts, in one sentence: against the hardest rival that costs no more, and those of harder, dearer ones."""
+        hardest = self.hardest
+        return NO_RIVAL if hardest is None else _lead(hardest, self.brackets)
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -424,11 +425,18 @@ class _Search:
         return Verdict(self.effort, brackets, left_out, tuple(map(PassedPlan.carrying, self.plans)))
 
 
-def _lead(one: Bracket) -> str:
-    """Say how far it pays against a rival."""
-    if one.pays_up_to_ms is None:
+def _lead(one: Bracket, brackets: Iterable[Bracket]) -> str:
+    """Say how far it pays against a rival, and less far against the others."""
+    pays_ms = one.pays_up_to_ms
+    if pays_ms is None:
         return f"Changing circuits does not pay against {RIVALS[one.name]}, at any delay ({_never([one])})."
-    return f"Changing circuits pays {_end(one, 'a delay of ')}."
+    words = f"Changing circuits pays {_end(one, 'a delay of ')}"
+    for other in brackets:
+        if other.pays_up_to_ms is None:
+            words += f", but not against {RIVALS[other.name]}"
+        elif other.pays_up_to_ms < pays_ms:
+            words += f", and {_end(other)}"
+    return f"{words}."
 
 
 def _never(brackets: Iterable[Bracket]) -> str:

@@ -48,26 +48,30 @@ def speed_clicks(page: str, words: str, own_gbps: float, now_gbps: float, take: 
     _row(f"{page}_speeds", words, "speed", clicks, take)
 
 
-def free_here(case: Case) -> None:
-    """Say it of a case, whose delay is a what-if; nothing where changes between slots cost no delay anyway."""
+def delays_here(case: Case) -> None:
+    """Draw the delays of real switches for a case, whose delay is a what-if; nothing where changes between slots cost no delay."""
     if case.settings.circuits != "per-slot":
-        free_changes(
+        delay_clicks(
             case.cluster.reconfiguration_ms, lambda ms: choose_what_if(reconfiguration_ms=ms)
         )
 
 
-def free_changes(delay_ms: float, take: Take) -> None:
-    """Say that changes cost nothing without a delay, and offer those of real switches; nothing where there is a delay.
+def delay_clicks(delay_ms: float, take: Take) -> None:
+    """Draw the delays of real switches, that in view marked, and the way back to none; without one, say that changes are free.
 
     Parameters
     ----------
     take
         Is given the delay that was clicked, in ms.
     """
-    if not delay_ms:
+    words = "With a switch that takes"
+    delays = [(f"{delay_label(one.reconfiguration_ms)} ({one.name})", one) for one in REAL]
+    clicks = [
+        (label, f"real_{one.key}", one.reconfiguration_ms, one.reconfiguration_ms == delay_ms)
+        for label, one in delays
+    ]
+    if delay_ms:
+        clicks.insert(0, ("0 ms", "real_none", 0.0, False))
+    else:
         words = "At a delay of 0 ms circuits change for free. A real switch takes"
-        delays = [(one.name, one.key, one.reconfiguration_ms) for one in REAL]
-        clicks = [
-            (f"{delay_label(ms)} ({name})", f"real_{key}", ms, False) for name, key, ms in delays
-        ]
-        _row("free_changes", words, "timer", clicks, take)
+    _row("real_delays", words, "timer", clicks, take)

@@ -59,12 +59,14 @@ def verdict_line(case: Case) -> None:
 
 
 def _rivals(known: Verdict) -> str:
-    """Return a table of the rivals in HTML: what each takes, where switching pays against it, and how sure that is."""
+    """Return a table of the rivals in HTML: what each takes, where switching pays against it, and how sure that is if that differs."""
     rows = [
         (capitalised(RIVALS[one.name]), time(one.iteration_ms), *one.words)
         for one in known.brackets
     ]
-    return html_table(COLUMNS, rows, row_heads=True) if rows else ""
+    columns = COLUMNS if {row[-1] for row in rows} != {"unknown in between"} else COLUMNS[:-1]
+    cells = [row[: len(columns)] for row in rows]
+    return html_table(columns, cells, row_heads=True) if rows else ""
 
 
 def known_verdict(case: Case) -> Verdict | None:

@@ -20,7 +20,7 @@ from topox_core.text.choices import chosen_by_all
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import count, percent, short, time
 from topox_core.text.sentences import capitalised, enumeration
-from topox_ui.answers.clicks import free_here
+from topox_ui.answers.clicks import delays_here
 from topox_ui.answers.contest import (
     Contest,
     Runs,
@@ -278,7 +278,7 @@ def draw(theme: Theme, opened: Loaded) -> None:
     verdict_line(case)
     for line in failed:  # why some fabrics cannot run here; the others are compared
         show_error(line)
-    free_here(case)
+    delays_here(case)
     take_away(
         stem(opened.title),
         [

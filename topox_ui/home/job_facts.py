@@ -120,9 +120,9 @@ def summary(loaded: Loaded, path: Path) -> None:
             else "the file gives durations only",
         ),
         (
-            "Critical path",
+            "Longest chain",
             time(path[0]),
-            f"no schedule is shorter: {plural(len(path[1]), 'task')} in sequence",
+            f"{plural(len(path[1]), 'task')} in sequence, none waiting for a port",
         ),
         (
             "Busiest device",
@@ -164,7 +164,7 @@ def fact_charts(loaded: Loaded, case: Case, path: Path, theme: Theme) -> None:
             quiet("The file gives transfers by duration, so their bytes are unknown.")
     with right:
         chart_title(
-            "Critical path",
+            "Longest chain",
             f"its {time(path[0])} by kind of work, transfers on all of a server's "
             f"{plural(case.cluster.ports_per_server, 'port')}; a schedule takes longer where other tasks hold a device or a port",
         )
@@ -173,9 +173,9 @@ def fact_charts(loaded: Loaded, case: Case, path: Path, theme: Theme) -> None:
             chart(
                 time_by_kind(spent, theme),
                 "path",
-                f"Critical path by kind of work: {spent}",
+                f"Longest chain by kind of work: {spent}",
                 lambda: {"task": list(path[1])},
-                "Tasks on the path",
+                "Tasks of the chain",
             )
 
 

@@ -18,8 +18,9 @@ from topox_core.schedule.engines.waiting_workers import (
 )
 from topox_core.schedule.generation.list_scheduler import RULES
 from topox_core.schedule.proof import LOADING_S, Proof
-from topox_core.schedule.result import Result
+from topox_core.schedule.result import MET, Result, gap
 from topox_core.schedule.story import (
+    CLASS_WORDS,
     ENGINE_WORDS,
     ENGINES,
     FAMILY_WORDS,
@@ -33,7 +34,7 @@ from topox_core.schedule.story import (
     summary_sentence,
 )
 from topox_core.text.foreign import escape_untrusted
-from topox_core.text.numbers import plural, seconds, short, time
+from topox_core.text.numbers import percent, plural, seconds, short, time
 from topox_core.text.sentences import capitalised, enumeration
 from topox_ui.answers.solving import PROOF, Case, case_of, keep, start_proof
 from topox_ui.runs.limits import server_limits
@@ -318,10 +319,18 @@ def _offer(case: Case, result: Result) -> None:
             f"{plans} can be shorter (proved). Other fixed circuits might, since transfers share them "
             "and servers forward; no engine here looks for those."
         )
+    own, other = result.own_class, result.other_class
+    if other is not None and result.makespan_ms and other.bound_ms < own.bound_ms * (1 - MET):
+        # The bound is that of the other class, which may be far from what it can reach.
+        quiet(
+            f"With {CLASS_WORDS[own.changes_circuits][0]} at most "
+            f"{percent(gap(result.makespan_ms, own.bound_ms))}: none is shorter than {time(own.bound_ms)}."
+        )
     if not proved:
         expect_request(case.settings.engine)
+        before = "The last search ended without a proof. " if result.engine != "list" else ""
         quiet(
-            "Looks for a shorter schedule, or for a proof that there is none, for at most "
+            f"{before}Looks for a shorter schedule, or for a proof that there is none, for at most "
             f"{seconds(case.settings.time_limit_s)}."
         )
     run_note(PROOF)

@@ -12,10 +12,10 @@ from topox_core.figures.palette import Theme
 from topox_core.model.execution import Measures
 from topox_core.runs.cells import futures_run
 from topox_core.schedule.result import MET, Result
-from topox_core.schedule.story import finding, found_by, limits
+from topox_core.schedule.story import finding, limits
 from topox_core.schedule.what_limits import what_limits
 from topox_core.text.numbers import apart, count, percent, plural, short, time
-from topox_ui.answers.clicks import free_here, speed_clicks
+from topox_ui.answers.clicks import delays_here, speed_clicks
 from topox_ui.answers.keeping import keep_every, keep_solve_button
 from topox_ui.answers.linked import link_with_result, take_linked
 from topox_ui.answers.solving import (
@@ -111,7 +111,7 @@ def schedule_kpis(loaded: Loaded, case: Case, result: Result, now: Measures) -> 
         makespan,
         before.makespan_ms if before else None,
         "ms",
-        f"by {found_by(result)}",
+        "proved" if result.status == "optimal" else "best plan known",
         worse_up=True,
     )
     kpis(
@@ -291,7 +291,7 @@ def draw(theme: Theme, opened: Loaded) -> None:
         quiet(
             f"<b>{verdict.replace(': ', ':</b> ', 1)} Along the critical path of this plan: {limits(spent)}."
         )
-        free_here(case)
+        delays_here(case)
         speed_clicks(
             "schedule",
             "The same job, with ports",
@@ -340,12 +340,9 @@ def draw_proof(theme: Theme, opened: Loaded) -> None:
     with main:
         proof_headline(opened, case, result)
         search_panel(result, theme)
-    with rail:
-        proof_panel(case, result, theme)
-    main, rail = st.columns([2.55, 1], gap="medium")
-    with main:
         race_section(case, theme)
     with rail:
+        proof_panel(case, result, theme)
         certificate(case, result, key, drawn(key, result).path)
     if settled(case):
         keep_every(opened, case, result)

@@ -68,9 +68,9 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
 .verdict :is(th, td):first-child {{ text-align: left; }} .verdict thead th {{ color: {theme.muted}; }}
 @media (max-width: 640px) {{ .verdict :is(th, td) {{ padding-right: .45rem !important; }} }}
 /* Rows of clicks under the figures that they change. */
-:is([class*="_speeds"], .st-key-free_changes) {{ gap: .25rem .5rem; }}
-:is([class*="_speeds"], .st-key-free_changes) button {{ min-height: 1.75rem; padding: 0 .55rem; }}
-:is([class*="_speeds"], .st-key-free_changes) button p {{ font-size: .82rem; }}
+:is([class*="_speeds"], .st-key-real_delays) {{ gap: .25rem .5rem; }}
+:is([class*="_speeds"], .st-key-real_delays) button {{ min-height: 1.75rem; padding: 0 .55rem; }}
+:is([class*="_speeds"], .st-key-real_delays) button p {{ font-size: .82rem; }}
 .chart {{ font-size: .95rem; font-weight: 600; margin: 0; line-height: 1.3; color: {theme.ink}; }}
 .chart span {{ font-size: .8rem; font-weight: 400; color: {theme.muted}; }}
 .chart span.under {{ display: block; margin-top: .1rem; }}

@@ -27,7 +27,7 @@ from topox_core.text.choices import kind_words
 from topox_core.text.numbers import count, delay_label, percent, plural, short, size, time
 from topox_core.text.sentences import enumeration
 from topox_core.topology.routing import RoutedNetwork
-from topox_ui.answers.clicks import free_changes
+from topox_ui.answers.clicks import delay_clicks
 from topox_ui.answers.contest import contest_of, run_all
 from topox_ui.answers.solving import Case, case_of, listing
 from topox_ui.runs.owner import session_over
@@ -257,7 +257,7 @@ def inside_one_collective(loaded: Loaded, case: Case, theme: Theme) -> None:
     with top:
         _finding(one, ways, case.cluster.port_gbps)
         whose(loaded, case)
-        free_changes(one.delay_ms, lambda ms: CollectiveState.choose(switch_ms=ms))
+        delay_clicks(one.delay_ms, lambda ms: CollectiveState.choose(switch_ms=ms))
     _times(one, ways)
     pick("Ports", CollectiveState, "collective_way", WAYS, label_visibility="collapsed")
     chosen = CollectiveState.now().collective_way

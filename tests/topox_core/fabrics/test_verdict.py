@@ -140,13 +140,16 @@ def test_the_sentence_says_of_every_rival_what_its_bracket_says(pays, cannot):
 
 
 @pytest.mark.parametrize(("pays", "cannot"), [*product(ENDS, (None, 0.0, 8.0))])
-def test_the_lead_has_the_hardest_rival_of_no_higher_cost_and_cells_say_how_sure(pays, cannot):
+def test_the_lead_has_the_hardest_rival_of_no_higher_cost_first_and_cells_say_how_sure(
+    pays, cannot
+):
     one = Bracket("fixed", 10.0, "search", pays, cannot)
     easier = Bracket("fat_tree_same_cost", 12.0, "", MAX_MS, None)
     dearer = Bracket("fat_tree_full", 9.0, "", None, 0.0)
     lead = Verdict("list", (one, easier, dearer)).lead.replace("\u00a0", " ")
     # At every delay both are as hard, and the first is named.
-    assert RIVALS["fixed"] in lead and RIVALS["fat_tree_full"] not in lead
+    assert RIVALS["fixed"] in lead
+    assert (f"not against {RIVALS['fat_tree_full']}" in lead) == (pays is not None)
     assert len(re.findall(r"[\d.]+ (?:µs|ms|s)\b", lead)) == (pays not in (None, 0.0))
     assert ("does not pay" in lead) == (pays is None)
     assert ("(proved)" in lead) == (pays is None and cannot == 0.0)
@@ -155,6 +158,16 @@ def test_the_lead_has_the_hardest_rival_of_no_higher_cost_and_cells_say_how_sure
     assert (sure == "proved") == (pays != MAX_MS and cannot == 0.0)
     assert ("unknown" in sure) == (pays != MAX_MS and cannot != 0.0)
     assert (proved == "–") == (cannot is None)
+
+
+def test_the_lead_says_where_a_dearer_rival_is_harder_and_leaves_easier_ones_out():
+    one = Bracket("fixed", 165.0, "search", 1.18, 3.91)
+    easier = Bracket("fat_tree_same_cost", 366.0, "", 7.6, 12.0)
+    dearer = Bracket("fat_tree_full", 119.0, "", 0.335, 1.82)
+    assert Verdict("list", (one, easier, dearer)).lead.replace("\u00a0", " ") == (
+        "Changing circuits pays up to a delay of 1.18 ms against the best fixed circuits found, "
+        "and up to 0.335 ms against a full fat-tree."
+    )
 
 
 def test_two_ends_that_meet_are_proved_and_a_dear_rival_leads_only_alone():

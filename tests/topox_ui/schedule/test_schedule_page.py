@@ -77,6 +77,7 @@ def test_port_speeds_and_the_delay_of_a_real_switch_are_a_click_each(visit):
     assert "for free at this setting" in words(at) and "A real switch takes" in words(at)
     press(at, "real_mems")
     assert address(at)["reconfiguration_ms"] == "15" and "for free" not in words(at)
+    assert "for free" in words(press(at, "real_none"))
 
 
 def test_a_link_restores_what_goes_together_and_names_the_rest_in_one_line(visit):

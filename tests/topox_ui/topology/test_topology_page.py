@@ -124,6 +124,8 @@ def test_the_collective_begins_as_the_largest_of_the_loaded_job_at_its_delay(vis
     assert "circuits change for free" in words(at)
     press(at, "real_mems")
     assert "15 ms delay" in words(at) and "change for free" not in words(at)
+    assert "change for free" in words(press(at, "real_none"))
+    press(at, "real_mems")
     choose(at, members=4)
     assert "its largest collective is the reduce-scatter of 8 servers, 2.97 GB each" in words(at)
     at = visit("One collective", sample="race")
