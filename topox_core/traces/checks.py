@@ -5,13 +5,12 @@ from dataclasses import dataclass
 
 from topox_core.traces.recorded_run import RunStep
 from topox_core.traces.run_graph import Node, RunGraph, free, recorded_time, replay_ms
-from topox_core.traces.waits import BLOCKING, EXACT, FOUND, NONE, SEEN
+from topox_core.traces.waits import EXACT, FOUND, NONE, SEEN
 
 # How it is known what waits for a communication.
 HOW = {
     EXACT: "recorded for",
     FOUND: "inferred from order and time for",
-    BLOCKING: "inferred from a wait of the host for",
     SEEN: "inferred only from an idle stream for",
     NONE: "unknown for",
 }

@@ -89,7 +89,6 @@ class _Columns:
     scopes: list[Scope] = field(default_factory=list)
     waits: list[tuple[float, int, int]] = field(default_factory=list)
     syncs: list[tuple[float, int, int, int, int]] = field(default_factory=list)
-    blocks: list[tuple[float, float]] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     updates: list[tuple[float, float]] = field(default_factory=list)
     backward: set[int] = field(default_factory=set)
@@ -105,7 +104,7 @@ class _Columns:
     def objects(self) -> int:
         """How many events are kept as objects: communications, scopes, and what waits."""
         kept: tuple[list[Any], ...] = (self.kernels, self.scopes, self.waits, self.syncs)
-        return sum(map(len, (*kept, self.blocks, self.updates)))
+        return sum(map(len, (*kept, self.updates)))
 
     def told(self, args: Mapping[str, Any], wanted: Callable[[str], bool]) -> dict[str, Any]:
         """Return the arguments of a communication that are kept; a text that many of them have is kept once."""
@@ -255,7 +254,7 @@ def _take_runtime(event: Event, columns: _Columns) -> None:
     if _STARTS_NOTHING.search(name):
         return
     args = event.get("args") or {}
-    begin, end = event["ts"], event["ts"] + event.get("dur", 0)
+    begin = event["ts"]
     thread = columns.threads.setdefault(event.get("tid"), len(columns.threads))
     correlation = args.get("correlation", -1)
     starts = "Launch" in name or "Memcpy" in name or "Memset" in name
@@ -263,8 +262,6 @@ def _take_runtime(event: Event, columns: _Columns) -> None:
     columns.call_numbers.extend((correlation, thread, starts and "HostFunc" not in name))
     if "StreamWaitEvent" in name:
         columns.waits.append((begin, thread, correlation))
-    elif "Synchronize" in name:
-        columns.blocks.append((begin, end))
 
 
 def _take_sync(event: Event, columns: _Columns) -> None:
@@ -348,7 +345,6 @@ def _recording(file: str, stream: EventStream, columns: _Columns, rank: int | No
             )
         ),
         tuple(_exact_waits(columns, launch_of, base)),
-        tuple(sorted((a - base, b - base) for a, b in columns.blocks)),
         _steps(columns.steps, base),
         tuple(sorted((a - base, b - base) for a, b in columns.updates)),
         frozenset(columns.backward),

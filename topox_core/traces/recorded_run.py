@@ -11,7 +11,7 @@ from topox_core.text.sentences import and_more
 from topox_core.traces.assembly import CutLane, assemble
 from topox_core.traces.communication import Meta, meta_of
 from topox_core.traces.kineto import read_kineto
-from topox_core.traces.matching import Clocks, Matched, align, match
+from topox_core.traces.matching import Clocks, Matched, align
 from topox_core.traces.recording import Recording, entries_of, waits_by_order
 from topox_core.traces.run_graph import RunGraph
 from topox_core.traces.source import (
@@ -24,7 +24,7 @@ from topox_core.traces.source import (
     with_ranks,
 )
 from topox_core.traces.steps import WHOLE_FILE, RankSteps, StepOfRank, chosen_step
-from topox_core.traces.waits import Waits, find_waits
+from topox_core.traces.waits import Waits
 
 _ATTRIBUTES = {
     "collective_name": "Collective name",
@@ -362,7 +362,7 @@ def step_of(run: RecordedRun, settings: ImportSettings, number: int | None = Non
         warnings.append(
             f"the file holds no step before step {chosen}, which may therefore have begun earlier than recorded"
         )
-    matched = match(steps, run.world)
+    matched = Matched(steps, run.world)
     clocks = align(steps, matched.calls)
     warnings += [
         f"rank {rank} shares no call with other ranks: its clock is not corrected"
@@ -370,7 +370,7 @@ def step_of(run: RecordedRun, settings: ImportSettings, number: int | None = Non
         if len(steps) > 1
     ]
     _check_one_recording(steps, matched, clocks)
-    waits = {rank: find_waits(step) for rank, step in steps.items()}
+    waits = {rank: Waits(step) for rank, step in steps.items()}
     graph, lanes, clipped_ms = assemble(
         steps, waits, matched.calls, clocks, run.world, drop_host_gaps=settings.host_gaps == "drop"
     )

@@ -144,7 +144,6 @@ class Recording:
     scopes: tuple[Scope, ...]
     stream_waits: tuple[tuple[float, int, int], ...]
     exact_waits: tuple[ExactWait, ...]
-    blocks: tuple[tuple[float, float], ...]
     steps: tuple[Step, ...]
     updates: tuple[tuple[float, float], ...]
     backward: frozenset[int]
