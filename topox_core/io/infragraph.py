@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from topox_core.errors import InputError, errors_in_file, printable, shown
+from topox_core.errors import InputError, errors_in_file, printable, require, shown
 from topox_core.io.content import decoded, loaded, whole
 from topox_core.io.limits import INFRAGRAPH, MAX_NESTING, check_count
 from topox_core.model.cluster import Cluster
@@ -191,8 +191,12 @@ class _Reading:
     def _kind(self, instance: _Instance) -> str:
         """Return ``server``, ``optical`` or ``packet``: what a device is by its components."""
         inside = list(self._components(instance.device, f"instance {instance.name}"))
-        if instance.count < 1:
-            raise InputError("must be at least 1", item=f"instance {instance.name}", field="count")
+        require(
+            instance.count >= 1,
+            "must be at least 1",
+            item=f"instance {instance.name}",
+            field="count",
+        )
         if any(one.custom.type == OPTICAL for one, _ in inside):
             return "optical"
         return "server" if any(one.choice in ("xpu", "nic") for one, _ in inside) else "packet"
@@ -201,9 +205,12 @@ class _Reading:
         self, device: str, item: str, times: int = 1, depth: int = 0
     ) -> Iterator[tuple[_Component, int]]:
         """Yield the components of a device and of the devices in it, with how many there are of each."""
-        if device not in self._devices or depth > MAX_NESTING:
-            problem = f"{shown(device)} is none of the devices, or is within itself"
-            raise InputError(problem, item=item, field="device")
+        require(
+            device in self._devices and depth <= MAX_NESTING,
+            f"{shown(device)} is none of the devices, or is within itself",
+            item=item,
+            field="device",
+        )
         for one in self._devices[device].components:
             yield one, times * one.count
             if one.choice == "device":
@@ -252,8 +259,7 @@ class _Reading:
     def result(self) -> InfraCluster:
         """Return the cluster, or raise what keeps the file from being one."""
         servers = sorted({node[:2] for node in self._ports})
-        if not servers:
-            raise InputError("links no host (with an xpu or nic) to a switch", field="edges")
+        require(servers, "links no host (with an xpu or nic) to a switch", field="edges")
         optical = {
             node: (switch, link)
             for node, (switch, link) in self._ports.items()
@@ -295,9 +301,11 @@ class _Reading:
             each[node[:2]] += 1
             on[node[:2], switch[:2]] += self._kinds[switch[0]] == "optical"
         (most, high), (fewest, low) = each.most_common()[0], each.most_common()[-1]
-        if low != high:
-            problem = f"must give every server as many ports ({_named(most)} has {high}, {_named(fewest)} {low})"
-            raise InputError(problem, field="edges")
+        require(
+            low == high,
+            f"must give every server as many ports ({_named(most)} has {high}, {_named(fewest)} {low})",
+            field="edges",
+        )
         if len(set(on.values())) > 1:
             (at, where), count = on.most_common(1)[0]
             problem = f"must give a server as many ports on every optical switch ({_named(at)} has {count} on {_named(where)})"
@@ -306,15 +314,13 @@ class _Reading:
 
     def _port_gbps(self, ports: Mapping[Node, tuple[Node, str]]) -> float:
         speeds = {self._gbps(link) for _, link in ports.values()}
-        if len(speeds) > 1:
-            named = ", ".join(f"{one:g}" for one in sorted(speeds)[:4])
-            raise InputError(f"ports must have one speed (got {named} Gbit/s)", field="links")
+        named = ", ".join(f"{one:g}" for one in sorted(speeds)[:4])
+        require(len(speeds) <= 1, f"ports must have one speed (got {named} Gbit/s)", field="links")
         return speeds.pop()
 
     def _gbps(self, link: str) -> float:
         item = f"link {link}"
-        if link not in self._links:
-            raise InputError("is not in the list of links", item=item)
+        require(link in self._links, "is not in the list of links", item=item)
         speed = self._links[link].physical.bandwidth.value(_GBPS)
         if speed is None or not 0 < speed < math.inf:
             raise InputError(
@@ -336,8 +342,9 @@ class _Reading:
             )
             for name in {one[0] for one in servers}
         }
-        if len(set(counts.values())) > 1:
-            raise InputError("hosts must have one number of xpus", field="devices")
+        require(
+            len(set(counts.values())) <= 1, "hosts must have one number of xpus", field="devices"
+        )
         return max(1, *counts.values())
 
     @staticmethod
@@ -415,14 +422,12 @@ def _slice(text: str, count_of: Any) -> tuple[str, range]:
         raise InputError(f"{shown(text)} is none of the file's instances or components")
     first, last, step = (int(one) if one else None for one in parts.groups()[1:])
     if "[" not in text or ":" in text:
-        if step == 0:
-            raise InputError(f"{shown(text)} has a step of 0")
+        require(step != 0, f"{shown(text)} has a step of 0")
         return parts[1], range(count)[slice(first, last, step)]
     at = range(count)
     if first is None:
         return parts[1], at
-    if not -count <= first < count:
-        raise InputError(f"{shown(text)} is beyond the {count:,} there are")
+    require(-count <= first < count, f"{shown(text)} is beyond the {count:,} there are")
     return parts[1], at[first : first + 1 or None]
 
 

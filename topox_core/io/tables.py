@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
-from topox_core.errors import InputError, check_known, printable, shown
+from topox_core.errors import InputError, check_known, printable, require, shown
 from topox_core.io.content import decoded, whole
 from topox_core.io.limits import MAX_CELLS, MAX_COLUMNS, MAX_ENTRY_CHARACTERS, MAX_ROWS, Limits
 
@@ -72,14 +72,21 @@ def read_table(
     for column in filter(None, columns):
         place = {"file": file, "item": "first row", "field": printable(column)}
         check_known(column, known, "column", **place)
-        if columns.count(column) > 1:
-            raise InputError(
-                "is the name of two columns", file=file, item="first row", field=column
-            )
+        require(
+            columns.count(column) <= 1,
+            "is the name of two columns",
+            file=file,
+            item="first row",
+            field=column,
+        )
     for column in needed:
-        if column not in columns:
-            problem = "is missing: every table needs this column"
-            raise InputError(problem, file=file, item="first row", field=column)
+        require(
+            column in columns,
+            "is missing: every table needs this column",
+            file=file,
+            item="first row",
+            field=column,
+        )
     return Table(columns, delimiter, rows)
 
 
@@ -94,8 +101,9 @@ def _lines(data: bytes, file: str, limits: Limits) -> Iterator[str]:
     """Yield the lines of a file, whichever of the three ends they have."""
     for found in _LINE.finditer(decoded(whole(data, file, limits), file)):
         if found.end() - found.start() > MAX_ENTRY_CHARACTERS:
-            problem = f"holds a row of more than {MAX_ENTRY_CHARACTERS:,} characters"
-            raise InputError(problem, file=file)
+            raise InputError(
+                f"holds a row of more than {MAX_ENTRY_CHARACTERS:,} characters", file=file
+            )
         yield found[0]
 
 
@@ -148,13 +156,13 @@ def _delimiter(header: str, file: str, known: Sequence[str], example: str) -> st
         return len({cell.strip().strip('"').strip() for cell in head.split(delimiter)} & {*known})
 
     best = max(DELIMITERS, key=names_known)
-    if names_known(best) == 0:
-        raise InputError(
-            "must name the columns, separated by comma, semicolon or tab, such as "
-            f"{example} (got {shown(header.strip())})",
-            file=file,
-            item="first row",
-        )
+    require(
+        names_known(best) != 0,
+        "must name the columns, separated by comma, semicolon or tab, such as "
+        f"{example} (got {shown(header.strip())})",
+        file=file,
+        item="first row",
+    )
     return best
 
 

@@ -9,7 +9,7 @@ from math import gcd
 
 import numpy as np
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, require
 from topox_core.io.limits import check_number, check_whole
 from topox_core.model.csr import flattened, grouped
 from topox_core.model.execution import Layout
@@ -72,8 +72,11 @@ class FastEvaluator:
     def __call__(self, strategy: Strategy) -> float:
         """Return the iteration time in ms."""
         if strategy.servers != self._routes.servers:
-            problem = f"has {strategy.servers} servers and the network {self._routes.servers}"
-            raise InputError(problem, file="strategy", field="servers")
+            raise InputError(
+                f"has {strategy.servers} servers and the network {self._routes.servers}",
+                file="strategy",
+                field="servers",
+            )
         placed = self._placed
         for k, placement in enumerate(strategy.placements):
             if placement is not self._known[k]:
@@ -192,9 +195,12 @@ def _trees(layout: Layout) -> list[list[tuple[int, ...]]]:
                 if b not in path and path.setdefault(b, (*path[c], b))
             ]
         missing = next((b for b in range(layout.servers) if b not in path), None)
-        if missing is not None:
-            problem = f"no circuits lead from server {a} to server {missing}"
-            raise InputError(problem, file="network", field="layout")
+        require(
+            missing is None,
+            f"no circuits lead from server {a} to server {missing}",
+            file="network",
+            field="layout",
+        )
         trees.append([path[b] for b in range(layout.servers)])
     return trees
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, require
 from topox_core.io.limits import check_whole
 from topox_core.strategy.operators import divisors
 from topox_core.training.iteration import Iteration, iteration, parts
@@ -204,10 +204,12 @@ def timed(job: Job, file: str = "job") -> RankedPlan:
         If it does not fit the memory.
     """
     needed = memory(job)
-    if needed.total_bytes > job.machine.memory_gb * 1e9:
-        problem = (
-            f"the plan does not fit: stage {needed.stage} needs {needed.total_bytes / 1e9:,.1f} GB "
-            f"on a GPU, which has {job.machine.memory_gb:g} GB"
-        )
-        raise InputError(problem, file=file, item="machine", field="memory_gb")
+    require(
+        needed.total_bytes <= job.machine.memory_gb * 1e9,
+        f"the plan does not fit: stage {needed.stage} needs {needed.total_bytes / 1e9:,.1f} GB "
+        f"on a GPU, which has {job.machine.memory_gb:g} GB",
+        file=file,
+        item="machine",
+        field="memory_gb",
+    )
     return RankedPlan(job, iteration(job), needed)

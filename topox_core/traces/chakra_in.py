@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import zip_longest
 from typing import Annotated
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, require
 from topox_core.io.limits import (
     MAX_CALL_MEMBERS,
     MAX_RANKS,
@@ -110,8 +110,7 @@ def import_chakra(
                 f"rank {one.rank} was already read from {ranks[one.rank].file}", file=source.name
             )
         ranks[one.rank] = one
-    if not ranks:
-        raise InputError("none of the files is of these ranks", file="settings", field="ranks")
+    require(ranks, "none of the files is of these ranks", file="settings", field="ranks")
     builder = _Builder(ranks, groups, settings.world, machine or Machine())
     builder.build()
     world = builder.world
@@ -212,8 +211,10 @@ class _Builder:
         listed = [ranks for ranks in self.given.values() if ranks]
         listed += [ranks for one in self.ranks.values() for ranks in one.groups.values() if ranks]
         highest = max((max(ranks) for ranks in listed), default=0)
-        if highest >= MAX_RANKS:
-            raise InputError(f"names rank {highest:,}, more than the {MAX_RANKS:,} a run may have")
+        require(
+            highest < MAX_RANKS,
+            f"names rank {highest:,}, more than the {MAX_RANKS:,} a run may have",
+        )
         return 1 + highest
 
     def _group(self, node: ChakraNode, one: ChakraRank) -> tuple[int, ...]:
@@ -260,13 +261,13 @@ class _Builder:
             self.unmatched.append(f"group {name or 'of all ranks'}, call {k + 1}: is {what}")
             return
         (number,) = kinds
-        if number >= len(KINDS):
-            raise InputError(
-                f"must be from 0 to {len(KINDS) - 1} (got {number})",
-                file=self.ranks[members[0][0]].file,
-                item=f"node {nodes[0].id}",
-                field="comm_type",
-            )
+        require(
+            number < len(KINDS),
+            f"must be from 0 to {len(KINDS) - 1} (got {number})",
+            file=self.ranks[members[0][0]].file,
+            item=f"node {nodes[0].id}",
+            field="comm_type",
+        )
         kind = KINDS[number]
         size = max(_number(node.attributes.get("comm_size")) for node in nodes)
         if kind == "all_gather":  # a node tells what its rank puts in

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, require
 from topox_core.io.limits import MAX_ENTRY_CHARACTERS, MAX_REST_CHARACTERS
 from topox_core.traces.source import Content, Source
 
@@ -105,8 +105,7 @@ class EventStream:
                 return buffer[: found.start()], buffer[found.end() :]
             if len(buffer) > MAX_REST_CHARACTERS:
                 break
-        if not buffer.strip():
-            raise InputError("is empty", file=self._source.name)
+        require(buffer.strip(), "is empty", file=self._source.name)
         raise InputError(
             "holds no traceEvents (a profiler trace has them; a task graph has tasks)",
             file=self._source.name,

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from topox_core.errors import InputError, as_mb
+from topox_core.errors import InputError, as_mb, require
 from topox_core.io.content import gc_paused
 from topox_core.io.limits import (
     MAX_KEPT_OBJECTS,
@@ -180,11 +180,11 @@ def read_kineto(source: Source, communication: str = "", rank: int | None = None
                 source.name,
             )
             check_count(len(columns.steps), MAX_STEPS, "steps a trace may have", source.name)
-            if columns.told_bytes > MAX_TOLD_BYTES:
-                raise InputError(
-                    f"tells more of its communications than the {as_mb(MAX_TOLD_BYTES)} that are kept",
-                    file=source.name,
-                )
+            require(
+                columns.told_bytes <= MAX_TOLD_BYTES,
+                f"tells more of its communications than the {as_mb(MAX_TOLD_BYTES)} that are kept",
+                file=source.name,
+            )
     if not columns.work_times and not columns.kernels:
         if stream.cut:
             raise ends_early(source.name, stream.seen)
@@ -321,8 +321,8 @@ def _recording(file: str, stream: EventStream, columns: _Columns, rank: int | No
     work = work.taken(np.lexsort((work.end_us, work.start_us)))
     of_kernels = (column[many:].tolist() for column in (end, launch, thread))
     kernels = [
-        Kernel(begin, until, *launched, stream, name, args)
-        for (begin, _, stream, _, name, args), until, *launched in zip(
+        Kernel(begin, until, called, host, stream, name, args)
+        for (begin, _, stream, _, name, args), until, called, host in zip(
             columns.kernels, *of_kernels, strict=True
         )
     ]
@@ -408,12 +408,15 @@ def _steps(steps: list[Step]) -> tuple[Step, ...]:
 
 
 def _check_finite(file: str, base_us: float | None, start: Floats, end: Floats) -> None:
-    if not (abs(base_us or 0.0) < 1e18 and np.isfinite(end).all() and (end >= start).all()):
-        raise InputError(
-            "has times or durations that are no numbers from 0", file=file, field="dur"
-        )
-    if float(end.max() - start.min()) > 1e13:
-        raise InputError("spans more than 100 days", file=file, field="ts")
+    require(
+        abs(base_us or 0.0) < 1e18 and np.isfinite(end).all() and (end >= start).all(),
+        "has times or durations that are no numbers from 0",
+        file=file,
+        field="dur",
+    )
+    require(
+        float(end.max() - start.min()) <= 1e13, "spans more than 100 days", file=file, field="ts"
+    )
 
 
 def _rank(info: Mapping[str, Any], file: str, given: int | None) -> int:

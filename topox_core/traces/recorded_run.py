@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from topox_core.errors import InputError, errors_in_file
+from topox_core.errors import InputError, errors_in_file, require
 from topox_core.io.limits import MAX_RANKS, RECORDING
 from topox_core.text.sentences import and_more
 from topox_core.traces.assembly import CutLane, assemble
@@ -251,9 +251,11 @@ def run_of(
             problem = f"rank {rank} was already read from {ranks[rank].recording.file}"
             raise InputError(problem, file=file)
         kept += len(recording.work) + len(recording.kernels)
-        if kept > RECORDING.entries:
-            problem = f"all files together hold more than the {RECORDING.entries:,} activities a run may have"
-            raise InputError(problem, file=file)
+        require(
+            kept <= RECORDING.entries,
+            f"all files together hold more than the {RECORDING.entries:,} activities a run may have",
+            file=file,
+        )
         host = told.get(rank)
         entries = entries_of(recording, host.calls if host else None)
         named = waits_by_order(recording, host.waits) if host else ()
@@ -265,8 +267,7 @@ def run_of(
         ranks[rank] = RankSteps(recording, entries, named)
         warnings += _warnings_of(ranks[rank])
         world = max(world, recording.world)
-    if not ranks:
-        raise InputError("none of the files is of these ranks", file="settings", field="ranks")
+    require(ranks, "none of the files is of these ranks", file="settings", field="ranks")
     if not any(one.recording.kernels for one in ranks.values()):
         one = ranks[min(ranks)].recording
         raise Refused(
@@ -313,11 +314,11 @@ def _world(ranks: Mapping[int, RankSteps], world: int) -> int:
         for entry in one.entries:
             for part in entry.parts:
                 highest = max(highest, *(part.ranks or ()), part.peer or 0)
-    if highest >= MAX_RANKS:
-        raise InputError(
-            f"names rank {highest:,}, more than the {MAX_RANKS:,} ranks a run may have",
-            file=ranks[min(ranks)].recording.file,
-        )
+    require(
+        highest < MAX_RANKS,
+        f"names rank {highest:,}, more than the {MAX_RANKS:,} ranks a run may have",
+        file=ranks[min(ranks)].recording.file,
+    )
     return max(world, 1 + highest)
 
 

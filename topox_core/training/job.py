@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import Annotated, Any, TypeVar
 
-from topox_core.errors import InputError, errors_in_file, printable, shown, unknown
+from topox_core.errors import InputError, errors_in_file, printable, require, shown, unknown
 from topox_core.io.assertions import KEY as ASSERT, Assertion, assertions_of
 from topox_core.io.content import FileFormat, read_object, without_header
 from topox_core.io.limits import TRAINING_JOB
@@ -180,22 +180,35 @@ class Job:
 
     def _check_exchanges(self) -> None:
         layer_by_layer = self.schedule.exchanges == "layer"
-        if self.plan.skew and not (layer_by_layer and self.plan.expert > 1):
-            problem = "must be 0 unless expert is 2 or more and schedule.exchanges is layer"
-            raise InputError(f"{problem} (got {self.plan.skew:g})", item="plan", field="skew")
-        if self.schedule.overlap_exchanges and not (layer_by_layer and self.plan.zero < 3):
-            problem = "must be false unless exchanges is layer and plan.zero is 2 or less"
-            raise InputError(problem, item="schedule", field="overlap_exchanges")
+        problem = "must be 0 unless expert is 2 or more and schedule.exchanges is layer"
+        require(
+            not self.plan.skew or (layer_by_layer and self.plan.expert > 1),
+            f"{problem} (got {self.plan.skew:g})",
+            item="plan",
+            field="skew",
+        )
+        require(
+            not self.schedule.overlap_exchanges or (layer_by_layer and self.plan.zero < 3),
+            "must be false unless exchanges is layer and plan.zero is 2 or less",
+            item="schedule",
+            field="overlap_exchanges",
+        )
 
     def _check_size(self) -> None:
         gpus = self.plan.gpus
-        if gpus > MAX_GPUS:
-            problem = f"tensor x context x data x pipeline is {gpus:,} GPUs, more than the limit of {MAX_GPUS:,}"
-            raise InputError(problem, item="plan", field="data")
+        require(
+            gpus <= MAX_GPUS,
+            f"tensor x context x data x pipeline is {gpus:,} GPUs, more than the limit of {MAX_GPUS:,}",
+            item="plan",
+            field="data",
+        )
         passes = 2 * self.chunks * self.plan.microbatches
-        if passes > MAX_PASSES:
-            problem = f"would make {passes:,} passes, more than the limit of {MAX_PASSES:,}"
-            raise InputError(problem, item="plan", field="microbatches")
+        require(
+            passes <= MAX_PASSES,
+            f"would make {passes:,} passes, more than the limit of {MAX_PASSES:,}",
+            item="plan",
+            field="microbatches",
+        )
 
 
 PARTS = tuple(one.name for one in fields(Job))
@@ -336,9 +349,9 @@ def job_of(name: str) -> Job:
     InputError
         If there is none of that name.
     """
-    if name not in JOBS:
-        problem = f"must be a file or one of {', '.join(JOBS)} (got {name[:80]})"
-        raise InputError(problem, file="job")
+    require(
+        name in JOBS, f"must be a file or one of {', '.join(JOBS)} (got {name[:80]})", file="job"
+    )
     return JOBS[name]
 
 
@@ -376,8 +389,7 @@ def load_design(data: bytes, file: str) -> tuple[Job, tuple[Assertion, ...]]:
     file = printable(file, 200) if file else "job"
     record = without_header(read_object(data, file, _FORM))
     for part in ("shape", "plan", "machine"):
-        if part not in record:
-            raise InputError("is missing", file=file, field=part)
+        require(part in record, "is missing", file=file, field=part)
     with errors_in_file(file):
         asserted = assertions_of(record.get(ASSERT, []), ASSERTED)
         job = Job(
@@ -409,7 +421,6 @@ def _named(known: Mapping[str, _Part], entry: object, what: str) -> _Part | None
 
 
 def _part(kind: type[_Part], entry: object, item: str) -> _Part:
-    if not isinstance(entry, dict):
-        words = "a name or an object" if kind in (Shape, Machine) else "an object in braces"
-        raise InputError(f"must be {words} (got {shown(entry)})", field=item)
+    words = "a name or an object" if kind in (Shape, Machine) else "an object in braces"
+    require(isinstance(entry, dict), f"must be {words} (got {shown(entry)})", field=item)
     return from_values(kind, entry, "", item)

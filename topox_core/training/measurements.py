@@ -6,7 +6,7 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 
-from topox_core.errors import InputError, printable, shown
+from topox_core.errors import InputError, printable, require, shown
 from topox_core.io.limits import MEASURED, check_count, number_in
 from topox_core.io.tables import read_table
 from topox_core.training.job import JOBS, Job
@@ -71,12 +71,15 @@ def read_measured(data: bytes, file: str, machine: Machine | None = None) -> lis
     found: list[Measured] = []
     for number, cells in table.rows:
         check_count(len(found) + 1, MEASURED.entries, "rows a file may have", file)
-        if len(cells) > len(table.columns):
-            raise InputError("has more cells than columns", file=file, item=f"row {number}")
+        require(
+            len(cells) <= len(table.columns),
+            "has more cells than columns",
+            file=file,
+            item=f"row {number}",
+        )
         row = dict.fromkeys(COLUMNS, "") | dict(zip(table.columns, cells, strict=False))
         found.append(_measured(row, number, file, machine or MACHINES["vtrain"]))
-    if not found:
-        raise InputError("holds no row", file=file)
+    require(found, "holds no row", file=file)
     return found
 
 

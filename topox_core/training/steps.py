@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from topox_core.errors import InputError
+from topox_core.errors import require
 from topox_core.training.collectives import (
     Call,
     Groups,
@@ -106,9 +106,12 @@ class ProgramBuilder:
         if self.sharded or self.layered:
             units = (10 if self.layered else 2) * job.shape.layers + 2
         count = 2 * units * job.plan.microbatches
-        if count > MAX_STEPS:
-            problem = f"would take {count:,} steps for each rank of a stage, more than the limit of {MAX_STEPS:,}"
-            raise InputError(problem, item="plan", field="microbatches")
+        require(
+            count <= MAX_STEPS,
+            f"would take {count:,} steps for each rank of a stage, more than the limit of {MAX_STEPS:,}",
+            item="plan",
+            field="microbatches",
+        )
         for stage, passes in enumerate(self.passes):
             for way, chunk, m in passes:
                 self._pass(stage, chunk, way, m)
