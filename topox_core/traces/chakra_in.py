@@ -208,9 +208,8 @@ class _Builder:
         self._link()
 
     def _highest_of_groups(self) -> int:
-        listed = [ranks for ranks in self.given.values() if ranks]
-        listed += [ranks for one in self.ranks.values() for ranks in one.groups.values() if ranks]
-        highest = max((max(ranks) for ranks in listed), default=0)
+        told = (ranks for one in self.ranks.values() for ranks in one.groups.values())
+        highest = max((max(ranks) for ranks in (*self.given.values(), *told) if ranks), default=0)
         require(
             highest < MAX_RANKS,
             f"names rank {highest:,}, more than the {MAX_RANKS:,} a run may have",

@@ -205,10 +205,8 @@ def import_run(run: RecordedRun, settings: ImportSettings, name: str = "recorded
 
 def _assume_sizes(graph: RunGraph, gbps: float | None) -> None:
     """Set sizes that nothing tells from how long the shortest kernel of the call lasted."""
-    if gbps is None:
-        return
-    for node in graph.nodes:
-        if node.is_call and node.size_bytes is None and node.kind != "barrier":
+    for node in graph.calls if gbps else ():
+        if node.size_bytes is None and node.kind != "barrier":
             share = share_moved(node) or 1.0
             node.size_bytes = node.shortest_ms * gbps * 125_000 / share
             node.size_from = "speed"

@@ -309,11 +309,9 @@ def _host_traces(hosts: Sequence[Source]) -> dict[int, HostTrace]:
 
 
 def _world(ranks: Mapping[int, RankSteps], world: int) -> int:
-    highest = max(ranks)
-    for one in ranks.values():
-        for entry in one.entries:
-            for part in entry.parts:
-                highest = max(highest, *(part.ranks or ()), part.peer or 0)
+    entries = (entry for one in ranks.values() for entry in one.entries)
+    named = ((*(part.ranks or ()), part.peer or 0) for entry in entries for part in entry.parts)
+    highest = max(max(ranks), *map(max, named), 0)
     require(
         highest < MAX_RANKS,
         f"names rank {highest:,}, more than the {MAX_RANKS:,} ranks a run may have",

@@ -104,11 +104,7 @@ class RankSteps:
         """Return the ends of all activities of a step, communications among them."""
         if at < 0:
             return np.zeros(0)
-        calls = [
-            one.kernel.end_us
-            for one, step in zip(self.entries, self._of_entry.tolist(), strict=True)
-            if step == at
-        ]
+        calls = [self.entries[n].kernel.end_us for n in np.flatnonzero(self._of_entry == at)]
         return np.concatenate((self.recording.work.end_us[self._of_work == at], calls))
 
     def _incomplete(self, last: int) -> set[int]:
@@ -148,10 +144,8 @@ class RankSteps:
         )
         at = next(i for i, one in enumerate(self._known) if one.number == number)
         lane = recording.work.taken(np.flatnonzero(self._of_work == at))
-        entries = tuple(
-            e for e, step in zip(self.entries, self._of_entry.tolist(), strict=True) if step == at
-        )
-        inside = [n for n, step in enumerate(self._of_entry.tolist()) if step == at]
+        inside = np.flatnonzero(self._of_entry == at).tolist()
+        entries = tuple(self.entries[n] for n in inside)
         place = {number: k for k, number in enumerate(inside)}
         told = tuple((scope, place[n]) for scope, n in self._told if n in place)
         before = self._ends_of(at - 1)

@@ -5,7 +5,6 @@ iteration by at most k times the longest segment that was allowed between two of
 """
 
 import itertools
-import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -21,6 +20,8 @@ from topox_core.traces.source import Refused
 UNEVEN = 1.05
 # Segments between calls that become one last at most this share of the iteration.
 MAX_SHARE = 0.01
+LEAST_THETA_MS = 0.01
+_ROUND = [float(f"{factor}e{power}") for power in range(-6, 16) for factor in (1, 2, 5)]
 
 
 def coarsened(graph: RunGraph, most: int) -> tuple[RunGraph, float]:
@@ -36,19 +37,14 @@ def coarsened(graph: RunGraph, most: int) -> tuple[RunGraph, float]:
     if len(graph.nodes) <= most:
         return graph, 0.0
     fewer = graph
-    for theta in _thetas(MAX_SHARE * graph.recorded_ms):
+    most_ms = MAX_SHARE * graph.recorded_ms
+    for theta in (*(one for one in _ROUND if LEAST_THETA_MS <= one <= most_ms), most_ms):
         fewer = _bundled(graph, theta)
         if len(fewer.nodes) <= most:
             return fewer, theta
     raise Refused(
         f"{len(fewer.nodes):,} tasks even with bundles of 1 % of the iteration: give --ranks or --max-tasks"
     )
-
-
-def _thetas(most_ms: float) -> list[float]:
-    """Return 0.01 ms times 1, 2, 5, 10, ... as far as the most, and the most."""
-    rising = (factor * 10.0**k for k in range(-2, 16) for factor in (1, 2, 5))
-    return [*(theta for theta in rising if theta <= most_ms), most_ms]
 
 
 def _bundled(graph: RunGraph, theta_ms: float) -> RunGraph:
@@ -311,9 +307,5 @@ def fitting_cluster(graph: TaskGraph, recorded_ms: float, nic_gbps: float) -> Cl
 
 def slot_of(recorded_ms: float) -> float:
     """Return the slot that suits an iteration: at most a thousandth of it."""
-    most = recorded_ms / 1000
-    if not most > 1e-6:
-        return 1e-6
-    power = 10.0 ** math.floor(math.log10(most) + 1e-12)
-    fits = [factor * power for factor in (1, 2, 5) if factor * power <= most * (1 + 1e-12)]
-    return float(f"{max(fits, default=power):.12g}")
+    most = recorded_ms / 1000 * (1 + 1e-12)
+    return max((one for one in _ROUND if one <= most), default=_ROUND[0])
