@@ -107,7 +107,7 @@ def cut_lane(step: StepOfRank, waits: Waits) -> CutLane:
 
 
 def _earlier(step: StepOfRank, waits: Waits, posts: list[Cut]) -> tuple[tuple[int, ...], ...]:
-    """Return, of each entry, the one before it on its stream, and those waited for before it that the lane went on after only later."""
+    """Return, of each entry, the one before it on its stream, and those waited for before it without work in between."""
     waited = sorted((waits.asked_us[c], k, c) for c, k in enumerate(waits.resume) if k is not None)
     asked = [one[0] for one in waited]
     found: list[tuple[int, ...]] = []

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from topox_core.errors import InputError, errors_in_file, printable, require, shown, unknown
 from topox_core.io.assertions import KEY as ASSERT, Assertion, assertions_of
@@ -359,7 +359,13 @@ FORMAT, VERSION, HEADER_BYTES = "topox-job", 1, 400
 _FORM = FileFormat(FORMAT, VERSION, (*PARTS, ASSERT), TRAINING_JOB)
 # What a job file may assert: of its schedule, and of its verdict.
 ASSERTED = ("iteration_ms", "bound_ms", "gap", "pays_up_to_ms", "cannot_pay_from_ms")
-_Part = TypeVar("_Part", Shape, Plan, Machine, Schedule)
+# Of each part its record, and those that have a name.
+_PARTS: dict[str, tuple[type[Any], Mapping[str, Any]]] = {
+    "shape": (Shape, SHAPES),
+    "plan": (Plan, {}),
+    "machine": (Machine, MACHINES),
+    "schedule": (Schedule, {}),
+}
 
 
 def is_job(data: bytes) -> bool:
@@ -391,16 +397,9 @@ def load_design(data: bytes, file: str) -> tuple[Job, tuple[Assertion, ...]]:
     for part in ("shape", "plan", "machine"):
         require(part in record, "is missing", file=file, field=part)
     with errors_in_file(file):
-        asserted = assertions_of(record.get(ASSERT, []), ASSERTED)
-        job = Job(
-            _named(SHAPES, record["shape"], "shape") or _part(Shape, record["shape"], "shape"),
-            _part(Plan, record["plan"], "plan"),
-            _named(MACHINES, record["machine"], "machine")
-            or _part(Machine, record["machine"], "machine"),
-            _part(Schedule, record.get("schedule", {}), "schedule"),
-            **{key: record[key] for key in ("name", "title", "source") if key in record},
-        )
-        return job, asserted
+        asserted = assertions_of(record.pop(ASSERT, []), ASSERTED)
+        parts = {name: _part(name, record.pop(name, {})) for name in _PARTS}
+        return Job(**parts, **record), asserted
 
 
 def dump_job(job: Job) -> bytes:
@@ -411,16 +410,13 @@ def dump_job(job: Job) -> bytes:
     return (json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
-def _named(known: Mapping[str, _Part], entry: object, what: str) -> _Part | None:
-    """Return the known one that is named; None if the entry is no name."""
-    if not isinstance(entry, str):
-        return None
-    if entry not in known:
-        raise InputError(f"{unknown(entry, known, 'name')} (got {shown(entry)})", field=what)
-    return known[entry]
-
-
-def _part(kind: type[_Part], entry: object, item: str) -> _Part:
-    words = "a name or an object" if kind in (Shape, Machine) else "an object in braces"
-    require(isinstance(entry, dict), f"must be {words} (got {shown(entry)})", field=item)
-    return from_values(kind, entry, "", item)
+def _part(name: str, entry: object) -> Any:
+    """Return a part of a job: the known one that is named, or the one of an object."""
+    kind, known = _PARTS[name]
+    if isinstance(entry, str) and known:
+        if entry not in known:
+            raise InputError(f"{unknown(entry, known, 'name')} (got {shown(entry)})", field=name)
+        return known[entry]
+    words = "a name or an object" if known else "an object in braces"
+    require(isinstance(entry, dict), f"must be {words} (got {shown(entry)})", field=name)
+    return from_values(kind, entry, "", name)

@@ -24,10 +24,12 @@ from topox_core.training.collectives import (
 from topox_core.training.iteration import Iteration, iteration
 from topox_core.training.job import Job
 from topox_core.training.plan import pass_order
-from topox_core.training.program import Program, Spread, Step
-from topox_core.training.units import (
+from topox_core.training.program import (
     GatheredChunks,
     PassSegment,
+    Program,
+    Spread,
+    Step,
     Unit,
     inside_ms,
     inside_sums_ms,
