@@ -49,23 +49,13 @@ class _Component(msgspec.Struct, frozen=True):
     custom: _Custom = _Custom()
 
 
-class _Quantity(msgspec.Struct, frozen=True):
-    """A number under the name of its unit, which ``choice`` repeats."""
-
-    gigabits_per_second: float | None = None
-    gigabytes_per_second: float | None = None
-    ms: float | None = None
-    us: float | None = None
-    ns: float | None = None
-
-    def value(self, units: Mapping[str, float]) -> float | None:
-        given = ((getattr(self, unit), factor) for unit, factor in units.items())
-        return next((one * factor for one, factor in given if one is not None), None)
+# A number under the name of its unit, which ``choice`` repeats.
+_Quantity = dict[str, float | str | None]
 
 
 class _Physical(msgspec.Struct, frozen=True):
-    bandwidth: _Quantity = _Quantity()
-    latency: _Quantity = _Quantity()
+    bandwidth: _Quantity = {}
+    latency: _Quantity = {}
 
 
 class _Link(msgspec.Struct, frozen=True):
@@ -178,6 +168,7 @@ class _Reading:
         self._found = found
         self._devices = {one.name: one for one in found.devices}
         self._instances = {one.name: one for one in found.instances}
+        self._counts = {one.name: one.count for one in found.instances}
         self._links = {one.name: one for one in found.links}
         self._kinds = {one.name: self._kind(one) for one in found.instances}
         self._ports: dict[Node, tuple[Node, str]] = {}
@@ -226,7 +217,7 @@ class _Reading:
 
     def _nodes(self, end: _End) -> list[Node]:
         """Return the nodes that an end of an edge names, as InfraGraph's service expands it."""
-        name, numbers = _slice(end.instance, self._count)
+        name, numbers = _slice(end.instance, self._counts.get)
         device = self._instances[name].device
         paths = [""]
         for part in end.component.split("."):
@@ -237,10 +228,6 @@ class _Reading:
             device = component if component in self._devices else device
         check_count(len(paths) * len(numbers), INFRAGRAPH.entries, "ends an edge may have")
         return [(name, k, path) for k in numbers for path in paths]
-
-    def _count(self, name: str) -> int | None:
-        instance = self._instances.get(name)
-        return None if instance is None else instance.count
 
     def _take(self, one: Node, other: Node, link: str) -> None:
         kinds = self._kinds[one[0]], self._kinds[other[0]]
@@ -274,7 +261,11 @@ class _Reading:
             "switches": per_server,
             "ports_per_switch": len(servers),
             "port_gbps": self._port_gbps(ports),
-            "latency_us": 2 * max(self._latency_us(link) for _, link in ports.values()),
+            "latency_us": 2
+            * max(
+                _in_unit(self._links[link].physical.latency, _US) or 0.0
+                for _, link in ports.values()
+            ),
             "devices_per_server": self._gpus(servers),
         }
         if optical:
@@ -321,7 +312,7 @@ class _Reading:
     def _gbps(self, link: str) -> float:
         item = f"link {link}"
         require(link in self._links, "is not in the list of links", item=item)
-        speed = self._links[link].physical.bandwidth.value(_GBPS)
+        speed = _in_unit(self._links[link].physical.bandwidth, _GBPS)
         if speed is None or not 0 < speed < math.inf:
             raise InputError(
                 "must be given in gigabits_per_second or gigabytes_per_second",
@@ -329,9 +320,6 @@ class _Reading:
                 field="physical.bandwidth",
             )
         return speed
-
-    def _latency_us(self, link: str) -> float:
-        return self._links[link].physical.latency.value(_US) or 0.0
 
     def _gpus(self, servers: list[tuple[str, int]]) -> int:
         counts = {
@@ -408,6 +396,12 @@ class _Reading:
             idle = self._instances[name].count - sum(one[0] == name for one in linked)
             if kind == "server" and idle:
                 yield f"has, without a meaning here, {idle:,} hosts {printable(name)} that no switch is linked to"
+
+
+def _in_unit(given: _Quantity, units: Mapping[str, float]) -> float | None:
+    """Return a quantity in the one unit that all units are a number of times; None if it is given in none of them."""
+    found = ((given.get(unit), factor) for unit, factor in units.items())
+    return next((one * factor for one, factor in found if isinstance(one, int | float)), None)
 
 
 def _named(node: tuple[Any, ...]) -> str:

@@ -140,11 +140,12 @@ def _rows(
 
 
 def _too_large(number: int, cells: int, total: int, file: str) -> InputError:
-    what = f"{MAX_ROWS:,} rows"
-    if cells > MAX_COLUMNS:
-        what = f"{MAX_COLUMNS:,} cells in one row"
-    elif total > MAX_CELLS:
-        what = f"{MAX_CELLS:,} cells"
+    beyond = (
+        (cells > MAX_COLUMNS, f"{MAX_COLUMNS:,} cells in one row"),
+        (total > MAX_CELLS, f"{MAX_CELLS:,} cells"),
+        (True, f"{MAX_ROWS:,} rows"),
+    )
+    what = next(words for holds, words in beyond if holds)
     problem = f"holds more than the {what} that a table may have"
     return InputError(problem, file=file, item=f"row {number}")
 

@@ -31,8 +31,7 @@ from topox_core.traces.chakra_nodes import (
 )
 from topox_core.traces.checks import PASSED, WARNED, Check
 from topox_core.traces.importing import Imported, made_import
-from topox_core.traces.recorded_run import spans
-from topox_core.traces.run_graph import LinkedNodes, Node, RunGraph, at_speed, replay_ms
+from topox_core.traces.run_graph import LinkedNodes, Node, RunGraph, at_speed, replay_ms, spans
 from topox_core.traces.source import ImportSettings, Progress, Refused, Source, with_ranks
 
 # Nodes of ranks: (rank, position).

@@ -9,7 +9,7 @@ import numpy as np
 
 from topox_core.errors import require
 from topox_core.traces.communication import RECEIVE, SEND, UNKNOWN, Meta, parallelism_of
-from topox_core.traces.run_graph import Node, Place
+from topox_core.traces.run_graph import Node, Place, spans
 from topox_core.traces.steps import StepOfRank
 
 MAX_ALIKE = 4_000
@@ -145,7 +145,7 @@ class Matched:
             words = _words(self._metas[of[at]]) if at < len(of) else "nothing"
             if all(not one.endswith(f" {words}") for one in told) and len(told) < 2:
                 told.append(f"rank {rank} has {words}")
-        line = f"group {_shown(sorted(ranks))}, call {at + 1}: {', '.join(told)}"
+        line = f"group of {spans(sorted(ranks))}, call {at + 1}: {', '.join(told)}"
         self.unmatched += [line] * lost
 
     def _add(self, kind: str, ranks: tuple[int, ...], places: tuple[Place, ...]) -> None:
@@ -195,11 +195,6 @@ def _common_positions(
         ]
     blocks = SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks()
     return [(block.a + k, block.b + k) for block in blocks for k in range(block.size)]
-
-
-def _shown(ranks: Sequence[int]) -> str:
-    words = ", ".join(map(str, ranks[:6]))
-    return f"[{words}{', ...' if len(ranks) > 6 else ''}]"
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,12 @@ from typing import Any
 
 from topox_core.errors import InputError, errors_in_file, require
 from topox_core.io.limits import MAX_RANKS, RECORDING
-from topox_core.text.sentences import and_more
 from topox_core.traces.assembly import CutLane, assemble
 from topox_core.traces.communication import Meta, meta_of
 from topox_core.traces.kineto import read_kineto
 from topox_core.traces.matching import Clocks, Matched, align
 from topox_core.traces.recording import Recording, entries_of, waits_by_order
-from topox_core.traces.run_graph import RunGraph
+from topox_core.traces.run_graph import RunGraph, spans
 from topox_core.traces.source import (
     ImportSettings,
     Progress,
@@ -282,18 +281,6 @@ def run_of(
             f"{word} {spans(absent)} of {world} {verb} absent: the time others waited for them counts as transfer"
         )
     return RecordedRun(tuple(files), ranks, world, tuple(warnings))
-
-
-def spans(numbers: Sequence[int], most: int = 6) -> str:
-    """Return numbers in words: 0, 2 to 5, and 12 more."""
-    runs: list[list[int]] = []
-    for one in numbers:
-        if runs and one == runs[-1][1] + 1:
-            runs[-1][1] = one
-        else:
-            runs.append([one, one])
-    words = [str(a) if a == b else f"{a} to {b}" for a, b in runs[:most]]
-    return ", ".join(words) + and_more(len(runs), most)
 
 
 def _host_traces(hosts: Sequence[Source]) -> dict[int, HostTrace]:

@@ -7,6 +7,7 @@ from operator import add
 from topox_core.errors import InputError
 from topox_core.model.transfer_graph import transfer_ms
 from topox_core.model.waiting_order import earliest
+from topox_core.text.sentences import and_more
 
 # A part of a communication of a rank: (rank, entry, part).
 Place = tuple[int, int, int]
@@ -263,3 +264,15 @@ def call_bars(graph: RunGraph, ranks: Sequence[int]) -> list[CallBar]:
 def label_of(node: Node, labels: Mapping[str, str]) -> str:
     """Return the parallelism of a call: the reader's label, else what its group's description says; "" if none."""
     return labels.get(node.group) or labels.get(node.description) or node.parallelism or ""
+
+
+def spans(numbers: Sequence[int], most: int = 6) -> str:
+    """Return numbers in words: 0, 2 to 5, and 12 more."""
+    runs: list[list[int]] = []
+    for one in numbers:
+        if runs and one == runs[-1][1] + 1:
+            runs[-1][1] = one
+        else:
+            runs.append([one, one])
+    words = [str(a) if a == b else f"{a} to {b}" for a, b in runs[:most]]
+    return ", ".join(words) + and_more(len(runs), most)
