@@ -41,8 +41,13 @@ _WORK = frozenset({"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"})
 _RUNTIME = frozenset(
     {"cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver", "runtime", "driver"}
 )
-_NOTES = frozenset({"user_annotation"})
-_OPERATORS = frozenset({"cpu_op", "operator"})
+# Scopes that tell something, by category how their names begin.
+_OPERATORS = ("record_param_comms", "c10d::", "autograd::engine")
+_SCOPES = {
+    "cpu_op": _OPERATORS,
+    "operator": _OPERATORS,
+    "user_annotation": ("ProfilerStep#", "Optimizer.step", "nccl:"),
+}
 # Host calls that start nothing on a GPU.
 _STARTS_NOTHING = re.compile(
     r"Query|GetAttrib|PointerGet|IsCaptur|CaptureInfo|Priorit|Occupancy|EventCreate|EventDestroy|"
@@ -58,18 +63,6 @@ _IN_NAME = (r"rank[-_]?(\d+)", r"worker(\d+)", r"_(\d+)\.")
 _OTHER_DEVICE = re.compile(r"(mtia|xpu|hpu|npu|tpu)\w*")
 
 
-def _wanted(category: str, name: str) -> bool:
-    if category in _WORK or category == "cuda_sync":
-        return True
-    if category in _RUNTIME:
-        return _STARTS_NOTHING.search(name) is None
-    if category in _OPERATORS:
-        return name.startswith(("record_param_comms", "c10d::", "autograd::engine"))
-    if category in _NOTES:
-        return name.startswith(("ProfilerStep#", "Optimizer.step", "nccl:"))
-    return False
-
-
 @dataclass
 class _Columns:
     """What is kept of the events as they pass; columns of numbers lie row by row in one array.
@@ -80,6 +73,8 @@ class _Columns:
         Before the first event, subtracted from all times: what is left has more digits.
     work_times, work_numbers
         Of each activity start and length; stream and correlation.
+    others
+        Categories that tell nothing.
     call_times, call_numbers
         Of each call of the host its begin; correlation, thread, and whether it starts an activity.
     """
@@ -96,6 +91,7 @@ class _Columns:
     steps: list[Step] = field(default_factory=list)
     updates: list[tuple[float, float]] = field(default_factory=list)
     backward: set[int] = field(default_factory=set)
+    others: dict[str, None] = field(default_factory=dict)
     threads: dict[object, int] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     told_bytes: int = 0
@@ -157,16 +153,7 @@ def read_kineto(source: Source, communication: str = "", rank: int | None = None
             f"is no regular expression ({error})", file="settings", field="communication"
         ) from None
     columns, known = _Columns(), lru_cache(100_000)(communicates.search)
-    others: dict[str, None] = {}
-
-    def wanted(category: str, name: str) -> bool:
-        if _wanted(category, name):
-            return True
-        if len(others) < 200:
-            others[category] = None
-        return False
-
-    stream = EventStream(source, wanted)
+    stream = EventStream(source)
     with gc_paused():
         for events in stream:
             _take(events, columns, known, source.name)
@@ -188,7 +175,7 @@ def read_kineto(source: Source, communication: str = "", rank: int | None = None
     if not columns.work_times and not columns.kernels:
         if stream.cut:
             raise ends_early(source.name, stream.seen)
-        raise _without_work(source.name, others, stream.seen)
+        raise _without_work(source.name, columns.others, stream.seen)
     return _recording(source.name, stream, columns, rank)
 
 
@@ -226,8 +213,11 @@ def _take(
                 _take_runtime(event, columns)
             elif category == "cuda_sync":
                 _take_sync(event, columns)
-            elif category in _OPERATORS or category in _NOTES:
-                _take_scope(event, columns)
+            elif category in _SCOPES:
+                if event["name"].startswith(_SCOPES[category]):
+                    _take_scope(event, columns)
+            elif len(columns.others) < 200:
+                columns.others[category] = None
     except (TypeError, KeyError, ValueError, OverflowError, AttributeError):
         name = str(event.get("name", ""))[:60]
         raise InputError(
@@ -301,7 +291,7 @@ def _take_scope(event: Event, columns: _Columns) -> None:
         columns.updates.append((begin, end))
     elif found := _STEP.match(name):
         columns.steps.append(Step(int(found[1]), begin, end))
-    elif name.startswith(("record_param_comms", "c10d::", "nccl:")):
+    else:
         args = event.get("args") or {}
         kept = columns.told(args, lambda key: key not in ("External id", "Ev Idx"))
         columns.scopes.append(Scope(begin, end, thread, name, kept))

@@ -107,7 +107,7 @@ def windows_of_trace(source: Source) -> tuple[tuple[Window, ...], float]:
     InputError
         If the file is none of ours, or a value in it is wrong.
     """
-    stream = EventStream(source, lambda _category, _name: True)
+    stream = EventStream(source)
     rows: dict[tuple[object, ...], tuple[Any, ...]] = {}
     for events in stream:
         for event in events:
