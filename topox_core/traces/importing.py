@@ -180,7 +180,8 @@ def import_run(run: RecordedRun, settings: ImportSettings, name: str = "recorded
     for node in graph.nodes:
         if settings.uneven == "one" or not uneven(node.splits_bytes):
             node.splits_bytes = None
-    _assume_sizes(graph, settings.assume_gbps)
+    if settings.assume_gbps is not None:
+        _assume_sizes(graph, settings.assume_gbps)
     inside = keep_inside_servers(graph, settings.gpus_per_server)
     _check_sizes(graph, step)
     checks = checks_of(step, graph)
@@ -203,9 +204,9 @@ def import_run(run: RecordedRun, settings: ImportSettings, name: str = "recorded
     return found
 
 
-def _assume_sizes(graph: RunGraph, gbps: float | None) -> None:
+def _assume_sizes(graph: RunGraph, gbps: float) -> None:
     """Set sizes that nothing tells from how long the shortest kernel of the call lasted."""
-    for node in graph.calls if gbps else ():
+    for node in graph.calls:
         if node.size_bytes is None and node.kind != "barrier":
             share = share_moved(node) or 1.0
             node.size_bytes = node.shortest_ms * gbps * 125_000 / share
