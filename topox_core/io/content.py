@@ -211,6 +211,11 @@ class FileFormat:
     keys: tuple[str, ...]
     limits: Limits
 
+    def written(self, values: Mapping[str, Any]) -> bytes:
+        """Return a file of this format that says ``values``."""
+        record = {"format": self.name, "version": self.version, **values}
+        return (json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
 
 def read_object(data: bytes, file: str, form: FileFormat) -> dict[str, Any]:
     """Read one file, gzipped or not, and return its keys, ``format`` and ``version`` among them.

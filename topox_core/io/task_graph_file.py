@@ -192,23 +192,21 @@ def _whole(cell: str) -> int:
 
 
 def _number(column: str, cell: str, delimiter: str) -> float:
-    if "," in cell and delimiter == ";" and column == "duration_ms":
-        # Where ; separates cells the comma is the decimal sign. Sizes are whole bytes: a comma
-        # there would be a guess.
-        if (
-            "." not in cell
-            and cell.count(",") == 1
-            and _NUMBER.fullmatch(point := cell.replace(",", "."))
-        ):
-            return float(point)
-        raise ValueError(f"must be a number such as 3.5 or 3,5 (got {shown(cell)})")
-    if _NUMBER.fullmatch(cell):
-        return float(cell)
-    if _NOT_FINITE.fullmatch(cell):
-        raise ValueError(f"must be a finite number (got {shown(cell)})")
-    if column == "duration_ms":
-        raise ValueError(f"must be a number with a decimal point, such as 3.5 (got {shown(cell)})")
-    raise ValueError(f"must be a number without separators, such as 67108864 (got {shown(cell)})")
+    # Where ; separates cells the comma is the decimal sign. Sizes are whole bytes: a comma there
+    # would be a guess.
+    decimal_comma = delimiter == ";" and column == "duration_ms"
+    text = cell.replace(",", ".") if decimal_comma and "." not in cell else cell
+    if _NUMBER.fullmatch(text):
+        return float(text)
+    expected = (
+        (decimal_comma and "," in cell, "such as 3.5 or 3,5"),
+        (_NOT_FINITE.fullmatch(cell), ""),
+        (column == "duration_ms", "with a decimal point, such as 3.5"),
+        (True, "without separators, such as 67108864"),
+    )
+    what = next(words for holds, words in expected if holds)
+    kind = f"number {what}" if what else "finite number"
+    raise ValueError(f"must be a {kind} (got {shown(cell)})")
 
 
 def dump_graph_csv(graph: TaskGraph) -> bytes:

@@ -188,23 +188,22 @@ def check_placement(
             file=file,
             item=f"operator {printable(str(placement.operator))}",
         )
-    item = f"operator {placement.operator}"
+    place = {"file": file, "item": f"operator {placement.operator}"}
     p, start = placement.partitions, placement.start
-
-    def wrong(problem: str, field: str = "partitions") -> InputError:
-        return InputError(problem, file=file, item=item, field=field)
-
-    check_whole(p, file=file, item=item, field="partitions")
-    if p > servers:
-        raise wrong(f"{p} partitions do not fit on {servers} servers")
-    for what, number in (("servers", servers), ("samples", graph.samples)):
-        if number % p:
-            raise wrong(f"must divide the number of {what}, {number} (got {p})")
+    check_whole(p, field="partitions", **place)
     costs = graph.operator(placement.operator).costs
-    if p not in costs:
-        raise wrong(f"has no cost for {p} partitions (it has {', '.join(map(str, sorted(costs)))})")
-    if not is_whole(start, 0, servers - 1):
-        raise wrong(f"must be a server from 0 to {servers - 1} (got {shown(start)})", "start")
+    for holds, problem in (
+        (p <= servers, f"{p} partitions do not fit on {servers} servers"),
+        (servers % p == 0, f"must divide the number of servers, {servers} (got {p})"),
+        (graph.samples % p == 0, f"must divide the number of samples, {graph.samples} (got {p})"),
+        (
+            p in costs,
+            f"has no cost for {p} partitions (it has {', '.join(map(str, sorted(costs)))})",
+        ),
+    ):
+        require(holds, problem, field="partitions", **place)
+    problem = f"must be a server from 0 to {servers - 1} (got {shown(start)})"
+    require(is_whole(start, 0, servers - 1), problem, field="start", **place)
 
 
 def server_bytes(strategy: Strategy, graph: OperatorGraph) -> list[float]:

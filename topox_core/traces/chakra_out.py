@@ -74,7 +74,13 @@ class ChakraFiles:
         self._last: dict[frozenset[int], int] = {}
         self.between_servers = self.nodes = 0
         self.notes: dict[str, None] = {}
-        for position in _by_start(graph, nic_gbps):
+        lasts_ms = [
+            _sent_ms(task.size_bytes, nic_gbps) if task.duration_ms is None else task.duration_ms
+            for task in graph.tasks
+        ]
+        # By when each task could begin at the earliest, those that wait after what they wait for.
+        order, start_ms = earliest(_waits_of(graph), lasts_ms)
+        for position in sorted(order, key=start_ms.__getitem__):
             self._task(position)
         self.files = {server: b"".join(parts) for server, parts in self._out.items()}
         groups = {name: list(servers) for servers, name in self._groups.items()}
@@ -219,16 +225,6 @@ class ChakraFiles:
 def _waits_of(graph: TaskGraph) -> list[list[int]]:
     """Return the positions that each task waits for."""
     return [[graph.position[name] for name in task.dependencies] for task in graph.tasks]
-
-
-def _by_start(graph: TaskGraph, nic_gbps: float) -> list[int]:
-    """Return positions by when each task could begin at the earliest, those that wait after what they wait for."""
-    lasts_ms = [
-        _sent_ms(task.size_bytes, nic_gbps) if task.duration_ms is None else task.duration_ms
-        for task in graph.tasks
-    ]
-    order, start_ms = earliest(_waits_of(graph), lasts_ms)
-    return sorted(order, key=start_ms.__getitem__)
 
 
 def _sent_ms(size_bytes: float | None, nic_gbps: float) -> float:

@@ -99,9 +99,11 @@ def _waits(run: RunStep, graph: RunGraph) -> Check:
     sure = total - counts[SEEN] - counts[NONE]
     listed = ", ".join(f"{how} {counts[word]:,}" for word, how in HOW.items() if counts[word])
     words = f"what waits for each of {total:,} communications: {listed or 'nothing to infer'}"
+    # What the network could account for more if work waited for the calls of which that is unknown.
+    missed_ms = sum(n.duration_ms - free(n) for n in graph.calls if n.evidence == NONE)
     means = [
         f"{ms:.3g} ms too {way}"
-        for ms, way in ((_wrongly_counted_ms(graph), "high"), (_missed_ms(graph), "low"))
+        for ms, way in ((_wrongly_counted_ms(graph), "high"), (missed_ms, "low"))
         if ms > 0
     ]
     share = f"may be up to {' or '.join(means)}" if means else "rests on no idle stream"
@@ -115,11 +117,6 @@ def _wrongly_counted_ms(graph: RunGraph) -> float:
         return node.duration_ms if node.evidence == SEEN else free(node)
 
     return replay_ms(graph, call_ms) - replay_ms(graph, free)
-
-
-def _missed_ms(graph: RunGraph) -> float:
-    """Return what the network could account for more if work waited for the calls of which that is unknown."""
-    return sum(node.duration_ms - free(node) for node in graph.calls if node.evidence == NONE)
 
 
 def _matched(run: RunStep) -> Check:

@@ -193,6 +193,14 @@ def free(node: Node) -> float:
     return node.server_ms or 0.0
 
 
+# How often a call's bytes go round, so that each member but itself has its part; others send all of them.
+_ROUNDS = {
+    "all_reduce": 2,
+    **dict.fromkeys(("all_gather", "reduce_scatter", "all_to_all", "unknown"), 1),
+    **dict.fromkeys(("gather", "scatter"), 1),
+}
+
+
 def share_moved(node: Node) -> float:
     """Return what one member sends of a call's bytes."""
     n = len(node.ranks)
@@ -200,11 +208,8 @@ def share_moved(node: Node) -> float:
         return 0.0
     if node.splits_bytes is not None and node.size_bytes:
         return most_moved(node.splits_bytes) / node.size_bytes
-    if node.kind == "all_reduce":
-        return 2 * (n - 1) / n
-    if node.kind in ("all_gather", "reduce_scatter", "all_to_all", "unknown", "gather", "scatter"):
-        return (n - 1) / n
-    return 1.0
+    rounds = _ROUNDS.get(node.kind)
+    return 1.0 if rounds is None else rounds * (n - 1) / n
 
 
 def most_moved(splits: Sequence[Sequence[float]]) -> float:

@@ -12,6 +12,7 @@ import numpy as np
 from topox_core.errors import InputError, require
 from topox_core.traces.kineto import ends_early
 from topox_core.traces.recording import Entry, Floats, Ints, Recording, Scope, Step, Work, launch_us
+from topox_core.traces.run_graph import spans
 
 # The step of a file that names none.
 WHOLE_FILE = -1
@@ -214,6 +215,4 @@ def chosen_step(ranks: Mapping[int, RankSteps], choice: int | str) -> int:
 def _span(numbers: Sequence[int]) -> str:
     if list(numbers) == [WHOLE_FILE]:
         return "no steps, only one stretch of time"
-    if len(numbers) == 1:
-        return f"step {numbers[0]}"
-    return f"steps {numbers[0]} to {numbers[-1]}"
+    return f"step{'s' * (len(numbers) > 1)} {spans(numbers)}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
@@ -406,8 +405,7 @@ def dump_job(job: Job) -> bytes:
     """Write a job, all of its fields; reading it back gives an equal one."""
     values = asdict(job)
     names = ("name", "title", "source", "shape", "plan", "machine", "schedule")
-    record = {"format": FORMAT, "version": VERSION, **{name: values[name] for name in names}}
-    return (json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    return _FORM.written({name: values[name] for name in names})
 
 
 def _part(name: str, entry: object) -> Any:

@@ -185,22 +185,6 @@ def sharded(job: Job) -> bool:
     return job.plan.fsdp and Groups.of(job).weights.crosses
 
 
-class GatheredChunks:
-    """Of which chunks the weights are gathered, as FSDP's passes leave them."""
-
-    def __init__(self, job: Job) -> None:
-        self.schedule, self._gathered = job.schedule, [False] * job.chunks
-
-    def needed(self, chunk: int, way: str) -> bool:
-        """Return whether the next pass of a chunk gathers its weights; what it leaves gathered is noted."""
-        schedule = self.schedule
-        if schedule.reshard and not schedule.regather:
-            return way == "f"
-        gathers = not self._gathered[chunk]
-        self._gathered[chunk] = not schedule.reshard or (schedule.reduce == "last" and way == "b")
-        return gathers
-
-
 def inside_ms(job: Job, one: PassTime) -> float:
     """Return what of a pass is no step of its own: computing, and what it exchanges inside servers."""
     groups = Groups.of(job)

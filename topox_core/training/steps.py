@@ -25,7 +25,6 @@ from topox_core.training.iteration import Iteration, iteration
 from topox_core.training.job import Job
 from topox_core.training.plan import pass_order
 from topox_core.training.program import (
-    GatheredChunks,
     PassSegment,
     Program,
     Spread,
@@ -96,7 +95,8 @@ class ProgramBuilder:
         # Of each stage and layer: what ends its backward passes so far.
         self.layer_ends: dict[tuple[int, int], Names] = {}
         self.sharded, self.layered = sharded(one.job), layered(one.job)
-        self.gathered = GatheredChunks(one.job)
+        # Of which chunks the weights are gathered, as FSDP's passes leave them.
+        self.gathered = [False] * one.job.chunks
         self.backwards_left = [one.job.plan.microbatches] * one.job.chunks
         # Units of a chunk and way are the same in every pass.
         self.units: dict[tuple[int, str], list[Unit]] = {}
@@ -318,7 +318,7 @@ class ProgramBuilder:
         self, stage: int, chunk: int, way: str, m: int, units: list[Unit], begin: Names
     ) -> Names:
         """Add a pass of FSDP: the weights of the next unit come while one computes, two are held at most."""
-        gathers = self.gathered.needed(chunk, way)
+        gathers = self._gathers(chunk, way)
         coming = self._gather(stage, way, m, units[0], begin) if gathers else ()
         last: Names = ()
         scattered: Names = ()
@@ -337,6 +337,14 @@ class ProgramBuilder:
                 for unit in units:
                     scattered = self._scatter(stage, m, unit, scattered or last, (experts,))
         return (*last, *scattered)
+
+    def _gathers(self, chunk: int, way: str) -> bool:
+        """Return whether the next pass of a chunk gathers its weights; what it leaves gathered is noted."""
+        schedule, whole = self.job.schedule, self.gathered[chunk]
+        if schedule.reshard and not schedule.regather:
+            return way == "f"
+        self.gathered[chunk] = not schedule.reshard or (schedule.reduce == "last" and way == "b")
+        return not whole
 
     def _gather(self, stage: int, way: str, m: int, unit: Unit, waits: Names) -> Names:
         found = gathers_of(self.job, unit.weights)
