@@ -2,6 +2,7 @@
 
 import heapq
 import json
+from collections import Counter
 from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
@@ -200,33 +201,17 @@ class _Writer:
     def counters(self) -> None:
         """Count each server's out-ports that carry, an event for every change."""
         circuits = self._execution.circuits
-        if not len(circuits):
-            return
-        source = np.tile(circuits.source.astype(np.int64), 2)
-        times = np.concatenate((circuits.start_ms, circuits.end_ms))
-        at = np.round(times * 1e6).astype(np.int64)
-        change = np.repeat([1, -1], len(circuits))
-        order = np.lexsort((at, source))
-        source, at, change = source[order], at[order], change[order]
-        last = np.ones(len(order), np.bool_)
-        last[:-1] = (source[1:] != source[:-1]) | (at[1:] != at[:-1])
-        # The sum ends with 0 for each server.
-        source, at, busy = source[last], at[last], np.cumsum(change)[last]
-        new = np.ones(len(busy), np.bool_)
-        new[1:] = (source[1:] != source[:-1]) | (busy[1:] != busy[:-1])
-        self.others += [
-            {
-                "ph": "C",
-                "name": "out-ports busy",
-                "pid": server,
-                "tid": 0,
-                "ts": when / 1000,
-                "args": {"ports": count},
-            }
-            for server, when, count in zip(
-                source[new].tolist(), at[new].tolist(), busy[new].tolist(), strict=True
-            )
-        ]
+        change: Counter[tuple[int, int]] = Counter()
+        for times, by in ((circuits.start_ms, 1), (circuits.end_ms, -1)):
+            at = np.round(times * 1e6).astype(np.int64).tolist()
+            for end in zip(circuits.source.tolist(), at, strict=True):
+                change[end] += by
+        busy = 0  # again 0 at the end of each server
+        for (server, when), by in sorted(change.items()):
+            busy += by
+            if by:
+                counter = {"ph": "C", "name": "out-ports busy", "pid": server, "tid": 0}
+                self.others.append({**counter, "ts": when / 1000, "args": {"ports": busy}})
 
     def markers(self) -> list[dict[str, Any]]:
         """Return barriers as instants."""
