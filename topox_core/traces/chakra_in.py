@@ -127,7 +127,9 @@ def import_chakra(
         "host_wrappers": builder.wrappers,
     }
     before = RunGraph(builder.nodes, world, (), 0.0)
-    found = made_import(graph, graph, settings, name, _checks(ranks), facts, before, builder.calls)
+    # What tells a receiver that a message has come is none of the file's own.
+    calls = [node for node in builder.nodes if node.size_from]
+    found = made_import(graph, graph, settings, name, _checks(ranks), facts, before, calls)
     found.report["coarsening"]["nodes_merged"] = len(graph.nodes)
     return found
 
@@ -152,7 +154,6 @@ class _Builder:
     world: int
     machine: Machine
     nodes: list[Node] = field(default_factory=list)
-    calls: list[Node] = field(default_factory=list)
     unmatched: list[str] = field(default_factory=list)
     wrappers: int = 0
     named: dict[str, frozenset[int]] = field(default_factory=dict)
@@ -288,7 +289,6 @@ class _Builder:
             group,
             stream=group,
         )
-        self.calls.append(made)
         self._add(made, members)
 
     def _transfers(
@@ -329,7 +329,6 @@ class _Builder:
                 f"{source}-{destination}",
                 parallelism="pp",
             )
-            self.calls.append(made)
             # It waits for what the sender waited for: waiting for both ends makes circles.
             self._add(made, ends[:1])
             if send is not None and receive is not None:

@@ -137,15 +137,14 @@ class EventStream:
     def _ending(self, before: str, rest: str) -> list[Event]:
         """Return the last events, and read what stands around the list."""
         events: list[Event] = []
-        rest, at, repaired = rest.lstrip(), 0, False
+        whole, at = _LEFT_OUT.sub(r"\1: null", rest), 0
+        self.repairs += whole != rest
+        rest = whole.lstrip()
         while at < len(rest) and rest[at] != "]":
             try:
                 event, at = _decoder.raw_decode(rest, at)
             except ValueError:
-                if repaired:
-                    break  # it ends within this event
-                repaired, rest, at = True, _LEFT_OUT.sub(r"\1: null", rest[at:]), 0
-                continue
+                break  # it ends within this event
             except RecursionError:
                 raise self._damaged(self._done) from None
             self.seen += 1
@@ -156,7 +155,6 @@ class EventStream:
             at = gap.end()
             if "," not in gap[0] and at < len(rest) and rest[at] != "]":
                 raise self._damaged(self._done)
-        self.repairs += repaired and at > 0
         rest = rest[at:]
         self.cut = self._content.cut or not rest.startswith("]")
         self._read_header(before, rest[1:].strip() if rest.startswith("]") else "")

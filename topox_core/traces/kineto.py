@@ -371,13 +371,9 @@ def _in_order_of_start(correlation: Ints, start: Floats) -> Floats:
     """Return what to add to launches (us): kernels of one launch (a CUDA graph) follow each other."""
     order = np.lexsort((start, correlation))
     number = correlation[order]
-    if not len(number):
-        return np.zeros(0)
-    first = np.flatnonzero(np.concatenate(([True], number[1:] != number[:-1])))
-    place = np.arange(len(number)) - np.repeat(first, np.diff(np.append(first, len(number))))
     later = np.zeros(len(number))
-    later[order] = place * ONE_LAUNCH_US
-    return later
+    later[order] = np.arange(len(number)) - np.searchsorted(number, number)
+    return later * ONE_LAUNCH_US
 
 
 def _exact_waits(columns: _Columns, launches: _Launches) -> Iterator[ExactWait]:

@@ -12,6 +12,7 @@ from functools import partial
 
 import numpy as np
 
+from topox_core.traces.communication import RECEIVE, SEND
 from topox_core.traces.recording import ExactWait, Floats, Scope, launch_us, launching, waits_told
 from topox_core.traces.steps import StepOfRank
 
@@ -53,6 +54,7 @@ class Waits:
             self._streams[int(streams[at])] = (launch[order], order.tolist())
         self._launch = [launch_us(one.kernel) for one in self._entries]
         self._end = [one.kernel.end_us for one in self._entries]
+        self._sends = [all(p.kind in (SEND, RECEIVE) for p in one.parts) for one in self._entries]
         self._unwaited = list(range(count))  # in order of launch
         self._on_stream: dict[int, list[int]] = defaultdict(list)
         for c, one in enumerate(self._entries):
@@ -144,6 +146,7 @@ class Waits:
         if k is None:
             return
         found = [c for c in among or self._open(at) if self._end[c] <= self._start[k] + SAME]
+        found = [c for c in found if not self._sends[c]] or found
         stalled = [
             c
             for c in found

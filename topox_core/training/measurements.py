@@ -284,7 +284,19 @@ def production_rows() -> list[Measured]:
         ),
     )
     return [
-        Measured(number, model, _in_production(shape, plan, schedule, words), seconds * 1e3)
+        Measured(
+            number,
+            model,
+            Job(
+                shape,
+                plan,
+                _MACHINE,
+                schedule,
+                f"{shape.name}-{plan.gpus}",
+                f"{words} on {plan.gpus:,} A100",
+            ),
+            seconds * 1e3,
+        )
         for number, ((model, shape, words, seconds), plan, schedule) in enumerate(rows, 1)
     ]
 
@@ -293,8 +305,3 @@ def benchmark_rows() -> list[Measured]:
     """Return the same runs as the benchmark figures of the A100 predict them."""
     benchmark = MACHINES["a100"]
     return [replace(row, job=replace(row.job, machine=benchmark)) for row in production_rows()]
-
-
-def _in_production(shape: Shape, plan: Plan, schedule: Schedule, words: str) -> Job:
-    title = f"{words} on {plan.gpus:,} A100"
-    return Job(shape, plan, _MACHINE, schedule, f"{shape.name}-{plan.gpus}", title)
