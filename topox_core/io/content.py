@@ -1,7 +1,5 @@
 """The content of a file: bytes unpacked within its limits, text decoded, JSON objects with their format, version and keys."""
 
-from __future__ import annotations
-
 import codecs
 import gc
 import hashlib

@@ -254,13 +254,16 @@ class _Reading:
         }
         ports = optical or self._ports
         per_server = self._same_ports(ports)
+        speeds = sorted({self._gbps(link) for _, link in ports.values()})
+        named = ", ".join(f"{one:g}" for one in speeds[:4])
+        require(len(speeds) == 1, f"ports must have one speed (got {named} Gbit/s)", field="links")
         notes = [*self._left_out()]
         values: dict[str, Any] = {
             "servers": len(servers),
             "ports_per_server": per_server,
             "switches": per_server,
             "ports_per_switch": len(servers),
-            "port_gbps": self._port_gbps(ports),
+            "port_gbps": speeds[0],
             "latency_us": 2
             * max(
                 _in_unit(self._links[link].physical.latency, _US) or 0.0
@@ -302,12 +305,6 @@ class _Reading:
             problem = f"must give a server as many ports on every optical switch ({_named(at)} has {count} on {_named(where)})"
             raise InputError(problem, field="edges")
         return high
-
-    def _port_gbps(self, ports: Mapping[Node, tuple[Node, str]]) -> float:
-        speeds = {self._gbps(link) for _, link in ports.values()}
-        named = ", ".join(f"{one:g}" for one in sorted(speeds)[:4])
-        require(len(speeds) <= 1, f"ports must have one speed (got {named} Gbit/s)", field="links")
-        return speeds.pop()
 
     def _gbps(self, link: str) -> float:
         item = f"link {link}"

@@ -1,7 +1,5 @@
 """Tables in and out: CSV read row by row within limits, and written so that no cell is a formula."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re
@@ -131,23 +129,19 @@ def _rows(
             raise InputError(f"cannot be read as a table: {error}", file=file, item=item) from None
         total += len(cells)
         if len(cells) > MAX_COLUMNS or total > MAX_CELLS or number > MAX_ROWS:
-            raise _too_large(number, len(cells), total, file)
+            beyond = (
+                (len(cells) > MAX_COLUMNS, f"{MAX_COLUMNS:,} cells in one row"),
+                (total > MAX_CELLS, f"{MAX_CELLS:,} cells"),
+                (True, f"{MAX_ROWS:,} rows"),
+            )
+            what = next(words for holds, words in beyond if holds)
+            problem = f"holds more than the {what} that a table may have"
+            raise InputError(problem, file=file, item=f"row {number}")
         if any(cells):
             stripped = [cell.strip() for cell in cells]
             if any(stripped):
                 yield number, stripped
         number += 1
-
-
-def _too_large(number: int, cells: int, total: int, file: str) -> InputError:
-    beyond = (
-        (cells > MAX_COLUMNS, f"{MAX_COLUMNS:,} cells in one row"),
-        (total > MAX_CELLS, f"{MAX_CELLS:,} cells"),
-        (True, f"{MAX_ROWS:,} rows"),
-    )
-    what = next(words for holds, words in beyond if holds)
-    problem = f"holds more than the {what} that a table may have"
-    return InputError(problem, file=file, item=f"row {number}")
 
 
 def _delimiter(header: str, file: str, known: Sequence[str], example: str) -> str:

@@ -358,11 +358,11 @@ def _node_of(message: bytes) -> dict[str, Any]:
         If it has more attributes than a node may.
     """
     node = _NODE.FromString(message)
-    require(
-        len(node.attr) <= MAX_ATTRIBUTES,
-        f"has more than the {MAX_ATTRIBUTES} attributes that a node may have",
-        item=f"node {node.id}",
-    )
+    if len(node.attr) > MAX_ATTRIBUTES:
+        raise InputError(
+            f"has more than the {MAX_ATTRIBUTES} attributes that a node may have",
+            item=f"node {node.id}",
+        )
     attributes: dict[str, Any] = {}
     for one in node.attr:
         which = one.WhichOneof("value")

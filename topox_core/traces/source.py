@@ -125,16 +125,20 @@ def sources_of(paths: Sequence[str]) -> tuple[Source, ...]:
         path = Path(name)
         try:
             path.stat()
-            inside = sorted(filter(_is_trace, path.iterdir())) if path.is_dir() else [path]
+            inside = (
+                sorted(
+                    one
+                    for one in path.iterdir()
+                    if one.is_file() and one.name.lower().endswith(ENDINGS)
+                )
+                if path.is_dir()
+                else [path]
+            )
         except (OSError, ValueError) as error:
             raise InputError(f"cannot be read: {why(error)}", file=name) from None
         require(inside, f"holds no {', '.join(ENDINGS)} file", file=name)
         found += map(Source.of_path, inside)
     return tuple(found)
-
-
-def _is_trace(path: Path) -> bool:
-    return path.is_file() and path.name.lower().endswith(ENDINGS)
 
 
 def with_ranks(

@@ -137,12 +137,10 @@ class RankSteps:
             If the file does not hold it.
         """
         recording = self.recording
-        require(
-            number in self.numbers,
-            f"holds {_span(self.numbers)}",
-            file=recording.file,
-            item=f"step {number}",
-        )
+        if number not in self.numbers:
+            raise InputError(
+                f"holds {_span(self.numbers)}", file=recording.file, item=f"step {number}"
+            )
         at = next(i for i, one in enumerate(self._known) if one.number == number)
         lane = recording.work.taken(np.flatnonzero(self._of_work == at))
         inside = np.flatnonzero(self._of_entry == at).tolist()
