@@ -11,6 +11,7 @@ from typing import Any
 from topox_core.errors import InputError, check_known, printable, require, shown
 from topox_core.io.content import decoded, whole
 from topox_core.io.limits import MAX_CELLS, MAX_COLUMNS, MAX_ENTRY_CHARACTERS, MAX_ROWS, Limits
+from topox_core.text.sentences import first_that_holds
 
 DELIMITERS = (",", ";", "\t")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
@@ -129,12 +130,11 @@ def _rows(
             raise InputError(f"cannot be read as a table: {error}", file=file, item=item) from None
         total += len(cells)
         if len(cells) > MAX_COLUMNS or total > MAX_CELLS or number > MAX_ROWS:
-            beyond = (
+            what = first_that_holds(
                 (len(cells) > MAX_COLUMNS, f"{MAX_COLUMNS:,} cells in one row"),
                 (total > MAX_CELLS, f"{MAX_CELLS:,} cells"),
                 (True, f"{MAX_ROWS:,} rows"),
             )
-            what = next(words for holds, words in beyond if holds)
             problem = f"holds more than the {what} that a table may have"
             raise InputError(problem, file=file, item=f"row {number}")
         if any(cells):

@@ -25,6 +25,7 @@ from topox_core.io.task_graph_rules import graph_of
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import MAX_TEXT, Task, TaskGraph
 from topox_core.schema.fields import fields_of
+from topox_core.text.sentences import first_that_holds
 
 FORMAT = "topox-taskgraph"
 VERSION = 1
@@ -198,14 +199,12 @@ def _number(column: str, cell: str, delimiter: str) -> float:
     text = cell.replace(",", ".") if decimal_comma and "." not in cell else cell
     if _NUMBER.fullmatch(text):
         return float(text)
-    expected = (
-        (decimal_comma and "," in cell, "such as 3.5 or 3,5"),
-        (_NOT_FINITE.fullmatch(cell), ""),
-        (column == "duration_ms", "with a decimal point, such as 3.5"),
-        (True, "without separators, such as 67108864"),
+    kind = first_that_holds(
+        (decimal_comma and "," in cell, "number such as 3.5 or 3,5"),
+        (_NOT_FINITE.fullmatch(cell), "finite number"),
+        (column == "duration_ms", "number with a decimal point, such as 3.5"),
+        (True, "number without separators, such as 67108864"),
     )
-    what = next(words for holds, words in expected if holds)
-    kind = f"number {what}" if what else "finite number"
     raise ValueError(f"must be a {kind} (got {shown(cell)})")
 
 
