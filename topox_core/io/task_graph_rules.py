@@ -22,6 +22,7 @@ from topox_core.model.task_graph import (
 )
 from topox_core.model.waiting_order import cycle_of
 from topox_core.schema.fields import WITHOUT_SPACES, fields_of, is_text, problems
+from topox_core.text.sentences import first_that_holds
 
 # For each kind: the keys it must have, the keys it may have.
 FIELDS_OF: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -288,17 +289,13 @@ def _predecessors(tasks: Sequence[Task], places: _Places) -> list[list[int]]:
 
 
 def _dependency_line(task: Task, waits: list[int], own: int, table: bool) -> str:
-    if -1 in waits:
-        name = task.dependencies[waits.index(-1)]
-        hint = (
-            "; ids in a cell are separated by spaces"
-            if table and ("," in name or ";" in name)
-            else ""
-        )
-        return f"names {shown(name)}, which is not the id of a task{hint}"
-    if own in waits:
-        return "names the task itself"
-    return f"names {printable(twice(task.dependencies))} twice"
+    name = task.dependencies[waits.index(-1)] if -1 in waits else ""
+    hint = "; ids in a cell are separated by spaces" * (table and ("," in name or ";" in name))
+    return first_that_holds(
+        (-1 in waits, f"names {shown(name)}, which is not the id of a task{hint}"),
+        (own in waits, "names the task itself"),
+        (True, f"names {printable(str(twice(task.dependencies)))} twice"),
+    )
 
 
 def _cycle_line(ids: list[str], most: int = 8) -> str:
