@@ -151,8 +151,8 @@ def laid_out(layout: Layout, port_gbps: float = 100.0, latency_us: float = 0.0) 
         pair: k for k, pair in enumerate(zip(source.tolist(), destination.tolist(), strict=True))
     }
     network, ptr, links = RoutedNetwork(layout.circuits), [0], []
-    for ends in product(range(servers), repeat=2):
-        first, *_ = layout.routes.get(ends) or network.shortest_paths(*ends)
+    for a, b in product(range(servers), range(servers)):
+        first, *_ = layout.routes.get((a, b)) or network.shortest_paths(a, b)
         links += [number[pair] for pair in pairwise(first)]
         ptr.append(len(links))
     ring_ptr, strides = [0, 0], []

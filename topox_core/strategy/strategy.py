@@ -188,9 +188,9 @@ def check_placement(
             file=file,
             item=f"operator {printable(str(placement.operator))}",
         )
-    place = {"file": file, "item": f"operator {placement.operator}"}
+    item = f"operator {placement.operator}"
     p, start = placement.partitions, placement.start
-    check_whole(p, field="partitions", **place)
+    check_whole(p, field="partitions", file=file, item=item)
     costs = graph.operator(placement.operator).costs
     for holds, problem in (
         (p <= servers, f"{p} partitions do not fit on {servers} servers"),
@@ -201,9 +201,9 @@ def check_placement(
             f"has no cost for {p} partitions (it has {', '.join(map(str, sorted(costs)))})",
         ),
     ):
-        require(holds, problem, field="partitions", **place)
+        require(holds, problem, field="partitions", file=file, item=item)
     problem = f"must be a server from 0 to {servers - 1} (got {shown(start)})"
-    require(is_whole(start, 0, servers - 1), problem, field="start", **place)
+    require(is_whole(start, 0, servers - 1), problem, field="start", file=file, item=item)
 
 
 def server_bytes(strategy: Strategy, graph: OperatorGraph) -> list[float]:
