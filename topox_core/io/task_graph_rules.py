@@ -67,25 +67,41 @@ def wrong_fields(task: Task) -> Iterator[tuple[str, str]]:
 
 def _wrong_together(task: Task) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with the keys of a kind beside each other."""
-    if task.members is not None:
-        if not task.members:
-            yield "members", "must name at least one server"
-        elif len(set(task.members)) < len(task.members):
-            again = twice(task.members)
-            yield "members", f"must name each server once (server {again} is there twice)"
-        elif task.root is not None and task.root not in task.members:
-            yield "root", f"must be one of members (got {task.root})"
-    if task.kind not in TRANSFER_KINDS:
-        return
-    if task.source == task.destination:
-        yield (
+    members, moves = task.members or (), task.kind in TRANSFER_KINDS
+    again, lacking = twice(members), (task.size_bytes is None) + (task.duration_ms is None)
+    rows = (
+        (
+            task.members is not None and not members,
+            "members",
+            "must name at least one server",
+        ),
+        (
+            again is not None,
+            "members",
+            f"must name each server once (server {again} is there twice)",
+        ),
+        (
+            members and again is None and task.root is not None and task.root not in members,
+            "root",
+            f"must be one of members (got {task.root})",
+        ),
+        (
+            moves and task.source == task.destination,
             "destination",
             f"must differ from source (both are server {task.source}); use a barrier for mere ordering",
-        )
-    if task.size_bytes is None and task.duration_ms is None:
-        yield "size_bytes", f"is missing ({task.kind} needs size_bytes or duration_ms)"
-    if task.size_bytes is not None and task.duration_ms is not None:
-        yield "duration_ms", "must not stand beside size_bytes: give one of the two"
+        ),
+        (
+            moves and lacking == 2,
+            "size_bytes",
+            f"is missing ({task.kind} needs size_bytes or duration_ms)",
+        ),
+        (
+            moves and lacking == 0,
+            "duration_ms",
+            "must not stand beside size_bytes: give one of the two",
+        ),
+    )
+    yield from ((field, problem) for holds, field, problem in rows if holds)
 
 
 def twice(values: Sequence[Any]) -> Any:

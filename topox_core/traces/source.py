@@ -19,6 +19,7 @@ from topox_core.model.cluster import MAX_PORTS
 from topox_core.model.task_graph import PARALLELISMS
 from topox_core.schema.fields import setting
 from topox_core.schema.records import check_fields
+from topox_core.text.sentences import first_that_holds
 
 # Told what is being read: a sentence, and how far it is (0 to 1).
 Progress = Callable[[str, float], None]
@@ -274,24 +275,22 @@ def format_of(source: Source) -> str:
         "is an archive: unpack it and give its folder",
         file=source.name,
     )
-    if _HEADER.match(head):
-        return TEXT
-    if _NETWORK.search(head[:20_000]) and b"\0" not in head[:20_000]:
-        return NETWORK
-    if head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] not in (b"{", b"["):
-        require(
-            not _PLAIN.fullmatch(head[:200]),
-            "holds no traceEvents (a profiler trace has them; a task graph has tasks)",
-            file=source.name,
-        )
-        return CHAKRA
-    if b'"topox-trace"' in head[:2_000]:
-        return PERFETTO
-    if b'"workloadgraph"' in head.lower().replace(b"_", b""):
-        return CHAKRA
-    if b'"traceEvents"' not in head and _GROUPS.match(head):
-        return GROUPS
-    return KINETO
+    is_json = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[")
+    form = first_that_holds(
+        (_HEADER.match(head), TEXT),
+        (_NETWORK.search(head[:20_000]) and b"\0" not in head[:20_000], NETWORK),
+        (not is_json, CHAKRA),
+        (b'"topox-trace"' in head[:2_000], PERFETTO),
+        (b'"workloadgraph"' in head.lower().replace(b"_", b""), CHAKRA),
+        (b'"traceEvents"' not in head and _GROUPS.match(head), GROUPS),
+        (True, KINETO),
+    )
+    require(
+        is_json or form != CHAKRA or not _PLAIN.fullmatch(head[:200]),
+        "holds no traceEvents (a profiler trace has them; a task graph has tasks)",
+        file=source.name,
+    )
+    return form
 
 
 def format_of_all(sources: Sequence[Source]) -> tuple[str, tuple[Source, ...]]:
