@@ -93,6 +93,14 @@ def _rebuild(kind: type[InputError], problem: str, file: str, item: str, field: 
     return kind(problem, file=file, item=item, field=field)
 
 
+def require(
+    holds: object, problem: str, *, file: str = "", item: str = "", field: str = ""
+) -> None:
+    """Refuse what does not hold, with the error that is said beside it; raises InputError."""
+    if not holds:
+        raise InputError(problem, file=file, item=item, field=field)
+
+
 def wrong_setting(field: str, problem: str) -> InputError:
     """Return the error of a setting."""
     return InputError(problem, file="settings", field=field)

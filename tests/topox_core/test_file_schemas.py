@@ -60,7 +60,7 @@ from topox_core.tdm.model.round_file import to_record as round_record
 from topox_core.traces.astra_sim import import_text
 from topox_core.traces.chakra_in import import_chakra
 from topox_core.traces.chakra_nodes import groups_of_text
-from topox_core.traces.chakra_out import export_chakra
+from topox_core.traces.chakra_out import ChakraFiles
 from topox_core.traces.importing import import_kineto
 from topox_core.traces.source import ImportSettings, Source
 from topox_core.training.job import JOBS, dump_job, load_job
@@ -276,7 +276,7 @@ def test_a_file_without_what_it_needs_is_refused_by_both(name: str) -> None:
 def test_each_importer_reports_as_the_schema_says() -> None:
     ranks = sorted(Path("sample_data").glob("recorded-run_rank*.json.gz"))
     run = [Source.of_bytes(path.name, path.read_bytes()) for path in ranks]
-    made, settings = export_chakra(load_sample("blackboard")[0]), ImportSettings()
+    made, settings = ChakraFiles(load_sample("blackboard")[0]), ImportSettings()
     files = [Source.of_bytes(f"x.{server}.et", data) for server, data in made.files.items()]
     chakra = import_chakra(files, settings, groups_of_text(json.loads(made.groups)))
     for found in (import_kineto(run, settings), chakra):

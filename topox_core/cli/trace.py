@@ -370,12 +370,12 @@ def _executed(options: Arguments) -> tuple[Execution, Any, bool]:
 def export(options: Arguments) -> Answer:
     """Write a task graph as Chakra execution traces."""
     from topox_core.io.task_graph_file import load_graph
-    from topox_core.traces.chakra_out import PEER_NOTES, export_chakra
+    from topox_core.traces.chakra_out import PEER_NOTES, ChakraFiles
 
     groups = f"{options.output}.json"
     must_be_writable(groups, (options.graph,))
     graph = load_graph(read(options.graph), options.graph)
-    made = export_chakra(graph, options.nic_gbps, drop_dependencies=options.drop_dependencies)
+    made = ChakraFiles(graph, options.nic_gbps, drop_dependencies=options.drop_dependencies)
     for server, data in made.files.items():
         write(f"{options.output}.{server}.et", data)
     write(groups, made.groups)

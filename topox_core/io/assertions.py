@@ -49,8 +49,9 @@ def assertions_of(rows: object, measures: Collection[str]) -> tuple[Assertion, .
         If they are no list of rows, or one is none or names an unknown measure; the row is named.
     """
     if not isinstance(rows, list | tuple) or len(rows) > MAX_ROWS:
-        problem = f"must be a list of at most {MAX_ROWS} rows (got {shown(rows)})"
-        raise InputError(problem, field=KEY)
+        raise InputError(
+            f"must be a list of at most {MAX_ROWS} rows (got {shown(rows)})", field=KEY
+        )
     return tuple(_assertion(row, f"{KEY}[{at}]", measures) for at, row in enumerate(rows))
 
 
@@ -58,10 +59,10 @@ def _assertion(row: object, field: str, measures: Collection[str]) -> Assertion:
     parts = _ROW.fullmatch(row) if isinstance(row, str) else None
     limit = float("nan") if parts is None else number_in(parts[3])
     if parts is None or limit != limit:
-        problem = (
-            f"must be a measure, <= or >= and a number, such as 'gap <= 0.05' (got {shown(row)})"
+        raise InputError(
+            f"must be a measure, <= or >= and a number, such as 'gap <= 0.05' (got {shown(row)})",
+            field=field,
         )
-        raise InputError(problem, field=field)
     check_known(parts[1], measures, "measure", field=field)
     return Assertion(parts[1], parts[2], limit)
 

@@ -1,6 +1,5 @@
 """Clusters from and to files: ``*.cluster.json``, format ``topox-cluster`` version 1; InfraGraph's are read as well."""
 
-import json
 from dataclasses import asdict
 
 from topox_core.errors import printable
@@ -11,8 +10,7 @@ from topox_core.model.cluster import Cluster
 from topox_core.schema.fields import fields_of
 from topox_core.schema.records import from_values
 
-FORMAT = "topox-cluster"
-VERSION = 1
+FORMAT, VERSION = "topox-cluster", 1
 # By so much of a file it is told from one of InfraGraph.
 HEADER_BYTES = 1 << 18
 _KEYS = ("name", *(name for name in fields_of(Cluster) if name != "name"))
@@ -41,5 +39,4 @@ def read_cluster(data: bytes, file: str) -> InfraCluster:
 def dump_cluster(cluster: Cluster) -> bytes:
     """Write a cluster; reading it back gives an equal one."""
     values = asdict(cluster)
-    record = {"format": FORMAT, "version": VERSION, **{key: values[key] for key in _KEYS}}
-    return (json.dumps(record, indent=1, ensure_ascii=False) + "\n").encode()
+    return _FORM.written({key: values[key] for key in _KEYS})

@@ -1,7 +1,5 @@
 """The content of a file: bytes unpacked within its limits, text decoded, JSON objects with their format, version and keys."""
 
-from __future__ import annotations
-
 import codecs
 import gc
 import hashlib
@@ -17,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from topox_core.errors import InputError, as_mb, check_known, printable, shown, visible
+from topox_core.errors import InputError, as_mb, check_known, printable, require, shown, visible
 from topox_core.io.limits import MAX_FILE_BYTES, MAX_GZIP_MEMBERS, Limits, check_count
 
 
@@ -32,11 +30,11 @@ def read(path: str | Path) -> bytes:
     try:
         with Path(path).open("rb") as stream:
             size = os.fstat(stream.fileno()).st_size
-            if size > MAX_FILE_BYTES:
-                raise InputError(
-                    f"is {as_mb(size)}, more than the {as_mb(MAX_FILE_BYTES)} a file may have",
-                    file=str(path),
-                )
+            require(
+                size <= MAX_FILE_BYTES,
+                f"is {as_mb(size)}, more than the {as_mb(MAX_FILE_BYTES)} a file may have",
+                file=str(path),
+            )
             return stream.read(MAX_FILE_BYTES + 1)
     except InputError:
         raise
@@ -91,18 +89,18 @@ def whole(data: bytes, file: str, limits: Limits) -> bytes:
         gzip.
     """
     most = limits.file_bytes
-    if len(data) > most:
-        raise InputError(
-            f"is {as_mb(len(data))}, more than the {as_mb(most)} such a file may have", file=file
-        )
+    require(
+        len(data) <= most,
+        f"is {as_mb(len(data))}, more than the {as_mb(most)} such a file may have",
+        file=file,
+    )
     content = _gunzipped(data, file, most) if data.startswith(GZIP) else data
-    if content is data and data and file.lower().endswith(".gz"):
-        raise InputError(
-            "is not gzip data although its name ends in .gz (rename it if it was unpacked on its way)",
-            file=file,
-        )
-    if not content or content.isspace():
-        raise InputError("is empty", file=file)
+    require(
+        not (content is data and data and file.lower().endswith(".gz")),
+        "is not gzip data although its name ends in .gz (rename it if it was unpacked on its way)",
+        file=file,
+    )
+    require(content and not content.isspace(), "is empty", file=file)
     return content
 
 
@@ -111,10 +109,11 @@ def _gunzipped(data: bytes, file: str, most: int) -> bytes:
     try:
         for piece in unpacked(stream.read(PIECE), stream, file, PIECE):
             content += piece
-            if len(content) > most:
-                raise InputError(
-                    f"unpacks to more than the {as_mb(most)} such a file may have", file=file
-                )
+            require(
+                len(content) <= most,
+                f"unpacks to more than the {as_mb(most)} such a file may have",
+                file=file,
+            )
     except zlib.error as error:
         raise InputError(f"is damaged or cut short as gzip ({error})", file=file) from None
     return bytes(content)
@@ -138,8 +137,11 @@ def unpacked(packed: bytes, stream: BinaryIO, file: str, most: int) -> Iterator[
     members = 0
     while packed:
         members, member = members + 1, zlib.decompressobj(wbits=31)
-        if members > MAX_GZIP_MEMBERS:
-            raise InputError(f"is gzip of more than {MAX_GZIP_MEMBERS:,} parts", file=file)
+        require(
+            members <= MAX_GZIP_MEMBERS,
+            f"is gzip of more than {MAX_GZIP_MEMBERS:,} parts",
+            file=file,
+        )
         while not member.eof:
             if not packed:
                 raise zlib.error("it ends too early")
@@ -159,8 +161,11 @@ def decoded(content: bytes, file: str) -> str:
     InputError
         If the bytes are not UTF-8; the first bad byte is named.
     """
-    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise InputError("is UTF-16 text; save it as UTF-8", file=file)
+    require(
+        not content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)),
+        "is UTF-16 text; save it as UTF-8",
+        file=file,
+    )
     try:
         return content.decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
@@ -203,6 +208,11 @@ class FileFormat:
     version: int
     keys: tuple[str, ...]
     limits: Limits
+
+    def written(self, values: Mapping[str, Any]) -> bytes:
+        """Return a file of this format that says ``values``."""
+        record = {"format": self.name, "version": self.version, **values}
+        return (json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
 def read_object(data: bytes, file: str, form: FileFormat) -> dict[str, Any]:
@@ -289,8 +299,9 @@ def _object_of(pairs: list[tuple[str, Any]], file: str, most: int) -> dict[str, 
             field=printable(twice),
         )
     if len(pairs) > most:
-        problem = f"holds an object of more than {most} keys"
-        raise InputError(problem, file=file, item=_owner(record))
+        raise InputError(
+            f"holds an object of more than {most} keys", file=file, item=_owner(record)
+        )
     return record
 
 
@@ -317,17 +328,19 @@ def check_header(record: dict[str, Any], name: str, version: int, file: str) -> 
     if isinstance(got_version, bool) or not isinstance(got_version, int):
         got = "is missing" if "version" not in record else f"got {shown(got_version)}"
         raise InputError(f"must be the whole number {version} ({got})", file=file, field="version")
-    if got_version > version:
-        raise InputError(
-            f"{shown(got_version)} is newer than this program, which reads up to version {version}; "
-            "update the program",
-            file=file,
-            field="version",
-        )
-    if got_version < 1:
-        raise InputError(
-            f"must be {version} (got {shown(got_version)})", file=file, field="version"
-        )
+    require(
+        got_version <= version,
+        f"{shown(got_version)} is newer than this program, which reads up to version {version}; "
+        "update the program",
+        file=file,
+        field="version",
+    )
+    require(
+        got_version >= 1,
+        f"must be {version} (got {shown(got_version)})",
+        file=file,
+        field="version",
+    )
 
 
 def named(entry: Any, key: str, noun: str, number: int) -> str:

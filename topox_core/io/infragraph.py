@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from topox_core.errors import InputError, errors_in_file, printable, shown
+from topox_core.errors import InputError, errors_in_file, printable, require, shown
 from topox_core.io.content import decoded, loaded, whole
 from topox_core.io.limits import INFRAGRAPH, MAX_NESTING, check_count
 from topox_core.model.cluster import Cluster
@@ -49,23 +49,13 @@ class _Component(msgspec.Struct, frozen=True):
     custom: _Custom = _Custom()
 
 
-class _Quantity(msgspec.Struct, frozen=True):
-    """A number under the name of its unit, which ``choice`` repeats."""
-
-    gigabits_per_second: float | None = None
-    gigabytes_per_second: float | None = None
-    ms: float | None = None
-    us: float | None = None
-    ns: float | None = None
-
-    def value(self, units: Mapping[str, float]) -> float | None:
-        given = ((getattr(self, unit), factor) for unit, factor in units.items())
-        return next((one * factor for one, factor in given if one is not None), None)
+# A number under the name of its unit, which ``choice`` repeats.
+_Quantity = dict[str, float | str | None]
 
 
 class _Physical(msgspec.Struct, frozen=True):
-    bandwidth: _Quantity = _Quantity()
-    latency: _Quantity = _Quantity()
+    bandwidth: _Quantity = {}
+    latency: _Quantity = {}
 
 
 class _Link(msgspec.Struct, frozen=True):
@@ -178,6 +168,7 @@ class _Reading:
         self._found = found
         self._devices = {one.name: one for one in found.devices}
         self._instances = {one.name: one for one in found.instances}
+        self._counts = {one.name: one.count for one in found.instances}
         self._links = {one.name: one for one in found.links}
         self._kinds = {one.name: self._kind(one) for one in found.instances}
         self._ports: dict[Node, tuple[Node, str]] = {}
@@ -191,8 +182,12 @@ class _Reading:
     def _kind(self, instance: _Instance) -> str:
         """Return ``server``, ``optical`` or ``packet``: what a device is by its components."""
         inside = list(self._components(instance.device, f"instance {instance.name}"))
-        if instance.count < 1:
-            raise InputError("must be at least 1", item=f"instance {instance.name}", field="count")
+        require(
+            instance.count >= 1,
+            "must be at least 1",
+            item=f"instance {instance.name}",
+            field="count",
+        )
         if any(one.custom.type == OPTICAL for one, _ in inside):
             return "optical"
         return "server" if any(one.choice in ("xpu", "nic") for one, _ in inside) else "packet"
@@ -201,9 +196,12 @@ class _Reading:
         self, device: str, item: str, times: int = 1, depth: int = 0
     ) -> Iterator[tuple[_Component, int]]:
         """Yield the components of a device and of the devices in it, with how many there are of each."""
-        if device not in self._devices or depth > MAX_NESTING:
-            problem = f"{shown(device)} is none of the devices, or is within itself"
-            raise InputError(problem, item=item, field="device")
+        require(
+            device in self._devices and depth <= MAX_NESTING,
+            f"{shown(device)} is none of the devices, or is within itself",
+            item=item,
+            field="device",
+        )
         for one in self._devices[device].components:
             yield one, times * one.count
             if one.choice == "device":
@@ -219,7 +217,7 @@ class _Reading:
 
     def _nodes(self, end: _End) -> list[Node]:
         """Return the nodes that an end of an edge names, as InfraGraph's service expands it."""
-        name, numbers = _slice(end.instance, self._count)
+        name, numbers = _slice(end.instance, self._counts.get)
         device = self._instances[name].device
         paths = [""]
         for part in end.component.split("."):
@@ -230,10 +228,6 @@ class _Reading:
             device = component if component in self._devices else device
         check_count(len(paths) * len(numbers), INFRAGRAPH.entries, "ends an edge may have")
         return [(name, k, path) for k in numbers for path in paths]
-
-    def _count(self, name: str) -> int | None:
-        instance = self._instances.get(name)
-        return None if instance is None else instance.count
 
     def _take(self, one: Node, other: Node, link: str) -> None:
         kinds = self._kinds[one[0]], self._kinds[other[0]]
@@ -252,8 +246,7 @@ class _Reading:
     def result(self) -> InfraCluster:
         """Return the cluster, or raise what keeps the file from being one."""
         servers = sorted({node[:2] for node in self._ports})
-        if not servers:
-            raise InputError("links no host (with an xpu or nic) to a switch", field="edges")
+        require(servers, "links no host (with an xpu or nic) to a switch", field="edges")
         optical = {
             node: (switch, link)
             for node, (switch, link) in self._ports.items()
@@ -261,14 +254,21 @@ class _Reading:
         }
         ports = optical or self._ports
         per_server = self._same_ports(ports)
+        speeds = sorted({self._gbps(link) for _, link in ports.values()})
+        named = ", ".join(f"{one:g}" for one in speeds[:4])
+        require(len(speeds) == 1, f"ports must have one speed (got {named} Gbit/s)", field="links")
         notes = [*self._left_out()]
         values: dict[str, Any] = {
             "servers": len(servers),
             "ports_per_server": per_server,
             "switches": per_server,
             "ports_per_switch": len(servers),
-            "port_gbps": self._port_gbps(ports),
-            "latency_us": 2 * max(self._latency_us(link) for _, link in ports.values()),
+            "port_gbps": speeds[0],
+            "latency_us": 2
+            * max(
+                _in_unit(self._links[link].physical.latency, _US) or 0.0
+                for _, link in ports.values()
+            ),
             "devices_per_server": self._gpus(servers),
         }
         if optical:
@@ -295,27 +295,21 @@ class _Reading:
             each[node[:2]] += 1
             on[node[:2], switch[:2]] += self._kinds[switch[0]] == "optical"
         (most, high), (fewest, low) = each.most_common()[0], each.most_common()[-1]
-        if low != high:
-            problem = f"must give every server as many ports ({_named(most)} has {high}, {_named(fewest)} {low})"
-            raise InputError(problem, field="edges")
+        require(
+            low == high,
+            f"must give every server as many ports ({_named(most)} has {high}, {_named(fewest)} {low})",
+            field="edges",
+        )
         if len(set(on.values())) > 1:
             (at, where), count = on.most_common(1)[0]
             problem = f"must give a server as many ports on every optical switch ({_named(at)} has {count} on {_named(where)})"
             raise InputError(problem, field="edges")
         return high
 
-    def _port_gbps(self, ports: Mapping[Node, tuple[Node, str]]) -> float:
-        speeds = {self._gbps(link) for _, link in ports.values()}
-        if len(speeds) > 1:
-            named = ", ".join(f"{one:g}" for one in sorted(speeds)[:4])
-            raise InputError(f"ports must have one speed (got {named} Gbit/s)", field="links")
-        return speeds.pop()
-
     def _gbps(self, link: str) -> float:
         item = f"link {link}"
-        if link not in self._links:
-            raise InputError("is not in the list of links", item=item)
-        speed = self._links[link].physical.bandwidth.value(_GBPS)
+        require(link in self._links, "is not in the list of links", item=item)
+        speed = _in_unit(self._links[link].physical.bandwidth, _GBPS)
         if speed is None or not 0 < speed < math.inf:
             raise InputError(
                 "must be given in gigabits_per_second or gigabytes_per_second",
@@ -323,9 +317,6 @@ class _Reading:
                 field="physical.bandwidth",
             )
         return speed
-
-    def _latency_us(self, link: str) -> float:
-        return self._links[link].physical.latency.value(_US) or 0.0
 
     def _gpus(self, servers: list[tuple[str, int]]) -> int:
         counts = {
@@ -336,8 +327,9 @@ class _Reading:
             )
             for name in {one[0] for one in servers}
         }
-        if len(set(counts.values())) > 1:
-            raise InputError("hosts must have one number of xpus", field="devices")
+        require(
+            len(set(counts.values())) <= 1, "hosts must have one number of xpus", field="devices"
+        )
         return max(1, *counts.values())
 
     @staticmethod
@@ -403,6 +395,12 @@ class _Reading:
                 yield f"has, without a meaning here, {idle:,} hosts {printable(name)} that no switch is linked to"
 
 
+def _in_unit(given: _Quantity, units: Mapping[str, float]) -> float | None:
+    """Return a quantity in the one unit that all units are a number of times; None if it is given in none of them."""
+    found = ((given.get(unit), factor) for unit, factor in units.items())
+    return next((one * factor for one, factor in found if isinstance(one, int | float)), None)
+
+
 def _named(node: tuple[Any, ...]) -> str:
     return f"{node[0]}[{node[1]}]{node[2] if len(node) > 2 else ''}"
 
@@ -415,14 +413,12 @@ def _slice(text: str, count_of: Any) -> tuple[str, range]:
         raise InputError(f"{shown(text)} is none of the file's instances or components")
     first, last, step = (int(one) if one else None for one in parts.groups()[1:])
     if "[" not in text or ":" in text:
-        if step == 0:
-            raise InputError(f"{shown(text)} has a step of 0")
+        require(step != 0, f"{shown(text)} has a step of 0")
         return parts[1], range(count)[slice(first, last, step)]
     at = range(count)
     if first is None:
         return parts[1], at
-    if not -count <= first < count:
-        raise InputError(f"{shown(text)} is beyond the {count:,} there are")
+    require(-count <= first < count, f"{shown(text)} is beyond the {count:,} there are")
     return parts[1], at[first : first + 1 or None]
 
 

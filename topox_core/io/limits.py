@@ -157,8 +157,12 @@ def check_one_of(
     """
     names = list(choices)
     if value not in names:
-        problem = f"must be one of {', '.join(names)} (got {shown(value)})"
-        raise InputError(problem, file=file, item=item, field=field)
+        raise InputError(
+            f"must be one of {', '.join(names)} (got {shown(value)})",
+            file=file,
+            item=item,
+            field=field,
+        )
 
 
 def check_text(

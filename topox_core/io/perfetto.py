@@ -2,6 +2,7 @@
 
 import heapq
 import json
+from collections import Counter
 from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
@@ -44,9 +45,8 @@ def perfetto_trace(
         out-ports; None: where there are fewer than 50,000 slices.
     """
     writer = _Writer(execution, path or critical_path(execution), graph)
-    writer.compute()
-    writer.circuits()
     writer.without_circuit()
+    writer.circuits()
     if arrows or (arrows is None and len(writer.slices) < MAX_SLICES_WITH_ARROWS):
         writer.arrows()
         writer.counters()
@@ -77,24 +77,9 @@ class _Writer:
         self._first: dict[int, tuple[Place, int]] = {}
         self._last: dict[int, tuple[Place, int]] = {}
 
-    def compute(self) -> None:
-        """Draw what devices do."""
-        graph, execution = self._graph, self._execution
-        on = np.flatnonzero((graph.kind == COMPUTE) & (execution.end_ms > execution.start_ms))
-        for node, server, device, low, high in _in_time(
-            on,
-            graph.server[on],
-            graph.device[on],
-            start=execution.start_ms[on],
-            end=execution.end_ms[on],
-        ):
-            place = self._threads.of(server, device, f"device {device}", low, high)
-            facts = {"critical": self._critical[node]}
-            self._draw(place, node, graph.task_kind[node], (low, high), facts)
-
     def circuits(self) -> None:
         """Draw every circuit on its source and on its switch."""
-        execution, graph, circuits = self._execution, self._graph, self._execution.circuits
+        execution, circuits = self._execution, self._execution.circuits
         for position, source, switch, port, low, high in _in_time(
             np.arange(len(circuits)),
             circuits.source,
@@ -117,26 +102,35 @@ class _Writer:
                     words = f"set up {source} to {destination}"
                     dark = _slice(place, words, "reconfiguring", low, usable, facts)
                     self.slices.append(dark)
-                category = f"{graph.task_kind[node]} {graph.parallelism[node]}".strip()
-                self._draw(place, node, category, (usable, high), facts, on_server=place is own)
+                spans = usable, high
+                self._draw(place, node, self._told(node), spans, facts, on_server=place is own)
 
     def without_circuit(self) -> None:
-        """Draw transfers that have no circuit, of no bytes or of a model without circuits, at their source."""
+        """Draw what devices do and, at their source, transfers of no bytes or of a model without circuits."""
         graph, execution = self._graph, self._execution
         has = np.zeros(len(graph), np.bool_)
         has[execution.circuits.node] = True
-        on = np.flatnonzero((graph.kind == TRANSFER) & ~has)
-        for node, source, destination, low, high in _in_time(
+        computes = (graph.kind == COMPUTE) & (execution.end_ms > execution.start_ms)
+        on = np.flatnonzero(computes | ((graph.kind == TRANSFER) & ~has))
+        for node, server, device, source, destination, low, high in _in_time(
             on,
+            graph.server[on],
+            graph.device[on],
             graph.source[on],
             graph.destination[on],
             start=execution.start_ms[on],
             end=execution.end_ms[on],
         ):
-            place = self._threads.of(source, _NO_CIRCUIT, "no circuit", low, high)
-            facts = self._facts(node, source, destination, None)
-            category = f"{graph.task_kind[node]} {graph.parallelism[node]}".strip()
+            if computes[node]:
+                place = self._threads.of(server, device, f"device {device}", low, high)
+                category, facts = graph.task_kind[node], {"critical": self._critical[node]}
+            else:
+                place = self._threads.of(source, _NO_CIRCUIT, "no circuit", low, high)
+                category, facts = self._told(node), self._facts(node, source, destination, None)
             self._draw(place, node, category, (low, high), facts)
+
+    def _told(self, node: int) -> str:
+        return f"{self._graph.task_kind[node]} {self._graph.parallelism[node]}".strip()
 
     def _facts(
         self, node: int, source: int, destination: int, switch: int | None
@@ -207,33 +201,17 @@ class _Writer:
     def counters(self) -> None:
         """Count each server's out-ports that carry, an event for every change."""
         circuits = self._execution.circuits
-        if not len(circuits):
-            return
-        source = np.tile(circuits.source.astype(np.int64), 2)
-        times = np.concatenate((circuits.start_ms, circuits.end_ms))
-        at = np.round(times * 1e6).astype(np.int64)
-        change = np.repeat([1, -1], len(circuits))
-        order = np.lexsort((at, source))
-        source, at, change = source[order], at[order], change[order]
-        last = np.ones(len(order), np.bool_)
-        last[:-1] = (source[1:] != source[:-1]) | (at[1:] != at[:-1])
-        # The sum ends with 0 for each server.
-        source, at, busy = source[last], at[last], np.cumsum(change)[last]
-        new = np.ones(len(busy), np.bool_)
-        new[1:] = (source[1:] != source[:-1]) | (busy[1:] != busy[:-1])
-        self.others += [
-            {
-                "ph": "C",
-                "name": "out-ports busy",
-                "pid": server,
-                "tid": 0,
-                "ts": when / 1000,
-                "args": {"ports": count},
-            }
-            for server, when, count in zip(
-                source[new].tolist(), at[new].tolist(), busy[new].tolist(), strict=True
-            )
-        ]
+        change: Counter[tuple[int, int]] = Counter()
+        for times, by in ((circuits.start_ms, 1), (circuits.end_ms, -1)):
+            at = np.round(times * 1e6).astype(np.int64).tolist()
+            for end in zip(circuits.source.tolist(), at, strict=True):
+                change[end] += by
+        busy = 0  # again 0 at the end of each server
+        for (server, when), by in sorted(change.items()):
+            busy += by
+            if by:
+                counter = {"ph": "C", "name": "out-ports busy", "pid": server, "tid": 0}
+                self.others.append({**counter, "ts": when / 1000, "args": {"ports": busy}})
 
     def markers(self) -> list[dict[str, Any]]:
         """Return barriers as instants."""

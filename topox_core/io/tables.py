@@ -1,7 +1,5 @@
 """Tables in and out: CSV read row by row within limits, and written so that no cell is a formula."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re
@@ -10,9 +8,10 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
-from topox_core.errors import InputError, check_known, printable, shown
+from topox_core.errors import InputError, check_known, printable, require, shown
 from topox_core.io.content import decoded, whole
 from topox_core.io.limits import MAX_CELLS, MAX_COLUMNS, MAX_ENTRY_CHARACTERS, MAX_ROWS, Limits
+from topox_core.text.sentences import first_that_holds
 
 DELIMITERS = (",", ";", "\t")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
@@ -72,14 +71,21 @@ def read_table(
     for column in filter(None, columns):
         place = {"file": file, "item": "first row", "field": printable(column)}
         check_known(column, known, "column", **place)
-        if columns.count(column) > 1:
-            raise InputError(
-                "is the name of two columns", file=file, item="first row", field=column
-            )
+        require(
+            columns.count(column) <= 1,
+            "is the name of two columns",
+            file=file,
+            item="first row",
+            field=column,
+        )
     for column in needed:
-        if column not in columns:
-            problem = "is missing: every table needs this column"
-            raise InputError(problem, file=file, item="first row", field=column)
+        require(
+            column in columns,
+            "is missing: every table needs this column",
+            file=file,
+            item="first row",
+            field=column,
+        )
     return Table(columns, delimiter, rows)
 
 
@@ -94,8 +100,9 @@ def _lines(data: bytes, file: str, limits: Limits) -> Iterator[str]:
     """Yield the lines of a file, whichever of the three ends they have."""
     for found in _LINE.finditer(decoded(whole(data, file, limits), file)):
         if found.end() - found.start() > MAX_ENTRY_CHARACTERS:
-            problem = f"holds a row of more than {MAX_ENTRY_CHARACTERS:,} characters"
-            raise InputError(problem, file=file)
+            raise InputError(
+                f"holds a row of more than {MAX_ENTRY_CHARACTERS:,} characters", file=file
+            )
         yield found[0]
 
 
@@ -123,22 +130,18 @@ def _rows(
             raise InputError(f"cannot be read as a table: {error}", file=file, item=item) from None
         total += len(cells)
         if len(cells) > MAX_COLUMNS or total > MAX_CELLS or number > MAX_ROWS:
-            raise _too_large(number, len(cells), total, file)
+            what = first_that_holds(
+                (len(cells) > MAX_COLUMNS, f"{MAX_COLUMNS:,} cells in one row"),
+                (total > MAX_CELLS, f"{MAX_CELLS:,} cells"),
+                (True, f"{MAX_ROWS:,} rows"),
+            )
+            problem = f"holds more than the {what} that a table may have"
+            raise InputError(problem, file=file, item=f"row {number}")
         if any(cells):
             stripped = [cell.strip() for cell in cells]
             if any(stripped):
                 yield number, stripped
         number += 1
-
-
-def _too_large(number: int, cells: int, total: int, file: str) -> InputError:
-    what = f"{MAX_ROWS:,} rows"
-    if cells > MAX_COLUMNS:
-        what = f"{MAX_COLUMNS:,} cells in one row"
-    elif total > MAX_CELLS:
-        what = f"{MAX_CELLS:,} cells"
-    problem = f"holds more than the {what} that a table may have"
-    return InputError(problem, file=file, item=f"row {number}")
 
 
 def _delimiter(header: str, file: str, known: Sequence[str], example: str) -> str:
@@ -148,13 +151,13 @@ def _delimiter(header: str, file: str, known: Sequence[str], example: str) -> st
         return len({cell.strip().strip('"').strip() for cell in head.split(delimiter)} & {*known})
 
     best = max(DELIMITERS, key=names_known)
-    if names_known(best) == 0:
-        raise InputError(
-            "must name the columns, separated by comma, semicolon or tab, such as "
-            f"{example} (got {shown(header.strip())})",
-            file=file,
-            item="first row",
-        )
+    require(
+        names_known(best) != 0,
+        "must name the columns, separated by comma, semicolon or tab, such as "
+        f"{example} (got {shown(header.strip())})",
+        file=file,
+        item="first row",
+    )
     return best
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from msgspec import UNSET, MsgspecError, Struct, UnsetType
 from msgspec.json import Decoder, encode, format as on_one_line
 
-from topox_core.errors import InputError, Mistakes, printable, shown, unknown
+from topox_core.errors import Mistakes, printable, require, shown, unknown
 from topox_core.io.content import (
     FileFormat,
     bare_name,
@@ -25,6 +25,7 @@ from topox_core.io.task_graph_rules import graph_of
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import MAX_TEXT, Task, TaskGraph
 from topox_core.schema.fields import fields_of
+from topox_core.text.sentences import first_that_holds
 
 FORMAT = "topox-taskgraph"
 VERSION = 1
@@ -192,23 +193,19 @@ def _whole(cell: str) -> int:
 
 
 def _number(column: str, cell: str, delimiter: str) -> float:
-    if "," in cell and delimiter == ";" and column == "duration_ms":
-        # Where ; separates cells the comma is the decimal sign. Sizes are whole bytes: a comma
-        # there would be a guess.
-        if (
-            "." not in cell
-            and cell.count(",") == 1
-            and _NUMBER.fullmatch(point := cell.replace(",", "."))
-        ):
-            return float(point)
-        raise ValueError(f"must be a number such as 3.5 or 3,5 (got {shown(cell)})")
-    if _NUMBER.fullmatch(cell):
-        return float(cell)
-    if _NOT_FINITE.fullmatch(cell):
-        raise ValueError(f"must be a finite number (got {shown(cell)})")
-    if column == "duration_ms":
-        raise ValueError(f"must be a number with a decimal point, such as 3.5 (got {shown(cell)})")
-    raise ValueError(f"must be a number without separators, such as 67108864 (got {shown(cell)})")
+    # Where ; separates cells the comma is the decimal sign. Sizes are whole bytes: a comma there
+    # would be a guess.
+    decimal_comma = delimiter == ";" and column == "duration_ms"
+    text = cell.replace(",", ".") if decimal_comma and "." not in cell else cell
+    if _NUMBER.fullmatch(text):
+        return float(text)
+    kind = first_that_holds(
+        (decimal_comma and "," in cell, "number such as 3.5 or 3,5"),
+        (_NOT_FINITE.fullmatch(cell), "finite number"),
+        (column == "duration_ms", "number with a decimal point, such as 3.5"),
+        (True, "number without separators, such as 67108864"),
+    )
+    raise ValueError(f"must be a {kind} (got {shown(cell)})")
 
 
 def dump_graph_csv(graph: TaskGraph) -> bytes:
@@ -246,12 +243,12 @@ def load_graph(data: bytes, file: str) -> TaskGraph:
     stem, ending = _ending(file)
     reader = _READERS.get(ending)
     if reader is None:
-        if first_letter(data, file, TASK_GRAPH) not in ("{", ""):
-            raise InputError(
-                "is of no type we read (expected .json, .csv or .fbuf, each also with .gz; "
-                "save a spreadsheet as CSV)",
-                file=file,
-            )
+        require(
+            first_letter(data, file, TASK_GRAPH) in ("{", ""),
+            "is of no type we read (expected .json, .csv or .fbuf, each also with .gz; "
+            "save a spreadsheet as CSV)",
+            file=file,
+        )
         reader = read_graph_json
     with gc_paused():
         return reader(data, file, stem.removesuffix(".taskgraph")[:MAX_TEXT])

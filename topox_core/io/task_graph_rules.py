@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from topox_core.errors import InputError, Mistakes, printable, shown
+from topox_core.errors import InputError, Mistakes, printable, require, shown
 from topox_core.io.limits import MAX_DEPENDENCIES, MAX_MEMBERS, MAX_TASKS, check_count, check_text
 from topox_core.model.task_graph import (
     COLLECTIVE_KINDS,
@@ -22,6 +22,7 @@ from topox_core.model.task_graph import (
 )
 from topox_core.model.waiting_order import cycle_of
 from topox_core.schema.fields import WITHOUT_SPACES, fields_of, is_text, problems
+from topox_core.text.sentences import first_that_holds
 
 # For each kind: the keys it must have, the keys it may have.
 FIELDS_OF: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -66,25 +67,41 @@ def wrong_fields(task: Task) -> Iterator[tuple[str, str]]:
 
 def _wrong_together(task: Task) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with the keys of a kind beside each other."""
-    if task.members is not None:
-        if not task.members:
-            yield "members", "must name at least one server"
-        elif len(set(task.members)) < len(task.members):
-            again = twice(task.members)
-            yield "members", f"must name each server once (server {again} is there twice)"
-        elif task.root is not None and task.root not in task.members:
-            yield "root", f"must be one of members (got {task.root})"
-    if task.kind not in TRANSFER_KINDS:
-        return
-    if task.source == task.destination:
-        yield (
+    members, moves = task.members or (), task.kind in TRANSFER_KINDS
+    again, lacking = twice(members), (task.size_bytes is None) + (task.duration_ms is None)
+    rows = (
+        (
+            task.members is not None and not members,
+            "members",
+            "must name at least one server",
+        ),
+        (
+            again is not None,
+            "members",
+            f"must name each server once (server {again} is there twice)",
+        ),
+        (
+            members and again is None and task.root is not None and task.root not in members,
+            "root",
+            f"must be one of members (got {task.root})",
+        ),
+        (
+            moves and task.source == task.destination,
             "destination",
             f"must differ from source (both are server {task.source}); use a barrier for mere ordering",
-        )
-    if task.size_bytes is None and task.duration_ms is None:
-        yield "size_bytes", f"is missing ({task.kind} needs size_bytes or duration_ms)"
-    if task.size_bytes is not None and task.duration_ms is not None:
-        yield "duration_ms", "must not stand beside size_bytes: give one of the two"
+        ),
+        (
+            moves and lacking == 2,
+            "size_bytes",
+            f"is missing ({task.kind} needs size_bytes or duration_ms)",
+        ),
+        (
+            moves and lacking == 0,
+            "duration_ms",
+            "must not stand beside size_bytes: give one of the two",
+        ),
+    )
+    yield from ((field, problem) for holds, field, problem in rows if holds)
 
 
 def twice(values: Sequence[Any]) -> Any:
@@ -196,8 +213,7 @@ def graph_of(
     """
     check_text(name, MAX_TEXT, file=file, field="name")
     check_count(len(tasks), MAX_TASKS, "tasks a graph may have", file)
-    if not tasks:
-        raise InputError("must hold at least one task", file=file, field="tasks")
+    require(tasks, "must hold at least one task", file=file, field="tasks")
     places = _Places(file, tasks, rows)
     sound = tasks if in_range else _in_range(tasks)
     if sound is None or not all_sound(sound):
@@ -289,17 +305,13 @@ def _predecessors(tasks: Sequence[Task], places: _Places) -> list[list[int]]:
 
 
 def _dependency_line(task: Task, waits: list[int], own: int, table: bool) -> str:
-    if -1 in waits:
-        name = task.dependencies[waits.index(-1)]
-        hint = (
-            "; ids in a cell are separated by spaces"
-            if table and ("," in name or ";" in name)
-            else ""
-        )
-        return f"names {shown(name)}, which is not the id of a task{hint}"
-    if own in waits:
-        return "names the task itself"
-    return f"names {printable(twice(task.dependencies))} twice"
+    name = task.dependencies[waits.index(-1)] if -1 in waits else ""
+    hint = "; ids in a cell are separated by spaces" * (table and ("," in name or ";" in name))
+    return first_that_holds(
+        (-1 in waits, f"names {shown(name)}, which is not the id of a task{hint}"),
+        (own in waits, "names the task itself"),
+        (True, f"names {printable(str(twice(task.dependencies)))} twice"),
+    )
 
 
 def _cycle_line(ids: list[str], most: int = 8) -> str:

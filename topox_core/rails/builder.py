@@ -20,9 +20,18 @@ from topox_core.training.collectives import Call, Weights, stage_weights, tied_t
 from topox_core.training.graph import graph_of
 from topox_core.training.iteration import Iteration, scale_to, timed
 from topox_core.training.job import Job
-from topox_core.training.program import Meetings, Program, Spread, Step, instances, meetings
+from topox_core.training.program import (
+    TABLE,
+    Meetings,
+    Program,
+    Spread,
+    Step,
+    Unit,
+    instances,
+    layer_units,
+    meetings,
+)
 from topox_core.training.steps import END_OF, LAUNCH, NO_WEIGHTS, Names, ProgramBuilder
-from topox_core.training.units import TABLE, Unit, layer_units
 
 CLOSE = 1e-9
 # Limits are named before memory is spent: a node takes about 100 bytes, a dependency 4.

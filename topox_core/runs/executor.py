@@ -28,7 +28,7 @@ from weakref import WeakKeyDictionary
 
 from loky.process_executor import ProcessPoolExecutor, ShutdownExecutorError
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, require
 from topox_core.runs.cores import NICENESS, lower_priority, on_all_cores
 from topox_core.runs.run import Stop, Throttled
 
@@ -432,10 +432,11 @@ def executor_for(scheduler: str | None = None, workers: int | None = None) -> Ex
     InputError
         If both are given, and as :class:`~topox_core.runs.dask_executor.DaskExecutor` does.
     """
-    if scheduler and workers:
-        raise InputError(
-            "a scheduler has workers of its own: give one or the other", field="workers"
-        )
+    require(
+        not (scheduler and workers),
+        "a scheduler has workers of its own: give one or the other",
+        field="workers",
+    )
     if scheduler is None and workers is None:
         scheduler = os.environ.get(SCHEDULER_VARIABLE, "")
     if not scheduler:

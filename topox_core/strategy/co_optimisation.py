@@ -6,11 +6,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from topox_core.runs.run import Stop, never
-from topox_core.strategy.evaluator import FastEvaluator
 from topox_core.strategy.moves import Move, SearchSettings
 from topox_core.strategy.on_fabrics import FabricEvaluator, ModelOnCluster, Outcome
 from topox_core.strategy.operators import OperatorGraph, divisors
-from topox_core.strategy.search import Chain, first_strategy, search
+from topox_core.strategy.search import Chain, first_strategy
 from topox_core.strategy.strategy import Placement, Strategy, blocks, check_strategy, spread
 
 # How many operators behind a boundary change at once, one behind the other.
@@ -88,8 +87,6 @@ def _alike(one: Placement, other: Placement) -> bool:
     return (one.partitions, one.start) == (other.partitions, other.start)
 
 
-# Proposals of the search on the fast simulator, whose best strategy is one to begin with.
-FAST_PROPOSALS = 300
 # After the walk the most promising strategies are run on the fabric until so many in a row, or so
 # many in all, have brought nothing.
 IN_A_ROW, IN_ALL = 5, 20
@@ -183,7 +180,7 @@ def co_optimise(
     """Return the best strategy found for a fabric; never one slower there than data parallel.
 
     1. What to begin with: data parallel, blocks of neighbours on shares of the servers, whole
-       operators spread evenly, the best of a search on the fast simulator, ``starts``.
+       operators spread evenly, ``starts``.
     2. A walk from the best of them by estimates
        (:class:`~topox_core.strategy.on_fabrics.FabricEvaluator`): boundaries between operators that
        are configured alike are moved until nothing gains, ``settings.proposals`` proposals of the
@@ -272,7 +269,7 @@ class _Walk(Chain):
         settings: SearchSettings,
         pinned: dict[str, Placement],
     ) -> None:
-        self.model, self.asked, self.pinned = model, settings, pinned
+        self.model, self.pinned = model, pinned
         self.estimate = FabricEvaluator(model, fabric)
         patience = settings.reset_every or max(10, settings.patience)
         patient = replace(settings, reset_every=patience)
@@ -280,7 +277,7 @@ class _Walk(Chain):
 
     def steps(self, stop: Stop) -> Iterator[str]:
         """Walk; yields what it does between two strategies, and ends when ``stop`` turns true."""
-        for strategy, reason in self._openings(stop):
+        for strategy, reason in self._openings():
             if stop():
                 return
             self.offer(strategy, reason)
@@ -295,15 +292,11 @@ class _Walk(Chain):
         for _ in self._boundaries(stop):
             yield AROUND
 
-    def _openings(self, stop: Stop) -> Iterator[tuple[Strategy, str]]:
+    def _openings(self) -> Iterator[tuple[Strategy, str]]:
         graph, servers, pinned = self.model.graph, self.model.cluster.servers, self.pinned.values()
         for count in divisors(servers)[1:]:
             yield blocks(graph, servers, count).changed(pinned), "blocks"
         yield spread(graph, servers).changed(pinned), "whole"
-        evaluate: FastEvaluator = self.estimate.fast
-        fast = replace(self.asked, proposals=min(FAST_PROPOSALS, 10 * self.asked.proposals))
-        found = search(graph, servers, evaluate, fast, fixed=tuple(pinned), stop=stop)
-        yield found.strategy, "fast"
 
     def _boundaries(self, stop: Stop) -> Iterator[None]:
         """Move boundaries around the best strategy until nothing gains."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 from math import gcd
 
 import numpy as np
@@ -17,6 +17,7 @@ from topox_core.model.transfer_graph import FloatArray, transfer_ms
 from topox_core.strategy.kernel import Exchanged, Placed, Routes, iteration_ms
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.strategy import Placement, Strategy, check_servers
+from topox_core.topology.routing import RoutedNetwork
 
 
 def computing_ms(graph: OperatorGraph, strategy: Strategy) -> FloatArray:
@@ -72,8 +73,11 @@ class FastEvaluator:
     def __call__(self, strategy: Strategy) -> float:
         """Return the iteration time in ms."""
         if strategy.servers != self._routes.servers:
-            problem = f"has {strategy.servers} servers and the network {self._routes.servers}"
-            raise InputError(problem, file="strategy", field="servers")
+            raise InputError(
+                f"has {strategy.servers} servers and the network {self._routes.servers}",
+                file="strategy",
+                field="servers",
+            )
         placed = self._placed
         for k, placement in enumerate(strategy.placements):
             if placement is not self._known[k]:
@@ -146,13 +150,11 @@ def laid_out(layout: Layout, port_gbps: float = 100.0, latency_us: float = 0.0) 
     number = {
         pair: k for k, pair in enumerate(zip(source.tolist(), destination.tolist(), strict=True))
     }
-    ptr, links = [0], []
-    for a, hops in enumerate(_trees(layout)):
-        for b in range(servers):
-            given = layout.routes.get((a, b))
-            path = (given[0] if given else hops[b]) if a != b else ()
-            links += [number[pair] for pair in pairwise(path)]
-            ptr.append(len(links))
+    network, ptr, links = RoutedNetwork(layout.circuits), [0], []
+    for a, b in product(range(servers), range(servers)):
+        first, *_ = layout.routes.get((a, b)) or network.shortest_paths(a, b)
+        links += [number[pair] for pair in pairwise(first)]
+        ptr.append(len(links))
     ring_ptr, strides = [0, 0], []
     for members in range(1, servers + 1):
         strides += _ring_strides(layout, members)
@@ -175,28 +177,6 @@ def _checked(servers: object, port_gbps: float, latency_us: float) -> float:
     check_number(port_gbps, above=True, file="network", field="port_gbps")
     check_number(latency_us, file="network", field="latency_us")
     return transfer_ms(1.0, port_gbps)
-
-
-def _trees(layout: Layout) -> list[list[tuple[int, ...]]]:
-    """Return shortest paths between all servers, for pairs the layout has no route for."""
-    following = [np.nonzero(row)[0].tolist() for row in layout.circuits]
-    trees = []
-    for a in range(layout.servers):
-        path: dict[int, tuple[int, ...]] = {a: (a,)}
-        wave = [a]
-        while wave:
-            wave = [
-                b
-                for c in wave
-                for b in following[c]
-                if b not in path and path.setdefault(b, (*path[c], b))
-            ]
-        missing = next((b for b in range(layout.servers) if b not in path), None)
-        if missing is not None:
-            problem = f"no circuits lead from server {a} to server {missing}"
-            raise InputError(problem, file="network", field="layout")
-        trees.append([path[b] for b in range(layout.servers)])
-    return trees
 
 
 def _ring_strides(layout: Layout, members: int) -> list[int]:

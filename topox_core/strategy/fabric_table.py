@@ -11,6 +11,7 @@ from topox_core.strategy.moves import SearchSettings
 from topox_core.strategy.on_fabrics import ModelOnCluster, Outcome
 from topox_core.strategy.strategy import Placement, Strategy
 from topox_core.text.numbers import short, time
+from topox_core.text.sentences import first_that_holds
 
 # Whom a fabric is compared with in a sentence: circuits that stay, or else the plan.
 RIVALS = ("static", "scheduled")
@@ -172,13 +173,11 @@ def table_sentence(
     if fabric not in theirs.outcomes or best_ms <= 0:
         return words
     rival_ms, same_ms = (theirs.outcomes[name].iteration_ms for name in (rival, fabric))
-    other = f"{FABRICS[rival]}, with the strategy found for them"
-    if same_time(rival_ms, best_ms):
-        return words + f" {other}: no different ({time(rival_ms)})."
-    words += f" {other}: {time(rival_ms)}, {strong(short(rival_ms / best_ms))} times that"
-    if best is theirs:
-        return words + "; the strategy is the same."
-    return (
-        words
-        + f"; on the strategy found for them alone it would be {short(rival_ms / same_ms)} times."
+    beside = f"{time(rival_ms)}, {strong(short(rival_ms / best_ms))} times that"
+    alone = f"on the strategy found for them alone it would be {short(rival_ms / same_ms)} times"
+    means = first_that_holds(
+        (same_time(rival_ms, best_ms), f"no different ({time(rival_ms)})"),
+        (best is theirs, f"{beside}; the strategy is the same"),
+        (True, f"{beside}; {alone}"),
     )
+    return f"{words} {FABRICS[rival]}, with the strategy found for them: {means}."

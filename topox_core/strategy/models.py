@@ -29,7 +29,6 @@ from topox_core.training.collectives import (
 )
 from topox_core.training.job import Job
 from topox_core.training.layer import (
-    attention_backward_ms,
     head_forward_ms,
     layer_backward_ms,
     layer_time,
@@ -156,7 +155,8 @@ def _times(name: str, samples: int) -> dict[str, tuple[float, float]]:
     # Attention and block have half of a layer's tensor-parallel exchanges each.
     forward_ms = sum(one.forward * one.ms(job) for one in exchanges) / 2
     backward_ms = sum(one.backward * one.ms(job) for one in exchanges) / 2
-    attention_ms, head_ms = attention_backward_ms(job, time), head_forward_ms(job)
+    attention_ms = layer_backward_ms(job, time, attention_only=True)
+    head_ms = head_forward_ms(job)
     block_ms = layer_backward_ms(job, time) - attention_ms
     return {
         part: (max(LAUNCH_MS, round(forward, 6)), max(LAUNCH_MS, round(backward, 6)))

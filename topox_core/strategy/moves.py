@@ -118,16 +118,16 @@ class Proposer:
         self.choices = {
             operator.name: graph.choices(operator, servers) for operator in graph.operators
         }
-        self.free = [name for name in self.choices if name not in fixed and self.count(name) > 1]
+        self.free = [
+            name
+            for name, choices in self.choices.items()
+            if name not in fixed and len(choices) * servers > 1
+        ]
         self._free = frozenset(self.free)
         self._neighbours: dict[str, list[tuple[str, float]]] = {name: [] for name in self.choices}
         for edge in graph.edges:
             self._neighbours[edge.producer].append((edge.consumer, edge.bytes_per_sample))
             self._neighbours[edge.consumer].append((edge.producer, edge.bytes_per_sample))
-
-    def count(self, operator: str) -> int:
-        """Return how many configurations an operator has."""
-        return len(self.choices[operator]) * self.servers
 
     def configurations(self, operator: str) -> list[Placement]:
         """Return all configurations of an operator."""

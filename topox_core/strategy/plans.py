@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
-from topox_core.errors import InputError
+from topox_core.errors import require
 from topox_core.io.limits import check_whole
 from topox_core.strategy.operators import divisors
 from topox_core.training.iteration import Iteration, iteration, parts
@@ -158,10 +158,10 @@ def best_plans(
     InputError
         If ``servers`` or ``batch`` is out of range, no plan suits the GPUs, or none fits the memory.
     """
-    wrong = partial(InputError, file=f"model {shape.name}")
-    check_whole(batch, 1, file=f"model {shape.name}", field="batch")
+    file = f"model {shape.name}"
+    check_whole(batch, 1, file=file, field="batch")
     most = MAX_GPUS // machine.gpus_per_server
-    check_whole(servers, 1, most, file=f"model {shape.name}", field="servers")
+    check_whole(servers, 1, most, file=file, field="servers")
     limit, considered, too_large, complete = machine.memory_gb * 1e9, 0, 0, True
     least, ranked = float("inf"), list[RankedPlan]()
     for job in jobs(shape, machine, servers, batch):
@@ -177,17 +177,20 @@ def best_plans(
         ranked.append(RankedPlan(job, iteration(job), needed))
         if len(ranked) > 2 * LISTED:
             ranked = _fastest(ranked)
-    if complete and not considered:
-        raise wrong(
-            f"no plan suits {servers * machine.gpus_per_server:,} GPUs and {batch:,} sequences: their number must "
-            "be a multiple of the data-parallel replicas",
-            field="servers",
-        )
-    if complete and not ranked:
-        needs = f"{least / 1e9:,.1f} GB on a GPU, which has {machine.memory_gb:g} GB"
-        raise wrong(
-            f"none of {considered:,} plans fits: the smallest needs {needs}", field="memory_gb"
-        )
+    require(
+        considered or not complete,
+        f"no plan suits {servers * machine.gpus_per_server:,} GPUs and {batch:,} sequences: their number must "
+        "be a multiple of the data-parallel replicas",
+        file=file,
+        field="servers",
+    )
+    require(
+        ranked or not complete,
+        f"none of {considered:,} plans fits: the smallest needs {least / 1e9:,.1f} GB on a GPU, "
+        f"which has {machine.memory_gb:g} GB",
+        file=file,
+        field="memory_gb",
+    )
     return Plans(tuple(_fastest(ranked)), considered, too_large, complete)
 
 
@@ -204,10 +207,12 @@ def timed(job: Job, file: str = "job") -> RankedPlan:
         If it does not fit the memory.
     """
     needed = memory(job)
-    if needed.total_bytes > job.machine.memory_gb * 1e9:
-        problem = (
-            f"the plan does not fit: stage {needed.stage} needs {needed.total_bytes / 1e9:,.1f} GB "
-            f"on a GPU, which has {job.machine.memory_gb:g} GB"
-        )
-        raise InputError(problem, file=file, item="machine", field="memory_gb")
+    require(
+        needed.total_bytes <= job.machine.memory_gb * 1e9,
+        f"the plan does not fit: stage {needed.stage} needs {needed.total_bytes / 1e9:,.1f} GB "
+        f"on a GPU, which has {job.machine.memory_gb:g} GB",
+        file=file,
+        item="machine",
+        field="memory_gb",
+    )
     return RankedPlan(job, iteration(job), needed)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import product
+from itertools import cycle, product
 from math import prod
 
 from topox_core.errors import InputError
@@ -336,11 +336,15 @@ def _descend(chain: Chain, stop: Callable[[], bool]) -> None:
     if chain.current != chain.best:
         chain.take(chain.best, chain.best_ms, "reset")
     since, most = 0, chain.later + chain.settings.proposals
-    for proposal in _single_changes(chain):
-        if (
-            since > sum(chain.proposer.count(name) for name in chain.proposer.free)
-            or chain.later >= most
-        ):
+    # The configurations of all free operators, in an order of the seed, over and over.
+    changes = [
+        placement
+        for name in chain.proposer.free
+        for placement in chain.proposer.configurations(name)
+    ]
+    chain.rng.shuffle(changes)
+    for proposal in cycle(changes):
+        if since > len(changes) or chain.later >= most:
             return
         if stop():
             chain.stopped = True
@@ -349,18 +353,6 @@ def _descend(chain: Chain, stop: Callable[[], bool]) -> None:
         strategy = chain.best.changed((proposal,))
         if strategy != chain.best and chain.offer(strategy, "descent", later=1):
             since = 0
-
-
-def _single_changes(chain: Chain) -> Iterator[Placement]:
-    """Yield the configurations of all free operators, in an order of the seed, over and over."""
-    rows = [
-        placement
-        for name in chain.proposer.free
-        for placement in chain.proposer.configurations(name)
-    ]
-    chain.rng.shuffle(rows)
-    while rows:
-        yield from rows
 
 
 def _prove(chain: Chain, stop: Callable[[], bool]) -> bool:

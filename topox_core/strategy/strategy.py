@@ -16,7 +16,7 @@ from functools import cached_property
 from itertools import accumulate, islice
 from typing import Annotated
 
-from topox_core.errors import InputError, printable, shown, unknown
+from topox_core.errors import InputError, printable, require, shown, unknown
 from topox_core.io.content import FileFormat, entries_of, named, read_object, without_header
 from topox_core.io.limits import MAX_GENERATED_TASKS, STRATEGY, check_number, check_whole, is_whole
 from topox_core.io.task_graph_rules import validated
@@ -190,21 +190,20 @@ def check_placement(
         )
     item = f"operator {placement.operator}"
     p, start = placement.partitions, placement.start
-
-    def wrong(problem: str, field: str = "partitions") -> InputError:
-        return InputError(problem, file=file, item=item, field=field)
-
-    check_whole(p, file=file, item=item, field="partitions")
-    if p > servers:
-        raise wrong(f"{p} partitions do not fit on {servers} servers")
-    for what, number in (("servers", servers), ("samples", graph.samples)):
-        if number % p:
-            raise wrong(f"must divide the number of {what}, {number} (got {p})")
+    check_whole(p, field="partitions", file=file, item=item)
     costs = graph.operator(placement.operator).costs
-    if p not in costs:
-        raise wrong(f"has no cost for {p} partitions (it has {', '.join(map(str, sorted(costs)))})")
-    if not is_whole(start, 0, servers - 1):
-        raise wrong(f"must be a server from 0 to {servers - 1} (got {shown(start)})", "start")
+    for holds, problem in (
+        (p <= servers, f"{p} partitions do not fit on {servers} servers"),
+        (servers % p == 0, f"must divide the number of servers, {servers} (got {p})"),
+        (graph.samples % p == 0, f"must divide the number of samples, {graph.samples} (got {p})"),
+        (
+            p in costs,
+            f"has no cost for {p} partitions (it has {', '.join(map(str, sorted(costs)))})",
+        ),
+    ):
+        require(holds, problem, field="partitions", file=file, item=item)
+    problem = f"must be a server from 0 to {servers - 1} (got {shown(start)})"
+    require(is_whole(start, 0, servers - 1), problem, field="start", file=file, item=item)
 
 
 def server_bytes(strategy: Strategy, graph: OperatorGraph) -> list[float]:
@@ -287,14 +286,16 @@ def dump_strategy(strategy: Strategy) -> bytes:
 def _read(data: bytes, file: str) -> Strategy:
     file = printable(file, MAX_NAME) if file else "strategy"
     body = read_object(data, file, _FORM)
-    if body.get("plan") is not None:
-        problem = "is no longer read here: rank the plans anew and keep one as a job (*.job.json)"
-        raise InputError(problem, file=file, field="plan")
+    require(
+        body.get("plan") is None,
+        "is no longer read here: rank the plans anew and keep one as a job (*.job.json)",
+        file=file,
+        field="plan",
+    )
     check_values(
         Strategy, without_header(body, "operators", "plan"), file, must=("model", "servers")
     )
-    if body.get("operators") is None:
-        raise InputError("is missing", file=file, field="operators")
+    require(body.get("operators") is not None, "is missing", file=file, field="operators")
     placements = tuple(
         from_values(Placement, entry, file, named(entry, "operator", "operator", number))
         for number, entry in enumerate(entries_of(body, "operators", "operators", _FORM, file), 1)
@@ -320,11 +321,11 @@ def task_graph(
     """
     check_strategy(strategy, graph, memory_gb)
     tasks = list(islice(_tasks(graph, strategy), MAX_GENERATED_TASKS + 1))
-    if len(tasks) > MAX_GENERATED_TASKS:
-        raise InputError(
-            f"would have more than {MAX_GENERATED_TASKS:,} tasks: use fewer servers",
-            file=f"model {graph.name}",
-        )
+    require(
+        len(tasks) <= MAX_GENERATED_TASKS,
+        f"would have more than {MAX_GENERATED_TASKS:,} tasks: use fewer servers",
+        file=f"model {graph.name}",
+    )
     return validated(
         f"{graph.title or graph.name} on {strategy.servers} servers", tasks, f"model {graph.name}"
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
@@ -297,8 +296,7 @@ def load_offers(data: bytes, file: str) -> tuple[SwitchProduct, ...]:
 
 def dump_offers(offers: Sequence[SwitchProduct]) -> bytes:
     """Write offers whole; reading them back gives equal ones."""
-    record = {"format": FORMAT, "version": VERSION, "offers": [_record(one) for one in offers]}
-    return (json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    return _FORM.written({"offers": [_record(one) for one in offers]})
 
 
 def _record(one: SwitchProduct) -> dict[str, Any]:

@@ -39,6 +39,11 @@ def enumeration(words: Sequence[object], joint: str = "and") -> str:
     return f"{', '.join(first)} {joint} {last}" if first else last
 
 
+def first_that_holds(*rows: tuple[object, str]) -> str:
+    """Return the words beside the first condition that holds."""
+    return next(words for holds, words in rows if holds)
+
+
 def and_more(count: int, listed: int) -> str:
     """Return what follows the first ``listed`` of ``count`` things: nothing, or `` and 3 more``."""
     return f" and {count - listed:,} more" if count > listed else ""

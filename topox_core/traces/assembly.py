@@ -18,6 +18,8 @@ from topox_core.traces.waits import SAME, STRENGTH, Waits
 
 # After which activity of the lane, and when.
 Cut = tuple[int, float]
+# So many calls that were waited for last are looked at before one is posted.
+MAX_WAITED = 64
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,8 @@ class CutLane:
     resumed_by
         For each entry the piece that waits for it; None if none does.
     earlier
-        For each entry the entries that the rank had waited for before it posted this one, with no
-        work in between.
+        For each entry the one before it on its stream, and those that the rank had waited for before it
+        posted this one, with no work in between.
     busy_us, overlap_us
         Time in which the GPU worked, and what several streams worked at once beyond it.
     """
@@ -105,24 +107,24 @@ def cut_lane(step: StepOfRank, waits: Waits) -> CutLane:
 
 
 def _earlier(step: StepOfRank, waits: Waits, posts: list[Cut]) -> tuple[tuple[int, ...], ...]:
-    """Return, of each entry, those waited for before its launch that the lane went on after only later."""
+    """Return, of each entry, the one before it on its stream, and those waited for before it without work in between."""
     waited = sorted((waits.asked_us[c], k, c) for c, k in enumerate(waits.resume) if k is not None)
     asked = [one[0] for one in waited]
     found: list[tuple[int, ...]] = []
+    on_stream: dict[int, int] = {}
     total = 0
     for number, entry in enumerate(step.entries):
-        after, misses = posts[number][0], 0
-        before: list[int] = []
-        for at in range(bisect_right(asked, launch_us(entry.kernel)) - 1, -1, -1):
-            _, k, c = waited[at]
-            if c != number and k > after:
-                before.append(c)
-            else:
-                misses += 1
-                if misses > 8:
-                    break
-        found.append(tuple(before))
-        total += len(before)
+        stream, (after, _) = entry.kernel.stream, posts[number]
+        reach = bisect_right(asked, launch_us(entry.kernel))
+        latest = waited[max(0, reach - MAX_WAITED) : reach][::-1]
+        found.append(
+            (
+                *([on_stream[stream]] if stream in on_stream else []),
+                *(c for _, k, c in latest if k > after and c != number),
+            )
+        )
+        on_stream[stream] = number
+        total += len(found[-1])
         check_count(total, MAX_RUN_DEPENDENCIES, "dependencies a run may have", step.recording.file)
     return tuple(found)
 
@@ -203,7 +205,6 @@ def assemble(
         told = [waits[rank].evidence[entry] for rank, entry, _ in call.places]
         node.evidence = max(told, key=STRENGTH.index, default="")
         nodes.append(node)
-    previous = {rank: _before_on_stream(step) for rank, step in steps.items()}
     for number, c in enumerate(order):
         node = nodes[len(nodes) - len(order) + number]
         before: dict[int, None] = {}
@@ -211,7 +212,7 @@ def assemble(
             lane = lanes[rank]
             if lane.posted_after[entry] >= 0:
                 before[first_of[rank] + lane.posted_after[entry]] = None
-            for other in (*previous[rank][entry], *lane.earlier[entry]):
+            for other in lane.earlier[entry]:
                 before.update(dict.fromkeys(of_entry.get((rank, other), [])))
         node.waits = [at for at in before if nodes[at] is not node]
     for (rank, entry), found in of_entry.items():
@@ -284,23 +285,10 @@ def _call_node(
 
 def _end_us(call: Node, steps: Mapping[int, StepOfRank], clocks: Clocks) -> float:
     """Return when a call ended on the common clock: the median over ranks, of parts of batches the first."""
-    ends, single = [], True
-    for rank, entry, _ in call.places:
-        one = steps[rank].entries[entry]
-        single = single and len(one.parts) == 1
-        ends.append(one.kernel.end_us - clocks.offset_us[rank])
+    entries = [(rank, steps[rank].entries[entry]) for rank, entry, _ in call.places]
+    ends = [one.kernel.end_us - clocks.offset_us[rank] for rank, one in entries]
+    single = all(len(one.parts) == 1 for _, one in entries)
     return float(np.median(ends)) if single else min(ends)
-
-
-def _before_on_stream(step: StepOfRank) -> list[tuple[int, ...]]:
-    """Return, of each entry, the one before it on its stream."""
-    last: dict[int, int] = {}
-    found: list[tuple[int, ...]] = []
-    for number, entry in enumerate(step.entries):
-        stream = entry.kernel.stream
-        found.append((last[stream],) if stream in last else ())
-        last[stream] = number
-    return found
 
 
 def _durations(nodes: list[Node], drop_host_gaps: bool) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from topox_core.errors import InputError, errors_in_file, shown, wrong_setting
+from topox_core.errors import InputError, errors_in_file, require, shown, wrong_setting
 from topox_core.io.content import gc_paused
 from topox_core.io.limits import (
     MAX_GENERATED_TASKS,
@@ -78,14 +78,13 @@ def read_text_workload(source: Source) -> TextWorkload:
     content = Content(source, TEXT_WORKLOAD)
     text = b"".join(content).decode("utf-8", "replace").removeprefix("\ufeff")
     lines = [line for line in text.splitlines() if line.strip()]
-    if len(lines) < 2:
-        raise InputError("has no header and number of rows", file=source.name)
+    require(len(lines) >= 2, "has no header and number of rows", file=source.name)
     words = lines[0].split()
-    if not _WORDS.match(words[0]):
-        raise InputError(
-            f"must begin with a word such as HYBRID_TRANSFORMER (got {shown(words[0])})",
-            file=source.name,
-        )
+    require(
+        _WORDS.match(words[0]),
+        f"must begin with a word such as HYBRID_TRANSFORMER (got {shown(words[0])})",
+        file=source.name,
+    )
     try:
         announced = int(lines[1].split()[0])
     except ValueError:
@@ -93,12 +92,12 @@ def read_text_workload(source: Source) -> TextWorkload:
             f"must be the number of rows (got {shown(lines[1])})", file=source.name, item="line 2"
         ) from None
     check_count(len(lines) - 2, TEXT_WORKLOAD.entries, "rows a workload may have", source.name)
-    if announced != len(lines) - 2:
-        raise InputError(
-            f"announces {announced:,} rows and has {len(lines) - 2:,}", file=source.name
-        )
-    if not announced:
-        raise InputError("holds no row", file=source.name)
+    require(
+        announced == len(lines) - 2,
+        f"announces {announced:,} rows and has {len(lines) - 2:,}",
+        file=source.name,
+    )
+    require(announced, "holds no row", file=source.name)
     layers = tuple(_layer(line, f"row {n}", source.name) for n, line in enumerate(lines[2:], 1))
     header = {key.rstrip(":"): value for key, value in pairwise(words[1:]) if key.endswith(":")}
     return TextWorkload(words[0], header, layers)
@@ -106,8 +105,12 @@ def read_text_workload(source: Source) -> TextWorkload:
 
 def _layer(line: str, item: str, file: str) -> Layer:
     cells = line.split()
-    if len(cells) < COLUMNS:
-        raise InputError(f"must have {COLUMNS} columns (got {len(cells)})", file=file, item=item)
+    require(
+        len(cells) >= COLUMNS,
+        f"must have {COLUMNS} columns (got {len(cells)})",
+        file=file,
+        item=item,
+    )
 
     def number(at: int, field: str) -> float:
         value = number_in(cells[at])
@@ -325,23 +328,29 @@ def read_network(
     kinds = found.get("topology", [])
     n = len(kinds)
     for key in _KEYS:
-        if key not in found:
-            raise InputError("is missing", file=file, field=key)
-        if len(found[key]) != n or not 1 <= n <= 16:
-            problem = f"must list one value for each of the {n} dimensions (got {len(found[key])})"
-            raise InputError(problem, file=file, field=key)
+        require(key in found, "is missing", file=file, field=key)
+        require(
+            len(found[key]) == n and 1 <= n <= 16,
+            f"must list one value for each of the {n} dimensions (got {len(found[key])})",
+            file=file,
+            field=key,
+        )
     for kind in kinds:
-        if _plain(kind) not in _TOPOLOGIES:
-            problem = f"must be Ring, FullyConnected or Switch (got {shown(kind)})"
-            raise InputError(problem, file=file, field="topology")
+        require(
+            _plain(kind) in _TOPOLOGIES,
+            f"must be Ring, FullyConnected or Switch (got {shown(kind)})",
+            file=file,
+            field="topology",
+        )
     counts = [int(_number(one, "npus_count", file, whole=True)) for one in found["npus_count"]]
     at = n - 1 if optical is None else optical - 1
     if not 0 <= at < n:
         raise wrong_setting("optical", f"must be from 1 to {n} (got {optical})")
-    if n - 1 - at > 1:
-        raise InputError(
-            f"has {n - 1 - at} dimensions after the optical one: one at most is left out", file=file
-        )
+    require(
+        n - 1 - at <= 1,
+        f"has {n - 1 - at} dimensions after the optical one: one at most is left out",
+        file=file,
+    )
     notes = []
     if at < n - 1:
         notes.append(
@@ -382,8 +391,7 @@ def _number(text: str, field: str, file: str, *, least: float = 1e-9, whole: boo
 def _keys(text: str, file: str) -> dict[str, list[str]]:
     """Return the lists of a file of plain keys, ``key: [a, b]`` or ``key: a``, as text."""
     values = loaded_yaml(text, file, NETWORK)
-    if not isinstance(values, dict):
-        raise InputError(f"must be keys and values (got {shown(values)})", file=file)
+    require(isinstance(values, dict), f"must be keys and values (got {shown(values)})", file=file)
     return {
         str(key): [str(one) for one in (value if isinstance(value, list) else [value])]
         for key, value in values.items()

@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import zip_longest
 from typing import Annotated
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, require
 from topox_core.io.limits import (
     MAX_CALL_MEMBERS,
     MAX_RANKS,
@@ -31,8 +31,7 @@ from topox_core.traces.chakra_nodes import (
 )
 from topox_core.traces.checks import PASSED, WARNED, Check
 from topox_core.traces.importing import Imported, made_import
-from topox_core.traces.recorded_run import spans
-from topox_core.traces.run_graph import LinkedNodes, Node, RunGraph, at_speed, replay_ms
+from topox_core.traces.run_graph import LinkedNodes, Node, RunGraph, at_speed, replay_ms, spans
 from topox_core.traces.source import ImportSettings, Progress, Refused, Source, with_ranks
 
 # Nodes of ranks: (rank, position).
@@ -110,8 +109,7 @@ def import_chakra(
                 f"rank {one.rank} was already read from {ranks[one.rank].file}", file=source.name
             )
         ranks[one.rank] = one
-    if not ranks:
-        raise InputError("none of the files is of these ranks", file="settings", field="ranks")
+    require(ranks, "none of the files is of these ranks", file="settings", field="ranks")
     builder = _Builder(ranks, groups, settings.world, machine or Machine())
     builder.build()
     world = builder.world
@@ -129,7 +127,9 @@ def import_chakra(
         "host_wrappers": builder.wrappers,
     }
     before = RunGraph(builder.nodes, world, (), 0.0)
-    found = made_import(graph, graph, settings, name, _checks(ranks), facts, before, builder.calls)
+    # What tells a receiver that a message has come is none of the file's own.
+    calls = [node for node in builder.nodes if node.size_from]
+    found = made_import(graph, graph, settings, name, _checks(ranks), facts, before, calls)
     found.report["coarsening"]["nodes_merged"] = len(graph.nodes)
     return found
 
@@ -154,7 +154,6 @@ class _Builder:
     world: int
     machine: Machine
     nodes: list[Node] = field(default_factory=list)
-    calls: list[Node] = field(default_factory=list)
     unmatched: list[str] = field(default_factory=list)
     wrappers: int = 0
     named: dict[str, frozenset[int]] = field(default_factory=dict)
@@ -209,11 +208,12 @@ class _Builder:
         self._link()
 
     def _highest_of_groups(self) -> int:
-        listed = [ranks for ranks in self.given.values() if ranks]
-        listed += [ranks for one in self.ranks.values() for ranks in one.groups.values() if ranks]
-        highest = max((max(ranks) for ranks in listed), default=0)
-        if highest >= MAX_RANKS:
-            raise InputError(f"names rank {highest:,}, more than the {MAX_RANKS:,} a run may have")
+        told = (ranks for one in self.ranks.values() for ranks in one.groups.values())
+        highest = max((max(ranks) for ranks in (*self.given.values(), *told) if ranks), default=0)
+        require(
+            highest < MAX_RANKS,
+            f"names rank {highest:,}, more than the {MAX_RANKS:,} a run may have",
+        )
         return 1 + highest
 
     def _group(self, node: ChakraNode, one: ChakraRank) -> tuple[int, ...]:
@@ -260,13 +260,13 @@ class _Builder:
             self.unmatched.append(f"group {name or 'of all ranks'}, call {k + 1}: is {what}")
             return
         (number,) = kinds
-        if number >= len(KINDS):
-            raise InputError(
-                f"must be from 0 to {len(KINDS) - 1} (got {number})",
-                file=self.ranks[members[0][0]].file,
-                item=f"node {nodes[0].id}",
-                field="comm_type",
-            )
+        require(
+            number < len(KINDS),
+            f"must be from 0 to {len(KINDS) - 1} (got {number})",
+            file=self.ranks[members[0][0]].file,
+            item=f"node {nodes[0].id}",
+            field="comm_type",
+        )
         kind = KINDS[number]
         size = max(_number(node.attributes.get("comm_size")) for node in nodes)
         if kind == "all_gather":  # a node tells what its rank puts in
@@ -289,7 +289,6 @@ class _Builder:
             group,
             stream=group,
         )
-        self.calls.append(made)
         self._add(made, members)
 
     def _transfers(
@@ -330,7 +329,6 @@ class _Builder:
                 f"{source}-{destination}",
                 parallelism="pp",
             )
-            self.calls.append(made)
             # It waits for what the sender waited for: waiting for both ends makes circles.
             self._add(made, ends[:1])
             if send is not None and receive is not None:

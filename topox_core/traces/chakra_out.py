@@ -8,7 +8,6 @@ comes to a halt where two ranks take the collectives of a group in different ord
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from topox_core.model.task_graph import COLLECTIVE_KINDS, COMPUTE_KINDS, Task, TaskGraph
 from topox_core.model.transfer_graph import bytes_per_ms
@@ -33,33 +32,8 @@ PEER_NOTES = (
 )
 
 
-@dataclass(frozen=True)
-class Exported:
-    """The files of an export.
-
-    Attributes
-    ----------
-    files
-        By server.
-    groups
-        The groups file: name and servers.
-    between_servers
-        Dependencies of tasks that share no server, written as messages of one byte, or dropped.
-    notes
-        What could not be written, a sentence each.
-    """
-
-    files: Mapping[int, bytes]
-    groups: bytes
-    nodes: int
-    between_servers: int
-    notes: tuple[str, ...]
-
-
-def export_chakra(
-    graph: TaskGraph, nic_gbps: float = 400.0, *, drop_dependencies: bool = False
-) -> Exported:
-    """Return a task graph as execution traces.
+class ChakraFiles:
+    """A task graph as execution traces.
 
     A node's id is twice the task's position plus one, of a receive plus two. Durations are whole
     microseconds; what rounding takes is given to the next task of the device, and each node tells its
@@ -72,35 +46,25 @@ def export_chakra(
         Speed of a server: sizes of transfers given by duration and times of broadcasts are taken from it.
     drop_dependencies
         Leave out dependencies of tasks that share no server, instead of writing messages for them.
+
+    Attributes
+    ----------
+    files
+        By server.
+    groups
+        The groups file: name and servers.
+    nodes
+        How many there are in all files.
+    between_servers
+        Dependencies of tasks that share no server, written as messages of one byte, or dropped.
+    notes
+        What could not be written, a sentence each.
     """
-    writer = _Writer(graph, nic_gbps, drop_dependencies)
-    for position in _by_start(graph, nic_gbps):
-        writer.task(position)
-    return writer.exported()
 
-
-def _waits_of(graph: TaskGraph) -> list[list[int]]:
-    """Return the positions that each task waits for."""
-    return [[graph.position[name] for name in task.dependencies] for task in graph.tasks]
-
-
-def _by_start(graph: TaskGraph, nic_gbps: float) -> list[int]:
-    """Return positions by when each task could begin at the earliest, those that wait after what they wait for."""
-    lasts_ms = [
-        _sent_ms(task.size_bytes, nic_gbps) if task.duration_ms is None else task.duration_ms
-        for task in graph.tasks
-    ]
-    order, start_ms = earliest(_waits_of(graph), lasts_ms)
-    return sorted(order, key=start_ms.__getitem__)
-
-
-def _sent_ms(size_bytes: float | None, nic_gbps: float) -> float:
-    return (size_bytes or 0.0) / bytes_per_ms(nic_gbps)
-
-
-class _Writer:
-    def __init__(self, graph: TaskGraph, nic_gbps: float, drop: bool) -> None:
-        self._graph, self._nic_gbps, self._drop = graph, nic_gbps, drop
+    def __init__(
+        self, graph: TaskGraph, nic_gbps: float = 400.0, *, drop_dependencies: bool = False
+    ) -> None:
+        self._graph, self._nic_gbps, self._drop = graph, nic_gbps, drop_dependencies
         self._servers = _servers(graph)
         self._out: dict[int, list[bytes]] = {s: [global_metadata()] for s in range(graph.servers)}
         self._groups: dict[tuple[int, ...], str] = {}
@@ -108,17 +72,21 @@ class _Writer:
         self._extra = 2 * len(graph.tasks) + 3
         # The last collective of these servers.
         self._last: dict[frozenset[int], int] = {}
-        self._between = self._nodes = 0
-        self._notes: dict[str, None] = {}
-
-    def exported(self) -> Exported:
-        """Return all files."""
+        self.between_servers = self.nodes = 0
+        self.notes: dict[str, None] = {}
+        lasts_ms = [
+            _sent_ms(task.size_bytes, nic_gbps) if task.duration_ms is None else task.duration_ms
+            for task in graph.tasks
+        ]
+        # By when each task could begin at the earliest, those that wait after what they wait for.
+        order, start_ms = earliest(_waits_of(graph), lasts_ms)
+        for position in sorted(order, key=start_ms.__getitem__):
+            self._task(position)
+        self.files = {server: b"".join(parts) for server, parts in self._out.items()}
         groups = {name: list(servers) for servers, name in self._groups.items()}
-        files = {server: b"".join(parts) for server, parts in self._out.items()}
-        text = (json.dumps(groups, indent=1) + "\n").encode()
-        return Exported(files, text, self._nodes, self._between, tuple(self._notes))
+        self.groups = (json.dumps(groups, indent=1) + "\n").encode()
 
-    def task(self, position: int) -> None:
+    def _task(self, position: int) -> None:
         """Write the nodes of one task."""
         task = self._graph.tasks[position]
         waits = self._waits(position)
@@ -144,7 +112,7 @@ class _Writer:
             for server in shared:
                 waits[server].append(self._id(before, server))
             if there and needed and not any(server in there for server in needed):
-                self._between += 1
+                self.between_servers += 1
                 if not self._drop:
                     known = there[-1]  # of a transfer where it arrives
                     begins = [self._id(before, known)]
@@ -192,7 +160,7 @@ class _Writer:
         self._out[server].append(
             node_bytes(number, name, kind, waits, duration_us, attributes, controls)
         )
-        self._nodes += 1
+        self.nodes += 1
 
     def _compute(self, position: int, task: Task, waits: Mapping[int, list[int]]) -> None:
         (server,) = self._servers[position]
@@ -201,7 +169,7 @@ class _Writer:
         whole = max(0, round(exact))
         self._carry[lane] = exact - whole
         if task.device:
-            self._notes["devices of a server are not told apart in a trace"] = None
+            self.notes["devices of a server are not told apart in a trace"] = None
         # Other tools read whole microseconds; ours takes the time that was rounded.
         facts: Attributes = {EXACT_NS: round((task.duration_ms or 0.0) * 1e6)}
         self._put(server, 2 * position + 1, task.id, COMPUTE, waits[server], facts, whole)
@@ -235,7 +203,7 @@ class _Writer:
         if size is None:
             size = (task.duration_ms or 0.0) * bytes_per_ms(self._nic_gbps)
             note = f"transfers given by duration have the bytes of {self._nic_gbps:g} Gbit/s"
-            self._notes[note] = None
+            self.notes[note] = None
         facts: Attributes = {
             "comm_size": max(DEPENDENCY_BYTES, round(size)),
             "comm_src": source,
@@ -252,6 +220,15 @@ class _Writer:
         self._put(first, number, task.id, COMPUTE, [*waits.get(first, []), *heard], {})
         for one in others:
             self._message(first, one, [number], arrives=number)
+
+
+def _waits_of(graph: TaskGraph) -> list[list[int]]:
+    """Return the positions that each task waits for."""
+    return [[graph.position[name] for name in task.dependencies] for task in graph.tasks]
+
+
+def _sent_ms(size_bytes: float | None, nic_gbps: float) -> float:
+    return (size_bytes or 0.0) / bytes_per_ms(nic_gbps)
 
 
 def _servers(graph: TaskGraph) -> list[tuple[int, ...]]:

@@ -3,15 +3,15 @@
 import math
 from dataclasses import dataclass
 
+from topox_core.text.sentences import first_that_holds
 from topox_core.traces.recorded_run import RunStep
 from topox_core.traces.run_graph import Node, RunGraph, free, recorded_time, replay_ms
-from topox_core.traces.waits import BLOCKING, EXACT, FOUND, NONE, SEEN
+from topox_core.traces.waits import EXACT, FOUND, NONE, SEEN
 
 # How it is known what waits for a communication.
 HOW = {
     EXACT: "recorded for",
     FOUND: "inferred from order and time for",
-    BLOCKING: "inferred from a wait of the host for",
     SEEN: "inferred only from an idle stream for",
     NONE: "unknown for",
 }
@@ -71,10 +71,11 @@ def _replay(graph: RunGraph) -> Check:
     replayed = replay_ms(graph, recorded_time)
     off_ms = abs(replayed - graph.recorded_ms)
     off = off_ms / (graph.recorded_ms or 1.0)
+    means = first_that_holds(
+        (off > 1e-6, f"so every time here may be off by {off_ms:.3g} ms"),
+        (True, "so other speeds are counted from the recorded time"),
+    )
     words = f"replayed with its recorded durations, the step takes {replayed:.6g} ms; the recording took {graph.recorded_ms:.6g} ms"
-    means = "so other speeds are counted from the recorded time"
-    if off > 1e-6:
-        means = f"so every time here may be off by {off_ms:.3g} ms"
     return _check("replay", off > 1e-6, off > 1e-3, f"{words}, {means}")
 
 
@@ -83,14 +84,19 @@ def _host(run: RunStep) -> Check:
     if not host:
         words = "the files hold no step of the host to compare with, so nothing else says that the step is whole"
         return Check("host step", WARNED, words)
-    share = run.recorded_ms / host
+    share, missing = run.recorded_ms / host, host - run.recorded_ms
+    means = first_that_holds(
+        (
+            share > 1.25,
+            "so the host runs ahead, and the length of the step rests on the GPUs' times alone",
+        ),
+        (
+            share < 0.8,
+            f"so up to {missing:.3g} ms of the iteration may be missing from every time here",
+        ),
+        (True, "so the step is one whole iteration"),
+    )
     words = f"the GPUs' step takes {run.recorded_ms:.6g} ms, the host's step {host:.6g} ms"
-    means = "so the step is one whole iteration"
-    if share > 1.25:
-        means = "so the host runs ahead, and the length of the step rests on the GPUs' times alone"
-    elif share < 0.8:
-        missing = host - run.recorded_ms
-        means = f"so up to {missing:.3g} ms of the iteration may be missing from every time here"
     return _check("host step", not 0.8 <= share <= 1.25, False, f"{words}, {means}")
 
 
@@ -100,9 +106,11 @@ def _waits(run: RunStep, graph: RunGraph) -> Check:
     sure = total - counts[SEEN] - counts[NONE]
     listed = ", ".join(f"{how} {counts[word]:,}" for word, how in HOW.items() if counts[word])
     words = f"what waits for each of {total:,} communications: {listed or 'nothing to infer'}"
+    # What the network could account for more if work waited for the calls of which that is unknown.
+    missed_ms = sum(n.duration_ms - free(n) for n in graph.calls if n.evidence == NONE)
     means = [
         f"{ms:.3g} ms too {way}"
-        for ms, way in ((_wrongly_counted_ms(graph), "high"), (_missed_ms(graph), "low"))
+        for ms, way in ((_wrongly_counted_ms(graph), "high"), (missed_ms, "low"))
         if ms > 0
     ]
     share = f"may be up to {' or '.join(means)}" if means else "rests on no idle stream"
@@ -118,36 +126,37 @@ def _wrongly_counted_ms(graph: RunGraph) -> float:
     return replay_ms(graph, call_ms) - replay_ms(graph, free)
 
 
-def _missed_ms(graph: RunGraph) -> float:
-    """Return what the network could account for more if work waited for the calls of which that is unknown."""
-    return sum(node.duration_ms - free(node) for node in graph.calls if node.evidence == NONE)
-
-
 def _matched(run: RunStep) -> Check:
     lost, parts = len(run.matched.unmatched), run.matched.parts
     words = f"{parts - lost:,} of {parts:,} communication kernels are matched with those of the other ranks"
-    means = "so no communication is missing"
-    if lost:
-        means = "so the others are left out, and the network's share may be too low"
+    means = first_that_holds(
+        (lost, "so the others are left out, and the network's share may be too low"),
+        (True, "so no communication is missing"),
+    )
     return _check("matching", lost > 0, lost > 0.01 * parts, f"{words}, {means}")
 
 
 def _clock(run: RunStep) -> Check:
     if len(run.steps) == 1:
-        words = "one rank, one clock"
-        if run.graph.world > 1:
-            words += ": its waiting for the other ranks counts as transfer, so the network's share may be too high"
-        return Check("clocks", PASSED, words)
-    largest = run.clocks.largest_us
-    median = run.clocks.residual_us
+        means = first_that_holds(
+            (run.graph.world == 1, ""),
+            (
+                True,
+                ": its waiting for the other ranks counts as transfer, so the network's share may be too high",
+            ),
+        )
+        return Check("clocks", PASSED, f"one rank, one clock{means}")
+    largest, median = run.clocks.largest_us, run.clocks.residual_us
     words = f"the ranks end a call at most {largest:.3g} us apart"
-    if median >= AGREE_US:
-        words += f", {median:.3g} us at the median"
-    means = "so waiting is told from transfer"
-    if largest > 1_000:
-        means = "so times of a single call are not reliable, and the step may be off by as much"
-    elif largest > 100:
-        means = "so a call's transfer, and the step, may be off by as much"
+    words += f", {median:.3g} us at the median" * (median >= AGREE_US)
+    means = first_that_holds(
+        (
+            largest > 1_000,
+            "so times of a single call are not reliable, and the step may be off by as much",
+        ),
+        (largest > 100, "so a call's transfer, and the step, may be off by as much"),
+        (True, "so waiting is told from transfer"),
+    )
     return _check("clocks", largest > 100, largest > 100 * run.recorded_ms, f"{words}, {means}")
 
 
@@ -155,38 +164,50 @@ def _bytes(graph: RunGraph) -> Check:
     calls = [node for node in graph.calls if node.kind != "barrier"]
     unknown = sum(node.size_bytes is None for node in calls)
     assumed = sum(node.size_from == "speed" for node in calls)
-    if unknown:
-        words = f"sizes of {unknown:,} of {len(calls):,} calls are unknown, so no other speed can be computed"
-        return Check("bytes", FAILED, f"{words}; the network's share holds")
-    words = f"sizes of all {len(calls):,} calls are known, so other speeds are computed from bytes"
-    if assumed:
-        words = (
-            f"sizes of {assumed:,} of {len(calls):,} calls are computed from an assumed speed, so times at other speeds are "
-            "as uncertain as it is; the network's share holds"
-        )
-    return _check("bytes", assumed > 0, False, words)
+    words = first_that_holds(
+        (
+            unknown,
+            f"sizes of {unknown:,} of {len(calls):,} calls are unknown, so no other speed can be computed; "
+            "the network's share holds",
+        ),
+        (
+            assumed,
+            f"sizes of {assumed:,} of {len(calls):,} calls are computed from an assumed speed, so times at other "
+            "speeds are as uncertain as it is; the network's share holds",
+        ),
+        (
+            True,
+            f"sizes of all {len(calls):,} calls are known, so other speeds are computed from bytes",
+        ),
+    )
+    return _check("bytes", assumed > 0, unknown > 0, words)
 
 
 def _clipped(run: RunStep) -> Check:
     clipped = run.clipped_ms
-    words = f"negative segments were set to zero: {clipped:.3g} ms in all, so the network's share may be as much too low"
-    if not clipped:
-        words = "no segment had to be shortened below zero, so waits and recorded times agree"
+    words = first_that_holds(
+        (
+            clipped,
+            f"negative segments were set to zero: {clipped:.3g} ms in all, so the network's share may be as much too low",
+        ),
+        (
+            True,
+            "no segment had to be shortened below zero, so waits and recorded times agree",
+        ),
+    )
     return _check("clipped", clipped > 0.01 * run.recorded_ms, False, words)
 
 
 def _busy(run: RunStep) -> Check:
-    share = busy_share(run)
-    words = f"the GPU is busy for {100 * share:.3g} % of the step"
-    if share >= 0.5:
-        words += ", so computing sets most of its length"
-    else:
-        without_ms = replay_ms(run.graph, free)
-        if share * run.recorded_ms <= 0.5 * without_ms:
-            words += ": it waits for the host, and a faster network can save little"
-        else:
-            words += (
-                f", and for {100 * share * run.recorded_ms / without_ms:.3g} % of the replay without a network, "
-                "so most of its idle time is the network's"
-            )
+    share, without_ms = busy_share(run), replay_ms(run.graph, free) or 1.0
+    of_replay = share * run.recorded_ms / without_ms
+    means = first_that_holds(
+        (share >= 0.5, ", so computing sets most of its length"),
+        (of_replay <= 0.5, ": it waits for the host, and a faster network can save little"),
+        (
+            True,
+            f", and for {100 * of_replay:.3g} % of the replay without a network, so most of its idle time is the network's",
+        ),
+    )
+    words = f"the GPU is busy for {100 * share:.3g} % of the step{means}"
     return _check("busy", share < 0.5, False, words)

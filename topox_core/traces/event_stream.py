@@ -1,18 +1,19 @@
-"""The events of a Chrome trace (JSON), decoded in chunks of which only what is wanted is looked into.
+"""The events of a Chrome trace (JSON), decoded in chunks.
 
 A chunk ends where one event ends and the next begins, at a match of ``}, {"ph"``: it cannot lie
-inside a string, where the quote would be escaped. Events are thrown away undecoded by the category
-in their first characters.
+inside a string, where the quote would be escaped.
 """
 
 import codecs
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
-from topox_core.errors import InputError
+import msgspec
+
+from topox_core.errors import InputError, require
 from topox_core.io.limits import MAX_ENTRY_CHARACTERS, MAX_REST_CHARACTERS
 from topox_core.traces.source import Content, Source
 
@@ -22,8 +23,6 @@ CHUNK = 4_000_000
 NEAR_END = 64_000
 _LIST = re.compile(r'"traceEvents"\s*:\s*\[')
 _FIRST_KEY = re.compile(r'\s*\{\s*"([A-Za-z_]+)"')
-_HEAD = re.compile(r'\s*:\s*"X"\s*,\s*"cat"\s*:\s*"([^"\\]*)"\s*,\s*"name"\s*:\s*"([^"]*)')
-_OTHER_PHASE = re.compile(r'\s*:\s*"[^X]"')
 # A value that a writer left out: "Process Group Description": ,
 _LEFT_OUT = re.compile(r'("[^"\\]*"):\s*(?=[,}\]])')
 _COMMA = re.compile(r"\s*,?\s*")
@@ -31,12 +30,7 @@ _decoder = json.JSONDecoder()
 
 
 class EventStream:
-    """The wanted events of one file, chunk by chunk; the rest of the file is there once all were read.
-
-    Parameters
-    ----------
-    wanted
-        Says of a category (lower case) and the beginning of a name whether an event is wanted.
+    """The events of one file, chunk by chunk; the rest of the file is there once all were read.
 
     Attributes
     ----------
@@ -47,7 +41,7 @@ class EventStream:
     cut
         Whether the file ends before its own end.
     seen
-        Events that passed by, wanted or not.
+        Events that passed by.
 
     Raises
     ------
@@ -55,9 +49,8 @@ class EventStream:
         If the file holds no list of events or is no JSON; the byte is named.
     """
 
-    def __init__(self, source: Source, wanted: Callable[[str, str], bool]) -> None:
-        self._source, self._wanted = source, wanted
-        self._content = Content(source)
+    def __init__(self, source: Source) -> None:
+        self._source, self._content = source, Content(source)
         self.header: dict[str, Any] = {}
         self.repairs = 0
         self.cut = False
@@ -69,8 +62,8 @@ class EventStream:
         before, buffer = self._beginning(text)
         # Writers other than the profiler begin an event with another key: events are found by that one.
         first = _FIRST_KEY.match(buffer)
-        self._key = first[1] if first else "ph"
-        self._boundary = re.compile(rf'\}}\s*,\s*\{{\s*"{self._key}"')
+        key = first[1] if first else "ph"
+        self._boundary = re.compile(rf'\}}\s*,\s*\{{\s*"{key}"')
         opened = False
         for piece in chain(text, (None,)):  # None: there is no more
             at = -1
@@ -105,8 +98,7 @@ class EventStream:
                 return buffer[: found.start()], buffer[found.end() :]
             if len(buffer) > MAX_REST_CHARACTERS:
                 break
-        if not buffer.strip():
-            raise InputError("is empty", file=self._source.name)
+        require(buffer.strip(), "is empty", file=self._source.name)
         raise InputError(
             "holds no traceEvents (a profiler trace has them; a task graph has tasks)",
             file=self._source.name,
@@ -120,52 +112,39 @@ class EventStream:
         return -1
 
     def _events(self, chunk: str, opened: bool) -> list[Event]:
-        """Return the wanted events of a chunk, which ends with an event."""
-        chunk = chunk.strip()
-        if opened:
-            chunk = chunk.removeprefix(",").lstrip()
-        key = f'"{self._key}"'
-        first, *others = self._boundary.split(chunk[1:-1])
-        self.seen += 1 + len(others)
-        kept = [key + piece for piece in others if self._may_be_wanted(piece)]
-        bare = first.lstrip()
-        if not bare.startswith(key) or self._may_be_wanted(bare[len(key) :]):
-            kept.insert(0, first)
-        return self._decoded("[{" + "},{".join(kept) + "}]" if kept else "[]", chunk)
-
-    def _may_be_wanted(self, piece: str) -> bool:
-        """Return whether an event without its first key is wanted, as far as its head tells."""
-        if self._key != "ph":
-            return True
-        head = _HEAD.match(piece)
-        return self._wanted(head[1].lower(), head[2]) if head else not _OTHER_PHASE.match(piece)
-
-    def _decoded(self, text: str, chunk: str) -> list[Event]:
+        """Return the events of a chunk, which ends with an event."""
+        listed = f"[{chunk.lstrip().removeprefix(',') if opened else chunk}]"
         try:
-            return _dictionaries(json.loads(text))
+            events = msgspec.json.decode(listed)
         except (ValueError, RecursionError):
-            self.repairs += 1
-        # A writer left values out, or the chunk was split at a wrong place: once as it stands.
-        failed: ValueError | RecursionError
-        for attempt in (text, f"[{chunk}]"):
+            events = self._repaired(listed)
+        self.seen += len(events)
+        return [one for one in events if isinstance(one, dict)]
+
+    def _repaired(self, listed: str) -> list[Any]:
+        """Return the events of a list that holds what is no JSON, such as NaN, or lacks values."""
+        at = 0
+        for repairs, attempt in enumerate((listed, _LEFT_OUT.sub(r"\1: null", listed))):
             try:
-                return _dictionaries(json.loads(_LEFT_OUT.sub(r"\1: null", attempt)))
+                events: list[Any] = json.loads(attempt)
             except (ValueError, RecursionError) as error:
-                failed = error
-        raise self._damaged(self._done + int(getattr(failed, "pos", 0)))
+                at = int(getattr(error, "pos", 0))
+            else:
+                self.repairs += repairs
+                return events
+        raise self._damaged(self._done + at)
 
     def _ending(self, before: str, rest: str) -> list[Event]:
         """Return the last events, and read what stands around the list."""
         events: list[Event] = []
-        rest, at, repaired = rest.lstrip(), 0, False
+        whole, at = _LEFT_OUT.sub(r"\1: null", rest), 0
+        self.repairs += whole != rest
+        rest = whole.lstrip()
         while at < len(rest) and rest[at] != "]":
             try:
                 event, at = _decoder.raw_decode(rest, at)
             except ValueError:
-                if repaired:
-                    break  # it ends within this event
-                repaired, rest, at = True, _LEFT_OUT.sub(r"\1: null", rest[at:]), 0
-                continue
+                break  # it ends within this event
             except RecursionError:
                 raise self._damaged(self._done) from None
             self.seen += 1
@@ -176,7 +155,6 @@ class EventStream:
             at = gap.end()
             if "," not in gap[0] and at < len(rest) and rest[at] != "]":
                 raise self._damaged(self._done)
-        self.repairs += repaired and at > 0
         rest = rest[at:]
         self.cut = self._content.cut or not rest.startswith("]")
         self._read_header(before, rest[1:].strip() if rest.startswith("]") else "")
@@ -197,7 +175,3 @@ class EventStream:
 
     def _damaged(self, at: int) -> InputError:
         return InputError(f"is not JSON near byte {at:,}", file=self._source.name)
-
-
-def _dictionaries(events: list[Any]) -> list[Event]:
-    return [one for one in events if isinstance(one, dict)]

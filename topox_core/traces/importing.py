@@ -12,7 +12,7 @@ from topox_core.model.task_graph import TaskGraph
 from topox_core.traces.assembly import short_list
 from topox_core.traces.checks import Check, busy_share, checks_of, host_ms
 from topox_core.traces.matching import between_hosts_us
-from topox_core.traces.recorded_run import RecordedRun, RunStep, read_run, spans, step_of
+from topox_core.traces.recorded_run import RecordedRun, RunStep, read_run, step_of
 from topox_core.traces.run_graph import (
     Node,
     RunGraph,
@@ -21,6 +21,7 @@ from topox_core.traces.run_graph import (
     recorded_time,
     replay_ms,
     share_moved,
+    spans,
 )
 from topox_core.traces.source import ImportSettings, Progress, Refused, Source
 from topox_core.traces.tasks import (
@@ -111,9 +112,8 @@ def _images(node: Node, rank: int, world: int, file: str) -> list[tuple[int, ...
         return tuple(base + stride * k for k in range(n))
 
     if image(rank) != ranks:
-        shown = ", ".join(map(str, node.ranks[:8])) + (", ..." if n > 8 else "")
         raise Refused(
-            f"[{shown}] has no stride: the other ranks' groups cannot be made",
+            f"ranks {spans(ranks)} have no stride: the other ranks' groups cannot be made",
             file=file,
             item=f"group {node.group!r}",
         )
@@ -180,7 +180,8 @@ def import_run(run: RecordedRun, settings: ImportSettings, name: str = "recorded
     for node in graph.nodes:
         if settings.uneven == "one" or not uneven(node.splits_bytes):
             node.splits_bytes = None
-    _assume_sizes(graph, settings.assume_gbps)
+    if settings.assume_gbps is not None:
+        _assume_sizes(graph, settings.assume_gbps)
     inside = keep_inside_servers(graph, settings.gpus_per_server)
     _check_sizes(graph, step)
     checks = checks_of(step, graph)
@@ -203,12 +204,10 @@ def import_run(run: RecordedRun, settings: ImportSettings, name: str = "recorded
     return found
 
 
-def _assume_sizes(graph: RunGraph, gbps: float | None) -> None:
+def _assume_sizes(graph: RunGraph, gbps: float) -> None:
     """Set sizes that nothing tells from how long the shortest kernel of the call lasted."""
-    if gbps is None:
-        return
-    for node in graph.nodes:
-        if node.is_call and node.size_bytes is None and node.kind != "barrier":
+    for node in graph.calls:
+        if node.size_bytes is None and node.kind != "barrier":
             share = share_moved(node) or 1.0
             node.size_bytes = node.shortest_ms * gbps * 125_000 / share
             node.size_from = "speed"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from topox_core.errors import InputError, as_mb
+from topox_core.errors import InputError, as_mb, require
 from topox_core.io.content import gc_paused
 from topox_core.io.limits import (
     MAX_KEPT_OBJECTS,
@@ -40,8 +41,13 @@ _WORK = frozenset({"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"})
 _RUNTIME = frozenset(
     {"cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver", "runtime", "driver"}
 )
-_NOTES = frozenset({"user_annotation"})
-_OPERATORS = frozenset({"cpu_op", "operator"})
+# Scopes that tell something, by category how their names begin.
+_OPERATORS = ("record_param_comms", "c10d::", "autograd::engine")
+_SCOPES = {
+    "cpu_op": _OPERATORS,
+    "operator": _OPERATORS,
+    "user_annotation": ("ProfilerStep#", "Optimizer.step", "nccl:"),
+}
 # Host calls that start nothing on a GPU.
 _STARTS_NOTHING = re.compile(
     r"Query|GetAttrib|PointerGet|IsCaptur|CaptureInfo|Priorit|Occupancy|EventCreate|EventDestroy|"
@@ -57,30 +63,23 @@ _IN_NAME = (r"rank[-_]?(\d+)", r"worker(\d+)", r"_(\d+)\.")
 _OTHER_DEVICE = re.compile(r"(mtia|xpu|hpu|npu|tpu)\w*")
 
 
-def _wanted(category: str, name: str) -> bool:
-    if category in _WORK or category == "cuda_sync":
-        return True
-    if category in _RUNTIME:
-        return _STARTS_NOTHING.search(name) is None
-    if category in _OPERATORS:
-        return name.startswith(("record_param_comms", "c10d::", "autograd::engine"))
-    if category in _NOTES:
-        return name.startswith(("ProfilerStep#", "Optimizer.step", "nccl:"))
-    return False
-
-
 @dataclass
 class _Columns:
     """What is kept of the events as they pass; columns of numbers lie row by row in one array.
 
     Attributes
     ----------
+    base_us
+        Before the first event, subtracted from all times: what is left has more digits.
     work_times, work_numbers
         Of each activity start and length; stream and correlation.
+    others
+        Categories that tell nothing.
     call_times, call_numbers
         Of each call of the host its begin; correlation, thread, and whether it starts an activity.
     """
 
+    base_us: float | None = None
     work_times: array[float] = field(default_factory=lambda: array("d"))
     work_numbers: array[int] = field(default_factory=lambda: array("q"))
     call_times: array[float] = field(default_factory=lambda: array("d"))
@@ -89,10 +88,10 @@ class _Columns:
     scopes: list[Scope] = field(default_factory=list)
     waits: list[tuple[float, int, int]] = field(default_factory=list)
     syncs: list[tuple[float, int, int, int, int]] = field(default_factory=list)
-    blocks: list[tuple[float, float]] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     updates: list[tuple[float, float]] = field(default_factory=list)
     backward: set[int] = field(default_factory=set)
+    others: dict[str, None] = field(default_factory=dict)
     threads: dict[object, int] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     told_bytes: int = 0
@@ -105,7 +104,14 @@ class _Columns:
     def objects(self) -> int:
         """How many events are kept as objects: communications, scopes, and what waits."""
         kept: tuple[list[Any], ...] = (self.kernels, self.scopes, self.waits, self.syncs)
-        return sum(map(len, (*kept, self.blocks, self.updates)))
+        return sum(map(len, (*kept, self.updates)))
+
+    def begin_us(self, event: Event) -> float:
+        """Return when an event begins, less the base."""
+        begin = float(event["ts"])
+        if self.base_us is None:
+            self.base_us = begin // 1
+        return begin - self.base_us
 
     def told(self, args: Mapping[str, Any], wanted: Callable[[str], bool]) -> dict[str, Any]:
         """Return the arguments of a communication that are kept; a text that many of them have is kept once."""
@@ -147,16 +153,7 @@ def read_kineto(source: Source, communication: str = "", rank: int | None = None
             f"is no regular expression ({error})", file="settings", field="communication"
         ) from None
     columns, known = _Columns(), lru_cache(100_000)(communicates.search)
-    others: dict[str, None] = {}
-
-    def wanted(category: str, name: str) -> bool:
-        if _wanted(category, name):
-            return True
-        if len(others) < 200:
-            others[category] = None
-        return False
-
-    stream = EventStream(source, wanted)
+    stream = EventStream(source)
     with gc_paused():
         for events in stream:
             _take(events, columns, known, source.name)
@@ -170,15 +167,15 @@ def read_kineto(source: Source, communication: str = "", rank: int | None = None
                 source.name,
             )
             check_count(len(columns.steps), MAX_STEPS, "steps a trace may have", source.name)
-            if columns.told_bytes > MAX_TOLD_BYTES:
-                raise InputError(
-                    f"tells more of its communications than the {as_mb(MAX_TOLD_BYTES)} that are kept",
-                    file=source.name,
-                )
+            require(
+                columns.told_bytes <= MAX_TOLD_BYTES,
+                f"tells more of its communications than the {as_mb(MAX_TOLD_BYTES)} that are kept",
+                file=source.name,
+            )
     if not columns.work_times and not columns.kernels:
         if stream.cut:
             raise ends_early(source.name, stream.seen)
-        raise _without_work(source.name, others, stream.seen)
+        raise _without_work(source.name, columns.others, stream.seen)
     return _recording(source.name, stream, columns, rank)
 
 
@@ -216,8 +213,11 @@ def _take(
                 _take_runtime(event, columns)
             elif category == "cuda_sync":
                 _take_sync(event, columns)
-            elif category in _OPERATORS or category in _NOTES:
-                _take_scope(event, columns)
+            elif category in _SCOPES:
+                if event["name"].startswith(_SCOPES[category]):
+                    _take_scope(event, columns)
+            elif len(columns.others) < 200:
+                columns.others[category] = None
     except (TypeError, KeyError, ValueError, OverflowError, AttributeError):
         name = str(event.get("name", ""))[:60]
         raise InputError(
@@ -230,13 +230,13 @@ def _take_work(event: Event, columns: _Columns, communicates: Callable[[str], ob
     stream = args.get("stream", event.get("tid", 0))
     stream = stream if isinstance(stream, int) else int(str(stream).split()[-1])
     correlation = args.get("correlation", -1)
-    name = event["name"]
+    name, begin = event["name"], columns.begin_us(event)
     if communicates(name):
         kept = columns.told(args, lambda key: key[:1].isupper() or key == "dtype")
-        begin, lasts = float(event["ts"]), float(event.get("dur", 0))
+        lasts = float(event.get("dur", 0))
         columns.kernels.append((begin, lasts, stream, int(correlation), name[:200], kept))
         return
-    columns.work_times.extend((event["ts"], event.get("dur", 0)))
+    columns.work_times.extend((begin, event.get("dur", 0)))
     columns.work_numbers.extend((stream, correlation))
 
 
@@ -255,7 +255,7 @@ def _take_runtime(event: Event, columns: _Columns) -> None:
     if _STARTS_NOTHING.search(name):
         return
     args = event.get("args") or {}
-    begin, end = event["ts"], event["ts"] + event.get("dur", 0)
+    begin = columns.begin_us(event)
     thread = columns.threads.setdefault(event.get("tid"), len(columns.threads))
     correlation = args.get("correlation", -1)
     starts = "Launch" in name or "Memcpy" in name or "Memset" in name
@@ -263,8 +263,6 @@ def _take_runtime(event: Event, columns: _Columns) -> None:
     columns.call_numbers.extend((correlation, thread, starts and "HostFunc" not in name))
     if "StreamWaitEvent" in name:
         columns.waits.append((begin, thread, correlation))
-    elif "Synchronize" in name:
-        columns.blocks.append((begin, end))
 
 
 def _take_sync(event: Event, columns: _Columns) -> None:
@@ -273,7 +271,7 @@ def _take_sync(event: Event, columns: _Columns) -> None:
     args = event["args"]
     columns.syncs.append(
         (
-            float(event["ts"]),
+            columns.begin_us(event),
             int(args["stream"]),
             int(args.get("wait_on_stream", -1)),
             int(args.get("wait_on_cuda_event_record_corr_id", -1)),
@@ -284,7 +282,8 @@ def _take_sync(event: Event, columns: _Columns) -> None:
 
 def _take_scope(event: Event, columns: _Columns) -> None:
     name = event["name"]
-    begin, end = float(event["ts"]), float(event["ts"]) + float(event.get("dur", 0))
+    begin = columns.begin_us(event)
+    end = begin + float(event.get("dur", 0))
     thread = columns.threads.setdefault(event.get("tid"), len(columns.threads))
     if name.startswith("autograd::engine"):
         columns.backward.add(thread)
@@ -292,69 +291,53 @@ def _take_scope(event: Event, columns: _Columns) -> None:
         columns.updates.append((begin, end))
     elif found := _STEP.match(name):
         columns.steps.append(Step(int(found[1]), begin, end))
-    elif name.startswith(("record_param_comms", "c10d::", "nccl:")):
+    else:
         args = event.get("args") or {}
         kept = columns.told(args, lambda key: key not in ("External id", "Ev Idx"))
         columns.scopes.append(Scope(begin, end, thread, name, kept))
 
 
 def _recording(file: str, stream: EventStream, columns: _Columns, rank: int | None) -> Recording:
-    launch_of = _Launches(columns)
-    base = _base_us(columns, file)
-    start, lasts = np.array(columns.work_times).reshape(-1, 2).T
-    start = start - base
+    launches, many = _Launches(columns), len(columns.work_times) // 2
+    times = np.array(columns.work_times).reshape(-1, 2)
+    start, lasts = np.concatenate((times, [one[:2] for one in columns.kernels] or times[:0])).T
     end = start + lasts
+    _check_finite(file, columns.base_us, start, end)
     stream_of, asked = np.array(columns.work_numbers).reshape(-1, 2).T
-    at = launch_of.positions(asked)
-    calls = [one[3] for one in columns.kernels]
-    together = _in_order_of_start(
-        np.concatenate((asked, np.array(calls, np.int64))),
-        np.concatenate((start, np.array([one[0] for one in columns.kernels]) - base)),
-    )
-    launch = launch_of.launch[at] - base + together[: len(asked)]
-    work = Work(start, end, launch, stream_of, launch_of.thread[at])
-    work = work.taken(np.lexsort((end, start)))
-    later = together[len(asked) :].tolist()
-    kernels = sorted(
-        _kernels(columns, launch_of, base, later), key=lambda one: (one.start_us, one.end_us)
-    )
-    _check_finite(file, work, kernels)
+    asked = np.append(asked, np.array([one[3] for one in columns.kernels], np.int64))
+    at = launches.positions(asked)
+    launch, thread = launches.launch[at] + _in_order_of_start(asked, start), launches.thread[at]
+    work = Work(start[:many], end[:many], launch[:many], stream_of, thread[:many])
+    work = work.taken(np.lexsort((work.end_us, work.start_us)))
+    of_kernels = (column[many:].tolist() for column in (end, launch, thread))
+    kernels = [
+        Kernel(begin, until, called, host, stream, name, args)
+        for (begin, _, stream, _, name, args), until, called, host in zip(
+            columns.kernels, *of_kernels, strict=True
+        )
+    ]
+    has_launches = len(columns.call_times) > 0
+    missing = int(np.isnan(launch).sum()) if has_launches else 0
     info = stream.header.get("distributedInfo")
     info = info if isinstance(info, dict) else {}
     world = info.get("world_size")
-    has_launches = len(columns.call_times) > 0
-    missing = int(np.isnan(work.launch_us).sum()) + sum(k.launch_us != k.launch_us for k in kernels)
     return Recording(
         file,
         _rank(info, file, rank),
         world if is_whole(world, 1, MAX_RANKS) else 0,
         groups_listed(info.get("pg_config"), missing=[]),
-        base,
+        columns.base_us or 0.0,
         work,
-        tuple(kernels),
-        tuple(
-            sorted(
-                (
-                    replace(one, begin_us=one.begin_us - base, end_us=one.end_us - base)
-                    for one in columns.scopes
-                ),
-                key=lambda one: (one.begin_us, -one.end_us),
-            )
-        ),
-        tuple(
-            sorted(
-                ((at - base, thread, number) for at, thread, number in columns.waits),
-                key=lambda one: one[0],
-            )
-        ),
-        tuple(_exact_waits(columns, launch_of, base)),
-        tuple(sorted((a - base, b - base) for a, b in columns.blocks)),
-        _steps(columns.steps, base),
-        tuple(sorted((a - base, b - base) for a, b in columns.updates)),
+        tuple(sorted(kernels, key=lambda one: (one.start_us, one.end_us))),
+        tuple(sorted(columns.scopes, key=lambda one: (one.begin_us, -one.end_us))),
+        tuple(sorted(columns.waits, key=itemgetter(0))),
+        tuple(_exact_waits(columns, launches)),
+        _steps(columns.steps),
+        tuple(sorted(columns.updates)),
         frozenset(columns.backward),
         has_launches,
-        missing if has_launches else 0,
-        launch_of.unfinished(asked, calls) - base,
+        missing,
+        launches.unfinished(asked),
         stream.repairs,
         stream.cut,
         stream.seen,
@@ -378,14 +361,8 @@ class _Launches:
         at = np.searchsorted(self.number, asked)
         return np.where((self.number[at] == asked) & (asked >= 0), at, -1)
 
-    def of(self, numbers: Iterable[int]) -> tuple[list[float], list[int]]:
-        """Return begin and thread of the call of each number; NaN and -1 if it was not recorded."""
-        at = self.positions(np.array(list(numbers), np.int64))
-        return self.launch[at].tolist(), self.thread[at].tolist()
-
-    def unfinished(self, work: Ints, kernels: list[int]) -> Floats:
+    def unfinished(self, done: Ints) -> Floats:
         """Return when the host launched what has no activity, in order of time."""
-        done = np.concatenate((work, np.array(kernels, np.int64)))
         absent = self._starts & ~np.isin(self.number, done)
         return np.sort(self.launch[absent])
 
@@ -394,62 +371,38 @@ def _in_order_of_start(correlation: Ints, start: Floats) -> Floats:
     """Return what to add to launches (us): kernels of one launch (a CUDA graph) follow each other."""
     order = np.lexsort((start, correlation))
     number = correlation[order]
-    if not len(number):
-        return np.zeros(0)
-    first = np.flatnonzero(np.concatenate(([True], number[1:] != number[:-1])))
-    place = np.arange(len(number)) - np.repeat(first, np.diff(np.append(first, len(number))))
     later = np.zeros(len(number))
-    later[order] = place * ONE_LAUNCH_US
-    return later
+    later[order] = np.arange(len(number)) - np.searchsorted(number, number)
+    return later * ONE_LAUNCH_US
 
 
-def _kernels(
-    columns: _Columns, launches: _Launches, base: float, later: list[float]
-) -> Iterator[Kernel]:
-    for (begin, lasts, stream, _, name, args), after, launch, thread in zip(
-        columns.kernels, later, *launches.of(one[3] for one in columns.kernels), strict=True
-    ):
-        at = begin - base
-        yield Kernel(at, at + lasts, launch + after - base, thread, stream, name, args)
-
-
-def _exact_waits(columns: _Columns, launches: _Launches, base: float) -> Iterator[ExactWait]:
+def _exact_waits(columns: _Columns, launches: _Launches) -> Iterator[ExactWait]:
     syncs = sorted(columns.syncs)
-    asked, _ = launches.of(one[4] for one in syncs)
-    recorded, _ = launches.of(one[3] for one in syncs)
-    for (at, stream, waits_for, _, correlation), when, record in zip(
-        syncs, asked, recorded, strict=True
-    ):
-        begin = when if when == when else at
-        yield ExactWait(begin - base, stream, waits_for, record - base, correlation)
+    numbers = np.array([one[3:] for one in syncs], np.int64).reshape(-1, 2)
+    called = launches.launch[launches.positions(numbers)].tolist()
+    for (at, stream, waits_for, _, number), (recorded, asked) in zip(syncs, called, strict=True):
+        begin = asked if asked == asked else at
+        yield ExactWait(begin, stream, waits_for, recorded, number)
 
 
-def _steps(steps: list[Step], base: float) -> tuple[Step, ...]:
+def _steps(steps: list[Step]) -> tuple[Step, ...]:
     """Return the steps in order of time, each number once."""
     first: dict[int, Step] = {}
     for one in sorted(steps, key=lambda step: step.begin_us):
-        first.setdefault(one.number, Step(one.number, one.begin_us - base, one.end_us - base))
+        first.setdefault(one.number, one)
     return tuple(first.values())
 
 
-def _base_us(columns: _Columns, file: str) -> float:
-    times = [min(one) for one in (columns.work_times[::2], columns.call_times) if one]
-    times += [one[0] for one in columns.kernels[:1]] + [one.begin_us for one in columns.steps]
-    base = min(times)
-    if not abs(base) < 1e18:
-        raise InputError("has times that are no numbers", file=file, field="ts")
-    return float(np.floor(base))
-
-
-def _check_finite(file: str, work: Work, kernels: list[Kernel]) -> None:
-    starts = np.concatenate((work.start_us, [k.start_us for k in kernels]))
-    ends = np.concatenate((work.end_us, [k.end_us for k in kernels]))
-    if not (np.isfinite(starts).all() and np.isfinite(ends).all() and (ends >= starts).all()):
-        raise InputError(
-            "has times or durations that are no numbers from 0", file=file, field="dur"
-        )
-    if len(ends) and float(ends.max() - starts.min()) > 1e13:
-        raise InputError("spans more than 100 days", file=file, field="ts")
+def _check_finite(file: str, base_us: float | None, start: Floats, end: Floats) -> None:
+    require(
+        abs(base_us or 0.0) < 1e18 and np.isfinite(end).all() and (end >= start).all(),
+        "has times or durations that are no numbers from 0",
+        file=file,
+        field="dur",
+    )
+    require(
+        float(end.max() - start.min()) <= 1e13, "spans more than 100 days", file=file, field="ts"
+    )
 
 
 def _rank(info: Mapping[str, Any], file: str, given: int | None) -> int:

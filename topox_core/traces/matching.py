@@ -1,84 +1,71 @@
 """Communications of several ranks that are one: by group and place, sends with their receives."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 import numpy as np
 
-from topox_core.errors import InputError
+from topox_core.errors import require
 from topox_core.traces.communication import RECEIVE, SEND, UNKNOWN, Meta, parallelism_of
-from topox_core.traces.run_graph import Node, Place
+from topox_core.traces.run_graph import Node, Place, spans
 from topox_core.traces.steps import StepOfRank
 
 MAX_ALIKE = 4_000
 
 
-@dataclass(frozen=True)
 class Matched:
     """All calls of a step, and what found no counterpart.
 
     Attributes
     ----------
+    calls
+        Those that all ranks have whose file is there.
     unmatched
         A sentence for each call that found no counterpart on a rank whose file is there.
     parts
         How many parts of calls there were on all ranks.
-    """
-
-    calls: tuple[Node, ...]
-    unmatched: tuple[str, ...]
-    parts: int
-
-
-def match(steps: Mapping[int, StepOfRank], world: int) -> Matched:
-    """Return the calls of a step.
 
     Raises
     ------
     InputError
         If a call's ranks are unknown, and ranks differ in how many such calls they have.
     """
-    by_group: dict[frozenset[int], dict[int, list[Place]]] = defaultdict(lambda: defaultdict(list))
-    pairs: dict[tuple[int, int], tuple[list[Place], list[Place]]] = defaultdict(lambda: ([], []))
-    metas: dict[Place, Meta] = {}
-    ungrouped: dict[int, int] = defaultdict(int)
-    everyone = tuple(range(world))
-    for rank, step in steps.items():
-        for number, entry in enumerate(step.entries):
-            for part, meta in enumerate(entry.parts):
-                place = (rank, number, part)
-                metas[place] = meta
+
+    def __init__(self, steps: Mapping[int, StepOfRank], world: int) -> None:
+        self._steps, everyone = steps, tuple(range(world))
+        self._metas: dict[Place, Meta] = {}
+        self.calls: list[Node] = []
+        self.unmatched: list[str] = []
+        groups: dict[frozenset[int], dict[int, list[Place]]]
+        groups = defaultdict(lambda: defaultdict(list))
+        pairs: dict[tuple[int, int], tuple[list[Place], list[Place]]]
+        pairs = defaultdict(lambda: ([], []))
+        ungrouped = dict.fromkeys(steps, 0)
+        for rank, step in steps.items():
+            for place, meta in _parts(rank, step):
+                self._metas[place] = meta
                 if meta.kind in (SEND, RECEIVE) and meta.peer is not None:
                     pair = (rank, meta.peer) if meta.kind == SEND else (meta.peer, rank)
                     pairs[pair][meta.kind == RECEIVE].append(place)
-                    continue
-                if meta.ranks is None:
-                    ungrouped[rank] += 1
-                by_group[frozenset(meta.ranks or everyone)][rank].append(place)
-    if ungrouped and len({ungrouped[rank] for rank in steps}) > 1:
-        few, many = min(steps, key=lambda r: ungrouped[r]), max(steps, key=lambda r: ungrouped[r])
-        raise InputError(
+                else:
+                    ungrouped[rank] += meta.ranks is None
+                    groups[frozenset(meta.ranks or everyone)][rank].append(place)
+        few, many = (most(steps, key=ungrouped.__getitem__) for most in (min, max))
+        require(
+            ungrouped[few] >= ungrouped[many],
             f"has {ungrouped[many]} communications of an unknown group, rank {few} has "
             f"{ungrouped[few]}: they cannot be those of all ranks",
             file=steps[many].recording.file,
         )
-    matching = _Matching(metas, steps)
-    for ranks, places in sorted(by_group.items(), key=lambda g: sorted(g[0])):
-        matching.group(ranks, places)
-    for pair, (sent, received) in sorted(pairs.items()):
-        matching.pair(pair, sent, received)
-    return Matched(tuple(matching.calls), tuple(matching.unmatched), len(metas))
+        for ranks, places in sorted(groups.items(), key=lambda g: sorted(g[0])):
+            self._group(ranks, places)
+        for pair, (sent, received) in sorted(pairs.items()):
+            self._pair(pair, sent, received)
+        self.parts = len(self._metas)
 
-
-class _Matching:
-    def __init__(self, metas: Mapping[Place, Meta], steps: Mapping[int, StepOfRank]) -> None:
-        self._metas, self._steps = metas, steps
-        self.calls: list[Node] = []
-        self.unmatched: list[str] = []
-
-    def group(self, ranks: frozenset[int], places: Mapping[int, list[Place]]) -> None:
+    def _group(self, ranks: frozenset[int], places: Mapping[int, list[Place]]) -> None:
         """Match the calls of one group: by common number, by place, or as a common sequence."""
         present = sorted(ranks & set(self._steps)) or sorted(places)
         listed = [places.get(rank, []) for rank in present]
@@ -101,7 +88,7 @@ class _Matching:
             told = next((meta.ranks for meta in metas if meta.ranks), None)
             self._add(metas[0].kind, told or tuple(sorted(ranks)), row)
 
-    def pair(self, pair: tuple[int, int], sent: list[Place], received: list[Place]) -> None:
+    def _pair(self, pair: tuple[int, int], sent: list[Place], received: list[Place]) -> None:
         """Match sends and receives of two ranks, the k-th with the k-th."""
         source, destination = pair
         both = source in self._steps and destination in self._steps
@@ -158,7 +145,7 @@ class _Matching:
             words = _words(self._metas[of[at]]) if at < len(of) else "nothing"
             if all(not one.endswith(f" {words}") for one in told) and len(told) < 2:
                 told.append(f"rank {rank} has {words}")
-        line = f"group {_shown(sorted(ranks))}, call {at + 1}: {', '.join(told)}"
+        line = f"group of {spans(sorted(ranks))}, call {at + 1}: {', '.join(told)}"
         self.unmatched += [line] * lost
 
     def _add(self, kind: str, ranks: tuple[int, ...], places: tuple[Place, ...]) -> None:
@@ -188,6 +175,12 @@ class _Matching:
         )
 
 
+def _parts(rank: int, step: StepOfRank) -> Iterator[tuple[Place, Meta]]:
+    for number, entry in enumerate(step.entries):
+        for part, meta in enumerate(entry.parts):
+            yield (rank, number, part), meta
+
+
 def _words(meta: Meta) -> str:
     return meta.kind if meta.size_bytes is None else f"{meta.kind} of {meta.size_bytes:,.0f} bytes"
 
@@ -202,11 +195,6 @@ def _common_positions(
         ]
     blocks = SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks()
     return [(block.a + k, block.b + k) for block in blocks for k in range(block.size)]
-
-
-def _shown(ranks: Sequence[int]) -> str:
-    words = ", ".join(map(str, ranks[:6]))
-    return f"[{words}{', ...' if len(ranks) > 6 else ''}]"
 
 
 @dataclass(frozen=True)
@@ -232,8 +220,8 @@ class Clocks:
 def align(steps: Mapping[int, StepOfRank], calls: Sequence[Node]) -> Clocks:
     """Return the clocks' offsets from the ends of common calls."""
     # Files count from their own beginning; hosts are compared by what was subtracted.
-    first = min(steps)
-    base = {r: step.recording.base_us - steps[first].recording.base_us for r, step in steps.items()}
+    lowest = min(steps)
+    base = {r: one.recording.base_us - steps[lowest].recording.base_us for r, one in steps.items()}
     ends: dict[tuple[int, int], list[float]] = defaultdict(list)
     # A kernel of several sends and receives ends with the last of them: it tells less.
     rough: dict[tuple[int, int], list[float]] = defaultdict(list)
@@ -244,16 +232,12 @@ def align(steps: Mapping[int, StepOfRank], calls: Sequence[Node]) -> Clocks:
         single = all(len(entry.parts) == 1 for _, entry in entries)
         if single:
             by_call.append(row)
-        # Every pair of a large group tells no more than each with the first does.
-        for rank, end in row if len(row) <= 16 else row[:1]:
-            for other, at in row:
-                if rank != other:
-                    told = ends if single else rough
-                    told[rank, other].append(at - end)
-                    if len(row) > 16:
-                        told[other, rank].append(end - at)
-    for pair, differences in rough.items():
-        ends.setdefault(pair, differences)
+        told = ends if single else rough
+        (first, end), *others = row
+        for other, at in others:
+            told[first, other].append(at - end)
+            told[other, first].append(end - at)
+    ends = rough | ends
     neighbours: dict[int, list[int]] = defaultdict(list)
     for rank, other in ends:
         neighbours[rank].append(other)
@@ -264,7 +248,7 @@ def align(steps: Mapping[int, StepOfRank], calls: Sequence[Node]) -> Clocks:
             continue
         # Ranks that share nothing with the first keep the clocks their hosts had.
         offset[start] = 0.0 if not offset else -base[start]
-        if start != first:
+        if start != lowest:
             alone.append(start)
         queue = [start]
         for rank in queue:

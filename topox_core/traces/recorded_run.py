@@ -5,15 +5,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from topox_core.errors import InputError, errors_in_file
+from topox_core.errors import InputError, errors_in_file, require
 from topox_core.io.limits import MAX_RANKS, RECORDING
-from topox_core.text.sentences import and_more
 from topox_core.traces.assembly import CutLane, assemble
 from topox_core.traces.communication import Meta, meta_of
 from topox_core.traces.kineto import read_kineto
-from topox_core.traces.matching import Clocks, Matched, align, match
+from topox_core.traces.matching import Clocks, Matched, align
 from topox_core.traces.recording import Recording, entries_of, waits_by_order
-from topox_core.traces.run_graph import RunGraph
+from topox_core.traces.run_graph import RunGraph, spans
 from topox_core.traces.source import (
     ImportSettings,
     Progress,
@@ -24,7 +23,7 @@ from topox_core.traces.source import (
     with_ranks,
 )
 from topox_core.traces.steps import WHOLE_FILE, RankSteps, StepOfRank, chosen_step
-from topox_core.traces.waits import Waits, find_waits
+from topox_core.traces.waits import Waits
 
 _ATTRIBUTES = {
     "collective_name": "Collective name",
@@ -251,9 +250,11 @@ def run_of(
             problem = f"rank {rank} was already read from {ranks[rank].recording.file}"
             raise InputError(problem, file=file)
         kept += len(recording.work) + len(recording.kernels)
-        if kept > RECORDING.entries:
-            problem = f"all files together hold more than the {RECORDING.entries:,} activities a run may have"
-            raise InputError(problem, file=file)
+        require(
+            kept <= RECORDING.entries,
+            f"all files together hold more than the {RECORDING.entries:,} activities a run may have",
+            file=file,
+        )
         host = told.get(rank)
         entries = entries_of(recording, host.calls if host else None)
         named = waits_by_order(recording, host.waits) if host else ()
@@ -265,8 +266,7 @@ def run_of(
         ranks[rank] = RankSteps(recording, entries, named)
         warnings += _warnings_of(ranks[rank])
         world = max(world, recording.world)
-    if not ranks:
-        raise InputError("none of the files is of these ranks", file="settings", field="ranks")
+    require(ranks, "none of the files is of these ranks", file="settings", field="ranks")
     if not any(one.recording.kernels for one in ranks.values()):
         one = ranks[min(ranks)].recording
         raise Refused(
@@ -283,18 +283,6 @@ def run_of(
     return RecordedRun(tuple(files), ranks, world, tuple(warnings))
 
 
-def spans(numbers: Sequence[int], most: int = 6) -> str:
-    """Return numbers in words: 0, 2 to 5, and 12 more."""
-    runs: list[list[int]] = []
-    for one in numbers:
-        if runs and one == runs[-1][1] + 1:
-            runs[-1][1] = one
-        else:
-            runs.append([one, one])
-    words = [str(a) if a == b else f"{a} to {b}" for a, b in runs[:most]]
-    return ", ".join(words) + and_more(len(runs), most)
-
-
 def _host_traces(hosts: Sequence[Source]) -> dict[int, HostTrace]:
     told: dict[int, HostTrace] = {}
     for source in hosts:
@@ -308,16 +296,14 @@ def _host_traces(hosts: Sequence[Source]) -> dict[int, HostTrace]:
 
 
 def _world(ranks: Mapping[int, RankSteps], world: int) -> int:
-    highest = max(ranks)
-    for one in ranks.values():
-        for entry in one.entries:
-            for part in entry.parts:
-                highest = max(highest, *(part.ranks or ()), part.peer or 0)
-    if highest >= MAX_RANKS:
-        raise InputError(
-            f"names rank {highest:,}, more than the {MAX_RANKS:,} ranks a run may have",
-            file=ranks[min(ranks)].recording.file,
-        )
+    entries = (entry for one in ranks.values() for entry in one.entries)
+    named = ((*(part.ranks or ()), part.peer or 0) for entry in entries for part in entry.parts)
+    highest = max(max(ranks), *map(max, named), 0)
+    require(
+        highest < MAX_RANKS,
+        f"names rank {highest:,}, more than the {MAX_RANKS:,} ranks a run may have",
+        file=ranks[min(ranks)].recording.file,
+    )
     return max(world, 1 + highest)
 
 
@@ -362,7 +348,7 @@ def step_of(run: RecordedRun, settings: ImportSettings, number: int | None = Non
         warnings.append(
             f"the file holds no step before step {chosen}, which may therefore have begun earlier than recorded"
         )
-    matched = match(steps, run.world)
+    matched = Matched(steps, run.world)
     clocks = align(steps, matched.calls)
     warnings += [
         f"rank {rank} shares no call with other ranks: its clock is not corrected"
@@ -370,7 +356,7 @@ def step_of(run: RecordedRun, settings: ImportSettings, number: int | None = Non
         if len(steps) > 1
     ]
     _check_one_recording(steps, matched, clocks)
-    waits = {rank: find_waits(step) for rank, step in steps.items()}
+    waits = {rank: Waits(step) for rank, step in steps.items()}
     graph, lanes, clipped_ms = assemble(
         steps, waits, matched.calls, clocks, run.world, drop_host_gaps=settings.host_gaps == "drop"
     )

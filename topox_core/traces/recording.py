@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.errors import InputError, errors_in_file
+from topox_core.errors import InputError, errors_in_file, require
 from topox_core.io.limits import MAX_CALL_MEMBERS
 from topox_core.traces.communication import (
     RECEIVE,
@@ -144,7 +144,6 @@ class Recording:
     scopes: tuple[Scope, ...]
     stream_waits: tuple[tuple[float, int, int], ...]
     exact_waits: tuple[ExactWait, ...]
-    blocks: tuple[tuple[float, float], ...]
     steps: tuple[Step, ...]
     updates: tuple[tuple[float, float], ...]
     backward: frozenset[int]
@@ -206,10 +205,10 @@ def entries_of(recording: Recording, host: Sequence[Meta] | None = None) -> tupl
                 parts = (parts[0].completed(told[number]),)
             entries.append(Entry(kernel, tuple(_with_group(part, recording) for part in parts)))
             members += sum(len(part.ranks or ()) for part in entries[-1].parts)
-            if members > MAX_CALL_MEMBERS:
-                raise InputError(
-                    f"has communications of more than the {MAX_CALL_MEMBERS:,} members, added up, that a trace may have"
-                )
+            require(
+                members <= MAX_CALL_MEMBERS,
+                f"has communications of more than the {MAX_CALL_MEMBERS:,} members, added up, that a trace may have",
+            )
             previous[kernel.thread] = launch_us(kernel)
     return tuple(entries)
 

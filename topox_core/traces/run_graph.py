@@ -7,6 +7,7 @@ from operator import add
 from topox_core.errors import InputError
 from topox_core.model.transfer_graph import transfer_ms
 from topox_core.model.waiting_order import earliest
+from topox_core.text.sentences import and_more
 
 # A part of a communication of a rank: (rank, entry, part).
 Place = tuple[int, int, int]
@@ -192,6 +193,14 @@ def free(node: Node) -> float:
     return node.server_ms or 0.0
 
 
+# How often a call's bytes go round, so that each member but itself has its part; others send all of them.
+_ROUNDS = {
+    "all_reduce": 2,
+    **dict.fromkeys(("all_gather", "reduce_scatter", "all_to_all", "unknown"), 1),
+    **dict.fromkeys(("gather", "scatter"), 1),
+}
+
+
 def share_moved(node: Node) -> float:
     """Return what one member sends of a call's bytes."""
     n = len(node.ranks)
@@ -199,11 +208,8 @@ def share_moved(node: Node) -> float:
         return 0.0
     if node.splits_bytes is not None and node.size_bytes:
         return most_moved(node.splits_bytes) / node.size_bytes
-    if node.kind == "all_reduce":
-        return 2 * (n - 1) / n
-    if node.kind in ("all_gather", "reduce_scatter", "all_to_all", "unknown", "gather", "scatter"):
-        return (n - 1) / n
-    return 1.0
+    rounds = _ROUNDS.get(node.kind)
+    return 1.0 if rounds is None else rounds * (n - 1) / n
 
 
 def most_moved(splits: Sequence[Sequence[float]]) -> float:
@@ -263,3 +269,15 @@ def call_bars(graph: RunGraph, ranks: Sequence[int]) -> list[CallBar]:
 def label_of(node: Node, labels: Mapping[str, str]) -> str:
     """Return the parallelism of a call: the reader's label, else what its group's description says; "" if none."""
     return labels.get(node.group) or labels.get(node.description) or node.parallelism or ""
+
+
+def spans(numbers: Sequence[int], most: int = 6) -> str:
+    """Return numbers in words: 0, 2 to 5, and 12 more."""
+    runs: list[list[int]] = []
+    for one in numbers:
+        if runs and one == runs[-1][1] + 1:
+            runs[-1][1] = one
+        else:
+            runs.append([one, one])
+    words = [str(a) if a == b else f"{a} to {b}" for a, b in runs[:most]]
+    return ", ".join(words) + and_more(len(runs), most)

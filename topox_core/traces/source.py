@@ -12,13 +12,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal
 
-from topox_core.errors import InputError, as_mb
+from topox_core.errors import InputError, as_mb, require
 from topox_core.io.content import GZIP, bare_name, unpacked, why
 from topox_core.io.limits import MAX_RANKS, RECORDING, WHOLE_JSON, Limits, check_one_of, is_whole
 from topox_core.model.cluster import MAX_PORTS
 from topox_core.model.task_graph import PARALLELISMS
 from topox_core.schema.fields import setting
 from topox_core.schema.records import check_fields
+from topox_core.text.sentences import first_that_holds
 
 # Told what is being read: a sentence, and how far it is (0 to 1).
 Progress = Callable[[str, float], None]
@@ -125,17 +126,20 @@ def sources_of(paths: Sequence[str]) -> tuple[Source, ...]:
         path = Path(name)
         try:
             path.stat()
-            inside = sorted(filter(_is_trace, path.iterdir())) if path.is_dir() else [path]
+            inside = (
+                sorted(
+                    one
+                    for one in path.iterdir()
+                    if one.is_file() and one.name.lower().endswith(ENDINGS)
+                )
+                if path.is_dir()
+                else [path]
+            )
         except (OSError, ValueError) as error:
             raise InputError(f"cannot be read: {why(error)}", file=name) from None
-        if not inside:
-            raise InputError(f"holds no {', '.join(ENDINGS)} file", file=name)
+        require(inside, f"holds no {', '.join(ENDINGS)} file", file=name)
         found += map(Source.of_path, inside)
     return tuple(found)
-
-
-def _is_trace(path: Path) -> bool:
-    return path.is_file() and path.name.lower().endswith(ENDINGS)
 
 
 def with_ranks(
@@ -220,11 +224,11 @@ class Content:
                 held = bytearray()  # gzip of many parts comes in crumbs
                 for piece in self._unpacked(stream):
                     size += len(piece)
-                    if size > self._limits.file_bytes:
-                        raise InputError(
-                            f"is more than the {as_mb(self._limits.file_bytes)} unpacked that a trace may have",
-                            file=self._source.name,
-                        )
+                    require(
+                        size <= self._limits.file_bytes,
+                        f"is more than the {as_mb(self._limits.file_bytes)} unpacked that a trace may have",
+                        file=self._source.name,
+                    )
                     held += piece
                     if len(held) >= PIECE:
                         yield bytes(held)
@@ -265,28 +269,28 @@ def format_of(source: Source) -> str:
         If it is empty, an archive, or a text that is no trace.
     """
     head = b"".join(islice(Content(source), 3))
-    if not head.strip():
-        raise InputError("is empty", file=source.name)
-    if head.startswith(_ZIP) or head[257:262] == b"ustar":
-        raise InputError("is an archive: unpack it and give its folder", file=source.name)
-    if _HEADER.match(head):
-        return TEXT
-    if _NETWORK.search(head[:20_000]) and b"\0" not in head[:20_000]:
-        return NETWORK
-    if head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] not in (b"{", b"["):
-        if _PLAIN.fullmatch(head[:200]):
-            raise InputError(
-                "holds no traceEvents (a profiler trace has them; a task graph has tasks)",
-                file=source.name,
-            )
-        return CHAKRA
-    if b'"topox-trace"' in head[:2_000]:
-        return PERFETTO
-    if b'"workloadgraph"' in head.lower().replace(b"_", b""):
-        return CHAKRA
-    if b'"traceEvents"' not in head and _GROUPS.match(head):
-        return GROUPS
-    return KINETO
+    require(head.strip(), "is empty", file=source.name)
+    require(
+        not (head.startswith(_ZIP) or head[257:262] == b"ustar"),
+        "is an archive: unpack it and give its folder",
+        file=source.name,
+    )
+    is_json = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[")
+    form = first_that_holds(
+        (_HEADER.match(head), TEXT),
+        (_NETWORK.search(head[:20_000]) and b"\0" not in head[:20_000], NETWORK),
+        (not is_json, CHAKRA),
+        (b'"topox-trace"' in head[:2_000], PERFETTO),
+        (b'"workloadgraph"' in head.lower().replace(b"_", b""), CHAKRA),
+        (b'"traceEvents"' not in head and _GROUPS.match(head), GROUPS),
+        (True, KINETO),
+    )
+    require(
+        is_json or form != CHAKRA or not _PLAIN.fullmatch(head[:200]),
+        "holds no traceEvents (a profiler trace has them; a task graph has tasks)",
+        file=source.name,
+    )
+    return form
 
 
 def format_of_all(sources: Sequence[Source]) -> tuple[str, tuple[Source, ...]]:
@@ -299,13 +303,12 @@ def format_of_all(sources: Sequence[Source]) -> tuple[str, tuple[Source, ...]]:
     """
     found = [(format_of(source), source) for source in sources]
     traces = [(form, source) for form, source in found if form != GROUPS]
-    if not traces:
-        raise InputError("is no trace, only groups of ranks", file=sources[0].name)
+    require(traces, "is no trace, only groups of ranks", file=sources[0].name)
     first = traces[0][0]
     for form, source in traces:
-        if form != first:
-            raise InputError(
-                f"is of format {form}, {traces[0][1].name} of {first}: give files of one",
-                file=source.name,
-            )
+        require(
+            form == first,
+            f"is of format {form}, {traces[0][1].name} of {first}: give files of one",
+            file=source.name,
+        )
     return first, tuple(source for _, source in traces)

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, require
 from topox_core.traces.kineto import ends_early
 from topox_core.traces.recording import Entry, Floats, Ints, Recording, Scope, Step, Work, launch_us
+from topox_core.traces.run_graph import spans
 
 # The step of a file that names none.
 WHOLE_FILE = -1
@@ -90,8 +91,7 @@ class RankSteps:
         )
         if not self.numbers and recording.cut:
             raise ends_early(recording.file, recording.events)
-        if not self.numbers:
-            raise InputError("has no step with work on the GPU", file=recording.file)
+        require(self.numbers, "has no step with work on the GPU", file=recording.file)
 
     def _steps_of(self, launched: Floats) -> Ints:
         """Return the position of the step of each launch, -1 for none."""
@@ -105,11 +105,7 @@ class RankSteps:
         """Return the ends of all activities of a step, communications among them."""
         if at < 0:
             return np.zeros(0)
-        calls = [
-            one.kernel.end_us
-            for one, step in zip(self.entries, self._of_entry.tolist(), strict=True)
-            if step == at
-        ]
+        calls = [self.entries[n].kernel.end_us for n in np.flatnonzero(self._of_entry == at)]
         return np.concatenate((self.recording.work.end_us[self._of_work == at], calls))
 
     def _incomplete(self, last: int) -> set[int]:
@@ -147,10 +143,8 @@ class RankSteps:
             )
         at = next(i for i, one in enumerate(self._known) if one.number == number)
         lane = recording.work.taken(np.flatnonzero(self._of_work == at))
-        entries = tuple(
-            e for e, step in zip(self.entries, self._of_entry.tolist(), strict=True) if step == at
-        )
-        inside = [n for n, step in enumerate(self._of_entry.tolist()) if step == at]
+        inside = np.flatnonzero(self._of_entry == at).tolist()
+        entries = tuple(self.entries[n] for n in inside)
         place = {number: k for k, number in enumerate(inside)}
         told = tuple((scope, place[n]) for scope, n in self._told if n in place)
         before = self._ends_of(at - 1)
@@ -199,12 +193,12 @@ def chosen_step(ranks: Mapping[int, RankSteps], choice: int | str) -> int:
     common = [n for n in lowest.numbers if all(n in one.numbers for one in ranks.values())]
     if not common:
         for one in ranks.values():
-            if not set(one.numbers) & set(lowest.numbers):
-                raise InputError(
-                    f"holds {_span(one.numbers)}; no step is on all ranks",
-                    file=one.recording.file,
-                    item=f"step {lowest.numbers[0]}",
-                )
+            require(
+                set(one.numbers) & set(lowest.numbers),
+                f"holds {_span(one.numbers)}; no step is on all ranks",
+                file=one.recording.file,
+                item=f"step {lowest.numbers[0]}",
+            )
         raise InputError("no step is on all ranks", file=lowest.recording.file)
     if choice == "last":
         return common[-1]
@@ -219,6 +213,4 @@ def chosen_step(ranks: Mapping[int, RankSteps], choice: int | str) -> int:
 def _span(numbers: Sequence[int]) -> str:
     if list(numbers) == [WHOLE_FILE]:
         return "no steps, only one stretch of time"
-    if len(numbers) == 1:
-        return f"step {numbers[0]}"
-    return f"steps {numbers[0]} to {numbers[-1]}"
+    return f"step{'s' * (len(numbers) > 1)} {spans(numbers)}"

@@ -4,11 +4,10 @@ Fewer: successive calls with little work between them become one. Bundling k cal
 iteration by at most k times the longest segment that was allowed between two of them.
 """
 
-import itertools
-import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from topox_core.io.task_graph_rules import validated
@@ -21,6 +20,8 @@ from topox_core.traces.source import Refused
 UNEVEN = 1.05
 # Segments between calls that become one last at most this share of the iteration.
 MAX_SHARE = 0.01
+LEAST_THETA_MS = 0.01
+_ROUND = [float(f"{factor}e{power}") for power in range(-6, 16) for factor in (1, 2, 5)]
 
 
 def coarsened(graph: RunGraph, most: int) -> tuple[RunGraph, float]:
@@ -36,19 +37,14 @@ def coarsened(graph: RunGraph, most: int) -> tuple[RunGraph, float]:
     if len(graph.nodes) <= most:
         return graph, 0.0
     fewer = graph
-    for theta in _thetas(MAX_SHARE * graph.recorded_ms):
+    most_ms = MAX_SHARE * graph.recorded_ms
+    for theta in (*(one for one in _ROUND if LEAST_THETA_MS <= one <= most_ms), most_ms):
         fewer = _bundled(graph, theta)
         if len(fewer.nodes) <= most:
             return fewer, theta
     raise Refused(
         f"{len(fewer.nodes):,} tasks even with bundles of 1 % of the iteration: give --ranks or --max-tasks"
     )
-
-
-def _thetas(most_ms: float) -> list[float]:
-    """Return 0.01 ms times 1, 2, 5, 10, ... as far as the most, and the most."""
-    rising = (factor * 10.0**k for k in range(-2, 16) for factor in (1, 2, 5))
-    return [*(theta for theta in rising if theta <= most_ms), most_ms]
 
 
 def _bundled(graph: RunGraph, theta_ms: float) -> RunGraph:
@@ -58,7 +54,7 @@ def _bundled(graph: RunGraph, theta_ms: float) -> RunGraph:
         if node.is_call and node.kind != "barrier" and node.splits_bytes is None:
             on_stream[node.stream, node.kind].append(at)
     for calls in on_stream.values():
-        for c, d in itertools.pairwise(calls):
+        for c, d in pairwise(calls):
             pairs = _between(links, c, d, theta_ms)
             if pairs is not None:
                 _merge(links, c, d, pairs)
@@ -192,9 +188,14 @@ class _Maker:
         elif node.kind == "send":
             self._transfer(node, node.id, (servers[0], servers[1]), size)
         elif node.kind in ("gather", "scatter"):
-            self._pairs(node, self._with_root(node, size))
+            root, gathers = self._root(node), node.kind == "gather"
+            self._pairs(
+                node, [(rank, root, size) if gathers else (root, rank, size) for rank in node.ranks]
+            )
         elif node.splits_bytes is not None and uneven(node.splits_bytes):
-            self._pairs(node, self._exchanged(node))
+            rows = zip(node.ranks, node.splits_bytes, strict=True)
+            parts = ((rank, zip(node.ranks, row, strict=True)) for rank, row in rows)
+            self._pairs(node, ((rank, other, part) for rank, row in parts for other, part in row))
         else:
             self._collective(node, servers, size)
 
@@ -224,7 +225,7 @@ class _Maker:
                 self._waits(node),
                 members=servers,
                 size_bytes=size,
-                root=self._root(node) if kind == "broadcast" else None,
+                root=self._root(node) // self._gpus if kind == "broadcast" else None,
                 **self._notes_of(node),
             )
         )
@@ -234,8 +235,8 @@ class _Maker:
             self.notes[
                 "roots of broadcasts are not recorded: the first rank of the group is taken"
             ] = None
-            return node.ranks[0] // self._gpus
-        return node.root // self._gpus
+            return node.ranks[0]
+        return node.root
 
     def _transfer(self, node: Node, name: str, pair: tuple[int, int], size: float) -> None:
         self.tasks.append(
@@ -250,29 +251,17 @@ class _Maker:
             )
         )
 
-    def _pairs(self, node: Node, sizes: Mapping[tuple[int, int], float]) -> None:
+    def _pairs(self, node: Node, moved: Iterable[tuple[int, int, float]]) -> None:
+        """Take what ranks send to ranks: a transfer for each two servers."""
+        sizes: dict[tuple[int, int], float] = defaultdict(float)
+        for rank, other, size in moved:
+            sizes[rank // self._gpus, other // self._gpus] += size
         names = []
         for (source, destination), size in sorted(sizes.items()):
             if source != destination and size > 0:
                 names.append(f"{node.id}.{source}-{destination}")
                 self._transfer(node, names[-1], (source, destination), size)
         self._together(node, names)
-
-    def _with_root(self, node: Node, size: float) -> dict[tuple[int, int], float]:
-        root = self._root(node)
-        sizes: dict[tuple[int, int], float] = defaultdict(float)
-        for rank in node.ranks:
-            server = rank // self._gpus
-            sizes[(server, root) if node.kind == "gather" else (root, server)] += size
-        return sizes
-
-    def _exchanged(self, node: Node) -> dict[tuple[int, int], float]:
-        servers = [rank // self._gpus for rank in node.ranks]
-        sizes: dict[tuple[int, int], float] = defaultdict(float)
-        for server, row in zip(servers, node.splits_bytes or (), strict=True):
-            for other, size in zip(servers, row, strict=True):
-                sizes[server, other] += size
-        return sizes
 
     def _inside(self, node: Node) -> None:
         """Write a call inside one server: the links between its GPUs are devices of their own."""
@@ -311,9 +300,5 @@ def fitting_cluster(graph: TaskGraph, recorded_ms: float, nic_gbps: float) -> Cl
 
 def slot_of(recorded_ms: float) -> float:
     """Return the slot that suits an iteration: at most a thousandth of it."""
-    most = recorded_ms / 1000
-    if not most > 1e-6:
-        return 1e-6
-    power = 10.0 ** math.floor(math.log10(most) + 1e-12)
-    fits = [factor * power for factor in (1, 2, 5) if factor * power <= most * (1 + 1e-12)]
-    return float(f"{max(fits, default=power):.12g}")
+    most = recorded_ms / 1000 * (1 + 1e-12)
+    return max((one for one in _ROUND if one <= most), default=_ROUND[0])

@@ -1,14 +1,13 @@
 """Which communication a wait belongs to, on one rank: the rule on which every prediction rests.
 
 A wait names a stream at best, and often nothing. What it is evidence of is found in this order: a
-recorded wait of streams, a wait with the number of its call, a stream that is told to wait, a host
-that blocks, and a stream that is idle until a call ends.
+recorded wait of streams, a wait with the number of its call, a stream that is told to wait, and a
+stream that is idle until a call ends.
 """
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -17,18 +16,14 @@ from topox_core.traces.communication import RECEIVE, SEND
 from topox_core.traces.recording import ExactWait, Floats, Scope, launch_us, launching, waits_told
 from topox_core.traces.steps import StepOfRank
 
-# In us: what counts as the same moment, how late a stalled activity begins, how soon a second stream
-# is asked, how long before its end a blocking call's communication ended, what is an idle gap.
-SAME, STALLED, SOON, BLOCKED_AFTER, BLOCKED_BEFORE, GAP = 1.0, 50.0, 200.0, 5.0, 100.0, 2.0
-MAX_STREAMS, NEXT_ACTIVITIES = 3, 3
+# In us: what counts as the same moment, how late a stalled activity begins, what is an idle gap.
+SAME, STALLED, GAP = 1.0, 50.0, 2.0
+NEXT_ACTIVITIES = 3
 MAX_OPEN = 2_000
-# A host that blocks may do so long after its last launch.
-AFTER_ALL = 1e7
-EXACT, FOUND, BLOCKING, SEEN, NONE = "exact", "found", "blocking", "seen", "none"
-STRENGTH = (EXACT, FOUND, BLOCKING, SEEN, NONE)  # the surest first
+EXACT, FOUND, SEEN, NONE = "exact", "found", "seen", "none"
+STRENGTH = (EXACT, FOUND, SEEN, NONE)  # the surest first
 
 
-@dataclass
 class Waits:
     """Of each communication of a rank's step (by position): what waits for it.
 
@@ -40,27 +35,14 @@ class Waits:
     asked_us
         When the host asked for the wait.
     evidence
-        ``exact``, ``found``, ``blocking``, ``seen`` or ``none`` for each.
+        ``exact``, ``found``, ``seen`` or ``none`` for each.
     """
 
-    resume: list[int | None]
-    asked_us: list[float]
-    evidence: list[str]
-
-
-def find_waits(step: StepOfRank) -> Waits:
-    """Return what waits for each communication of a rank's step."""
-    entries = step.entries
-    waits = Waits([None] * len(entries), [np.nan] * len(entries), [NONE] * len(entries))
-    if len(step.lane):
-        _Finder(step, waits).find()
-    return waits
-
-
-class _Finder:
-    def __init__(self, step: StepOfRank, waits: Waits) -> None:
-        self._step, self._waits, work = step, waits, step.lane
-        self._entries = step.entries
+    def __init__(self, step: StepOfRank) -> None:
+        self._step, self._entries, work = step, step.entries, step.lane
+        count = len(self._entries)
+        self.resume: list[int | None] = [None] * count
+        self.asked_us, self.evidence = [np.nan] * count, [NONE] * count
         self._start, self._reached = work.start_us, np.maximum.accumulate(work.end_us)
         self._asked = launch = np.where(np.isnan(work.launch_us), work.start_us, work.launch_us)
         # Of each stream, the busiest first, its launches in order and the activities that they started.
@@ -70,18 +52,17 @@ class _Finder:
             on = np.flatnonzero(work.stream == streams[at])
             order = on[np.lexsort((work.start_us[on], launch[on]))]
             self._streams[int(streams[at])] = (launch[order], order.tolist())
-        self._busiest = list(self._streams.values())[:MAX_STREAMS]
         self._launch = [launch_us(one.kernel) for one in self._entries]
         self._end = [one.kernel.end_us for one in self._entries]
         self._sends = [all(p.kind in (SEND, RECEIVE) for p in one.parts) for one in self._entries]
-        self._unwaited = list(range(len(self._entries)))  # in order of launch
+        self._unwaited = list(range(count))  # in order of launch
         self._on_stream: dict[int, list[int]] = defaultdict(list)
         for c, one in enumerate(self._entries):
             self._on_stream[one.kernel.stream].append(c)
-        every = [*launch.tolist(), *self._launch]
-        self._from, self._until = min(every), max(every)
+        if len(work):
+            self._find(min(*launch.tolist(), *self._launch, np.inf))
 
-    def find(self) -> None:
+    def _find(self, since_us: float) -> None:
         """Go through the evidence in the order in which the host gave it, then look at what stands still."""
         recording = self._step.recording
         exact = {one.correlation for one in recording.exact_waits}
@@ -100,18 +81,15 @@ class _Finder:
             in_named = at >= 0 and begins[at][0] == thread and at_us <= named[begins[at]]
             if not (correlation in exact or in_named or inside.around(thread, at_us)):
                 pieces.append((at_us, 2, partial(self._stream_wait, at_us)))
-        pieces += [(end, 3, partial(self._blocking, begin, end)) for begin, end in recording.blocks]
         for at_us, _, use in sorted(pieces, key=lambda piece: piece[:2]):
-            if self._from <= at_us <= self._until + AFTER_ALL:
+            if at_us >= since_us:
                 use()
         for c in list(self._unwaited):
             self._seen(c)
 
     def _give(self, c: int, k: int | None, at: float, evidence: str) -> None:
-        if k is not None and self._start[k] + SAME < self._end[c]:
-            return  # it began before the call had ended: whatever waited, this did not
-        self._waits.resume[c] = len(self._start) if k is None else k
-        self._waits.asked_us[c], self._waits.evidence[c] = at, evidence
+        self.resume[c] = len(self._start) if k is None else k
+        self.asked_us[c], self.evidence[c] = at, evidence
         del self._unwaited[bisect_left(self._unwaited, c)]
 
     def _open(self, before: float) -> list[int]:
@@ -128,7 +106,7 @@ class _Finder:
         before = wait.recorded_us if wait.recorded_us == wait.recorded_us else wait.at_us
         calls = self._on_stream.get(wait.waits_for, [])
         at = bisect_left(calls, before, key=lambda c: self._launch[c]) - 1
-        if at >= 0 and self._waits.resume[calls[at]] is None:
+        if at >= 0 and self.resume[calls[at]] is None:
             k = _first_after(wait.at_us, *self._streams[wait.stream])
             self._give(calls[at], k, wait.at_us, EXACT)
 
@@ -151,12 +129,12 @@ class _Finder:
 
     def _told(self, at: float, c: int) -> None:
         """Rule 2, from a host trace: the call is named."""
-        if self._waits.resume[c] is None and self._launch[c] < at:
+        if self.resume[c] is None and self._launch[c] < at:
             self._give(c, self._first(at), at, EXACT)
 
     def _first(self, at: float) -> int | None:
         """Return the first activity that the busiest stream was asked for after a moment."""
-        return _first_after(at, *self._busiest[0])
+        return _first_after(at, *next(iter(self._streams.values())))
 
     def _idle_since(self, k: int) -> float:
         """Return when the lane was last busy before one of its activities."""
@@ -164,32 +142,23 @@ class _Finder:
 
     def _stream_wait(self, at: float, among: Sequence[int] = ()) -> None:
         """Rule 3: of the calls that had ended when the stream went on, the one that held it up, else the oldest."""
-        for number, (launches, order) in enumerate(self._busiest):
-            k = _first_after(at, launches, order)
-            if k is None or (number and self._asked[k] > at + SOON):
-                continue
-            found = [c for c in among or self._open(at) if self._end[c] <= self._start[k] + SAME]
-            if not found:
-                continue
-            found = [c for c in found if not self._sends[c]] or found
-            stalled = [
-                c
-                for c in found
-                if self._end[c] > self._idle_since(k) + SAME
-                and self._start[k] - self._end[c] <= STALLED
-            ]
-            chosen = max(stalled, key=lambda c: self._end[c]) if stalled else found[0]
-            self._give(chosen, k, at, FOUND)
+        k = self._first(at)
+        if k is None:
             return
-
-    def _blocking(self, begin: float, end: float) -> None:
-        """Rule 4: every call that ended while the host was blocked, and shortly before it went on."""
-        for c in self._open(end):
-            if begin < self._end[c] <= end + BLOCKED_AFTER and end - self._end[c] <= BLOCKED_BEFORE:
-                self._give(c, self._first(end), end, BLOCKING)
+        found = [c for c in among or self._open(at) if self._end[c] <= self._start[k] + SAME]
+        found = [c for c in found if not self._sends[c]] or found
+        stalled = [
+            c
+            for c in found
+            if self._end[c] > self._idle_since(k) + SAME
+            and self._start[k] - self._end[c] <= STALLED
+        ]
+        if found:
+            chosen = max(stalled, key=lambda c: self._end[c], default=found[0])
+            self._give(chosen, k, at, FOUND)
 
     def _seen(self, c: int) -> None:
-        """Rule 5: an activity that begins after an idle gap, as soon as the call has ended."""
+        """Rule 4: an activity that begins after an idle gap, as soon as the call has ended."""
         end = self._end[c]
         first = int(np.searchsorted(self._start, end - SAME))
         for k in range(first, min(first + NEXT_ACTIVITIES, len(self._start))):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, require
 from topox_core.io.limits import check_count, is_number, is_whole
 from topox_core.io.perfetto import FORMAT
 from topox_core.rails.iteration import Window
@@ -107,7 +107,7 @@ def windows_of_trace(source: Source) -> tuple[tuple[Window, ...], float]:
     InputError
         If the file is none of ours, or a value in it is wrong.
     """
-    stream = EventStream(source, lambda _category, _name: True)
+    stream = EventStream(source)
     rows: dict[tuple[object, ...], tuple[Any, ...]] = {}
     for events in stream:
         for event in events:
@@ -116,12 +116,13 @@ def windows_of_trace(source: Source) -> tuple[tuple[Window, ...], float]:
                 rows.setdefault((str(event.get("name")), *row[:4]), row)
         check_count(len(rows), MAX_TRANSFERS, "transfers a trace may have", source.name)
     other = stream.header.get("otherData")
-    if not isinstance(other, dict) or other.get("format") != FORMAT:
-        raise InputError(
-            "is no trace of ours (otherData has no format topox-trace)", file=source.name
-        )
-    if not rows:
-        raise InputError("has no transfer", file=source.name)
+    other = other if isinstance(other, dict) else {}
+    require(
+        other.get("format") == FORMAT,
+        "is no trace of ours (otherData has no format topox-trace)",
+        file=source.name,
+    )
+    require(rows, "has no transfer", file=source.name)
     columns = list(zip(*rows.values(), strict=True))
     ends = np.array(columns[5], np.float64)
     makespan = other.get("makespan_ms")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
-from topox_core.errors import InputError, errors_in_file, printable, shown, unknown
+from topox_core.errors import InputError, errors_in_file, printable, require, shown, unknown
 from topox_core.io.assertions import KEY as ASSERT, Assertion, assertions_of
 from topox_core.io.content import FileFormat, read_object, without_header
 from topox_core.io.limits import TRAINING_JOB
@@ -180,22 +179,35 @@ class Job:
 
     def _check_exchanges(self) -> None:
         layer_by_layer = self.schedule.exchanges == "layer"
-        if self.plan.skew and not (layer_by_layer and self.plan.expert > 1):
-            problem = "must be 0 unless expert is 2 or more and schedule.exchanges is layer"
-            raise InputError(f"{problem} (got {self.plan.skew:g})", item="plan", field="skew")
-        if self.schedule.overlap_exchanges and not (layer_by_layer and self.plan.zero < 3):
-            problem = "must be false unless exchanges is layer and plan.zero is 2 or less"
-            raise InputError(problem, item="schedule", field="overlap_exchanges")
+        problem = "must be 0 unless expert is 2 or more and schedule.exchanges is layer"
+        require(
+            not self.plan.skew or (layer_by_layer and self.plan.expert > 1),
+            f"{problem} (got {self.plan.skew:g})",
+            item="plan",
+            field="skew",
+        )
+        require(
+            not self.schedule.overlap_exchanges or (layer_by_layer and self.plan.zero < 3),
+            "must be false unless exchanges is layer and plan.zero is 2 or less",
+            item="schedule",
+            field="overlap_exchanges",
+        )
 
     def _check_size(self) -> None:
         gpus = self.plan.gpus
-        if gpus > MAX_GPUS:
-            problem = f"tensor x context x data x pipeline is {gpus:,} GPUs, more than the limit of {MAX_GPUS:,}"
-            raise InputError(problem, item="plan", field="data")
+        require(
+            gpus <= MAX_GPUS,
+            f"tensor x context x data x pipeline is {gpus:,} GPUs, more than the limit of {MAX_GPUS:,}",
+            item="plan",
+            field="data",
+        )
         passes = 2 * self.chunks * self.plan.microbatches
-        if passes > MAX_PASSES:
-            problem = f"would make {passes:,} passes, more than the limit of {MAX_PASSES:,}"
-            raise InputError(problem, item="plan", field="microbatches")
+        require(
+            passes <= MAX_PASSES,
+            f"would make {passes:,} passes, more than the limit of {MAX_PASSES:,}",
+            item="plan",
+            field="microbatches",
+        )
 
 
 PARTS = tuple(one.name for one in fields(Job))
@@ -336,9 +348,9 @@ def job_of(name: str) -> Job:
     InputError
         If there is none of that name.
     """
-    if name not in JOBS:
-        problem = f"must be a file or one of {', '.join(JOBS)} (got {name[:80]})"
-        raise InputError(problem, file="job")
+    require(
+        name in JOBS, f"must be a file or one of {', '.join(JOBS)} (got {name[:80]})", file="job"
+    )
     return JOBS[name]
 
 
@@ -346,7 +358,13 @@ FORMAT, VERSION, HEADER_BYTES = "topox-job", 1, 400
 _FORM = FileFormat(FORMAT, VERSION, (*PARTS, ASSERT), TRAINING_JOB)
 # What a job file may assert: of its schedule, and of its verdict.
 ASSERTED = ("iteration_ms", "bound_ms", "gap", "pays_up_to_ms", "cannot_pay_from_ms")
-_Part = TypeVar("_Part", Shape, Plan, Machine, Schedule)
+# Of each part its record, and those that have a name.
+_PARTS: dict[str, tuple[type[Any], Mapping[str, Any]]] = {
+    "shape": (Shape, SHAPES),
+    "plan": (Plan, {}),
+    "machine": (Machine, MACHINES),
+    "schedule": (Schedule, {}),
+}
 
 
 def is_job(data: bytes) -> bool:
@@ -376,40 +394,27 @@ def load_design(data: bytes, file: str) -> tuple[Job, tuple[Assertion, ...]]:
     file = printable(file, 200) if file else "job"
     record = without_header(read_object(data, file, _FORM))
     for part in ("shape", "plan", "machine"):
-        if part not in record:
-            raise InputError("is missing", file=file, field=part)
+        require(part in record, "is missing", file=file, field=part)
     with errors_in_file(file):
-        asserted = assertions_of(record.get(ASSERT, []), ASSERTED)
-        job = Job(
-            _named(SHAPES, record["shape"], "shape") or _part(Shape, record["shape"], "shape"),
-            _part(Plan, record["plan"], "plan"),
-            _named(MACHINES, record["machine"], "machine")
-            or _part(Machine, record["machine"], "machine"),
-            _part(Schedule, record.get("schedule", {}), "schedule"),
-            **{key: record[key] for key in ("name", "title", "source") if key in record},
-        )
-        return job, asserted
+        asserted = assertions_of(record.pop(ASSERT, []), ASSERTED)
+        parts = {name: _part(name, record.pop(name, {})) for name in _PARTS}
+        return Job(**parts, **record), asserted
 
 
 def dump_job(job: Job) -> bytes:
     """Write a job, all of its fields; reading it back gives an equal one."""
     values = asdict(job)
     names = ("name", "title", "source", "shape", "plan", "machine", "schedule")
-    record = {"format": FORMAT, "version": VERSION, **{name: values[name] for name in names}}
-    return (json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    return _FORM.written({name: values[name] for name in names})
 
 
-def _named(known: Mapping[str, _Part], entry: object, what: str) -> _Part | None:
-    """Return the known one that is named; None if the entry is no name."""
-    if not isinstance(entry, str):
-        return None
-    if entry not in known:
-        raise InputError(f"{unknown(entry, known, 'name')} (got {shown(entry)})", field=what)
-    return known[entry]
-
-
-def _part(kind: type[_Part], entry: object, item: str) -> _Part:
-    if not isinstance(entry, dict):
-        words = "a name or an object" if kind in (Shape, Machine) else "an object in braces"
-        raise InputError(f"must be {words} (got {shown(entry)})", field=item)
-    return from_values(kind, entry, "", item)
+def _part(name: str, entry: object) -> Any:
+    """Return a part of a job: the known one that is named, or the one of an object."""
+    kind, known = _PARTS[name]
+    if isinstance(entry, str) and known:
+        if entry not in known:
+            raise InputError(f"{unknown(entry, known, 'name')} (got {shown(entry)})", field=name)
+        return known[entry]
+    words = "a name or an object" if known else "an object in braces"
+    require(isinstance(entry, dict), f"must be {words} (got {shown(entry)})", field=name)
+    return from_values(kind, entry, "", name)

@@ -45,14 +45,10 @@ class LayerTime:
     activation_ms: float
 
     @property
-    def products_ms(self) -> float:
-        """Everything but the core of attention."""
-        return self.linear_ms + self.block_ms + self.router_ms + self.order_ms + self.small_ms
-
-    @property
     def forward_ms(self) -> float:
         """The whole forward pass."""
-        return self.products_ms + self.core_ms
+        rest_ms = self.linear_ms + self.block_ms + self.router_ms + self.order_ms + self.small_ms
+        return rest_ms + self.core_ms
 
     @property
     def attention_ms(self) -> float:
@@ -113,28 +109,22 @@ def _core_ms(job: Job) -> float:
     return products + machine.moved_ms(passes * shape.heads * s * n / t)
 
 
-def layer_backward_ms(job: Job, time: LayerTime) -> float:
-    """Return the backward pass of one layer, with what is computed again."""
-    factor = FLASH_BACKWARD if job.schedule.attention == "flash" else BACKWARD
-    again = {"none": 0.0, "selective": time.core_ms, "full": time.forward_ms}
-    added_up = (2 * job.plan.gradient_bytes + 2) * layer_share(job)
-    return (
-        BACKWARD * time.products_ms
-        + factor * time.core_ms
-        + job.machine.moved_ms(added_up)
-        + again[job.schedule.recompute]
-    )
+def layer_backward_ms(job: Job, time: LayerTime, *, attention_only: bool = False) -> float:
+    """Return the backward pass of one layer, with what is computed again.
 
-
-def attention_backward_ms(job: Job, time: LayerTime) -> float:
-    """Return what of a layer's backward pass is not its feed-forward block's or its experts'."""
+    Parameters
+    ----------
+    attention_only
+        Leave out what is its feed-forward block's or its experts'.
+    """
+    whole_ms = time.attention_ms if attention_only else time.forward_ms
+    held = layer_share(job) - (expert_share(job) if attention_only else 0.0)
     factor = FLASH_BACKWARD if job.schedule.attention == "flash" else BACKWARD
-    again = {"none": 0.0, "selective": time.core_ms, "full": time.attention_ms}
-    added_up = (2 * job.plan.gradient_bytes + 2) * (layer_share(job) - expert_share(job))
+    again = {"none": 0.0, "selective": time.core_ms, "full": whole_ms}
     return (
-        BACKWARD * (time.attention_ms - time.core_ms)
+        BACKWARD * (whole_ms - time.core_ms)
         + factor * time.core_ms
-        + job.machine.moved_ms(added_up)
+        + job.machine.moved_ms((2 * job.plan.gradient_bytes + 2) * held)
         + again[job.schedule.recompute]
     )
 

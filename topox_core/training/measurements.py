@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import product
 from pathlib import Path
 
-from topox_core.errors import InputError, printable, shown
+from topox_core.errors import InputError, errors_in_file, printable, require, shown
 from topox_core.io.limits import MEASURED, check_count, number_in
 from topox_core.io.tables import read_table
 from topox_core.training.job import JOBS, Job
@@ -71,37 +70,40 @@ def read_measured(data: bytes, file: str, machine: Machine | None = None) -> lis
     found: list[Measured] = []
     for number, cells in table.rows:
         check_count(len(found) + 1, MEASURED.entries, "rows a file may have", file)
-        if len(cells) > len(table.columns):
-            raise InputError("has more cells than columns", file=file, item=f"row {number}")
-        row = dict.fromkeys(COLUMNS, "") | dict(zip(table.columns, cells, strict=False))
-        found.append(_measured(row, number, file, machine or MACHINES["vtrain"]))
-    if not found:
-        raise InputError("holds no row", file=file)
+        with errors_in_file(file, f"row {number}"):
+            require(len(cells) <= len(table.columns), "has more cells than columns")
+            row = dict.fromkeys(COLUMNS, "") | dict(zip(table.columns, cells, strict=False))
+            found.append(_measured(row, number, machine or MACHINES["vtrain"]))
+    require(found, "holds no row", file=file)
     return found
 
 
-def _measured(row: Mapping[str, str], number: int, file: str, machine: Machine) -> Measured:
-    wrong = partial(InputError, file=file, item=f"row {number}")
-    values = {column: _number(row[column], column, wrong) for column in COLUMNS}
+def _measured(row: Mapping[str, str], number: int, machine: Machine) -> Measured:
+    values = {column: _number(row[column], column) for column in COLUMNS}
     whole = {column: int(values[column]) for column in WHOLE}
     gpus = whole[TENSOR] * whole[DATA] * whole[PIPELINE]
-    if gpus != whole[GPUS]:
-        problem = f"must be tensor x data x pipeline = {gpus:,} (got {whole[GPUS]:,})"
-        raise wrong(problem, field=GPUS)
+    require(
+        gpus == whole[GPUS],
+        f"must be tensor x data x pipeline = {gpus:,} (got {whole[GPUS]:,})",
+        field=GPUS,
+    )
     step = whole[DATA] * whole[MICRO]
-    if whole[BATCH] % step:
-        problem = f"must be a multiple of data parallelism x micro batch = {step:,} (got {whole[BATCH]:,})"
-        raise wrong(problem, field=BATCH)
+    require(
+        whole[BATCH] % step == 0,
+        f"must be a multiple of data parallelism x micro batch = {step:,} (got {whole[BATCH]:,})",
+        field=BATCH,
+    )
     try:
         job = _job(whole, row[MODEL], machine)
     except InputError as error:
         column = _COLUMN_OF.get(error.field, error.field)
-        raise wrong(error.problem, field=column) from None
-    ratio = job.shape.parameters / 1e9 / values[MODEL]
-    if not 1 / _PARAMETERS_WITHIN < ratio < _PARAMETERS_WITHIN:
-        counted = f"{job.shape.parameters / 1e9:,.3g}"
-        problem = f"must be near the {counted} billion of this shape (got {shown(row[MODEL])})"
-        raise wrong(problem, field=MODEL)
+        raise InputError(error.problem, field=column) from None
+    billions = job.shape.parameters / 1e9
+    require(
+        1 / _PARAMETERS_WITHIN < billions / values[MODEL] < _PARAMETERS_WITHIN,
+        f"must be near the {billions:,.3g} billion of this shape (got {shown(row[MODEL])})",
+        field=MODEL,
+    )
     return Measured(number, row[MODEL], job, values[TIME])
 
 
@@ -118,13 +120,15 @@ _COLUMN_OF = {
 }
 
 
-def _number(cell: str, column: str, wrong: partial[InputError]) -> float:
-    if not cell:
-        raise wrong("is empty", field=column)
+def _number(cell: str, column: str) -> float:
+    require(cell, "is empty", field=column)
     kind = "a whole number of at least 1" if column in WHOLE else "a number above 0"
     value = number_in(cell)
-    if not 0 < value <= 1e12 or (column in WHOLE and value != int(value)):
-        raise wrong(f"must be {kind}, without a unit (got {shown(cell)})", field=column)
+    require(
+        0 < value <= 1e12 and (column not in WHOLE or value == int(value)),
+        f"must be {kind}, without a unit (got {shown(cell)})",
+        field=column,
+    )
     return value
 
 
@@ -280,7 +284,19 @@ def production_rows() -> list[Measured]:
         ),
     )
     return [
-        Measured(number, model, _in_production(shape, plan, schedule, words), seconds * 1e3)
+        Measured(
+            number,
+            model,
+            Job(
+                shape,
+                plan,
+                _MACHINE,
+                schedule,
+                f"{shape.name}-{plan.gpus}",
+                f"{words} on {plan.gpus:,} A100",
+            ),
+            seconds * 1e3,
+        )
         for number, ((model, shape, words, seconds), plan, schedule) in enumerate(rows, 1)
     ]
 
@@ -289,8 +305,3 @@ def benchmark_rows() -> list[Measured]:
     """Return the same runs as the benchmark figures of the A100 predict them."""
     benchmark = MACHINES["a100"]
     return [replace(row, job=replace(row.job, machine=benchmark)) for row in production_rows()]
-
-
-def _in_production(shape: Shape, plan: Plan, schedule: Schedule, words: str) -> Job:
-    title = f"{words} on {plan.gpus:,} A100"
-    return Job(shape, plan, _MACHINE, schedule, f"{shape.name}-{plan.gpus}", title)

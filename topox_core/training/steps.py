@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from topox_core.errors import InputError
+from topox_core.errors import require
 from topox_core.training.collectives import (
     Call,
     Groups,
@@ -24,10 +24,11 @@ from topox_core.training.collectives import (
 from topox_core.training.iteration import Iteration, iteration
 from topox_core.training.job import Job
 from topox_core.training.plan import pass_order
-from topox_core.training.program import Program, Spread, Step
-from topox_core.training.units import (
-    GatheredChunks,
+from topox_core.training.program import (
     PassSegment,
+    Program,
+    Spread,
+    Step,
     Unit,
     inside_ms,
     inside_sums_ms,
@@ -94,7 +95,8 @@ class ProgramBuilder:
         # Of each stage and layer: what ends its backward passes so far.
         self.layer_ends: dict[tuple[int, int], Names] = {}
         self.sharded, self.layered = sharded(one.job), layered(one.job)
-        self.gathered = GatheredChunks(one.job)
+        # Of which chunks the weights are gathered, as FSDP's passes leave them.
+        self.gathered = [False] * one.job.chunks
         self.backwards_left = [one.job.plan.microbatches] * one.job.chunks
         # Units of a chunk and way are the same in every pass.
         self.units: dict[tuple[int, str], list[Unit]] = {}
@@ -106,9 +108,12 @@ class ProgramBuilder:
         if self.sharded or self.layered:
             units = (10 if self.layered else 2) * job.shape.layers + 2
         count = 2 * units * job.plan.microbatches
-        if count > MAX_STEPS:
-            problem = f"would take {count:,} steps for each rank of a stage, more than the limit of {MAX_STEPS:,}"
-            raise InputError(problem, item="plan", field="microbatches")
+        require(
+            count <= MAX_STEPS,
+            f"would take {count:,} steps for each rank of a stage, more than the limit of {MAX_STEPS:,}",
+            item="plan",
+            field="microbatches",
+        )
         for stage, passes in enumerate(self.passes):
             for way, chunk, m in passes:
                 self._pass(stage, chunk, way, m)
@@ -313,7 +318,7 @@ class ProgramBuilder:
         self, stage: int, chunk: int, way: str, m: int, units: list[Unit], begin: Names
     ) -> Names:
         """Add a pass of FSDP: the weights of the next unit come while one computes, two are held at most."""
-        gathers = self.gathered.needed(chunk, way)
+        gathers = self._gathers(chunk, way)
         coming = self._gather(stage, way, m, units[0], begin) if gathers else ()
         last: Names = ()
         scattered: Names = ()
@@ -332,6 +337,14 @@ class ProgramBuilder:
                 for unit in units:
                     scattered = self._scatter(stage, m, unit, scattered or last, (experts,))
         return (*last, *scattered)
+
+    def _gathers(self, chunk: int, way: str) -> bool:
+        """Return whether the next pass of a chunk gathers its weights; what it leaves gathered is noted."""
+        schedule, whole = self.job.schedule, self.gathered[chunk]
+        if schedule.reshard and not schedule.regather:
+            return way == "f"
+        self.gathered[chunk] = not schedule.reshard or (schedule.reduce == "last" and way == "b")
+        return not whole
 
     def _gather(self, stage: int, way: str, m: int, unit: Unit, waits: Names) -> Names:
         found = gathers_of(self.job, unit.weights)

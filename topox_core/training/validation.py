@@ -7,7 +7,7 @@ from itertools import chain, permutations
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.errors import InputError
+from topox_core.errors import require
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.training.iteration import iteration, parts
 from topox_core.training.measurements import (
@@ -120,13 +120,13 @@ def predicted(rows: Sequence[Measured], file: str = "measurements") -> list[Comp
     times = [iteration(row.job).total_ms for row in rows]
     for row, time_ms in zip(rows, times, strict=True):
         ratio = row.measured_ms / time_ms
-        if not 1 / _FAR < ratio < _FAR:
-            raise InputError(
-                f"must be in ms (got {row.measured_ms:g}, {ratio:.3g} times the prediction)",
-                file=file,
-                item=f"row {row.row}",
-                field=TIME,
-            )
+        require(
+            1 / _FAR < ratio < _FAR,
+            f"must be in ms (got {row.measured_ms:g}, {ratio:.3g} times the prediction)",
+            file=file,
+            item=f"row {row.row}",
+            field=TIME,
+        )
     found = [
         Compared(row, time_ms, contradicts)
         for row, time_ms, contradicts in zip(rows, times, _contradictions(rows, times), strict=True)

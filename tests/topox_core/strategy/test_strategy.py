@@ -448,7 +448,10 @@ def searched(memory_gb: float) -> object:
             lambda: FastEvaluator(AB, non_blocking(4))(data_parallel(AB, 2)),
             "field servers: has 2 servers and the network 4",
         ),
-        (lambda: laid_out(circuits(2)), "no circuits lead from server 0 to server 1"),
+        (
+            lambda: laid_out(circuits(2)),
+            "server 0 talks to server 1, but no circuits lead from one to the other",
+        ),
         (lambda: non_blocking(0, 4, 100.0), "field servers: must be"),
         (lambda: non_blocking(4, 0, 100.0), "field ports: must be"),
         (lambda: non_blocking(4, 4, 0.0), "field port_gbps: must be"),

@@ -30,14 +30,14 @@ from topox_core.traces.chakra_nodes import (
     node_bytes,
     read_chakra,
 )
-from topox_core.traces.chakra_out import Exported, export_chakra
+from topox_core.traces.chakra_out import ChakraFiles
 from topox_core.traces.importing import Imported
 from topox_core.traces.run_graph import at_speed, replay_ms
 from topox_core.traces.source import ImportSettings, Refused, Source
 from topox_core.workloads.samples import load_sample
 
 
-def read_back(made: Exported, **settings: Any) -> Imported:
+def read_back(made: ChakraFiles, **settings: Any) -> Imported:
     files = [Source.of_bytes(f"x.{server}.et", data) for server, data in made.files.items()]
     return import_chakra(files, ImportSettings(**settings), groups_of_text(json.loads(made.groups)))
 
@@ -45,7 +45,7 @@ def read_back(made: Exported, **settings: Any) -> Imported:
 @pytest.mark.parametrize("job", JOBS)
 def test_out_and_in_again_loses_no_dependency(job: str) -> None:
     found = imported(recordings(JOBS[job](), 100.0))
-    back = read_back(export_chakra(found.graph))
+    back = read_back(ChakraFiles(found.graph))
     there, again = (
         Counter((t.kind, t.size_bytes) for t in one.graph.tasks if t.size_bytes)
         for one in (found, back)
@@ -67,14 +67,14 @@ def test_a_dependency_between_servers_is_a_barrier_of_two() -> None:
         Task("c", "update", ("g",), server=2, duration_ms=0.5),
     ]
     graph = validated("made", tasks)
-    made = export_chakra(graph)
+    made = ChakraFiles(graph)
     assert made.between_servers == 2  # b needs a, and x needs b where it is sent
     back = read_back(made)
     replayed = replay_ms(back.run, at_speed(400.0))
     assert replayed == pytest.approx(1 + 2 + 1 + 1e6 * 8 / 400e6 + 0.5, abs=0.001)
     (broadcast,) = (t for t in back.graph.tasks if t.kind == "broadcast")
     assert broadcast.root == 2 and set(broadcast.members or ()) == {0, 1, 2}
-    dropped = read_back(export_chakra(graph, drop_dependencies=True))
+    dropped = read_back(ChakraFiles(graph, drop_dependencies=True))
     assert replay_ms(dropped.run, at_speed(400.0)) < replayed
 
 
@@ -203,7 +203,7 @@ MB = 1e6  # takes 1 ms
 
 
 def peer_ms(tasks: Sequence[Task], **options: bool) -> float:
-    made = export_chakra(validated("probe", tasks), GBPS, **options)
+    made = ChakraFiles(validated("probe", tasks), GBPS, **options)
     return Peer(made.files, made.groups, GBPS).run_ms()
 
 
@@ -224,7 +224,7 @@ def peer_ms(tasks: Sequence[Task], **options: bool) -> float:
 def test_samples_take_there_what_was_measured(name: str, ms: float) -> None:
     graph, cluster = load_sample(name)
     gbps = cluster.ports_per_server * cluster.port_gbps
-    made = export_chakra(graph, gbps)
+    made = ChakraFiles(graph, gbps)
     assert Peer(made.files, made.groups, gbps).run_ms() == pytest.approx(ms, rel=1e-4)
 
 
@@ -232,7 +232,7 @@ def test_collectives_of_the_same_servers_come_in_one_order() -> None:
     """Without it ranks of dlrm-16 take different all-reduces for the next one."""
     graph, cluster = load_sample("dlrm-16")
     gbps = cluster.ports_per_server * cluster.port_gbps
-    made = export_chakra(graph, gbps)
+    made = ChakraFiles(graph, gbps)
     peer = Peer(made.files, made.groups, gbps)
     number = {task.id: 2 * at + 1 for at, task in enumerate(graph.tasks)}
     for (rank, node), one in peer.nodes.items():
@@ -303,7 +303,7 @@ def test_the_order_of_collectives_binds_nobody_who_reads_the_files_back() -> Non
         Task("late", "all_reduce", ("a",), members=(0, 1), size_bytes=MB),
         Task("early", "all_reduce", ("b",), members=(0, 1), size_bytes=MB),
     ]
-    made = export_chakra(validated("probe", tasks), GBPS)
+    made = ChakraFiles(validated("probe", tasks), GBPS)
     assert Peer(made.files, made.groups, GBPS).run_ms() == pytest.approx(5.0)
     files = [Source.of_bytes(f"x.{rank}.et", data) for rank, data in made.files.items()]
     groups = {name: tuple(ranks) for name, ranks in json.loads(made.groups).items()}

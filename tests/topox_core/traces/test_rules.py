@@ -109,7 +109,7 @@ def test_what_is_left_after_the_common_sequence_is_unmatched() -> None:
     assert len(found.report["unmatched"]) == 3
     assert status(found, "matching") == "warned"
     assert "left out, and the network's share may be too low" in said(found, "matching")
-    with pytest.raises(Refused, match=r"^group \[0, 1, 2, 3\], call \d+: rank 0 has"):
+    with pytest.raises(Refused, match=r"^group of 0 to 3, call \d+: rank 0 has"):
         imported(edited(files, losing(20, 30, 40, 50), "run_rank2.json"))
 
 
@@ -402,7 +402,7 @@ def test_one_rank_cannot_stand_for_a_pipeline_or_irregular_groups() -> None:
     }
     data = recordings(odd, 100.0, Style(steps=1, world=6))["run_rank0.json"]
     with pytest.raises(
-        Refused, match=r"\[0, 3, 4\] has no stride: the other ranks' groups cannot be made"
+        Refused, match=r"ranks 0, 3 to 4 have no stride: the other ranks' groups cannot be made"
     ):
         imported({"run_rank0.json": data}, symmetry=True)
 
