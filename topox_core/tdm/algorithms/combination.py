@@ -29,6 +29,7 @@ from topox_core.tdm.kernels.grouping import (
     subset_stages,
     undominated,
 )
+from topox_core.tdm.model.jobs import Jobs, Reading
 from topox_core.tdm.model.rounds import after_push_s
 from topox_core.tdm.model.traffic import Floats, StageTable
 from topox_core.tdm.search import Search
@@ -127,11 +128,20 @@ def subsets_of(table: StageTable, pod_group: int, group: Sequence[int]) -> Subse
     for b, bundle in enumerate(bundles):
         item[table.place[list(bundle)]] = b
     seconds, links = subset_stages(table.load(pod_group), table.fabric, item, len(bundles))
-    jobs, reading = table.jobs.jobs, table.reading
-    train = [max(jobs[n].train_s for n in bundle) for bundle in bundles]
-    between = [max(after_push_s(jobs[n], reading) for n in bundle) for bundle in bundles]
-    turn_first, turn_second = split_turns(links)
-    return Subsets(bundles, seconds, _longest(train), _longest(between), turn_first, turn_second)
+    return timed(table.jobs, table.reading, bundles, seconds, split_turns(links))
+
+
+def timed(
+    jobs: Jobs,
+    reading: Reading,
+    bundles: tuple[tuple[int, ...], ...],
+    seconds: Floats,
+    turns: tuple[NDArray[np.bool_], NDArray[np.bool_]],
+) -> Subsets:
+    """Return subsets of bundles by what each communicates and where circuits change, with the longest computing of each."""
+    train = [max(jobs.jobs[n].train_s for n in bundle) for bundle in bundles]
+    between = [max(after_push_s(jobs.jobs[n], reading) for n in bundle) for bundle in bundles]
+    return Subsets(bundles, seconds, _longest(train), _longest(between), *turns)
 
 
 def _longest(seconds: Sequence[float]) -> Floats:
