@@ -9,9 +9,9 @@ can occur.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import product
 from typing import Literal
 
 import numpy as np
@@ -69,9 +69,6 @@ def link_rules(reconfiguration_s: float) -> tuple[LinkRule, ...]:
 
 
 Float = NDArray[np.float64]
-# Up to this many pods every subset of a ring's pods has its cut; above, the pods of a ring are
-# numbered along it.
-CUT_PODS = 8
 TOLERANCE = 1e-9
 
 
@@ -231,22 +228,13 @@ class ExactModel:
                     for end in range(2):
                         degree = {column: 1.0 for pair, column in arc.items() if pair[end] == pod}
                         self._row(degree, (n, k, -1.0), lower=0.0, upper=0.0)
-                if len(pods) <= CUT_PODS:
-                    for cut in _cuts(pods):
-                        inside = {
-                            column: 1.0 for (i, j), column in arc.items() if i in cut and j in cut
-                        }
-                        self._row(inside, (n, k, -(len(cut) - 1.0)), upper=0.0)
-                else:
-                    self._numbered(arc, pods)
-
-    def _numbered(self, arc: dict[Pair, int], pods: Sequence[int]) -> None:
-        """Let pods be numbered along the ring from the first one (Miller, Tucker & Zemlin 1960)."""
-        many = len(pods) - 1.0
-        place = {pod: self._b.new(many) for pod in pods[1:]}
-        for (i, j), column in arc.items():
-            if i in place and j in place:
-                self._b.row({place[j]: 1.0, place[i]: -1.0, column: -many}, 1.0 - many, math.inf)
+                # Numbered along the ring from the first one (Miller, Tucker & Zemlin 1960).
+                many = len(pods) - 1.0
+                place = {pod: b.new(many) for pod in pods[1:]}
+                for (i, j), column in arc.items():
+                    if i in place and j in place:
+                        follows = {place[j]: 1.0, place[i]: -1.0, column: -many}
+                        b.row(follows, 1.0 - many, math.inf)
 
     def _pod_group(self, g: int) -> None:
         """Eqs. 2 and 6: links of a pod group carry each stage's traffic in the stage's time."""
@@ -373,14 +361,3 @@ class ExactModel:
 def _links_for(share: float) -> float:
     """Return the fewest links that carry a share of the longest stage's volume within it."""
     return max(1.0, math.ceil(share - TOLERANCE))
-
-
-def _cuts(pods: Sequence[int]) -> Iterator[frozenset[int]]:
-    """Yield the subsets in which a ring must not close.
-
-    Of a subset and its complement one is enough.
-    """
-    for size in range(2, len(pods) // 2 + 1):
-        for cut in combinations(pods, size):
-            if 2 * size < len(pods) or pods[0] in cut:
-                yield frozenset(cut)
