@@ -26,7 +26,8 @@ from topox_core.model.execution import Layout
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task
 from topox_core.model.transfer_graph import TRANSFER
-from topox_core.papers.card import Answer, Call, Card, CardRun, Choice, RowWords, answers
+from topox_core.papers.answer import Answer
+from topox_core.papers.card import Call, Card, CardRun, Choice, RowWords, answers
 from topox_core.papers.cards import topoopt_reconfiguration_latency as reconfiguration, topox_table3
 from topox_core.papers.cards.topoopt_shared import MIX, drawn_jobs
 from topox_core.papers.catalogue import (
