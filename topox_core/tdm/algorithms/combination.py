@@ -209,18 +209,13 @@ class _Box:
 
     def halves(self) -> tuple[_Box, ...]:
         """Return the box cut in two across its longer side; nothing if it is a point."""
-        train, between = self.train[1] - self.train[0], self.between[1] - self.between[0]
-        if max(train, between) == 0:
-            return ()
-        if train >= between:
-            return tuple(replace(self, train=part) for part in _halves(self.train))
-        return tuple(replace(self, between=part) for part in _halves(self.between))
-
-
-def _halves(span: tuple[int, int]) -> tuple[tuple[int, int], tuple[int, int]]:
-    low, high = span
-    middle = (low + high) // 2
-    return (low, middle), (middle + 1, high)
+        by_train = self.train[1] - self.train[0] >= self.between[1] - self.between[0]
+        low, high = self.train if by_train else self.between
+        middle = (low + high) // 2
+        parts = ((low, middle), (middle + 1, high)) if low < high else ()
+        return tuple(
+            replace(self, train=part) if by_train else replace(self, between=part) for part in parts
+        )
 
 
 class _Boxes:
