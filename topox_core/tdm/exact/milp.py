@@ -61,9 +61,8 @@ def prove(
     if proof.best is None:
         search.all_at_once()
         raise RuntimeError("HiGHS finds no round although the ports suffice for one group")
-    rounds = "two groups and all-train phases" if form.all_train else "two groups"
     bound_s = proof.bound_s(rules[len(proof.bounds) :])
-    bound = RoundBound(bound_s, BOUND_BY, f"{rounds}, any rings", any_rings=True)
+    bound = RoundBound(bound_s, BOUND_BY, f"{form.words}, any rings", any_rings=True)
     return proof.best, bound, bound_s >= proof.shortest_s * (1 - TOLERANCE)
 
 
