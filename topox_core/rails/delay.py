@@ -59,7 +59,7 @@ def recorded(execution: Execution) -> tuple[RailIteration, FloatArray]:
     transfers = np.flatnonzero(graph.kind == TRANSFER)
     if not len(transfers):
         raise InputError("has no transfer, so no circuit is ever asked for")
-    tasks, node_task = np.unique(graph.origin, return_inverse=True)
+    tasks, first, node_task = np.unique(graph.origin, return_index=True, return_inverse=True)
     n = len(tasks)
     ends = np.stack((graph.source[transfers], graph.destination[transfers]))
     times_ms = execution.start_ms[transfers], execution.end_ms[transfers]
@@ -73,11 +73,8 @@ def recorded(execution: Execution) -> tuple[RailIteration, FloatArray]:
     )
     rank = np.full(n, -1, np.int32)
     rank[node_task[computes]] = graph.server[computes]
-    first = np.zeros(n, np.int64)
-    first[node_task[::-1]] = np.arange(len(graph))[::-1]
     kind, group, groups = _groups(execution, members, first)
-    size = np.zeros(n)
-    np.add.at(size, node_task[transfers], np.nan_to_num(graph.size_bytes[transfers]))
+    sent_bytes = np.nan_to_num(graph.size_bytes[transfers])
     # What takes no time takes no turn on its device; its dependencies order it.
     lasting = computes[execution.end_ms[computes] > execution.start_ms[computes]]
     pred_ptr, pred_idx = _predecessors(execution, node_task, lasting, n)
@@ -94,7 +91,7 @@ def recorded(execution: Execution) -> tuple[RailIteration, FloatArray]:
         duration_ms=np.where(kind == COMPUTE, end - start, 0.0),
         work=np.where(kind == COMPUTE, UPDATE, -1).astype(np.int32),
         group=group,
-        size_bytes=size,
+        size_bytes=np.bincount(node_task[transfers], sent_bytes, n).astype(np.float64),
         microbatch=np.full(n, -1, np.int32),
         layer=np.full(n, -1, np.int32),
         label=label,
