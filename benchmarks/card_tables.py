@@ -13,7 +13,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from topox_core.papers.card import Answer, Card
+from topox_core.papers.answer import Answer
+from topox_core.papers.card import Card
 from topox_core.papers.catalogue import CARDS
 from topox_core.papers.rows import APART, APART_NAMES, Row, counted_verdicts
 from topox_core.runs.run import never

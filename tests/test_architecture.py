@@ -93,8 +93,7 @@ TDM_MAY_USE = {
     "kernels": set(),
     "model": {"kernels"},
     "mixes": {"model"},
-    "bounds": {"kernels", "model"},
-    "search": {"bounds", "model"},
+    "search": {"model"},
     "exact": {"model", "search"},
     "algorithms": {"exact", "kernels", "model", "search"},
 }

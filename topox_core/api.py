@@ -356,7 +356,7 @@ def share_fabric(
         If the file cannot be used, there is no such algorithm, or ports are too few.
     """
     from topox_core.tdm.algorithms.catalogue import solve
-    from topox_core.tdm.bounds.round_bounds import bounded
+    from topox_core.tdm.algorithms.round_bounds import bounded
     from topox_core.tdm.model.jobs import TdmSettings
     from topox_core.tdm.model.jobs_file import load_jobs
 

@@ -104,7 +104,7 @@ def load_kernels() -> None:
 def warm_up_jobs() -> None:
     """Share a small fabric among a few jobs by every method that is compiled, and bound it."""
     from topox_core.tdm.algorithms.catalogue import ALGORITHMS, solve
-    from topox_core.tdm.bounds.round_bounds import bounded
+    from topox_core.tdm.algorithms.round_bounds import bounded
     from topox_core.tdm.mixes.deployment import SetUp, deploy
     from topox_core.tdm.model.jobs import TdmSettings
 

@@ -26,7 +26,8 @@ from topox_core.io.content import record_of
 from topox_core.papers.rows import COUNTED, counts_of
 
 if TYPE_CHECKING:
-    from topox_core.papers.card import Answer as CardAnswer, Card
+    from topox_core.papers.answer import Answer as CardAnswer
+    from topox_core.papers.card import Card
 
 
 @command(

@@ -120,7 +120,7 @@ def run(options: Arguments) -> Answer:
     """Solve; 1 if ports are too few for any round, or the checker disagrees."""
     from topox_core.check.round import check_round
     from topox_core.tdm.algorithms.catalogue import BASELINE, solve
-    from topox_core.tdm.bounds.round_bounds import bounded
+    from topox_core.tdm.algorithms.round_bounds import bounded
     from topox_core.tdm.model.round_file import to_record
     from topox_core.tdm.model.traffic import TooFewPortsError
 

@@ -1,7 +1,7 @@
 """Networks set side by side: by cluster size, by what their difference depends on, and by year."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count, takewhile
 from typing import Annotated
@@ -286,90 +286,67 @@ def caveats_of(
     if radix is not None and radix < 1:
         raise InputError(f"must be at least 1 (got {radix})", field="radix")
     check_size(question.gpus, question.counting)
-    caveats = []
+    return tuple(_caveats(question, radix, switch))
+
+
+def _caveats(question: Question, radix: int | None, switch: str) -> Iterator[Caveat]:
     if radix is not None and ports_needed(question) > radix:
-        caveats.append(
-            Caveat(
-                WARNING,
-                "radix",
-                (
-                    f"{question.gpus:,} GPUs need an optical switch of {ports_needed(question):,} ports on every rail; "
-                    f"{switch} has {radix:,}, enough for up to {most_gpus(question, radix):,} GPUs."
-                ),
-            )
+        yield Caveat(
+            WARNING,
+            "radix",
+            f"{question.gpus:,} GPUs need an optical switch of {ports_needed(question):,} ports on every rail; "
+            f"{switch} has {radix:,}, enough for up to {most_gpus(question, radix):,} GPUs.",
         )
-    caveats += _dearer(question)
-    caveats += _rounding(question)
+    yield from _dearer(question)
+    yield from _rounding(question)
     optics = _many(question.counting.ocs_transceivers_per_gpu, "transceiver")
     ports = _many(question.counting.ocs_ports_per_gpu, "optical-switch port")
     counted = f"Photonic rails are counted with {optics} and {ports} per GPU."
     left_out = "Bidirectional optics, insertion loss and the control plane are not priced."
-    caveats.append(Caveat(NOTE, "not-priced", f"{counted} {left_out}"))
-    return tuple(caveats)
+    yield Caveat(NOTE, "not-priced", f"{counted} {left_out}")
 
 
-def _dearer(question: Question) -> list[Caveat]:
+def _dearer(question: Question) -> Iterator[Caveat]:
     """Say where photonic rails lose to whole packet switches, whichever counting is chosen."""
     whole = replace(
         question, counting=replace(question.counting, method="whole-switches", joined_rails=False)
     )
     share = whole.saving("photonic_rails", "rail_only", "cost")
-    if share < 0:
-        servers, ports = (
-            question.gpus // question.counting.gpus_per_server,
-            question.catalogue.part("packet_switch").ports,
-        )
-        why = (
-            f": one {ports}-port packet switch per rail joins all {servers} servers"
-            if servers <= ports
-            else ""
-        )
-        return [
-            Caveat(
-                WARNING,
-                "dearer-than-whole-switches",
-                (
-                    f"Against whole packet switches, no more of them than needed, photonic rails for {question.gpus:,} GPUs are "
-                    f"{-100 * share:.0f} % more expensive{why}."
-                ),
-            )
-        ]
     published = question.saving("photonic_rails", "rail_optimized", "cost")
-    if question.counting.method == "paper" and published - share > 0.1:
-        return [
-            Caveat(
-                NOTE,
-                "whole-switches",
-                (
-                    f"With whole packet switches and no spine over the rails the saving is {100 * share:.0f} %, not "
-                    f"{100 * published:.0f} %."
-                ),
-            )
-        ]
-    return []
+    if share < 0:
+        servers = question.gpus // question.counting.gpus_per_server
+        ports = question.catalogue.part("packet_switch").ports
+        why = f": one {ports}-port packet switch per rail joins all {servers} servers"
+        yield Caveat(
+            WARNING,
+            "dearer-than-whole-switches",
+            f"Against whole packet switches, no more of them than needed, photonic rails for {question.gpus:,} GPUs are "
+            f"{-100 * share:.0f} % more expensive{why if servers <= ports else ''}.",
+        )
+    elif question.counting.method == "paper" and published - share > 0.1:
+        yield Caveat(
+            NOTE,
+            "whole-switches",
+            f"With whole packet switches and no spine over the rails the saving is {100 * share:.0f} %, not "
+            f"{100 * published:.0f} %.",
+        )
 
 
-def _rounding(question: Question) -> list[Caveat]:
+def _rounding(question: Question) -> Iterator[Caveat]:
     """Say how much of the published saving is the rounding of a fractional radix."""
-    if question.counting.method != "paper":
-        return []
-    limit = saving(
-        limit_per_gpu("photonic_rails", question.catalogue, question.counting).cost_usd,
-        limit_per_gpu("rail_optimized", question.catalogue, question.counting).cost_usd,
+    mine, other = (
+        limit_per_gpu(network, question.catalogue, question.counting).cost_usd
+        for network in ("photonic_rails", "rail_optimized")
     )
+    limit = saving(mine, other)
     here = question.saving("photonic_rails", "rail_optimized", "cost")
-    if abs(here - limit) < 0.0005:
-        return []
-    return [
-        Caveat(
+    if question.counting.method == "paper" and abs(here - limit) >= 0.0005:
+        yield Caveat(
             NOTE,
             "rounding",
-            (
-                f"The saving against {NETWORKS['rail_optimized'].lower()} switches is {100 * limit:.2f} % for ever larger "
-                f"clusters; the {100 * here:.2f} % here differ because the radix of a switch is a whole number."
-            ),
+            f"The saving against {NETWORKS['rail_optimized'].lower()} switches is {100 * limit:.2f} % for ever larger "
+            f"clusters; the {100 * here:.2f} % here differ because the radix of a switch is a whole number.",
         )
-    ]
 
 
 def _many(number: int, noun: str) -> str:

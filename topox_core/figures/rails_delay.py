@@ -1,4 +1,4 @@
-"""What switching costs: overhead by delay, by degree of expert parallelism and wiring; and when circuits stand."""
+"""What switching costs: overhead by delay, by degree of expert parallelism and by wiring."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,8 +9,8 @@ from typing import Any
 import plotly.graph_objects as go
 
 from topox_core.fabrics.registry import ENTRIES
-from topox_core.figures.palette import VERMILION, Theme, blend, parallelism_word
-from topox_core.figures.rails_windows import TOO_SHORT, parallelism_markers
+from topox_core.figures.palette import VERMILION, Theme, blend
+from topox_core.figures.rails_windows import TOO_SHORT
 from topox_core.figures.template import (
     DOTS,
     LEGEND_BELOW,
@@ -31,7 +31,6 @@ from topox_core.figures.template import (
     time_axis,
     upright,
 )
-from topox_core.rails.iteration import RailRun
 from topox_core.text.numbers import delay_label, percent, time
 
 # On demand and provisioned have the colours, dashes and marks of the circuit controllers on every
@@ -392,102 +391,3 @@ def wirings(rows: Sequence[tuple[str, float | None, float]], theme: Theme) -> go
         xaxis=time_axis(theme, 1.22 * max((ms for _, _, ms, _ in known), default=1.0), grid=True),
         yaxis=row_axis(theme, names, 11.5),
     )
-
-
-MAX_GROUPS = 48
-MAX_CIRCUITS = 4_000
-
-
-def groups_in_view(run: RailRun, most: int = MAX_GROUPS) -> list[int]:
-    """Return the groups of the timeline: those with circuits, by parallelism, then in order."""
-    with_circuits = {circuit.group for circuit in run.circuits}
-    uses = {g: run.iteration.groups[g].parallelism for g in with_circuits}
-    return sorted(with_circuits, key=lambda g: (uses[g] != "pp", uses[g], g))[:most]
-
-
-def timeline(run: RailRun, theme: Theme) -> go.Figure:
-    """Return when each group's circuits stand: dark (hatched) first, then in place."""
-    shown = groups_in_view(run)
-    row = {group: k for k, group in enumerate(shown)}
-    circuits = [one for one in run.circuits if one.group in row][:MAX_CIRCUITS]
-    groups = run.iteration.groups
-    least = 0.003 * run.iteration_ms  # of the width: about three pixels
-    markers = parallelism_markers([groups[g].parallelism for g in shown], theme)
-    alike = {
-        name: [one for one in circuits if groups[one.group].parallelism == name]
-        for name in dict.fromkeys(groups[g].parallelism for g in shown)
-    }
-    layers = [
-        sideways_bars(
-            [one.start_ms for one in same],
-            [max(least, one.end_ms - one.start_ms) for one in same],
-            [row[one.group] for one in same],
-            parallelism_word(name),
-            markers[name],
-            width=0.72,
-            customdata=[
-                [
-                    group_words(run, one.group),
-                    _members(run, one.group),
-                    time(one.start_ms),
-                    time(one.end_ms),
-                ]
-                for one in same
-            ],
-            hovertemplate="<b>%{customdata[0]}</b>, %{customdata[1]}<br>set up from %{customdata[2]} to %{customdata[3]}"
-            "<extra></extra>",
-        )
-        for name, same in alike.items()
-    ]
-    dark = [one for one in circuits if one.changed and one.start_ms > one.setup_ms]
-    if dark:
-        layers.append(
-            sideways_bars(
-                [one.setup_ms for one in dark],
-                [one.start_ms - one.setup_ms for one in dark],
-                [row[one.group] for one in dark],
-                "dark (switching)",
-                hatched(theme),
-                width=0.72,
-                customdata=[
-                    [
-                        group_words(run, one.group),
-                        time(one.setup_ms),
-                        time(one.start_ms - one.setup_ms),
-                    ]
-                    for one in dark
-                ],
-                hovertemplate="<b>%{customdata[0]}</b> dark from %{customdata[1]}, %{customdata[2]}<extra></extra>",
-            )
-        )
-    names = [group_words(run, g) for g in shown]
-    return frame(
-        layers,
-        theme,
-        ((17 if len(shown) <= 24 else 13.5) * len(shown) + 76) * theme.scale,
-        showlegend=True,
-        margin=margins(name_px(names, theme, 18, 6.2, 4), 10, 32 * theme.scale, 26),
-        xaxis=time_axis(theme, max(run.iteration_ms, 1e-9)),
-        yaxis=row_axis(theme, names, 10.5, range=[len(shown) - 0.4, -0.6]),
-    )
-
-
-def group_words(run: RailRun, group: int) -> str:
-    """Return a group's parallelism and stages in words: pp, stages 0 and 1; fsdp, stage 0."""
-    iteration = run.iteration
-    one = iteration.groups[group]
-    stages = sorted({int(iteration.stage[rank]) for rank in one.ranks})
-    words = f"stage {stages[0]}"
-    if len(set(iteration.stage.tolist())) == 1 and iteration.ranks > 1:
-        words = _members(run, group)
-    elif len(stages) > 1:
-        words = f"stages {', '.join(map(str, stages[:-1]))} and {stages[-1]}"
-    return f"{one.parallelism or 'transfers'}, {words}"
-
-
-def _members(run: RailRun, group: int) -> str:
-    ranks = run.iteration.groups[group].ranks
-    words = ", ".join(map(str, ranks))
-    if len(ranks) > 8:
-        words = f"{ranks[0]} to {ranks[-1]}, {len(ranks)} of them"
-    return f"{'rank' if len(ranks) == 1 else 'ranks'} {words}"

@@ -1,22 +1,17 @@
-"""What one rank sends on its rail: traffic as bars, its windows, their lengths and how many a stage has."""
+"""Windows of a rail: their lengths, by what follows and side by side, and how many a stage has."""
 
 import math
-from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
 from topox_core.figures.palette import VERMILION, Theme, parallelism_colour, parallelism_word
 from topox_core.figures.template import (
-    CLEAR,
     DOTS,
-    INSIDE,
     Look,
     axis,
     box,
-    clock,
     frame,
     hatched,
     level,
@@ -28,7 +23,6 @@ from topox_core.figures.template import (
     opaque,
     outside,
     row_axis,
-    sideways_bars,
     upright,
 )
 from topox_core.model.transfer_graph import FloatArray
@@ -36,229 +30,10 @@ from topox_core.rails.iteration import Window
 from topox_core.rails.window_lengths import (
     TrafficClass,
     cdf as distribution,
-    hides,
     mib,
     share_hiding,
 )
-from topox_core.rails.windows import Phase
-from topox_core.text.numbers import count, percent, plural, short, time
-
-# Of the strip's width: a window wider than this carries its length.
-LABELLED = 0.026
-# Of the strip's width: traffic is drawn at least this wide, about three pixels.
-THINNEST = 0.003
-LEGEND_PX = 1010  # of a laptop's page: a longer legend takes a second row
-# Parallelisms that share a colour: the first of a chart is plain, the others are striped.
-_STRIPES = ("", "-", "x")
-
-
-def strip(
-    phases: Sequence[Phase],
-    windows: Sequence[Window],
-    dark_ms: float,
-    view: tuple[float, float],
-    theme: Theme,
-    legend: bool = True,
-) -> go.Figure:
-    """Return one rank's communication pattern: traffic, outlined windows, short ones marked.
-
-    Parameters
-    ----------
-    dark_ms
-        How long a changed circuit carries nothing: a window shorter than this cannot hide a change.
-    view
-        The stretch of time in view, in ms.
-    legend
-        Without one, :func:`strip_legend` says what to write beside the figure.
-    """
-    too_short = [one for one in windows if one.length_ms > 0 and not hides(one, dark_ms)]
-    layers = [
-        _outlines(windows, view, theme),
-        *_traffic(phases, view, theme),
-        *_marks(too_short, view, "triangle-up", 0, f"shorter than {time(dark_ms)}", theme.scale),
-        *_marks(
-            [one for one in windows if one.length_ms <= 0],
-            view,
-            "x-thin",
-            2,
-            "no window: 0 or an overlap",
-            theme.scale,
-        ),
-    ]
-    ticks, words = clock(*view)
-    long = sum(44 + 6.4 * len(trace.name) for trace in layers) > LEGEND_PX
-    above = (30 + 20 * long) * legend
-    return frame(
-        layers,
-        theme,
-        (82 + above) * theme.scale,
-        showlegend=legend,
-        bargap=0,
-        margin=margins(16, 18, above * theme.scale, 26),
-        xaxis=axis(theme, range=list(view), tickvals=ticks, ticktext=words),
-        yaxis=axis(theme, range=[-0.42, 1.02], tickvals=[], ticks=""),
-    )
-
-
-def strip_legend(figure: go.Figure, theme: Theme) -> list[tuple[str, str]]:
-    """Return what the signs of a strip mean, each as CSS draws it: for a legend beside the figure, which wraps on a phone."""
-    return [(_as_css(trace, theme), trace.name) for trace in figure.data]
-
-
-def _as_css(trace: Any, theme: Theme) -> str:
-    colour = trace.marker.color
-    if trace.type == "scatter":
-        if trace.marker.symbol == "triangle-up":
-            return f"{colour};clip-path:polygon(50% 0,100% 100%,0 100%)"
-        strokes = (
-            f"linear-gradient({turn}deg,transparent 43%,{colour} 43% 57%,transparent 57%)"
-            for turn in (45, -45)
-        )
-        return ",".join(strokes)
-    if trace.marker.pattern.shape:
-        return f"repeating-linear-gradient({colour} 0 2px,{theme.page} 2px 4px)"
-    if colour == CLEAR:
-        return f"{theme.page};border:1px solid {theme.muted}"
-    return str(colour)
-
-
-def _outlines(windows: Sequence[Window], view: tuple[float, float], theme: Theme) -> go.Bar:
-    low, high = view
-    here = [
-        one
-        for one in windows
-        if one.length_ms > 0 and one.begin_ms + one.length_ms >= low and one.begin_ms <= high
-    ]
-    begins = [max(low, one.begin_ms) for one in here]
-    widths = [
-        min(high, one.begin_ms + one.length_ms) - begin
-        for one, begin in zip(here, begins, strict=True)
-    ]
-    return sideways_bars(
-        begins,
-        widths,
-        [0.5] * len(here),
-        "window",
-        {"color": CLEAR, "line": line(theme.muted, 1)},
-        width=1,
-        legendrank=2000,
-        text=[
-            _length(one) if width >= LABELLED * (high - low) else ""
-            for one, width in zip(here, widths, strict=True)
-        ],
-        **INSIDE,
-        cliponaxis=True,
-        textfont={"size": 11.5 * theme.scale, "color": theme.ink},
-        customdata=[
-            [*_facts(one), one.operation.replace("_", " "), mib(one.size_bytes)] for one in here
-        ],
-        hovertemplate="<b>window of %{customdata[0]}</b><br>%{customdata[1]} → %{customdata[2]}<br>then %{customdata[3]}, "
-        "%{customdata[4]}<extra></extra>",
-    )
-
-
-def _facts(window: Window) -> list[str]:
-    return [time(window.length_ms), parallelism_word(window.before), parallelism_word(window.after)]
-
-
-def parallelism_markers(parallelisms: Sequence[str], theme: Theme) -> dict[str, Look]:
-    """Return the marker of each parallelism: its colour, striped where another one has it."""
-    seen: Counter[str] = Counter()
-    markers: dict[str, Look] = {}
-    for name in sorted(set(parallelisms), key=lambda name: (name != "fsdp", name)):
-        colour = parallelism_colour(name)
-        stripes = _STRIPES[min(seen[colour], len(_STRIPES) - 1)]
-        seen[colour] += 1
-        markers[name] = {"color": colour, "line": {"width": 0}}
-        if stripes:
-            markers[name]["pattern"] = {
-                "shape": stripes,
-                "size": 4,
-                "solidity": 0.4,
-                "bgcolor": colour,
-                "fgcolor": theme.page,
-            }
-    return markers
-
-
-def _traffic(phases: Sequence[Phase], view: tuple[float, float], theme: Theme) -> list[go.Bar]:
-    """Return a trace of bars a parallelism, none too thin to be seen, over the windows beside."""
-    low, high = view
-    least = THINNEST * (high - low)
-    traces = []
-    markers = parallelism_markers([one.parallelism for one in phases], theme)
-    for name in dict.fromkeys(one.parallelism for one in phases):
-        shown = [
-            s for s in phases if s.parallelism == name and s.end_ms >= low and s.begin_ms <= high
-        ]
-        begins = [max(low, s.begin_ms) for s in shown]
-        widths = [max(least, min(high, s.end_ms) - b) for s, b in zip(shown, begins, strict=True)]
-        traces.append(
-            sideways_bars(
-                [min(b, high - w) for b, w in zip(begins, widths, strict=True)],
-                widths,
-                [0.5] * len(shown),
-                parallelism_word(name),
-                markers[name],
-                width=1,
-                customdata=[
-                    [
-                        parallelism_word(s.parallelism),
-                        time(s.begin_ms),
-                        time(s.end_ms - s.begin_ms),
-                        plural(s.communications, "communication"),
-                        s.operation.replace("_", " "),
-                        mib(s.size_bytes),
-                    ]
-                    for s in shown
-                ],
-                hovertemplate="<b>%{customdata[0]}</b> for %{customdata[2]} from %{customdata[1]}<br>%{customdata[3]}, first "
-                "%{customdata[4]}; %{customdata[5]}<extra></extra>",
-            )
-        )
-    return [one for one in traces if one.x]
-
-
-def _marks(
-    windows: list[Window],
-    view: tuple[float, float],
-    symbol: str,
-    line_px: float,
-    words: str,
-    scale: float,
-) -> list[go.Scatter]:
-    """Return a mark below each window that begins in view, as one trace, if there is any."""
-    shown = [one for one in windows if view[0] <= one.begin_ms <= view[1]]
-    if not shown:
-        return []
-    return [
-        go.Scatter(
-            x=[min(one.begin_ms + max(0.0, one.length_ms) / 2, view[1]) for one in shown],
-            y=[-0.22] * len(shown),
-            mode="markers",
-            name=words,
-            showlegend=True,
-            marker={
-                "symbol": symbol,
-                "size": 9 * scale,
-                "color": VERMILION,
-                "opacity": 1,
-                "line": line(VERMILION, line_px),
-            },
-            cliponaxis=False,
-            customdata=[_facts(one) for one in shown],
-            hovertemplate="<b>%{customdata[0]}</b>: "
-            + words
-            + "<br>%{customdata[1]} → %{customdata[2]}<extra></extra>",
-        )
-    ]
-
-
-def _length(window: Window) -> str:
-    """Return a window's length as short as it can be written into it."""
-    length_ms = window.length_ms
-    return f"{short(length_ms / 1000)} s" if length_ms >= 1000 else short(length_ms)
-
+from topox_core.text.numbers import count, percent, plural, time
 
 TOO_SHORT = "rgba(213,94,0,0.09)"
 

@@ -110,36 +110,25 @@ class Row:
         return None if self.theirs is None else self.ours / self.theirs - 1
 
 
-def judged(theirs: float, ours: float, level: float | None = None) -> Verdict:
-    """Return the verdict on a number: by its distance, and by the side of ``level`` that it is on.
-
-    Parameters
-    ----------
-    level
-        The value that means "no difference", such as 1 of a ratio. A printed number clearly above or
-        below it states a direction; what is level or goes the other way does not follow it.
-    """
+def judged(theirs: float, ours: float) -> Verdict:
+    """Return the verdict on a number by its distance."""
     distance = abs(ours / theirs - 1)
-    verdict: Verdict = "match" if distance <= MATCH else "trend" if distance <= TREND else "differs"
-    if level is None or abs(theirs / level - 1) <= LEVEL:
-        return verdict
-    if (ours - level) * (theirs - level) <= 0:
-        return "differs"
-    flat = abs(ours / level - 1) <= LEVEL
-    return "differs" if flat and verdict == "trend" else verdict
+    return "match" if distance <= MATCH else "trend" if distance <= TREND else "differs"
 
 
-def judged_over(theirs: float, mean: float, spread: float, level: float) -> Verdict:
-    """Return the verdict on the mean of several draws, where chance has a part in each.
+def judged_beside_one(theirs: float, ours: float, spread: float = 0.0) -> Verdict:
+    """Return the verdict on a ratio by its distance, and by the side of 1 that it is on.
 
-    The mean is judged as one number; where it lies less than ``spread``, the standard deviation of
-    the draws, from ``level`` on the printed side, the printed direction is not shown and the row
-    differs.
+    A printed ratio clearly above or below 1 states a direction; what is level or goes the other way
+    does not follow it. Nor does the mean of several draws that lies less than ``spread``, their
+    standard deviation, from 1 on the printed side: there the direction is not shown.
     """
-    verdict = judged(theirs, mean, level)
-    side = 1 if theirs > level else -1
-    hidden = spread > 0 and side * (mean - level) <= spread
-    return "differs" if hidden and abs(theirs / level - 1) > LEVEL else verdict
+    verdict = judged(theirs, ours)
+    if abs(theirs - 1) <= LEVEL:
+        return verdict
+    on_its_side = (ours - 1) * (1 if theirs > 1 else -1)
+    flat = abs(ours - 1) <= LEVEL and verdict == "trend"
+    return "differs" if flat or on_its_side <= max(0.0, spread) else verdict
 
 
 def stated(ours: float, spread: float = 0.0) -> Verdict:
@@ -170,7 +159,9 @@ def judged_as(
         return "not printed"
     if how == "more than" and ours >= theirs:
         return "match"
-    return judged_over(theirs, ours, spread, 1.0) if how == "side of one" else judged(theirs, ours)
+    if how == "side of one":
+        return judged_beside_one(theirs, ours, spread)
+    return judged(theirs, ours)
 
 
 def drawn(rows: Sequence[Row], rising: bool, unsure: float = LEVEL) -> list[Row]:

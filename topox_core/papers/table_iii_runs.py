@@ -306,18 +306,12 @@ def intra_server_ms(graph: TransferGraph) -> list[float]:
 
     0 for all other nodes.
     """
-    of_all_reduce = np.fromiter(
-        (kind == "all_reduce" for kind in graph.task_kind), np.bool_, len(graph)
-    )
+    of_all_reduce = np.array([kind == "all_reduce" for kind in graph.task_kind], np.bool_)
     nodes = np.flatnonzero(of_all_reduce & (graph.kind == TRANSFER))
-    result = [0.0] * len(graph)
-    if not len(nodes):
-        return result
-    origin = graph.origin[nodes]
+    origin, source = graph.origin[nodes].astype(np.int64), graph.source[nodes]
+    servers = int(source.max(initial=0)) + 1
     total = np.bincount(origin, graph.size_bytes[nodes])
-    for task in np.flatnonzero(total):
-        own = nodes[origin == task]
-        members = len(np.unique(graph.source[own]))
-        for node in own.tolist():
-            result[node] = float(total[task]) / (2 * (members - 1)) / INTRA_SERVER_BYTES_PER_MS
-    return result
+    members = np.bincount(np.unique(origin * servers + source) // servers)
+    lasting_ms = np.zeros(len(graph))
+    lasting_ms[nodes] = (total / (2 * (members - 1)) / INTRA_SERVER_BYTES_PER_MS)[origin]
+    return lasting_ms.tolist()

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from topox_core.errors import InputError, wrong_setting
 from topox_core.model import cluster
-from topox_core.model.csr import flattened, pointer_of, row_of_entry
+from topox_core.model.csr import pointer_of, row_of_entry
 from topox_core.model.execution import Execution
 from topox_core.model.transfer_graph import COMPUTE as COMPUTE_NODE, TRANSFER, FloatArray
 from topox_core.rails.builder import build
@@ -59,9 +59,13 @@ def recorded(execution: Execution) -> tuple[RailIteration, FloatArray]:
     transfers = np.flatnonzero(graph.kind == TRANSFER)
     if not len(transfers):
         raise InputError("has no transfer, so no circuit is ever asked for")
-    tasks, node_task = np.unique(graph.origin, return_inverse=True)
+    tasks, first, node_task = np.unique(graph.origin, return_index=True, return_inverse=True)
     n = len(tasks)
-    start, end, members = _communications(execution, transfers, node_task, n)
+    ends = np.stack((graph.source[transfers], graph.destination[transfers]))
+    times_ms = execution.start_ms[transfers], execution.end_ms[transfers]
+    owner, server, start, end = calls_of(node_task[transfers], ends, times_ms, n)
+    start, end = np.maximum(start, 0.0), np.maximum(end, 0.0)
+    members = [one.tolist() for one in np.split(server, pointer_of(owner, n)[1:-1])]
     computes = np.flatnonzero(graph.kind == COMPUTE_NODE)
     start[node_task[computes]], end[node_task[computes]] = (
         execution.start_ms[computes],
@@ -69,16 +73,13 @@ def recorded(execution: Execution) -> tuple[RailIteration, FloatArray]:
     )
     rank = np.full(n, -1, np.int32)
     rank[node_task[computes]] = graph.server[computes]
-    first = np.zeros(n, np.int64)
-    first[node_task[::-1]] = np.arange(len(graph))[::-1]
     kind, group, groups = _groups(execution, members, first)
-    size = np.zeros(n)
-    np.add.at(size, node_task[transfers], np.nan_to_num(graph.size_bytes[transfers]))
+    sent_bytes = np.nan_to_num(graph.size_bytes[transfers])
     # What takes no time takes no turn on its device; its dependencies order it.
     lasting = computes[execution.end_ms[computes] > execution.start_ms[computes]]
     pred_ptr, pred_idx = _predecessors(execution, node_task, lasting, n)
     ranks = execution.cluster.servers
-    issue_ptr, issue_idx = _issued(members, start, ranks)
+    issued = np.lexsort((owner, start[owner], server))
     label = tuple(graph.ids[i] or graph.task_kind[i] for i in first.tolist())
     iteration = RailIteration(
         name="recorded",
@@ -90,31 +91,17 @@ def recorded(execution: Execution) -> tuple[RailIteration, FloatArray]:
         duration_ms=np.where(kind == COMPUTE, end - start, 0.0),
         work=np.where(kind == COMPUTE, UPDATE, -1).astype(np.int32),
         group=group,
-        size_bytes=size,
+        size_bytes=np.bincount(node_task[transfers], sent_bytes, n).astype(np.float64),
         microbatch=np.full(n, -1, np.int32),
         layer=np.full(n, -1, np.int32),
         label=label,
         pred_ptr=pred_ptr,
         pred_idx=pred_idx,
-        issue_ptr=issue_ptr,
-        issue_idx=issue_idx,
+        issue_ptr=pointer_of(server[issued], ranks),
+        issue_idx=owner[issued].astype(np.int32),
         groups=groups,
     )
     return iteration, end - start
-
-
-def _communications(
-    execution: Execution, transfers: Ints, node_task: Ints, n: int
-) -> tuple[FloatArray, FloatArray, list[list[int]]]:
-    """Return, by task, when it began and ended, and its servers."""
-    graph = execution.graph
-    ends = np.stack((graph.source[transfers], graph.destination[transfers]))
-    times_ms = execution.start_ms[transfers], execution.end_ms[transfers]
-    owner, server, start, end = calls_of(node_task[transfers], ends, times_ms, n)
-    members: list[list[int]] = [[] for _ in range(n)]
-    for task, one in zip(owner.tolist(), server.tolist(), strict=True):
-        members[task].append(one)
-    return np.maximum(start, 0.0), np.maximum(end, 0.0), members
 
 
 def _groups(
@@ -167,20 +154,6 @@ def _predecessors(
     after = np.concatenate((after, task[order][1:][same]))
     code = np.unique(after[before != after].astype(np.int64) * n + before[before != after])
     return pointer_of(code // n, n), (code % n).astype(np.int32)
-
-
-def _issued(
-    members: list[list[int]], start: FloatArray, ranks: int
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return every rank's communications in the order in which they began."""
-    issued: list[list[int]] = [[] for _ in range(ranks)]
-    for task in sorted(
-        (task for task, ranks_of in enumerate(members) if ranks_of),
-        key=lambda task: (start[task], task),
-    ):
-        for rank in members[task]:
-            issued[rank].append(task)
-    return flattened(issued, np.int32)
 
 
 UNDISTURBED, RUN, BOTH = "undisturbed", "run", "both"

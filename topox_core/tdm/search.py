@@ -34,8 +34,7 @@ def floor_of(table: StageTable) -> RoundBound:
     so that twice the traffic of a pod must pass its ports; a ring enters and leaves each of its
     pods once, whatever its order.
     """
-    best = ANY_ROUND
-    network = table.jobs.network
+    network, found = table.jobs.network, [(0.0, "")]
     for g, members in enumerate(table.members):
         ports = np.zeros(network.pods_per_group)
         for n in members:
@@ -44,19 +43,16 @@ def floor_of(table: StageTable) -> RoundBound:
             ports += demand.sum(0) + demand.sum(1)
             computing_s = after_push_s(job, table.reading) + job.train_s
             alone_s = 2.0 * table.communication_s(g, (n,)) + computing_s
-            if np.isfinite(alone_s) and alone_s > best.round_s:
-                by = f"job {job.id}: push, compute, pull and compute"
-                best = replace(best, round_s=alone_s, by=by)
-        local = table.load(g).local_gbit.sum(0)
+            if np.isfinite(alone_s):
+                found.append((alone_s, f"job {job.id}: push, compute, pull and compute"))
         for what, seconds in (
             ("ports", 2.0 * ports / (network.ports_per_pod * network.port_gbps)),
-            ("top-of-rack switch", 2.0 * local / network.tor_gbps),
+            ("top-of-rack switch", 2.0 * table.load(g).local_gbit.sum(0) / network.tor_gbps),
         ):
-            pod = int(seconds.argmax())
-            if seconds[pod] > best.round_s:
-                by = f"{what} of pod {pod} in pod group {g}: the traffic of all jobs, twice"
-                best = replace(best, round_s=float(seconds[pod]), by=by)
-    return best
+            of_all = f"{what} of pod {int(seconds.argmax())} in pod group {g}: the traffic of all jobs, twice"
+            found.append((float(seconds.max()), of_all))
+    round_s, by = max(found, key=lambda one: one[0])
+    return replace(ANY_ROUND, round_s=round_s, by=by)
 
 
 class Search:

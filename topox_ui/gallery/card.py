@@ -11,7 +11,8 @@ import streamlit as st
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
 from topox_core.figures.papers import paired
-from topox_core.papers.card import Answer, Card, Settings, Value
+from topox_core.papers.answer import Answer
+from topox_core.papers.card import Card, Settings, Value
 from topox_core.papers.catalogue import (
     CARDS,
     PAPERS,

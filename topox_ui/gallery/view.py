@@ -7,7 +7,8 @@ import streamlit as st
 
 from topox_core.figures.palette import Theme
 from topox_core.figures.papers import thumbnail
-from topox_core.papers.card import Answer, Card, Claim
+from topox_core.papers.answer import Answer, Claim
+from topox_core.papers.card import Card
 from topox_core.papers.catalogue import (
     CARDS,
     CLAIMS,

@@ -14,7 +14,7 @@ from topox_core.errors import InputError
 from topox_core.runs.executor import WorkerDied, call_in_worker
 from topox_core.runs.run import FunctionRun, RunProgress, Stop
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS, SMALL_COLUMNS, solve
-from topox_core.tdm.bounds.round_bounds import bounded
+from topox_core.tdm.algorithms.round_bounds import bounded
 from topox_core.tdm.exact.milp import too_large
 from topox_core.tdm.model.jobs import (
     Jobs,

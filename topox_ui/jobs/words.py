@@ -4,7 +4,7 @@ import math
 
 from topox_core.fabrics.compare import EQUAL, same_time
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
-from topox_core.tdm.bounds.round_bounds import lower_bound
+from topox_core.tdm.algorithms.round_bounds import lower_bound
 from topox_core.tdm.model.jobs import COLLECTIVES, Jobs, Round
 from topox_core.tdm.model.round_words import iterations_of_each, lasting
 from topox_core.tdm.model.rounds import iterations_per_round, iterations_per_s

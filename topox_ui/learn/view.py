@@ -14,7 +14,8 @@ from topox_core.figures.gantt import gantt
 from topox_core.figures.jobs import timeline
 from topox_core.figures.lanes import bars_of, lanes_of
 from topox_core.figures.palette import Theme
-from topox_core.figures.rails_windows import by_length, strip, strip_legend
+from topox_core.figures.rails_traffic import strip, strip_legend
+from topox_core.figures.rails_windows import by_length
 from topox_core.figures.template import DOTS, line, upright
 from topox_core.labs.tour import (
     IN_TURNS,

@@ -9,7 +9,8 @@ import streamlit as st
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme, parallelism_word
 from topox_core.figures.rails_delay import switch_word
-from topox_core.figures.rails_windows import cdf, strip, strip_legend
+from topox_core.figures.rails_traffic import strip, strip_legend
+from topox_core.figures.rails_windows import cdf
 from topox_core.rails.iteration import RailRun, Window
 from topox_core.rails.presets import PRESETS
 from topox_core.rails.technologies import PORTS_PER_GPU, SPLIT_NOTE, TECHNOLOGIES

@@ -54,6 +54,7 @@ from topox_core.figures import (
     papers,
     predictions,
     rails_delay,
+    rails_traffic,
     rails_windows,
     recorded,
     search,
@@ -454,8 +455,8 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
             for one in story.race_table(FOUR)[name]
         ],
     ),
-    rails_delay.timeline: lambda look: (
-        rails_delay.timeline(hand_run(), look),
+    rails_traffic.timeline: lambda look: (
+        rails_traffic.timeline(hand_run(), look),
         [0, 4, 9, 12, 17, 30],
     ),
     rails_delay.overhead_curves: lambda look: (
@@ -468,8 +469,8 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         ),
         [3, 20, 40],
     ),
-    rails_windows.strip: lambda look: (
-        rails_windows.strip(phases(hand_run(), 0), hand_run().windows, 7.0, (0, 30), look),
+    rails_traffic.strip: lambda look: (
+        rails_traffic.strip(phases(hand_run(), 0), hand_run().windows, 7.0, (0, 30), look),
         [4, 10, 12, 20, 30, 6, 8],
     ),
     rails_windows.cdf: lambda look: (

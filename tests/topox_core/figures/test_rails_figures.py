@@ -5,7 +5,7 @@ import pytest
 
 from tests.topox_core.traces.made import Call, Kernel, Op, Style, Wait, recordings
 from tests.topox_core.traces.reading_back import sources
-from topox_core.figures import rails_delay, rails_windows
+from topox_core.figures import rails_delay, rails_traffic, rails_windows
 from topox_core.figures.palette import LIGHT, VERMILION, faded, parallelism_colour
 from topox_core.figures.recorded import lanes
 from topox_core.rails.iteration import (
@@ -103,15 +103,15 @@ def phases(run: RailRun, rank: int) -> tuple[Phase, ...]:
 def test_a_window_shorter_than_the_delay_is_marked_and_one_just_as_long_is_not():
     run = hand_run()
     for dark_ms, found in ((6.0, []), (7.0, [(7.0,)])):
-        figure = rails_windows.strip(phases(run, 0), run.windows, dark_ms, (0, 30), LIGHT)
+        figure = rails_traffic.strip(phases(run, 0), run.windows, dark_ms, (0, 30), LIGHT)
         assert [mark.x for mark in figure.data if mark.type == "scatter"] == found
 
 
 def test_the_legend_beside_a_strip_names_each_sign_once_and_the_strip_is_lower_by_it():
     run = hand_run()
     drawn = (phases(run, 0), run.windows, 7.0, (0, 30), LIGHT)
-    whole, bare = rails_windows.strip(*drawn), rails_windows.strip(*drawn, legend=False)
-    words = [word for _, word in rails_windows.strip_legend(bare, LIGHT)]
+    whole, bare = rails_traffic.strip(*drawn), rails_traffic.strip(*drawn, legend=False)
+    words = [word for _, word in rails_traffic.strip_legend(bare, LIGHT)]
     assert words == [trace.name for trace in whole.data] and len(set(words)) == len(words)
     assert whole.layout.showlegend and not bare.layout.showlegend
     assert whole.layout.height - bare.layout.height == whole.layout.margin.t - bare.layout.margin.t
@@ -119,11 +119,11 @@ def test_the_legend_beside_a_strip_names_each_sign_once_and_the_strip_is_lower_b
 
 def test_what_lies_outside_the_view_is_clipped_to_it_and_a_window_at_its_end_marked_whole():
     run = hand_run()
-    figure = rails_windows.strip(phases(run, 0), run.windows, 7.0, (11, 25), LIGHT)
+    figure = rails_traffic.strip(phases(run, 0), run.windows, 7.0, (11, 25), LIGHT)
     for bar in (t for t in figure.data if t.type == "bar"):
         assert min(bar.base) >= 11 and np.add(bar.base, bar.x).max() <= 25
     last = Window(0, 0, "fsdp", "dp", "", 19.9, 0.2, 1.0)
-    mark = rails_windows.strip((), (last,), 5.0, (0, 20), LIGHT).data[-1]
+    mark = rails_traffic.strip((), (last,), 5.0, (0, 20), LIGHT).data[-1]
     assert mark.cliponaxis is False and max(mark.x) <= 20
 
 

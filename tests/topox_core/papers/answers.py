@@ -3,7 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
-from topox_core.papers.card import Answer
+from topox_core.papers.answer import Answer
 from topox_core.papers.catalogue import card_named
 from topox_core.runs.run import never
 

@@ -13,7 +13,12 @@ from numpy.typing import NDArray
 from topox_core.tdm.kernels.stage import ring_of
 from topox_core.tdm.model.jobs import PULL, PUSH, Job, Jobs, Reading
 from topox_core.tdm.model.rounds import after_push_s
-from topox_core.tdm.model.traffic import allocated, between_pods_gbit, fabric_of, inside_pods_gbit
+from topox_core.tdm.model.traffic import (
+    StageTable,
+    allocated,
+    between_pods_gbit,
+    inside_pods_gbit,
+)
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -141,7 +146,7 @@ class DraftRound:
 
     def __init__(self, jobs: Jobs, gpus_per_unit: Sequence[int], draft: Draft) -> None:
         self.jobs, self.draft = jobs, draft
-        self.fabric = fabric_of(jobs)
+        self.fabric = StageTable(jobs).fabric
         self.delay_s = jobs.network.reconfiguration_ms / 1000.0
         self.computing = np.array(
             [[after_push_s(job, READING) for job in jobs.jobs], [job.train_s for job in jobs.jobs]]

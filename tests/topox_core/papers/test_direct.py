@@ -18,7 +18,8 @@ from topox_core.cli.main import main
 from topox_core.economics.price_sets import PRICE_SETS
 from topox_core.errors import InputError
 from topox_core.library.run_library import RunLibrary
-from topox_core.papers.card import CANCELLED, UNFINISHED, Answer, Card, Choice
+from topox_core.papers.answer import Answer
+from topox_core.papers.card import CANCELLED, UNFINISHED, Card, Choice
 from topox_core.papers.cards.lecture_technologies import GRID_MS, NEVER_MS, break_even_ms
 from topox_core.papers.cards.opus_rails import together
 from topox_core.papers.catalogue import (

@@ -26,7 +26,8 @@ from topox_core.model.execution import Layout
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task
 from topox_core.model.transfer_graph import TRANSFER
-from topox_core.papers.card import Answer, Call, Card, CardRun, Choice, RowWords, answers
+from topox_core.papers.answer import Answer
+from topox_core.papers.card import Call, Card, CardRun, Choice, RowWords, answers
 from topox_core.papers.cards import topoopt_reconfiguration_latency as reconfiguration, topox_table3
 from topox_core.papers.cards.topoopt_shared import MIX, drawn_jobs
 from topox_core.papers.catalogue import (
@@ -45,7 +46,7 @@ from topox_core.papers.rows import (
     drawn,
     judged,
     judged_as,
-    judged_over,
+    judged_beside_one,
     stated,
 )
 from topox_core.papers.table_iii_runs import (
@@ -417,25 +418,25 @@ COUNT = Count(
         (judged(100, 111), "trend"),
         (judged(100, 76), "trend"),
         (judged(100, 126), "differs"),
-        (judged(1.15, 1.16, level=1.0), "match"),
-        (judged(1.15, 1.03, level=1.0), "trend"),
+        (judged_beside_one(1.15, 1.16), "match"),
+        (judged_beside_one(1.15, 1.03), "trend"),
         (
-            judged(1.15, 1.01, level=1.0),
+            judged_beside_one(1.15, 1.01),
             "differs",
         ),  # level: within a quarter, but no difference is no trend
-        (judged(1.15, 0.999, level=1.0), "differs"),  # the other direction
-        (judged(1.05, 1.01, level=1.0), "match"),
-        (judged(1.05, 0.99, level=1.0), "differs"),
-        (judged(0.91, 0.8, level=1.0), "trend"),
-        (judged(0.91, 1.05, level=1.0), "differs"),
-        (judged(1.0, 0.95, level=1.0), "match"),  # no direction is printed
+        (judged_beside_one(1.15, 0.999), "differs"),  # the other direction
+        (judged_beside_one(1.05, 1.01), "match"),
+        (judged_beside_one(1.05, 0.99), "differs"),
+        (judged_beside_one(0.91, 0.8), "trend"),
+        (judged_beside_one(0.91, 1.05), "differs"),
+        (judged_beside_one(1.0, 0.95), "match"),  # no direction is printed
         # The mean of several draws must show the printed direction.
-        (judged_over(1.7, 1.7, 0.1, 1.0), "match"),
-        (judged_over(1.15, 1.13, 0.01, 1.0), "match"),
+        (judged_beside_one(1.7, 1.7, 0.1), "match"),
+        (judged_beside_one(1.15, 1.13, 0.01), "match"),
         # Within a tenth of 1.15, but three draws of five show no difference.
-        (judged_over(1.15, 1.0524, 0.07, 1.0), "differs"),
-        (judged_over(0.85, 0.95, 0.06, 1.0), "differs"),
-        (judged_over(1.0, 1.03, 0.06, 1.0), "match"),  # no direction is printed
+        (judged_beside_one(1.15, 1.0524, 0.07), "differs"),
+        (judged_beside_one(0.85, 0.95, 0.06), "differs"),
+        (judged_beside_one(1.0, 1.03, 0.06), "match"),  # no direction is printed
         # A stated direction must be clear.
         (stated(1.03), "trend"),
         (stated(1.01), "differs"),

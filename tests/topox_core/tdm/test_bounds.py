@@ -10,8 +10,9 @@ import pytest
 from tests.conftest import some
 from tests.topox_core.tdm.tdm_cases import GOLDEN_OPTIMUM_S, golden, laps, random_jobs
 from tests.topox_core.tdm.tdm_reference import least_s, local_gbit, pushed_gbit
+from topox_core.tdm.algorithms import round_bounds
 from topox_core.tdm.algorithms.catalogue import solve
-from topox_core.tdm.bounds.round_bounds import bounded, lower_bound
+from topox_core.tdm.algorithms.round_bounds import bounded, lower_bound
 from topox_core.tdm.mixes.deployment import SetUp, deploy
 from topox_core.tdm.model.jobs import DRAFT, Job, Jobs, PodNetwork, Reading, RoundForm, TdmSettings
 
@@ -22,7 +23,6 @@ FORMS = (
     RoundForm(all_train=True, per_pod_group=True),
     RoundForm(3),
     RoundForm(3, per_pod_group=True),
-    RoundForm(1),
 )
 SEEDS = some(range(40), quick=8)
 
@@ -126,15 +126,25 @@ def test_the_bound_of_the_four_pods_is_near_their_optimum() -> None:
     assert 0.99 * GOLDEN_OPTIMUM_S < bound <= GOLDEN_OPTIMUM_S + 1e-4
 
 
-def test_more_freedom_never_raises_a_bound_nor_does_a_round_that_is_known() -> None:
-    """A known round only cuts off what is longer: the bound of a shorter round is the same."""
+def test_more_freedom_never_raises_a_bound() -> None:
     for seed in SEEDS:
         jobs, reading = small(seed), reading_of(seed)
         four, idle, apart = (lower_bound(jobs, reading, form).round_s for form in FORMS[:3])
         assert max(idle, apart) <= four * (1 + 1e-9)
-        for known in (0.7 * four, 1.01 * four):
-            bound = lower_bound(jobs, reading, known_s=known)
-            assert bound.round_s == pytest.approx(min(four, known))
+
+
+def test_a_bound_that_leaves_out_the_lightest_jobs_is_none_the_higher(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for seed in SEEDS:
+        jobs, reading = small(seed), reading_of(seed)
+        whole = [lower_bound(jobs, reading, form).round_s for form in FORMS]
+        for kept in (1, 2):
+            monkeypatch.setattr(round_bounds, "MAX_JOBS", kept)
+            monkeypatch.setattr(round_bounds, "FEWEST_JOBS", kept)
+            for form, bound in zip(FORMS, whole, strict=True):
+                assert lower_bound(jobs, reading, form).round_s <= bound * (1 + 1e-9)
+        monkeypatch.undo()
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from topox_core.tdm import kernels
 from topox_core.tdm.algorithms import combination
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS, solve
 from topox_core.tdm.algorithms.combination import subsets_of
-from topox_core.tdm.bounds.round_bounds import bounded
+from topox_core.tdm.algorithms.round_bounds import bounded
 from topox_core.tdm.kernels.ring_moves import better_rings
 from topox_core.tdm.mixes.deployment import SetUp, deploy
 from topox_core.tdm.model.jobs import (

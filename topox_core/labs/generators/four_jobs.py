@@ -5,7 +5,7 @@ from functools import cached_property
 from itertools import product
 
 from topox_core.labs.generators.generator import Draws, Generator, GivenTable, Instance
-from topox_core.tdm.bounds.round_bounds import lower_bound
+from topox_core.tdm.algorithms.round_bounds import lower_bound
 from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading
 from topox_core.tdm.model.jobs_file import validated
 

@@ -1,1 +1,1 @@
-"""Ways to group jobs and to choose rings."""
+"""Ways to group jobs and to choose rings, and what no round is below."""

@@ -29,6 +29,7 @@ from topox_core.tdm.kernels.grouping import (
     subset_stages,
     undominated,
 )
+from topox_core.tdm.model.jobs import Jobs, Reading
 from topox_core.tdm.model.rounds import after_push_s
 from topox_core.tdm.model.traffic import Floats, StageTable
 from topox_core.tdm.search import Search
@@ -127,11 +128,20 @@ def subsets_of(table: StageTable, pod_group: int, group: Sequence[int]) -> Subse
     for b, bundle in enumerate(bundles):
         item[table.place[list(bundle)]] = b
     seconds, links = subset_stages(table.load(pod_group), table.fabric, item, len(bundles))
-    jobs, reading = table.jobs.jobs, table.reading
-    train = [max(jobs[n].train_s for n in bundle) for bundle in bundles]
-    between = [max(after_push_s(jobs[n], reading) for n in bundle) for bundle in bundles]
-    turn_first, turn_second = split_turns(links)
-    return Subsets(bundles, seconds, _longest(train), _longest(between), turn_first, turn_second)
+    return timed(table.jobs, table.reading, bundles, seconds, split_turns(links))
+
+
+def timed(
+    jobs: Jobs,
+    reading: Reading,
+    bundles: tuple[tuple[int, ...], ...],
+    seconds: Floats,
+    turns: tuple[NDArray[np.bool_], NDArray[np.bool_]],
+) -> Subsets:
+    """Return subsets of bundles by what each communicates and where circuits change, with the longest computing of each."""
+    train = [max(jobs.jobs[n].train_s for n in bundle) for bundle in bundles]
+    between = [max(after_push_s(jobs.jobs[n], reading) for n in bundle) for bundle in bundles]
+    return Subsets(bundles, seconds, _longest(train), _longest(between), *turns)
 
 
 def _longest(seconds: Sequence[float]) -> Floats:
@@ -199,18 +209,13 @@ class _Box:
 
     def halves(self) -> tuple[_Box, ...]:
         """Return the box cut in two across its longer side; nothing if it is a point."""
-        train, between = self.train[1] - self.train[0], self.between[1] - self.between[0]
-        if max(train, between) == 0:
-            return ()
-        if train >= between:
-            return tuple(replace(self, train=part) for part in _halves(self.train))
-        return tuple(replace(self, between=part) for part in _halves(self.between))
-
-
-def _halves(span: tuple[int, int]) -> tuple[tuple[int, int], tuple[int, int]]:
-    low, high = span
-    middle = (low + high) // 2
-    return (low, middle), (middle + 1, high)
+        by_train = self.train[1] - self.train[0] >= self.between[1] - self.between[0]
+        low, high = self.train if by_train else self.between
+        middle = (low + high) // 2
+        parts = ((low, middle), (middle + 1, high)) if low < high else ()
+        return tuple(
+            replace(self, train=part) if by_train else replace(self, between=part) for part in parts
+        )
 
 
 class _Boxes:

@@ -31,14 +31,6 @@ from topox_core.tdm.search import Search, shortest
 ALL_TRAIN = RoundForm(all_train=True)
 OWN_BARRIERS = RoundForm(per_pod_group=True)
 THREE_GROUPS = RoundForm(groups=3, all_train=True, per_pod_group=True)
-BOUND = RoundBound(by="all splits of every pod group")
-RINGS = ", rings of Algorithm 3"
-BOUND_FOR = {
-    DRAFT: "two groups" + RINGS,
-    ALL_TRAIN: "two groups and all-train phases" + RINGS,
-    OWN_BARRIERS: "two groups and a barrier for each pod group" + RINGS,
-    THREE_GROUPS: "three groups and a barrier for each pod group" + RINGS,
-}
 OUT_OF_TIME = "Stopped before all splits were tried: this is the round of "
 # Splits of a pod group that are measured with rings of their own, the likeliest first.
 SPLITS = 60
@@ -96,7 +88,8 @@ def _best_split(
 
 def _answer(search: Search, result: Round, bound_s: float, form: RoundForm, bundled: str) -> Round:
     """Return the answer; that jobs were bundled is worth saying only where it may have cost something."""
-    bound = replace(BOUND, round_s=bound_s, holds_for=BOUND_FOR[form])
+    rounds = f"{form.words}, rings of Algorithm 3"
+    bound = RoundBound(bound_s, "all splits of every pod group", rounds)
     answer = search.answer(result, bound, message=bundled)
     return replace(answer, message="") if answer.status == "optimal" else answer
 
@@ -130,7 +123,7 @@ def _alone(
         for n in subsets.members(int(points.subset[at])):
             group[n] = 1
     result = _better_each(search, search.round(group, form, source="all splits"), known)
-    return _answer(search, result, bound_s, OWN_BARRIERS, bundled)
+    return _answer(search, result, bound_s, form, bundled)
 
 
 def three_groups(search: Search, combination: Combination, start: Round | None) -> Round:

@@ -6,7 +6,6 @@ by two maxima. Off the plateaus on which it stops leads simulated annealing.
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -37,25 +36,6 @@ _CALL = 16_000_000
 HOT, COLD = 0.1, 1e-4
 # Annealing is asked to stop between pieces of this many steps times jobs.
 PIECE = 2_000_000
-
-
-@dataclass(frozen=True)
-class Climb:
-    """Where a climb ended.
-
-    Attributes
-    ----------
-    group
-        Of each job.
-    round_s
-        Infinite if stopped before it was measured.
-    finished
-        Whether no flip helps any more; False if stopped before.
-    """
-
-    group: tuple[int, ...]
-    round_s: float
-    finished: bool
 
 
 class _Flips:
@@ -156,7 +136,7 @@ def climb(
     start: Sequence[int],
     stop: Stop,
     on_step: Callable[[float], None] | None = None,
-) -> Climb:
+) -> tuple[tuple[int, ...], bool]:
     """Climb from a grouping into two groups, by the best single flip while it helps (ties: lowest index).
 
     Parameters
@@ -165,23 +145,24 @@ def climb(
         Stop criterion, asked between pieces of work; the grouping reached so far is kept.
     on_step
         Called with the round of the start and after every flip, in seconds.
+
+    Returns
+    -------
+    The group of each job, and whether no flip helps any more; False if stopped before.
     """
     climber = _Flips(table, start)
-    best = float("inf")
     dirty = list(range(len(table.members)))
     while all(climber.work_out(g, stop) for g in dirty):
-        rounds = climber.rounds_s()
-        best = float(rounds[0])
+        now, *flipped = climber.rounds_s().tolist()
         if on_step is not None:
-            on_step(best)
-        least = float(rounds[1:].min())
-        if not least < best * (1.0 - TIE):
-            return Climb(climber.group(), best, finished=True)
-        n = int(np.argmax(rounds[1:] <= least * (1.0 + TIE)))
+            on_step(now)
+        least = min(flipped)
+        if not least < now * (1.0 - TIE):
+            return climber.group(), True
+        n = next(n for n, round_s in enumerate(flipped) if round_s <= least * (1.0 + TIE))
         climber.in_second[n] = not climber.in_second[n]
-        best = least
         dirty = [int(climber.home[n])]
-    return Climb(climber.group(), best, finished=False)
+    return climber.group(), False
 
 
 def hill_climb(search: Search) -> Round:
@@ -190,13 +171,13 @@ def hill_climb(search: Search) -> Round:
     Never longer than without time division.
     """
     note = partial(search.note, source="hill climbing", always=True)
-    result = climb(search.table, (0,) * len(search.jobs), search.stop, note)
+    group, finished = climb(search.table, (0,) * len(search.jobs), search.stop, note)
     message = (
         "Stopped before the first flips were measured: this is the round without time division."
     )
     return search.answer(
-        round_of(search.table, result.group),
-        stopped_by="heuristic" if result.finished else None,
+        round_of(search.table, group),
+        stopped_by="heuristic" if finished else None,
         message="" if search.trace else message,
     )
 
@@ -207,8 +188,8 @@ def start_of(search: Search) -> Round | None:
     None if it cannot even start, because ports are too few for all jobs in one stage.
     """
     with suppress(TooFewPortsError):
-        found = climb(search.table, (0,) * len(search.jobs), search.stop)
-        return search.round(found.group, source="hill climbing")
+        group, _ = climb(search.table, (0,) * len(search.jobs), search.stop)
+        return search.round(group, source="hill climbing")
     return None
 
 
@@ -253,7 +234,6 @@ def annealed(search: Search, best: Round) -> Round:
             found = search.round(group.tolist(), form, source="annealing")
             best = shortest(best, found) or best
     if not form.all_train:
-        result = climb(search.table, best.group, search.stop)
-        if result.round_s < best.round_s:
-            best = search.round(result.group, source="hill climbing at the end")
+        climbed, _ = climb(search.table, best.group, search.stop)
+        best = shortest(best, search.round(climbed, source="hill climbing at the end")) or best
     return best

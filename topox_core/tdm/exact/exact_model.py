@@ -9,9 +9,9 @@ can occur.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import permutations, product
 from typing import Literal
 
 import numpy as np
@@ -69,67 +69,54 @@ def link_rules(reconfiguration_s: float) -> tuple[LinkRule, ...]:
 
 
 Float = NDArray[np.float64]
-# Up to this many pods every subset of a ring's pods has its cut; above, the pods of a ring are
-# numbered along it.
-CUT_PODS = 8
 TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """What each job sends, in seconds of one link (between pods) or of the top-of-rack switch (inside them)."""
+    """What jobs send, in seconds of one link (between pods) or of the top-of-rack switch (inside them).
 
-    fixed: tuple[dict[Pair, float], ...]
-    arc: tuple[float, ...]
-    inside: tuple[Float, ...]
+    Attributes
+    ----------
+    each
+        Of every job :func:`~topox_core.tdm.model.traffic.job_seconds`.
+    pairs, inside
+        Of all jobs of a pod group, ``[pod group, from, to]`` and ``[pod group, pod]``, when every
+        ring takes every arc.
+    """
+
+    each: tuple[tuple[Float, float, Float], ...]
+    pairs: Float
+    inside: Float
 
     @staticmethod
     def of(jobs: Jobs, reading: Reading) -> Traffic:
-        """Return the traffic of all jobs; a ring of two pods has no choice, its arcs are fixed."""
-        rows = [job_seconds(job, jobs.network, reading) for job in jobs.jobs]
-        return Traffic(
-            tuple(
-                {(i, j): float(fixed[i, j]) for i, j in np.argwhere(fixed > 0).tolist()}
-                for fixed, *_ in rows
-            ),
-            tuple(arc for _, arc, _ in rows),
-            tuple(inside for *_, inside in rows),
-        )
+        """Return the traffic of all jobs."""
+        network = jobs.network
+        each = tuple(job_seconds(job, network, reading) for job in jobs.jobs)
+        inside = np.zeros((network.pod_groups, network.pods_per_group))
+        pairs = np.zeros((*inside.shape, network.pods_per_group))
+        for job, (fixed, arc, local) in zip(jobs.jobs, each, strict=True):
+            pairs[job.pod_group] += fixed
+            pairs[job.pod_group][np.ix_(job.pods, job.pods)] += arc
+            inside[job.pod_group] += local
+        pairs[:, range(network.pods_per_group), range(network.pods_per_group)] = 0.0
+        return Traffic(each, pairs, inside)
 
-    def longest_stage_s(self, jobs: Jobs) -> float:
-        """Return how long a stage can last when every pair has one link and every ring takes every arc."""
-        longest = 0.0
-        for g in range(jobs.network.pod_groups):
-            pairs: dict[Pair, float] = {}
-            inside = np.zeros(jobs.network.pods_per_group)
-            for n in jobs.of_group(g):
-                for pair, seconds in (
-                    *self.fixed[n].items(),
-                    *((arc, self.arc[n]) for arc in arcs(self, jobs, n)),
-                ):
-                    pairs[pair] = pairs.get(pair, 0.0) + seconds
-                inside += self.inside[n]
-            longest = max(longest, float(inside.max()), *pairs.values())
-        return longest
+    @property
+    def longest_stage_s(self) -> float:
+        """How long a stage can last when every pair has one link."""
+        return float(max(self.pairs.max(), self.inside.max()))
 
+    def arcs(self, jobs: Jobs, n: int) -> tuple[Pair, ...]:
+        """Return the arcs among which a job's ring is chosen; none if it has no choice, as on two pods."""
+        return tuple(permutations(jobs.jobs[n].pods, 2)) if self.each[n][1] > 0 else ()
 
-def arcs(traffic: Traffic, jobs: Jobs, n: int) -> tuple[Pair, ...]:
-    """Return the arcs among which a job's ring is chosen; none if it has no choice."""
-    pods = jobs.jobs[n].pods
-    return tuple((a, b) for a in pods for b in pods if a != b) if traffic.arc[n] > 0 else ()
-
-
-def columns_of(jobs: Jobs, traffic: Traffic) -> int:
-    """Return how many columns the model has at most, counted without building it."""
-    count = len(jobs) + 6
-    for g in range(jobs.network.pod_groups):
-        members = jobs.of_group(g)
-        choices = [arcs(traffic, jobs, n) for n in members]
-        pairs = {pair for n in members for pair in traffic.fixed[n]} | {
-            arc for chosen in choices for arc in chosen
-        }
-        count += 2 * sum(map(len, choices)) + 4 * len(pairs) * (jobs.network.ports_per_pod + 1)
-    return count
+    def columns(self, jobs: Jobs) -> int:
+        """Return how many columns the model has at most, counted without building it."""
+        chosen = sum(len(self.arcs(jobs, n)) for n in range(len(jobs)))
+        counts = np.count_nonzero(self.pairs) * (jobs.network.ports_per_pod + 1)
+        return len(jobs) + 6 + 2 * chosen + 4 * int(counts)
 
 
 class ExactModel:
@@ -223,7 +210,7 @@ class ExactModel:
         """Eq. 7 with what it lacks: one ring through all pods of a job, in the stage of its group."""
         b = self._b
         for n in range(len(self.jobs)):
-            choices = arcs(self.traffic, self.jobs, n)
+            choices = self.traffic.arcs(self.jobs, n)
             for k in range(2 if choices else 0):
                 arc = self.arc[n, k] = {pair: b.new(1.0, integer=True) for pair in choices}
                 pods = self.jobs.jobs[n].pods
@@ -231,30 +218,18 @@ class ExactModel:
                     for end in range(2):
                         degree = {column: 1.0 for pair, column in arc.items() if pair[end] == pod}
                         self._row(degree, (n, k, -1.0), lower=0.0, upper=0.0)
-                if len(pods) <= CUT_PODS:
-                    for cut in _cuts(pods):
-                        inside = {
-                            column: 1.0 for (i, j), column in arc.items() if i in cut and j in cut
-                        }
-                        self._row(inside, (n, k, -(len(cut) - 1.0)), upper=0.0)
-                else:
-                    self._numbered(arc, pods)
-
-    def _numbered(self, arc: dict[Pair, int], pods: Sequence[int]) -> None:
-        """Let pods be numbered along the ring from the first one (Miller, Tucker & Zemlin 1960)."""
-        many = len(pods) - 1.0
-        place = {pod: self._b.new(many) for pod in pods[1:]}
-        for (i, j), column in arc.items():
-            if i in place and j in place:
-                self._b.row({place[j]: 1.0, place[i]: -1.0, column: -many}, 1.0 - many, math.inf)
+                # Numbered along the ring from the first one (Miller, Tucker & Zemlin 1960).
+                many = len(pods) - 1.0
+                place = {pod: b.new(many) for pod in pods[1:]}
+                for (i, j), column in arc.items():
+                    if i in place and j in place:
+                        follows = {place[j]: 1.0, place[i]: -1.0, column: -many}
+                        b.row(follows, 1.0 - many, math.inf)
 
     def _pod_group(self, g: int) -> None:
         """Eqs. 2 and 6: links of a pod group carry each stage's traffic in the stage's time."""
         members = self.jobs.of_group(g)
-        pairs = sorted(
-            {pair for n in members for pair in self.traffic.fixed[n]}
-            | {arc for n in members for arc in arcs(self.traffic, self.jobs, n)}
-        )
+        pairs = [(i, j) for i, j in np.argwhere(self.traffic.pairs[g]).tolist()]
         b, ports = self._b, self.jobs.network.ports_per_pod
         for k in range(2):
             for pair in pairs:
@@ -271,7 +246,7 @@ class ExactModel:
 
     def _switch(self, k: int, pod: int, members: Sequence[int]) -> None:
         """Keep the traffic between a pod's servers and its top-of-rack switch within the stage."""
-        inside = [(n, float(self.traffic.inside[n][pod])) for n in members]
+        inside = [(n, float(self.traffic.each[n][2][pod])) for n in members]
         shares = [(n, k, -seconds / self.unit_s) for n, seconds in inside if seconds > 0]
         if shares:
             self._row({self.communicating[k]: 1.0}, *shares, lower=0.0)
@@ -302,12 +277,13 @@ class ExactModel:
         shares: list[tuple[int, int, float]] = []
         links = {column: float(count) for count, column in enumerate(z) if count}
         for n in members:
-            if pair in self.traffic.fixed[n]:
-                seconds = self.traffic.fixed[n][pair] / self.unit_s
+            fixed, each_arc, _ = self.traffic.each[n]
+            seconds = float(fixed[pair]) / self.unit_s
+            if seconds > 0:
                 shares.append((n, k, -seconds))
                 self._row(links, (n, k, -_links_for(seconds)), lower=0.0)
             elif pair in self.arc.get((n, k), {}):
-                seconds, column = self.traffic.arc[n] / self.unit_s, self.arc[n, k][pair]
+                seconds, column = each_arc / self.unit_s, self.arc[n, k][pair]
                 terms[column] = -seconds
                 b.row({**links, column: -_links_for(seconds)}, 0.0, math.inf)
         self._row(terms, *shares, lower=0.0)
@@ -373,14 +349,3 @@ class ExactModel:
 def _links_for(share: float) -> float:
     """Return the fewest links that carry a share of the longest stage's volume within it."""
     return max(1.0, math.ceil(share - TOLERANCE))
-
-
-def _cuts(pods: Sequence[int]) -> Iterator[frozenset[int]]:
-    """Yield the subsets in which a ring must not close.
-
-    Of a subset and its complement one is enough.
-    """
-    for size in range(2, len(pods) // 2 + 1):
-        for cut in combinations(pods, size):
-            if 2 * size < len(pods) or pods[0] in cut:
-                yield frozenset(cut)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.schedule.engines import mip
-from topox_core.tdm.exact.exact_model import ExactModel, LinkRule, Traffic, columns_of, link_rules
+from topox_core.tdm.exact.exact_model import ExactModel, LinkRule, Traffic, link_rules
 from topox_core.tdm.model.jobs import DRAFT, Jobs, Reading, Round, RoundBound, RoundForm
 from topox_core.tdm.model.rounds import cycles_of
 from topox_core.tdm.search import Search, shortest
@@ -29,10 +29,10 @@ def too_large(jobs: Jobs, reading: Reading, most: int = MAX_COLUMNS) -> str:
     if len(jobs) > MAX_JOBS:
         return f"the exact model takes at most {MAX_JOBS:,} jobs (got {len(jobs):,})"
     traffic = Traffic.of(jobs, reading)
-    columns = columns_of(jobs, traffic)
+    columns = traffic.columns(jobs)
     if columns > most:
         return f"the exact model would have {columns:,} columns (limit {most:,})"
-    stage_s = traffic.longest_stage_s(jobs)
+    stage_s = traffic.longest_stage_s
     computing_s = max((job.train_s + job.aggregate_s for job in jobs.jobs), default=0.0)
     if 0 < stage_s * MAX_RATIO < computing_s:
         return (
@@ -61,9 +61,8 @@ def prove(
     if proof.best is None:
         search.all_at_once()
         raise RuntimeError("HiGHS finds no round although the ports suffice for one group")
-    rounds = "two groups and all-train phases" if form.all_train else "two groups"
     bound_s = proof.bound_s(rules[len(proof.bounds) :])
-    bound = RoundBound(bound_s, BOUND_BY, f"{rounds}, any rings", any_rings=True)
+    bound = RoundBound(bound_s, BOUND_BY, f"{form.words}, any rings", any_rings=True)
     return proof.best, bound, bound_s >= proof.shortest_s * (1 - TOLERANCE)
 
 
@@ -93,7 +92,7 @@ class _Proof:
     def run(self, rule: LinkRule, left: tuple[LinkRule, ...]) -> None:
         """Solve the model of one rule for rounds shorter than the best."""
         search = self.search
-        unit_s = min(self.traffic.longest_stage_s(search.jobs), self.shortest_s / 2)
+        unit_s = min(self.traffic.longest_stage_s, self.shortest_s / 2)
         if unit_s <= 0:  # nobody communicates
             unit_s = 1.0
         free = rule.tie == "free"

@@ -51,20 +51,19 @@ class _Drawing:
     answer: Round
     pod_group: int
     cycle: Cycle
-    tasks: list[Task] = field(default_factory=list)
-    interval: dict[str, tuple[float, float]] = field(default_factory=dict)
+    # When each task starts and ends, in s, and the boundary that waits for it.
+    tasks: list[tuple[Task, float, float, int]] = field(default_factory=list)
     # Of each link while it serves a transfer: start_s, link, setup_s, end_s, its task, and whether it changed.
     circuits: list[tuple[float, Link, float, float, str, bool]] = field(default_factory=list)
-    into: dict[int, list[str]] = field(default_factory=dict)  # what each boundary waits for
 
     @property
     def jobs(self) -> Jobs:
         return self.answer.jobs
 
-    def add(self, task: Task, start_s: float, end_s: float) -> None:
-        """Add a task that runs from one boundary, its dependency, to a later one."""
-        self.tasks.append(task)
-        self.interval[task.id] = start_s, end_s
+    @property
+    def boundaries_s(self) -> list[float]:
+        """When stages begin, and the end of the last."""
+        return [*(phase.start_s for phase in self.cycle.phases), self.cycle.round_s]
 
     def stages(self) -> None:
         """Add what is sent, stage by stage.
@@ -88,8 +87,7 @@ class _Drawing:
                     parallelism=_PARALLELISM.get(job.collective),
                     job=job.id,
                 )
-                self.add(task, begin_s, end_s)
-                self.into.setdefault(position + 1, []).append(task.id)
+                self.tasks.append((task, begin_s, end_s, position + 1))
                 first = begin_s == phase.start_s + phase.dark_s
                 for link in links:
                     if (link[0], link[2]) == (i, j):
@@ -146,7 +144,7 @@ class _Drawing:
         if seconds <= 0:
             return
         (first, until), (name, kind, pods) = boundaries, work
-        start = self._boundary_s(first)
+        start = self.boundaries_s[first]
         for pod in pods:
             task = Task(
                 f"{self.jobs.jobs[n].id}/{name}/{pod}",
@@ -157,28 +155,19 @@ class _Drawing:
                 duration_ms=seconds * MS,
                 job=self.jobs.jobs[n].id,
             )
-            self.add(task, start, start + seconds)
-            self.into.setdefault(until, []).append(task.id)
-
-    def _boundary_s(self, position: int) -> float:
-        phases = self.cycle.phases
-        return phases[position].start_s if position < len(phases) else self.cycle.round_s
+            self.tasks.append((task, start, start + seconds, until))
 
     def execution(self) -> Execution:
         """Return the execution: boundaries between stages are barriers that join what ends and release what begins."""
-        count = len(self.cycle.phases) + 1
-        marks = []
-        for position in range(count):
-            before = (_boundary(position - 1),) if position else ()
-            marks.append(
-                Task(_boundary(position), "barrier", (*before, *self.into.get(position, ())))
-            )
-            self.interval[_boundary(position)] = (self._boundary_s(position),) * 2
-        graph = TaskGraph("", (*marks, *self.tasks))
-        lowered = lower(graph)
-        start, end = (
-            np.array([self.interval[name][side] for name in lowered.ids]) * MS for side in (0, 1)
-        )
+        every = list(self.tasks)
+        for position, at_s in enumerate(self.boundaries_s):
+            before = [_boundary(position - 1)] if position else []
+            before += [task.id for task, *_, until in self.tasks if until == position]
+            mark = Task(_boundary(position), "barrier", tuple(before))
+            every.insert(position, (mark, at_s, at_s, position))
+        lowered = lower(TaskGraph("", tuple(task for task, *_ in every)))
+        times = {task.id: (start_s, end_s) for task, start_s, end_s, _ in every}
+        start, end = (np.array([times[name][side] for name in lowered.ids]) * MS for side in (0, 1))
         return Execution(
             lowered,
             self._cluster(),

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from topox_core.io.content import record_of
 from topox_core.tdm.model.jobs import NOBODY, PULL, PUSH, Cycle, Phase, Round
-from topox_core.tdm.model.rounds import after_push_s, aggregates, cycle_in_view
+from topox_core.tdm.model.rounds import computing_after, cycle_in_view
 from topox_core.tdm.model.traffic import Floats, between_pods_gbit, inside_pods_gbit, ports_used
 
 Cause = Literal["link", "tor", "training", "aggregation", "nothing"]
@@ -96,17 +96,9 @@ def _limit(answer: Round, cycle: Cycle, position: int) -> Limit:
     seconds = phase.end_s - phase.start_s
     talking = phase.communication_s + (phase.dark_s if answer.reading.delay_inside else 0.0)
     if phase.computing_s > talking:
-        way, job = _computing(answer, cycle, phase)
-        aggregating = (
-            job is not None and way == PUSH and aggregates(answer.jobs.jobs[job], answer.reading)
-        )
-        return Limit(
-            position + 1,
-            seconds,
-            "aggregation" if aggregating else "training",
-            job=job,
-            pod_group=None if job is None else answer.jobs.jobs[job].pod_group,
-        )
+        cause, job = _computing(answer, cycle, phase)
+        home = None if job is None else answer.jobs.jobs[job].pod_group
+        return Limit(position + 1, seconds, cause, home, job)
     if phase.group == NOBODY or phase.communication_s <= 0:
         return Limit(position + 1, seconds, "nothing")
     groups = list(cycle.pod_groups)
@@ -114,8 +106,8 @@ def _limit(answer: Round, cycle: Cycle, position: int) -> Limit:
     return _communication(answer, position + 1, phase, pod_group)
 
 
-def _computing(answer: Round, cycle: Cycle, phase: Phase) -> tuple[int, int | None]:
-    """Return after which turn the job computes that sets the computing of a phase, and the job.
+def _computing(answer: Round, cycle: Cycle, phase: Phase) -> tuple[Cause, int | None]:
+    """Return what sets the computing of a phase, and of which job.
 
     While a group communicates, the other computes what follows its last turn. In a phase in which all
     train, a group is the later the longer its own window was.
@@ -129,14 +121,14 @@ def _computing(answer: Round, cycle: Cycle, phase: Phase) -> tuple[int, int | No
             for one in cycle.phases
             if one.way == phase.way
         }
-    found: list[tuple[float, int, int | None]] = []
+    found: list[tuple[float, str, int | None]] = []
     for n, job in enumerate(answer.jobs.jobs):
         if job.pod_group in cycle.pod_groups and answer.group[n] in turns:
             way, busy_s = turns[answer.group[n]]
-            computing_s = after_push_s(job, answer.reading) if way == PUSH else job.train_s
-            found.append((busy_s + computing_s, way, n))
-    _, way, slowest = max(found, key=lambda one: one[0], default=(0.0, PULL, None))
-    return way, slowest
+            kind, computing_s = computing_after(job, way, answer.reading)
+            found.append((busy_s + computing_s, kind, n))
+    _, kind, slowest = max(found, key=lambda one: one[0], default=(0.0, "train", None))
+    return "aggregation" if kind == "aggregate" else "training", slowest
 
 
 def _communication(answer: Round, stage: int, phase: Phase, pod_group: int) -> Limit:

@@ -47,14 +47,12 @@ def dump_jobs(jobs: Jobs) -> bytes:
         "name": jobs.name,
         "network": asdict(jobs.network),
     }
-    lines = []
-    for job in jobs.jobs:
-        values = asdict(job)
-        if job.server_pod is None:
-            del values["server_pod"]
-        if not job.aggregate_s:
-            del values["aggregate_s"]
-        lines.append("  " + json.dumps(values, ensure_ascii=False))
+    # What only a parameter server has is not written of others.
+    records = [
+        {k: v for k, v in asdict(job).items() if v is not None and (v or k != "aggregate_s")}
+        for job in jobs.jobs
+    ]
+    lines = ["  " + json.dumps(record, ensure_ascii=False) for record in records]
     text = (
         json.dumps(head, ensure_ascii=False)[:-1] + ',\n "jobs": [\n' + ",\n".join(lines) + "]}\n"
     )

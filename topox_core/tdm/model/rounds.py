@@ -47,7 +47,14 @@ def aggregates(job: Job, reading: Reading) -> bool:
 
 def after_push_s(job: Job, reading: Reading) -> float:
     """Return what a job computes between push and pull: an iteration, or the aggregation of a parameter server."""
-    return job.aggregate_s if aggregates(job, reading) else job.train_s
+    return computing_after(job, PUSH, reading)[1]
+
+
+def computing_after(job: Job, way: int, reading: Reading) -> tuple[str, float]:
+    """Return what a job does after a push or a pull, ``train`` or ``aggregate``, and for how many seconds."""
+    if way == PUSH and aggregates(job, reading):
+        return "aggregate", job.aggregate_s
+    return "train", job.train_s
 
 
 def computing_s(
@@ -327,17 +334,12 @@ def bars(round_: Round, cycle: Cycle) -> list[Bar]:
 
 def _computing(round_: Round, mine: Sequence[Job], way: int) -> list[tuple[str, Job, float]]:
     """Return what a group computes after a stage of its own: kind, the job that takes longest, seconds."""
-    work = []
+    longest: dict[str, tuple[str, Job, float]] = {}
     for job in mine:
-        if way == PUSH and aggregates(job, round_.reading):
-            work.append(("aggregate", job, job.aggregate_s))
-        else:
-            work.append(("train", job, job.train_s))
-    longest = (
-        max((one for one in work if one[0] == kind), key=lambda one: one[2], default=None)
-        for kind in ("train", "aggregate")
-    )
-    return [one for one in longest if one is not None and one[2] > 0]
+        kind, seconds = computing_after(job, way, round_.reading)
+        if seconds > longest.get(kind, (kind, job, 0.0))[2]:
+            longest[kind] = kind, job, seconds
+    return [longest[kind] for kind in ("train", "aggregate") if kind in longest]
 
 
 def _wrapped(start: float, length: float, round_s: float) -> list[tuple[float, float]]:

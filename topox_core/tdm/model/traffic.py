@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,12 +135,6 @@ def inside_pods_gbit(job: Job) -> Floats:
     return 2.0 * units * job.volume_gbit * partners
 
 
-def fabric_of(jobs: Jobs) -> Fabric:
-    """Return the numbers of the network that a stage needs."""
-    network = jobs.network
-    return Fabric(network.ports_per_pod, float(network.port_gbps), float(network.tor_gbps))
-
-
 def load_of(
     jobs: Jobs, members: Sequence[int], reading: Reading, rings: Mapping[int, Ring] | None = None
 ) -> GroupLoad:
@@ -188,18 +183,22 @@ class StageTable:
     def __init__(self, jobs: Jobs, reading: Reading | None = None) -> None:
         self.jobs = jobs
         self.reading = reading or Reading()
-        self.fabric: Fabric = fabric_of(jobs)
+        network = jobs.network
+        self.fabric = Fabric(
+            network.ports_per_pod, float(network.port_gbps), float(network.tor_gbps)
+        )
         self.members = [jobs.of_group(g) for g in range(jobs.network.pod_groups)]
         # Where a job stands among those of its pod group.
         self.place = np.zeros(len(jobs), np.int64)
         for group in self.members:
             self.place[list(group)] = range(len(group))
-        self._loads: dict[int, GroupLoad] = {}
+
+    @cached_property
+    def _loads(self) -> list[GroupLoad]:
+        return [load_of(self.jobs, members, self.reading) for members in self.members]
 
     def load(self, pod_group: int) -> GroupLoad:
         """Return the jobs of a pod group as arrays, in the order of ``members[pod_group]``."""
-        if pod_group not in self._loads:
-            self._loads[pod_group] = load_of(self.jobs, self.members[pod_group], self.reading)
         return self._loads[pod_group]
 
     def chosen(self, pod_group: int, members: Sequence[int]) -> NDArray[np.bool_]:
