@@ -3,8 +3,6 @@
 Whatever goes wrong with a file is an :class:`InputError`; progress goes to standard error.
 """
 
-from __future__ import annotations
-
 import argparse
 import gzip
 import json
@@ -20,6 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from topox_core.cli.manifest import manifest_of_answer
 from topox_core.cli.options import Group, Option, settings_as_options, wrong_option
 from topox_core.errors import InputError, errors_in_file, one_line
 from topox_core.io.assertions import failures
@@ -94,8 +93,6 @@ def with_manifest(
     found
         What the manifest says besides the result, such as the checker's verdict on it.
     """
-    from topox_core.cli.manifest import manifest_of_answer
-
     return {
         **record,
         "manifest": manifest_of_answer(options, {**record, **(found or {})}, figures or {}),
@@ -112,31 +109,25 @@ class Command:
 
     Attributes
     ----------
-    brief
-        Its line in the list of commands.
     listing
         What ``--list`` answers.
     flags
         Options of settings that have another name; None where errors do not name settings.
     """
 
-    name: str
-    brief: str
     description: str
     options: tuple[Option | Group, ...]
     run: Run
     listing: Run | None = None
     flags: Mapping[str, str] | None = None
 
-    def add_to(self, commands: argparse._SubParsersAction[Any]) -> None:
-        """Add the command to the command line."""
-        command = commands.add_parser(
-            self.name, allow_abbrev=False, help=self.brief, description=self.description
-        )
+    def add_to(self, parser: argparse.ArgumentParser) -> None:
+        """Give a parser the command's options."""
         written = tuple(one.key for one in self._each() if one.over is not None)
-        command.set_defaults(run=self.answered, written=written)
+        parser.description = self.description
+        parser.set_defaults(run=self.answered, written=written)
         for one in self.options:
-            one.add_to(command)
+            one.add_to(parser)
 
     def answered(self, options: Arguments) -> int:
         """Run the command, print its answer and return the exit status."""
@@ -155,35 +146,29 @@ class Command:
 
 
 def command(
-    name: str,
-    brief: str,
     description: str,
     *options: Option | Group,
     listing: Run | None = None,
     flags: Mapping[str, str] | None = None,
 ) -> Callable[[Run], Command]:
     """Return what makes a command of a function; the attributes of :class:`Command` say what is what."""
-    return lambda run: Command(name, brief, description, options, run, listing, flags)
+    return lambda run: Command(description, options, run, listing, flags)
 
 
 @dataclass(frozen=True)
 class Commands:
-    """A command that has commands: ``dest`` is what the help calls them."""
+    """A command that has commands, by name, each with its line in their list; ``dest`` is what the help calls them."""
 
-    name: str
-    brief: str
     description: str
-    parts: tuple[Command, ...]
+    parts: Mapping[str, tuple[Command, str]]
     dest: str = "part"
 
-    def add_to(self, commands: argparse._SubParsersAction[Any]) -> None:
-        """Add them to the command line."""
-        whole = commands.add_parser(
-            self.name, allow_abbrev=False, help=self.brief, description=self.description
-        )
-        parts = whole.add_subparsers(dest=self.dest, metavar=self.dest.upper(), required=True)
-        for one in self.parts:
-            one.add_to(parts)
+    def add_to(self, parser: argparse.ArgumentParser) -> None:
+        """Give a parser these commands."""
+        parser.description = self.description
+        parts = parser.add_subparsers(dest=self.dest, metavar=self.dest.upper(), required=True)
+        for name, (one, brief) in self.parts.items():
+            one.add_to(parts.add_parser(name, allow_abbrev=False, help=brief))
 
 
 def _check(option: Option, options: Arguments) -> None:

@@ -24,8 +24,6 @@ _INFRAGRAPH = (".yaml", ".yml")
 
 
 @command(
-    "cluster",
-    "show a cluster, and write it for other tools",
     "Show the cluster that a file describes: a cluster file, or one of InfraGraph (MLCommons), YAML or JSON. "
     "With --output it is written as either.",
     Option("cluster CLUSTER", str, "a cluster file, or one of InfraGraph"),
@@ -84,8 +82,6 @@ def _list(options: Arguments) -> Answer:
 
 
 @command(
-    "workload",
-    "write a generated task graph and a cluster for it",
     "Write a generated task graph, and beside it (.cluster.json) a cluster that suits "
     "it. --list shows every workload; with a NAME, its parameters.",
     Option(
@@ -138,8 +134,6 @@ def workload(options: Arguments) -> Answer:
 
 
 @command(
-    "schema",
-    "what a kind of file may hold, as JSON Schema",
     "Print the JSON Schema of a kind of file: every key with its type, range and meaning.",
     Option("name NAME", str, "a kind of file; without it all kinds are listed", nargs="?"),
     JSON,

@@ -38,8 +38,6 @@ def _list(_: Arguments) -> Answer:
 
 
 @command(
-    "show",
-    "what an iteration consists of",
     "Print the pieces of a job's iteration, which add up, with utilisation, tokens per second and memory.",
     Option(
         "job JOB",
@@ -152,8 +150,6 @@ def _cells(piece: Piece, total_ms: float) -> tuple[str, ...]:
 
 
 @command(
-    "machines",
-    "the machines, and where their figures are from",
     "Print the known machines; with a NAME every figure of it, its source and how sure it is.",
     Option("name NAME", str, "a machine, such as h100", nargs="?"),
     JSON,
@@ -195,8 +191,6 @@ def machine_of(name: str, option: str) -> Machine:
 
 
 @command(
-    "validate",
-    "predictions beside measured iterations",
     "Predict every row of a table of measured iterations (vTrain's columns) and say how far predictions are. "
     "vtrain and megatron name the two sets of measurements that come with this program, uncalibrated published "
     "iterations where nothing was fitted, production published runs of weeks on A100.",
@@ -290,8 +284,10 @@ def _agreement(one: Agreement) -> dict[str, Any]:
 
 
 COMMANDS = Commands(
-    "iteration",
-    "a training iteration in closed form; predicted against measured",
     "One training iteration of a transformer in closed form, and how far such predictions are from measured ones.",
-    (show, validate, machines),
+    {
+        "show": (show, "what an iteration consists of"),
+        "validate": (validate, "predictions beside measured iterations"),
+        "machines": (machines, "the machines, and where their figures are from"),
+    },
 )

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
 
 @command(
-    "count",
-    "windows of an iteration, by stage and by formula",
     "Count the windows of one rank of every pipeline stage under FSDP, and by formula.",
     Option("--stages P", whole, "pipeline stages", required=True),
     Option("--microbatches M", whole, "micro-batches of an iteration", required=True),
@@ -78,8 +76,6 @@ def count(options: Arguments) -> Answer:
 
 
 @command(
-    "switches",
-    "optical switches: their delay, ports, and the GPUs they join",
     "Table 3 of the paper: how fast each optical switch is, and how many GPUs one switch per rail can join.",
     JSON,
 )
@@ -107,8 +103,6 @@ def switches(_: Arguments) -> Answer:
 
 
 @command(
-    "advise",
-    "which parallelisms for a model and its GPUs",
     "Rules of thumb of the paper (Tables 1 and 2): which parallelisms suit a model and its GPUs, and what each "
     "communicates.",
     Option("--parameters X", number, "of the model, such as 70e9", required=True),
@@ -142,8 +136,6 @@ def advise(options: Arguments) -> Answer:
 
 
 @command(
-    "delay",
-    "iteration time at reconfiguration delays: of windows, a job, or an execution",
     "Iteration time at reconfiguration delays, on demand and provisioned. Of a list of windows in series: on demand "
     "every window pays all of the delay, provisioned what does not fit into the window. A job, or an execution "
     "of any fabric carried by one photonic rail, is simulated.",
@@ -261,8 +253,6 @@ def _listed(options: Arguments) -> tuple[Source, int]:
 
 
 @command(
-    "cost",
-    "price and power of six networks for a number of GPUs",
     "Count and price a fat-tree, rail-optimised, rail-only and photonic rails, and TopoOpt with a patch panel or "
     "optical switches, for a number of GPUs.",
     Option("--gpus N", whole, "GPUs, in whole servers", required=True),
@@ -389,18 +379,28 @@ def _catalogue(options: Arguments) -> Catalogue:
 
 
 COMMANDS = Commands(
-    "rails",
-    "photonic rails: windows, reconfiguration delay, control plane, cost",
     "Photonic rails: what a job sends on a rail, the windows between, what switching in them costs.",
-    (
-        count,
-        delay,
-        switches,
-        rails_simulate.simulate,
-        rails_simulate.graph,
-        rails_simulate.window_lengths,
-        rails_simulate.rail_bytes,
-        advise,
-        cost,
-    ),
+    {
+        "count": (count, "windows of an iteration, by stage and by formula"),
+        "delay": (
+            delay,
+            "iteration time at reconfiguration delays: of windows, a job, or an execution",
+        ),
+        "switches": (switches, "optical switches: their delay, ports, and the GPUs they join"),
+        "simulate": (
+            rails_simulate.simulate,
+            "run a job's iteration on a rail with its control plane",
+        ),
+        "graph": (rails_simulate.graph, "write a job's iteration on one rail as a task graph"),
+        "windows": (
+            rails_simulate.window_lengths,
+            "windows of a list, or of an execution on any fabric",
+        ),
+        "bytes": (
+            rails_simulate.rail_bytes,
+            "bytes that a rank of each stage moves over its rail, class by class",
+        ),
+        "advise": (advise, "which parallelisms for a model and its GPUs"),
+        "cost": (cost, "price and power of six networks for a number of GPUs"),
+    },
 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from topox_core.check.checker import check
+from topox_core.check.schedule_file import read_schedule
 from topox_core.cli.command import (
     FIGURE,
     Answer,
@@ -37,9 +39,12 @@ from topox_core.cli.options import (
     planner,
     settings,
 )
+from topox_core.fabrics.options import FabricOptions
 from topox_core.io.assertions import FAILED
 from topox_core.io.content import record_of
+from topox_core.model.execution import measures
 from topox_core.schedule.engines.waiting_workers import expect_request
+from topox_core.text.choices import chosen_words
 
 if TYPE_CHECKING:
     from topox_core.schedule.result import Result, TracePoint
@@ -51,8 +56,6 @@ ENGINES = ("auto", "list", "highs", "cpsat")
 
 
 @command(
-    "schedule",
-    "schedule a task graph on a cluster",
     "Schedule a task graph on a cluster; print makespan, bound and verdict.",
     *FILES,
     *planner(
@@ -72,8 +75,6 @@ ENGINES = ("auto", "list", "highs", "cpsat")
 )
 def run(options: Arguments) -> int:
     """Solve, have the result checked independently, print it; 1 without a valid schedule, 3 if its job asserts another."""
-    from topox_core.check.checker import check
-    from topox_core.fabrics.options import FabricOptions
     from topox_core.fabrics.scheduled import schedule
     from topox_core.schedule.result_file import to_record
     from topox_core.warm_up import get_ready
@@ -139,8 +140,6 @@ def _lines(summary: dict[str, Any], result: Result) -> Iterator[str]:
 
 
 def _rows(summary: dict[str, Any], result: Result) -> Iterator[tuple[str, ...]]:
-    from topox_core.model.execution import measures
-    from topox_core.text.choices import chosen_words
 
     on_slots = summary["clock"] == "slots"
     yield "makespan", figure(summary["makespan_ms"], "ms"), summary["status"]
@@ -176,8 +175,6 @@ def _rows(summary: dict[str, Any], result: Result) -> Iterator[tuple[str, ...]]:
 
 
 @command(
-    "check",
-    "check a schedule against every constraint",
     "Check a schedule with code that the engines do not share, and list every violated "
     "constraint by name and equation. Choices not given are those of the result.",
     Option("graph GRAPH", str, "the task graph that was scheduled"),
@@ -189,9 +186,6 @@ def _rows(summary: dict[str, Any], result: Result) -> Iterator[tuple[str, ...]]:
 )
 def check_result(options: Arguments) -> Answer:
     """Check the schedule and say what is violated; 1 if a constraint is."""
-    from topox_core.check.checker import check
-    from topox_core.check.schedule_file import read_schedule
-
     overrides = cluster_overrides(options)
     graph, cluster = read_graph_and_cluster(options.graph, options.cluster, overrides)
     record = read_schedule(read(options.schedule), options.schedule)
@@ -235,8 +229,6 @@ def check_result(options: Arguments) -> Answer:
 
 
 @command(
-    "rcpsp",
-    "solve a PSPLIB instance with the same engines",
     "Solve a single-mode PSPLIB file (.sm); print makespan, bound, status.",
     Option("file FILE.sm", str, "single-mode PSPLIB instance"),
     Option("--engine", ENGINES, "default auto", "auto"),

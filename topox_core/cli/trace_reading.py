@@ -1,12 +1,9 @@
 """What the commands of ``trace`` share: which files, how they are read, and refusals that end with 1."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from topox_core.cli.command import Answer, Arguments, Run, figure, note, percent, table, write
 from topox_core.cli.options import (
@@ -24,6 +21,8 @@ from topox_core.cli.options import (
 from topox_core.errors import InputError
 from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.resource_limits import limited_reading
+from topox_core.traces.astra_sim import import_text, read_network
+from topox_core.traces.importing import Imported
 from topox_core.traces.source import (
     CHAKRA,
     TEXT,
@@ -33,9 +32,6 @@ from topox_core.traces.source import (
     format_of_all,
     sources_of,
 )
-
-if TYPE_CHECKING:
-    from topox_core.traces.importing import Imported
 
 PATHS = Option(
     "paths PATH", str, "a file of a rank, or a folder of them (not those below it)", nargs="+"
@@ -153,8 +149,6 @@ def read_other(
     name: str,
 ) -> Imported:
     """Return what files of another format than the profiler's hold, as a task graph."""
-    from topox_core.traces.astra_sim import import_text
-
     if form == CHAKRA:
         return _read_chakra(options, settings, files, name)
     if form != TEXT:
@@ -180,8 +174,6 @@ def _read_chakra(
 
 def network(options: Arguments, files: tuple[Source, ...]) -> Answer:
     """Return the cluster of a network file, and write it where a file is named for it."""
-    from topox_core.traces.astra_sim import read_network
-
     file, target = only(files, "a network"), getattr(options, "cluster", None)
     if options.part == "import" and target is None:
         raise wrong_option("--cluster", "must be given: a network becomes a cluster")
