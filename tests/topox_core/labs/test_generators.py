@@ -19,8 +19,8 @@ from topox_core.labs.generators.generator import (
     KEPT_SEEDS,
     MAX_ATTEMPTS,
     Draws,
+    Generator,
     Value,
-    first_that,
     seed_of,
 )
 from topox_core.labs.generators.mix import Mix
@@ -389,12 +389,17 @@ def test_no_student_has_a_seed_of_the_class() -> None:
     assert all(seed_of("c", str(k)) >= KEPT_SEEDS for k in range(2_000))
 
 
+def first_that(is_lesson: Callable[[tuple[int, int]], bool]) -> Generator:
+    return Generator("a", 1, "a", lambda *drawn: drawn, lambda _: {}, is_lesson, {}, {})
+
+
 def test_the_first_attempt_that_holds_is_the_instance() -> None:
-    assert first_that("a", 0, lambda draws: draws if draws.attempt >= 3 else None).attempt == 3
+    assert first_that(lambda one: one[1] >= 3).make(0) == (0, 3)
 
 
 def test_a_generator_that_never_holds_says_so() -> None:
+    never = first_that(lambda _: False)
     with pytest.raises(InputError, match=f"generator a in {MAX_ATTEMPTS:,} attempts"):
-        first_that("a", 7, lambda draws: None)
+        never.make(7)
     with pytest.raises(InputError, match="at least 0"):
-        first_that("a", -1, lambda draws: draws)
+        never.make(-1)

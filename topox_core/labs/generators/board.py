@@ -57,17 +57,14 @@ class Board(TaskInstance):
         )
 
 
-def _is_hard(one: Board) -> bool:
-    """Whether the order matters by two ms at least."""
-    return abs(one.x_first_ms - one.y_first_ms) >= 2
-
-
 GENERATOR = Generator(
     "board",
     1,
     "a1",
-    lambda draws: draws.ranged(Board, a=(1, 3), x=(2, 5), y=(2, 5), b=(1, 6), c=(1, 6), z=(1, 3)),
-    _is_hard,
+    Board,
+    lambda draws: draws.ranged(a=(1, 3), x=(2, 5), y=(2, 5), b=(1, 6), c=(1, 6), z=(1, 3)),
+    # The order matters by two ms at least.
+    lambda one: abs(one.x_first_ms - one.y_first_ms) >= 2,
     {name: name for name in "axybcz"},
     {
         "x_first": "x_first_ms",

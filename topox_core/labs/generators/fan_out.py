@@ -9,7 +9,7 @@ from itertools import permutations
 from math import ceil
 
 from topox_core.io.task_graph_rules import validated
-from topox_core.labs.generators.generator import Draws, Generator, TaskInstance, send
+from topox_core.labs.generators.generator import Generator, TaskInstance, send
 from topox_core.model.task_graph import TaskGraph
 from topox_core.workloads.parameter import compute_task
 
@@ -43,11 +43,6 @@ class FanOut(TaskInstance):
         return self.first_ms + sum(self.sent_mb) + min(self.computed_ms)
 
     @property
-    def tail_bounds_ms(self) -> tuple[int, ...]:
-        """The same bound over the transfers that a tail of at least some length follows."""
-        return self._tail_bounds_ms(1)
-
-    @property
     def one_port_ms(self) -> int:
         """The optimum with one port."""
         return self.optimum_ms(1)
@@ -76,7 +71,8 @@ class FanOut(TaskInstance):
             tasks += [sent, receive]
         return validated(f"fan-out, seed {self.seed}", tasks)
 
-    def _tail_bounds_ms(self, ports: int) -> tuple[int, ...]:
+    def tail_bounds_ms(self, ports: int) -> tuple[int, ...]:
+        """Return the same bound over the transfers that a tail of at least some length follows."""
         bounds = []
         for tail in sorted(set(self.computed_ms)):
             chosen = [k for k in range(RECEIVERS) if self.computed_ms[k] >= tail]
@@ -98,33 +94,23 @@ class FanOut(TaskInstance):
         return end
 
 
-def _drawn(draws: Draws) -> FanOut:
-    receivers = range(1, RECEIVERS + 1)
-    return FanOut(
-        draws.seed,
-        draws.attempt,
-        draws.whole("f", 1, 3),
-        tuple(draws.whole(f"w{k}", 2, 6) for k in receivers),
-        tuple(draws.whole(f"c{k}", 1, 6) for k in receivers),
-    )
-
-
-def _is_hard(one: FanOut) -> bool:
-    """Whether the port binds with one port, something else with two, and both bounds are reached."""
-    return (
-        one.load_ms > one.path_ms + 2
-        and one.load_ms == max(one.tail_bounds_ms) == one.one_port_ms
-        and one.two_ports_ms == max(one.path_ms, *one._tail_bounds_ms(2))
-        and one.two_ports_ms < one.one_port_ms - 2
-    )
-
-
 GENERATOR = Generator(
     "fan_out",
     1,
     "b",
-    _drawn,
-    _is_hard,
+    FanOut,
+    lambda draws: {
+        "first_ms": draws.whole("f", 1, 3),
+        "sent_mb": draws.row("w", RECEIVERS, 2, 6, first=1),
+        "computed_ms": draws.row("c", RECEIVERS, 1, 6, first=1),
+    },
+    # The port binds with one port, something else with two, and both bounds are reached.
+    lambda one: (
+        one.load_ms > one.path_ms + 2
+        and one.load_ms == max(one.tail_bounds_ms(1)) == one.one_port_ms
+        and one.two_ports_ms == max(one.path_ms, *one.tail_bounds_ms(2))
+        and one.two_ports_ms < one.one_port_ms - 2
+    ),
     {
         "f_server": lambda _: 0,
         "f": "first_ms",
@@ -138,7 +124,7 @@ GENERATOR = Generator(
         "two": "two_ports_ms",
         "fast": "fast_port_ms",
         # What binds with one port: that of server 0, or the critical path.
-        "binds": lambda one: "port" if max(one.tail_bounds_ms) > one.path_ms else "path",
+        "binds": lambda one: "port" if max(one.tail_bounds_ms(1)) > one.path_ms else "path",
         # What is better: a second port, or one of double speed.
         "better": lambda one: (
             "same"

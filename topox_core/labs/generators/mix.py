@@ -14,7 +14,6 @@ from topox_core.fabrics.compare import compare, same_time
 from topox_core.fabrics.options import FabricOptions
 from topox_core.io.task_graph_rules import validated
 from topox_core.labs.generators.generator import (
-    Draws,
     Generator,
     GivenTable,
     Instance,
@@ -154,23 +153,18 @@ class Mix(Instance):
         )
 
 
-def _drawn(draws: Draws) -> Mix:
-    # These numbers of servers have strides 1 and 3, and one cheapest set of jumps to every distance.
-    servers = draws.pick("n", (10, 14, 16))
-    return Mix(draws.seed, draws.attempt, servers, 10 * draws.whole("S", 5, 15))
-
-
-def _is_hard(one: Mix) -> bool:
-    """Whether the fat-tree wins where a port leaves the rings: with 14 servers it does not yet."""
-    return one.servers != 14
-
-
 GENERATOR = Generator(
     "mix",
     1,
     "d",
-    _drawn,
-    _is_hard,
+    Mix,
+    # These numbers of servers have strides 1 and 3, and one cheapest set of jumps to every distance.
+    lambda draws: {
+        "servers": draws.pick("n", (10, 14, 16)),
+        "sum_mb": 10 * draws.whole("S", 5, 15),
+    },
+    # The fat-tree wins where a port leaves the rings: with 14 servers it does not yet.
+    lambda one: one.servers != 14,
     {
         "n": "servers",
         "S": "sum_mb",

@@ -6,6 +6,7 @@ TopologyFinder lays the circuits; its matching is checked against every matching
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import combinations
+from typing import Any
 
 import networkx
 
@@ -145,17 +146,15 @@ class Pairs(Instance):
         return GivenTable(("pair", "both ways", "each way"), tuple(rows))
 
 
-def _drawn(draws: Draws) -> Pairs:
+def _drawn(draws: Draws) -> dict[str, Any]:
     servers = draws.pick("servers", (6, 7, 8))
     every = draws.shuffle("pairs", list(combinations(range(servers), 2)))
-    return Pairs(
-        draws.seed,
-        draws.attempt,
-        servers,
-        draws.whole("sum_mb", 6, 20),
-        tuple(sorted(every[:PAIRS])),
-        tuple(draws.whole(f"mb{k}", 4, 20) for k in range(PAIRS)),
-    )
+    return {
+        "servers": servers,
+        "sum_mb": draws.whole("sum_mb", 6, 20),
+        "pairs": tuple(sorted(every[:PAIRS])),
+        "each_way_mb": draws.row("mb", PAIRS, 4, 20),
+    }
 
 
 def _is_hard(one: Pairs) -> bool:
@@ -175,6 +174,7 @@ GENERATOR = Generator(
     "pairs",
     1,
     "c",
+    Pairs,
     _drawn,
     _is_hard,
     {

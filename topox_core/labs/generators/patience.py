@@ -74,18 +74,12 @@ class Patience(TaskInstance):
         )
 
 
-def _is_hard(one: Patience) -> bool:
-    """Whether it pays to wait, the critical path is not reached, and two of the orders differ."""
-    hard = one.at_once_ms - one.optimum_ms >= 2 and one.optimum_ms > one.path_ms
-    return hard and one.between_ms != one.after_ms
-
-
 GENERATOR = Generator(
     "patience",
     1,
     "a2",
+    Patience,
     lambda draws: draws.ranged(
-        Patience,
         f0=(1, 2),
         act0=(1, 2),
         f1=(2, 5),
@@ -94,7 +88,12 @@ GENERATOR = Generator(
         u2=(1, 2),
         weights=(4, 8),
     ),
-    _is_hard,
+    # It pays to wait, the critical path is not reached, and two of the orders differ.
+    lambda one: (
+        one.at_once_ms - one.optimum_ms >= 2
+        and one.optimum_ms > one.path_ms
+        and one.between_ms != one.after_ms
+    ),
     {name: name for name in ("f0", "act0", "f1", "act1", "f2", "u2", "weights")},
     {
         "first": "at_once_ms",

@@ -6,7 +6,7 @@ from functools import cached_property
 from topox_core.economics.comparison import HOURS_PER_YEAR, Question, Running, tornado
 from topox_core.economics.networks import Bill, Counting
 from topox_core.economics.price_sets import PRICE_SETS
-from topox_core.labs.generators.generator import Draws, Generator, GivenTable, Instance
+from topox_core.labs.generators.generator import Generator, GivenTable, Instance
 from topox_core.rails.technologies import TECHNOLOGIES
 
 GPUS_PER_SERVER = 8
@@ -57,12 +57,12 @@ class Price(Instance):
         """Return purchase and electricity."""
         return self.purchase_usd(network) + self.electricity_usd(network)
 
-    @property
+    @cached_property
     def saving_percent(self) -> float:
         """What photonic rails save against rail-only, whole switches, in percent."""
         return 100 * self.question().saving(MINE, OTHER, "cost")
 
-    @property
+    @cached_property
     def published_percent(self) -> float:
         """What they save against rail-optimised switches, counted as published, in percent."""
         return 100 * self.question("paper").saving(MINE, PUBLISHED_OTHER, "cost")
@@ -114,29 +114,23 @@ class Price(Instance):
         return GivenTable(("what", "how much"), rows)
 
 
-def _drawn(draws: Draws) -> Price:
-    return Price(
-        draws.seed,
-        draws.attempt,
-        draws.pick("gpus", (512, 1_024, 2_048, 4_096)),
-        20 * draws.whole("ocs", 15, 50),
-        10 * draws.whole("tr", 15, 60),
-        draws.pick("years", (3, 4, 5)),
-    )
-
-
-def _is_hard(one: Price) -> bool:
-    """Whether the published saving is large, the honest one well below it, and not near nothing."""
-    published, saving = one.published_percent, one.saving_percent
-    return published > 30 and published - saving >= 10 and abs(saving) >= 3
-
-
 GENERATOR = Generator(
     "price",
     1,
     "h",
-    _drawn,
-    _is_hard,
+    Price,
+    lambda draws: {
+        "gpus": draws.pick("gpus", (512, 1_024, 2_048, 4_096)),
+        "ocs_port_usd": 20 * draws.whole("ocs", 15, 50),
+        "transceiver_usd": 10 * draws.whole("tr", 15, 60),
+        "years": draws.pick("years", (3, 4, 5)),
+    },
+    # The published saving is large, the honest one well below it, and not near nothing.
+    lambda one: (
+        one.published_percent > 30
+        and one.published_percent - one.saving_percent >= 10
+        and abs(one.saving_percent) >= 3
+    ),
     {
         "G": lambda one: f"{one.gpus:,}",
         "Y": "years",

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from topox_core.labs.generators.generator import Draws, Generator, GivenTable, Instance
 from topox_core.rails.delay import on_demand_ms, provisioned_ms, slowest_switch, windows_source
@@ -62,20 +63,16 @@ class Windows(Instance):
         return GivenTable(("window", "length"), rows)
 
 
-def _drawn(draws: Draws) -> Windows:
-    stages, microbatches = draws.pick("P", (3, 4, 6)), draws.pick("M", (8, 10, 12, 16))
-    lengths = [draws.whole(f"s{k}", 1, 8) for k in range(2)]
-    lengths += [draws.whole(f"m{k}", 12, 45) for k in range(3)]
-    lengths += [10 * draws.whole(f"l{k}", 12, 60) for k in range(2)]
-    return Windows(
-        draws.seed,
-        draws.attempt,
-        stages,
-        microbatches,
-        tuple(draws.shuffle("order", lengths)),
-        100 * draws.whole("base", 20, 60),
-        draws.pick("limit", (1, 2, 3)),
-    )
+def _drawn(draws: Draws) -> dict[str, Any]:
+    long = (10 * tens for tens in draws.row("l", 2, 12, 60))
+    lengths = (*draws.row("s", 2, 1, 8), *draws.row("m", 3, 12, 45), *long)
+    return {
+        "stages": draws.pick("P", (3, 4, 6)),
+        "microbatches": draws.pick("M", (8, 10, 12, 16)),
+        "lengths_ms": tuple(draws.shuffle("order", lengths)),
+        "base_ms": 100 * draws.whole("base", 20, 60),
+        "limit_percent": draws.pick("limit", (1, 2, 3)),
+    }
 
 
 def _is_hard(one: Windows) -> bool:
@@ -90,6 +87,7 @@ GENERATOR = Generator(
     "windows",
     1,
     "f",
+    Windows,
     _drawn,
     _is_hard,
     {
