@@ -20,9 +20,9 @@ from topox_core.runs.identity import code_version
 from topox_core.schedule.result import Result
 from topox_core.schedule.settings import Settings
 from topox_core.studies.fabric_point import FabricCase, deflated, fabric_case, measures_of_run
-from topox_core.studies.keys import FABRIC, FABRIC_FIELDS, SEED, Value
+from topox_core.studies.keys import FABRIC, FABRIC_FIELDS, SEED, SETTINGS, Value
 from topox_core.studies.point import StudyJob
-from topox_core.studies.subject import FAT_TREE_SHAPE, SETTINGS, Resolved
+from topox_core.studies.subject import FAT_TREE_SHAPE, Resolved
 
 SCHEDULE = "schedule"
 NOT_AGAIN = "It depends on a choice that no study can name, so that it cannot be computed again."

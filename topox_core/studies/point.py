@@ -32,10 +32,9 @@ from topox_core.studies.fabric_point import (
     run_of_point,
     under,
 )
-from topox_core.studies.keys import BILL, FABRIC, LABEL, RAIL, ROUND, SEED, Value
+from topox_core.studies.keys import BILL, FABRIC, GPUS, LABEL, RAIL, ROUND, SEED, Value
 from topox_core.studies.subject import (
     AGAINST,
-    GPUS,
     MINE,
     Kept,
     Resolved,

@@ -24,10 +24,10 @@ from topox_core.runs.identity import code_version
 from topox_core.runs.run import RunProgress, RunsInTurn, Turn
 from topox_core.schedule.result import gap
 from topox_core.studies.axes import Point
-from topox_core.studies.keys import Value
+from topox_core.studies.keys import DEFAULT_FABRIC, Value
 from topox_core.studies.point import Cell, StudyJob, run_cell
 from topox_core.studies.study import Study, as_record
-from topox_core.studies.subject import DEFAULT_FABRIC, Kept, Resolved, resolve
+from topox_core.studies.subject import Kept, Resolved, resolve
 
 RUNNING, COMPLETE, STOPPED = "running", "complete", "stopped"
 ResultT = TypeVar("ResultT")

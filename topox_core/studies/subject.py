@@ -7,11 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from topox_core.economics.comparison import Running
-from topox_core.economics.networks import NETWORKS, Counting
-from topox_core.economics.price_sets import DEFAULT_SET, SET_BY_SPEED
+from topox_core.economics.networks import NETWORKS
 from topox_core.errors import InputError, check_known, errors_at, printable, shown, unknown
-from topox_core.fabrics.options import FabricOptions
 from topox_core.io.cluster_file import dump_cluster, load_cluster
 from topox_core.io.content import digest_of, read
 from topox_core.io.resource_limits import limited_reading
@@ -21,24 +18,17 @@ from topox_core.library.run_library import KeptInput
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
 from topox_core.rails.presets import preset, settings_of
-from topox_core.schedule.settings import AUTO, Settings
 from topox_core.studies.keys import (
     BILL,
     FABRIC,
-    FABRIC_FIELDS,
-    GRAPH_KEYS,
-    NETWORK_KEYS,
+    KEYS_OF,
     RAIL,
-    RAIL_KEYS,
-    ROUND_KEYS,
-    SEED,
+    ROUND,
     Key,
     Value,
     by_name,
     parameter_key,
 )
-from topox_core.tdm.mixes.deployment import SetUp
-from topox_core.tdm.model.jobs import Reading, TdmSettings
 from topox_core.traces.importing import import_kineto
 from topox_core.traces.source import KINETO, ImportSettings, Source, format_of_all, sources_of
 from topox_core.training.job import Job, load_job
@@ -59,28 +49,13 @@ KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "network": ((), ("network", "against")),
 }
 # What one point computes.
-RUN_KIND = {"rails": "rail", "tdm": "round", "network": "bill"}
+RUN_KIND = {"rails": RAIL, "tdm": ROUND, "network": BILL}
 GENERATED = ("workload", "job")
 MINE, AGAINST = "photonic_rails", "rail_optimized"
 
 # Returns the content of a file by its digest, None if it is not kept.
 Kept = Callable[[str], "bytes | None"]
 Values = Mapping[str, Value]
-DEFAULT_FABRIC = "scheduled"
-GPUS = 1_024
-# The settings of a solve that have keys of their own name.
-SETTINGS = (
-    *(
-        "model",
-        "circuits",
-        "clock",
-        "iteration",
-        "switching",
-        "share_circuits",
-        "exclusive_devices",
-    ),
-    *("any_port", "time_limit_s", "gap", "threads"),
-)
 # Whoever sets one of them describes a fat-tree that does not cost the same.
 FAT_TREE_SHAPE = ("oversubscription", "servers_per_rack")
 
@@ -107,7 +82,7 @@ class Subject:
     @property
     def runs(self) -> str:
         """What one point of it is: ``fabric``, ``rail``, ``round`` or ``bill``."""
-        return RUN_KIND.get(self.kind, "fabric")
+        return RUN_KIND.get(self.kind, FABRIC)
 
     @property
     def digest(self) -> str:
@@ -140,11 +115,9 @@ class Subject:
     @cached_property
     def keys(self) -> Mapping[str, Key]:
         """What a study about it may vary or fix, by name."""
-        kinds = {"rail": RAIL_KEYS, "round": ROUND_KEYS, "bill": NETWORK_KEYS}
-        keys = kinds.get(self.runs, GRAPH_KEYS)
         workload = self.workload
         own = [parameter_key(self.kind, one) for one in workload.parameters] if workload else []
-        return by_name((*keys, *own))
+        return by_name((*KEYS_OF[self.runs], *own))
 
 
 @dataclass(frozen=True)
@@ -395,57 +368,16 @@ def sha256(content: bytes) -> str:
 
 def own_values(resolved: Resolved) -> dict[str, Value]:
     """Return what holds where a study says nothing, by key."""
-    runs = resolved.subject.runs
-    if runs == FABRIC:
-        return _usual_of_graph(resolved)
-    if runs == RAIL:
-        assert resolved.job is not None
-        keys = {f"rails.{key}": value for key, value in settings_of(resolved.job).items()}
-        del keys["rails.reduce"], keys["rails.iteration_ms"]
-        own = {
-            "rails.reconfiguration_ms": 0.0,
-            "rails.control": "provisioned",
-            "rails.link_up_ms": 0.0,
-            "rails.latency_us": 0.0,
-        }
-        return {**own, **keys, SEED: 0}
-    if runs == BILL:
-        counting = {f"network.{k}": v for k, v in asdict(Counting()).items() if v is not None}
-        return {"network.gpus": GPUS, **counting, "prices": DEFAULT_SET}
-    set_up = {f"tdm.{k}": v for k, v in asdict(SetUp()).items() if isinstance(v, int | float)}
-    del set_up["tdm.seed"], set_up["tdm.literal_eq8"]
-    reading = {f"tdm.{k}": v for k, v in asdict(Reading()).items()}
-    return {**set_up, **reading, "tdm.algorithm": TdmSettings.algorithm, SEED: 0}
-
-
-def _usual_of_graph(resolved: Resolved) -> dict[str, Value]:
-    assert resolved.cluster is not None
-    cluster = {f"cluster.{k}": v for k, v in asdict(resolved.cluster).items() if k != "name"}
-    preset, options = Settings.of(), FabricOptions()
-    workload = resolved.subject.workload
-    parameters: dict[str, Value] = {}
-    if workload is not None:
-        own = resolved.subject.parameters
-        parameters = {
-            f"{resolved.subject.kind}.{one.key}": one.value(own.get(one.key, one.default), "")
-            for one in workload.parameters
-        }
-    return {
-        **cluster,
-        **parameters,
-        "fabric": DEFAULT_FABRIC,
-        "fabric.fat_tree": "cost",
-        **{f"fabric.{k}": getattr(options, k) for k in FABRIC_FIELDS},
-        "settings.effort": "first",
-        **{f"settings.{name}": getattr(preset, name) for name in SETTINGS},
-        "lowering.rings": AUTO,
-        "lowering.all_reduce_on_network": True,
-        **{
-            name: AUTO
-            for name, key in resolved.subject.keys.items()
-            if name.startswith("lowering.") and key.kind == "choice"
-        },
-        "prices": SET_BY_SPEED,
-        **{f"running.{k}": v for k, v in asdict(Running()).items()},
-        SEED: 0,
-    }
+    subject, workload = resolved.subject, resolved.subject.workload
+    own = {name: key.own for name, key in subject.keys.items() if key.own is not None}
+    if resolved.cluster is not None:
+        values = asdict(resolved.cluster).items()
+        own |= {f"cluster.{name}": value for name, value in values if name != "name"}
+    if resolved.job is not None:
+        settings = settings_of(resolved.job).items()
+        unnamed = ("reduce", "iteration_ms")
+        own |= {f"rails.{name}": value for name, value in settings if name not in unnamed}
+    for one in workload.parameters if workload is not None else ():
+        given = subject.parameters.get(one.key, one.default)
+        own[f"{subject.kind}.{one.key}"] = one.value(given, "")
+    return own
