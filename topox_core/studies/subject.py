@@ -202,20 +202,22 @@ def _job_values(values: dict[str, Any], folder: Path | None, kept: Kept) -> dict
     return {"name": base, "parameters": {**dict(changes), **values.get("parameters", {})}}
 
 
+# By kind the key whose names are known, and what looks one up.
+_KNOWN: Mapping[str, tuple[str, Callable[[str], object]]] = {
+    "sample": ("name", lambda name: named_sample(SAMPLES, name)),
+    "workload": ("generator", workload_of),
+    "rails": ("preset", preset),
+}
+
+
 def _check_names(subject: Subject) -> None:
     values = subject.values
-    if subject.kind == "sample":
-        with errors_at(field="subject.name"):
-            named_sample(SAMPLES, values["name"])
-    elif subject.kind == "workload":
-        with errors_at(field="subject.generator"):
-            workload_of(values["generator"])
-    elif subject.kind == "rails":
-        with errors_at(field="subject.preset"):
-            preset(values["preset"])
-    elif subject.kind == "network":
-        for key in ("network", "against"):
-            check_known(values.get(key, MINE), NETWORKS, "network", field=f"subject.{key}")
+    if subject.kind in _KNOWN:
+        key, look_up = _KNOWN[subject.kind]
+        with errors_at(field=f"subject.{key}"):
+            look_up(values[key])
+    for key in ("network", "against") if subject.kind == "network" else ():
+        check_known(values.get(key, MINE), NETWORKS, "network", field=f"subject.{key}")
     workload = subject.workload
     if workload is not None:
         known = {one.key: one for one in workload.parameters}
@@ -241,22 +243,7 @@ def resolve(subject: Subject, folder: Path | None = None, kept: Kept = lambda _:
     InputError
         If a file is gone or was changed since, or what is named does not go together.
     """
-    if subject.kind == "sample":
-        return _of_graph(subject, *load_sample(subject.values["name"]))
-    if subject.kind in GENERATED:
-        workload = subject.workload
-        assert workload is not None
-        return _of_graph(subject, *generate(workload.name, subject.parameters))
-    if subject.kind == "files":
-        return _from_files(subject, folder, kept)
-    if subject.kind == "recorded":
-        return _recorded(subject, folder)
-    if subject.kind == "rails":
-        job = preset(subject.values["preset"])
-        return Resolved(subject, job.heading, subject.digest, job=job)
-    if subject.kind == "tdm":
-        return Resolved(subject, "Jobs that share a fabric", subject.digest)
-    return Resolved(subject, NETWORKS[subject.values.get("network", MINE)], subject.digest)
+    return _FOUND[subject.kind](subject, folder, kept)
 
 
 def resolved_of(subject: Subject | None, graph: TaskGraph, cluster: Cluster) -> Resolved:
@@ -287,6 +274,16 @@ def _of_graph(
     return Resolved(subject, graph.name, what, graph, cluster, files=files)
 
 
+def _generated(subject: Subject, *_: object) -> Resolved:
+    assert subject.workload is not None
+    return _of_graph(subject, *generate(subject.workload.name, subject.parameters))
+
+
+def _on_rails(subject: Subject, *_: object) -> Resolved:
+    job = preset(subject.values["preset"])
+    return Resolved(subject, job.heading, subject.digest, job=job)
+
+
 def _from_files(subject: Subject, folder: Path | None, kept: Kept) -> Resolved:
     digests = subject.values.get("digests", {})
     files = []
@@ -301,7 +298,7 @@ def _from_files(subject: Subject, folder: Path | None, kept: Kept) -> Resolved:
     return _of_graph(Subject("files", found), graph, cluster, tuple(files))
 
 
-def _recorded(subject: Subject, folder: Path | None) -> Resolved:
+def _recorded(subject: Subject, folder: Path | None, _: Kept) -> Resolved:
     """Read a profiler's files; what is kept with the runs are the task graph and the cluster made of them."""
     name, digest = str(subject.values["file"]), subject.values.get("digest")
     path = (folder or Path()) / name
@@ -359,6 +356,18 @@ def _content(part: str, name: str, digest: object, folder: Path | None, kept: Ke
         )
         raise InputError(problem, field=f"subject.{part} digest")
     return content
+
+
+_FOUND: Mapping[str, Callable[[Subject, "Path | None", Kept], Resolved]] = {
+    "sample": lambda one, *_: _of_graph(one, *load_sample(one.values["name"])),
+    "workload": _generated,
+    "job": _generated,
+    "files": _from_files,
+    "recorded": _recorded,
+    "rails": _on_rails,
+    "tdm": lambda one, *_: Resolved(one, "Jobs that share a fabric", one.digest),
+    "network": lambda one, *_: Resolved(one, NETWORKS[one.values.get("network", MINE)], one.digest),
+}
 
 
 def sha256(content: bytes) -> str:
