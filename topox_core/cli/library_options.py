@@ -170,7 +170,7 @@ def keep(
     if options.keep is None:
         return
     from topox_core.economics.price_sets import SET_BY_SPEED, price_set
-    from topox_core.studies.kept_run import Kept, record_of_fabric_run, record_of_solve
+    from topox_core.studies.point import KeptRun, record_of_fabric_run, record_of_solve
     from topox_core.studies.subject import resolve, subject_of
 
     files = {"kind": "files", "graph": options.graph, "cluster": options.cluster}
@@ -178,7 +178,7 @@ def keep(
         subject_of(files if options.cluster else {"kind": "job", "file": options.graph})
     )
     prices = price_set(SET_BY_SPEED)
-    kept = Kept(resolved, cluster, settings, fabric, prices, SET_BY_SPEED, name=options.keep)
+    kept = KeptRun(resolved, cluster, settings, fabric, prices, SET_BY_SPEED, name=options.keep)
     made = (
         [record_of_fabric_run(run, kept) for run in found.values()]
         if isinstance(found, dict)
