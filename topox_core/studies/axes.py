@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from topox_core.errors import (
     InputError,
     check_known,
+    check_rules,
     errors_at,
     errors_in_file,
     printable,
@@ -101,19 +102,18 @@ class _Span:
 
     def numbers(self, form: str) -> list[float]:
         """Return the numbers of a ``range``, or on a ``log`` axis; raises InputError."""
-        low, high = self.low, self.high
-        if form == "log" and low <= 0:
-            problem = f"must be greater than 0 on a logarithmic axis (got {low:g})"
-            raise InputError(problem, field="log.from")
-        if low > high:
-            raise InputError(f"is empty: from {low:g} to {high:g}", field=form)
-        if self.points is not None and self.step is not None:
-            raise InputError("must have either a step or points", field=form)
+        low, high, log = self.low, self.high, form == "log"
+        above = f"must be greater than 0 on a logarithmic axis (got {low:g})"
+        both = self.points is not None and self.step is not None
+        check_rules(
+            (log and low <= 0, "log.from", above),
+            (low > high, form, f"is empty: from {low:g} to {high:g}"),
+            (both, form, "must have either a step or points"),
+            (log and self.points is None, "log.points", "is missing"),
+        )
         if self.points is not None:
-            spread = (np.geomspace if form == "log" else np.linspace)(low, high, self.points)
+            spread = (np.geomspace if log else np.linspace)(low, high, self.points)
             return [float(f"{value:.12g}") for value in spread]
-        if form == "log":
-            raise InputError("is missing", field="log.points")
         step = 1.0 if self.step is None else self.step
         values = (high - low) / step + 1e-9 + 1  # a step that is small enough makes infinitely many
         if values >= MAX_VALUES + 1:
@@ -245,6 +245,12 @@ class Design:
             return " x ".join(f"{len(axis.values):,}" for axis in axes)
         return KIND_WORDS[self.kind]
 
+    def too_large(self, axes: Sequence[Axis], most: int = MAX_POINTS) -> tuple[bool, str, str]:
+        """Return the rule that it has no more points than there may be."""
+        size = self.size(axes)
+        problem = f"has {size:,} points (limit {most:,}): {self.size_words(axes)}"
+        return size > most, "design", problem
+
     def points(self, axes: Sequence[Axis]) -> tuple[Point, ...]:
         """Return the points, in their order; equal ones stay."""
         if self.kind == "grid":
@@ -299,35 +305,33 @@ def design_of(entry: object, axes: Sequence[Axis]) -> Design:
     if kind == "listed":
         design = Design(kind, listed=_listed_points(entry.get("points"), axes))
     elif kind in ("random", "latin"):
-        for key, least, most in (("points", 1, 10**12), ("seed", 0, 2**63 - 1)):
-            if not is_whole(entry.get(key, 0 if key == "seed" else None), least, most):
-                problem = (
-                    f"must be a whole number of at least {least} (got {shown(entry.get(key))})"
-                )
-                raise InputError(problem, field=f"design.{key}")
-        design = Design(kind, entry["points"], entry.get("seed", 0))
+        count, seed = entry.get("points"), entry.get("seed", 0)
+        at_least = "must be a whole number of at least"
+        check_rules(
+            (not is_whole(count, 1, 10**12), "design.points", f"{at_least} 1 (got {shown(count)})"),
+            (not is_whole(seed, 0, 2**63 - 1), "design.seed", f"{at_least} 0 (got {shown(seed)})"),
+        )
+        design = Design(kind, entry["points"], seed)
     else:
         design = Design(kind)
-    size = design.size(axes)
-    if size > MAX_POINTS:
-        words = design.size_words(axes)
-        raise InputError(f"has {size:,} points (limit {MAX_POINTS:,}): {words}", field="design")
+    check_rules(design.too_large(axes))
     return design
 
 
 def _listed_points(given: object, axes: Sequence[Axis]) -> tuple[Point, ...]:
-    if not isinstance(given, list) or not given:
-        problem = f"must be a list of points in brackets (got {shown(given)})"
-        raise InputError(problem, field="design.points")
-    if len(given) > MAX_POINTS:
-        raise InputError(f"has {len(given):,} points (limit {MAX_POINTS:,})", field="design.points")
+    entries = given if isinstance(given, list) else []
+    count = len(entries)
+    check_rules(
+        (not count, "design.points", f"must be a list of points in brackets (got {shown(given)})"),
+        (count > MAX_POINTS, "design.points", f"has {count:,} points (limit {MAX_POINTS:,})"),
+    )
     points = []
-    for number, entry in enumerate(given, 1):
+    for number, entry in enumerate(entries, 1):
         place = f"design.points {number}"
-        if not isinstance(entry, list) or len(entry) != len(axes):
-            problem = f"must be a list of {len(axes)} values, one an axis (got {shown(entry)})"
-            raise InputError(problem, field=place)
         with errors_at(field=place):
+            if not isinstance(entry, list) or len(entry) != len(axes):
+                problem = f"must be a list of {len(axes)} values, one an axis (got {shown(entry)})"
+                raise InputError(problem)
             points.append(
                 tuple(
                     None if value is None else axis.key.value(value)

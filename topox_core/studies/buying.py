@@ -7,7 +7,7 @@ from itertools import chain
 from math import inf
 
 from topox_core.economics.comparison import Running, year_at
-from topox_core.errors import InputError
+from topox_core.errors import check_rules
 from topox_core.fabrics.compare import fabric_bill
 from topox_core.fabrics.passed_plans import PassedPlan, best_passed
 from topox_core.io.limits import check_one_of, check_whole, is_number, is_whole
@@ -71,10 +71,9 @@ class Assumptions:
 
     def __post_init__(self) -> None:
         for level in LEVELS:
-            value = self.usd_per_gpu_hour.at(level)
-            if not is_number(value, 0.0, 10_000.0):
-                problem = f"must be from 0 to 10,000 (got {value:g})"
-                raise InputError(problem, field="usd_per_gpu_hour")
+            usd = self.usd_per_gpu_hour.at(level)
+            span = f"must be from 0 to 10,000 (got {usd:g})"
+            check_rules((not is_number(usd, 0.0, 10_000.0), "usd_per_gpu_hour", span))
             Running(self.usd_per_kwh.at(level), self.pue, self.years.at(level))
         if self.gpus_per_server is not None:
             check_whole(self.gpus_per_server, 1, MAX_PORTS, field="gpus_per_server")
@@ -188,26 +187,25 @@ class Question:
     by: str = "dollars"
 
     def __post_init__(self) -> None:
-        if self.resolved.subject.runs != "fabric":
-            raise InputError("has no task graph to run on switches", field="subject")
+        runs = self.resolved.subject.runs
+        check_rules((runs != "fabric", "subject", "has no task graph to run on switches"))
         check_one_of(self.by, CRITERIA, field="by")
         for rival in self.rivals:
             check_one_of(rival, RIVALS, field="rivals")
-        if not self.rivals:
-            raise InputError(f"must name some of {', '.join(RIVALS)}", field="rivals")
-        if not self.offers:
-            raise InputError("must have at least one offer", field="offers")
         # Of VARIED the study says at every point what holds.
         kept = {name: value for name, value in self.fixed.items() if name not in VARIED}
         kept |= {f"running.{name}": value for name, value in vars(self.assumed.running).items()}
         object.__setattr__(self, "fixed", kept)
         degrees = tuple(sorted(set(self.degrees or (self.cluster.ports_per_server,))))
-        for degree in degrees:
-            if not is_whole(degree, 1, MAX_PORTS):
-                problem = f"must be whole numbers from 1 to {MAX_PORTS:,} (got {degree})"
-                raise InputError(problem, field="ports")
-        if len(degrees) > MAX_DEGREES:
-            raise InputError(f"has {len(degrees)} values (limit {MAX_DEGREES})", field="ports")
+        wrong = [one for one in degrees if not is_whole(one, 1, MAX_PORTS)]
+        whole = f"must be whole numbers from 1 to {MAX_PORTS:,} (got {', '.join(map(str, wrong))})"
+        many = f"has {len(degrees)} values (limit {MAX_DEGREES})"
+        check_rules(
+            (not self.rivals, "rivals", f"must name some of {', '.join(RIVALS)}"),
+            (not self.offers, "offers", "must have at least one offer"),
+            (wrong, "ports", whole),
+            (len(degrees) > MAX_DEGREES, "ports", many),
+        )
         object.__setattr__(self, "degrees", degrees)
 
     @cached_property
