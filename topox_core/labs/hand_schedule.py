@@ -16,9 +16,7 @@ from topox_core.check.schedule_file import FORMAT, VERSION
 from topox_core.errors import InputError, check_known, shown
 from topox_core.fabrics.scheduled import schedule
 from topox_core.io.limits import is_number
-from topox_core.labs.generators.board import Board
-from topox_core.labs.generators.fan_out import RECEIVERS, FanOut
-from topox_core.labs.generators.patience import Patience
+from topox_core.labs.generators.one_port import RECEIVERS, Board, FanOut, Patience
 from topox_core.labs.keys import files_of, instance_of
 from topox_core.labs.lab import LESSON_SETTINGS, Lab, Screen
 from topox_core.model.cluster import Cluster

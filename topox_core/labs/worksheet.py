@@ -14,14 +14,11 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from topox_core.labs.generators.board import Board
-from topox_core.labs.generators.fan_out import FanOut
+from topox_core.labs.generators.fixed_circuits import Mix, Pairs
 from topox_core.labs.generators.four_jobs import NAMES, FourJobs
-from topox_core.labs.generators.mix import Mix
-from topox_core.labs.generators.pairs import Pairs
-from topox_core.labs.generators.patience import Patience
+from topox_core.labs.generators.one_port import Board, FanOut, Patience
+from topox_core.labs.generators.rails import Windows
 from topox_core.labs.generators.turns import Turns
-from topox_core.labs.generators.windows import Windows
 from topox_core.labs.hand_schedule import lane_names
 from topox_core.labs.keys import (
     filled,

@@ -14,6 +14,7 @@ from topox_core.errors import InputError
 from topox_core.fabrics.compare import compare
 from topox_core.fabrics.scheduled import schedule
 from topox_core.labs.generators.catalogue import GENERATORS, generator
+from topox_core.labs.generators.fixed_circuits import Mix, Pairs
 from topox_core.labs.generators.four_jobs import GROUPINGS, FourJobs
 from topox_core.labs.generators.generator import (
     KEPT_SEEDS,
@@ -23,9 +24,7 @@ from topox_core.labs.generators.generator import (
     Value,
     seed_of,
 )
-from topox_core.labs.generators.mix import Mix
-from topox_core.labs.generators.pairs import Pairs
-from topox_core.labs.generators.windows import NEAR_MS
+from topox_core.labs.generators.rails import NEAR_MS
 from topox_core.labs.hand_schedule import check_by_hand, hand_plans
 from topox_core.labs.lab import LESSON_SETTINGS
 from topox_core.labs.tour import FABRICS
