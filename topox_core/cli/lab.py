@@ -45,6 +45,7 @@ from topox_core.labs.keys import (
     check_seed,
     filled,
     given_table,
+    in_words,
     key_of,
     mistakes_of,
     names_a_value,
@@ -200,18 +201,16 @@ def run_key(options: Arguments) -> Answer:
 
 def _key_lines(lab: Lab, keyed: list[dict[str, Any]]) -> Iterator[str]:
 
-    def key(name: str, value: Any) -> str:
-        question = lab.question(name)
-        number = isinstance(value, int | float) and question.type == "number"
-        return f"{written(value, question.digits if number else None)} {question.unit}".strip()
-
     for entry in keyed:
         yield f"seed {entry['seed']} {entry['student']}".rstrip()
         mistakes = {
             name: ", ".join(written(one["value"]) for one in wrong)
             for name, wrong in entry["mistakes"].items()
         }
-        rows = ((name, key(name, value), mistakes[name]) for name, value in entry["keys"].items())
+        rows = (
+            (name, in_words(lab.question(name), value), mistakes[name])
+            for name, value in entry["keys"].items()
+        )
         yield table(("question", "key", "mistakes"), *rows)
 
 

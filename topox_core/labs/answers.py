@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 from typing import Annotated, Any, cast
 
 from topox_core import __version__
-from topox_core.errors import InputError, errors_at, printable, shown
+from topox_core.errors import InputError, check_rules, errors_at, printable, shown
 from topox_core.io.content import FileFormat, read_object
 from topox_core.io.limits import ANSWERS, is_whole
 from topox_core.labs.generators.generator import SEEDS, seed_of
@@ -164,13 +164,13 @@ def taken_up(lab: Lab, answers: Answers, file: str) -> Answers:
         If they belong to another lab or another version of it, or an answer cannot be read; the
         line names file, question and what was expected.
     """
-    if answers.lab != lab.id:
-        raise InputError(f"must be {lab.id!r} (got {shown(answers.lab)})", file=file, field="lab")
-    if answers.digest != lab.digest or dict(answers.versions) != lab.generator_versions:
-        raise InputError(
-            "was answered with another version of this lab: hand it in as it is, or begin anew",
-            file=file,
-        )
+    same = answers.digest == lab.digest and dict(answers.versions) == lab.generator_versions
+    other = "was answered with another version of this lab: hand it in as it is, or begin anew"
+    check_rules(
+        (answers.lab != lab.id, "lab", f"must be {lab.id!r} (got {shown(answers.lab)})"),
+        (not same, "", other),
+        file=file,
+    )
     check_seed(answers.seed)
     known = {question.id: question for question in lab.questions}
     given: dict[str, Given] = {}

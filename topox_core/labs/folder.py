@@ -15,7 +15,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TypeVar
 
-from topox_core.errors import InputError, check_known, shown
+from topox_core.errors import InputError, check_known, check_rules, shown
 from topox_core.io.content import read, whole, why
 from topox_core.io.limits import ANSWERS, Limits, is_number, number_in
 from topox_core.io.tables import as_meant, harmless, read_table
@@ -207,13 +207,14 @@ def load_explanations(data: bytes, file: str) -> dict[tuple[str, str], float]:
 
 
 def _read(entry: os.DirEntry[str]) -> bytes:
-    if entry.is_symlink():
-        raise InputError("is a link, which is not followed", file=entry.name)
-    if not entry.is_file(follow_symlinks=False):
-        raise InputError("is no file", file=entry.name)
-    if entry.stat(follow_symlinks=False).st_size > ANSWERS.file_bytes:
-        most = ANSWERS.file_bytes // 1024
-        raise InputError(f"is larger than the {most} kB that such a file may have", file=entry.name)
+    size, most = entry.stat(follow_symlinks=False).st_size, ANSWERS.file_bytes
+    large = f"is larger than the {most // 1024} kB that such a file may have"
+    check_rules(
+        (entry.is_symlink(), "", "is a link, which is not followed"),
+        (not entry.is_file(follow_symlinks=False), "", "is no file"),
+        (size > most, "", large),
+        file=entry.name,
+    )
     return read(entry.path)
 
 
@@ -307,14 +308,14 @@ def load_students(data: bytes, file: str) -> Roster:
     """
     roster = load_roster(data, file)
     first = roster.columns[0].strip()
-    if len(roster.columns) == 1 and ";" in first:
-        raise InputError(
-            f"must separate columns by commas (got {shown(first)})", file=file, item="row 1"
-        )
-    if any(letter.isdigit() for letter in first):
-        raise InputError(
-            f"must name the columns, such as student (got {shown(first)})", file=file, item="row 1"
-        )
+    one, got = len(roster.columns) == 1, f"(got {shown(first)})"
+    is_student = any(letter.isdigit() for letter in first)
+    check_rules(
+        (one and ";" in first, "", f"must separate columns by commas {got}"),
+        (is_student, "", f"must name the columns, such as student {got}"),
+        file=file,
+        item="row 1",
+    )
     return roster
 
 

@@ -43,7 +43,7 @@ SAMPLE = "sample:"
 KEPT_INSTANCES, KEPT_KEYS = 600, 2_000
 # A misconception is said only where it differs from the truth by more than so many tolerances.
 APART = 2.0
-_DIGITS = 6
+_DIGITS, _UNITS = 6, {"schedule": "ms", "grouping": "s"}
 
 
 def check_seed(seed: int) -> None:
@@ -210,6 +210,14 @@ def written(value: Value, digits: int | None = None) -> str:
         rows: Any = value
         return "; ".join(" ".join(f"{cell:g}" for cell in row) for row in rows)
     return ", ".join(map(str, value))
+
+
+def in_words(question: Question, value: Value) -> str:
+    """Return a value as the answer to a question: a number with the digits that are asked for, and its unit."""
+    # The file need not name the unit of a schedule or a grouping.
+    usual = _UNITS.get(question.type, "") if isinstance(value, int | float) else ""
+    digits = question.digits if question.type == "number" else None
+    return f"{written(value, digits)} {question.unit or usual}".strip()
 
 
 # -- instances from files -------------------------------------------------------------------------

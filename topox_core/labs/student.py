@@ -169,7 +169,7 @@ def reply_to(lab: Lab, answers: Answers, name: str, language: str = "") -> Attem
         return AttemptReply(False, 0.0, 0, "", key) if given.given_up else None
     last = given.attempts[-1]
     marked = mark(lab, question, last.value, answers.seed)
-    words = _words(lab, language)
+    words = texts_in(language or lab.language)
     say = "" if marked.right else said_to(lab, question, marked.say, answers.seed, words)
     left = 0 if over else question.attempts - len(given.attempts)
     return AttemptReply(marked.right, last.points, left, say, key, marked.verdict)
@@ -256,7 +256,7 @@ def shown_screen(lab: Lab, answers: Answers, at: int, language: str = "") -> Sho
     waits = waiting_for(lab, answers, at)
     if waits:
         return ShownScreen(screen.id, screen.stage, waits_for=waits)
-    words, seed = _words(lab, language), answers.seed
+    words, seed = texts_in(language or lab.language), answers.seed
     return ShownScreen(
         screen.id,
         screen.stage,
@@ -287,7 +287,7 @@ def revealed(lab: Lab, answers: Answers, name: str, language: str = "") -> Revea
         marked = mark(lab, question, answer, answers.seed)
         right, say = marked.right, marked.say
     if say:
-        say = said_to(lab, question, say, answers.seed, _words(lab, language))
+        say = said_to(lab, question, say, answers.seed, texts_in(language or lab.language))
     return Revealed(name, key, answer, right, say)
 
 
@@ -364,7 +364,3 @@ def _of_stage(lab: Lab, name: str, stage: str) -> Question:
 def _with(answers: Answers, name: str, given: Given, at: str) -> Answers:
     kept: Mapping[str, Given] = {**answers.given, name: given}
     return replace(answers, given=kept, finished=at)
-
-
-def _words(lab: Lab, language: str) -> Texts:
-    return texts_in(language or lab.language)

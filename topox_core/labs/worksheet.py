@@ -23,14 +23,14 @@ from topox_core.labs.hand_schedule import lane_names
 from topox_core.labs.keys import (
     filled,
     given_table,
+    in_words,
     instance_of,
     key_of,
     matrix_of,
     names_a_value,
     option_texts,
-    written,
 )
-from topox_core.labs.lab import Lab, Question, Screen, Texts, texts_in
+from topox_core.labs.lab import Lab, Screen, Texts, texts_in
 from topox_core.model.task_graph import TaskGraph
 
 # Axes to draw on reach so far for every seed, so that they tell nothing.
@@ -51,14 +51,15 @@ def answer_grid(lab: Lab, screen: Screen, seed: int) -> str:
     instance = instance_of(lab, screen, seed)
     if isinstance(instance, FanOut):
         lanes = ["port 1", "port 2", *(f"server {k}" for k in range(1, 5))]
-        return _grid(lanes, instance.first_ms + sum(instance.sent_mb) + max(instance.computed_ms))
+        until_ms = instance.first_ms + sum(instance.sent_mb) + max(instance.computed_ms)
+        return on_paper("grid.svg", lanes=lanes, until_ms=until_ms)
     if isinstance(instance, Board | Patience):
         graph = instance.graph()
-        names = [
+        lanes = [
             f"server {server}" if port < 0 else f"port of {server}"
             for server, port, _ in lane_names(graph, instance.cluster())
         ]
-        return _grid(names, _serial_ms(graph))
+        return on_paper("grid.svg", lanes=lanes, until_ms=_serial_ms(graph))
     return ""
 
 
@@ -66,10 +67,6 @@ def _serial_ms(graph: TaskGraph) -> int:
     """Return how long everything takes one after another: longer than any answer."""
     computed = sum(task.duration_ms or 0 for task in graph.tasks)
     return math.ceil(computed + sum((task.size_bytes or 0) / 1e6 for task in graph.tasks))
-
-
-def _grid(lanes: Sequence[str], until_ms: int) -> str:
-    return on_paper("grid.svg", lanes=lanes, until_ms=until_ms)
 
 
 def _circle(n: int, pairs: Mapping[tuple[int, int], str]) -> str:
@@ -158,14 +155,8 @@ def worksheets(
         options_of=partial(option_texts, lab),
         matrix_of=partial(matrix_of, lab),
         one_line=ONE_LINE,
-        key_words=partial(_key_words, lab),
+        key_words=lambda question, seed: in_words(question, key_of(lab, question, seed)),
     )
-
-
-def _key_words(lab: Lab, question: Question, seed: int) -> str:
-    truth = key_of(lab, question, seed)
-    number = isinstance(truth, int | float)
-    return f"{written(truth, question.digits if number else None)} {question.unit}".strip()
 
 
 def _screens(lab: Lab, words: Texts, stage: str, seed: int) -> Iterator[dict[str, Any]]:
