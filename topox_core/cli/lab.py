@@ -387,7 +387,8 @@ def _seeds(options: Arguments) -> list[tuple[str, int]]:
         if not options.course:
             raise wrong_option("--course", "must be given with --students")
         roster = load_students(read(options.students), options.students)
-        names = [row[0].strip() for row in roster.rows if row[0].strip()]
+        first = roster.columns[0]
+        names = [row[first].strip() for row in roster.rows if row[first].strip()]
         if not names:
             raise InputError("names no student below its first row", file=options.students)
         return [(name, seed_of(options.course, name)) for name in names]
