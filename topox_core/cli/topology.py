@@ -1,14 +1,14 @@
 """``topology``: circuits to fix before a job: TopologyFinder's, by a matrix of bytes, or searched for the task graph."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from topox_core.cli.command import Answer, Arguments, command, ctrl_c_stops, figure, read, table
 from topox_core.cli.options import JSON, Option, number, settings_as_options, whole, wrong_option
+from topox_core.fabrics.layout_search import layout_by_graph, layout_by_matrix
 from topox_core.fabrics.options import FabricOptions
+from topox_core.fabrics.run import FabricRequest
 from topox_core.io.content import record_of
 from topox_core.io.task_graph_file import check_fits, load_graph
 from topox_core.model.cluster import one_port_a_switch
@@ -19,9 +19,6 @@ from topox_core.text.sentences import and_more
 from topox_core.topology.finder import find_layout
 from topox_core.topology.ring_circuits import LayoutResult
 from topox_core.topology.traffic import all_reduce_demand, check_servers, traffic_of
-
-if TYPE_CHECKING:
-    from topox_core.fabrics.run import FabricRequest
 
 SHOWN_LINKS = 16
 LAID_BY = ("topoopt", "matrix", "graph")
@@ -99,8 +96,6 @@ def run(options: Arguments) -> Answer:
 
 def _searched(options: Arguments) -> Answer:
     """Find the circuits for a task graph by its bytes or by its iteration time."""
-    from topox_core.fabrics.layout_search import layout_by_graph, layout_by_matrix
-
     request = _request(options)
     with ctrl_c_stops() as stop:
         answer = (
@@ -140,8 +135,6 @@ def _searched(options: Arguments) -> Answer:
 
 def _request(options: Arguments) -> FabricRequest:
     """Return the task graph on a cluster of the servers, ports and speed given."""
-    from topox_core.fabrics.run import FabricRequest
-
     if options.graph is None:
         raise wrong_option("--layout-by", f"{options.layout_by} needs a task graph: give --graph")
     check_servers(options.servers)
