@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
+from operator import attrgetter
 from typing import Annotated, Any, cast
 
 from topox_core import __version__
@@ -187,12 +188,6 @@ def _read(lab: Lab, question: Question, given: Given, seed: int) -> Given:
     stages = {Prediction: "predict", Worked: "work", Explained: "explain"}
     if stages[type(given)] != question.stage:
         raise InputError(f"must be the answer of a {question.stage} screen")
-    if isinstance(given, Prediction):
-        value = read_answer(lab, question, given.value, seed)
-        if given.second is None:
-            return replace(given, value=value)
-        again = read_answer(lab, question, given.second.value, seed)
-        return replace(given, value=value, second=Locked(given.second.locked, again))
     if isinstance(given, Worked):
         attempts = []
         for number, one in enumerate(given.attempts[: question.attempts]):
@@ -200,6 +195,9 @@ def _read(lab: Lab, question: Question, given: Given, seed: int) -> Given:
             share = mark(lab, question, value, seed).share
             attempts.append(Attempt(one.at, value, points_of(question, share, number)))
         return replace(given, attempts=tuple(attempts))
+    if isinstance(given, Prediction) and given.second is not None:
+        again = read_answer(lab, question, given.second.value, seed)
+        given = replace(given, second=Locked(given.second.locked, again))
     return replace(given, value=read_answer(lab, question, given.value, seed))
 
 
@@ -226,13 +224,12 @@ def _joined(one: Given | None, other: Given | None) -> Given:
         assert found is not None
         return found
     if isinstance(one, Prediction) and isinstance(other, Prediction):
-        first = min(one, other, key=lambda given: given.locked)
+        first = min(one, other, key=attrgetter("locked"))
         return replace(first, second=one.second or other.second)
     if isinstance(one, Worked) and isinstance(other, Worked):
         longer = max(one, other, key=lambda given: len(given.attempts))
         return replace(longer, given_up=one.given_up or other.given_up)
-    assert isinstance(one, Explained) and isinstance(other, Explained)
-    return max(one, other, key=lambda given: given.at)
+    return max(one, other, key=attrgetter("at"))
 
 
 FORMAT, VERSION = "topox-answers", 1

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from topox_core.economics.price_sets import load_parts
-from topox_core.errors import InputError, errors_at
+from topox_core.errors import InputError, check_rules, errors_at
 from topox_core.io.cluster_file import load_cluster
 from topox_core.io.content import read
 from topox_core.io.limits import check_whole
@@ -20,6 +20,7 @@ from topox_core.labs.calls import InstanceFiles, call_value
 from topox_core.labs.generators.catalogue import drawn_by, generator
 from topox_core.labs.generators.generator import SEEDS, GivenTable, Matrix, Value
 from topox_core.labs.lab import (
+    CHOSEN,
     CLASS,
     CLASS_SEED,
     PLACE,
@@ -272,11 +273,10 @@ _READERS: Mapping[str, Callable[[bytes, str], Any]] = {
 
 
 def _in_folder(folder: Path | None, name: str) -> bytes:
-    if name.startswith(SAMPLE):
-        raise InputError("there is no such sample", file=name)
-    if folder is None:
-        raise InputError("is not there: this lab has no folder of its own", file=name)
-    return read(folder / name)
+    none = "is not there: this lab has no folder of its own"
+    is_sample = name.startswith(SAMPLE)
+    check_rules((is_sample, "", "there is no such sample"), (not folder, "", none), file=name)
+    return read((folder or Path()) / name)
 
 
 # -- a lab tried on many seeds ---------------------------------------------------------------------
@@ -340,17 +340,16 @@ def validate(lab: Lab, seeds: Iterable[int] = SEEDS_TRIED) -> LabReport:
 
 def _check_form(lab: Lab, question: Question, truth: Value, seed: int) -> None:
     """Refuse a key that no answer to its question can equal."""
-    kind = question.type
-    if kind in ("number", "schedule"):
-        if isinstance(truth, bool) or not isinstance(truth, int | float):
-            raise InputError(f"its key is {truth!r}, no number")
-    elif kind in ("choice", "multi", "order"):
-        options = options_of(lab, question, seed)
-        named = truth if isinstance(truth, tuple) else (truth,)
-        if any(one not in options for one in named):
-            raise InputError(f"its key {truth!r} is none of the options {', '.join(options)}")
-        if kind != "choice" and not isinstance(truth, tuple):
-            raise InputError(f"its key is {truth!r}, no list of options")
+    kind, options = question.type, options_of(lab, question, seed)
+    number = isinstance(truth, int | float) and not isinstance(truth, bool)
+    named = truth if isinstance(truth, tuple) else (truth,)
+    strange = kind in CHOSEN and any(one not in options for one in named)
+    alone = kind in ("multi", "order") and not isinstance(truth, tuple)
+    check_rules(
+        (kind in ("number", "schedule") and not number, "", f"its key is {truth!r}, no number"),
+        (strange, "", f"its key {truth!r} is none of the options {', '.join(options)}"),
+        (alone, "", f"its key is {truth!r}, no list of options"),
+    )
 
 
 def _idle_feedback(lab: Lab, question: Question, seeds: tuple[int, ...]) -> list[str]:

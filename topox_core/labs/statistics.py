@@ -70,17 +70,15 @@ class QuestionStatistics:
 
     def advice(self, language: str = "en") -> str:
         """Return what a lecturer may do now, by the share that is right."""
-        words = texts_in(language)
-        if self.right is None:
+        words, right = texts_in(language), self.right
+        if right is None:
             return ""
         if self.right_again is not None:
-            before, after = share_words(self.right), share_words(self.right_again)
+            before, after = share_words(right), share_words(self.right_again)
             return words.say("stats.again", before=before, after=after)
-        if self.right < EXPLAIN_BELOW:
-            kind = "explain"
-        else:
-            kind = "go_on" if self.right > GO_ON_ABOVE else "discuss"
-        return words.say(f"stats.{kind}", share=share_words(self.right))
+        kind = "go_on" if right > GO_ON_ABOVE else "discuss"
+        kind = "explain" if right < EXPLAIN_BELOW else kind
+        return words.say(f"stats.{kind}", share=share_words(right))
 
 
 def share_words(share: float) -> str:

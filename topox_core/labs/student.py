@@ -19,7 +19,7 @@ from topox_core.labs.keys import (
     option_texts,
 )
 from topox_core.labs.lab import Lab, Option, Question, Screen, Texts, texts_in
-from topox_core.labs.marking import mark, points_of, read_answer
+from topox_core.labs.marking import Marked, mark, points_of, read_answer
 
 MAX_NAME = 40
 _LETTERS = frozenset("._@- ")
@@ -282,13 +282,10 @@ def revealed(lab: Lab, answers: Answers, name: str, language: str = "") -> Revea
     question = lab.question(name)
     key = key_of(lab, question, answers.seed)
     answer = last_answer(answers, name)
-    right, say = False, ""
-    if answer is not None:
-        marked = mark(lab, question, answer, answers.seed)
-        right, say = marked.right, marked.say
-    if say:
-        say = said_to(lab, question, say, answers.seed, texts_in(language or lab.language))
-    return Revealed(name, key, answer, right, say)
+    marked = Marked(False, 0.0) if answer is None else mark(lab, question, answer, answers.seed)
+    words = texts_in(language or lab.language)
+    say = marked.say and said_to(lab, question, marked.say, answers.seed, words)
+    return Revealed(name, key, answer, marked.right, say)
 
 
 def revealed_on(lab: Lab, answers: Answers, at: int) -> tuple[str, ...]:
