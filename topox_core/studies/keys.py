@@ -20,7 +20,7 @@ from topox_core.economics.price_sets import (
     PRICE_SETS,
     SET_BY_SPEED,
 )
-from topox_core.errors import InputError, shown
+from topox_core.errors import InputError, check_rules, shown
 from topox_core.fabrics.compare import MAX_DELAY_MS
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.registry import FABRICS
@@ -472,11 +472,8 @@ def chosen_measures(names: object, runs: str) -> tuple[str, ...]:
     if not isinstance(names, Iterable) or isinstance(names, str | bytes | Mapping):
         raise InputError(f"must be a list in brackets (got {shown(names)})", field="measures")
     asked = list(names)
-    for name in asked:
-        if name not in known:
-            raise InputError(
-                f"must be some of {', '.join(known)} (got {shown(name)})", field="measures"
-            )
-    if not asked:
-        raise InputError(f"must name at least one of {', '.join(known)}", field="measures")
+    strange = [name for name in asked if name not in known]
+    some = f"must be some of {', '.join(known)} (got {', '.join(map(shown, strange[:1]))})"
+    none = f"must name at least one of {', '.join(known)}"
+    check_rules((strange, "measures", some), (not asked, "measures", none))
     return tuple(name for name in known if name in asked)

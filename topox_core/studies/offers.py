@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -102,26 +103,23 @@ class SwitchProduct:
     port_w: Estimate
 
     def __post_init__(self) -> None:
-        for field, problem in wrong_fields(self):
-            raise self._wrong(problem, field)
-        for field, (_, _, most) in FIGURES.items():
-            figure, whole = self.figure(field), field == "ports"
-            for part, problem in wrong_fields(figure):
-                raise self._wrong(problem, f"{field}.{part}")
-            for level in ("usual", "low", "high"):
-                value = figure.at(level)
-                if whole and not (value.is_integer() and 1 <= value <= most):
-                    problem = f"must be a whole number from 1 to {most:,.0f} (got {shown(value)})"
-                    raise self._wrong(problem, f"{field}.{level}")
-                if value > most:
-                    problem = f"must be at most {most:,.0f} (got {shown(value)})"
-                    raise self._wrong(problem, f"{field}.{level}")
-            if not figure.low <= figure.usual <= figure.high:
-                words = f"{figure.low:g}, {figure.usual:g}, {figure.high:g}"
-                raise self._wrong(f"must rise from low to usual to high (got {words})", field)
+        for field, problem in chain(wrong_fields(self), *map(self._wrong, FIGURES)):
+            raise InputError(problem, item=f"offer {printable(str(self.key))}", field=field)
 
-    def _wrong(self, problem: str, field: str) -> InputError:
-        return InputError(problem, item=f"offer {printable(str(self.key))}", field=field)
+    def _wrong(self, field: str) -> Iterator[tuple[str, str]]:
+        """Yield (field, problem) for whatever is wrong with a figure."""
+        figure, most = self.figure(field), FIGURES[field][2]
+        yield from ((f"{field}.{part}", problem) for part, problem in wrong_fields(figure))
+        for level in ("usual", "low", "high"):
+            value = figure.at(level)
+            if field == "ports" and not (value.is_integer() and 1 <= value <= most):
+                whole = f"must be a whole number from 1 to {most:,.0f} (got {shown(value)})"
+                yield f"{field}.{level}", whole
+            elif value > most:
+                yield f"{field}.{level}", f"must be at most {most:,.0f} (got {shown(value)})"
+        if not figure.low <= figure.usual <= figure.high:
+            words = f"{figure.low:g}, {figure.usual:g}, {figure.high:g}"
+            yield field, f"must rise from low to usual to high (got {words})"
 
     @property
     def title(self) -> str:

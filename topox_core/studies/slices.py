@@ -215,6 +215,13 @@ def _least(values: FloatArray) -> NDArray[np.bool_]:
     return on
 
 
+def steps_of(x: Column, y: Column, more_is_better: Sequence[bool] = ()) -> tuple[int, ...]:
+    """Return the front of two measures as places, in order of the first; of equal points, one is enough for a line, the first."""
+    front = front_of([x, y], more_is_better)
+    first = {(x[k], y[k]): k for k in reversed(range(len(x))) if front[k]}
+    return tuple(first[place] for place in sorted(first, key=lambda place: place[0] or 0.0))
+
+
 @dataclass(frozen=True)
 class CloudRows:
     """Rows with a value in two measures (and a third), and which of them no other one beats.
@@ -245,16 +252,12 @@ def cloud(result: StudyResult, across: str, up: str, third: str = "") -> CloudRo
     known = [k for k in range(len(done)) if all(column[k] is not None for column in columns)]
     x = [float(columns[0][k] or 0.0) for k in known]
     y = [float(columns[1][k] or 0.0) for k in known]
-    flat = front_of([x, y], better[:2])
-    # Of equal points one is enough for a line.
-    ends = {(x[k], y[k]): k for k in range(len(known)) if flat[k]}
-    steps = sorted(ends.values(), key=lambda k: (x[k], y[k]))
     return CloudRows(
         tuple(done[k] for k in known),
         tuple(x),
         tuple(y),
         tuple(bool(on_front[k]) for k in known),
-        tuple(steps),
+        steps_of(x, y, better[:2]),
         len(done) - len(known),
     )
 

@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from topox_core.economics.networks import NETWORKS
-from topox_core.errors import InputError, check_known, errors_at, printable, shown, unknown
+from topox_core.errors import (
+    InputError,
+    check_known,
+    check_rules,
+    errors_at,
+    printable,
+    shown,
+    unknown,
+)
 from topox_core.io.cluster_file import dump_cluster, load_cluster
 from topox_core.io.content import digest_of, read
 from topox_core.io.resource_limits import limited_reading
@@ -301,10 +309,7 @@ def _from_files(subject: Subject, folder: Path | None, kept: Kept) -> Resolved:
 def _recorded(subject: Subject, folder: Path | None, _: Kept) -> Resolved:
     """Read a profiler's files; what is kept with the runs are the task graph and the cluster made of them."""
     name, digest = str(subject.values["file"]), subject.values.get("digest")
-    path = (folder or Path()) / name
-    if not path.exists():
-        words = f" (digest {digest[:8]}...)" if isinstance(digest, str) else ""
-        raise InputError(f"recorded run {printable(name)} is gone{words}", field="subject.file")
+    path = _there("recorded run", name, digest, folder, "subject.file")
     options = subject.values.get("options", {})
     # No regular expression comes from a file that somebody else may have written: it may never end.
     known = [one.name for one in fields(ImportSettings) if one.name != "communication"]
@@ -320,11 +325,8 @@ def _recorded(subject: Subject, folder: Path | None, _: Kept) -> Resolved:
             f"must be a profiler's files (got {form}); turn it into a task graph with trace import"
         )
         raise InputError(problem, field="subject.file")
-    if isinstance(digest, str) and (now := _digest_of_sources(files)) != digest:
-        problem = (
-            f"the file was changed since (digest {now[:8]}..., the study says {digest[:8]}...)"
-        )
-        raise InputError(problem, field="subject.digest")
+    if isinstance(digest, str):
+        _check_unchanged(_digest_of_sources(files), digest, "subject.digest")
     title = path.name.partition(".")[0] or "recorded run"
     with limited_reading(str(path), sum(Path(one.name).stat().st_size for one in files)):
         made = import_kineto(files, settings, name=title)
@@ -345,17 +347,24 @@ def _content(part: str, name: str, digest: object, folder: Path | None, kept: Ke
     """Return the bytes of a file, from the library if it keeps that digest, else from its path."""
     if isinstance(digest, str) and (content := kept(digest)) is not None:
         return content
-    path = (folder or Path()) / name
-    if not path.is_file():
-        words = f" (digest {digest[:8]}...)" if isinstance(digest, str) else ""
-        raise InputError(f"file {printable(name)} is gone{words}", field=f"subject.{part}")
-    content = read(path)
-    if isinstance(digest, str) and (now := sha256(content)) != digest:
-        problem = (
-            f"the file was changed since (digest {now[:8]}..., the study says {digest[:8]}...)"
-        )
-        raise InputError(problem, field=f"subject.{part} digest")
+    content = read(_there("file", name, digest, folder, f"subject.{part}"))
+    if isinstance(digest, str):
+        _check_unchanged(sha256(content), digest, f"subject.{part} digest")
     return content
+
+
+def _there(what: str, name: str, digest: object, folder: Path | None, place: str) -> Path:
+    """Return the path of a file; raises InputError where there is none."""
+    path = (folder or Path()) / name
+    words = f" (digest {digest[:8]}...)" if isinstance(digest, str) else ""
+    check_rules((not path.exists(), place, f"{what} {printable(name)} is gone{words}"))
+    return path
+
+
+def _check_unchanged(now: str, digest: str, place: str) -> None:
+    """Refuse a file that was changed since its digest was taken."""
+    changed = f"the file was changed since (digest {now[:8]}..., the study says {digest[:8]}...)"
+    check_rules((now != digest, place, changed))
 
 
 _FOUND: Mapping[str, Callable[[Subject, "Path | None", Kept], Resolved]] = {
