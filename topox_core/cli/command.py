@@ -19,7 +19,7 @@ from types import FrameType
 from typing import Any
 
 from topox_core.cli.manifest import manifest_of_answer
-from topox_core.cli.options import Group, Option, settings_as_options, wrong_option
+from topox_core.cli.options import Group, Option, check_options, settings_as_options, wrong_option
 from topox_core.errors import InputError, errors_in_file, one_line
 from topox_core.io.assertions import failures
 from topox_core.io.cluster_file import dump_cluster, load_cluster
@@ -173,14 +173,13 @@ class Commands:
 
 def _check(option: Option, options: Arguments) -> None:
     """Refuse now what is left out though it is needed, and a file that could not be written later."""
-    value = getattr(options, option.key)
-    if not value:
-        if option.needed:
-            raise wrong_option(option.spoken, option.needed)
-        return
-    if option.endings and not value.removesuffix(".gz").endswith(option.endings):
-        raise wrong_option(option.spoken, f"must end in {' or '.join(option.endings)}")
-    if option.over is not None:
+    value, endings = getattr(options, option.key), option.endings
+    ends = not value or not endings or value.removesuffix(".gz").endswith(endings)
+    check_options(
+        (not value and option.needed, option.spoken, option.needed),
+        (not ends, option.spoken, f"must end in {' or '.join(endings)}"),
+    )
+    if value and option.over is not None:
         must_be_writable(
             value, [path for name in option.over for path in _paths(getattr(options, name))]
         )

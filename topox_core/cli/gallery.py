@@ -18,7 +18,7 @@ from topox_core.cli.command import (
     table,
 )
 from topox_core.cli.library_options import LIBRARY, SCHEDULER, WORKERS, executor_of, library_of
-from topox_core.cli.options import JSON, Option, changes_of, setting_option, wrong_option
+from topox_core.cli.options import JSON, Option, changes_of, check_options, setting_option
 from topox_core.errors import look_up
 from topox_core.io.content import record_of
 from topox_core.papers.card import Answer as CardAnswer, Card
@@ -39,13 +39,15 @@ from topox_core.papers.rows import COUNTED, counts_of
 )
 def run(options: Arguments) -> Answer | int:
     """List the cards, or run one; 1 if rows are missing because it was stopped or a process died."""
+    one = options.card is not None
+    alone = "runs every card as it is: leave --card and --set out"
+    check_options(
+        (options.every and (one or options.switches), "--all", alone),
+        (options.switches and not one, "--set", "needs --card: switches belong to a card"),
+    )
     if options.every:
-        if options.card is not None or options.switches:
-            raise wrong_option("--all", "runs every card as it is: leave --card and --set out")
         return _run_all(options)
-    if options.card is None:
-        if options.switches:
-            raise wrong_option("--set", "needs --card: switches belong to a card")
+    if not one:
         cards = [
             record_of(card, "name title source shows")
             | {

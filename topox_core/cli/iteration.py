@@ -19,7 +19,7 @@ from topox_core.cli.command import (
     write,
     write_graph,
 )
-from topox_core.cli.options import JSON, Option, changes_of, setting_option, value_of, wrong_option
+from topox_core.cli.options import JSON, Option, changes_of, check_options, setting_option, value_of
 from topox_core.io.limits import check_one_of
 from topox_core.studies.offers import sources_of
 from topox_core.training.graph import suggested_cluster, task_graph
@@ -103,10 +103,9 @@ def _job(options: Arguments) -> Job:
     values: dict[str, object] = {}
     for key, text in changes_of(options.changes).items():
         part, dot, field = key.partition(".")
-        if not dot or part not in ("shape", "plan", "machine", "schedule"):
-            raise wrong_option(
-                "--set", f"must be PART.FIELD=VALUE such as plan.tensor=4 (got {key[:60]!r})"
-            )
+        named = dot and part in ("shape", "plan", "machine", "schedule")
+        such = f"must be PART.FIELD=VALUE such as plan.tensor=4 (got {key[:60]!r})"
+        check_options((not named, "--set", such))
         values[f"{part}__{field}"] = value_of(text)
     return job.changed(**values)
 

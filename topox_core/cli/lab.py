@@ -19,7 +19,7 @@ from topox_core.cli.command import (
     write,
     write_result,
 )
-from topox_core.cli.options import JSON, Option, numbered, whole, wrong_option
+from topox_core.cli.options import JSON, Option, check_options, numbered, whole, wrong_option
 from topox_core.errors import InputError
 from topox_core.io.content import record_of
 from topox_core.labs.class_folder import secret_for
@@ -293,10 +293,8 @@ def _grade_table(
         return plain_table(graded, labs)
     used = sorted({one.lab for one in graded.grades})
     name = options.lab or (used[0] if len(used) == 1 else "")
-    if name not in labs:
-        raise wrong_option(
-            "--lab", f"must be one of {', '.join(used) or 'the labs'}: a table has one"
-        )
+    one = f"must be one of {', '.join(used) or 'the labs'}: a table has one"
+    check_options((name not in labs, "--lab", one))
     if options.lms == "moodle":
         return moodle_table(graded, labs[name], roster)
     if roster is None:
@@ -384,8 +382,7 @@ def run_worksheet(options: Arguments) -> Answer:
 def _seeds(options: Arguments) -> list[tuple[str, int]]:
     """Return names and seeds: of a list of students, of a list of seeds, else of one seed."""
     if options.students is not None:
-        if not options.course:
-            raise wrong_option("--course", "must be given with --students")
+        check_options((not options.course, "--course", "must be given with --students"))
         roster = load_students(read(options.students), options.students)
         first = roster.columns[0]
         names = [row[first].strip() for row in roster.rows if row[first].strip()]

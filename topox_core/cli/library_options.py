@@ -15,11 +15,11 @@ from topox_core.cli.options import (
     Group,
     Option,
     changes_of,
+    check_options,
     number,
     positive,
     setting_option,
     value_of,
-    wrong_option,
 )
 from topox_core.errors import visible
 from topox_core.fabrics.options import FabricOptions
@@ -149,8 +149,8 @@ def check_keep(options: argparse.Namespace) -> None:
     if options.keep is not None:
         with opened(options, to_write=True):
             return
-    if options.library is not None:
-        raise wrong_option("--library", "says where to keep the answer: give --keep too")
+    where = "says where to keep the answer: give --keep too"
+    check_options((options.library is not None, "--library", where))
 
 
 def keep(
@@ -208,8 +208,7 @@ def library_of(options: argparse.Namespace, to_write: bool = False) -> Iterator[
         with opened(options, to_write) as library:
             yield library
         return
-    if options.library:
-        raise wrong_option("--library", "cannot go with --no-library")
+    check_options((options.library, "--library", "cannot go with --no-library"))
     yield None
 
 

@@ -22,6 +22,7 @@ from topox_core.cli.options import (
     JSON,
     Group,
     Option,
+    check_options,
     errors_of_option,
     given_of,
     number,
@@ -209,16 +210,16 @@ def _source(options: Arguments) -> tuple[Source, int | None]:
 
     sources = ("window_ms", "windows", "measured", "preset", "execution")
     chosen = [f"--{name.replace('_', '-')}" for name in sources if getattr(options, name)]
-    if len(chosen) > 1:
-        raise wrong_option(chosen[1], f"cannot be given with {chosen[0]}")
-    if options.changes and not options.preset:
-        raise wrong_option("--set", "changes a preset: needs --preset")
-    if not options.preset and not options.execution:
+    first, other, *_ = (*chosen, "", "")
+    listed = not options.preset and not options.execution
+    own = f"cannot be given with {first}, which has a length of its own"
+    check_options(
+        (other, other, f"cannot be given with {first}"),
+        (options.changes and not options.preset, "--set", "changes a preset: needs --preset"),
+        (options.base_ms is not None and not listed, "--base-ms", own),
+    )
+    if listed:
         return _listed(options)
-    if options.base_ms is not None:
-        raise wrong_option(
-            "--base-ms", f"cannot be given with {chosen[0]}, which has a length of its own"
-        )
     if options.preset:
         job = preset_of(options)
         return iteration_source(build(job, fold=True), Rail(nic_gbps=job.machine.nic_gbps)), None
@@ -368,11 +369,8 @@ def _switch(radix: int | None) -> tuple[int, str]:
 def _catalogue(options: Arguments) -> Catalogue:
 
     if options.parts is not None:
-        if options.prices is not None:
-            raise wrong_option(
-                "--parts",
-                "cannot be given with --prices: a parts file says itself which set it is based on",
-            )
+        based = "cannot be given with --prices: a parts file says itself which set it is based on"
+        check_options((options.prices is not None, "--parts", based))
         return load_parts(read(options.parts), options.parts)
     with errors_of_option("--prices"):
         return price_set(options.prices or DEFAULT_SET)

@@ -25,6 +25,7 @@ from topox_core.cli.options import (
     Group,
     Option,
     changes_of,
+    check_options,
     errors_of_option,
     fabric_options,
     number,
@@ -33,7 +34,6 @@ from topox_core.cli.options import (
     settings,
     value_of,
     whole,
-    wrong_option,
     yes_or_no,
 )
 from topox_core.errors import InputError, check_known, errors_in_file, printable
@@ -320,11 +320,10 @@ def rail_bytes(options: Arguments) -> Answer:
     from topox_core.rails.advice import byte_classes
 
     preset = preset_of(options)
-    stages = range(preset.plan.pipeline) if options.stage is None else (options.stage,)
-    if options.stage is not None and not 0 <= options.stage < preset.plan.pipeline:
-        raise wrong_option(
-            "--stage", f"must be from 0 to {preset.plan.pipeline - 1} (got {options.stage})"
-        )
+    all_stages = range(preset.plan.pipeline)
+    stages = all_stages if options.stage is None else (options.stage,)
+    span = f"must be from 0 to {preset.plan.pipeline - 1} (got {options.stage})"
+    check_options((not {*stages} <= {*all_stages}, "--stage", span))
     classes = {str(stage): byte_classes(preset, stage) for stage in stages}
     return Answer(
         {
@@ -360,11 +359,9 @@ def rail_bytes(options: Arguments) -> Answer:
 )
 def window_lengths(options: Arguments) -> Answer:
     """Return how long windows are."""
-    if len(options.files) > 2:
-        raise wrong_option(
-            "FILE",
-            f"must be a list of windows, or a task graph and a cluster (got {len(options.files)} files)",
-        )
+    count = len(options.files)
+    files = f"must be a list of windows, or a task graph and a cluster (got {count} files)"
+    check_options((count > 2, "FILE", files))
     name, iteration_ms, windows = _listed_or_executed(options)
     if not windows:
         raise InputError(

@@ -23,6 +23,7 @@ from topox_core.cli.options import (
     JSON,
     Group,
     Option,
+    check_options,
     given_of,
     number,
     positive,
@@ -147,10 +148,10 @@ def run(options: Arguments) -> Answer:
     # A job file says itself for how many servers it is.
     if options.servers is None and not (options.fix and method == "plans"):
         options.servers = model.servers
+    on_fabric = options.fabric or not (options.beside or options.cluster)
+    check_options((not on_fabric, "--fabric", "must be given with --beside or --cluster"))
     if options.fabric:
         names_of(options)
-    elif options.beside or options.cluster:
-        raise wrong_option("--fabric", "must be given with --beside or --cluster")
     return _plans(options, model) if method == "plans" else _search(options, model)
 
 

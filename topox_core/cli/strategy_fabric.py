@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from topox_core.cli.command import Arguments, ctrl_c_stops, figure, note, table, write
-from topox_core.cli.options import Option, number, wrong_option
+from topox_core.cli.options import Option, check_options, number
 from topox_core.fabrics.compare import chosen
 from topox_core.fabrics.registry import FABRICS, USUAL
 from topox_core.io.cluster_file import dump_cluster
@@ -47,10 +47,12 @@ def names_of(options: Arguments) -> tuple[str, ...]:
     InputError
         If one is unknown, or options do not go together.
     """
-    if options.alternate:
-        raise wrong_option("--alternate", "is TopoOpt's own search: leave it out with --fabric")
-    if options.method == "plans":
-        raise wrong_option("--fabric", "judges a search over operators: --method search")
+    own = "is TopoOpt's own search: leave it out with --fabric"
+    plans = options.method == "plans"
+    check_options(
+        (options.alternate, "--alternate", own),
+        (plans, "--fabric", "judges a search over operators: --method search"),
+    )
     beside = options.beside or ""
     listed = USUAL if beside.strip() == "all" else [name.strip() for name in beside.split(",")]
     return chosen([options.fabric, *(name for name in listed if name)])

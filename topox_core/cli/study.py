@@ -43,6 +43,7 @@ from topox_core.cli.options import (
     JSON,
     Group,
     Option,
+    check_options,
     given_of,
     key_and_value,
     listed,
@@ -251,8 +252,7 @@ def ready(options: Arguments) -> Answer:
         return Answer({"ready": questions}, table(*questions.items()))
     one, subject = look_up(options.name, READY, "study", file="command line", field="NAME"), None
     if options.sample is not None:
-        if "sample" not in one.kinds:
-            raise wrong_option("--sample", f"is not for {options.name}")
+        check_options(("sample" not in one.kinds, "--sample", f"is not for {options.name}"))
         subject = {"kind": "sample", "name": options.sample}
         one.study(subject)
     text = json.dumps(one.record(subject), indent=1)
@@ -405,10 +405,11 @@ def _question(options: Arguments) -> Question:
 
 def _resolved(options: Arguments) -> Resolved:
 
-    if (options.sample is None) == (options.graph is None):
-        raise wrong_option("--sample", "or --graph with --cluster must name the job")
-    if options.graph is not None and options.cluster is None:
-        raise wrong_option("--cluster", "is missing")
+    both = (options.sample is None) == (options.graph is None)
+    check_options(
+        (both, "--sample", "or --graph with --cluster must name the job"),
+        (options.graph is not None and options.cluster is None, "--cluster", "is missing"),
+    )
     sample = {"kind": "sample", "name": options.sample}
     files = {"kind": "files", "graph": options.graph, "cluster": options.cluster}
     return resolve(subject_of(files if options.sample is None else sample))

@@ -22,7 +22,7 @@ from topox_core.cli.command import (
     write_graph,
     write_result,
 )
-from topox_core.cli.options import FILES, GRAPH, JSON, Option, reader, wrong_option
+from topox_core.cli.options import FILES, GRAPH, JSON, Option, check_options, reader
 from topox_core.cli.rails_simulate import windows_file
 from topox_core.cli.trace_reading import (
     FORMATTING,
@@ -138,8 +138,7 @@ def import_run(options: Arguments) -> Answer:
     form, files = files_of(options)
     if form == NETWORK:
         return network(options, files)
-    if options.output is None:
-        raise wrong_option("--output", "must be given: the file to write")
+    check_options((options.output is None, "--output", "must be given: the file to write"))
     name = Path(options.output).name.partition(".")[0] or "recorded run"
     if form == KINETO:
         imported = import_kineto(files, settings, sources_of(options.host_traces), progress, name)

@@ -8,6 +8,7 @@ from pathlib import Path
 from topox_core.cli.command import Answer, Arguments, Run, figure, note, percent, table, write
 from topox_core.cli.options import (
     Option,
+    check_options,
     given_of,
     number,
     numbered,
@@ -15,7 +16,6 @@ from topox_core.cli.options import (
     reader,
     settings_as_options,
     whole,
-    wrong_option,
     yes_or_no,
 )
 from topox_core.errors import InputError
@@ -136,8 +136,7 @@ def files_of(options: Arguments) -> tuple[str, tuple[Source, ...]]:
 
 def only(files: tuple[Source, ...], what: str) -> Source:
     """Return the file of what is one file; raises InputError where there are several."""
-    if len(files) > 1:
-        raise wrong_option("PATH", f"must be one file, if it is {what}")
+    check_options((len(files) > 1, "PATH", f"must be one file, if it is {what}"))
     return files[0]
 
 
@@ -175,8 +174,8 @@ def _read_chakra(
 def network(options: Arguments, files: tuple[Source, ...]) -> Answer:
     """Return the cluster of a network file, and write it where a file is named for it."""
     file, target = only(files, "a network"), getattr(options, "cluster", None)
-    if options.part == "import" and target is None:
-        raise wrong_option("--cluster", "must be given: a network becomes a cluster")
+    lost = options.part == "import" and target is None
+    check_options((lost, "--cluster", "must be given: a network becomes a cluster"))
     with settings_as_options(options):
         cluster, notes = read_network(file, options.optical, options.ports or 2)
     write(target, lambda: dump_cluster(cluster))
