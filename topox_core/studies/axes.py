@@ -3,7 +3,7 @@
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -30,21 +30,6 @@ from topox_core.studies.keys import SEED, Key, Value
 MAX_VALUES = 100_000
 FORMS = ("values", "range", "log", "replicates")
 MAX_POINTS = 100_000
-KINDS: Mapping[str, tuple[str, ...]] = {
-    "grid": (),
-    "random": ("points", "seed"),
-    "latin": ("points", "seed"),
-    "listed": ("points",),
-    "one_at_a_time": (),
-}
-KIND_WORDS = {
-    "grid": "every combination",
-    "random": "drawn at random",
-    "latin": "Latin hypercube",
-    "listed": "listed points",
-    "one_at_a_time": "one axis at a time",
-}
-
 _Finite = Annotated[float, setting(ge=-1e300, le=1e300)]
 _Count = Annotated[int, setting(ge=1, le=MAX_VALUES)]
 # One value an axis; None leaves an axis at its base.
@@ -225,25 +210,19 @@ class Design:
 
     def as_record(self) -> dict[str, Any]:
         """Return it as the file has it."""
-        if self.kind == "listed":
-            return {"kind": self.kind, "points": [list(point) for point in self.listed]}
-        if self.kind in ("random", "latin"):
-            return {"kind": self.kind, "points": self.count, "seed": self.seed}
-        return {"kind": self.kind}
+        points = [list(point) for point in self.listed] if self.listed else self.count
+        values = {"points": points, "seed": self.seed}
+        return {"kind": self.kind, **{key: values[key] for key in KINDS[self.kind].keys}}
 
     def size(self, axes: Sequence[Axis]) -> int:
         """Return how many points there are."""
-        if self.kind == "grid":
-            return prod(len(axis.values) for axis in axes)
-        if self.kind == "one_at_a_time":
-            return 1 + sum(len(axis.values) for axis in axes)
-        return len(self.listed) if self.kind == "listed" else self.count
+        return KINDS[self.kind].size(self, axes)
 
     def size_words(self, axes: Sequence[Axis]) -> str:
         """Return how the number of points comes about: ``40 x 4 x 3``."""
         if self.kind == "grid":
             return " x ".join(f"{len(axis.values):,}" for axis in axes)
-        return KIND_WORDS[self.kind]
+        return KINDS[self.kind].words
 
     def too_large(self, axes: Sequence[Axis], most: int = MAX_POINTS) -> tuple[bool, str, str]:
         """Return the rule that it has no more points than there may be."""
@@ -253,26 +232,53 @@ class Design:
 
     def points(self, axes: Sequence[Axis]) -> tuple[Point, ...]:
         """Return the points, in their order; equal ones stay."""
-        if self.kind == "grid":
-            return tuple(product(*(axis.values for axis in axes)))
-        if self.kind == "listed":
-            return self.listed
-        if self.kind == "one_at_a_time":
-            base: list[Value | None] = [None] * len(axes)
-            return (
-                tuple(base),
-                *(
-                    (*base[:k], value, *base[k + 1 :])
-                    for k, axis in enumerate(axes)
-                    for value in axis.values
-                ),
-            )
-        draw = latin_hypercube if self.kind == "latin" else _uniform
-        shares = draw(self.count, len(axes), self.seed)
-        return tuple(
-            tuple(axis.at(float(share)) for axis, share in zip(axes, row, strict=True))
-            for row in shares
-        )
+        return KINDS[self.kind].points(self, axes)
+
+
+def _one_at_a_time(_: Design, axes: Sequence[Axis]) -> tuple[Point, ...]:
+    base: Point = (None,) * len(axes)
+    each = ((k, value) for k, axis in enumerate(axes) for value in axis.values)
+    return (base, *((*base[:k], value, *base[k + 1 :]) for k, value in each))
+
+
+def _drawn(one: Design, axes: Sequence[Axis]) -> tuple[Point, ...]:
+    draw = latin_hypercube if one.kind == "latin" else _uniform
+    rows = draw(one.count, len(axes), one.seed)
+    return tuple(
+        tuple(axis.at(float(share)) for axis, share in zip(axes, row, strict=True)) for row in rows
+    )
+
+
+@dataclass(frozen=True)
+class DesignKind:
+    """How a kind of design chooses points: in words, its keys in a file, how many there are, and which."""
+
+    words: str
+    keys: tuple[str, ...]
+    size: Callable[[Design, Sequence[Axis]], int]
+    points: Callable[[Design, Sequence[Axis]], tuple[Point, ...]]
+
+
+KINDS: Mapping[str, DesignKind] = {
+    "grid": DesignKind(
+        "every combination",
+        (),
+        lambda _, axes: prod(len(axis.values) for axis in axes),
+        lambda _, axes: tuple(product(*(axis.values for axis in axes))),
+    ),
+    "random": DesignKind("drawn at random", ("points", "seed"), lambda one, _: one.count, _drawn),
+    "latin": DesignKind("Latin hypercube", ("points", "seed"), lambda one, _: one.count, _drawn),
+    "listed": DesignKind(
+        "listed points", ("points",), lambda one, _: len(one.listed), lambda one, _: one.listed
+    ),
+    "one_at_a_time": DesignKind(
+        "one axis at a time",
+        (),
+        lambda _, axes: 1 + sum(len(axis.values) for axis in axes),
+        _one_at_a_time,
+    ),
+}
+KIND_WORDS = {name: one.words for name, one in KINDS.items()}
 
 
 def latin_hypercube(points: int, axes: int, seed: int) -> NDArray[np.float64]:
@@ -301,7 +307,7 @@ def design_of(entry: object, axes: Sequence[Axis]) -> Design:
         problem = unknown(kind, KINDS, "kind") if "kind" in entry else "is missing"
         raise InputError(problem, field="design.kind")
     for key in entry:
-        check_known(key, ("kind", *KINDS[kind]), field=f"design.{printable(key)}")
+        check_known(key, ("kind", *KINDS[kind].keys), field=f"design.{printable(key)}")
     if kind == "listed":
         design = Design(kind, listed=_listed_points(entry.get("points"), axes))
     elif kind in ("random", "latin"):

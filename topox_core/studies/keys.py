@@ -4,7 +4,7 @@ And what it may report of a point, with the words and units of tables and axes.
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -317,17 +317,20 @@ def _words(name: str, value: Any) -> str:
 def measure_words(name: str, value: float) -> str:
     """Return a measure's value with its unit: 32.2 ms, 43 %, $1.29 M."""
     one = MEASURES[name]
-    if one.share:
-        return percent(value)
-    if one.unit in ("ms", "s"):
-        return time(value if one.unit == "ms" else 1000 * value)
-    if one.unit == "$":
-        return money(value)
-    if one.unit == "W":
-        return power(value)
+    if one.share or one.unit in _BY_UNIT:
+        return _BY_UNIT["%" if one.share else one.unit](value)
     if name in ("changes", "windows") and value == round(value):
         return count(round(value))
-    return f"{short(value)}\u00a0{one.unit}" if one.unit else short(value)
+    return _with_unit(short(value), one.unit)
+
+
+_BY_UNIT: Mapping[str, Callable[[float], str]] = {
+    "%": percent,
+    "ms": time,
+    "s": lambda value_s: time(1000 * value_s),
+    "$": money,
+    "W": power,
+}
 
 
 def axis_label(key: Key, value: Value) -> str:
