@@ -42,6 +42,7 @@ __all__ = [
 ]
 
 Arguments = argparse.Namespace
+Lines = Iterable[str | None]
 # Files that commands handed over.
 _waiting: list[tuple[str, bytes]] = []
 # Kernels that take longer than this to compile or load are told apart.
@@ -57,7 +58,7 @@ class Answer:
     record
         What ``--json`` prints; None where a command has lines alone.
     lines
-        What it prints for people, made only then: a table, or lines and tables.
+        What it prints for people, made only then: a table, or lines and tables; None is no line.
     status
         Exit status.
     figures
@@ -66,7 +67,7 @@ class Answer:
     """
 
     record: Mapping[str, Any] | None = None
-    lines: str | Iterable[str] = ()
+    lines: str | Lines = ()
     status: int = 0
     figures: Mapping[str, str] = field(default_factory=dict)
 
@@ -76,7 +77,8 @@ class Answer:
             print(json.dumps(with_manifest(options, self.record, self.figures), allow_nan=False))
         else:
             for line in [self.lines] if isinstance(self.lines, str) else self.lines:
-                print(line)
+                if line is not None:
+                    print(line)
         return self.status
 
 
@@ -433,14 +435,15 @@ def write_figure(options: argparse.Namespace, subject: Any) -> None:
 # -- what commands print --------------------------------------------------------------------------
 
 
-def table(*rows: tuple[str, ...]) -> str:
-    """Return rows as lines with their columns aligned; the last column is free to be long."""
-    columns = max(len(row) for row in rows)
+def table(*rows: tuple[str, ...] | str | bool | None) -> str:
+    """Return rows as lines with their columns aligned; the last column is free to be long, and what is no row is left out."""
+    shown = [row for row in rows if isinstance(row, tuple)]
+    columns = max(map(len, shown))
     widths = [
-        max((len(row[i]) for row in rows if i < len(row) - 1), default=0) for i in range(columns)
+        max((len(row[i]) for row in shown if i < len(row) - 1), default=0) for i in range(columns)
     ]
     return "\n".join(
-        "  ".join([*map(str.ljust, row[:-1], widths), row[-1]]).rstrip() for row in rows
+        "  ".join([*map(str.ljust, row[:-1], widths), row[-1]]).rstrip() for row in shown
     )
 
 

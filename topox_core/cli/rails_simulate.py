@@ -1,12 +1,13 @@
 """One iteration of a job: ``rails simulate``, ``rails graph``, ``rails bytes``; and ``rails windows`` of any fabric."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 from topox_core.cli.command import (
     Answer,
     Arguments,
+    Lines,
     cluster_beside,
     columns,
     command,
@@ -230,10 +231,23 @@ def simulate(options: Arguments) -> Answer:
     )
 
 
-def _lines(
-    job: Job, run: RailRun, windows: tuple[Window, ...], record: dict[str, Any]
-) -> Iterator[str]:
-    yield table(*_rows(job, run, record))
+def _lines(job: Job, run: RailRun, windows: tuple[Window, ...], record: dict[str, Any]) -> Lines:
+    control = "provisioned" if run.rail.provisioned else "on demand"
+    stall = f"{figure(run.stall_ms, 'ms')}, {percent(record['overhead'])}"
+    above = percent(record["share_above_1_ms"])
+    switches, slowest_ms = record.get("switches_per_rail", 1), record.get("slowest_switch_ms")
+    slowest = "any" if slowest_ms is None else figure(slowest_ms, "ms")
+    yield table(
+        ("job", f"{job.heading}; {degrees_in_words(job)}"),
+        ("iteration", figure(run.iteration_ms, "ms")),
+        ("without switching", figure(run.undisturbed_ms, "ms")),
+        ("stall", f"{stall} ({control}, {run.rail.dark_ms:g} ms a change)"),
+        ("reconfigurations", f"{run.reconfigurations:,}"),
+        ("messages", f"{run.messages_sent:,}"),
+        ("windows", f"{record['windows_counted']:,}, {above} above 1 ms"),
+        switches > 1 and ("switches of a rail", f"{switches:,}; {SPLIT_NOTE}"),
+        "slowest_switch_ms" in record and ("slowest switch", slowest),
+    )
     if windows:
         yield ""
         yield columns(
@@ -247,29 +261,8 @@ def _lines(
                 "bytes after it": lambda one: f"{one.size_bytes:,.0f}",
             },
         )
-    if len(windows) > SHOWN:
-        yield f"and {len(windows) - SHOWN:,} more (--json lists all)"
-
-
-def _rows(job: Job, run: RailRun, record: dict[str, Any]) -> list[tuple[str, str]]:
-    control = "provisioned" if run.rail.provisioned else "on demand"
-    stall = f"{figure(run.stall_ms, 'ms')}, {percent(record['overhead'])}"
-    above = percent(record["share_above_1_ms"])
-    rows = [
-        ("job", f"{job.heading}; {degrees_in_words(job)}"),
-        ("iteration", figure(run.iteration_ms, "ms")),
-        ("without switching", figure(run.undisturbed_ms, "ms")),
-        ("stall", f"{stall} ({control}, {run.rail.dark_ms:g} ms a change)"),
-        ("reconfigurations", f"{run.reconfigurations:,}"),
-        ("messages", f"{run.messages_sent:,}"),
-        ("windows", f"{record['windows_counted']:,}, {above} above 1 ms"),
-    ]
-    if record.get("switches_per_rail", 1) > 1:
-        rows.append(("switches of a rail", f"{record['switches_per_rail']:,}; {SPLIT_NOTE}"))
-    if "slowest_switch_ms" in record:
-        slowest = record["slowest_switch_ms"]
-        rows.append(("slowest switch", "any" if slowest is None else figure(slowest, "ms")))
-    return rows
+    more = len(windows) - SHOWN
+    yield f"and {more:,} more (--json lists all)" if more > 0 else None
 
 
 @command(

@@ -10,6 +10,7 @@ from topox_core.cli.command import (
     Answer,
     Arguments,
     Commands,
+    Lines,
     command,
     figure,
     must_be_writable,
@@ -111,12 +112,11 @@ def list_runs(options: Arguments) -> Answer:
 
 def _list_lines(
     record: Mapping[str, Any], runs: list[StoredRun], studies: Iterable[StoredStudy]
-) -> Iterator[str]:
-    if runs:
-        yield table(_HEAD, *_rows(runs))
+) -> Lines:
+    yield table(_HEAD, *_rows(runs)) if runs else None
     yield f"{len(runs):,} of {plural(record['in_all'], 'run')} in {record['library']}"
-    if len(runs) < record["in_all"] and runs:
-        yield f"older ones: --before {runs[-1].id}"
+    older = runs and len(runs) < record["in_all"]
+    yield f"older ones: --before {runs[-1].id}" if older else None
     for one in studies:
         there = f"{one.kept:,} of {one.points:,} points"
         yield f"study {one.id}: {shown(one.name)}, {there}, {one.state}"

@@ -1,7 +1,7 @@
 """``tdm``: jobs that share a fabric, taking turns on its circuits; ``tdm-jobs``: the drafts' large set-up, drawn."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 from topox_core.check.report import CheckReport
@@ -9,6 +9,7 @@ from topox_core.check.round import check_round
 from topox_core.cli.command import (
     Answer,
     Arguments,
+    Lines,
     command,
     ctrl_c_stops,
     ended,
@@ -178,15 +179,7 @@ def _progress() -> Callable[[RoundTracePoint], None]:
     return tell
 
 
-def _lines(answer: Round, non_tdm_s: float | None, report: CheckReport) -> Iterator[str]:
-
-    yield table(*_rows(answer, non_tdm_s, report))
-    if answer.message:
-        yield answer.message
-    yield from (one.words(answer) for one in bottlenecks(answer)[:SHOWN_STAGES])
-
-
-def _rows(answer: Round, non_tdm_s: float | None, report: CheckReport) -> Iterator[tuple[str, ...]]:
+def _lines(answer: Round, non_tdm_s: float | None, report: CheckReport) -> Lines:
     sizes = ", ".join(
         f"{chr(65 + k)} {sum(g == k for g in answer.group):,}" for k in range(answer.groups)
     )
@@ -194,16 +187,17 @@ def _rows(answer: Round, non_tdm_s: float | None, report: CheckReport) -> Iterat
     saved = 1 - answer.round_s / non_tdm_s if non_tdm_s else None
     without = f"{figure(non_tdm_s, 's')}; saved: {percent(saved)}"
     held = f"{figure(answer.bound_s, 's')} for {answer.bound.holds_for}"
-    yield from (
+    mean = f"{figure(answer.mean_round_s, 's')}; every pod group has its own barrier"
+    yield table(
         ("jobs", f"{len(answer.jobs):,} in {groups:,} pod groups; groups {sizes}"),
         ("round", f"{figure(answer.round_s, 's')} by {answer.algorithm}, {how}"),
         ("non-TDM", "ports are too few for all jobs at once" if non_tdm_s is None else without),
         ("bound", f"{held}, gap {percent(answer.gap)}: {answer.bound.by}"),
+        len(answer.cycles) > 1 and ("mean round", mean),
+        ("checked", "every rule holds" if report.ok else "; ".join(report.lines(3))),
     )
-    if len(answer.cycles) > 1:
-        mean = figure(answer.mean_round_s, "s")
-        yield "mean round", f"{mean}; every pod group has its own barrier"
-    yield "checked", "every rule holds" if report.ok else "; ".join(report.lines(3))
+    yield answer.message or None
+    yield from (one.words(answer) for one in bottlenecks(answer)[:SHOWN_STAGES])
 
 
 _NUMBERS = (
