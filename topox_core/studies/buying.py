@@ -286,15 +286,13 @@ class Question:
             if (unfit := self.unfit(one, degree)) is not None
         )
 
-    def cost(self, row: Row) -> float:
-        """Return what is least for the winner, in the criterion's unit; infinite where it is not known."""
-        if row.iteration_ms is None or row.network_usd is None or row.network_w is None:
+    def cost(self, row: Row, by: str = "") -> float:
+        """Return what is least for the winner, or what another criterion counts, in its unit; infinite where it is not known."""
+        ms, usd, watts = row.iteration_ms, row.network_usd, row.network_w
+        if ms is None or usd is None or watts is None:
             return inf
-        if self.by == "time":
-            return row.iteration_ms
-        if self.by == "price":
-            return row.network_usd
-        return self.usd_per_iteration(row.iteration_ms, row.network_usd, row.network_w)
+        dollars = self.usd_per_iteration(ms, usd, watts)
+        return {"time": ms, "price": usd, "dollars": dollars}[by or self.by]
 
     def usd_per_iteration(self, iteration_ms: float, network_usd: float, network_w: float) -> float:
         """Return dollars of an iteration: network and GPUs by the hour, times its duration."""
