@@ -40,9 +40,12 @@ from topox_core.papers.rows import COUNTED, counts_of
 def run(options: Arguments) -> Answer | int:
     """List the cards, or run one; 1 if rows are missing because it was stopped or a process died."""
     one = options.card is not None
-    alone = "runs every card as it is: leave --card and --set out"
     check_options(
-        (options.every and (one or options.switches), "--all", alone),
+        (
+            options.every and (one or options.switches),
+            "--all",
+            "runs every card as it is: leave --card and --set out",
+        ),
         (options.switches and not one, "--set", "needs --card: switches belong to a card"),
     )
     if options.every:

@@ -104,8 +104,13 @@ def _job(options: Arguments) -> Job:
     for key, text in changes_of(options.changes).items():
         part, dot, field = key.partition(".")
         named = dot and part in ("shape", "plan", "machine", "schedule")
-        such = f"must be PART.FIELD=VALUE such as plan.tensor=4 (got {key[:60]!r})"
-        check_options((not named, "--set", such))
+        check_options(
+            (
+                not named,
+                "--set",
+                f"must be PART.FIELD=VALUE such as plan.tensor=4 (got {key[:60]!r})",
+            )
+        )
         values[f"{part}__{field}"] = value_of(text)
     return job.changed(**values)
 

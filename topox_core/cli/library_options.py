@@ -149,8 +149,9 @@ def check_keep(options: argparse.Namespace) -> None:
     if options.keep is not None:
         with opened(options, to_write=True):
             return
-    where = "says where to keep the answer: give --keep too"
-    check_options((options.library is not None, "--library", where))
+    check_options(
+        (options.library is not None, "--library", "says where to keep the answer: give --keep too")
+    )
 
 
 def keep(

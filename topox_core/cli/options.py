@@ -424,8 +424,13 @@ def fabric_options(options: argparse.Namespace, cluster: Cluster) -> FabricOptio
 
     chosen = given_of(options, _FABRIC_FIELDS)
     described = not chosen.keys().isdisjoint(_SHAPE)
-    other = "describes another fat-tree than the options of its racks or its NIC: leave it out"
-    check_options((options.fat_tree is not None and described, "--fat-tree", other))
+    check_options(
+        (
+            options.fat_tree is not None and described,
+            "--fat-tree",
+            "describes another fat-tree than the options of its racks or its NIC: leave it out",
+        )
+    )
     if options.fat_tree != "full" and not described:
         chosen["equivalent_gbps"] = default_options(cluster).equivalent_gbps
     return FabricOptions(**chosen)

@@ -212,11 +212,14 @@ def _source(options: Arguments) -> tuple[Source, int | None]:
     chosen = [f"--{name.replace('_', '-')}" for name in sources if getattr(options, name)]
     first, other, *_ = (*chosen, "", "")
     listed = not options.preset and not options.execution
-    own = f"cannot be given with {first}, which has a length of its own"
     check_options(
         (other, other, f"cannot be given with {first}"),
         (options.changes and not options.preset, "--set", "changes a preset: needs --preset"),
-        (options.base_ms is not None and not listed, "--base-ms", own),
+        (
+            options.base_ms is not None and not listed,
+            "--base-ms",
+            f"cannot be given with {first}, which has a length of its own",
+        ),
     )
     if listed:
         return _listed(options)
@@ -369,8 +372,13 @@ def _switch(radix: int | None) -> tuple[int, str]:
 def _catalogue(options: Arguments) -> Catalogue:
 
     if options.parts is not None:
-        based = "cannot be given with --prices: a parts file says itself which set it is based on"
-        check_options((options.prices is not None, "--parts", based))
+        check_options(
+            (
+                options.prices is not None,
+                "--parts",
+                "cannot be given with --prices: a parts file says itself which set it is based on",
+            )
+        )
         return load_parts(read(options.parts), options.parts)
     with errors_of_option("--prices"):
         return price_set(options.prices or DEFAULT_SET)

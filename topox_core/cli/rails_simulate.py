@@ -315,8 +315,13 @@ def rail_bytes(options: Arguments) -> Answer:
     preset = preset_of(options)
     all_stages = range(preset.plan.pipeline)
     stages = all_stages if options.stage is None else (options.stage,)
-    span = f"must be from 0 to {preset.plan.pipeline - 1} (got {options.stage})"
-    check_options((not {*stages} <= {*all_stages}, "--stage", span))
+    check_options(
+        (
+            not {*stages} <= {*all_stages},
+            "--stage",
+            f"must be from 0 to {preset.plan.pipeline - 1} (got {options.stage})",
+        )
+    )
     classes = {str(stage): byte_classes(preset, stage) for stage in stages}
     return Answer(
         {
@@ -353,8 +358,13 @@ def rail_bytes(options: Arguments) -> Answer:
 def window_lengths(options: Arguments) -> Answer:
     """Return how long windows are."""
     count = len(options.files)
-    files = f"must be a list of windows, or a task graph and a cluster (got {count} files)"
-    check_options((count > 2, "FILE", files))
+    check_options(
+        (
+            count > 2,
+            "FILE",
+            f"must be a list of windows, or a task graph and a cluster (got {count} files)",
+        )
+    )
     name, iteration_ms, windows = _listed_or_executed(options)
     if not windows:
         raise InputError(

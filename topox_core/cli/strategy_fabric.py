@@ -47,10 +47,9 @@ def names_of(options: Arguments) -> tuple[str, ...]:
     InputError
         If one is unknown, or options do not go together.
     """
-    own = "is TopoOpt's own search: leave it out with --fabric"
     plans = options.method == "plans"
     check_options(
-        (options.alternate, "--alternate", own),
+        (options.alternate, "--alternate", "is TopoOpt's own search: leave it out with --fabric"),
         (plans, "--fabric", "judges a search over operators: --method search"),
     )
     beside = options.beside or ""

@@ -135,8 +135,13 @@ def _searched(options: Arguments) -> Answer:
 
 def _request(options: Arguments) -> FabricRequest:
     """Return the task graph on a cluster of the servers, ports and speed given."""
-    needs = f"{options.layout_by} needs a task graph: give --graph"
-    check_options((options.graph is None, "--layout-by", needs))
+    check_options(
+        (
+            options.graph is None,
+            "--layout-by",
+            f"{options.layout_by} needs a task graph: give --graph",
+        )
+    )
     check_servers(options.servers)
     task_graph = load_graph(read(options.graph), options.graph)
     devices = 1 + max((task.device or 0 for task in task_graph.tasks), default=0)

@@ -166,10 +166,13 @@ def taken_up(lab: Lab, answers: Answers, file: str) -> Answers:
         line names file, question and what was expected.
     """
     same = answers.digest == lab.digest and dict(answers.versions) == lab.generator_versions
-    other = "was answered with another version of this lab: hand it in as it is, or begin anew"
     check_rules(
         (answers.lab != lab.id, "lab", f"must be {lab.id!r} (got {shown(answers.lab)})"),
-        (not same, "", other),
+        (
+            not same,
+            "",
+            "was answered with another version of this lab: hand it in as it is, or begin anew",
+        ),
         file=file,
     )
     check_seed(answers.seed)

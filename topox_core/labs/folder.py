@@ -209,11 +209,10 @@ def load_explanations(data: bytes, file: str) -> dict[tuple[str, str], float]:
 
 def _read(entry: os.DirEntry[str]) -> bytes:
     size, most = entry.stat(follow_symlinks=False).st_size, ANSWERS.file_bytes
-    large = f"is larger than the {most // 1024} kB that such a file may have"
     check_rules(
         (entry.is_symlink(), "", "is a link, which is not followed"),
         (not entry.is_file(follow_symlinks=False), "", "is no file"),
-        (size > most, "", large),
+        (size > most, "", f"is larger than the {most // 1024} kB that such a file may have"),
         file=entry.name,
     )
     return read(entry.path)
@@ -288,8 +287,11 @@ def load_roster(data: bytes, file: str) -> Roster:
         )
     columns, *others = rows
     for number, row in enumerate(others, 2):
-        longer = f"has {len(row)} cells, the first row {len(columns)}"
-        check_rules((len(row) > len(columns), "", longer), file=file, item=f"row {number}")
+        check_rules(
+            (len(row) > len(columns), "", f"has {len(row)} cells, the first row {len(columns)}"),
+            file=file,
+            item=f"row {number}",
+        )
     return Roster(columns, tuple(dict(zip_longest(columns, row, fillvalue="")) for row in others))
 
 

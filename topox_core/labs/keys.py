@@ -273,9 +273,12 @@ _READERS: Mapping[str, Callable[[bytes, str], Any]] = {
 
 
 def _in_folder(folder: Path | None, name: str) -> bytes:
-    none = "is not there: this lab has no folder of its own"
     is_sample = name.startswith(SAMPLE)
-    check_rules((is_sample, "", "there is no such sample"), (not folder, "", none), file=name)
+    check_rules(
+        (is_sample, "", "there is no such sample"),
+        (not folder, "", "is not there: this lab has no folder of its own"),
+        file=name,
+    )
     return read((folder or Path()) / name)
 
 

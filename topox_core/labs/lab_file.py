@@ -128,15 +128,25 @@ def _instances(given: Any) -> dict[str, Source]:
 
 def _source(name: str, entry: Any) -> Source:
     with errors_in_file(item=f"instance {printable(name)}"):
-        named_so = "must be a small letter, then small letters, digits or _, 30 at most"
-        check_rules((not NAME.fullmatch(name), "", named_so))
+        check_rules(
+            (
+                not NAME.fullmatch(name),
+                "",
+                "must be a small letter, then small letters, digits or _, 30 at most",
+            )
+        )
         if isinstance(entry, dict) and "files" in entry:
             return _of_files(entry)
         check_values(Source, entry, "", must=("generator", "generator_version", "seed"))
         source = from_values(Source, entry, "")
         newest = generator(source.generator).version
-        other = f"must be {newest}, the version here (got {source.version})"
-        check_rules((source.version != newest, "generator_version", other))
+        check_rules(
+            (
+                source.version != newest,
+                "generator_version",
+                f"must be {newest}, the version here (got {source.version})",
+            )
+        )
     return source
 
 
@@ -154,11 +164,17 @@ def _screen(entry: Any, item: str, instances: Mapping[str, Source]) -> Screen:
         is_object = isinstance(entry, dict)
         given = entry.get("questions", []) if is_object else []
         screen = from_values(Screen, {**entry, "questions": []} if is_object else entry, "")
-        most = f"must be a list of at most {MAX_QUESTIONS} questions in brackets"
-        none = f"must be empty: a {screen.stage} screen asks nothing"
         check_rules(
-            (not isinstance(given, list) or len(given) > MAX_QUESTIONS, "questions", most),
-            (given and screen.stage not in LETTER_OF, "questions", none),
+            (
+                not isinstance(given, list) or len(given) > MAX_QUESTIONS,
+                "questions",
+                f"must be a list of at most {MAX_QUESTIONS} questions in brackets",
+            ),
+            (
+                given and screen.stage not in LETTER_OF,
+                "questions",
+                f"must be empty: a {screen.stage} screen asks nothing",
+            ),
         )
         if screen.instance:
             check_known(screen.instance, instances, "instance", field="instance")
@@ -175,11 +191,17 @@ def _question(entry: Any, item: str, stage: str, source: Source | None) -> Quest
         own = {**entry, "key": None} if isinstance(entry, dict) else entry
         question = from_values(Question, own, "")
         letter, kind = LETTER_OF[stage], question.type
-        begin = f"must begin with {letter} on a {stage} screen (got {question.id})"
-        only = f"cannot be {kind!r} on a {stage} screen: explanations are text, and nothing else is"
         check_rules(
-            (not question.id.startswith(letter), "id", begin),
-            ((kind == "text") != (stage == "explain"), "type", only),
+            (
+                not question.id.startswith(letter),
+                "id",
+                f"must begin with {letter} on a {stage} screen (got {question.id})",
+            ),
+            (
+                (kind == "text") != (stage == "explain"),
+                "type",
+                f"cannot be {kind!r} on a {stage} screen: explanations are text, and nothing else is",
+            ),
         )
         question = replace(question, key=_key(kind, entry.get("key"), source, f"{item}, key"))
         _check_question(question, source, item)
@@ -188,9 +210,12 @@ def _question(entry: Any, item: str, stage: str, source: Source | None) -> Quest
 
 def _key(kind: str, given: Any, source: Source | None, item: str) -> str | Call | None:
     has, is_object = kind != "text", isinstance(given, dict)
-    none = "must be left out: nobody computes the truth of a text"
     check_rules(
-        (not has and given is not None, "key", none),
+        (
+            not has and given is not None,
+            "key",
+            "must be left out: nobody computes the truth of a text",
+        ),
         (has and given is None, "key", "is missing"),
         (has and not is_object, "key", f"must be an object in braces (got {shown(given)})"),
         (has and source is None, "key", "needs an instance: name one on the screen"),
@@ -203,8 +228,13 @@ def _key(kind: str, given: Any, source: Source | None, item: str) -> str | Call 
             _check_value(name, source)
             return name
         call = from_values(Call, given, "")
-        related = "must be given together with against: difference, ratio or saving"
-        check_rules(((call.relation == "value") != (call.against is None), "as", related))
+        check_rules(
+            (
+                (call.relation == "value") != (call.against is None),
+                "as",
+                "must be given together with against: difference, ratio or saving",
+            )
+        )
         check_options(call.call, call.options or {}, "with")
         check_options(call.call, call.against or {}, "against")
     return call
@@ -214,8 +244,7 @@ def _key(kind: str, given: Any, source: Source | None, item: str) -> str | Call 
 
 
 def _check_value(name: str, source: Source) -> None:
-    of_files = "an instance from files has no values: use a call"
-    check_rules((not source.generator, "value", of_files))
+    check_rules((not source.generator, "value", "an instance from files has no values: use a call"))
     one = generator(source.generator)
     check_known(name, one.values, f"value of generator {one.name}", field="value")
 
@@ -228,21 +257,23 @@ def _check_question(question: Question, source: Source | None, item: str) -> Non
     twice = next((one for one in ids if ids.count(one) > 1), "")
     draws = _DRAWN_FOR.get(kind, ())
     drawn_so = drawn is not None and value is not None and drawn.name in draws
-    too_few = f"must be at most {question.most} (got {question.least})"
     check_rules(
         (twice, "options", f"has {shown(twice)} twice"),
         (kind in CHOSEN and not ids and not from_instance, "options", "is missing"),
         (kind not in CHOSEN and ids, "options", f"must be left out of a {kind} question"),
         (kind == "matrix" and value not in matrices, "key", "must be a value that is a matrix"),
         (draws and not drawn_so, "type", f"needs an instance of {', '.join(draws)}"),
-        (question.least > question.most, "least", too_few),
+        (
+            question.least > question.most,
+            "least",
+            f"must be at most {question.most} (got {question.least})",
+        ),
     )
     if isinstance(question.key, Call):
         _check_bands(question.key.bands, kind == "choice", ids)
     for one in question.feedback:
-        exactly = "must have exactly one of value, option and equation"
         several = [one.value, one.option, one.equation].count(None) != 2
-        check_rules((several, "feedback", exactly))
+        check_rules((several, "feedback", "must have exactly one of value, option and equation"))
         if one.option is not None and not from_instance:
             check_known(one.option, ids, "option", field="feedback")
         if one.value is not None and source is not None:
@@ -330,10 +361,13 @@ def _check_places(
     shown_too, values = (drawn.shown, drawn.values) if drawn else ({}, {})
     for name in PLACE.findall(text):
         place, asked = f"{{{name}}}", keys.get(f"{screen.instance}.{name}")
-        code = f"{shown(place)} is no name of a value; nothing in a text is computed"
         says = asked and name in values and name not in shown_too
         check_rules(
-            (not _PLACED.fullmatch(name), field, code),
+            (
+                not _PLACED.fullmatch(name),
+                field,
+                f"{shown(place)} is no name of a value; nothing in a text is computed",
+            ),
             (not drawn, field, f"{place}: has no instance with values"),
             (says, field, f"{place} would say the answer of question {asked}"),
             item=item,

@@ -129,8 +129,10 @@ def _round_s(groups: Mapping[str, Any]) -> float:
     known = [job.id for job in jobs.jobs]
     for name, group in groups.items():
         check_known(name, known, "job", field="groups")
-        letter = f"must be A or B (got {shown(group)})"
-        check_rules((group not in ("A", "B"), "groups", letter), item=f"job {printable(name)}")
+        check_rules(
+            (group not in ("A", "B"), "groups", f"must be A or B (got {shown(group)})"),
+            item=f"job {printable(name)}",
+        )
     for name in known:
         check_rules((name not in groups, "groups", "has no group"), item=f"job {name}")
     return float(round_of(StageTable(jobs), ["AB".index(groups[name]) for name in known]).round_s)
@@ -175,10 +177,13 @@ def load_entry(data: bytes, file: str) -> Entry:
     alias, field = record.get("alias"), BOARDS[str(name)].field
     value = record.get(field)
     short = isinstance(alias, str) and 1 <= len(alias.strip()) <= MAX_ALIAS
-    each = f"must be an object with an entry for each task or job (got {shown(value)})"
     check_rules(
         (not short, "alias", f"must be 1 to {MAX_ALIAS} characters (got {shown(alias)})"),
-        (not isinstance(value, dict) or not value, field, each),
+        (
+            not isinstance(value, dict) or not value,
+            field,
+            f"must be an object with an entry for each task or job (got {shown(value)})",
+        ),
         file=file,
     )
     return Entry(str(name), printable(str(alias).strip(), MAX_ALIAS), dict(value or {}))

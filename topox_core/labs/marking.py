@@ -240,12 +240,22 @@ def _matrix(lab: Lab, question: Question, seed: int, given: Any) -> list[list[in
     shaped = len(rows) == len(matrix.rows) and all(
         isinstance(row, list | tuple) and len(row) == len(matrix.columns) for row in rows
     )
-    size = f"must be {len(matrix.rows)} rows of {len(matrix.columns)} cells (got {shown(given)})"
-    check_rules((not shaped, "value", size))
+    check_rules(
+        (
+            not shaped,
+            "value",
+            f"must be {len(matrix.rows)} rows of {len(matrix.columns)} cells (got {shown(given)})",
+        )
+    )
     most = 1 if matrix.marks else 1_000
     wrong = [cell for row in rows for cell in row if not is_whole(cell, 0, most)]
-    whole = f"must hold whole numbers from 0 to {most:,} (got {shown(*wrong[:1] or [''])})"
-    check_rules((wrong, "value", whole))
+    check_rules(
+        (
+            wrong,
+            "value",
+            f"must hold whole numbers from 0 to {most:,} (got {shown(*wrong[:1] or [''])})",
+        )
+    )
     uneven = matrix.symmetric and any(
         rows[i][j] != rows[j][i] or (i == j and rows[i][j])
         for i in range(len(rows))
@@ -256,8 +266,13 @@ def _matrix(lab: Lab, question: Question, seed: int, given: Any) -> list[list[in
 
 
 def _starts(lab: Lab, question: Question, seed: int, given: Any) -> dict[str, Any]:
-    starts = f"must be an object: a start a task (got {shown(given)})"
-    check_rules((not isinstance(given, dict), "value", starts))
+    check_rules(
+        (
+            not isinstance(given, dict),
+            "value",
+            f"must be an object: a start a task (got {shown(given)})",
+        )
+    )
     check_starts(_instance(lab, question, seed).graph(), given)
     return dict(given)
 
@@ -265,16 +280,22 @@ def _starts(lab: Lab, question: Question, seed: int, given: Any) -> dict[str, An
 def _groups(_lab: Lab, _question: Question, _seed: int, given: Any) -> dict[str, str]:
     whole = isinstance(given, dict) and sorted(given) == sorted(NAMES)
     right = whole and all(group in ("A", "B") for group in given.values())
-    groups = f"must say A or B for each of {', '.join(NAMES)} (got {shown(given)})"
-    check_rules((not right, "value", groups))
+    check_rules(
+        (not right, "value", f"must say A or B for each of {', '.join(NAMES)} (got {shown(given)})")
+    )
     return dict(given)
 
 
 def _text(_lab: Lab, question: Question, _seed: int, given: Any) -> str:
     check_rules((not isinstance(given, str), "value", f"must be text (got {shown(given)})"))
     length = len(given.strip())
-    span = f"must be {question.least:,} to {question.most:,} characters (got {length:,})"
-    check_rules((not question.least <= length <= question.most, "value", span))
+    check_rules(
+        (
+            not question.least <= length <= question.most,
+            "value",
+            f"must be {question.least:,} to {question.most:,} characters (got {length:,})",
+        )
+    )
     return str(given)
 
 

@@ -88,10 +88,13 @@ class _Span:
     def numbers(self, form: str) -> list[float]:
         """Return the numbers of a ``range``, or on a ``log`` axis; raises InputError."""
         low, high, log = self.low, self.high, form == "log"
-        above = f"must be greater than 0 on a logarithmic axis (got {low:g})"
         both = self.points is not None and self.step is not None
         check_rules(
-            (log and low <= 0, "log.from", above),
+            (
+                log and low <= 0,
+                "log.from",
+                f"must be greater than 0 on a logarithmic axis (got {low:g})",
+            ),
             (low > high, form, f"is empty: from {low:g} to {high:g}"),
             (both, form, "must have either a step or points"),
             (log and self.points is None, "log.points", "is missing"),

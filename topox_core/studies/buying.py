@@ -72,8 +72,13 @@ class Assumptions:
     def __post_init__(self) -> None:
         for level in LEVELS:
             usd = self.usd_per_gpu_hour.at(level)
-            span = f"must be from 0 to 10,000 (got {usd:g})"
-            check_rules((not is_number(usd, 0.0, 10_000.0), "usd_per_gpu_hour", span))
+            check_rules(
+                (
+                    not is_number(usd, 0.0, 10_000.0),
+                    "usd_per_gpu_hour",
+                    f"must be from 0 to 10,000 (got {usd:g})",
+                )
+            )
             Running(self.usd_per_kwh.at(level), self.pue, self.years.at(level))
         if self.gpus_per_server is not None:
             check_whole(self.gpus_per_server, 1, MAX_PORTS, field="gpus_per_server")
@@ -198,13 +203,19 @@ class Question:
         object.__setattr__(self, "fixed", kept)
         degrees = tuple(sorted(set(self.degrees or (self.cluster.ports_per_server,))))
         wrong = [one for one in degrees if not is_whole(one, 1, MAX_PORTS)]
-        whole = f"must be whole numbers from 1 to {MAX_PORTS:,} (got {', '.join(map(str, wrong))})"
-        many = f"has {len(degrees)} values (limit {MAX_DEGREES})"
         check_rules(
             (not self.rivals, "rivals", f"must name some of {', '.join(RIVALS)}"),
             (not self.offers, "offers", "must have at least one offer"),
-            (wrong, "ports", whole),
-            (len(degrees) > MAX_DEGREES, "ports", many),
+            (
+                wrong,
+                "ports",
+                f"must be whole numbers from 1 to {MAX_PORTS:,} (got {', '.join(map(str, wrong))})",
+            ),
+            (
+                len(degrees) > MAX_DEGREES,
+                "ports",
+                f"has {len(degrees)} values (limit {MAX_DEGREES})",
+            ),
         )
         object.__setattr__(self, "degrees", degrees)
 

@@ -476,7 +476,12 @@ def chosen_measures(names: object, runs: str) -> tuple[str, ...]:
         raise InputError(f"must be a list in brackets (got {shown(names)})", field="measures")
     asked = list(names)
     strange = [name for name in asked if name not in known]
-    some = f"must be some of {', '.join(known)} (got {', '.join(map(shown, strange[:1]))})"
-    none = f"must name at least one of {', '.join(known)}"
-    check_rules((strange, "measures", some), (not asked, "measures", none))
+    check_rules(
+        (
+            strange,
+            "measures",
+            f"must be some of {', '.join(known)} (got {', '.join(map(shown, strange[:1]))})",
+        ),
+        (not asked, "measures", f"must name at least one of {', '.join(known)}"),
+    )
     return tuple(name for name in known if name in asked)

@@ -363,8 +363,13 @@ def _there(what: str, name: str, digest: object, folder: Path | None, place: str
 
 def _check_unchanged(now: str, digest: str, place: str) -> None:
     """Refuse a file that was changed since its digest was taken."""
-    changed = f"the file was changed since (digest {now[:8]}..., the study says {digest[:8]}...)"
-    check_rules((now != digest, place, changed))
+    check_rules(
+        (
+            now != digest,
+            place,
+            f"the file was changed since (digest {now[:8]}..., the study says {digest[:8]}...)",
+        )
+    )
 
 
 _FOUND: Mapping[str, Callable[[Subject, "Path | None", Kept], Resolved]] = {
