@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from topox_core.errors import InputError, shown
+from topox_core.errors import InputError, check_rules, shown
 from topox_core.labs.answers import Answers, Attempt, Explained, Given, Locked, Prediction
 from topox_core.labs.generators.generator import GivenTable, Value, seed_of
 from topox_core.labs.hand_schedule import HandVerdict
@@ -140,10 +140,12 @@ def attempt(
         If it is no such question, its value cannot be read (which costs no attempt), or it is closed.
     """
     question = _of_stage(lab, name, "work")
-    if waits := waiting_for(lab, answers, lab.screen_of(name)):
-        raise InputError(f"waits for {', '.join(waits)}", item=f"question {name}")
-    if closed(answers, question):
-        raise InputError("is closed: there is no attempt left", item=f"question {name}")
+    waits = waiting_for(lab, answers, lab.screen_of(name))
+    check_rules(
+        (waits, "", f"waits for {', '.join(waits)}"),
+        (closed(answers, question), "", "is closed: there is no attempt left"),
+        item=f"question {name}",
+    )
     kept = read_answer(lab, question, value, answers.seed)
     before = answers.worked(name)
     share = mark(lab, question, kept, answers.seed).share

@@ -184,12 +184,10 @@ def subject_of(entry: object, folder: Path | None = None, kept: Kept = lambda _:
             problem = unknown(key, (*needed, *others)) if needed or others else "has no further key"
             raise InputError(problem, field=f"subject.{printable(str(key))}")
         mapping = key in ("parameters", "digests", "options")
-        if not isinstance(value, dict if mapping else str):
-            expected = "an object in braces" if mapping else "text in quotes"
-            raise InputError(f"must be {expected} (got {shown(value)})", field=f"subject.{key}")
-    for key in needed:
-        if key not in values:
-            raise InputError("is missing", field=f"subject.{key}")
+        kind_of, expected = (dict, "an object in braces") if mapping else (str, "text in quotes")
+        problem = f"must be {expected} (got {shown(value)})"
+        check_rules((not isinstance(value, kind_of), f"subject.{key}", problem))
+    check_rules(*((key not in values, f"subject.{key}", "is missing") for key in needed))
     if kind == "job":
         values = _job_values(values, folder, kept)
     subject = Subject(kind, values)
