@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from operator import itemgetter
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -204,15 +205,12 @@ def entries_in(folder: Path) -> tuple[list[Entry], list[Unreadable]]:
 def ranked(board: Board, entries: Iterable[Entry]) -> tuple[Ranked, ...]:
     """Return the entries to a board, the shortest first, those that are not feasible last; of an alias the best."""
     best: dict[str, tuple[float, str]] = {}
-    for one in entries:
-        if one.board != board.lab:
-            continue
+    for one in (entry for entry in entries if entry.board == board.lab):
         try:
             outcome = (board.checked(one.value), "")
         except InputError as error:
             outcome = (math.inf, error.located(error.problem))
-        if one.alias not in best or outcome[0] < best[one.alias][0]:
-            best[one.alias] = outcome
+        best[one.alias] = min(best.get(one.alias, outcome), outcome, key=itemgetter(0))
     known = min([board.best_known(), *(time for time, _ in best.values())])
     lines: list[Ranked] = []
     for alias, (time, problem) in sorted(best.items(), key=lambda one: (one[1][0], one[0])):

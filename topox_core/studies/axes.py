@@ -152,13 +152,14 @@ def axis_of(entry: object, number: int, keys: Mapping[str, Key], subject_digest:
 
 
 def _values(form: str, given: Any, key: Key, subject_digest: str) -> tuple[Value, ...]:
-    if form == "replicates":
-        if key.name != SEED:
-            raise InputError(f"is for the axis {SEED}", field=form)
+    seeds, words = form == "replicates", form != "values" and not key.numeric
+    check_rules(
+        (seeds and key.name != SEED, form, f"is for the axis {SEED}"),
+        (words, form, f"must be a list of values: {key.name} is no number"),
+    )
+    if seeds:
         # The same for every point, so that differences can be taken seed by seed.
         return tuple(replicate_seed(subject_digest, k) for k in range(given))
-    if form != "values" and not key.numeric:
-        raise InputError(f"must be a list of values: {key.name} is no number", field=form)
     listed = given if form == "values" else given.numbers(form)
     if form != "values" and key.kind == "whole":
         listed = [float(math.floor(number)) for number in listed]

@@ -4,6 +4,7 @@ Along axes: a measure, or how it compares with another fabric's, at chosen value
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -158,16 +159,10 @@ def wins(result: StudyResult, measure: str = "iteration_ms") -> Wins:
         if row.point[k] in fabrics and row.done:
             rest = (*row.point[:k], *row.point[k + 1 :])
             settings.setdefault(rest, {})[row.point[k]] = measure_of(row, measure)
-    counts: dict[str, int] = dict.fromkeys(map(str, sorted(map(str, fabrics))), 0)
-    complete = 0
-    for values in settings.values():
-        if set(values) != fabrics:
-            continue
-        complete += 1
-        first = ties({str(f): v for f, v in values.items() if v is not None})
-        if len(first) == 1:
-            counts[first[0]] += 1
-    return Wins(complete, counts)
+    complete = [values for values in settings.values() if set(values) == fabrics]
+    firsts = [ties({str(f): v for f, v in one.items() if v is not None}) for one in complete]
+    alone = Counter(first[0] for first in firsts if len(first) == 1)
+    return Wins(len(complete), {name: alone[name] for name in sorted(map(str, fabrics))})
 
 
 # -- the Pareto front: the points that no other point beats in one measure without losing in another --
