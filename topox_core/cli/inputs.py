@@ -47,12 +47,14 @@ def cluster(options: Arguments) -> Answer:
         (one.title, f"{value:g}" if isinstance(value, float) else str(value), one.unit)
         for one, value in ((fields[name], value) for name, value in values.items())
     )
-    lines = [table(*rows), *(f"{options.cluster}: {line}" for line in found.notes)]
-    if found.fat_tree:
-        flags = " ".join(
-            f"--{name.replace('_', '-')} {value:g}" for name, value in found.fat_tree.items()
-        )
-        lines.append(f"Its packet switches, for compare: {flags}")
+    flags = " ".join(
+        f"--{name.replace('_', '-')} {value:g}" for name, value in found.fat_tree.items()
+    )
+    lines = (
+        table(*rows),
+        *(f"{options.cluster}: {line}" for line in found.notes),
+        f"Its packet switches, for compare: {flags}" if flags else None,
+    )
     if options.output is not None:
         dump = dump_infragraph if options.output.endswith(_INFRAGRAPH) else dump_cluster
         write(options.output, dump(found.cluster))

@@ -34,7 +34,7 @@ from topox_core.cli.rails_simulate import CHANGES, ON_FABRIC, executed, preset_o
 from topox_core.economics.comparison import Question, Running, caveats_of, year_of
 from topox_core.economics.networks import NETWORKS, Counting, bills, saving, savings
 from topox_core.economics.price_sets import DEFAULT_SET, Catalogue, load_parts, price_set
-from topox_core.errors import InputError, errors_in_file
+from topox_core.errors import check_rules, errors_in_file
 from topox_core.io.content import record_of
 from topox_core.rails.technologies import SCALE_UP, TECHNOLOGIES, gpus
 from topox_core.schema.fields import fields_of
@@ -237,20 +237,17 @@ def _listed(options: Arguments) -> tuple[Source, int]:
     from topox_core.rails.measured import WINDOWS, WINDOWS_ITERATION_MS
     from topox_core.rails.window_lengths import load_windows
 
-    base, lengths = options.base_ms, options.window_ms or []
+    windows, own_ms = (WINDOWS, WINDOWS_ITERATION_MS) if options.measured else ((), None)
     if options.windows:
         listed = load_windows(read(options.windows), options.windows)
-        lanes = {(one.rank, one.rail) for one in listed.windows}
-        if len(lanes) > 1:
-            raise InputError(
-                f"holds windows of {len(lanes)} ranks and rails; a delay study needs those of one, in series",
-                file=options.windows,
-            )
-        lengths = [one.length_ms for one in listed.windows]
-        base = listed.iteration_ms if base is None else base
-    elif options.measured:
-        lengths = [one.length_ms for one in WINDOWS]
-        base = WINDOWS_ITERATION_MS if base is None else base
+        windows, own_ms = listed.windows, listed.iteration_ms
+    lanes = len({(one.rank, one.rail) for one in windows})
+    several = (
+        f"holds windows of {lanes} ranks and rails; a delay study needs those of one, in series"
+    )
+    check_rules((options.windows and lanes > 1, "", several), file=options.windows)
+    lengths = [one.length_ms for one in windows] or options.window_ms or []
+    base = own_ms if options.base_ms is None else options.base_ms
     if base is None:
         raise wrong_option("--base-ms", "is needed: how long the iteration lasts without switching")
     return windows_source(base, lengths), len(lengths)
