@@ -115,28 +115,23 @@ def _first(violations: tuple[Violation, ...]) -> Violation:
 
 
 def _record(graph: TaskGraph, cluster: Cluster, starts_ms: Mapping[str, Any]) -> dict[str, Any]:
-    tasks: list[dict[str, Any]] = []
-    circuits: list[dict[str, Any]] = []
-    for task in graph.tasks:
-        if task.id not in starts_ms:
-            continue
-        start = float(starts_ms[task.id])
-        end = start + length_ms(task, cluster)
-        if task.duration_ms is None:
-            circuits.append(
-                {
-                    "switch": 0,
-                    "source": task.source,
-                    "destination": task.destination,
-                    "setup_ms": start,
-                    "start_ms": start,
-                    "end_ms": end,
-                    "task": task.id,
-                }
-            )
-        tasks.append({"id": task.id, "start_ms": start, "end_ms": end})
+    begun = [(task, float(starts_ms[task.id])) for task in graph.tasks if task.id in starts_ms]
+    timed = [(task, start, start + length_ms(task, cluster)) for task, start in begun]
+    circuits: list[dict[str, Any]] = [
+        {
+            "switch": 0,
+            "source": task.source,
+            "destination": task.destination,
+            "setup_ms": start,
+            "start_ms": start,
+            "end_ms": end,
+            "task": task.id,
+        }
+        for task, start, end in timed
+        if task.duration_ms is None
+    ]
     _set_up(circuits, cluster.reconfiguration_ms)
-    last = max([0.0, *(row["end_ms"] for row in tasks)])
+    last = max([0.0, *(end for _, _, end in timed)])
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -149,7 +144,7 @@ def _record(graph: TaskGraph, cluster: Cluster, starts_ms: Mapping[str, Any]) ->
         "slot_ms": cluster.slot_ms,
         "tick_ms": cluster.slot_ms,
         "settings": {**LESSON_SETTINGS.as_record(), "cluster": {}},
-        "tasks": tasks,
+        "tasks": [{"id": one.id, "start_ms": start, "end_ms": end} for one, start, end in timed],
         "transfers": [],
         "circuits": circuits,
     }
