@@ -89,14 +89,15 @@ def share_words(share: float) -> str:
 def lab_statistics(lab: Lab, answers: Iterable[Answers]) -> tuple[QuestionStatistics, ...]:
     """Return the statistics of every question but explanations, over the answers to this lab."""
     every = [one for one in answers if one.lab == lab.id]
-    asked = [question for question in lab.questions if question.stage != "explain"]
-    return tuple(_of_question(lab, question, every) for question in asked)
-
-
-def _of_question(lab: Lab, question: Question, every: Sequence[Answers]) -> QuestionStatistics:
-    given = [(*_given(one, question), one.seed) for one in every]
-    firsts = [(first, seed) for first, _, seed in given]
-    return question_statistics(lab, question, firsts, [(again, seed) for _, again, seed in given])
+    return tuple(
+        question_statistics(
+            lab,
+            question,
+            *([(_given(one, question)[k], one.seed) for one in every] for k in (0, 1)),
+        )
+        for question in lab.questions
+        if question.stage != "explain"
+    )
 
 
 def question_statistics(

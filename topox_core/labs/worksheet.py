@@ -46,9 +46,7 @@ def given_figure(lab: Lab, screen: Screen, seed: int) -> str:
 
 def answer_grid(lab: Lab, screen: Screen, seed: int) -> str:
     """Return a grid of lanes over time to draw a schedule on; empty where a screen asks for none."""
-    if "hand_gantt" not in screen.show:
-        return ""
-    instance = instance_of(lab, screen, seed)
+    instance = instance_of(lab, screen, seed) if "hand_gantt" in screen.show else None
     if isinstance(instance, FanOut):
         lanes = ["port 1", "port 2", *(f"server {k}" for k in range(1, 5))]
         until_ms = instance.first_ms + sum(instance.sent_mb) + max(instance.computed_ms)
