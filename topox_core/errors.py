@@ -181,6 +181,19 @@ def look_up(key: str, known: Mapping[str, T], what: str = "key", **place: str) -
     return known[key]
 
 
+def check_rules(*rules: tuple[object, str, str], **place: str) -> None:
+    """Refuse by the first rule that is broken: whether it is, the field, and the problem; ``place``: ``file``, ``item``.
+
+    Raises
+    ------
+    InputError
+        If one is.
+    """
+    for broken, field, problem in rules:
+        if broken:
+            raise InputError(problem, field=field, **place)
+
+
 class Mistakes:
     """What is wrong with one file: the first mistake is named, the others are counted.
 

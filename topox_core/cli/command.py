@@ -3,8 +3,6 @@
 Whatever goes wrong with a file is an :class:`InputError`; progress goes to standard error.
 """
 
-from __future__ import annotations
-
 import argparse
 import gzip
 import json
@@ -20,7 +18,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from topox_core.cli.options import Group, Option, settings_as_options, wrong_option
+from topox_core.cli.manifest import manifest_of_answer
+from topox_core.cli.options import Group, Option, check_options, settings_as_options, wrong_option
 from topox_core.errors import InputError, errors_in_file, one_line
 from topox_core.io.assertions import failures
 from topox_core.io.cluster_file import dump_cluster, load_cluster
@@ -43,6 +42,7 @@ __all__ = [
 ]
 
 Arguments = argparse.Namespace
+Lines = Iterable[str | None]
 # Files that commands handed over.
 _waiting: list[tuple[str, bytes]] = []
 # Kernels that take longer than this to compile or load are told apart.
@@ -58,7 +58,7 @@ class Answer:
     record
         What ``--json`` prints; None where a command has lines alone.
     lines
-        What it prints for people, made only then: a table, or lines and tables.
+        What it prints for people, made only then: a table, or lines and tables; None is no line.
     status
         Exit status.
     figures
@@ -67,7 +67,7 @@ class Answer:
     """
 
     record: Mapping[str, Any] | None = None
-    lines: str | Iterable[str] = ()
+    lines: str | Lines = ()
     status: int = 0
     figures: Mapping[str, str] = field(default_factory=dict)
 
@@ -77,7 +77,8 @@ class Answer:
             print(json.dumps(with_manifest(options, self.record, self.figures), allow_nan=False))
         else:
             for line in [self.lines] if isinstance(self.lines, str) else self.lines:
-                print(line)
+                if line is not None:
+                    print(line)
         return self.status
 
 
@@ -94,8 +95,6 @@ def with_manifest(
     found
         What the manifest says besides the result, such as the checker's verdict on it.
     """
-    from topox_core.cli.manifest import manifest_of_answer
-
     return {
         **record,
         "manifest": manifest_of_answer(options, {**record, **(found or {})}, figures or {}),
@@ -112,31 +111,25 @@ class Command:
 
     Attributes
     ----------
-    brief
-        Its line in the list of commands.
     listing
         What ``--list`` answers.
     flags
         Options of settings that have another name; None where errors do not name settings.
     """
 
-    name: str
-    brief: str
     description: str
     options: tuple[Option | Group, ...]
     run: Run
     listing: Run | None = None
     flags: Mapping[str, str] | None = None
 
-    def add_to(self, commands: argparse._SubParsersAction[Any]) -> None:
-        """Add the command to the command line."""
-        command = commands.add_parser(
-            self.name, allow_abbrev=False, help=self.brief, description=self.description
-        )
+    def add_to(self, parser: argparse.ArgumentParser) -> None:
+        """Give a parser the command's options."""
         written = tuple(one.key for one in self._each() if one.over is not None)
-        command.set_defaults(run=self.answered, written=written)
+        parser.description = self.description
+        parser.set_defaults(run=self.answered, written=written)
         for one in self.options:
-            one.add_to(command)
+            one.add_to(parser)
 
     def answered(self, options: Arguments) -> int:
         """Run the command, print its answer and return the exit status."""
@@ -155,47 +148,40 @@ class Command:
 
 
 def command(
-    name: str,
-    brief: str,
     description: str,
     *options: Option | Group,
     listing: Run | None = None,
     flags: Mapping[str, str] | None = None,
 ) -> Callable[[Run], Command]:
     """Return what makes a command of a function; the attributes of :class:`Command` say what is what."""
-    return lambda run: Command(name, brief, description, options, run, listing, flags)
+    return lambda run: Command(description, options, run, listing, flags)
 
 
 @dataclass(frozen=True)
 class Commands:
-    """A command that has commands: ``dest`` is what the help calls them."""
+    """A command that has commands, by name, each with its line in their list; ``dest`` is what the help calls them."""
 
-    name: str
-    brief: str
     description: str
-    parts: tuple[Command, ...]
+    parts: Mapping[str, tuple[Command, str]]
     dest: str = "part"
 
-    def add_to(self, commands: argparse._SubParsersAction[Any]) -> None:
-        """Add them to the command line."""
-        whole = commands.add_parser(
-            self.name, allow_abbrev=False, help=self.brief, description=self.description
-        )
-        parts = whole.add_subparsers(dest=self.dest, metavar=self.dest.upper(), required=True)
-        for one in self.parts:
-            one.add_to(parts)
+    def add_to(self, parser: argparse.ArgumentParser) -> None:
+        """Give a parser these commands."""
+        parser.description = self.description
+        parts = parser.add_subparsers(dest=self.dest, metavar=self.dest.upper(), required=True)
+        for name, (one, brief) in self.parts.items():
+            one.add_to(parts.add_parser(name, allow_abbrev=False, help=brief))
 
 
 def _check(option: Option, options: Arguments) -> None:
     """Refuse now what is left out though it is needed, and a file that could not be written later."""
-    value = getattr(options, option.key)
-    if not value:
-        if option.needed:
-            raise wrong_option(option.spoken, option.needed)
-        return
-    if option.endings and not value.removesuffix(".gz").endswith(option.endings):
-        raise wrong_option(option.spoken, f"must end in {' or '.join(option.endings)}")
-    if option.over is not None:
+    value, endings = getattr(options, option.key), option.endings
+    ends = not value or not endings or value.removesuffix(".gz").endswith(endings)
+    check_options(
+        (not value and option.needed, option.spoken, option.needed),
+        (not ends, option.spoken, f"must end in {' or '.join(endings)}"),
+    )
+    if value and option.over is not None:
         must_be_writable(
             value, [path for name in option.over for path in _paths(getattr(options, name))]
         )
@@ -449,14 +435,15 @@ def write_figure(options: argparse.Namespace, subject: Any) -> None:
 # -- what commands print --------------------------------------------------------------------------
 
 
-def table(*rows: tuple[str, ...]) -> str:
-    """Return rows as lines with their columns aligned; the last column is free to be long."""
-    columns = max(len(row) for row in rows)
+def table(*rows: tuple[str, ...] | str | bool | None) -> str:
+    """Return rows as lines with their columns aligned; the last column is free to be long, and what is no row is left out."""
+    shown = [row for row in rows if isinstance(row, tuple)]
+    columns = max(map(len, shown))
     widths = [
-        max((len(row[i]) for row in rows if i < len(row) - 1), default=0) for i in range(columns)
+        max((len(row[i]) for row in shown if i < len(row) - 1), default=0) for i in range(columns)
     ]
     return "\n".join(
-        "  ".join([*map(str.ljust, row[:-1], widths), row[-1]]).rstrip() for row in rows
+        "  ".join([*map(str.ljust, row[:-1], widths), row[-1]]).rstrip() for row in shown
     )
 
 

@@ -1,11 +1,9 @@
 """One task graph on several fabrics: ``compare`` side by side, ``verdict`` up to which delay, ``failures`` after one."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from topox_core.cli.command import (
     FIGURE,
@@ -42,14 +40,21 @@ from topox_core.cli.options import (
     settings,
     wrong_option,
 )
+from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
 from topox_core.errors import printable
+from topox_core.fabrics.compare import chosen, compare, fastest
+from topox_core.fabrics.comparison_words import first_iterations, sentence
+from topox_core.fabrics.failures import FixedCircuits, after_failure
+from topox_core.fabrics.links import SLOWER_BY_PRICE
 from topox_core.fabrics.registry import UNUSUAL, USUAL
+from topox_core.fabrics.run import FabricRun, JobRequest
+from topox_core.fabrics.verdict import verdict as verdict_of
 from topox_core.io.assertions import FAILED
 from topox_core.io.content import record_of
-
-if TYPE_CHECKING:
-    from topox_core.fabrics.run import FabricRun
-    from topox_core.topology.failures import Failure
+from topox_core.schedule.result import gap
+from topox_core.studies.offers import sources_of
+from topox_core.text.choices import chosen_by_all
+from topox_core.topology.failures import Failure
 
 # What each kind of failure is followed by, and how many numbers that is.
 KINDS = {
@@ -61,8 +66,6 @@ KINDS = {
 
 
 @command(
-    "compare",
-    "run a task graph under every fabric and controller",
     "Run one task graph under every fabric and controller; print who wins and why.",
     *FILES,
     Option(
@@ -81,9 +84,6 @@ KINDS = {
 )
 def run(options: Arguments) -> int:
     """Run the fabrics one after the other and print them; 1 if it was stopped before the last."""
-    from topox_core.fabrics.compare import chosen, compare, fastest
-    from topox_core.fabrics.comparison_words import sentence
-
     check_figure(options)
     check_keep(options)
     asked = settings(options, engine="list")
@@ -118,8 +118,6 @@ def run(options: Arguments) -> int:
 
 def _record(run: FabricRun) -> dict[str, Any]:
     """Return what a script needs of a run."""
-    from topox_core.schedule.result import gap
-
     record: dict[str, Any] = {
         **record_of(run, "iteration_ms first_ms bound_ms bound_by circuits_changed dark_ms"),
         "gap": gap(run.iteration_ms, run.bound_ms),
@@ -135,11 +133,8 @@ def _record(run: FabricRun) -> dict[str, Any]:
     return record
 
 
-def _lines(runs: dict[str, FabricRun], sentence: str) -> Iterator[str]:
+def _lines(runs: dict[str, FabricRun], words: str) -> Iterator[str]:
     """Return one row a fabric; the four middle columns are the critical chain and add up to the iteration."""
-    from topox_core.fabrics.comparison_words import first_iterations
-    from topox_core.fabrics.links import SLOWER_BY_PRICE
-    from topox_core.text.choices import chosen_by_all
 
     def share(part: str) -> Callable[[FabricRun], str]:
         return lambda run: percent(
@@ -171,12 +166,10 @@ def _lines(runs: dict[str, FabricRun], sentence: str) -> Iterator[str]:
     for run in runs.values():
         if run.message and (run.fabric == "scheduled" or SLOWER_BY_PRICE in run.message):
             yield run.message if run.fabric == "scheduled" else f"{run.fabric}: {run.message}."
-    yield sentence
+    yield words
 
 
 @command(
-    "verdict",
-    "say up to which delay changing circuits pays for a job",
     "Say up to which reconfiguration delay changing circuits pays for a job, against the best fixed circuits found, "
     "a fat-tree of the same cost and a full one, and from which delay on no plan can.",
     *FILES,
@@ -194,10 +187,6 @@ def _lines(runs: dict[str, FabricRun], sentence: str) -> Iterator[str]:
 )
 def verdict(options: Arguments) -> Answer:
     """Find the verdict; 1 where no rival can run the job, 3 where its job asserts another one."""
-    from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
-    from topox_core.fabrics.verdict import verdict as verdict_of
-    from topox_core.studies.offers import sources_of
-
     asked = settings(options)
     graph, cluster = read_graph_and_cluster(
         options.graph, options.cluster, cluster_overrides(options)
@@ -253,8 +242,6 @@ def failure_of(text: str) -> Failure:
     InputError
         If it is written otherwise.
     """
-    from topox_core.topology.failures import Failure
-
     kind, _, where = text.partition(":")
     numbers = (
         [int(part) for part in where.split("-")]
@@ -276,8 +263,6 @@ def failure_of(text: str) -> Failure:
 
 
 @command(
-    "failures",
-    "take out a fibre, port, switch or server: forwarding, repair, a new plan",
     "Say what an iteration takes after a failure: fixed circuits with traffic forwarded and repaired, planned circuits "
     "planned again for the rest of this iteration and for the next ones.",
     *FILES,
@@ -303,10 +288,6 @@ def failure_of(text: str) -> Failure:
 )
 def failures(options: Arguments) -> Answer:
     """Run fixed and planned circuits, then each failure on them; 1 if nothing goes on after one."""
-    from topox_core.fabrics.compare import compare
-    from topox_core.fabrics.failures import FixedCircuits, after_failure
-    from topox_core.fabrics.run import JobRequest
-
     taken_out = {text: failure_of(text) for text in options.failures}
     asked = settings(options, engine="list")
     graph, cluster = read_graph_and_cluster(

@@ -18,8 +18,6 @@ PORTS_TRIED, START_S, POLL_S = 50, 120.0, 0.1
 
 
 @command(
-    "dashboard",
-    "open the workbench in a browser",
     "Serve the pages of the workbench on this machine, to nobody else, and open them in a browser. Ctrl+C ends it.",
     Option(
         "--port N",

@@ -1,10 +1,8 @@
 """``demand``: one matrix of demands over parallel switches; ``collective``: one collective, switched inside itself."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
+from topox_core.check.demand import check_demand_plan
 from topox_core.cli.command import (
     Answer,
     Arguments,
@@ -18,9 +16,17 @@ from topox_core.cli.command import (
     write_result,
 )
 from topox_core.cli.options import JSON, Option, above_zero, number, positive
-
-if TYPE_CHECKING:
-    from topox_core.demand.decomposition import DemandPlan
+from topox_core.demand.decomposition import DemandPlan
+from topox_core.demand.planning import (
+    lower_bound,
+    plan_demand,
+    plan_record,
+    plan_table,
+    read_demand,
+)
+from topox_core.fabrics.one_collective import PERMUTATIONS, OneCollective, sent_rows, shortest_split
+from topox_core.io.tables import table_bytes
+from topox_core.model.transfer_graph import transfer_ms
 
 OURS, BASELINES = "best", ("peeled", "shared")
 COLUMNS = ("way", "step", "port", "start_ms", "end_ms", "share")
@@ -32,8 +38,6 @@ WAYS = {
 
 
 @command(
-    "demand",
-    "serve one demand matrix with parallel switches",
     "Serve a matrix of demands with parallel optical switches, each one port of every server: "
     "which circuits each switch holds, and for how long; with a lower bound and two baselines.",
     Option("matrix FILE", str, "numbers in rows (.csv): ms on one port from an input to an output"),
@@ -52,15 +56,6 @@ WAYS = {
 )
 def run(options: Arguments) -> Answer:
     """Plan it; 1 if the checker disagrees."""
-    from topox_core.check.demand import check_demand_plan
-    from topox_core.demand.planning import (
-        lower_bound,
-        plan_demand,
-        plan_record,
-        plan_table,
-        read_demand,
-    )
-
     demand = read_demand(read(options.matrix), options.matrix)
     with ctrl_c_stops() as stop:
         plans = {
@@ -109,8 +104,6 @@ def _against(plan: DemandPlan, ours: DemandPlan) -> str:
 
 
 @command(
-    "collective",
-    "switch inside one collective while other ports send",
     "Time one collective alone when circuits change between its steps: all ports together, one port per step, "
     "and messages split unevenly so that set-ups hide behind other ports; beside rings that never change.",
     Option("--kind NAME", str, "all_reduce (default), all_to_all, ...", "all_reduce"),
@@ -144,15 +137,6 @@ def _against(plan: DemandPlan, ours: DemandPlan) -> str:
 )
 def collective(options: Arguments) -> Answer:
     """Time the ways to send it."""
-    from topox_core.fabrics.one_collective import (
-        PERMUTATIONS,
-        OneCollective,
-        sent_rows,
-        shortest_split,
-    )
-    from topox_core.io.tables import table_bytes
-    from topox_core.model.transfer_graph import transfer_ms
-
     one = OneCollective(
         options.kind,
         options.algorithm or PERMUTATIONS.get(options.kind, ""),

@@ -3,11 +3,9 @@
 ``accuracy``: how far off predictions of every kind are.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from topox_core.cli.command import (
     Answer,
@@ -20,19 +18,16 @@ from topox_core.cli.command import (
     table,
 )
 from topox_core.cli.library_options import LIBRARY, SCHEDULER, WORKERS, executor_of, library_of
-from topox_core.cli.options import JSON, Option, changes_of, setting_option, wrong_option
+from topox_core.cli.options import JSON, Option, changes_of, check_options, setting_option
 from topox_core.errors import look_up
 from topox_core.io.content import record_of
+from topox_core.papers.answer import Answer as CardAnswer
+from topox_core.papers.card import Card
+from topox_core.papers.catalogue import CARDS, CardStep, card_named, keep, run_cards, to_record
 from topox_core.papers.rows import COUNTED, counts_of
-
-if TYPE_CHECKING:
-    from topox_core.papers.answer import Answer as CardAnswer
-    from topox_core.papers.card import Card
 
 
 @command(
-    "gallery",
-    "run published tables and figures and compare",
     "List the cards of the gallery, or run one: theirs, ours, deviation, verdict and the reason.",
     Option("--card NAME", str, "run this card (default: list all)"),
     Option("--all", bool, "run every card, the quickest first, and keep the answers", dest="every"),
@@ -45,15 +40,18 @@ if TYPE_CHECKING:
 )
 def run(options: Arguments) -> Answer | int:
     """List the cards, or run one; 1 if rows are missing because it was stopped or a process died."""
-    from topox_core.papers.catalogue import CARDS, card_named, to_record
-
+    one = options.card is not None
+    check_options(
+        (
+            options.every and (one or options.switches),
+            "--all",
+            "runs every card as it is: leave --card and --set out",
+        ),
+        (options.switches and not one, "--set", "needs --card: switches belong to a card"),
+    )
     if options.every:
-        if options.card is not None or options.switches:
-            raise wrong_option("--all", "runs every card as it is: leave --card and --set out")
         return _run_all(options)
-    if options.card is None:
-        if options.switches:
-            raise wrong_option("--set", "needs --card: switches belong to a card")
+    if not one:
         cards = [
             record_of(card, "name title source shows")
             | {
@@ -82,8 +80,6 @@ def run(options: Arguments) -> Answer | int:
 
 def _run_all(options: Arguments) -> int:
     """Run every card; 1 if one is incomplete, or this version brought other rows before."""
-    from topox_core.papers.catalogue import CARDS, CardStep, keep, run_cards, to_record
-
     began, steps, others = time.monotonic(), dict[str, CardStep](), list[str]()
     with library_of(options, to_write=True) as library, executor_of(options) as executor:
 
@@ -157,8 +153,6 @@ def _lines(card: Card, answer: CardAnswer) -> Iterator[str]:
 
 
 @command(
-    "accuracy",
-    "predictions against what was measured, published or simulated elsewhere",
     "Compute predictions of every kind beside what was measured, published or simulated elsewhere, and say how far "
     "off they are and what is not modelled. With a KIND: every row of it.",
     Option("kind KIND", str, "a kind of prediction, such as megatron", nargs="?"),

@@ -24,8 +24,6 @@ _INFRAGRAPH = (".yaml", ".yml")
 
 
 @command(
-    "cluster",
-    "show a cluster, and write it for other tools",
     "Show the cluster that a file describes: a cluster file, or one of InfraGraph (MLCommons), YAML or JSON. "
     "With --output it is written as either.",
     Option("cluster CLUSTER", str, "a cluster file, or one of InfraGraph"),
@@ -49,12 +47,14 @@ def cluster(options: Arguments) -> Answer:
         (one.title, f"{value:g}" if isinstance(value, float) else str(value), one.unit)
         for one, value in ((fields[name], value) for name, value in values.items())
     )
-    lines = [table(*rows), *(f"{options.cluster}: {line}" for line in found.notes)]
-    if found.fat_tree:
-        flags = " ".join(
-            f"--{name.replace('_', '-')} {value:g}" for name, value in found.fat_tree.items()
-        )
-        lines.append(f"Its packet switches, for compare: {flags}")
+    flags = " ".join(
+        f"--{name.replace('_', '-')} {value:g}" for name, value in found.fat_tree.items()
+    )
+    lines = (
+        table(*rows),
+        *(f"{options.cluster}: {line}" for line in found.notes),
+        f"Its packet switches, for compare: {flags}" if flags else None,
+    )
     if options.output is not None:
         dump = dump_infragraph if options.output.endswith(_INFRAGRAPH) else dump_cluster
         write(options.output, dump(found.cluster))
@@ -84,8 +84,6 @@ def _list(options: Arguments) -> Answer:
 
 
 @command(
-    "workload",
-    "write a generated task graph and a cluster for it",
     "Write a generated task graph, and beside it (.cluster.json) a cluster that suits "
     "it. --list shows every workload; with a NAME, its parameters.",
     Option(
@@ -138,8 +136,6 @@ def workload(options: Arguments) -> Answer:
 
 
 @command(
-    "schema",
-    "what a kind of file may hold, as JSON Schema",
     "Print the JSON Schema of a kind of file: every key with its type, range and meaning.",
     Option("name NAME", str, "a kind of file; without it all kinds are listed", nargs="?"),
     JSON,

@@ -1,11 +1,9 @@
 """``iteration``: one training iteration in closed form, piece by piece, and predictions beside measurements."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from topox_core.cli.command import (
     Answer,
@@ -21,14 +19,16 @@ from topox_core.cli.command import (
     write,
     write_graph,
 )
-from topox_core.cli.options import JSON, Option, changes_of, setting_option, value_of, wrong_option
+from topox_core.cli.options import JSON, Option, changes_of, check_options, setting_option, value_of
 from topox_core.io.limits import check_one_of
+from topox_core.studies.offers import sources_of
+from topox_core.training.graph import suggested_cluster, task_graph
+from topox_core.training.iteration import Iteration, Piece, iteration, pieces
 from topox_core.training.job import JOBS, Job, dump_job, job_of, load_job
 from topox_core.training.machine import MACHINES, Machine, figures, status_of, trust
-
-if TYPE_CHECKING:
-    from topox_core.training.iteration import Iteration, Piece
-    from topox_core.training.validation import Agreement
+from topox_core.training.measurements import read_measured
+from topox_core.training.memory import memory
+from topox_core.training.validation import BUILT_IN, Agreement, agreement, by_model, predicted
 
 
 def _list(_: Arguments) -> Answer:
@@ -38,8 +38,6 @@ def _list(_: Arguments) -> Answer:
 
 
 @command(
-    "show",
-    "what an iteration consists of",
     "Print the pieces of a job's iteration, which add up, with utilisation, tokens per second and memory.",
     Option(
         "job JOB",
@@ -59,17 +57,11 @@ def _list(_: Arguments) -> Answer:
 )
 def show(options: Arguments) -> Answer:
     """Return what an iteration of a job consists of."""
-    from topox_core.studies.offers import sources_of
-    from topox_core.training.iteration import iteration, pieces
-    from topox_core.training.memory import memory
-
     beside = options.graph and cluster_beside(options.graph)
     job = _job(options)
     one, used, status = iteration(job), memory(job), status_of(job.machine)
     write(options.output, lambda: dump_job(job))
     if options.graph is not None:
-        from topox_core.training.graph import suggested_cluster, task_graph
-
         write_graph(options.graph, task_graph(job), beside, suggested_cluster(job))
     found = pieces(one)
     fits = used.total_bytes <= job.machine.memory_gb * 1e9
@@ -111,20 +103,24 @@ def _job(options: Arguments) -> Job:
     values: dict[str, object] = {}
     for key, text in changes_of(options.changes).items():
         part, dot, field = key.partition(".")
-        if not dot or part not in ("shape", "plan", "machine", "schedule"):
-            raise wrong_option(
-                "--set", f"must be PART.FIELD=VALUE such as plan.tensor=4 (got {key[:60]!r})"
+        named = dot and part in ("shape", "plan", "machine", "schedule")
+        check_options(
+            (
+                not named,
+                "--set",
+                f"must be PART.FIELD=VALUE such as plan.tensor=4 (got {key[:60]!r})",
             )
+        )
         values[f"{part}__{field}"] = value_of(text)
     return job.changed(**values)
 
 
-def _lines(one: Iteration, pieces: list[Piece], in_words: tuple[str, ...]) -> Iterator[str]:
+def _lines(one: Iteration, found: list[Piece], in_words: tuple[str, ...]) -> Iterator[str]:
 
     yield one.job.words
     yield table(
         ("piece", "ms", "share", "hidden ms", "what", "bytes", "calls", "among"),
-        *(_cells(piece, one.total_ms) for piece in pieces),
+        *(_cells(piece, one.total_ms) for piece in found),
         ("iteration", figure(one.total_ms), "100 %", "", "", "", "", ""),
     )
     yield (
@@ -152,8 +148,6 @@ def _cells(piece: Piece, total_ms: float) -> tuple[str, ...]:
 
 
 @command(
-    "machines",
-    "the machines, and where their figures are from",
     "Print the known machines; with a NAME every figure of it, its source and how sure it is.",
     Option("name NAME", str, "a machine, such as h100", nargs="?"),
     JSON,
@@ -195,8 +189,6 @@ def machine_of(name: str, option: str) -> Machine:
 
 
 @command(
-    "validate",
-    "predictions beside measured iterations",
     "Predict every row of a table of measured iterations (vTrain's columns) and say how far predictions are. "
     "vtrain and megatron name the two sets of measurements that come with this program, uncalibrated published "
     "iterations where nothing was fitted, production published runs of weeks on A100.",
@@ -206,9 +198,6 @@ def machine_of(name: str, option: str) -> Machine:
 )
 def validate(options: Arguments) -> Answer:
     """Return predictions beside measured iterations."""
-    from topox_core.training.measurements import read_measured
-    from topox_core.training.validation import BUILT_IN, agreement, by_model, predicted
-
     machine = None if options.machine is None else machine_of(options.machine, "--machine")
     name = Path(options.file).name
     if options.file in BUILT_IN:
@@ -290,8 +279,10 @@ def _agreement(one: Agreement) -> dict[str, Any]:
 
 
 COMMANDS = Commands(
-    "iteration",
-    "a training iteration in closed form; predicted against measured",
     "One training iteration of a transformer in closed form, and how far such predictions are from measured ones.",
-    (show, validate, machines),
+    {
+        "show": (show, "what an iteration consists of"),
+        "validate": (validate, "predictions beside measured iterations"),
+        "machines": (machines, "the machines, and where their figures are from"),
+    },
 )

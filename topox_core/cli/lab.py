@@ -1,11 +1,9 @@
 """``lab``: labs for a class, shown, validated, keyed, graded, counted and printed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from topox_core.cli.command import (
     Answer,
@@ -21,14 +19,46 @@ from topox_core.cli.command import (
     write,
     write_result,
 )
-from topox_core.cli.options import JSON, Option, numbered, whole, wrong_option
+from topox_core.cli.options import JSON, Option, check_options, numbered, whole, wrong_option
 from topox_core.errors import InputError
 from topox_core.io.content import record_of
+from topox_core.labs.class_folder import secret_for
+from topox_core.labs.folder import (
+    GradedFolder,
+    GradeTable,
+    Roster,
+    answers_in,
+    canvas_table,
+    grade_folder,
+    latest_of_each,
+    load_explanations,
+    load_roster,
+    load_students,
+    moodle_table,
+    plain_table,
+)
 from topox_core.labs.generators.generator import seed_of
+from topox_core.labs.keys import (
+    FORMAT,
+    SEEDS_TRIED,
+    VERSION,
+    check_seed,
+    filled,
+    given_table,
+    in_words,
+    key_of,
+    mistakes_of,
+    names_a_value,
+    option_texts,
+    validate,
+    written,
+)
 from topox_core.labs.lab import Lab, Texts, texts_in
-
-if TYPE_CHECKING:
-    from topox_core.labs.folder import GradedFolder, GradeTable, Roster
+from topox_core.labs.lab_file import lab_of, labs_in, ready_labs
+from topox_core.labs.leaderboard import board_of, board_table, entries_in, ranked
+from topox_core.labs.statistics import lab_statistics, statistics_csv, statistics_html
+from topox_core.labs.student import check_name
+from topox_core.labs.worksheet import worksheets
 
 LAB = Option("lab LAB", str, "a lab's id, or its file (.lab.json)")
 SEED = Option("--seed N", whole, "seed of the instance (default 0, the class's)", 0)
@@ -40,17 +70,13 @@ CSV = Option("--csv FILE", str, "write the table", over=())
 
 def _lab(options: Arguments) -> tuple[Lab, Texts]:
     """Return the lab that the options name, and the texts of its language."""
-    from topox_core.labs.lab_file import lab_of
-
     lab = lab_of(options.lab)
     return lab, texts_in(lab.language)
 
 
-@command("list", "all labs", "List the labs that ship.", JSON)
+@command("List the labs that ship.", JSON)
 def run_list(_: Arguments) -> Answer:
     """Return the labs."""
-    from topox_core.labs.lab_file import ready_labs
-
     rows: list[dict[str, Any]] = [
         {
             "id": lab.id,
@@ -76,11 +102,9 @@ def run_list(_: Arguments) -> Answer:
     )
 
 
-@command("show", "questions, without keys", "Show a lab as a student sees it.", LAB, SEED, JSON)
+@command("Show a lab as a student sees it.", LAB, SEED, JSON)
 def run_show(options: Arguments) -> Answer:
     """Return the questions of a lab for a seed."""
-    from topox_core.labs.keys import check_seed, filled, given_table, names_a_value, option_texts
-
     (lab, words), seed = _lab(options), options.seed
     check_seed(seed)
     screens: list[dict[str, Any]] = []
@@ -124,24 +148,18 @@ def _screen_lines(screens: list[dict[str, Any]]) -> Iterator[str]:
 
 
 @command(
-    "seed",
-    "a student's seed",
     "Say which seed a student has.",
     Option("--course NAME", str, "course, as students type it", required=True),
     Option("--student NAME", str, "student id", required=True),
 )
 def run_seed(options: Arguments) -> Answer:
     """Return the seed of a student."""
-    from topox_core.labs.student import check_name
-
     check_name(options.course, "course")
     check_name(options.student, "student")
     return Answer(lines=f"{seed_of(options.course, options.student):08d}")
 
 
 @command(
-    "key",
-    "keys of a seed or of a class",
     "Compute the keys; never show them before the lock.",
     LAB,
     SEED,
@@ -152,8 +170,6 @@ def run_seed(options: Arguments) -> Answer:
 )
 def run_key(options: Arguments) -> Answer:
     """Return the keys and the values of misconceptions."""
-    from topox_core.labs.keys import FORMAT, VERSION, key_of, mistakes_of
-
     lab, words = _lab(options)
     asked = [question for question in lab.questions if question.key is not None]
     keyed = [
@@ -184,12 +200,6 @@ def run_key(options: Arguments) -> Answer:
 
 
 def _key_lines(lab: Lab, keyed: list[dict[str, Any]]) -> Iterator[str]:
-    from topox_core.labs.keys import written
-
-    def key(name: str, value: Any) -> str:
-        question = lab.question(name)
-        number = isinstance(value, int | float) and question.type == "number"
-        return f"{written(value, question.digits if number else None)} {question.unit}".strip()
 
     for entry in keyed:
         yield f"seed {entry['seed']} {entry['student']}".rstrip()
@@ -197,21 +207,20 @@ def _key_lines(lab: Lab, keyed: list[dict[str, Any]]) -> Iterator[str]:
             name: ", ".join(written(one["value"]) for one in wrong)
             for name, wrong in entry["mistakes"].items()
         }
-        rows = ((name, key(name, value), mistakes[name]) for name, value in entry["keys"].items())
+        rows = (
+            (name, in_words(lab.question(name), value), mistakes[name])
+            for name, value in entry["keys"].items()
+        )
         yield table(("question", "key", "mistakes"), *rows)
 
 
 @command(
-    "validate",
-    "try a lab on seeds",
     "Try a lab file: its schema, every key on seeds 0 to 50, feedback that is never told, texts that say an answer, time.",
     LAB,
     JSON,
 )
 def run_validate(options: Arguments) -> Answer:
     """Return what is wrong with a lab; 1 if a class would notice."""
-    from topox_core.labs.keys import SEEDS_TRIED, validate
-
     lab, _ = _lab(options)
     report = validate(lab)
     record = {
@@ -237,8 +246,6 @@ def run_validate(options: Arguments) -> Answer:
 
 
 @command(
-    "grade",
-    "grade a folder of answers",
     "Grade every *.answers.json of a folder, whatever their lab; points in the files do not count.",
     FOLDER,
     CSV,
@@ -251,10 +258,6 @@ def run_validate(options: Arguments) -> Answer:
 )
 def run_grade(options: Arguments) -> Answer:
     """Grade a folder; 1 if a file is doubtful or could not be graded."""
-    from topox_core.labs.class_folder import secret_for
-    from topox_core.labs.folder import grade_folder, load_explanations, load_roster
-    from topox_core.labs.lab_file import labs_in, ready_labs
-
     labs = ready_labs() if options.labs is None else labs_in(Path(options.labs))
     points = None
     if options.explanations:
@@ -285,16 +288,13 @@ def run_grade(options: Arguments) -> Answer:
 def _grade_table(
     options: Arguments, graded: GradedFolder, labs: dict[str, Lab], roster: Roster | None
 ) -> GradeTable:
-    from topox_core.labs.folder import canvas_table, moodle_table, plain_table
 
     if options.lms == "plain":
         return plain_table(graded, labs)
     used = sorted({one.lab for one in graded.grades})
     name = options.lab or (used[0] if len(used) == 1 else "")
-    if name not in labs:
-        raise wrong_option(
-            "--lab", f"must be one of {', '.join(used) or 'the labs'}: a table has one"
-        )
+    one = f"must be one of {', '.join(used) or 'the labs'}: a table has one"
+    check_options((name not in labs, "--lab", one))
     if options.lms == "moodle":
         return moodle_table(graded, labs[name], roster)
     if roster is None:
@@ -303,8 +303,6 @@ def _grade_table(
 
 
 @command(
-    "stats",
-    "what a class predicted",
     "Count the predictions of a folder: no names; share right before and after the discussion, frequent mistakes.",
     FOLDER,
     Option("--lab LAB", str, "which lab", required=True),
@@ -314,9 +312,6 @@ def _grade_table(
 )
 def run_stats(options: Arguments) -> Answer:
     """Return the statistics of a lab."""
-    from topox_core.labs.folder import answers_in, latest_of_each
-    from topox_core.labs.statistics import lab_statistics, statistics_csv, statistics_html
-
     lab, words = _lab(options)
     files, refused = answers_in(Path(options.folder))
     every = lab_statistics(lab, latest_of_each(file.answers for _, file in files))
@@ -341,8 +336,6 @@ def run_stats(options: Arguments) -> Answer:
 
 
 @command(
-    "board",
-    "a leaderboard of entries",
     "Rank the entries (*.entry.json) of a folder: every one is tested anew, a time that a file claims is not looked at.",
     Option("folder FOLDER", str, "folder with entries"),
     Option("--lab LAB", str, "six-tasks or time-division", required=True),
@@ -351,8 +344,6 @@ def run_stats(options: Arguments) -> Answer:
 )
 def run_board(options: Arguments) -> Answer:
     """Return a leaderboard; 1 if an entry could not be read."""
-    from topox_core.labs.leaderboard import board_of, board_table, entries_in, ranked
-
     board = board_of(options.lab)
     entries, refused = entries_in(Path(options.folder))
     ranks = ranked(board, entries)
@@ -374,8 +365,6 @@ def run_board(options: Arguments) -> Answer:
 
 
 @command(
-    "worksheet",
-    "a lab on paper",
     "Write printable sheets, two pages per student: predictions, then worked answers.",
     LAB,
     Option("--seeds LIST", numbered, "seeds, separated by commas", (0,)),
@@ -386,22 +375,17 @@ def run_board(options: Arguments) -> Answer:
 )
 def run_worksheet(options: Arguments) -> Answer:
     """Write the worksheets."""
-    from topox_core.labs.worksheet import worksheets
-
     write(options.output, worksheets(_lab(options)[0], _seeds(options), options.with_key).encode())
     return Answer()
 
 
 def _seeds(options: Arguments) -> list[tuple[str, int]]:
     """Return names and seeds: of a list of students, of a list of seeds, else of one seed."""
-    from topox_core.labs.folder import load_students
-    from topox_core.labs.keys import check_seed
-
     if options.students is not None:
-        if not options.course:
-            raise wrong_option("--course", "must be given with --students")
+        check_options((not options.course, "--course", "must be given with --students"))
         roster = load_students(read(options.students), options.students)
-        names = [row[0].strip() for row in roster.rows if row[0].strip()]
+        first = roster.columns[0]
+        names = [row[first].strip() for row in roster.rows if row[first].strip()]
         if not names:
             raise InputError("names no student below its first row", file=options.students)
         return [(name, seed_of(options.course, name)) for name in names]
@@ -412,20 +396,18 @@ def _seeds(options: Arguments) -> list[tuple[str, int]]:
 
 
 COMMANDS = Commands(
-    "lab",
-    "labs for a class: show, key, grade, statistics, worksheets",
     "Eight labs of 50 minutes, and your own: each student has a seed, predicts, locks, then sees. "
     "Answers are files; grading computes every key anew. docs/labs.md",
-    (
-        run_list,
-        run_show,
-        run_seed,
-        run_key,
-        run_grade,
-        run_validate,
-        run_stats,
-        run_board,
-        run_worksheet,
-    ),
+    {
+        "list": (run_list, "all labs"),
+        "show": (run_show, "questions, without keys"),
+        "seed": (run_seed, "a student's seed"),
+        "key": (run_key, "keys of a seed or of a class"),
+        "grade": (run_grade, "grade a folder of answers"),
+        "validate": (run_validate, "try a lab on seeds"),
+        "stats": (run_stats, "what a class predicted"),
+        "board": (run_board, "a leaderboard of entries"),
+        "worksheet": (run_worksheet, "a lab on paper"),
+    },
     "action",
 )

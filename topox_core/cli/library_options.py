@@ -15,11 +15,11 @@ from topox_core.cli.options import (
     Group,
     Option,
     changes_of,
+    check_options,
     number,
     positive,
     setting_option,
     value_of,
-    wrong_option,
 )
 from topox_core.errors import visible
 from topox_core.fabrics.options import FabricOptions
@@ -149,8 +149,9 @@ def check_keep(options: argparse.Namespace) -> None:
     if options.keep is not None:
         with opened(options, to_write=True):
             return
-    if options.library is not None:
-        raise wrong_option("--library", "says where to keep the answer: give --keep too")
+    check_options(
+        (options.library is not None, "--library", "says where to keep the answer: give --keep too")
+    )
 
 
 def keep(
@@ -170,7 +171,7 @@ def keep(
     if options.keep is None:
         return
     from topox_core.economics.price_sets import SET_BY_SPEED, price_set
-    from topox_core.studies.kept_run import Kept, record_of_fabric_run, record_of_solve
+    from topox_core.studies.point import KeptRun, record_of_fabric_run, record_of_solve
     from topox_core.studies.subject import resolve, subject_of
 
     files = {"kind": "files", "graph": options.graph, "cluster": options.cluster}
@@ -178,7 +179,7 @@ def keep(
         subject_of(files if options.cluster else {"kind": "job", "file": options.graph})
     )
     prices = price_set(SET_BY_SPEED)
-    kept = Kept(resolved, cluster, settings, fabric, prices, SET_BY_SPEED, name=options.keep)
+    kept = KeptRun(resolved, cluster, settings, fabric, prices, SET_BY_SPEED, name=options.keep)
     made = (
         [record_of_fabric_run(run, kept) for run in found.values()]
         if isinstance(found, dict)
@@ -208,8 +209,7 @@ def library_of(options: argparse.Namespace, to_write: bool = False) -> Iterator[
         with opened(options, to_write) as library:
             yield library
         return
-    if options.library:
-        raise wrong_option("--library", "cannot go with --no-library")
+    check_options((options.library, "--library", "cannot go with --no-library"))
     yield None
 
 

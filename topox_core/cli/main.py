@@ -2,7 +2,7 @@
 
 Exit status: 0 success, 1 where the answer is no (infeasible, a check failed), 2 bad input or output
 that cannot be written, 3 where an assertion of a study or job file failed.
-Modules that take long to load are imported inside the commands, so that ``--help`` answers at once.
+The file of a command is loaded when that command is asked for, so that ``--help`` answers at once.
 """
 
 import argparse
@@ -11,56 +11,55 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from typing import NoReturn
 
 from topox_core import __version__
-from topox_core.cli import (
-    compare,
-    dashboard,
-    demand,
-    gallery,
-    inputs,
-    iteration,
-    lab,
-    rails,
-    runs,
-    schedule,
-    strategy,
-    study,
-    tdm,
-    topology,
-    trace,
-)
 from topox_core.cli.command import why, write_what_waits
 from topox_core.errors import InputError, one_line
 
-# In the order of --help; a new command is one name in the import and one line here.
-COMMANDS = (
-    dashboard.run,
-    schedule.run,
-    schedule.check_result,
-    compare.run,
-    compare.verdict,
-    compare.failures,
-    topology.run,
-    inputs.cluster,
-    demand.run,
-    demand.collective,
-    strategy.run,
-    tdm.run,
-    tdm.draw,
-    rails.COMMANDS,
-    study.COMMANDS,
-    runs.COMMANDS,
-    gallery.run,
-    gallery.accuracy,
-    iteration.COMMANDS,
-    lab.COMMANDS,
-    inputs.workload,
-    trace.COMMANDS,
-    inputs.schema,
-    schedule.rcpsp,
-)
+# By name, in the order of --help: what it is in which file, and its line in the list; a new command is a line here.
+COMMANDS = {
+    "dashboard": ("dashboard.run", "open the workbench in a browser"),
+    "schedule": ("schedule.run", "schedule a task graph on a cluster"),
+    "check": ("schedule.check_result", "check a schedule against every constraint"),
+    "compare": ("compare.run", "run a task graph under every fabric and controller"),
+    "verdict": ("compare.verdict", "say up to which delay changing circuits pays for a job"),
+    "failures": (
+        "compare.failures",
+        "take out a fibre, port, switch or server: forwarding, repair, a new plan",
+    ),
+    "topology": ("topology.run", "find circuits to fix before a job"),
+    "cluster": ("inputs.cluster", "show a cluster, and write it for other tools"),
+    "demand": ("demand.run", "serve one demand matrix with parallel switches"),
+    "collective": ("demand.collective", "switch inside one collective while other ports send"),
+    "strategy": ("strategy.run", "search how to split a model over servers"),
+    "tdm": ("tdm.run", "share a fabric among several jobs by time-division multiplexing"),
+    "tdm-jobs": ("tdm.draw", "write jobs for tdm: Llama 3 models drawn at random and deployed"),
+    "rails": (
+        "rails.COMMANDS",
+        "photonic rails: windows, reconfiguration delay, control plane, cost",
+    ),
+    "study": (
+        "study.COMMANDS",
+        "compute many what-ifs: every point kept, gone on with, on this machine or on a cluster",
+    ),
+    "runs": ("runs.COMMANDS", "the run library: list, show, compare and export runs"),
+    "gallery": ("gallery.run", "run published tables and figures and compare"),
+    "accuracy": (
+        "gallery.accuracy",
+        "predictions against what was measured, published or simulated elsewhere",
+    ),
+    "iteration": (
+        "iteration.COMMANDS",
+        "a training iteration in closed form; predicted against measured",
+    ),
+    "lab": ("lab.COMMANDS", "labs for a class: show, key, grade, statistics, worksheets"),
+    "workload": ("inputs.workload", "write a generated task graph and a cluster for it"),
+    "trace": ("trace.COMMANDS", "a recorded run: what is in it, as a task graph, and back"),
+    "schema": ("inputs.schema", "what a kind of file may hold, as JSON Schema"),
+    "rcpsp": ("schedule.rcpsp", "solve a PSPLIB instance with the same engines"),
+}
 SUCCESS, BAD_INPUT, INTERRUPTED = 0, 2, 130
 
 
@@ -73,8 +72,8 @@ class OneLineParser(argparse.ArgumentParser):
         raise SystemExit(BAD_INPUT)
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the whole command line."""
+def parser(asked: str = "") -> argparse.ArgumentParser:
+    """Return the parser of the command line, with the options of the command that is asked for."""
     top = OneLineParser(
         prog="python -m topox_core",
         allow_abbrev=False,
@@ -83,8 +82,11 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"TOPO-X Workbench {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for command in COMMANDS:
-        command.add_to(commands)
+    for name, (place, brief) in COMMANDS.items():
+        command = commands.add_parser(name, allow_abbrev=False, help=brief)
+        if name == asked:
+            file, _, found = place.partition(".")
+            getattr(import_module(f"topox_core.cli.{file}"), found).add_to(command)
     return top
 
 
@@ -95,9 +97,11 @@ def main(arguments: list[str] | None = None) -> int:
     ):  # a terminal that cannot show a letter of an id must not end the command
         sys.stdout.reconfigure(errors="replace")
     status: int = SUCCESS
+    words = sys.argv[1:] if arguments is None else arguments
     try:
         try:
-            options = parser().parse_args(arguments)
+            asked = next((word for word in words if not word.startswith("-")), "")
+            options = parser(asked).parse_args(words)
             with _printing():
                 status = options.run(options)
         finally:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, NamedTuple, TypeVar
 
-from topox_core.errors import InputError, errors_at
+from topox_core.errors import InputError, check_rules, errors_at
 from topox_core.fabrics.options import FabricOptions
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering_choices import Lowering
@@ -206,6 +206,11 @@ _READ_AS: dict[object, tuple[Callable[[str], object], str]] = {
 def wrong_option(field: str, problem: str) -> InputError:
     """Return the error of an option or argument of the command line."""
     return InputError(problem, file="command line", field=field)
+
+
+def check_options(*rules: tuple[object, str, str]) -> None:
+    """Refuse options by the first rule that is broken: whether it is, which option, and the problem; raises InputError."""
+    check_rules(*rules, file="command line")
 
 
 def key_and_value(pair: str) -> tuple[str, str]:
@@ -418,11 +423,14 @@ def fabric_options(options: argparse.Namespace, cluster: Cluster) -> FabricOptio
     from topox_core.fabrics.compare import default_options
 
     chosen = given_of(options, _FABRIC_FIELDS)
-    if options.fat_tree is not None and not chosen.keys().isdisjoint(_SHAPE):
-        raise wrong_option(
+    described = not chosen.keys().isdisjoint(_SHAPE)
+    check_options(
+        (
+            options.fat_tree is not None and described,
             "--fat-tree",
             "describes another fat-tree than the options of its racks or its NIC: leave it out",
         )
-    if options.fat_tree != "full" and chosen.keys().isdisjoint(_SHAPE):
+    )
+    if options.fat_tree != "full" and not described:
         chosen["equivalent_gbps"] = default_options(cluster).equivalent_gbps
     return FabricOptions(**chosen)

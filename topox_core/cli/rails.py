@@ -22,6 +22,7 @@ from topox_core.cli.options import (
     JSON,
     Group,
     Option,
+    check_options,
     errors_of_option,
     given_of,
     number,
@@ -33,7 +34,7 @@ from topox_core.cli.rails_simulate import CHANGES, ON_FABRIC, executed, preset_o
 from topox_core.economics.comparison import Question, Running, caveats_of, year_of
 from topox_core.economics.networks import NETWORKS, Counting, bills, saving, savings
 from topox_core.economics.price_sets import DEFAULT_SET, Catalogue, load_parts, price_set
-from topox_core.errors import InputError, errors_in_file
+from topox_core.errors import check_rules, errors_in_file
 from topox_core.io.content import record_of
 from topox_core.rails.technologies import SCALE_UP, TECHNOLOGIES, gpus
 from topox_core.schema.fields import fields_of
@@ -43,8 +44,6 @@ if TYPE_CHECKING:
 
 
 @command(
-    "count",
-    "windows of an iteration, by stage and by formula",
     "Count the windows of one rank of every pipeline stage under FSDP, and by formula.",
     Option("--stages P", whole, "pipeline stages", required=True),
     Option("--microbatches M", whole, "micro-batches of an iteration", required=True),
@@ -78,8 +77,6 @@ def count(options: Arguments) -> Answer:
 
 
 @command(
-    "switches",
-    "optical switches: their delay, ports, and the GPUs they join",
     "Table 3 of the paper: how fast each optical switch is, and how many GPUs one switch per rail can join.",
     JSON,
 )
@@ -107,8 +104,6 @@ def switches(_: Arguments) -> Answer:
 
 
 @command(
-    "advise",
-    "which parallelisms for a model and its GPUs",
     "Rules of thumb of the paper (Tables 1 and 2): which parallelisms suit a model and its GPUs, and what each "
     "communicates.",
     Option("--parameters X", number, "of the model, such as 70e9", required=True),
@@ -142,8 +137,6 @@ def advise(options: Arguments) -> Answer:
 
 
 @command(
-    "delay",
-    "iteration time at reconfiguration delays: of windows, a job, or an execution",
     "Iteration time at reconfiguration delays, on demand and provisioned. Of a list of windows in series: on demand "
     "every window pays all of the delay, provisioned what does not fit into the window. A job, or an execution "
     "of any fabric carried by one photonic rail, is simulated.",
@@ -217,16 +210,19 @@ def _source(options: Arguments) -> tuple[Source, int | None]:
 
     sources = ("window_ms", "windows", "measured", "preset", "execution")
     chosen = [f"--{name.replace('_', '-')}" for name in sources if getattr(options, name)]
-    if len(chosen) > 1:
-        raise wrong_option(chosen[1], f"cannot be given with {chosen[0]}")
-    if options.changes and not options.preset:
-        raise wrong_option("--set", "changes a preset: needs --preset")
-    if not options.preset and not options.execution:
+    first, other, *_ = (*chosen, "", "")
+    listed = not options.preset and not options.execution
+    check_options(
+        (other, other, f"cannot be given with {first}"),
+        (options.changes and not options.preset, "--set", "changes a preset: needs --preset"),
+        (
+            options.base_ms is not None and not listed,
+            "--base-ms",
+            f"cannot be given with {first}, which has a length of its own",
+        ),
+    )
+    if listed:
         return _listed(options)
-    if options.base_ms is not None:
-        raise wrong_option(
-            "--base-ms", f"cannot be given with {chosen[0]}, which has a length of its own"
-        )
     if options.preset:
         job = preset_of(options)
         return iteration_source(build(job, fold=True), Rail(nic_gbps=job.machine.nic_gbps)), None
@@ -241,28 +237,23 @@ def _listed(options: Arguments) -> tuple[Source, int]:
     from topox_core.rails.measured import WINDOWS, WINDOWS_ITERATION_MS
     from topox_core.rails.window_lengths import load_windows
 
-    base, lengths = options.base_ms, options.window_ms or []
+    windows, own_ms = (WINDOWS, WINDOWS_ITERATION_MS) if options.measured else ((), None)
     if options.windows:
         listed = load_windows(read(options.windows), options.windows)
-        lanes = {(one.rank, one.rail) for one in listed.windows}
-        if len(lanes) > 1:
-            raise InputError(
-                f"holds windows of {len(lanes)} ranks and rails; a delay study needs those of one, in series",
-                file=options.windows,
-            )
-        lengths = [one.length_ms for one in listed.windows]
-        base = listed.iteration_ms if base is None else base
-    elif options.measured:
-        lengths = [one.length_ms for one in WINDOWS]
-        base = WINDOWS_ITERATION_MS if base is None else base
+        windows, own_ms = listed.windows, listed.iteration_ms
+    lanes = len({(one.rank, one.rail) for one in windows})
+    several = (
+        f"holds windows of {lanes} ranks and rails; a delay study needs those of one, in series"
+    )
+    check_rules((options.windows and lanes > 1, "", several), file=options.windows)
+    lengths = [one.length_ms for one in windows] or options.window_ms or []
+    base = own_ms if options.base_ms is None else options.base_ms
     if base is None:
         raise wrong_option("--base-ms", "is needed: how long the iteration lasts without switching")
     return windows_source(base, lengths), len(lengths)
 
 
 @command(
-    "cost",
-    "price and power of six networks for a number of GPUs",
     "Count and price a fat-tree, rail-optimised, rail-only and photonic rails, and TopoOpt with a patch panel or "
     "optical switches, for a number of GPUs.",
     Option("--gpus N", whole, "GPUs, in whole servers", required=True),
@@ -378,29 +369,41 @@ def _switch(radix: int | None) -> tuple[int, str]:
 def _catalogue(options: Arguments) -> Catalogue:
 
     if options.parts is not None:
-        if options.prices is not None:
-            raise wrong_option(
+        check_options(
+            (
+                options.prices is not None,
                 "--parts",
                 "cannot be given with --prices: a parts file says itself which set it is based on",
             )
+        )
         return load_parts(read(options.parts), options.parts)
     with errors_of_option("--prices"):
         return price_set(options.prices or DEFAULT_SET)
 
 
 COMMANDS = Commands(
-    "rails",
-    "photonic rails: windows, reconfiguration delay, control plane, cost",
     "Photonic rails: what a job sends on a rail, the windows between, what switching in them costs.",
-    (
-        count,
-        delay,
-        switches,
-        rails_simulate.simulate,
-        rails_simulate.graph,
-        rails_simulate.window_lengths,
-        rails_simulate.rail_bytes,
-        advise,
-        cost,
-    ),
+    {
+        "count": (count, "windows of an iteration, by stage and by formula"),
+        "delay": (
+            delay,
+            "iteration time at reconfiguration delays: of windows, a job, or an execution",
+        ),
+        "switches": (switches, "optical switches: their delay, ports, and the GPUs they join"),
+        "simulate": (
+            rails_simulate.simulate,
+            "run a job's iteration on a rail with its control plane",
+        ),
+        "graph": (rails_simulate.graph, "write a job's iteration on one rail as a task graph"),
+        "windows": (
+            rails_simulate.window_lengths,
+            "windows of a list, or of an execution on any fabric",
+        ),
+        "bytes": (
+            rails_simulate.rail_bytes,
+            "bytes that a rank of each stage moves over its rail, class by class",
+        ),
+        "advise": (advise, "which parallelisms for a model and its GPUs"),
+        "cost": (cost, "price and power of six networks for a number of GPUs"),
+    },
 )

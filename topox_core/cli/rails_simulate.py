@@ -1,14 +1,13 @@
 """One iteration of a job: ``rails simulate``, ``rails graph``, ``rails bytes``; and ``rails windows`` of any fabric."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from topox_core.cli.command import (
     Answer,
     Arguments,
+    Lines,
     cluster_beside,
     columns,
     command,
@@ -27,6 +26,7 @@ from topox_core.cli.options import (
     Group,
     Option,
     changes_of,
+    check_options,
     errors_of_option,
     fabric_options,
     number,
@@ -35,19 +35,25 @@ from topox_core.cli.options import (
     settings,
     value_of,
     whole,
-    wrong_option,
     yes_or_no,
 )
 from topox_core.errors import InputError, check_known, errors_in_file, printable
 from topox_core.io.content import record_of
+from topox_core.model.execution import Execution
 from topox_core.model.task_graph import TaskGraph
+from topox_core.rails.iteration import Rail, RailRun, Window
 from topox_core.rails.presets import KEYS, PRESETS, changed, degrees_in_words, preset
 from topox_core.rails.technologies import SPLIT_NOTE, fits, technology
+from topox_core.rails.window_lengths import (
+    by_class,
+    dump_windows_csv,
+    dump_windows_json,
+    lengths_ms,
+    load_windows,
+    share_above,
+)
+from topox_core.rails.windows import windows_of_execution
 from topox_core.training.job import Job
-
-if TYPE_CHECKING:
-    from topox_core.model.execution import Execution
-    from topox_core.rails.iteration import Rail, RailRun, Window
 
 CHANGES = setting_option(
     "--set KEY=VALUE",
@@ -109,8 +115,6 @@ def _list(_: Arguments) -> Answer:
 
 def _rail(options: Arguments, job: Job) -> tuple[Rail, int]:
     """Return the rail, and how many switches it takes (0 where none was named)."""
-    from topox_core.rails.iteration import Rail
-
     delay, switches = options.delay_ms, 0
     if options.switch is not None:
         with errors_of_option("--switch"):
@@ -130,8 +134,6 @@ def _rail(options: Arguments, job: Job) -> tuple[Rail, int]:
 
 
 @command(
-    "simulate",
-    "run a job's iteration on a rail with its control plane",
     "Simulate one iteration of a job on one photonic rail: profiled, then provisioned or on demand. The replicas "
     "of a stage are folded to one unless --fold no.",
     *PRESET,
@@ -188,7 +190,6 @@ def simulate(options: Arguments) -> Answer:
     from topox_core.rails.builder import build
     from topox_core.rails.control.simulate import simulate
     from topox_core.rails.delay import check_limit, iteration_source, slowest_switch
-    from topox_core.rails.window_lengths import share_above
 
     job, percent_most = preset_of(options), options.limit_percent
     rail, switches = _rail(options, job)
@@ -230,10 +231,23 @@ def simulate(options: Arguments) -> Answer:
     )
 
 
-def _lines(
-    job: Job, run: RailRun, windows: tuple[Window, ...], record: dict[str, Any]
-) -> Iterator[str]:
-    yield table(*_rows(job, run, record))
+def _lines(job: Job, run: RailRun, windows: tuple[Window, ...], record: dict[str, Any]) -> Lines:
+    control = "provisioned" if run.rail.provisioned else "on demand"
+    stall = f"{figure(run.stall_ms, 'ms')}, {percent(record['overhead'])}"
+    above = percent(record["share_above_1_ms"])
+    switches, slowest_ms = record.get("switches_per_rail", 1), record.get("slowest_switch_ms")
+    slowest = "any" if slowest_ms is None else figure(slowest_ms, "ms")
+    yield table(
+        ("job", f"{job.heading}; {degrees_in_words(job)}"),
+        ("iteration", figure(run.iteration_ms, "ms")),
+        ("without switching", figure(run.undisturbed_ms, "ms")),
+        ("stall", f"{stall} ({control}, {run.rail.dark_ms:g} ms a change)"),
+        ("reconfigurations", f"{run.reconfigurations:,}"),
+        ("messages", f"{run.messages_sent:,}"),
+        ("windows", f"{record['windows_counted']:,}, {above} above 1 ms"),
+        switches > 1 and ("switches of a rail", f"{switches:,}; {SPLIT_NOTE}"),
+        "slowest_switch_ms" in record and ("slowest switch", slowest),
+    )
     if windows:
         yield ""
         yield columns(
@@ -247,34 +261,11 @@ def _lines(
                 "bytes after it": lambda one: f"{one.size_bytes:,.0f}",
             },
         )
-    if len(windows) > SHOWN:
-        yield f"and {len(windows) - SHOWN:,} more (--json lists all)"
-
-
-def _rows(job: Job, run: RailRun, record: dict[str, Any]) -> list[tuple[str, str]]:
-    control = "provisioned" if run.rail.provisioned else "on demand"
-    stall = f"{figure(run.stall_ms, 'ms')}, {percent(record['overhead'])}"
-    above = percent(record["share_above_1_ms"])
-    rows = [
-        ("job", f"{job.heading}; {degrees_in_words(job)}"),
-        ("iteration", figure(run.iteration_ms, "ms")),
-        ("without switching", figure(run.undisturbed_ms, "ms")),
-        ("stall", f"{stall} ({control}, {run.rail.dark_ms:g} ms a change)"),
-        ("reconfigurations", f"{run.reconfigurations:,}"),
-        ("messages", f"{run.messages_sent:,}"),
-        ("windows", f"{record['windows_counted']:,}, {above} above 1 ms"),
-    ]
-    if record.get("switches_per_rail", 1) > 1:
-        rows.append(("switches of a rail", f"{record['switches_per_rail']:,}; {SPLIT_NOTE}"))
-    if "slowest_switch_ms" in record:
-        slowest = record["slowest_switch_ms"]
-        rows.append(("slowest switch", "any" if slowest is None else figure(slowest, "ms")))
-    return rows
+    more = len(windows) - SHOWN
+    yield f"and {more:,} more (--json lists all)" if more > 0 else None
 
 
 @command(
-    "graph",
-    "write a job's iteration on one rail as a task graph",
     "Write a job's iteration on one rail as a task graph for every fabric, and the cluster that suits it.",
     *PRESET,
     Option(
@@ -311,8 +302,6 @@ def graph(options: Arguments) -> Answer:
 
 
 @command(
-    "bytes",
-    "bytes that a rank of each stage moves over its rail, class by class",
     "Say what a rank of every pipeline stage moves over its rail in an iteration, counted by parallelism and operation.",
     *PRESET,
     Option("--stage N", whole, "only this stage, from 0"),
@@ -324,11 +313,15 @@ def rail_bytes(options: Arguments) -> Answer:
     from topox_core.rails.advice import byte_classes
 
     preset = preset_of(options)
-    stages = range(preset.plan.pipeline) if options.stage is None else (options.stage,)
-    if options.stage is not None and not 0 <= options.stage < preset.plan.pipeline:
-        raise wrong_option(
-            "--stage", f"must be from 0 to {preset.plan.pipeline - 1} (got {options.stage})"
+    all_stages = range(preset.plan.pipeline)
+    stages = all_stages if options.stage is None else (options.stage,)
+    check_options(
+        (
+            not {*stages} <= {*all_stages},
+            "--stage",
+            f"must be from 0 to {preset.plan.pipeline - 1} (got {options.stage})",
         )
+    )
     classes = {str(stage): byte_classes(preset, stage) for stage in stages}
     return Answer(
         {
@@ -355,8 +348,6 @@ def rail_bytes(options: Arguments) -> Answer:
 
 
 @command(
-    "windows",
-    "windows of a list, or of an execution on any fabric",
     "Say how long windows are: of a list (one file), or of a task graph as a fabric runs it (GRAPH CLUSTER).",
     Option("files FILE", str, "a list of windows, or a task graph and a cluster", nargs="+"),
     *ON_FABRIC,
@@ -366,13 +357,14 @@ def rail_bytes(options: Arguments) -> Answer:
 )
 def window_lengths(options: Arguments) -> Answer:
     """Return how long windows are."""
-    from topox_core.rails.window_lengths import by_class, lengths_ms, share_above
-
-    if len(options.files) > 2:
-        raise wrong_option(
+    count = len(options.files)
+    check_options(
+        (
+            count > 2,
             "FILE",
-            f"must be a list of windows, or a task graph and a cluster (got {len(options.files)} files)",
+            f"must be a list of windows, or a task graph and a cluster (got {count} files)",
         )
+    )
     name, iteration_ms, windows = _listed_or_executed(options)
     if not windows:
         raise InputError(
@@ -418,11 +410,8 @@ def window_lengths(options: Arguments) -> Answer:
 
 def _listed_or_executed(options: Arguments) -> tuple[str, float, tuple[Window, ...]]:
     if len(options.files) == 1:
-        from topox_core.rails.window_lengths import load_windows
-
         listed = load_windows(read(options.files[0]), options.files[0])
         return listed.name, listed.iteration_ms, listed.windows
-    from topox_core.rails.windows import windows_of_execution
 
     graph, execution = executed(options.files, options)
     with errors_in_file(options.files[0]):
@@ -449,8 +438,6 @@ def executed(files: Sequence[str], options: Arguments) -> tuple[TaskGraph, Execu
 
 def windows_file(name: str, iteration_ms: float, windows: tuple[Window, ...], path: str) -> bytes:
     """Return windows as the file whose format the path's name says: .csv, else JSON."""
-    from topox_core.rails.window_lengths import dump_windows_csv, dump_windows_json
-
     if path.removesuffix(".gz").endswith(".csv"):
         return dump_windows_csv(windows)
     return dump_windows_json(name, iteration_ms, windows)

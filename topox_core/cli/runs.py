@@ -10,6 +10,7 @@ from topox_core.cli.command import (
     Answer,
     Arguments,
     Commands,
+    Lines,
     command,
     figure,
     must_be_writable,
@@ -25,6 +26,7 @@ from topox_core.cli.library_options import (
     run_record,
     shown,
 )
+from topox_core.cli.manifest import manifest_of_run
 from topox_core.cli.options import JSON, Option, numbered, positive
 from topox_core.errors import InputError
 from topox_core.io.content import loaded, record_of
@@ -57,8 +59,6 @@ def _runs(options: Arguments) -> list[int]:
 
 
 @command(
-    "export",
-    "runs as CSV, Parquet or a library of their own",
     "Write runs as a table (.csv, .csv.gz, .parquet), a row a run, or as a library (.sqlite) that "
     "`--library` opens.",
     Option("file FILE", str, "what to write", over=("library",)),
@@ -86,8 +86,6 @@ def export(options: Arguments) -> Answer:
 
 
 @command(
-    "list",
-    "runs, newest first",
     "List runs, newest first. A star marks another version of the code.",
     Option("--limit N", positive, "at most so many (default 50)", 50),
     Option("--before RUN", positive, "only those older than this run: the next page"),
@@ -114,12 +112,11 @@ def list_runs(options: Arguments) -> Answer:
 
 def _list_lines(
     record: Mapping[str, Any], runs: list[StoredRun], studies: Iterable[StoredStudy]
-) -> Iterator[str]:
-    if runs:
-        yield table(_HEAD, *_rows(runs))
+) -> Lines:
+    yield table(_HEAD, *_rows(runs)) if runs else None
     yield f"{len(runs):,} of {plural(record['in_all'], 'run')} in {record['library']}"
-    if len(runs) < record["in_all"] and runs:
-        yield f"older ones: --before {runs[-1].id}"
+    older = runs and len(runs) < record["in_all"]
+    yield f"older ones: --before {runs[-1].id}" if older else None
     for one in studies:
         there = f"{one.kept:,} of {one.points:,} points"
         yield f"study {one.id}: {shown(one.name)}, {there}, {one.state}"
@@ -151,8 +148,6 @@ def _date(started: float) -> str:
 
 
 @command(
-    "show",
-    "one run whole",
     "Print one run: its inputs, settings and results.",
     NUMBER,
     Option("--output FILE", str, "write its result file", over=()),
@@ -162,8 +157,6 @@ def _date(started: float) -> str:
 )
 def show(options: Arguments) -> Answer:
     """Return one run, and write what was kept of it."""
-    from topox_core.cli.manifest import manifest_of_run
-
     with opened(options) as library:
         one = library.get(options.number)
         if options.output:
@@ -217,8 +210,6 @@ def _run_lines(record: Mapping[str, Any]) -> Iterator[str]:
 
 
 @command(
-    "compare",
-    "runs side by side",
     "Print in what two or more runs differ: settings, then outcome.",
     NUMBERS,
     LIBRARY,
@@ -258,8 +249,6 @@ def _with_ratios(row: ComparedValue) -> list[str]:
 
 
 @command(
-    "name",
-    "name a run",
     'Give a run a name; "" takes it away.',
     NUMBER,
     Option("name NAME", str),
@@ -274,8 +263,6 @@ def name(options: Arguments) -> Answer:
 
 
 @command(
-    "delete",
-    "delete runs",
     "Delete runs for good, with their results; `runs export` keeps a copy of them.",
     NUMBERS,
     LIBRARY,
@@ -292,8 +279,13 @@ def delete(options: Arguments) -> Answer:
 
 
 COMMANDS = Commands(
-    "runs",
-    "the run library: list, show, compare and export runs",
     "The run library: what studies and kept solves computed, on this machine or elsewhere.",
-    (list_runs, show, compare, name, delete, export),
+    {
+        "list": (list_runs, "runs, newest first"),
+        "show": (show, "one run whole"),
+        "compare": (compare, "runs side by side"),
+        "name": (name, "name a run"),
+        "delete": (delete, "delete runs"),
+        "export": (export, "runs as CSV, Parquet or a library of their own"),
+    },
 )

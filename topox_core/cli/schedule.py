@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from topox_core.check.checker import check
+from topox_core.check.schedule_file import read_schedule
 from topox_core.cli.command import (
     FIGURE,
     Answer,
     Arguments,
+    Lines,
     check_figure,
     command,
     ctrl_c_stops,
@@ -37,9 +39,12 @@ from topox_core.cli.options import (
     planner,
     settings,
 )
+from topox_core.fabrics.options import FabricOptions
 from topox_core.io.assertions import FAILED
 from topox_core.io.content import record_of
+from topox_core.model.execution import measures
 from topox_core.schedule.engines.waiting_workers import expect_request
+from topox_core.text.choices import chosen_words
 
 if TYPE_CHECKING:
     from topox_core.schedule.result import Result, TracePoint
@@ -51,8 +56,6 @@ ENGINES = ("auto", "list", "highs", "cpsat")
 
 
 @command(
-    "schedule",
-    "schedule a task graph on a cluster",
     "Schedule a task graph on a cluster; print makespan, bound and verdict.",
     *FILES,
     *planner(
@@ -72,8 +75,6 @@ ENGINES = ("auto", "list", "highs", "cpsat")
 )
 def run(options: Arguments) -> int:
     """Solve, have the result checked independently, print it; 1 without a valid schedule, 3 if its job asserts another."""
-    from topox_core.check.checker import check
-    from topox_core.fabrics.options import FabricOptions
     from topox_core.fabrics.scheduled import schedule
     from topox_core.schedule.result_file import to_record
     from topox_core.warm_up import get_ready
@@ -119,65 +120,48 @@ def _note_point(line: TracePoint, unit: str = "ms") -> None:
     note(f"{line.elapsed_s:7.1f} s  makespan {makespan}  bound {bound}  ({line.source})")
 
 
-def _switching(summary: dict[str, Any]) -> str:
-    """Return what switching brings, in words."""
-    if summary["chosen"]["switching"] != "fixed":
-        return "circuits change during the iteration"
-    best_ms = summary["best_switching_ms"]
-    return (
-        ""
-        if best_ms is None
-        else f"switching does not pay here: the best plan that does takes {figure(best_ms, 'ms')}"
-    )
-
-
-def _lines(summary: dict[str, Any], result: Result) -> Iterator[str]:
-    yield table(*_rows(summary, result))
-    yield from (f"  {line}" for line in summary.get("violations", ()))
-    if summary.get("message"):
-        yield summary["message"]
-
-
-def _rows(summary: dict[str, Any], result: Result) -> Iterator[tuple[str, ...]]:
-    from topox_core.model.execution import measures
-    from topox_core.text.choices import chosen_words
-
-    on_slots = summary["clock"] == "slots"
-    yield "makespan", figure(summary["makespan_ms"], "ms"), summary["status"]
-    if not on_slots and summary["slotted_ms"] is not None:
-        yield "on slots", figure(summary["slotted_ms"], "ms"), "the best plan on whole slots"
-    if summary["first_ms"] is not None:
-        first = figure(summary["first_ms"], "ms")
-        yield "first iteration", first, "its first circuits are set up before it begins"
-    yield "bound", figure(summary["bound_ms"], "ms"), summary["bound_by"]
+def _lines(summary: dict[str, Any], result: Result) -> Lines:
+    on_slots, best_ms = summary["clock"] == "slots", summary["best_switching_ms"]
+    ms = {key: figure(one, "ms") for key, one in summary.items() if key.endswith("_ms")}
     how = ended(*(summary[key] for key in ("stopped_by", "wall_s", "working_s")))
-    yield "gap", percent(summary["gap"]), how
     rounding = (
         f"; rounding raises the bound by {percent(summary['rounding'])}"
         if on_slots
         else ", for planning only: times are not rounded"
     )
-    yield (
-        "tick",
-        figure(summary["tick_ms"], "ms"),
-        f"slot {figure(summary['slot_ms'], 'ms')}{rounding}",
+    switching = summary["chosen"]["switching"]
+    pays = (
+        best_ms is not None
+        and f"switching does not pay here: the best plan that does takes {ms['best_switching_ms']}"
     )
-    if not on_slots:
-        yield "switching", summary["chosen"]["switching"], _switching(summary)
-    if result.execution is not None:
-        found = measures(result.execution)
-        dark = f"{found.circuits_changed:,} changes, dark for {figure(found.dark_ms, 'ms')} in all"
-        yield "circuits", f"{found.circuits_used:,}", dark
-    if choice := chosen_words(result.settings.lowering, result.settings.free):
-        yield "chosen", "", choice
-    if "checked" in summary:
-        words = ("no", "the checker found the violations below"), ("yes", "every constraint holds")
-        yield "checked", *words[summary["checked"]]
+    changes = "circuits change during the iteration" if switching != "fixed" else pays or ""
+    found = None if result.execution is None else measures(result.execution)
+    choice = chosen_words(result.settings.lowering, result.settings.free)
+    words = ("no", "the checker found the violations below"), ("yes", "every constraint holds")
+    slotted = not on_slots and summary["slotted_ms"] is not None
+    first = "its first circuits are set up before it begins"
+    yield table(
+        ("makespan", ms["makespan_ms"], summary["status"]),
+        slotted and ("on slots", ms["slotted_ms"], "the best plan on whole slots"),
+        summary["first_ms"] is not None and ("first iteration", ms["first_ms"], first),
+        ("bound", ms["bound_ms"], summary["bound_by"]),
+        ("gap", percent(summary["gap"]), how),
+        ("tick", ms["tick_ms"], f"slot {ms['slot_ms']}{rounding}"),
+        not on_slots and ("switching", switching, changes),
+        found is not None
+        and (
+            "circuits",
+            f"{found.circuits_used:,}",
+            f"{found.circuits_changed:,} changes, dark for {figure(found.dark_ms, 'ms')} in all",
+        ),
+        choice and ("chosen", "", choice),
+        "checked" in summary and ("checked", *words[summary["checked"]]),
+    )
+    yield from (f"  {line}" for line in summary.get("violations", ()))
+    yield summary.get("message") or None
 
 
 @command(
-    "check",
-    "check a schedule against every constraint",
     "Check a schedule with code that the engines do not share, and list every violated "
     "constraint by name and equation. Choices not given are those of the result.",
     Option("graph GRAPH", str, "the task graph that was scheduled"),
@@ -189,9 +173,6 @@ def _rows(summary: dict[str, Any], result: Result) -> Iterator[tuple[str, ...]]:
 )
 def check_result(options: Arguments) -> Answer:
     """Check the schedule and say what is violated; 1 if a constraint is."""
-    from topox_core.check.checker import check
-    from topox_core.check.schedule_file import read_schedule
-
     overrides = cluster_overrides(options)
     graph, cluster = read_graph_and_cluster(options.graph, options.cluster, overrides)
     record = read_schedule(read(options.schedule), options.schedule)
@@ -235,8 +216,6 @@ def check_result(options: Arguments) -> Answer:
 
 
 @command(
-    "rcpsp",
-    "solve a PSPLIB instance with the same engines",
     "Solve a single-mode PSPLIB file (.sm); print makespan, bound, status.",
     Option("file FILE.sm", str, "single-mode PSPLIB instance"),
     Option("--engine", ENGINES, "default auto", "auto"),

@@ -1,12 +1,10 @@
 """``strategy``: how to split a model over servers, searched or enumerated."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from topox_core.cli.command import (
     Answer,
@@ -25,6 +23,7 @@ from topox_core.cli.options import (
     JSON,
     Group,
     Option,
+    check_options,
     given_of,
     number,
     positive,
@@ -40,10 +39,16 @@ from topox_core.cli.strategy_fabric import (
 )
 from topox_core.errors import InputError, errors_in_file, printable
 from topox_core.io.content import record_of
+from topox_core.io.task_graph_file import dump_graph_json
+from topox_core.model.execution import Layout
 from topox_core.model.task_graph import TaskGraph
+from topox_core.strategy.alternation import Alternated, alternate
+from topox_core.strategy.evaluator import FastEvaluator, laid_out, non_blocking
 from topox_core.strategy.models import MODELS, Model, named
 from topox_core.strategy.moves import Move, MoveProgress, SearchSettings
 from topox_core.strategy.operators import OperatorGraph
+from topox_core.strategy.plans import RankedPlan, best_plans, timed
+from topox_core.strategy.search import SearchResult, search
 from topox_core.strategy.strategy import (
     Placement,
     Strategy,
@@ -53,14 +58,10 @@ from topox_core.strategy.strategy import (
     task_graph as graph_of,
 )
 from topox_core.text.sentences import and_more
+from topox_core.topology.finder import find_layout, traffic_of
+from topox_core.training.graph import task_graph
 from topox_core.training.job import Job, dump_job, load_job
 from topox_core.training.machine import Machine, status_of
-
-if TYPE_CHECKING:
-    from topox_core.model.execution import Layout
-    from topox_core.strategy.alternation import Alternated
-    from topox_core.strategy.plans import RankedPlan
-    from topox_core.strategy.search import SearchResult
 
 FAST_PROPOSALS = 1000
 SHOWN_PLANS = 5
@@ -77,8 +78,6 @@ def _list(options: Arguments) -> Answer:
 
 
 @command(
-    "strategy",
-    "search how to split a model over servers",
     "Search into how many partitions each operator of a model is split, and where they go, starting from data "
     "parallel. For a language model, rank all parallel plans (TP x PP x DP x CP x EP x microbatches) that fit "
     "the memory. --list shows the models.",
@@ -149,10 +148,10 @@ def run(options: Arguments) -> Answer:
     # A job file says itself for how many servers it is.
     if options.servers is None and not (options.fix and method == "plans"):
         options.servers = model.servers
+    on_fabric = options.fabric or not (options.beside or options.cluster)
+    check_options((not on_fabric, "--fabric", "must be given with --beside or --cluster"))
     if options.fabric:
         names_of(options)
-    elif options.beside or options.cluster:
-        raise wrong_option("--fabric", "must be given with --beside or --cluster")
     return _plans(options, model) if method == "plans" else _search(options, model)
 
 
@@ -231,8 +230,6 @@ def _operators(graph: OperatorGraph, strategy: Strategy) -> list[dict[str, Any]]
 
 def _write_strategy(options: Arguments, graph: OperatorGraph, strategy: Strategy) -> None:
     """Write the files that were asked for."""
-    from topox_core.io.task_graph_file import dump_graph_json
-
     write(options.output, lambda: dump_strategy(strategy))
     write(options.graph, lambda: dump_graph_json(graph_of(graph, strategy, options.memory_gb)))
 
@@ -252,11 +249,6 @@ def _found(
     fixed: tuple[Placement, ...],
 ) -> tuple[SearchResult | Alternated, bool, dict[str, Any]]:
     """Return what a search found, whether it is proved, and what there is to say of topologies."""
-    from topox_core.strategy.alternation import alternate
-    from topox_core.strategy.evaluator import FastEvaluator, laid_out, non_blocking
-    from topox_core.strategy.search import search
-    from topox_core.topology.finder import find_layout, traffic_of
-
     servers, ports = options.servers, options.ports_per_server
 
     def find(tasks: TaskGraph) -> Layout:
@@ -311,9 +303,6 @@ def _search_lines(
 
 
 def _plans(options: Arguments, model: Model) -> Answer:
-    from topox_core.io.task_graph_file import dump_graph_json
-    from topox_core.strategy.plans import best_plans, timed
-    from topox_core.training.graph import task_graph
 
     if model.shape is None:
         raise wrong_option("--method", f"{model.name} is no language model: only those have plans")

@@ -1,23 +1,21 @@
 """``strategy --fabric``: a strategy that is judged on the fabric that will run it."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from topox_core.cli.command import Arguments, ctrl_c_stops, figure, note, table, write
-from topox_core.cli.options import Option, number, wrong_option
+from topox_core.cli.options import Option, check_options, number
+from topox_core.fabrics.compare import chosen
 from topox_core.fabrics.registry import FABRICS, USUAL
 from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.content import record_of
+from topox_core.strategy.co_optimisation import RUNNING, WALKING, CoProgress
+from topox_core.strategy.fabric_table import StrategyTable, strategy_table, table_sentence
 from topox_core.strategy.moves import SearchSettings
+from topox_core.strategy.on_fabrics import ModelOnCluster, cluster_of
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.strategy import Placement
-
-if TYPE_CHECKING:
-    from topox_core.strategy.co_optimisation import CoProgress
-    from topox_core.strategy.fabric_table import StrategyTable
 
 PROPOSALS = 100
 OPTIONS = (
@@ -49,12 +47,11 @@ def names_of(options: Arguments) -> tuple[str, ...]:
     InputError
         If one is unknown, or options do not go together.
     """
-    from topox_core.fabrics.compare import chosen
-
-    if options.alternate:
-        raise wrong_option("--alternate", "is TopoOpt's own search: leave it out with --fabric")
-    if options.method == "plans":
-        raise wrong_option("--fabric", "judges a search over operators: --method search")
+    plans = options.method == "plans"
+    check_options(
+        (options.alternate, "--alternate", "is TopoOpt's own search: leave it out with --fabric"),
+        (plans, "--fabric", "judges a search over operators: --method search"),
+    )
     beside = options.beside or ""
     listed = USUAL if beside.strip() == "all" else [name.strip() for name in beside.split(",")]
     return chosen([options.fabric, *(name for name in listed if name)])
@@ -70,9 +67,6 @@ def search_on_fabric(
 
     None if it was stopped before there was one.
     """
-    from topox_core.strategy.fabric_table import strategy_table, table_sentence
-    from topox_core.strategy.on_fabrics import ModelOnCluster, cluster_of
-
     cluster = cluster_of(
         options.servers, options.ports_per_server, options.port_gbps, options.reconfiguration_ms
     )
@@ -118,8 +112,6 @@ def search_on_fabric(
 
 def _show(progress: CoProgress) -> None:
     """Say how far it is, some ten times a search."""
-    from topox_core.strategy.co_optimisation import RUNNING, WALKING
-
     each = max(1, progress.total // 10)
     if progress.doing not in (WALKING, RUNNING) or progress.done % each:
         return

@@ -1,12 +1,21 @@
 """``study``: many what-ifs at once, each kept the moment it is done."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from topox_core.claims.cells import JOBS, Cell, cells_of, rivals_run
+from topox_core.claims.claims import (
+    CLAIMS,
+    argument,
+    as_record as claims_record,
+    cell_rows,
+    crossing_words,
+    measured_words,
+    tried,
+    verdict_words,
+)
 from topox_core.cli.command import (
     Answer,
     Arguments,
@@ -34,6 +43,7 @@ from topox_core.cli.options import (
     JSON,
     Group,
     Option,
+    check_options,
     given_of,
     key_and_value,
     listed,
@@ -48,18 +58,41 @@ from topox_core.economics.comparison import Running
 from topox_core.errors import InputError, look_up
 from topox_core.io.assertions import FAILED
 from topox_core.io.content import record_of
+from topox_core.io.limits import check_one_of
+from topox_core.library.run_library import RunLibrary
+from topox_core.runs.executor import Executor
+from topox_core.runs.identity import code_version
 from topox_core.schema.fields import fields_of
+from topox_core.studies.axes import unknown_key
+from topox_core.studies.buying import RIVALS, Assumptions, Question, buying_study
+from topox_core.studies.buying_answer import prices_of
+from topox_core.studies.buying_run import Answer as BuyingAnswer, buying_run
+from topox_core.studies.buying_words import (
+    as_record,
+    caveats,
+    details,
+    finding,
+    network_rows,
+    plain,
+    questions_turned,
+    swing_rows,
+    unfit_words,
+)
+from topox_core.studies.keys import Value
+from topox_core.studies.offers import OFFERS, dump_offers, load_offers, offer_of, sources_of
+from topox_core.studies.ready import READY, study_given
+from topox_core.studies.slices import failed_assertions, records
+from topox_core.studies.study import dump_study
+from topox_core.studies.study_run import (
+    StudyPlan,
+    StudyResult,
+    StudyRun,
+    known_rows,
+    plan_of,
+    probe_s,
+)
+from topox_core.studies.subject import Resolved, Subject, resolve, subject_of
 from topox_core.text.numbers import plural
-
-if TYPE_CHECKING:
-    from topox_core.claims.cells import Cell
-    from topox_core.library.run_library import RunLibrary
-    from topox_core.runs.executor import Executor
-    from topox_core.studies.buying import Question
-    from topox_core.studies.buying_run import Answer as BuyingAnswer
-    from topox_core.studies.keys import Value
-    from topox_core.studies.study_run import StudyPlan, StudyResult, StudyRun
-    from topox_core.studies.subject import Resolved, Subject
 
 SHOWN_ROWS = 40
 FILE = Option("study STUDY", str, "a study file, or the name of a ready one (study ready)")
@@ -68,16 +101,12 @@ _JOB = ("graph", "cluster")
 
 
 def _plan(options: Arguments, library: RunLibrary | None) -> StudyPlan:
-    from topox_core.studies.ready import study_given
-    from topox_core.studies.study_run import plan_of
 
     study, folder = study_given(options.study, library)
     return plan_of(study, library, folder)
 
 
 @command(
-    "run",
-    "compute a study",
     "Compute the points that the library lacks.",
     FILE,
     WORKERS,
@@ -89,8 +118,6 @@ def _plan(options: Arguments, library: RunLibrary | None) -> StudyPlan:
 )
 def run(options: Arguments) -> Answer:
     """Compute a study; 1 if points are missing at the end."""
-    from topox_core.studies.study_run import StudyRun, known_rows
-
     with library_of(options, to_write=True) as library:
         plan = _plan(options, library)
         known = known_rows(plan, library)
@@ -111,8 +138,6 @@ def run(options: Arguments) -> Answer:
 
 def _answer(options: Arguments, result: StudyResult, everything: bool) -> Answer:
     """Return the table of a study, and write it; 3 if an assertion failed, else 1 if points are missing."""
-    from topox_core.studies.slices import failed_assertions, records
-
     rows, failed = records(result, everything), failed_assertions(result)
     write_rows(options.csv, rows)
     note(*failed)
@@ -147,8 +172,6 @@ def _moved(row: dict[str, Any], axes: list[str]) -> dict[str, Any]:
 
 
 @command(
-    "status",
-    "how far studies are, and how long the rest takes",
     "Without a file: the studies of the library. With one: its points, which are computed, and the time of the rest.",
     Option("study STUDY", str, FILE.help, nargs="?"),
     LIBRARY,
@@ -156,8 +179,6 @@ def _moved(row: dict[str, Any], axes: list[str]) -> dict[str, Any]:
 )
 def status(options: Arguments) -> Answer:
     """Return how far a study is, or all of a library."""
-    from topox_core.studies.study_run import known_rows, probe_s
-
     with library_of(options) as library:
         assert library is not None
         if options.study is None:
@@ -179,8 +200,6 @@ def status(options: Arguments) -> Answer:
 
 def _list(library: RunLibrary) -> Answer:
     """Return the studies of a library."""
-    from topox_core.runs.identity import code_version
-
     studies = [
         record_of(one, "id name points kept state")
         | {"this_version": one.version == code_version()}
@@ -203,8 +222,6 @@ def _list(library: RunLibrary) -> Answer:
 
 
 @command(
-    "show",
-    "print the table of a study",
     "Print what the library has of a study.",
     FILE,
     LIBRARY,
@@ -215,8 +232,6 @@ def _list(library: RunLibrary) -> Answer:
 )
 def show(options: Arguments) -> Answer:
     """Return what the library has of a study; 1 if points are missing."""
-    from topox_core.studies.study_run import StudyResult, known_rows
-
     with library_of(options) as library:
         plan = _plan(options, library)
         rows = plan.rows(known_rows(plan, library, options.any_version))
@@ -224,8 +239,6 @@ def show(options: Arguments) -> Answer:
 
 
 @command(
-    "ready",
-    "list studies to begin with, or write one",
     "Without a name: list them. With one: write it as a file, to be changed.",
     Option("name NAME", str, "of a ready study", nargs="?"),
     Option("--sample NAME", str, "the sample that it is about, where it may be"),
@@ -234,15 +247,12 @@ def show(options: Arguments) -> Answer:
 )
 def ready(options: Arguments) -> Answer:
     """Return ready studies, or one as its file."""
-    from topox_core.studies.ready import READY
-
     if options.name is None:
         questions = {name: one.question for name, one in READY.items()}
         return Answer({"ready": questions}, table(*questions.items()))
     one, subject = look_up(options.name, READY, "study", file="command line", field="NAME"), None
     if options.sample is not None:
-        if "sample" not in one.kinds:
-            raise wrong_option("--sample", f"is not for {options.name}")
+        check_options(("sample" not in one.kinds, "--sample", f"is not for {options.name}"))
         subject = {"kind": "sample", "name": options.sample}
         one.study(subject)
     text = json.dumps(one.record(subject), indent=1)
@@ -251,8 +261,6 @@ def ready(options: Arguments) -> Answer:
 
 
 @command(
-    "rivals",
-    "who is right: published claims against each other",
     "Run six jobs on every network at delays from 10 ns to 1 s, two numbers and two speeds of ports, and say which "
     "published claims hold (docs/who-is-right.md).",
     Option("--jobs LIST", listed, "some of the jobs, such as dense,experts (default: all six)"),
@@ -264,10 +272,6 @@ def ready(options: Arguments) -> Answer:
 )
 def rivals(options: Arguments) -> Answer:
     """Compute what is missing and say which claims hold; 1 if points are missing at the end."""
-    from topox_core.claims.cells import JOBS, cells_of, rivals_run
-    from topox_core.claims.claims import as_record, cell_rows
-    from topox_core.io.limits import check_one_of
-
     for name in options.jobs or ():
         check_one_of(name, JOBS, file="command line", field="--jobs")
     jobs = tuple(name for name in JOBS if not options.jobs or name in options.jobs)
@@ -277,19 +281,12 @@ def rivals(options: Arguments) -> Answer:
     cells = cells_of(results)
     complete = all(result.complete for result in results.values())
     write_rows(options.csv, cell_rows(cells))
-    return Answer(as_record(cells, complete), _rivals_lines(cells, complete), 0 if complete else 1)
+    return Answer(
+        claims_record(cells, complete), _rivals_lines(cells, complete), 0 if complete else 1
+    )
 
 
 def _rivals_lines(cells: Sequence[Cell], complete: bool) -> Iterator[str]:
-    from topox_core.claims.cells import JOBS
-    from topox_core.claims.claims import (
-        CLAIMS,
-        argument,
-        crossing_words,
-        measured_words,
-        tried,
-        verdict_words,
-    )
 
     yield argument(cells, complete)
     for claim in CLAIMS:
@@ -305,8 +302,6 @@ def _rivals_lines(cells: Sequence[Cell], complete: bool) -> Iterator[str]:
 
 
 @command(
-    "buy",
-    "which optical switch to buy for a job",
     "Run a job on seven kinds of optical switch and on networks without one: which is worth buying, how slow, how "
     "expensive and with how few ports it may be, and what the answer depends on (docs/buying.md).",
     Option("--sample NAME", str, "the job: a sample"),
@@ -366,13 +361,6 @@ def _rivals_lines(cells: Sequence[Cell], complete: bool) -> Iterator[str]:
 )
 def buy(options: Arguments) -> Answer:
     """Answer what to buy; 1 if points are missing at the end."""
-    from topox_core.studies.buying import buying_study
-    from topox_core.studies.buying_answer import prices_of
-    from topox_core.studies.buying_run import buying_run
-    from topox_core.studies.buying_words import as_record, network_rows
-    from topox_core.studies.offers import dump_offers, sources_of
-    from topox_core.studies.study import dump_study
-
     question = _question(options)
     write(options.save_study, lambda: dump_study(buying_study(question)))
     write(options.save_offers, lambda: dump_offers(question.offers))
@@ -386,8 +374,6 @@ def buy(options: Arguments) -> Answer:
 
 
 def _question(options: Arguments) -> Question:
-    from topox_core.studies.buying import RIVALS, Assumptions, Question
-    from topox_core.studies.offers import OFFERS, load_offers, offer_of
 
     offers = OFFERS
     if options.offers:
@@ -418,19 +404,18 @@ def _question(options: Arguments) -> Question:
 
 
 def _resolved(options: Arguments) -> Resolved:
-    from topox_core.studies.subject import resolve, subject_of
 
-    if (options.sample is None) == (options.graph is None):
-        raise wrong_option("--sample", "or --graph with --cluster must name the job")
-    if options.graph is not None and options.cluster is None:
-        raise wrong_option("--cluster", "is missing")
+    both = (options.sample is None) == (options.graph is None)
+    check_options(
+        (both, "--sample", "or --graph with --cluster must name the job"),
+        (options.graph is not None and options.cluster is None, "--cluster", "is missing"),
+    )
     sample = {"kind": "sample", "name": options.sample}
     files = {"kind": "files", "graph": options.graph, "cluster": options.cluster}
     return resolve(subject_of(files if options.sample is None else sample))
 
 
 def _fixed(options: Arguments, subject: Subject) -> dict[str, Value]:
-    from topox_core.studies.axes import unknown_key
 
     fixed: dict[str, Value] = {}
     for name, text in options.fixed or ():
@@ -444,16 +429,6 @@ def _fixed(options: Arguments, subject: Subject) -> dict[str, Value]:
 
 
 def _buying_lines(answer: BuyingAnswer) -> Iterator[str]:
-    from topox_core.studies.buying_words import (
-        caveats,
-        details,
-        finding,
-        network_rows,
-        plain,
-        questions_turned,
-        swing_rows,
-        unfit_words,
-    )
 
     same = ("network", "ports per server", "iteration (ms)", "price per port")
     yield from (plain(finding(answer)), "")
@@ -480,9 +455,14 @@ def _buying_lines(answer: BuyingAnswer) -> Iterator[str]:
 
 
 COMMANDS = Commands(
-    "study",
-    "compute many what-ifs: every point kept, gone on with, on this machine or on a cluster",
     "A study file says what is varied (docs/studies.md). What is done is kept in the run library; a study "
     "that is started again computes only what is missing.",
-    (run, status, show, ready, buy, rivals),
+    {
+        "run": (run, "compute a study"),
+        "status": (status, "how far studies are, and how long the rest takes"),
+        "show": (show, "print the table of a study"),
+        "ready": (ready, "list studies to begin with, or write one"),
+        "buy": (buy, "which optical switch to buy for a job"),
+        "rivals": (rivals, "who is right: published claims against each other"),
+    },
 )

@@ -1,15 +1,15 @@
 """``tdm``: jobs that share a fabric, taking turns on its circuits; ``tdm-jobs``: the drafts' large set-up, drawn."""
 
-from __future__ import annotations
-
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from topox_core.check.report import CheckReport
+from topox_core.check.round import check_round
 from topox_core.cli.command import (
     Answer,
     Arguments,
+    Lines,
     command,
     ctrl_c_stops,
     ended,
@@ -35,6 +35,10 @@ from topox_core.cli.options import (
 )
 from topox_core.io.content import record_of
 from topox_core.io.limits import check_one_of
+from topox_core.tdm.algorithms.catalogue import ALGORITHMS, BASELINE, solve
+from topox_core.tdm.algorithms.round_bounds import bounded
+from topox_core.tdm.mixes.deployment import SetUp, deploy
+from topox_core.tdm.model.bottleneck import bottlenecks
 from topox_core.tdm.model.jobs import (
     COLLECTIVES,
     Jobs,
@@ -45,9 +49,8 @@ from topox_core.tdm.model.jobs import (
     TdmSettings,
 )
 from topox_core.tdm.model.jobs_file import dump_jobs, load_jobs, validated
-
-if TYPE_CHECKING:
-    from topox_core.check.report import CheckReport
+from topox_core.tdm.model.round_file import to_record
+from topox_core.tdm.model.traffic import TooFewPortsError
 
 PROGRESS_EVERY_S = 1.0
 SHOWN_STAGES = 8
@@ -56,8 +59,6 @@ _NETWORK = ("ports_per_pod", "port_gbps", "tor_gbps", "reconfiguration_ms")
 
 def _list(_: Arguments) -> Answer:
     """Return the algorithms."""
-    from topox_core.tdm.algorithms.catalogue import ALGORITHMS
-
     found = [
         {"name": name, **record_of(one, "title family"), "meaning": one.explanation}
         for name, one in ALGORITHMS.items()
@@ -67,8 +68,6 @@ def _list(_: Arguments) -> Answer:
 
 
 @command(
-    "tdm",
-    "share a fabric among several jobs by time-division multiplexing",
     "Deal jobs to groups that communicate in turns while the others train, and lay the circuits of every stage; "
     "print the round beside the one without turns, and a lower bound. --list shows the algorithms.",
     Option(
@@ -118,12 +117,6 @@ def _list(_: Arguments) -> Answer:
 )
 def run(options: Arguments) -> Answer:
     """Solve; 1 if ports are too few for any round, or the checker disagrees."""
-    from topox_core.check.round import check_round
-    from topox_core.tdm.algorithms.catalogue import BASELINE, solve
-    from topox_core.tdm.algorithms.round_bounds import bounded
-    from topox_core.tdm.model.round_file import to_record
-    from topox_core.tdm.model.traffic import TooFewPortsError
-
     settings = _settings(options)
     jobs = _jobs(options)
     with ctrl_c_stops() as stop:
@@ -148,7 +141,6 @@ def run(options: Arguments) -> Answer:
 
 
 def _settings(options: Arguments) -> TdmSettings:
-    from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 
     check_one_of(options.algorithm, ALGORITHMS, file="command line", field="--algorithm")
     return TdmSettings(
@@ -187,16 +179,7 @@ def _progress() -> Callable[[RoundTracePoint], None]:
     return tell
 
 
-def _lines(answer: Round, non_tdm_s: float | None, report: CheckReport) -> Iterator[str]:
-    from topox_core.tdm.model.bottleneck import bottlenecks
-
-    yield table(*_rows(answer, non_tdm_s, report))
-    if answer.message:
-        yield answer.message
-    yield from (one.words(answer) for one in bottlenecks(answer)[:SHOWN_STAGES])
-
-
-def _rows(answer: Round, non_tdm_s: float | None, report: CheckReport) -> Iterator[tuple[str, ...]]:
+def _lines(answer: Round, non_tdm_s: float | None, report: CheckReport) -> Lines:
     sizes = ", ".join(
         f"{chr(65 + k)} {sum(g == k for g in answer.group):,}" for k in range(answer.groups)
     )
@@ -204,16 +187,17 @@ def _rows(answer: Round, non_tdm_s: float | None, report: CheckReport) -> Iterat
     saved = 1 - answer.round_s / non_tdm_s if non_tdm_s else None
     without = f"{figure(non_tdm_s, 's')}; saved: {percent(saved)}"
     held = f"{figure(answer.bound_s, 's')} for {answer.bound.holds_for}"
-    yield from (
+    mean = f"{figure(answer.mean_round_s, 's')}; every pod group has its own barrier"
+    yield table(
         ("jobs", f"{len(answer.jobs):,} in {groups:,} pod groups; groups {sizes}"),
         ("round", f"{figure(answer.round_s, 's')} by {answer.algorithm}, {how}"),
         ("non-TDM", "ports are too few for all jobs at once" if non_tdm_s is None else without),
         ("bound", f"{held}, gap {percent(answer.gap)}: {answer.bound.by}"),
+        len(answer.cycles) > 1 and ("mean round", mean),
+        ("checked", "every rule holds" if report.ok else "; ".join(report.lines(3))),
     )
-    if len(answer.cycles) > 1:
-        mean = figure(answer.mean_round_s, "s")
-        yield "mean round", f"{mean}; every pod group has its own barrier"
-    yield "checked", "every rule holds" if report.ok else "; ".join(report.lines(3))
+    yield answer.message or None
+    yield from (one.words(answer) for one in bottlenecks(answer)[:SHOWN_STAGES])
 
 
 _NUMBERS = (
@@ -238,8 +222,6 @@ _MIX = "three numbers separated by commas"
 
 
 @command(
-    "tdm-jobs",
-    "write jobs for tdm: Llama 3 models drawn at random and deployed",
     "Write the large set-up of the draft on time-division multiplexing: Llama 3 models, collectives and parallel "
     "degrees drawn at random, placed so that traffic is even (section IV).",
     *_NUMBERS,
@@ -265,8 +247,6 @@ _MIX = "three numbers separated by commas"
 )
 def draw(options: Arguments) -> Answer:
     """Draw, deploy, write."""
-    from topox_core.tdm.mixes.deployment import SetUp, deploy
-
     changes = given_of(options, (*(one.key for one in _NUMBERS), "mix"))
     jobs = deploy(SetUp(**changes, literal_eq8=options.literal_eq8))
     write(options.output, dump_jobs(jobs))

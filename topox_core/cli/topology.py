@@ -1,28 +1,30 @@
 """``topology``: circuits to fix before a job: TopologyFinder's, by a matrix of bytes, or searched for the task graph."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from topox_core.cli.command import Answer, Arguments, command, ctrl_c_stops, figure, read, table
-from topox_core.cli.options import JSON, Option, number, settings_as_options, whole, wrong_option
+from topox_core.cli.options import JSON, Option, check_options, number, settings_as_options, whole
+from topox_core.fabrics.layout_search import layout_by_graph, layout_by_matrix
+from topox_core.fabrics.options import FabricOptions
+from topox_core.fabrics.run import FabricRequest
 from topox_core.io.content import record_of
+from topox_core.io.task_graph_file import check_fits, load_graph
+from topox_core.model.cluster import one_port_a_switch
+from topox_core.model.execution import Layout
+from topox_core.model.lowering import lower
+from topox_core.schedule.settings import Settings
 from topox_core.text.sentences import and_more
-
-if TYPE_CHECKING:
-    from topox_core.fabrics.run import FabricRequest
-    from topox_core.model.execution import Layout
-    from topox_core.topology.ring_circuits import LayoutResult
+from topox_core.topology.finder import find_layout
+from topox_core.topology.ring_circuits import LayoutResult
+from topox_core.topology.traffic import all_reduce_demand, check_servers, traffic_of
 
 SHOWN_LINKS = 16
 LAID_BY = ("topoopt", "matrix", "graph")
 
 
 @command(
-    "topology",
-    "find circuits to fix before a job",
     "Lay out circuits that stay for the whole job: for the traffic of a task graph, or without one for an "
     "all-reduce over all servers (TopologyFinder); or searched for the iteration time of a task graph.",
     Option("--servers N", whole, "number of servers", required=True),
@@ -68,10 +70,6 @@ LAID_BY = ("topoopt", "matrix", "graph")
 )
 def run(options: Arguments) -> Answer:
     """Find the circuits."""
-    from topox_core.io.task_graph_file import load_graph
-    from topox_core.topology.finder import find_layout
-    from topox_core.topology.traffic import all_reduce_demand, check_servers, traffic_of
-
     if options.layout_by != LAID_BY[0]:
         return _searched(options)
     with settings_as_options(options):
@@ -98,8 +96,6 @@ def run(options: Arguments) -> Answer:
 
 def _searched(options: Arguments) -> Answer:
     """Find the circuits for a task graph by its bytes or by its iteration time."""
-    from topox_core.fabrics.layout_search import layout_by_graph, layout_by_matrix
-
     request = _request(options)
     with ctrl_c_stops() as stop:
         answer = (
@@ -139,16 +135,13 @@ def _searched(options: Arguments) -> Answer:
 
 def _request(options: Arguments) -> FabricRequest:
     """Return the task graph on a cluster of the servers, ports and speed given."""
-    from topox_core.fabrics.options import FabricOptions
-    from topox_core.fabrics.run import FabricRequest
-    from topox_core.io.task_graph_file import check_fits, load_graph
-    from topox_core.model.cluster import one_port_a_switch
-    from topox_core.model.lowering import lower
-    from topox_core.schedule.settings import Settings
-    from topox_core.topology.traffic import check_servers
-
-    if options.graph is None:
-        raise wrong_option("--layout-by", f"{options.layout_by} needs a task graph: give --graph")
+    check_options(
+        (
+            options.graph is None,
+            "--layout-by",
+            f"{options.layout_by} needs a task graph: give --graph",
+        )
+    )
     check_servers(options.servers)
     task_graph = load_graph(read(options.graph), options.graph)
     devices = 1 + max((task.device or 0 for task in task_graph.tasks), default=0)

@@ -1,12 +1,10 @@
 """``trace``: recorded runs of other tools in, graphs and schedules back as traces."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from topox_core.cli.command import (
     Answer,
@@ -24,7 +22,7 @@ from topox_core.cli.command import (
     write_graph,
     write_result,
 )
-from topox_core.cli.options import FILES, GRAPH, JSON, Option, reader, wrong_option
+from topox_core.cli.options import FILES, GRAPH, JSON, Option, check_options, reader
 from topox_core.cli.rails_simulate import windows_file
 from topox_core.cli.trace_reading import (
     FORMATTING,
@@ -39,15 +37,15 @@ from topox_core.cli.trace_reading import (
     settings_of,
 )
 from topox_core.errors import InputError, errors_in_file
+from topox_core.io.task_graph_file import load_graph
+from topox_core.model.execution import Execution
+from topox_core.traces.importing import import_kineto, inspect_run
+from topox_core.traces.recorded_run import read_run, step_of
 from topox_core.traces.source import KINETO, NETWORK, PERFETTO, format_of_all, sources_of
-
-if TYPE_CHECKING:
-    from topox_core.model.execution import Execution
+from topox_core.traces.windows import windows_of_step, windows_of_trace
 
 
 @command(
-    "inspect",
-    "list what a recorded run holds",
     "List what the profiler's files of a run hold, step by step. It writes no task graph; sizes may be unknown.",
     PATHS,
     *READING,
@@ -57,9 +55,6 @@ if TYPE_CHECKING:
 @refusable
 def inspect(options: Arguments) -> Answer:
     """Return what a recorded run holds."""
-    from topox_core.traces.importing import inspect_run
-    from topox_core.traces.recorded_run import read_run
-
     settings = settings_of(options)
     form, files = files_of(options)
     if form == NETWORK:
@@ -122,8 +117,6 @@ def _findings(record: dict[str, Any]) -> Iterator[str]:
 
 
 @command(
-    "import",
-    "one iteration of a recorded run as a task graph",
     "Write one iteration of a recorded run as a task graph, with a report of its checks.",
     PATHS,
     *READING,
@@ -141,14 +134,11 @@ def _findings(record: dict[str, Any]) -> Iterator[str]:
 @refusable
 def import_run(options: Arguments) -> Answer:
     """Write an iteration of a recorded run as a task graph; 1 if a check failed."""
-    from topox_core.traces.importing import import_kineto
-
     settings = settings_of(options)
     form, files = files_of(options)
     if form == NETWORK:
         return network(options, files)
-    if options.output is None:
-        raise wrong_option("--output", "must be given: the file to write")
+    check_options((options.output is None, "--output", "must be given: the file to write"))
     name = Path(options.output).name.partition(".")[0] or "recorded run"
     if form == KINETO:
         imported = import_kineto(files, settings, sources_of(options.host_traces), progress, name)
@@ -198,8 +188,6 @@ def _report_lines(report: dict[str, Any], output: str) -> Iterator[str]:
 
 
 @command(
-    "windows",
-    "idle time of the network between two kinds of traffic, as it was recorded",
     "Write the windows of a recorded run: from the end of one kind of traffic to when all ranks are there for the next.",
     PATHS,
     *READING,
@@ -209,9 +197,6 @@ def _report_lines(report: dict[str, Any], output: str) -> Iterator[str]:
 @refusable
 def windows(options: Arguments) -> Answer:
     """Return the windows of a recorded run, or of one of our traces."""
-    from topox_core.traces.recorded_run import read_run, step_of
-    from topox_core.traces.windows import windows_of_step, windows_of_trace
-
     settings = settings_of(options)
     form, files = format_of_all(sources_of(options.paths))
     record: dict[str, Any] = {}
@@ -274,8 +259,6 @@ def _counted(lengths_ms: Sequence[float]) -> str:
 
 
 @command(
-    "perfetto",
-    "a schedule for ui.perfetto.dev",
     "Write a schedule as a Chrome trace: devices and ports, an arrow to each task from what it waited for, busy ports.",
     *FILES,
     Option("schedule SCHEDULE", str, "its result: .schedule.json"),
@@ -348,8 +331,6 @@ def _executed(options: Arguments) -> tuple[Execution, Any, bool]:
 
 
 @command(
-    "export",
-    "a task graph as Chakra execution traces",
     "Write a task graph as Chakra execution traces, a file per server, and the groups file beside them.",
     GRAPH,
     Option("--format", ("chakra",), "of the traces (default chakra)"),
@@ -369,7 +350,6 @@ def _executed(options: Arguments) -> tuple[Execution, Any, bool]:
 )
 def export(options: Arguments) -> Answer:
     """Write a task graph as Chakra execution traces."""
-    from topox_core.io.task_graph_file import load_graph
     from topox_core.traces.chakra_out import PEER_NOTES, ChakraFiles
 
     groups = f"{options.output}.json"
@@ -407,8 +387,15 @@ def export(options: Arguments) -> Answer:
 
 
 COMMANDS = Commands(
-    "trace",
-    "a recorded run: what is in it, as a task graph, and back",
     "Recorded runs: what is in them, one iteration as a task graph, and graphs and schedules as traces.",
-    (inspect, import_run, windows, export, perfetto),
+    {
+        "inspect": (inspect, "list what a recorded run holds"),
+        "import": (import_run, "one iteration of a recorded run as a task graph"),
+        "windows": (
+            windows,
+            "idle time of the network between two kinds of traffic, as it was recorded",
+        ),
+        "export": (export, "a task graph as Chakra execution traces"),
+        "perfetto": (perfetto, "a schedule for ui.perfetto.dev"),
+    },
 )

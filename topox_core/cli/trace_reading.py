@@ -1,16 +1,14 @@
 """What the commands of ``trace`` share: which files, how they are read, and refusals that end with 1."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from topox_core.cli.command import Answer, Arguments, Run, figure, note, percent, table, write
 from topox_core.cli.options import (
     Option,
+    check_options,
     given_of,
     number,
     numbered,
@@ -18,12 +16,13 @@ from topox_core.cli.options import (
     reader,
     settings_as_options,
     whole,
-    wrong_option,
     yes_or_no,
 )
 from topox_core.errors import InputError
 from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.resource_limits import limited_reading
+from topox_core.traces.astra_sim import import_text, read_network
+from topox_core.traces.importing import Imported
 from topox_core.traces.source import (
     CHAKRA,
     TEXT,
@@ -33,9 +32,6 @@ from topox_core.traces.source import (
     format_of_all,
     sources_of,
 )
-
-if TYPE_CHECKING:
-    from topox_core.traces.importing import Imported
 
 PATHS = Option(
     "paths PATH", str, "a file of a rank, or a folder of them (not those below it)", nargs="+"
@@ -140,8 +136,7 @@ def files_of(options: Arguments) -> tuple[str, tuple[Source, ...]]:
 
 def only(files: tuple[Source, ...], what: str) -> Source:
     """Return the file of what is one file; raises InputError where there are several."""
-    if len(files) > 1:
-        raise wrong_option("PATH", f"must be one file, if it is {what}")
+    check_options((len(files) > 1, "PATH", f"must be one file, if it is {what}"))
     return files[0]
 
 
@@ -153,8 +148,6 @@ def read_other(
     name: str,
 ) -> Imported:
     """Return what files of another format than the profiler's hold, as a task graph."""
-    from topox_core.traces.astra_sim import import_text
-
     if form == CHAKRA:
         return _read_chakra(options, settings, files, name)
     if form != TEXT:
@@ -180,11 +173,9 @@ def _read_chakra(
 
 def network(options: Arguments, files: tuple[Source, ...]) -> Answer:
     """Return the cluster of a network file, and write it where a file is named for it."""
-    from topox_core.traces.astra_sim import read_network
-
     file, target = only(files, "a network"), getattr(options, "cluster", None)
-    if options.part == "import" and target is None:
-        raise wrong_option("--cluster", "must be given: a network becomes a cluster")
+    lost = options.part == "import" and target is None
+    check_options((lost, "--cluster", "must be given: a network becomes a cluster"))
     with settings_as_options(options):
         cluster, notes = read_network(file, options.optical, options.ports or 2)
     write(target, lambda: dump_cluster(cluster))

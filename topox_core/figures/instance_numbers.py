@@ -26,8 +26,7 @@ from topox_core.figures.template import (
     upright,
 )
 from topox_core.labs.generators.four_jobs import GROUPINGS, LONGER_TRAINING, NAMES, FourJobs
-from topox_core.labs.generators.price import MINE, OTHER, Price
-from topox_core.labs.generators.windows import DELAY_MS, Windows
+from topox_core.labs.generators.rails import DELAY_MS, MINE, OTHER, Price, Windows
 from topox_core.rails.delay import DELAYS_MS, on_demand_ms, provisioned_ms
 from topox_core.rails.iteration import Window
 from topox_core.rails.technologies import TECHNOLOGIES

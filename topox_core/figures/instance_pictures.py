@@ -13,12 +13,10 @@ from topox_core.figures import hand_schedules, instance_numbers
 from topox_core.figures.crossover import over_delay
 from topox_core.figures.picture import Asking, Picture
 from topox_core.figures.topology import hops, ring
+from topox_core.labs.generators.fixed_circuits import PORTS, Mix, Pairs
 from topox_core.labs.generators.four_jobs import FourJobs
-from topox_core.labs.generators.mix import Mix
-from topox_core.labs.generators.pairs import PORTS, Pairs
-from topox_core.labs.generators.price import Price
+from topox_core.labs.generators.rails import Price, Windows
 from topox_core.labs.generators.turns import SERVERS, Turns
-from topox_core.labs.generators.windows import Windows
 from topox_core.labs.lab import Screen, Slider
 from topox_core.text.numbers import short
 from topox_core.topology.ring_circuits import Frame, LayoutStep, LinkSet, frames, ring_pairs

@@ -11,10 +11,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
+from operator import attrgetter
 from typing import Annotated, Any, cast
 
 from topox_core import __version__
-from topox_core.errors import InputError, errors_at, printable, shown
+from topox_core.errors import InputError, check_rules, errors_at, printable, shown
 from topox_core.io.content import FileFormat, read_object
 from topox_core.io.limits import ANSWERS, is_whole
 from topox_core.labs.generators.generator import SEEDS, seed_of
@@ -164,13 +165,16 @@ def taken_up(lab: Lab, answers: Answers, file: str) -> Answers:
         If they belong to another lab or another version of it, or an answer cannot be read; the
         line names file, question and what was expected.
     """
-    if answers.lab != lab.id:
-        raise InputError(f"must be {lab.id!r} (got {shown(answers.lab)})", file=file, field="lab")
-    if answers.digest != lab.digest or dict(answers.versions) != lab.generator_versions:
-        raise InputError(
+    same = answers.digest == lab.digest and dict(answers.versions) == lab.generator_versions
+    check_rules(
+        (answers.lab != lab.id, "lab", f"must be {lab.id!r} (got {shown(answers.lab)})"),
+        (
+            not same,
+            "",
             "was answered with another version of this lab: hand it in as it is, or begin anew",
-            file=file,
-        )
+        ),
+        file=file,
+    )
     check_seed(answers.seed)
     known = {question.id: question for question in lab.questions}
     given: dict[str, Given] = {}
@@ -187,12 +191,6 @@ def _read(lab: Lab, question: Question, given: Given, seed: int) -> Given:
     stages = {Prediction: "predict", Worked: "work", Explained: "explain"}
     if stages[type(given)] != question.stage:
         raise InputError(f"must be the answer of a {question.stage} screen")
-    if isinstance(given, Prediction):
-        value = read_answer(lab, question, given.value, seed)
-        if given.second is None:
-            return replace(given, value=value)
-        again = read_answer(lab, question, given.second.value, seed)
-        return replace(given, value=value, second=Locked(given.second.locked, again))
     if isinstance(given, Worked):
         attempts = []
         for number, one in enumerate(given.attempts[: question.attempts]):
@@ -200,6 +198,9 @@ def _read(lab: Lab, question: Question, given: Given, seed: int) -> Given:
             share = mark(lab, question, value, seed).share
             attempts.append(Attempt(one.at, value, points_of(question, share, number)))
         return replace(given, attempts=tuple(attempts))
+    if isinstance(given, Prediction) and given.second is not None:
+        again = read_answer(lab, question, given.second.value, seed)
+        given = replace(given, second=Locked(given.second.locked, again))
     return replace(given, value=read_answer(lab, question, given.value, seed))
 
 
@@ -226,13 +227,12 @@ def _joined(one: Given | None, other: Given | None) -> Given:
         assert found is not None
         return found
     if isinstance(one, Prediction) and isinstance(other, Prediction):
-        first = min(one, other, key=lambda given: given.locked)
+        first = min(one, other, key=attrgetter("locked"))
         return replace(first, second=one.second or other.second)
     if isinstance(one, Worked) and isinstance(other, Worked):
         longer = max(one, other, key=lambda given: len(given.attempts))
         return replace(longer, given_up=one.given_up or other.given_up)
-    assert isinstance(one, Explained) and isinstance(other, Explained)
-    return max(one, other, key=lambda given: given.at)
+    return max(one, other, key=attrgetter("at"))
 
 
 FORMAT, VERSION = "topox-answers", 1

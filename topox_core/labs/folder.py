@@ -11,11 +11,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import zip_longest
 from operator import attrgetter
 from pathlib import Path
 from typing import TypeVar
 
-from topox_core.errors import InputError, check_known, shown
+from topox_core.errors import InputError, check_known, check_rules, shown
 from topox_core.io.content import read, whole, why
 from topox_core.io.limits import ANSWERS, Limits, is_number, number_in
 from topox_core.io.tables import as_meant, harmless, read_table
@@ -207,13 +208,13 @@ def load_explanations(data: bytes, file: str) -> dict[tuple[str, str], float]:
 
 
 def _read(entry: os.DirEntry[str]) -> bytes:
-    if entry.is_symlink():
-        raise InputError("is a link, which is not followed", file=entry.name)
-    if not entry.is_file(follow_symlinks=False):
-        raise InputError("is no file", file=entry.name)
-    if entry.stat(follow_symlinks=False).st_size > ANSWERS.file_bytes:
-        most = ANSWERS.file_bytes // 1024
-        raise InputError(f"is larger than the {most} kB that such a file may have", file=entry.name)
+    size, most = entry.stat(follow_symlinks=False).st_size, ANSWERS.file_bytes
+    check_rules(
+        (entry.is_symlink(), "", "is a link, which is not followed"),
+        (not entry.is_file(follow_symlinks=False), "", "is no file"),
+        (size > most, "", f"is larger than the {most // 1024} kB that such a file may have"),
+        file=entry.name,
+    )
     return read(entry.path)
 
 
@@ -263,7 +264,7 @@ class Roster:
     """A list of students as a course system exports it: columns and rows as they are."""
 
     columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    rows: tuple[Mapping[str, str], ...]
 
 
 def load_roster(data: bytes, file: str) -> Roster:
@@ -284,16 +285,14 @@ def load_roster(data: bytes, file: str) -> Roster:
         raise InputError(
             f"must have a first row of columns and at most {ROSTER.entries:,} students", file=file
         )
-    columns = rows[0]
-    for number, row in enumerate(rows[1:], 2):
-        if len(row) > len(columns):
-            raise InputError(
-                f"has {len(row)} cells, the first row {len(columns)}",
-                file=file,
-                item=f"row {number}",
-            )
-    width = len(columns)
-    return Roster(columns, tuple((*row, *[""] * (width - len(row))) for row in rows[1:]))
+    columns, *others = rows
+    for number, row in enumerate(others, 2):
+        check_rules(
+            (len(row) > len(columns), "", f"has {len(row)} cells, the first row {len(columns)}"),
+            file=file,
+            item=f"row {number}",
+        )
+    return Roster(columns, tuple(dict(zip_longest(columns, row, fillvalue="")) for row in others))
 
 
 def load_students(data: bytes, file: str) -> Roster:
@@ -307,14 +306,14 @@ def load_students(data: bytes, file: str) -> Roster:
     """
     roster = load_roster(data, file)
     first = roster.columns[0].strip()
-    if len(roster.columns) == 1 and ";" in first:
-        raise InputError(
-            f"must separate columns by commas (got {shown(first)})", file=file, item="row 1"
-        )
-    if any(letter.isdigit() for letter in first):
-        raise InputError(
-            f"must name the columns, such as student (got {shown(first)})", file=file, item="row 1"
-        )
+    one, got = len(roster.columns) == 1, f"(got {shown(first)})"
+    is_student = any(letter.isdigit() for letter in first)
+    check_rules(
+        (one and ";" in first, "", f"must separate columns by commas {got}"),
+        (is_student, "", f"must name the columns, such as student {got}"),
+        file=file,
+        item="row 1",
+    )
     return roster
 
 
@@ -327,14 +326,11 @@ def plain_table(graded: GradedFolder, labs: Mapping[str, Lab]) -> GradeTable:
     rows = [[*_HEAD, *names]]
     for one in graded.grades:
         points = {(one.lab, part.question): part.points for part in one.questions}
-        head = [one.student, one.course, one.lab, str(one.seed)]
-        numbers = (one.predictions, one.worked, one.explanation, one.total, one.of, one.minutes)
-        head += [*map(_number, numbers), "; ".join(one.remarks)]
-        rows.append([*head, *(_number(points.get(place)) for place in questions)])
+        values = (*(getattr(one, name) for name in _HEAD), *map(points.get, questions))
+        rows.append([*map(_cell, values)])
     for refused in graded.unreadable:
-        empty = [""] * (len(_HEAD) - 2)
         line = f"unreadable: {refused.file}: {refused.problem}"
-        rows.append(["", *empty, line, *[""] * len(questions)])
+        rows.append([line if name == "remarks" else "" for name in (*_HEAD, *names)])
     return _table(rows), ()
 
 
@@ -350,13 +346,13 @@ def moodle_table(graded: GradedFolder, lab: Lab, roster: Roster | None = None) -
     title = words.resolved(lab.title)
     emails, notes = _emails(roster), []
     name = f"topox: {title}"
-    rows = [[_ID, _EMAIL, f"{name} (max {_number(lab.points)})", f"{name} feedback"]]
+    rows = [[_ID, _EMAIL, f"{name} (max {_cell(lab.points)})", f"{name} feedback"]]
     for one in _of_lab(graded, lab):
         key = folded(one.student)
         if roster is not None and key not in emails:
             notes.append(f"{one.student} is not in the roster")
         student, email = emails.get(key, (one.student, ""))
-        rows.append([student, email, _number(one.total), feedback(lab, one, words)])
+        rows.append([student, email, _cell(one.total), feedback(lab, one, words)])
     return _table(rows), tuple(notes)
 
 
@@ -368,39 +364,31 @@ def canvas_table(graded: GradedFolder, lab: Lab, roster: Roster) -> GradeTable:
     InputError
         If the roster is no export of a gradebook: a column is missing.
     """
+    export = "is missing: export the course's gradebook and give that file"
     for column in _CANVAS[:4]:
-        if column not in roster.columns:
-            raise InputError(
-                "is missing: export the course's gradebook and give that file",
-                file="roster",
-                field=column,
-            )
+        check_rules((column not in roster.columns, column, export), file="roster")
     title = texts_in(lab.language).resolved(lab.title)
     own = f"TOPO-X: {title}"
-    there = [name for name in roster.columns if name.startswith((own, title))]
-    column = there[0] if there else own
-    notes = [] if there else [f"column {column!r} is new: Canvas makes a new assignment of it"]
-    grades = {folded(one.student): one for one in _of_lab(graded, lab)}
-    kept = [name for name in roster.columns if name in _CANVAS]
-    columns = [*kept, column]
-    rows, found = [], set()
-    for row in roster.rows:
-        cells = dict(zip(roster.columns, row, strict=True))
-        logins = [folded(cells[name]) for name in _LOGINS if cells[name].strip()]
+    column = next((name for name in roster.columns if name.startswith((own, title))), own)
+    new = [f"column {column!r} is new: Canvas makes a new assignment of it"]
+    missing = {folded(one.student): one for one in _of_lab(graded, lab)}
+    grades = dict(missing)
+    columns = [*(name for name in roster.columns if name in _CANVAS), column]
+    rows = [columns]
+    for cells in roster.rows:
+        filled = {column: "", **cells}
+        logins = (folded(cells[name]) for name in _LOGINS)
         login = next((one for one in logins if one in grades), None)
-        possible = any(_POINTS_ROW in folded(cell) for cell in row[:1])
-        value = cells.get(column, "")
         if login is not None:
-            found.add(login)
-            value = _number(grades[login].total)
-        elif possible:
-            value = _number(lab.points)
-        rows.append([*(cells[name] for name in kept), value])
-    notes += [
-        f"{one.student} is not in the roster" for key, one in grades.items() if key not in found
-    ]
+            missing.pop(login, None)
+            filled[column] = _cell(grades[login].total)
+        elif _POINTS_ROW in folded(cells[roster.columns[0]]):
+            filled[column] = _cell(lab.points)
+        rows.append([filled[name] for name in columns])
+    notes = () if column in roster.columns else new
+    lost = (f"{one.student} is not in the roster" for one in missing.values())
     # Cells of the roster go back as they came, or Canvas would not know its own students.
-    return _written([columns, *rows]), tuple(notes)
+    return _written(rows), (*notes, *lost)
 
 
 def feedback(lab: Lab, one: Grade, words: Texts | None = None) -> str:
@@ -409,8 +397,8 @@ def feedback(lab: Lab, one: Grade, words: Texts | None = None) -> str:
     parts = []
     for part in one.questions:
         question = lab.question(part.question)
-        points = words.say("answers.unread") if part.points is None else _number(part.points)
-        text = f"{part.question}: {points}/{_number(question.points)}"
+        points = words.say("answers.unread") if part.points is None else _cell(part.points)
+        text = f"{part.question}: {points}/{_cell(question.points)}"
         said = words.resolved(part.say) if part.say and not part.right else ""
         parts.append(f"{text} {said}".strip())
     return " | ".join(parts)
@@ -427,8 +415,7 @@ def _emails(roster: Roster | None) -> dict[str, tuple[str, str]]:
             item="first row",
         )
     found = {}
-    for row in roster.rows:
-        cells = dict(zip(roster.columns, row, strict=True))
+    for cells in roster.rows:
         student, email = cells.get(_ID, "").strip(), cells.get(_EMAIL, "").strip()
         for key in (student, email):
             if key:
@@ -440,8 +427,11 @@ def _of_lab(graded: GradedFolder, lab: Lab) -> list[Grade]:
     return [one for one in graded.grades if one.lab == lab.id]
 
 
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.10g}"
+def _cell(value: str | float | tuple[str, ...] | None) -> str:
+    """Return a value of a grade as a cell."""
+    if isinstance(value, int | float):
+        return f"{value:.10g}"
+    return value if isinstance(value, str) else "; ".join(value or ())
 
 
 def _table(rows: Iterable[Sequence[str]]) -> bytes:

@@ -123,7 +123,9 @@ def grade(
     """
     answers = file.answers
     remarks = _remarks(lab, file, secret)
-    _compute_keys(lab, answers.seed)
+    for question in lab.questions:  # their time is the lab's, not that of a file
+        with suppress(InputError):  # told of the question, in its turn
+            key_of(lab, question, answers.seed)
     until_s = clock() + MAX_S
     graded: list[QuestionGrade] = []
     for question in lab.questions:
@@ -137,7 +139,7 @@ def grade(
     known = {question.id for question in lab.questions}
     remarks += [f"no question {one[:20]}" for one in answers.given if one not in known]
     predictions, worked = _sum(lab, graded, "predict"), _sum(lab, graded, "work")
-    read = [one.points for one in _of_stage(lab, graded, "explain")]
+    read = _points(lab, graded, "explain")
     explanation = None if None in read else round(sum(one or 0 for one in read), 2)
     return Grade(
         name,
@@ -155,14 +157,6 @@ def grade(
         tuple(graded),
         answers.finished,
     )
-
-
-def _compute_keys(lab: Lab, seed: int) -> None:
-    """Compute all keys of a seed: their time is the lab's, not that of a file."""
-    for question in lab.questions:
-        if question.key is not None:
-            with suppress(InputError):  # told of the question, in its turn
-                key_of(lab, question, seed)
 
 
 def _remarks(lab: Lab, file: AnswersFile, secret: bytes | None) -> list[str]:
@@ -229,13 +223,14 @@ def _that_count(given: Worked, question: Question, remarks: list[str]) -> Sequen
     return attempts[: question.attempts]
 
 
-def _of_stage(lab: Lab, graded: Sequence[QuestionGrade], stage: str) -> list[QuestionGrade]:
-    stages = {question.id: question.stage for question in lab.questions}
-    return [one for one in graded if stages[one.question] == stage]
+def _points(lab: Lab, graded: Sequence[QuestionGrade], stage: str) -> list[float | None]:
+    """Return the points of the questions of a stage; ``graded``: all questions in the lab's order."""
+    both = zip(lab.questions, graded, strict=True)
+    return [one.points for question, one in both if question.stage == stage]
 
 
 def _sum(lab: Lab, graded: Sequence[QuestionGrade], stage: str) -> float:
-    return round(sum(one.points or 0.0 for one in _of_stage(lab, graded, stage)), 2)
+    return round(sum(points or 0.0 for points in _points(lab, graded, stage)), 2)
 
 
 def _in_order(answers: Answers) -> bool:

@@ -16,9 +16,7 @@ from topox_core.check.schedule_file import FORMAT, VERSION
 from topox_core.errors import InputError, check_known, shown
 from topox_core.fabrics.scheduled import schedule
 from topox_core.io.limits import is_number
-from topox_core.labs.generators.board import Board
-from topox_core.labs.generators.fan_out import RECEIVERS, FanOut
-from topox_core.labs.generators.patience import Patience
+from topox_core.labs.generators.one_port import RECEIVERS, Board, FanOut, Patience
 from topox_core.labs.keys import files_of, instance_of
 from topox_core.labs.lab import LESSON_SETTINGS, Lab, Screen
 from topox_core.model.cluster import Cluster
@@ -117,28 +115,23 @@ def _first(violations: tuple[Violation, ...]) -> Violation:
 
 
 def _record(graph: TaskGraph, cluster: Cluster, starts_ms: Mapping[str, Any]) -> dict[str, Any]:
-    tasks: list[dict[str, Any]] = []
-    circuits: list[dict[str, Any]] = []
-    for task in graph.tasks:
-        if task.id not in starts_ms:
-            continue
-        start = float(starts_ms[task.id])
-        end = start + length_ms(task, cluster)
-        if task.duration_ms is None:
-            circuits.append(
-                {
-                    "switch": 0,
-                    "source": task.source,
-                    "destination": task.destination,
-                    "setup_ms": start,
-                    "start_ms": start,
-                    "end_ms": end,
-                    "task": task.id,
-                }
-            )
-        tasks.append({"id": task.id, "start_ms": start, "end_ms": end})
+    begun = [(task, float(starts_ms[task.id])) for task in graph.tasks if task.id in starts_ms]
+    timed = [(task, start, start + length_ms(task, cluster)) for task, start in begun]
+    circuits: list[dict[str, Any]] = [
+        {
+            "switch": 0,
+            "source": task.source,
+            "destination": task.destination,
+            "setup_ms": start,
+            "start_ms": start,
+            "end_ms": end,
+            "task": task.id,
+        }
+        for task, start, end in timed
+        if task.duration_ms is None
+    ]
     _set_up(circuits, cluster.reconfiguration_ms)
-    last = max([0.0, *(row["end_ms"] for row in tasks)])
+    last = max([0.0, *(end for _, _, end in timed)])
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -151,7 +144,7 @@ def _record(graph: TaskGraph, cluster: Cluster, starts_ms: Mapping[str, Any]) ->
         "slot_ms": cluster.slot_ms,
         "tick_ms": cluster.slot_ms,
         "settings": {**LESSON_SETTINGS.as_record(), "cluster": {}},
-        "tasks": tasks,
+        "tasks": [{"id": one.id, "start_ms": start, "end_ms": end} for one, start, end in timed],
         "transfers": [],
         "circuits": circuits,
     }

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from topox_core.economics.price_sets import load_parts
-from topox_core.errors import InputError, errors_at
+from topox_core.errors import InputError, check_rules, errors_at
 from topox_core.io.cluster_file import load_cluster
 from topox_core.io.content import read
 from topox_core.io.limits import check_whole
@@ -20,6 +20,7 @@ from topox_core.labs.calls import InstanceFiles, call_value
 from topox_core.labs.generators.catalogue import drawn_by, generator
 from topox_core.labs.generators.generator import SEEDS, GivenTable, Matrix, Value
 from topox_core.labs.lab import (
+    CHOSEN,
     CLASS,
     CLASS_SEED,
     PLACE,
@@ -43,7 +44,7 @@ SAMPLE = "sample:"
 KEPT_INSTANCES, KEPT_KEYS = 600, 2_000
 # A misconception is said only where it differs from the truth by more than so many tolerances.
 APART = 2.0
-_DIGITS = 6
+_DIGITS, _UNITS = 6, {"schedule": "ms", "grouping": "s"}
 
 
 def check_seed(seed: int) -> None:
@@ -212,6 +213,14 @@ def written(value: Value, digits: int | None = None) -> str:
     return ", ".join(map(str, value))
 
 
+def in_words(question: Question, value: Value) -> str:
+    """Return a value as the answer to a question: a number with the digits that are asked for, and its unit."""
+    # The file need not name the unit of a schedule or a grouping.
+    usual = _UNITS.get(question.type, "") if isinstance(value, int | float) else ""
+    digits = question.digits if question.type == "number" else None
+    return f"{written(value, digits)} {question.unit or usual}".strip()
+
+
 # -- instances from files -------------------------------------------------------------------------
 
 
@@ -264,11 +273,13 @@ _READERS: Mapping[str, Callable[[bytes, str], Any]] = {
 
 
 def _in_folder(folder: Path | None, name: str) -> bytes:
-    if name.startswith(SAMPLE):
-        raise InputError("there is no such sample", file=name)
-    if folder is None:
-        raise InputError("is not there: this lab has no folder of its own", file=name)
-    return read(folder / name)
+    is_sample = name.startswith(SAMPLE)
+    check_rules(
+        (is_sample, "", "there is no such sample"),
+        (not folder, "", "is not there: this lab has no folder of its own"),
+        file=name,
+    )
+    return read((folder or Path()) / name)
 
 
 # -- a lab tried on many seeds ---------------------------------------------------------------------
@@ -305,10 +316,8 @@ def validate(lab: Lab, seeds: Iterable[int] = SEEDS_TRIED) -> LabReport:
     seeds = tuple(seeds)
     errors: list[str] = []
     warnings: list[str] = []
-    slowest_s, slowest = 0.0, ""
-    for question in lab.questions:
-        if question.key is None:
-            continue
+    lasts_s: dict[str, float] = {}
+    for question in (one for one in lab.questions if one.key is not None):
         began = time.perf_counter()
         truths: list[Value] = []
         try:
@@ -318,11 +327,10 @@ def validate(lab: Lab, seeds: Iterable[int] = SEEDS_TRIED) -> LabReport:
         except InputError as error:
             errors.append(f"question {question.id}, seed {seed}: {error.problem}")
             continue
-        lasted = (time.perf_counter() - began) / len(seeds)
-        if lasted > slowest_s:
-            slowest_s, slowest = lasted, question.id
+        lasts_s[question.id] = (time.perf_counter() - began) / len(seeds)
         warnings += _idle_feedback(lab, question, seeds)
         errors += _given_away(lab, question, truths, seeds)
+    slowest_s, slowest = max(((s, name) for name, s in lasts_s.items()), default=(0.0, ""))
     if slowest_s > SLOW_S:
         lines = errors if slowest_s > TOO_SLOW_S else warnings
         lines.append(f"question {slowest}: its key takes {slowest_s:.1f} s")
@@ -332,17 +340,16 @@ def validate(lab: Lab, seeds: Iterable[int] = SEEDS_TRIED) -> LabReport:
 
 def _check_form(lab: Lab, question: Question, truth: Value, seed: int) -> None:
     """Refuse a key that no answer to its question can equal."""
-    kind = question.type
-    if kind in ("number", "schedule"):
-        if isinstance(truth, bool) or not isinstance(truth, int | float):
-            raise InputError(f"its key is {truth!r}, no number")
-    elif kind in ("choice", "multi", "order"):
-        options = options_of(lab, question, seed)
-        named = truth if isinstance(truth, tuple) else (truth,)
-        if any(one not in options for one in named):
-            raise InputError(f"its key {truth!r} is none of the options {', '.join(options)}")
-        if kind != "choice" and not isinstance(truth, tuple):
-            raise InputError(f"its key is {truth!r}, no list of options")
+    kind, options = question.type, options_of(lab, question, seed)
+    number = isinstance(truth, int | float) and not isinstance(truth, bool)
+    named = truth if isinstance(truth, tuple) else (truth,)
+    strange = kind in CHOSEN and any(one not in options for one in named)
+    alone = kind in ("multi", "order") and not isinstance(truth, tuple)
+    check_rules(
+        (kind in ("number", "schedule") and not number, "", f"its key is {truth!r}, no number"),
+        (strange, "", f"its key {truth!r} is none of the options {', '.join(options)}"),
+        (alone, "", f"its key is {truth!r}, no list of options"),
+    )
 
 
 def _idle_feedback(lab: Lab, question: Question, seeds: tuple[int, ...]) -> list[str]:

@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
-from topox_core.errors import InputError, check_known, look_up
+from topox_core.errors import InputError, check_known, check_rules, look_up
 from topox_core.schedule.settings import Settings
 from topox_core.schema.fields import setting
 
@@ -197,13 +197,13 @@ class Slider:
     def __post_init__(self) -> None:
         if self.values:
             return
-        start, end, step = self.start, self.end, self.step
-        if start is None or end is None or step is None or start > end:
-            raise InputError(
-                "must have values, or from, to and step with from at most to", field="slider"
-            )
-        if (steps := int((end - start) / step + 1e-9)) > MAX_STEPS:
-            raise InputError(f"has more than {MAX_STEPS:,} steps", field="slider")
+        start, end, step = self.start or 0.0, self.end or 0.0, self.step or 1.0
+        steps = int((end - start) / step + 1e-9)
+        whole = None not in (self.start, self.end, self.step) and start <= end
+        check_rules(
+            (not whole, "slider", "must have values, or from, to and step with from at most to"),
+            (steps > MAX_STEPS, "slider", f"has more than {MAX_STEPS:,} steps"),
+        )
         values = tuple(float(f"{start + k * step:.12g}") for k in range(steps + 1))
         object.__setattr__(self, "values", values)
 

@@ -5,14 +5,21 @@ lab files, in the order of a course; a lecturer brings more.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from topox_core.errors import InputError, check_known, errors_in_file, printable, shown, unknown
+from topox_core.errors import (
+    InputError,
+    check_known,
+    check_rules,
+    errors_in_file,
+    printable,
+    shown,
+    unknown,
+)
 from topox_core.io.content import FileFormat, named, read, read_object, without_header
 from topox_core.io.limits import LAB
 from topox_core.labs.calls import check_options
@@ -27,6 +34,7 @@ from topox_core.labs.lab import (
     MAX_SCREENS,
     PLACE,
     VERSION,
+    Band,
     Call,
     Lab,
     Question,
@@ -120,18 +128,25 @@ def _instances(given: Any) -> dict[str, Source]:
 
 def _source(name: str, entry: Any) -> Source:
     with errors_in_file(item=f"instance {printable(name)}"):
-        if not NAME.fullmatch(name):
-            raise InputError("must be a small letter, then small letters, digits or _, 30 at most")
+        check_rules(
+            (
+                not NAME.fullmatch(name),
+                "",
+                "must be a small letter, then small letters, digits or _, 30 at most",
+            )
+        )
         if isinstance(entry, dict) and "files" in entry:
             return _of_files(entry)
         check_values(Source, entry, "", must=("generator", "generator_version", "seed"))
         source = from_values(Source, entry, "")
         newest = generator(source.generator).version
-        if source.version != newest:
-            raise InputError(
+        check_rules(
+            (
+                source.version != newest,
+                "generator_version",
                 f"must be {newest}, the version here (got {source.version})",
-                field="generator_version",
             )
+        )
     return source
 
 
@@ -140,27 +155,29 @@ def _of_files(entry: dict[str, Any]) -> Source:
         check_known(key, ("files",), field=printable(key))
     check_values(SourceFiles, entry["files"], "")
     files = {kind: name for kind, name in entry["files"].items() if name is not None}
-    if not files:
-        raise InputError("must name at least one file", field="files")
+    check_rules((not files, "files", "must name at least one file"))
     return Source(files=files)
 
 
 def _screen(entry: Any, item: str, instances: Mapping[str, Source]) -> Screen:
     with errors_in_file(item=item):
-        given = {} if not isinstance(entry, dict) else entry.get("questions", [])
-        if not isinstance(given, list) or len(given) > MAX_QUESTIONS:
-            raise InputError(
+        is_object = isinstance(entry, dict)
+        given = entry.get("questions", []) if is_object else []
+        screen = from_values(Screen, {**entry, "questions": []} if is_object else entry, "")
+        check_rules(
+            (
+                not isinstance(given, list) or len(given) > MAX_QUESTIONS,
+                "questions",
                 f"must be a list of at most {MAX_QUESTIONS} questions in brackets",
-                field="questions",
-            )
-        own = {key: value for key, value in entry.items() if key != "questions"}
-        screen = from_values(Screen, own, "")
+            ),
+            (
+                given and screen.stage not in LETTER_OF,
+                "questions",
+                f"must be empty: a {screen.stage} screen asks nothing",
+            ),
+        )
         if screen.instance:
             check_known(screen.instance, instances, "instance", field="instance")
-        if screen.stage in ("reveal", "play") and given:
-            raise InputError(
-                f"must be empty: a {screen.stage} screen asks nothing", field="questions"
-            )
         source = instances.get(screen.instance)
         questions = (
             _question(one, f"{item}, {named(one, 'id', 'question', at)}", screen.stage, source)
@@ -171,47 +188,53 @@ def _screen(entry: Any, item: str, instances: Mapping[str, Source]) -> Screen:
 
 def _question(entry: Any, item: str, stage: str, source: Source | None) -> Question:
     with errors_in_file(item=item):
-        own = entry
-        if isinstance(entry, dict):
-            own = {key: value for key, value in entry.items() if key != "key"}
+        own = {**entry, "key": None} if isinstance(entry, dict) else entry
         question = from_values(Question, own, "")
-        letter = LETTER_OF[stage]
-        if not question.id.startswith(letter):
-            raise InputError(
-                f"must begin with {letter} on a {stage} screen (got {question.id})", field="id"
-            )
-        if (question.type == "text") != (stage == "explain"):
-            raise InputError(
-                f"cannot be {question.type!r} on a {stage} screen: explanations are text, and nothing else is",
-                field="type",
-            )
-        key = _key(question.type, entry.get("key"), source, f"{item}, key")
-        question = replace(question, key=key)
+        letter, kind = LETTER_OF[stage], question.type
+        check_rules(
+            (
+                not question.id.startswith(letter),
+                "id",
+                f"must begin with {letter} on a {stage} screen (got {question.id})",
+            ),
+            (
+                (kind == "text") != (stage == "explain"),
+                "type",
+                f"cannot be {kind!r} on a {stage} screen: explanations are text, and nothing else is",
+            ),
+        )
+        question = replace(question, key=_key(kind, entry.get("key"), source, f"{item}, key"))
         _check_question(question, source, item)
     return question
 
 
 def _key(kind: str, given: Any, source: Source | None, item: str) -> str | Call | None:
-    if kind == "text":
-        if given is not None:
-            raise InputError("must be left out: nobody computes the truth of a text", field="key")
+    has, is_object = kind != "text", isinstance(given, dict)
+    check_rules(
+        (
+            not has and given is not None,
+            "key",
+            "must be left out: nobody computes the truth of a text",
+        ),
+        (has and given is None, "key", "is missing"),
+        (has and not is_object, "key", f"must be an object in braces (got {shown(given)})"),
+        (has and source is None, "key", "needs an instance: name one on the screen"),
+    )
+    if given is None or source is None:
         return None
-    if given is None:
-        raise InputError("is missing", field="key")
-    if not isinstance(given, dict):
-        raise InputError(f"must be an object in braces (got {shown(given)})", field="key")
-    if source is None:
-        raise InputError("needs an instance: name one on the screen", field="key")
     with errors_in_file(item=item):
         if "call" not in given:
             name = from_values(Value, given, "").value
             _check_value(name, source)
             return name
         call = from_values(Call, given, "")
-        if (call.relation == "value") != (call.against is None):
-            raise InputError(
-                "must be given together with against: difference, ratio or saving", field="as"
+        check_rules(
+            (
+                (call.relation == "value") != (call.against is None),
+                "as",
+                "must be given together with against: difference, ratio or saving",
             )
+        )
         check_options(call.call, call.options or {}, "with")
         check_options(call.call, call.against or {}, "against")
     return call
@@ -221,76 +244,72 @@ def _key(kind: str, given: Any, source: Source | None, item: str) -> str | Call 
 
 
 def _check_value(name: str, source: Source) -> None:
-    if not source.generator:
-        raise InputError("an instance from files has no values: use a call", field="value")
+    check_rules((not source.generator, "value", "an instance from files has no values: use a call"))
     one = generator(source.generator)
     check_known(name, one.values, f"value of generator {one.name}", field="value")
 
 
 def _check_question(question: Question, source: Source | None, item: str) -> None:
-    drawn = drawn_by(source)
-    ids = [one.id for one in question.options]
-    if len(set(ids)) < len(ids):
-        twice = next(one for one in ids if ids.count(one) > 1)
-        raise InputError(f"has {shown(twice)} twice", field="options")
+    kind, drawn, ids = question.type, drawn_by(source), [one.id for one in question.options]
     value = question.key if drawn is not None and isinstance(question.key, str) else None
     from_instance = drawn is not None and value in drawn.options
-    if question.type in CHOSEN and not ids and not from_instance:
-        raise InputError("is missing", field="options")
-    if question.type not in CHOSEN and ids:
-        raise InputError(f"must be left out of a {question.type} question", field="options")
-    if question.type == "matrix" and (drawn is None or value not in drawn.matrices):
-        raise InputError("must be a value that is a matrix", field="key")
-    draws = _DRAWN_FOR.get(question.type)
-    if draws and (drawn is None or value is None or drawn.name not in draws):
-        raise InputError(f"needs an instance of {', '.join(draws)}", field="type")
-    if question.least > question.most:
-        raise InputError(f"must be at most {question.most} (got {question.least})", field="least")
-    for problem in _wrong_bands(question, ids):
-        raise InputError(problem, field="key.bands")
+    matrices = drawn.matrices if drawn is not None else ()
+    twice = next((one for one in ids if ids.count(one) > 1), "")
+    draws = _DRAWN_FOR.get(kind, ())
+    drawn_so = drawn is not None and value is not None and drawn.name in draws
+    check_rules(
+        (twice, "options", f"has {shown(twice)} twice"),
+        (kind in CHOSEN and not ids and not from_instance, "options", "is missing"),
+        (kind not in CHOSEN and ids, "options", f"must be left out of a {kind} question"),
+        (kind == "matrix" and value not in matrices, "key", "must be a value that is a matrix"),
+        (draws and not drawn_so, "type", f"needs an instance of {', '.join(draws)}"),
+        (
+            question.least > question.most,
+            "least",
+            f"must be at most {question.most} (got {question.least})",
+        ),
+    )
+    if isinstance(question.key, Call):
+        _check_bands(question.key.bands, kind == "choice", ids)
     for one in question.feedback:
-        if [one.value, one.option, one.equation].count(None) != 2:
-            raise InputError(
-                "must have exactly one of value, option and equation", field="feedback"
-            )
-        if one.option is not None and one.option not in ids and not from_instance:
-            raise InputError(unknown(one.option, ids, "option"), field="feedback")
+        several = [one.value, one.option, one.equation].count(None) != 2
+        check_rules((several, "feedback", "must have exactly one of value, option and equation"))
+        if one.option is not None and not from_instance:
+            check_known(one.option, ids, "option", field="feedback")
         if one.value is not None and source is not None:
             with errors_in_file(item=f"{item}, feedback"):
                 _check_value(one.value, source)
 
 
-def _wrong_bands(question: Question, ids: list[str]) -> Iterator[str]:
-    """Yield what is wrong with the bands that turn the number of a call into an option."""
-    if not isinstance(question.key, Call):
-        return
-    bands = question.key.bands
-    if bool(bands) != (question.type == "choice"):
-        yield "must be given for a choice, and for nothing else"
-    for at, band in enumerate(bands):
-        if band.option not in ids:
-            yield unknown(band.option, ids, "option")
-        if (band.below is None) != (at == len(bands) - 1):
-            yield "the last band, and only that, has no below"
-    below = [band.below for band in bands if band.below is not None]
-    if below != sorted(set(below)):
-        yield "must rise from band to band"
+def _check_bands(bands: Sequence[Band], chosen: bool, ids: list[str]) -> None:
+    """Refuse bands that do not turn every number of a call into an option, or are not asked for."""
+    for band in bands:
+        check_known(band.option, ids, "option", field="key.bands")
+    below = [band.below for band in bands]
+    rising = [one for one in below if one is not None]
+    check_rules(
+        (bool(bands) != chosen, "key.bands", "must be given for a choice, and for nothing else"),
+        (
+            bands and (rising != below[:-1] or below[-1] is not None),
+            "key.bands",
+            "the last band, and only that, has no below",
+        ),
+        (rising != sorted(set(rising)), "key.bands", "must rise from band to band"),
+    )
 
 
 def _check_whole(lab: Lab) -> None:
     names = [f"screen {one.id}" for one in lab.screens]
     names += [f"question {one.id}" for one in lab.questions]
-    for at, name in enumerate(names):
-        if name in names[:at]:
-            raise InputError("is there twice", item=name, field="id")
+    twice = next((name for at, name in enumerate(names) if name in names[:at]), "")
+    check_rules((twice, "id", "is there twice"), item=twice)
     for item, field, text in _plain_texts(lab):
-        for problem in _not_plain(text):
-            raise InputError(problem, item=item, field=field)
+        _check_plain(text, item, field)
     for at, screen in enumerate(lab.screens):
         keys = keys_from(lab, at)
         for item, field, text in texts_of(screen):
-            for problem in chain(_not_plain(text), _wrong_places(lab, screen, text, keys)):
-                raise InputError(problem, item=item, field=field)
+            _check_plain(text, item, field)
+            _check_places(lab, screen, texts_in("en").resolved(text), keys, item, field)
 
 
 def keys_from(lab: Lab, at: int) -> dict[str, str]:
@@ -322,31 +341,42 @@ def _plain_texts(lab: Lab) -> Iterator[tuple[str, str, str]]:
         yield from ((f"question {question.id}", "rubric", line) for line in question.rubric)
 
 
-def _not_plain(text: str) -> Iterator[str]:
-    """Yield what is wrong with a text that has tags or addresses, or is the key of a text that is not there."""
-    if text.startswith(MARK) and text.removeprefix(MARK) not in texts_in("en").flat:
-        yield f"there is no text {shown(text.removeprefix(MARK))}"
-    if _TAG.search(text) or _ADDRESS.search(text):
-        yield "must be plain text without tags and addresses"
+def _check_plain(text: str, item: str, field: str) -> None:
+    """Refuse a text that has tags or addresses, or is the key of a text that is not there."""
+    key = text.removeprefix(MARK)
+    lost = key != text and key not in texts_in("en").flat
+    foreign = _TAG.search(text) or _ADDRESS.search(text)
+    check_rules(
+        (lost, field, f"there is no text {shown(key)}"),
+        (foreign, field, "must be plain text without tags and addresses"),
+        item=item,
+    )
 
 
-def _wrong_places(lab: Lab, screen: Screen, text: str, keys: Mapping[str, str]) -> Iterator[str]:
-    """Yield what is wrong with a text that has a place that names nothing, is code, or says an answer."""
-    text = texts_in("en").resolved(text)
+def _check_places(
+    lab: Lab, screen: Screen, text: str, keys: Mapping[str, str], item: str, field: str
+) -> None:
+    """Refuse a text that has a place that names nothing, is code, or says an answer."""
     drawn = drawn_by(lab.instances.get(screen.instance))
-    names = (*drawn.shown, *drawn.values) if drawn else ()
+    shown_too, values = (drawn.shown, drawn.values) if drawn else ({}, {})
     for name in PLACE.findall(text):
-        if not _PLACED.fullmatch(name):
-            place = shown(f"{{{name}}}")
-            yield f"{place} is no name of a value; nothing in a text is computed"
-        if name not in names:
-            problem = unknown(name, names, "value") if names else "has no instance with values"
-            yield f"{{{name}}}: {problem}"
-        asked = keys.get(f"{screen.instance}.{name}")
-        if asked and drawn is not None and name not in drawn.shown:
-            yield f"{{{name}}} would say the answer of question {asked}"
-    if "{" in PLACE.sub("", text) or "}" in PLACE.sub("", text):
-        yield "has a brace without its partner"
+        place, asked = f"{{{name}}}", keys.get(f"{screen.instance}.{name}")
+        says = asked and name in values and name not in shown_too
+        check_rules(
+            (
+                not _PLACED.fullmatch(name),
+                field,
+                f"{shown(place)} is no name of a value; nothing in a text is computed",
+            ),
+            (not drawn, field, f"{place}: has no instance with values"),
+            (says, field, f"{place} would say the answer of question {asked}"),
+            item=item,
+        )
+        if name not in shown_too and name not in values:
+            problem = unknown(name, (*shown_too, *values), "value")
+            raise InputError(f"{place}: {problem}", item=item, field=field)
+    rest = PLACE.sub("", text)
+    check_rules(("{" in rest or "}" in rest, field, "has a brace without its partner"), item=item)
 
 
 # -- labs that ship, and others -------------------------------------------------------------------

@@ -8,13 +8,14 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from operator import itemgetter
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from msgspec import structs
 
-from topox_core.errors import InputError, check_known, look_up, printable, shown
+from topox_core.errors import InputError, check_known, check_rules, look_up, printable, shown
 from topox_core.io.content import FileFormat, read_object
 from topox_core.io.limits import ANSWERS
 from topox_core.io.tables import table_bytes
@@ -129,15 +130,12 @@ def _round_s(groups: Mapping[str, Any]) -> float:
     known = [job.id for job in jobs.jobs]
     for name, group in groups.items():
         check_known(name, known, "job", field="groups")
-        if group not in ("A", "B"):
-            raise InputError(
-                f"must be A or B (got {shown(group)})",
-                item=f"job {printable(name)}",
-                field="groups",
-            )
-    missing = [name for name in known if name not in groups]
-    if missing:
-        raise InputError("has no group", item=f"job {missing[0]}", field="groups")
+        check_rules(
+            (group not in ("A", "B"), "groups", f"must be A or B (got {shown(group)})"),
+            item=f"job {printable(name)}",
+        )
+    for name in known:
+        check_rules((name not in groups, "groups", "has no group"), item=f"job {name}")
     return float(round_of(StageTable(jobs), ["AB".index(groups[name]) for name in known]).round_s)
 
 
@@ -177,20 +175,19 @@ def load_entry(data: bytes, file: str) -> Entry:
     record = read_object(data, printable(file, 200), FORM)
     name = record.get("board")
     check_known(name, BOARDS, "leaderboard", file=file, field="board")
-    alias = record.get("alias")
-    if not isinstance(alias, str) or not 1 <= len(alias.strip()) <= MAX_ALIAS:
-        raise InputError(
-            f"must be 1 to {MAX_ALIAS} characters (got {shown(alias)})", file=file, field="alias"
-        )
-    field = BOARDS[str(name)].field
+    alias, field = record.get("alias"), BOARDS[str(name)].field
     value = record.get(field)
-    if not isinstance(value, dict) or not value:
-        raise InputError(
+    short = isinstance(alias, str) and 1 <= len(alias.strip()) <= MAX_ALIAS
+    check_rules(
+        (not short, "alias", f"must be 1 to {MAX_ALIAS} characters (got {shown(alias)})"),
+        (
+            not isinstance(value, dict) or not value,
+            field,
             f"must be an object with an entry for each task or job (got {shown(value)})",
-            file=file,
-            field=field,
-        )
-    return Entry(str(name), printable(alias.strip(), MAX_ALIAS), value)
+        ),
+        file=file,
+    )
+    return Entry(str(name), printable(str(alias).strip(), MAX_ALIAS), dict(value or {}))
 
 
 def entries_in(folder: Path) -> tuple[list[Entry], list[Unreadable]]:
@@ -208,15 +205,12 @@ def entries_in(folder: Path) -> tuple[list[Entry], list[Unreadable]]:
 def ranked(board: Board, entries: Iterable[Entry]) -> tuple[Ranked, ...]:
     """Return the entries to a board, the shortest first, those that are not feasible last; of an alias the best."""
     best: dict[str, tuple[float, str]] = {}
-    for one in entries:
-        if one.board != board.lab:
-            continue
+    for one in (entry for entry in entries if entry.board == board.lab):
         try:
             outcome = (board.checked(one.value), "")
         except InputError as error:
             outcome = (math.inf, error.located(error.problem))
-        if one.alias not in best or outcome[0] < best[one.alias][0]:
-            best[one.alias] = outcome
+        best[one.alias] = min(best.get(one.alias, outcome), outcome, key=itemgetter(0))
     known = min([board.best_known(), *(time for time, _ in best.values())])
     lines: list[Ranked] = []
     for alias, (time, problem) in sorted(best.items(), key=lambda one: (one[1][0], one[0])):

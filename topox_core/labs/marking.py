@@ -1,11 +1,11 @@
 """One answer to one question: whether it can be read, whether it is right, what it is worth, what is said to it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import floor
 from typing import Any
 
-from topox_core.errors import InputError, check_known, shown
+from topox_core.errors import InputError, check_known, check_rules, shown
 from topox_core.io.limits import is_number, is_whole, number_in
 from topox_core.labs.generators.four_jobs import NAMES, FourJobs, grouping_of
 from topox_core.labs.generators.generator import Matrix, Value
@@ -75,7 +75,7 @@ def mark(lab: Lab, question: Question, given: Any, seed: int) -> Marked:
         verdict = check_by_hand(instance.graph(), instance.cluster(), given)
         share = _of_schedule(question, verdict, truth) if verdict.broken is None else 0.0
     else:
-        share = _share(lab, question, given, truth, seed)
+        share = float(_share(lab, question, given, truth, seed))
     say = "" if share >= 1 else _said(lab, question, given, seed, verdict)
     return Marked(share >= 1, share, say, verdict)
 
@@ -89,16 +89,15 @@ def _share(lab: Lab, question: Question, given: Any, truth: Any, seed: int) -> f
     """Return the share of points of an answer that is no schedule."""
     match question.type:
         case "number":
-            return float(_is_near(question, given, truth))
-        case "choice":
-            return float(given in truth if isinstance(truth, tuple) else given == truth)
+            return _is_near(question, given, truth)
         case "multi":
             return _of_several(question, set(given), set(truth))
-        case "order":
-            return float(tuple(given) == truth)
         case "matrix":
             return _of_matrix(matrix_of(lab, question, seed), given, truth)
-    return _of_grouping(_instance(lab, question, seed), given)
+        case "grouping":
+            return _of_grouping(_instance(lab, question, seed), given)
+    several = question.type == "choice" and isinstance(truth, tuple)
+    return given in truth if several else _compared(question, given) == truth
 
 
 def _is_near(question: Question, given: float, truth: float) -> bool:
@@ -148,7 +147,7 @@ def _of_matrix(matrix: Matrix, given: Any, truth: Any) -> float:
 
 
 def _of_grouping(instance: FourJobs, given: Mapping[str, str]) -> float:
-    round_s = instance.round_s(grouping_of("".join(given[name] for name in NAMES)))
+    round_s = instance.round_s(grouping_of(_letters(given)))
     if round_s <= instance.best_s:
         return 1.0
     return BETTER_SHARE if round_s < instance.climb[1] else LEGAL_SHARE
@@ -168,19 +167,29 @@ def _said(lab: Lab, question: Question, given: Any, seed: int, verdict: HandVerd
 
 
 def _equals(question: Question, given: Any, value: Value, verdict: HandVerdict | None) -> bool:
-    match question.type:
-        case "number":
-            return isinstance(value, int | float) and _is_near(question, given, float(value))
-        case "schedule":
-            return verdict is not None and verdict.broken is None and verdict.makespan_ms == value
-        case "grouping":
-            return "".join(given[name] for name in NAMES) == value
-        case "multi":
-            return isinstance(value, tuple) and set(given) == set(value)
-        case "matrix":
-            return tuple(map(tuple, given)) == value
-    return bool(given == value)
+    if verdict is not None:
+        return verdict.broken is None and verdict.makespan_ms == value
+    if question.type == "number":
+        return isinstance(value, int | float) and _is_near(question, given, float(value))
+    return bool(_compared(question, given) == _compared(question, value))
 
+
+def _compared(question: Question, one: Any) -> Any:
+    """Return an answer, or a value, in the form in which equal ones are equal."""
+    return _FORMS[question.type](one) if question.type in _FORMS else one
+
+
+def _letters(groups: Mapping[str, str] | str) -> str:
+    """Return the group of each of four jobs, in their order."""
+    return groups if isinstance(groups, str) else "".join(groups[name] for name in NAMES)
+
+
+_FORMS: Mapping[str, Callable[[Any], Any]] = {
+    "multi": frozenset,
+    "order": tuple,
+    "matrix": lambda rows: tuple(map(tuple, rows)),
+    "grouping": _letters,
+}
 
 # -- reading --------------------------------------------------------------------------------------
 
@@ -213,66 +222,81 @@ def _several(lab: Lab, question: Question, seed: int, given: Any) -> list[str]:
     options = options_of(lab, question, seed)
     if not isinstance(given, list | tuple) or len(given) > len(options):
         raise InputError(f"must be a list of options (got {shown(given)})", field="value")
-    chosen = [_one_option(lab, question, seed, one) for one in given]
-    if len(set(chosen)) < len(chosen):
-        raise InputError("has an option twice", field="value")
-    if question.type == "order" and len(chosen) < len(options):
-        raise InputError("must have every option", field="value")
+    chosen, ordered = (
+        [_one_option(lab, question, seed, one) for one in given],
+        question.type == "order",
+    )
+    check_rules(
+        (len(set(chosen)) < len(chosen), "value", "has an option twice"),
+        (ordered and len(chosen) < len(options), "value", "must have every option"),
+    )
     # A set has no order: two files of the same marks are the same.
-    return chosen if question.type == "order" else [one for one in options if one in chosen]
+    return chosen if ordered else [one for one in options if one in chosen]
 
 
 def _matrix(lab: Lab, question: Question, seed: int, given: Any) -> list[list[int]]:
     matrix = matrix_of(lab, question, seed)
-    size = f"{len(matrix.rows)} rows of {len(matrix.columns)} cells"
     rows = given if isinstance(given, list | tuple) else ()
     shaped = len(rows) == len(matrix.rows) and all(
         isinstance(row, list | tuple) and len(row) == len(matrix.columns) for row in rows
     )
-    if not shaped:
-        raise InputError(f"must be {size} (got {shown(given)})", field="value")
+    check_rules(
+        (
+            not shaped,
+            "value",
+            f"must be {len(matrix.rows)} rows of {len(matrix.columns)} cells (got {shown(given)})",
+        )
+    )
     most = 1 if matrix.marks else 1_000
-    for row in rows:
-        for cell in row:
-            if not is_whole(cell, 0, most):
-                raise InputError(
-                    f"must hold whole numbers from 0 to {most:,} (got {shown(cell)})", field="value"
-                )
-    if matrix.symmetric and any(
+    wrong = [cell for row in rows for cell in row if not is_whole(cell, 0, most)]
+    check_rules(
+        (
+            wrong,
+            "value",
+            f"must hold whole numbers from 0 to {most:,} (got {shown(*wrong[:1] or [''])})",
+        )
+    )
+    uneven = matrix.symmetric and any(
         rows[i][j] != rows[j][i] or (i == j and rows[i][j])
         for i in range(len(rows))
         for j in range(len(rows))
-    ):
-        raise InputError("must mark both cells of a pair, and none of its own", field="value")
+    )
+    check_rules((uneven, "value", "must mark both cells of a pair, and none of its own"))
     return [list(row) for row in rows]
 
 
 def _starts(lab: Lab, question: Question, seed: int, given: Any) -> dict[str, Any]:
-    if not isinstance(given, dict):
-        raise InputError(f"must be an object: a start a task (got {shown(given)})", field="value")
+    check_rules(
+        (
+            not isinstance(given, dict),
+            "value",
+            f"must be an object: a start a task (got {shown(given)})",
+        )
+    )
     check_starts(_instance(lab, question, seed).graph(), given)
     return dict(given)
 
 
 def _groups(_lab: Lab, _question: Question, _seed: int, given: Any) -> dict[str, str]:
     whole = isinstance(given, dict) and sorted(given) == sorted(NAMES)
-    if not whole or any(group not in ("A", "B") for group in given.values()):
-        raise InputError(
-            f"must say A or B for each of {', '.join(NAMES)} (got {shown(given)})", field="value"
-        )
+    right = whole and all(group in ("A", "B") for group in given.values())
+    check_rules(
+        (not right, "value", f"must say A or B for each of {', '.join(NAMES)} (got {shown(given)})")
+    )
     return dict(given)
 
 
 def _text(_lab: Lab, question: Question, _seed: int, given: Any) -> str:
-    if not isinstance(given, str):
-        raise InputError(f"must be text (got {shown(given)})", field="value")
+    check_rules((not isinstance(given, str), "value", f"must be text (got {shown(given)})"))
     length = len(given.strip())
-    if not question.least <= length <= question.most:
-        raise InputError(
+    check_rules(
+        (
+            not question.least <= length <= question.most,
+            "value",
             f"must be {question.least:,} to {question.most:,} characters (got {length:,})",
-            field="value",
         )
-    return given
+    )
+    return str(given)
 
 
 _READERS = {

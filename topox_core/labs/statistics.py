@@ -14,8 +14,8 @@ import numpy as np
 
 from topox_core.errors import InputError, check_known, shown
 from topox_core.io.tables import table_bytes
-from topox_core.labs.answers import Answers
-from topox_core.labs.keys import depends_on_student, filled, key_of, option_texts, written
+from topox_core.labs.answers import Answers, Prediction
+from topox_core.labs.keys import depends_on_student, filled, in_words, key_of, option_texts
 from topox_core.labs.lab import CLASS_SEED, Lab, Question, Texts, texts_in
 from topox_core.labs.marking import Marked, mark, read_answer
 from topox_core.labs.worksheet import on_paper
@@ -70,17 +70,15 @@ class QuestionStatistics:
 
     def advice(self, language: str = "en") -> str:
         """Return what a lecturer may do now, by the share that is right."""
-        words = texts_in(language)
-        if self.right is None:
+        words, right = texts_in(language), self.right
+        if right is None:
             return ""
         if self.right_again is not None:
-            before, after = share_words(self.right), share_words(self.right_again)
+            before, after = share_words(right), share_words(self.right_again)
             return words.say("stats.again", before=before, after=after)
-        if self.right < EXPLAIN_BELOW:
-            kind = "explain"
-        else:
-            kind = "go_on" if self.right > GO_ON_ABOVE else "discuss"
-        return words.say(f"stats.{kind}", share=share_words(self.right))
+        kind = "go_on" if right > GO_ON_ABOVE else "discuss"
+        kind = "explain" if right < EXPLAIN_BELOW else kind
+        return words.say(f"stats.{kind}", share=share_words(right))
 
 
 def share_words(share: float) -> str:
@@ -91,15 +89,15 @@ def share_words(share: float) -> str:
 def lab_statistics(lab: Lab, answers: Iterable[Answers]) -> tuple[QuestionStatistics, ...]:
     """Return the statistics of every question but explanations, over the answers to this lab."""
     every = [one for one in answers if one.lab == lab.id]
-    asked = [question for question in lab.questions if question.stage != "explain"]
-    return tuple(_of_question(lab, question, every) for question in asked)
-
-
-def _of_question(lab: Lab, question: Question, every: Sequence[Answers]) -> QuestionStatistics:
-    given = [(*_given(one, question), one.seed) for one in every]
-    read = [one for one in given if _marked(lab, question, one[0], one[2]) is not None]
-    firsts = [(first, seed) for first, _, seed in read]
-    return question_statistics(lab, question, firsts, [(again, seed) for _, again, seed in read])
+    return tuple(
+        question_statistics(
+            lab,
+            question,
+            *([(_given(one, question)[k], one.seed) for one in every] for k in (0, 1)),
+        )
+        for question in lab.questions
+        if question.stage != "explain"
+    )
 
 
 def question_statistics(
@@ -180,10 +178,8 @@ def bin_words(bins: Sequence[Bin], place: int, language: str = "en") -> str:
 
 def _given(answers: Answers, question: Question) -> tuple[Any, Any]:
     """Return the first and the second answer to a question; None where there is none."""
-    if question.stage == "predict":
-        found = answers.prediction(question.id)
-        if found is None:
-            return None, None
+    found = answers.given.get(question.id)
+    if isinstance(found, Prediction):
         return found.value, None if found.second is None else found.second.value
     attempts = answers.worked(question.id).attempts
     return (attempts[0].value if attempts else None), None
@@ -410,10 +406,7 @@ def key_words(lab: Lab, question: Question, key: object, seed: int, words: Texts
     if isinstance(key, str):
         return texts.get(key, key)
     if isinstance(key, int | float):
-        digits = question.digits if question.type == "number" else None
-        # The file need not name the unit of a schedule or a grouping.
-        unit = question.unit or {"schedule": "ms", "grouping": "s"}.get(question.type, "")
-        return f"{written(key, digits)} {unit}".strip()
+        return in_words(question, key)
     if isinstance(key, tuple) and all(isinstance(one, str) for one in key):
         return ", ".join(texts.get(str(one), str(one)) for one in key)
     return ""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from topox_core.errors import InputError, shown
+from topox_core.errors import InputError, check_rules, shown
 from topox_core.labs.answers import Answers, Attempt, Explained, Given, Locked, Prediction
 from topox_core.labs.generators.generator import GivenTable, Value, seed_of
 from topox_core.labs.hand_schedule import HandVerdict
@@ -19,7 +19,7 @@ from topox_core.labs.keys import (
     option_texts,
 )
 from topox_core.labs.lab import Lab, Option, Question, Screen, Texts, texts_in
-from topox_core.labs.marking import mark, points_of, read_answer
+from topox_core.labs.marking import Marked, mark, points_of, read_answer
 
 MAX_NAME = 40
 _LETTERS = frozenset("._@- ")
@@ -140,10 +140,12 @@ def attempt(
         If it is no such question, its value cannot be read (which costs no attempt), or it is closed.
     """
     question = _of_stage(lab, name, "work")
-    if waits := waiting_for(lab, answers, lab.screen_of(name)):
-        raise InputError(f"waits for {', '.join(waits)}", item=f"question {name}")
-    if closed(answers, question):
-        raise InputError("is closed: there is no attempt left", item=f"question {name}")
+    waits = waiting_for(lab, answers, lab.screen_of(name))
+    check_rules(
+        (waits, "", f"waits for {', '.join(waits)}"),
+        (closed(answers, question), "", "is closed: there is no attempt left"),
+        item=f"question {name}",
+    )
     kept = read_answer(lab, question, value, answers.seed)
     before = answers.worked(name)
     share = mark(lab, question, kept, answers.seed).share
@@ -169,7 +171,7 @@ def reply_to(lab: Lab, answers: Answers, name: str, language: str = "") -> Attem
         return AttemptReply(False, 0.0, 0, "", key) if given.given_up else None
     last = given.attempts[-1]
     marked = mark(lab, question, last.value, answers.seed)
-    words = _words(lab, language)
+    words = texts_in(language or lab.language)
     say = "" if marked.right else said_to(lab, question, marked.say, answers.seed, words)
     left = 0 if over else question.attempts - len(given.attempts)
     return AttemptReply(marked.right, last.points, left, say, key, marked.verdict)
@@ -256,7 +258,7 @@ def shown_screen(lab: Lab, answers: Answers, at: int, language: str = "") -> Sho
     waits = waiting_for(lab, answers, at)
     if waits:
         return ShownScreen(screen.id, screen.stage, waits_for=waits)
-    words, seed = _words(lab, language), answers.seed
+    words, seed = texts_in(language or lab.language), answers.seed
     return ShownScreen(
         screen.id,
         screen.stage,
@@ -282,13 +284,10 @@ def revealed(lab: Lab, answers: Answers, name: str, language: str = "") -> Revea
     question = lab.question(name)
     key = key_of(lab, question, answers.seed)
     answer = last_answer(answers, name)
-    right, say = False, ""
-    if answer is not None:
-        marked = mark(lab, question, answer, answers.seed)
-        right, say = marked.right, marked.say
-    if say:
-        say = said_to(lab, question, say, answers.seed, _words(lab, language))
-    return Revealed(name, key, answer, right, say)
+    marked = Marked(False, 0.0) if answer is None else mark(lab, question, answer, answers.seed)
+    words = texts_in(language or lab.language)
+    say = marked.say and said_to(lab, question, marked.say, answers.seed, words)
+    return Revealed(name, key, answer, marked.right, say)
 
 
 def revealed_on(lab: Lab, answers: Answers, at: int) -> tuple[str, ...]:
@@ -364,7 +363,3 @@ def _of_stage(lab: Lab, name: str, stage: str) -> Question:
 def _with(answers: Answers, name: str, given: Given, at: str) -> Answers:
     kept: Mapping[str, Given] = {**answers.given, name: given}
     return replace(answers, given=kept, finished=at)
-
-
-def _words(lab: Lab, language: str) -> Texts:
-    return texts_in(language or lab.language)

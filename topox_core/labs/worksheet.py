@@ -14,26 +14,23 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from topox_core.labs.generators.board import Board
-from topox_core.labs.generators.fan_out import FanOut
+from topox_core.labs.generators.fixed_circuits import Mix, Pairs
 from topox_core.labs.generators.four_jobs import NAMES, FourJobs
-from topox_core.labs.generators.mix import Mix
-from topox_core.labs.generators.pairs import Pairs
-from topox_core.labs.generators.patience import Patience
+from topox_core.labs.generators.one_port import Board, FanOut, Patience
+from topox_core.labs.generators.rails import Windows
 from topox_core.labs.generators.turns import Turns
-from topox_core.labs.generators.windows import Windows
 from topox_core.labs.hand_schedule import lane_names
 from topox_core.labs.keys import (
     filled,
     given_table,
+    in_words,
     instance_of,
     key_of,
     matrix_of,
     names_a_value,
     option_texts,
-    written,
 )
-from topox_core.labs.lab import Lab, Question, Screen, Texts, texts_in
+from topox_core.labs.lab import Lab, Screen, Texts, texts_in
 from topox_core.model.task_graph import TaskGraph
 
 # Axes to draw on reach so far for every seed, so that they tell nothing.
@@ -49,19 +46,18 @@ def given_figure(lab: Lab, screen: Screen, seed: int) -> str:
 
 def answer_grid(lab: Lab, screen: Screen, seed: int) -> str:
     """Return a grid of lanes over time to draw a schedule on; empty where a screen asks for none."""
-    if "hand_gantt" not in screen.show:
-        return ""
-    instance = instance_of(lab, screen, seed)
+    instance = instance_of(lab, screen, seed) if "hand_gantt" in screen.show else None
     if isinstance(instance, FanOut):
         lanes = ["port 1", "port 2", *(f"server {k}" for k in range(1, 5))]
-        return _grid(lanes, instance.first_ms + sum(instance.sent_mb) + max(instance.computed_ms))
+        until_ms = instance.first_ms + sum(instance.sent_mb) + max(instance.computed_ms)
+        return on_paper("grid.svg", lanes=lanes, until_ms=until_ms)
     if isinstance(instance, Board | Patience):
         graph = instance.graph()
-        names = [
+        lanes = [
             f"server {server}" if port < 0 else f"port of {server}"
             for server, port, _ in lane_names(graph, instance.cluster())
         ]
-        return _grid(names, _serial_ms(graph))
+        return on_paper("grid.svg", lanes=lanes, until_ms=_serial_ms(graph))
     return ""
 
 
@@ -69,10 +65,6 @@ def _serial_ms(graph: TaskGraph) -> int:
     """Return how long everything takes one after another: longer than any answer."""
     computed = sum(task.duration_ms or 0 for task in graph.tasks)
     return math.ceil(computed + sum((task.size_bytes or 0) / 1e6 for task in graph.tasks))
-
-
-def _grid(lanes: Sequence[str], until_ms: int) -> str:
-    return on_paper("grid.svg", lanes=lanes, until_ms=until_ms)
 
 
 def _circle(n: int, pairs: Mapping[tuple[int, int], str]) -> str:
@@ -161,14 +153,8 @@ def worksheets(
         options_of=partial(option_texts, lab),
         matrix_of=partial(matrix_of, lab),
         one_line=ONE_LINE,
-        key_words=partial(_key_words, lab),
+        key_words=lambda question, seed: in_words(question, key_of(lab, question, seed)),
     )
-
-
-def _key_words(lab: Lab, question: Question, seed: int) -> str:
-    truth = key_of(lab, question, seed)
-    number = isinstance(truth, int | float)
-    return f"{written(truth, question.digits if number else None)} {question.unit}".strip()
 
 
 def _screens(lab: Lab, words: Texts, stage: str, seed: int) -> Iterator[dict[str, Any]]:

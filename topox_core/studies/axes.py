@@ -3,7 +3,7 @@
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from topox_core.errors import (
     InputError,
     check_known,
+    check_rules,
     errors_at,
     errors_in_file,
     printable,
@@ -29,21 +30,6 @@ from topox_core.studies.keys import SEED, Key, Value
 MAX_VALUES = 100_000
 FORMS = ("values", "range", "log", "replicates")
 MAX_POINTS = 100_000
-KINDS: Mapping[str, tuple[str, ...]] = {
-    "grid": (),
-    "random": ("points", "seed"),
-    "latin": ("points", "seed"),
-    "listed": ("points",),
-    "one_at_a_time": (),
-}
-KIND_WORDS = {
-    "grid": "every combination",
-    "random": "drawn at random",
-    "latin": "Latin hypercube",
-    "listed": "listed points",
-    "one_at_a_time": "one axis at a time",
-}
-
 _Finite = Annotated[float, setting(ge=-1e300, le=1e300)]
 _Count = Annotated[int, setting(ge=1, le=MAX_VALUES)]
 # One value an axis; None leaves an axis at its base.
@@ -101,19 +87,21 @@ class _Span:
 
     def numbers(self, form: str) -> list[float]:
         """Return the numbers of a ``range``, or on a ``log`` axis; raises InputError."""
-        low, high = self.low, self.high
-        if form == "log" and low <= 0:
-            problem = f"must be greater than 0 on a logarithmic axis (got {low:g})"
-            raise InputError(problem, field="log.from")
-        if low > high:
-            raise InputError(f"is empty: from {low:g} to {high:g}", field=form)
-        if self.points is not None and self.step is not None:
-            raise InputError("must have either a step or points", field=form)
+        low, high, log = self.low, self.high, form == "log"
+        both = self.points is not None and self.step is not None
+        check_rules(
+            (
+                log and low <= 0,
+                "log.from",
+                f"must be greater than 0 on a logarithmic axis (got {low:g})",
+            ),
+            (low > high, form, f"is empty: from {low:g} to {high:g}"),
+            (both, form, "must have either a step or points"),
+            (log and self.points is None, "log.points", "is missing"),
+        )
         if self.points is not None:
-            spread = (np.geomspace if form == "log" else np.linspace)(low, high, self.points)
+            spread = (np.geomspace if log else np.linspace)(low, high, self.points)
             return [float(f"{value:.12g}") for value in spread]
-        if form == "log":
-            raise InputError("is missing", field="log.points")
         step = 1.0 if self.step is None else self.step
         values = (high - low) / step + 1e-9 + 1  # a step that is small enough makes infinitely many
         if values >= MAX_VALUES + 1:
@@ -164,13 +152,14 @@ def axis_of(entry: object, number: int, keys: Mapping[str, Key], subject_digest:
 
 
 def _values(form: str, given: Any, key: Key, subject_digest: str) -> tuple[Value, ...]:
-    if form == "replicates":
-        if key.name != SEED:
-            raise InputError(f"is for the axis {SEED}", field=form)
+    seeds, words = form == "replicates", form != "values" and not key.numeric
+    check_rules(
+        (seeds and key.name != SEED, form, f"is for the axis {SEED}"),
+        (words, form, f"must be a list of values: {key.name} is no number"),
+    )
+    if seeds:
         # The same for every point, so that differences can be taken seed by seed.
         return tuple(replicate_seed(subject_digest, k) for k in range(given))
-    if form != "values" and not key.numeric:
-        raise InputError(f"must be a list of values: {key.name} is no number", field=form)
     listed = given if form == "values" else given.numbers(form)
     if form != "values" and key.kind == "whole":
         listed = [float(math.floor(number)) for number in listed]
@@ -225,48 +214,75 @@ class Design:
 
     def as_record(self) -> dict[str, Any]:
         """Return it as the file has it."""
-        if self.kind == "listed":
-            return {"kind": self.kind, "points": [list(point) for point in self.listed]}
-        if self.kind in ("random", "latin"):
-            return {"kind": self.kind, "points": self.count, "seed": self.seed}
-        return {"kind": self.kind}
+        points = [list(point) for point in self.listed] if self.listed else self.count
+        values = {"points": points, "seed": self.seed}
+        return {"kind": self.kind, **{key: values[key] for key in KINDS[self.kind].keys}}
 
     def size(self, axes: Sequence[Axis]) -> int:
         """Return how many points there are."""
-        if self.kind == "grid":
-            return prod(len(axis.values) for axis in axes)
-        if self.kind == "one_at_a_time":
-            return 1 + sum(len(axis.values) for axis in axes)
-        return len(self.listed) if self.kind == "listed" else self.count
+        return KINDS[self.kind].size(self, axes)
 
     def size_words(self, axes: Sequence[Axis]) -> str:
         """Return how the number of points comes about: ``40 x 4 x 3``."""
         if self.kind == "grid":
             return " x ".join(f"{len(axis.values):,}" for axis in axes)
-        return KIND_WORDS[self.kind]
+        return KINDS[self.kind].words
+
+    def too_large(self, axes: Sequence[Axis], most: int = MAX_POINTS) -> tuple[bool, str, str]:
+        """Return the rule that it has no more points than there may be."""
+        size = self.size(axes)
+        problem = f"has {size:,} points (limit {most:,}): {self.size_words(axes)}"
+        return size > most, "design", problem
 
     def points(self, axes: Sequence[Axis]) -> tuple[Point, ...]:
         """Return the points, in their order; equal ones stay."""
-        if self.kind == "grid":
-            return tuple(product(*(axis.values for axis in axes)))
-        if self.kind == "listed":
-            return self.listed
-        if self.kind == "one_at_a_time":
-            base: list[Value | None] = [None] * len(axes)
-            return (
-                tuple(base),
-                *(
-                    (*base[:k], value, *base[k + 1 :])
-                    for k, axis in enumerate(axes)
-                    for value in axis.values
-                ),
-            )
-        draw = latin_hypercube if self.kind == "latin" else _uniform
-        shares = draw(self.count, len(axes), self.seed)
-        return tuple(
-            tuple(axis.at(float(share)) for axis, share in zip(axes, row, strict=True))
-            for row in shares
-        )
+        return KINDS[self.kind].points(self, axes)
+
+
+def _one_at_a_time(_: Design, axes: Sequence[Axis]) -> tuple[Point, ...]:
+    base: Point = (None,) * len(axes)
+    each = ((k, value) for k, axis in enumerate(axes) for value in axis.values)
+    return (base, *((*base[:k], value, *base[k + 1 :]) for k, value in each))
+
+
+def _drawn(one: Design, axes: Sequence[Axis]) -> tuple[Point, ...]:
+    draw = latin_hypercube if one.kind == "latin" else _uniform
+    rows = draw(one.count, len(axes), one.seed)
+    return tuple(
+        tuple(axis.at(float(share)) for axis, share in zip(axes, row, strict=True)) for row in rows
+    )
+
+
+@dataclass(frozen=True)
+class DesignKind:
+    """How a kind of design chooses points: in words, its keys in a file, how many there are, and which."""
+
+    words: str
+    keys: tuple[str, ...]
+    size: Callable[[Design, Sequence[Axis]], int]
+    points: Callable[[Design, Sequence[Axis]], tuple[Point, ...]]
+
+
+KINDS: Mapping[str, DesignKind] = {
+    "grid": DesignKind(
+        "every combination",
+        (),
+        lambda _, axes: prod(len(axis.values) for axis in axes),
+        lambda _, axes: tuple(product(*(axis.values for axis in axes))),
+    ),
+    "random": DesignKind("drawn at random", ("points", "seed"), lambda one, _: one.count, _drawn),
+    "latin": DesignKind("Latin hypercube", ("points", "seed"), lambda one, _: one.count, _drawn),
+    "listed": DesignKind(
+        "listed points", ("points",), lambda one, _: len(one.listed), lambda one, _: one.listed
+    ),
+    "one_at_a_time": DesignKind(
+        "one axis at a time",
+        (),
+        lambda _, axes: 1 + sum(len(axis.values) for axis in axes),
+        _one_at_a_time,
+    ),
+}
+KIND_WORDS = {name: one.words for name, one in KINDS.items()}
 
 
 def latin_hypercube(points: int, axes: int, seed: int) -> NDArray[np.float64]:
@@ -295,39 +311,37 @@ def design_of(entry: object, axes: Sequence[Axis]) -> Design:
         problem = unknown(kind, KINDS, "kind") if "kind" in entry else "is missing"
         raise InputError(problem, field="design.kind")
     for key in entry:
-        check_known(key, ("kind", *KINDS[kind]), field=f"design.{printable(key)}")
+        check_known(key, ("kind", *KINDS[kind].keys), field=f"design.{printable(key)}")
     if kind == "listed":
         design = Design(kind, listed=_listed_points(entry.get("points"), axes))
     elif kind in ("random", "latin"):
-        for key, least, most in (("points", 1, 10**12), ("seed", 0, 2**63 - 1)):
-            if not is_whole(entry.get(key, 0 if key == "seed" else None), least, most):
-                problem = (
-                    f"must be a whole number of at least {least} (got {shown(entry.get(key))})"
-                )
-                raise InputError(problem, field=f"design.{key}")
-        design = Design(kind, entry["points"], entry.get("seed", 0))
+        count, seed = entry.get("points"), entry.get("seed", 0)
+        at_least = "must be a whole number of at least"
+        check_rules(
+            (not is_whole(count, 1, 10**12), "design.points", f"{at_least} 1 (got {shown(count)})"),
+            (not is_whole(seed, 0, 2**63 - 1), "design.seed", f"{at_least} 0 (got {shown(seed)})"),
+        )
+        design = Design(kind, entry["points"], seed)
     else:
         design = Design(kind)
-    size = design.size(axes)
-    if size > MAX_POINTS:
-        words = design.size_words(axes)
-        raise InputError(f"has {size:,} points (limit {MAX_POINTS:,}): {words}", field="design")
+    check_rules(design.too_large(axes))
     return design
 
 
 def _listed_points(given: object, axes: Sequence[Axis]) -> tuple[Point, ...]:
-    if not isinstance(given, list) or not given:
-        problem = f"must be a list of points in brackets (got {shown(given)})"
-        raise InputError(problem, field="design.points")
-    if len(given) > MAX_POINTS:
-        raise InputError(f"has {len(given):,} points (limit {MAX_POINTS:,})", field="design.points")
+    entries = given if isinstance(given, list) else []
+    count = len(entries)
+    check_rules(
+        (not count, "design.points", f"must be a list of points in brackets (got {shown(given)})"),
+        (count > MAX_POINTS, "design.points", f"has {count:,} points (limit {MAX_POINTS:,})"),
+    )
     points = []
-    for number, entry in enumerate(given, 1):
+    for number, entry in enumerate(entries, 1):
         place = f"design.points {number}"
-        if not isinstance(entry, list) or len(entry) != len(axes):
-            problem = f"must be a list of {len(axes)} values, one an axis (got {shown(entry)})"
-            raise InputError(problem, field=place)
         with errors_at(field=place):
+            if not isinstance(entry, list) or len(entry) != len(axes):
+                problem = f"must be a list of {len(axes)} values, one an axis (got {shown(entry)})"
+                raise InputError(problem)
             points.append(
                 tuple(
                     None if value is None else axis.key.value(value)

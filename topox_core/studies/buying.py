@@ -7,7 +7,7 @@ from itertools import chain
 from math import inf
 
 from topox_core.economics.comparison import Running, year_at
-from topox_core.errors import InputError
+from topox_core.errors import check_rules
 from topox_core.fabrics.compare import fabric_bill
 from topox_core.fabrics.passed_plans import PassedPlan, best_passed
 from topox_core.io.limits import check_one_of, check_whole, is_number, is_whole
@@ -71,10 +71,14 @@ class Assumptions:
 
     def __post_init__(self) -> None:
         for level in LEVELS:
-            value = self.usd_per_gpu_hour.at(level)
-            if not is_number(value, 0.0, 10_000.0):
-                problem = f"must be from 0 to 10,000 (got {value:g})"
-                raise InputError(problem, field="usd_per_gpu_hour")
+            usd = self.usd_per_gpu_hour.at(level)
+            check_rules(
+                (
+                    not is_number(usd, 0.0, 10_000.0),
+                    "usd_per_gpu_hour",
+                    f"must be from 0 to 10,000 (got {usd:g})",
+                )
+            )
             Running(self.usd_per_kwh.at(level), self.pue, self.years.at(level))
         if self.gpus_per_server is not None:
             check_whole(self.gpus_per_server, 1, MAX_PORTS, field="gpus_per_server")
@@ -188,26 +192,31 @@ class Question:
     by: str = "dollars"
 
     def __post_init__(self) -> None:
-        if self.resolved.subject.runs != "fabric":
-            raise InputError("has no task graph to run on switches", field="subject")
+        runs = self.resolved.subject.runs
+        check_rules((runs != "fabric", "subject", "has no task graph to run on switches"))
         check_one_of(self.by, CRITERIA, field="by")
         for rival in self.rivals:
             check_one_of(rival, RIVALS, field="rivals")
-        if not self.rivals:
-            raise InputError(f"must name some of {', '.join(RIVALS)}", field="rivals")
-        if not self.offers:
-            raise InputError("must have at least one offer", field="offers")
         # Of VARIED the study says at every point what holds.
         kept = {name: value for name, value in self.fixed.items() if name not in VARIED}
         kept |= {f"running.{name}": value for name, value in vars(self.assumed.running).items()}
         object.__setattr__(self, "fixed", kept)
         degrees = tuple(sorted(set(self.degrees or (self.cluster.ports_per_server,))))
-        for degree in degrees:
-            if not is_whole(degree, 1, MAX_PORTS):
-                problem = f"must be whole numbers from 1 to {MAX_PORTS:,} (got {degree})"
-                raise InputError(problem, field="ports")
-        if len(degrees) > MAX_DEGREES:
-            raise InputError(f"has {len(degrees)} values (limit {MAX_DEGREES})", field="ports")
+        wrong = [one for one in degrees if not is_whole(one, 1, MAX_PORTS)]
+        check_rules(
+            (not self.rivals, "rivals", f"must name some of {', '.join(RIVALS)}"),
+            (not self.offers, "offers", "must have at least one offer"),
+            (
+                wrong,
+                "ports",
+                f"must be whole numbers from 1 to {MAX_PORTS:,} (got {', '.join(map(str, wrong))})",
+            ),
+            (
+                len(degrees) > MAX_DEGREES,
+                "ports",
+                f"has {len(degrees)} values (limit {MAX_DEGREES})",
+            ),
+        )
         object.__setattr__(self, "degrees", degrees)
 
     @cached_property
@@ -288,15 +297,13 @@ class Question:
             if (unfit := self.unfit(one, degree)) is not None
         )
 
-    def cost(self, row: Row) -> float:
-        """Return what is least for the winner, in the criterion's unit; infinite where it is not known."""
-        if row.iteration_ms is None or row.network_usd is None or row.network_w is None:
+    def cost(self, row: Row, by: str = "") -> float:
+        """Return what is least for the winner, or what another criterion counts, in its unit; infinite where it is not known."""
+        ms, usd, watts = row.iteration_ms, row.network_usd, row.network_w
+        if ms is None or usd is None or watts is None:
             return inf
-        if self.by == "time":
-            return row.iteration_ms
-        if self.by == "price":
-            return row.network_usd
-        return self.usd_per_iteration(row.iteration_ms, row.network_usd, row.network_w)
+        dollars = self.usd_per_iteration(ms, usd, watts)
+        return {"time": ms, "price": usd, "dollars": dollars}[by or self.by]
 
     def usd_per_iteration(self, iteration_ms: float, network_usd: float, network_w: float) -> float:
         """Return dollars of an iteration: network and GPUs by the hour, times its duration."""

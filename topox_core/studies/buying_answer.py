@@ -21,7 +21,7 @@ from topox_core.studies.buying import (
 from topox_core.studies.fabric_point import priced_at
 from topox_core.studies.keys import Value
 from topox_core.studies.offers import offer_of
-from topox_core.studies.slices import front_of
+from topox_core.studies.slices import front_of, steps_of
 from topox_core.text.numbers import time
 
 
@@ -137,12 +137,7 @@ def front_of_rows(rows: Sequence[Row]) -> NDArray[np.bool_]:
 
 def steps_of_rows(rows: Sequence[Row]) -> tuple[int, ...]:
     """Return which networks no other one beats in time and price, in order of the price, of equal ones the first."""
-    front = front_of([[row.iteration_ms for row in rows], [row.network_usd for row in rows]])
-    first: dict[tuple[float | None, float | None], int] = {}
-    for k, row in enumerate(rows):
-        if front[k]:
-            first.setdefault((row.network_usd, row.iteration_ms), k)
-    return tuple(k for _, k in sorted(first.items(), key=lambda one: one[0][0] or 0.0))
+    return steps_of([row.network_usd for row in rows], [row.iteration_ms for row in rows])
 
 
 # Between these delays is searched for the slowest; a switch slower than the last changes nothing in a job.

@@ -153,7 +153,6 @@ def _rounds(
     """Yield the studies one after another, each given what came of the one before."""
     answer = Answer(question)
     raw = yield from _networks(question, NETWORKS, question.choices, plans)
-    searched: tuple[Row, ...] = ()
     rows = with_slower_plans(raw)
     found = verdict(question, rows)
     answer = replace(answer, rows=rows, verdict=found)
@@ -163,27 +162,21 @@ def _rounds(
     choice, rival = found.offer.choice, found.rival
     offer = offer_of(question.offers, choice.key)
     slowest: Slowest | None = None
-    if question.by != "price":
-        slow: tuple[Row, ...] = ()
-        delays = first_delays()
-        while delays:
-            tried = [question.at(offer, choice.degree, "usual", {DELAY: delay}) for delay in delays]
-            new = yield from _networks(question, SLOWEST, tried, plans)
-            slow = with_slower_plans((*slow, *new, *raw))[: len(slow) + len(new)]
-            slowest = slowest_of(question, slow, rival)
-            delays = delays_between(slowest)
-        searched = slow
-    fewest = fewest_of(question, [found.offer], rival)
-    if fewer := fewer_ports(question, choice.degree):
-        some = [
-            question.at(offer, degree) for degree in fewer if question.unfit(offer, degree) is None
-        ]
-        fewer_rows = (yield from _networks(question, FEWEST, some, plans)) if some else ()
-        fewer_rows = with_slower_plans(fewer_rows)
-        searched = (*searched, *fewer_rows)
-        fewest = fewest_of(question, [*fewer_rows, found.offer], rival)
+    slow: tuple[Row, ...] = ()
+    delays = first_delays() if question.by != "price" else ()
+    while delays:
+        tried = [question.at(offer, choice.degree, "usual", {DELAY: delay}) for delay in delays]
+        new = yield from _networks(question, SLOWEST, tried, plans)
+        slow = with_slower_plans((*slow, *new, *raw))[: len(slow) + len(new)]
+        slowest = slowest_of(question, slow, rival)
+        delays = delays_between(slowest)
+    degrees = fewer_ports(question, choice.degree)
+    some = [question.at(offer, one) for one in degrees if question.unfit(offer, one) is None]
+    fewer = (yield from _networks(question, FEWEST, some, plans)) if some else ()
+    fewer = with_slower_plans(fewer)
+    fewest = fewest_of(question, [*fewer, found.offer], rival)
     turned = Turned(slowest, fewest, highest_port_usd(question, found.offer, rival))
-    answer = replace(answer, searched=searched, turned=turned)
+    answer = replace(answer, searched=(*slow, *fewer), turned=turned)
     tell(answer)
     figures = uncertain_figures(question, choice, rival.choice)
     mine = yield from _networks(question, HANGS_ON, tornado(choice, figures), plans)

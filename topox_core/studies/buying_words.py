@@ -33,6 +33,12 @@ BEATS = {
     "time": "be faster than",
     "price": "cost less than",
 }
+# What is least, and what it is where it is not.
+COUNTS = {
+    "dollars": ("an iteration costs", "more"),
+    "time": ("an iteration takes", "longer"),
+    "price": ("the network costs", "more"),
+}
 Lines = tuple[tuple[str, str], ...]
 FORMAT, VERSION = "topox-buying", 1
 
@@ -70,26 +76,25 @@ def details(answer: Answer) -> Lines:
         return ()
     mine, theirs = apart([found.offer.iteration_ms or 0.0, found.rival.iteration_ms or 0.0])
     rivals = _within(found.rivals, found.offer.choice)
-    costs = [
-        f"${short(question.usd_per_iteration(row.iteration_ms or 0.0, row.network_usd or 0.0, row.network_w or 0.0))}"
-        for row in (found.offer, found.rival)
-    ]
-    lines = [
-        (
-            "Best optical switch" if len(found.offers) == 1 else "Best optical switches",
-            f"{_either(found.offers)}.",
-        ),
+    both = (found.offer, found.rival)
+    usd, rival_usd = (f"${short(question.cost(row, 'dollars'))}" for row in both)
+    told = _told_apart(question, found)
+    settled = answer.complete or answer.swings is not None or answer.turned is not None
+    best = "Best optical switch" if len(found.offers) == 1 else "Best optical switches"
+    return _said(
+        (best, f"{_either(found.offers)}."),
         ("Best without one", f"{rivals[0].upper()}{rivals[1:]}."),
         ("Iteration time", f"{mine} instead of {theirs}."),
-        ("Cost of an iteration", f"{costs[0]} instead of {costs[1]}, GPU hours included."),
-    ]
-    if question.by != "time":
-        lines.append(("Price of a port", _port_prices(question, found)))
-    if told := _told_apart(question, found):
-        lines.append(("What ties", told))
-    if answer.complete or answer.swings is not None or answer.turned is not None:
-        lines.append(("Within the ranges", _ranges(question, found)))
-    return tuple(lines)
+        ("Cost of an iteration", f"{usd} instead of {rival_usd}, GPU hours included."),
+        question.by != "time" and ("Price of a port", _port_prices(question, found)),
+        told and ("What ties", told),
+        settled and ("Within the ranges", _ranges(question, found)),
+    )
+
+
+def _said(*lines: tuple[str, str] | str | bool) -> Lines:
+    """Return lines without those that are none."""
+    return tuple(line for line in lines if isinstance(line, tuple))
 
 
 def _at_price(question: Question, found: Verdict) -> str:
@@ -130,25 +135,16 @@ def port_price(question: Question, choice: Choice) -> str:
 
 
 def _won(question: Question, found: Verdict) -> str:
-    less = {
-        "dollars": "an iteration costs",
-        "time": "an iteration takes",
-        "price": "the network costs",
-    }
     rivals = _within(found.rivals, found.offer.choice)
     time_less = " time" if question.by == "time" else ""
     return (
-        f"buy **{_some(question, found.offers)}**: {less[question.by]} **{percent(found.lead)} less**{time_less} than "
+        f"buy **{_some(question, found.offers)}**: {COUNTS[question.by][0]} **{percent(found.lead)} less**{time_less} than "
         f"{'' if question.by == 'price' else 'on '}{rivals}."
     )
 
 
 def _lost(question: Question, found: Verdict) -> str:
-    what, more = {
-        "dollars": ("an iteration costs", "more"),
-        "time": ("an iteration takes", "longer"),
-        "price": ("the network costs", "more"),
-    }[question.by]
+    what, more = COUNTS[question.by]
     same = same_time(question.cost(found.offer), question.cost(found.rival))
     by_how_much = (
         f"as much within {percent(EQUAL)}" if same else f"**{percent(-found.lead)} {more}**"
@@ -243,40 +239,35 @@ def questions_turned(
     if turned is None or found is None or not found.compared:
         return ()
     choice, rival = found.offer.choice, _within((found.rival,), found.offer.choice)
-    lines = []
-    if turned.slowest is not None:
-        lines.append(
-            (
-                f"How slow may a switch be at the price of {choice.name}, and still "
-                f"{BEATS[answer.question.by]} {rival}?",
-                _slowest(turned.slowest) + _counted(answer.question, by_time_ms),
-            )
-        )
+    question, ports = answer.question, turned.fewest_ports
+    beats = BEATS[question.by]
     fewest = (
         "None of the numbers of ports that were tried wins."
-        if turned.fewest_ports is None
-        else f"**{plural(turned.fewest_ports, 'port')} per server**"
-        + (", the fewest possible." if turned.fewest_ports == 1 else "; with fewer it loses.")
+        if ports is None
+        else f"**{plural(ports, 'port')} per server**"
+        + (", the fewest possible." if ports == 1 else "; with fewer it loses.")
     )
-    lines.append((f"With how few ports per server does {choice.name} still win?", fewest))
-    if turned.highest_usd is not None:
-        highest = (
-            "Not even free ports would make it as cheap."
-            if turned.highest_usd < 0
-            else f"Up to **${turned.highest_usd:,.0f} per port**; counted with {port_price(answer.question, choice)}."
+    by_dollars = question.by == "dollars"
+    counted = " per iteration, GPU hours included" if by_dollars else ""
+    highest = "Not even free ports would make it as cheap."
+    if (usd := turned.highest_usd or 0.0) >= 0:
+        price = port_price(question, choice)
+        highest = f"Up to **${usd:,.0f} per port**; counted with {price}."
+    if by_dollars and by_purchase_usd is not None and by_purchase_usd > 0:
+        highest += (
+            f" By the purchase price of the network alone it is **${by_purchase_usd:,.0f}**, at the cluster's "
+            "own delay, as Per iteration says."
         )
-        counted = ""
-        if answer.question.by == "dollars":
-            counted = " per iteration, GPU hours included"
-            if by_purchase_usd is not None and by_purchase_usd > 0:
-                highest += (
-                    f" By the purchase price of the network alone it is **${by_purchase_usd:,.0f}**, at the cluster's "
-                    "own delay, as Per iteration says."
-                )
-        lines.append(
-            (f"Up to which price per port does {choice.name} cost no more{counted}?", highest)
-        )
-    return tuple(lines)
+    return _said(
+        turned.slowest is not None
+        and (
+            f"How slow may a switch be at the price of {choice.name}, and still {beats} {rival}?",
+            _slowest(turned.slowest) + _counted(question, by_time_ms),
+        ),
+        (f"With how few ports per server does {choice.name} still win?", fewest),
+        turned.highest_usd is not None
+        and (f"Up to which price per port does {choice.name} cost no more{counted}?", highest),
+    )
 
 
 def _counted(question: Question, by_time_ms: float | None) -> str:
@@ -328,11 +319,7 @@ def network_rows(answer: Answer) -> list[dict[str, Any]]:
                 "price per port": port_price(question, row.choice),
                 "network ($)": row.network_usd,
                 "network (W)": row.network_w,
-                "dollars per iteration": None
-                if not row.known
-                else question.usd_per_iteration(
-                    row.iteration_ms or 0.0, row.network_usd or 0.0, row.network_w or 0.0
-                ),
+                "dollars per iteration": question.cost(row, "dollars") if row.known else None,
                 "saves (%)": None if gain is None else 100 * gain,
                 "nothing beats it": "yes" if on_front else "",
                 "switches": _switches(question, row.choice),

@@ -34,11 +34,9 @@ from topox_core.runs.run import Stop
 from topox_core.schedule.result import Result, gap
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings, lowering_and_free
-from topox_core.studies.keys import FABRIC_FIELDS, SEED, Value
+from topox_core.studies.keys import DEFAULT_FABRIC, FABRIC_FIELDS, SEED, SETTINGS, Value
 from topox_core.studies.subject import (
-    DEFAULT_FABRIC,
     FAT_TREE_SHAPE,
-    SETTINGS,
     Resolved,
     Values,
 )

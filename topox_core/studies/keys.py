@@ -4,15 +4,23 @@ And what it may report of a point, with the words and units of tables and axes.
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Annotated, Any
 
 from topox_core.economics.comparison import Running
 from topox_core.economics.networks import LINE_NAMES, Counting
-from topox_core.economics.price_sets import MAX_USD, MAX_W, PARTS, PRICE_SETS
-from topox_core.errors import InputError, shown
+from topox_core.economics.price_sets import (
+    DEFAULT_SET,
+    MAX_USD,
+    MAX_W,
+    PARTS,
+    PRICE_SETS,
+    SET_BY_SPEED,
+)
+from topox_core.errors import InputError, check_rules, shown
 from topox_core.fabrics.compare import MAX_DELAY_MS
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.registry import FABRICS
@@ -31,7 +39,7 @@ from topox_core.schema.fields import (
 )
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS as TDM_ALGORITHMS
 from topox_core.tdm.mixes.deployment import SetUp
-from topox_core.tdm.model.jobs import Reading
+from topox_core.tdm.model.jobs import Reading, TdmSettings
 from topox_core.text.numbers import count, delay_label, money, percent, plural, power, short, time
 from topox_core.text.sentences import capitalised, uncapitalised, words_of
 from topox_core.training.job import MAX_GPUS
@@ -44,6 +52,7 @@ Value = str | int | float | bool
 EFFORTS = ("first", "search", "prove")
 RAIL_CONTROLS = ("provisioned", "on_demand")
 FAT_TREES = ("cost", "full")
+DEFAULT_FABRIC, GPUS = "scheduled", 1_024
 MAX_SEED, MAX_LABEL = 2**31 - 1, 120
 SEED, LABEL = "seed", "label"
 FABRIC, RAIL, ROUND, BILL = "fabric", "rail", "round", "bill"
@@ -63,10 +72,13 @@ class Key:
         As the study file has it, e.g. ``cluster.port_gbps``.
     field
         What it may be, and the words of its axis.
+    own
+        What holds where a study says nothing; None where the subject itself says what, or nothing does.
     """
 
     name: str
     field: Field = dataclasses.field(compare=False)
+    own: Any = dataclasses.field(default=None, compare=False)
 
     @property
     def words(self) -> str:
@@ -121,64 +133,65 @@ class Key:
 
 
 def _keys(prefix: str, record: type, *names: str) -> tuple[Key, ...]:
-    """Return fields of a record as keys."""
+    """Return fields of a record as keys; where a study says nothing, their defaults hold."""
     fields = fields_of(record)
-    return tuple(Key(f"{prefix}.{name}", fields[name]) for name in names)
+    return tuple(Key(f"{prefix}.{name}", fields[name], fields[name].default) for name in names)
 
 
-def _key(name: str, words: str, kind: Any, unit: str = "", **limits: Any) -> Key:
+def _key(
+    name: str, words: str, kind: Any, unit: str = "", own: Value | None = None, **limits: Any
+) -> Key:
     """Return a key that is no field of a record; numbers are at least 0."""
     limits = {"ge": 0, "le": 1e12} | limits if kind in (int, float) else limits
-    return Key(name, field_of(Annotated[kind, setting(words, unit, **limits)]))
+    return Key(name, field_of(Annotated[kind, setting(words, unit, **limits)]), own)
 
 
-def _choice(name: str, words: str, choices: Iterable[str]) -> Key:
-    return _key(name, words, str, choices=tuple(choices))
+def _choice(name: str, words: str, choices: Iterable[str], own: str) -> Key:
+    return _key(name, words, str, own=own, choices=tuple(choices))
 
 
 # The options of fabrics that have keys: a layout is no number, and the NIC of the fat-tree follows from prices.
 FABRIC_FIELDS = tuple(
     name for name in fields_of(FabricOptions) if name not in ("layout", "equivalent_gbps")
 )
+# The settings of a solve that have keys of their own name.
+SETTINGS = (
+    *("model", "circuits", "clock", "iteration", "switching", "share_circuits"),
+    *("exclusive_devices", "any_port", "time_limit_s", "gap", "threads"),
+)
 _COMMON = (
-    _key(SEED, "Seed", int, le=MAX_SEED),
+    _key(SEED, "Seed", int, own=0, le=MAX_SEED),
     _key(LABEL, "Label", str, max_length=MAX_LABEL, without=PRINTABLE),
 )
-_PRICES = (
-    _choice("prices", "Price set", PRICE_SETS),
-    *(
-        _key(
-            f"prices.{part}.{field}",
-            f"{capitalised(LINE_NAMES[part])}, {word}",
-            float,
-            unit,
-            le=most,
-        )
-        for part in PARTS
-        for field, word, unit, most in (
-            ("price_usd", "price", "$", MAX_USD),
-            ("power_w", "power", "W", MAX_W),
-        )
-    ),
+_PRICES = tuple(
+    _key(
+        f"prices.{part}.{field}",
+        f"{capitalised(LINE_NAMES[part])}, {word}",
+        float,
+        unit,
+        le=most,
+    )
+    for part in PARTS
+    for field, word, unit, most in (
+        ("price_usd", "price", "$", MAX_USD),
+        ("power_w", "power", "W", MAX_W),
+    )
 )
-_YEARS = _keys("running", Running, *fields_of(Running))
 _RINGS = Annotated[int, setting(ge=1, le=4_096)] | Annotated[str, setting(choices=(AUTO, DEFAULT))]
 _ON_CLUSTER = (
     *_keys("cluster", Cluster, "reconfiguration_ms", "port_gbps"),
     _key("cluster.degree", "Ports per server, switches with them", int, ge=1, le=MAX_PORTS),
     *_keys("cluster", Cluster, "ports_per_server", "switches", "ports_per_switch", "slot_ms"),
     *_keys("cluster", Cluster, "latency_us", "duplex"),
-    _choice("fabric", "Fabric", FABRICS),
-    _choice("fabric.fat_tree", "Fat-tree", FAT_TREES),
+    _choice("fabric", "Fabric", FABRICS, DEFAULT_FABRIC),
+    _choice("fabric.fat_tree", "Fat-tree", FAT_TREES, "cost"),
     *_keys("fabric", FabricOptions, *FABRIC_FIELDS),
-    _choice("settings.effort", "Effort", EFFORTS),
-    *_keys("settings", Settings, "model", "circuits", "clock", "iteration", "switching"),
-    *_keys("settings", Settings, "share_circuits", "exclusive_devices", "any_port"),
-    *_keys("settings", Settings, "time_limit_s", "gap", "threads"),
-    _key("lowering.rings", "Rings per collective", _RINGS),
-    _key("lowering.all_reduce_on_network", "All-reduces on the network", bool),
+    _choice("settings.effort", "Effort", EFFORTS, "first"),
+    *_keys("settings", Settings, *SETTINGS),
+    _key("lowering.rings", "Rings per collective", _RINGS, own=AUTO),
+    _key("lowering.all_reduce_on_network", "All-reduces on the network", bool, own=True),
     *(
-        _choice(f"lowering.{kind}", f"Algorithm of {words_of(kind)}", (AUTO, DEFAULT, *names))
+        _choice(f"lowering.{kind}", f"Algorithm of {words_of(kind)}", (AUTO, DEFAULT, *names), AUTO)
         for kind, names in COLLECTIVE_ALGORITHMS.items()
     ),
 )
@@ -195,10 +208,10 @@ def _on_rails() -> Iterable[Key]:
 
 
 _ON_RAILS = (
-    _key("rails.reconfiguration_ms", "Switching delay", float, "ms", le=MAX_DELAY_MS),
-    _choice("rails.control", "Control", RAIL_CONTROLS),
-    _key("rails.link_up_ms", "Time until a NIC sees light", float, "ms", le=MAX_DELAY_MS),
-    _key("rails.latency_us", "Latency of a step", float, "us", le=1e9),
+    _key("rails.reconfiguration_ms", "Switching delay", float, "ms", 0.0, le=MAX_DELAY_MS),
+    _choice("rails.control", "Control", RAIL_CONTROLS, RAIL_CONTROLS[0]),
+    _key("rails.link_up_ms", "Time until a NIC sees light", float, "ms", 0.0, le=MAX_DELAY_MS),
+    _key("rails.latency_us", "Latency of a step", float, "us", 0.0, le=1e9),
     _key("rails.fsdp", "Sharded weights (FSDP)", bool),
     _key("rails.recompute", "Recomputing", bool),
     _key("rails.gpus", "GPUs", int, ge=1, le=MAX_GPUS),
@@ -209,18 +222,26 @@ _SET_UP = tuple(
     name for name in fields_of(SetUp) if name not in ("tor_gbps", "seed", "literal_eq8", "mix")
 )
 _ON_ROUNDS = (
-    _choice("tdm.algorithm", "Algorithm", TDM_ALGORITHMS),
+    _choice("tdm.algorithm", "Algorithm", TDM_ALGORITHMS, TdmSettings.algorithm),
     *_keys("tdm", SetUp, *_SET_UP),
     *_keys("tdm", Reading, *fields_of(Reading)),
 )
 _ON_NETWORKS = (
-    _key("network.gpus", "GPUs", int, ge=1, le=10_000_000),
+    _key("network.gpus", "GPUs", int, own=GPUS, ge=1, le=10_000_000),
     *_keys("network", Counting, *(n for n in fields_of(Counting) if n != "fibre_m_per_link")),
 )
-GRAPH_KEYS = (*_ON_CLUSTER, *_PRICES, *_YEARS, *_COMMON)
-RAIL_KEYS = (*_ON_RAILS, *_COMMON)
-ROUND_KEYS = (*_ON_ROUNDS, *_COMMON)
-NETWORK_KEYS = (*_ON_NETWORKS, *_PRICES, *_COMMON)
+_YEARS = _keys("running", Running, *fields_of(Running))
+_OF_A_JOB, _OF_A_NETWORK = (
+    (_choice("prices", "Price set", PRICE_SETS, own), *_PRICES)
+    for own in (SET_BY_SPEED, DEFAULT_SET)
+)
+# By what one point computes.
+KEYS_OF: Mapping[str, tuple[Key, ...]] = {
+    FABRIC: (*_ON_CLUSTER, *_OF_A_JOB, *_YEARS, *_COMMON),
+    RAIL: (*_ON_RAILS, *_COMMON),
+    ROUND: (*_ON_ROUNDS, *_COMMON),
+    BILL: (*_ON_NETWORKS, *_OF_A_NETWORK, *_COMMON),
+}
 
 
 def by_name(keys: Iterable[Key]) -> Mapping[str, Key]:
@@ -230,18 +251,17 @@ def by_name(keys: Iterable[Key]) -> Mapping[str, Key]:
 
 def parameter_key(prefix: str, parameter: Parameter) -> Key:
     """Return a workload's (or a job's) parameter as a key."""
-    name, words, kind = (
+    limits = {"ge": parameter.least, "le": min(parameter.most, 1e12)}
+    return _key(
         f"{prefix}.{parameter.key}",
         words_of(parameter.key),
         type(parameter.default),
+        "" if parameter.choices else parameter.unit,
+        **({"choices": parameter.choices} if parameter.choices else limits),
     )
-    if parameter.choices:
-        return _key(name, words, kind, choices=parameter.choices)
-    most = min(parameter.most, 1e12)
-    return _key(name, words, kind, parameter.unit, ge=parameter.least, le=most)
 
 
-KEYS = by_name((*GRAPH_KEYS, *RAIL_KEYS, *ROUND_KEYS, *NETWORK_KEYS))
+KEYS = by_name(chain(*KEYS_OF.values()))
 _DIGESTS = ("graph", "cluster")
 
 
@@ -297,17 +317,20 @@ def _words(name: str, value: Any) -> str:
 def measure_words(name: str, value: float) -> str:
     """Return a measure's value with its unit: 32.2 ms, 43 %, $1.29 M."""
     one = MEASURES[name]
-    if one.share:
-        return percent(value)
-    if one.unit in ("ms", "s"):
-        return time(value if one.unit == "ms" else 1000 * value)
-    if one.unit == "$":
-        return money(value)
-    if one.unit == "W":
-        return power(value)
+    if one.share or one.unit in _BY_UNIT:
+        return _BY_UNIT["%" if one.share else one.unit](value)
     if name in ("changes", "windows") and value == round(value):
         return count(round(value))
-    return f"{short(value)}\u00a0{one.unit}" if one.unit else short(value)
+    return _with_unit(short(value), one.unit)
+
+
+_BY_UNIT: Mapping[str, Callable[[float], str]] = {
+    "%": percent,
+    "ms": time,
+    "s": lambda value_s: time(1000 * value_s),
+    "$": money,
+    "W": power,
+}
 
 
 def axis_label(key: Key, value: Value) -> str:
@@ -452,11 +475,13 @@ def chosen_measures(names: object, runs: str) -> tuple[str, ...]:
     if not isinstance(names, Iterable) or isinstance(names, str | bytes | Mapping):
         raise InputError(f"must be a list in brackets (got {shown(names)})", field="measures")
     asked = list(names)
-    for name in asked:
-        if name not in known:
-            raise InputError(
-                f"must be some of {', '.join(known)} (got {shown(name)})", field="measures"
-            )
-    if not asked:
-        raise InputError(f"must name at least one of {', '.join(known)}", field="measures")
+    strange = [name for name in asked if name not in known]
+    check_rules(
+        (
+            strange,
+            "measures",
+            f"must be some of {', '.join(known)} (got {', '.join(map(shown, strange[:1]))})",
+        ),
+        (not asked, "measures", f"must name at least one of {', '.join(known)}"),
+    )
     return tuple(name for name in known if name in asked)

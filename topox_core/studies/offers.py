@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
+from pathlib import Path
 from typing import Annotated, Any
 
 from topox_core.economics.price_sets import MAX_PORTS, MAX_USD, MAX_W, Catalogue
@@ -11,7 +14,6 @@ from topox_core.errors import InputError, errors_in_file, look_up, printable, sh
 from topox_core.fabrics.compare import MAX_DELAY_MS
 from topox_core.io.content import FileFormat, entries_of, named, read_object
 from topox_core.io.limits import OFFERS as LIMITS, is_number
-from topox_core.rails.technologies import TECHNOLOGIES, Technology
 from topox_core.schema.fields import PRINTABLE, setting
 from topox_core.schema.records import from_values, wrong_fields
 from topox_core.training.machine import Machine, figures
@@ -101,26 +103,23 @@ class SwitchProduct:
     port_w: Estimate
 
     def __post_init__(self) -> None:
-        for field, problem in wrong_fields(self):
-            raise self._wrong(problem, field)
-        for field, (_, _, most) in FIGURES.items():
-            figure, whole = self.figure(field), field == "ports"
-            for part, problem in wrong_fields(figure):
-                raise self._wrong(problem, f"{field}.{part}")
-            for level in ("usual", "low", "high"):
-                value = figure.at(level)
-                if whole and not (value.is_integer() and 1 <= value <= most):
-                    problem = f"must be a whole number from 1 to {most:,.0f} (got {shown(value)})"
-                    raise self._wrong(problem, f"{field}.{level}")
-                if value > most:
-                    problem = f"must be at most {most:,.0f} (got {shown(value)})"
-                    raise self._wrong(problem, f"{field}.{level}")
-            if not figure.low <= figure.usual <= figure.high:
-                words = f"{figure.low:g}, {figure.usual:g}, {figure.high:g}"
-                raise self._wrong(f"must rise from low to usual to high (got {words})", field)
+        for field, problem in chain(wrong_fields(self), *map(self._wrong, FIGURES)):
+            raise InputError(problem, item=f"offer {printable(str(self.key))}", field=field)
 
-    def _wrong(self, problem: str, field: str) -> InputError:
-        return InputError(problem, item=f"offer {printable(str(self.key))}", field=field)
+    def _wrong(self, field: str) -> Iterator[tuple[str, str]]:
+        """Yield (field, problem) for whatever is wrong with a figure."""
+        figure, most = self.figure(field), FIGURES[field][2]
+        yield from ((f"{field}.{part}", problem) for part, problem in wrong_fields(figure))
+        for level in ("usual", "low", "high"):
+            value = figure.at(level)
+            if field == "ports" and not (value.is_integer() and 1 <= value <= most):
+                whole = f"must be a whole number from 1 to {most:,.0f} (got {shown(value)})"
+                yield f"{field}.{level}", whole
+            elif value > most:
+                yield f"{field}.{level}", f"must be at most {most:,.0f} (got {shown(value)})"
+        if not figure.low <= figure.usual <= figure.high:
+            words = f"{figure.low:g}, {figure.usual:g}, {figure.high:g}"
+            yield field, f"must rise from low to usual to high (got {words})"
 
     @property
     def title(self) -> str:
@@ -140,58 +139,13 @@ class SwitchProduct:
         return replace(self, **{field: own.by_hand(figure)})  # type: ignore[arg-type]
 
 
-_TABLE_3 = "Photonic Rails in ML Datacenters (arXiv 2507.08119), Table 3"
-_HALF_TWICE = "low and high: half and twice, assumed"
-_POLATIS_USD = "TopoOpt's price of a Polatis port, reprinted in MixNet (SIGCOMM 2025) Table 4"
-_PANEL_USD = (
-    "two patch-panel ports at 100 $ (MixNet Table 4) and a 1 x 2 switch at 25 $ (TopoOpt, recalled), as the fixed "
-    "circuits beside it are counted; low: one panel port; high: twice, assumed"
+# The kinds of Photonic Rails' table 3. A delay ends where somebody measured it, else at half and twice; ports are
+# priced as a Polatis port, the robotic one as the two patch-panel ports that it stands for.
+_SHIPPED = Path(__file__).parent / "published.offers.json"
+OFFERS = tuple(
+    from_values(SwitchProduct, one, _SHIPPED.name)
+    for one in json.loads(_SHIPPED.read_text(encoding="utf-8"))["offers"]
 )
-_POLATIS_W = "75 W over 192 ports, Polatis 6000N data sheet; " + _HALF_TWICE
-# Delays whose range somebody measured; the others are taken as half and twice.
-_MEASURED_MS = {
-    "piezo": (
-        25.0,
-        47.0,
-        f"{_TABLE_3}; high: MixNet (SIGCOMM 2025) measured 41 to 47 ms on a Polatis switch",
-    )
-}
-
-
-_LIKE_POLATIS = (
-    Estimate(
-        260.0, 520.0, 1_040.0, "assumed", f"as a Polatis port ({_POLATIS_USD}); {_HALF_TWICE}"
-    ),
-    Estimate(0.2, 0.4, 0.8, "assumed", f"about a Polatis port's; {_HALF_TWICE}"),
-)
-# Price and watts of a port; those of the others are as a Polatis port's.
-_PORTS = {
-    "piezo": (
-        Estimate(260.0, 520.0, 1_040.0, "published", f"{_POLATIS_USD}; {_HALF_TWICE}"),
-        Estimate(75.0 / 384.0, 75.0 / 192.0, 75.0 / 96.0, "vendor", _POLATIS_W),
-    ),
-    "robotic": (
-        Estimate(100.0, 225.0, 450.0, "published", _PANEL_USD),
-        Estimate(0.0, 0.0, 0.1, "assumed", "passive; what its robot draws is the high value"),
-    ),
-}
-
-
-def _published(one: Technology) -> SwitchProduct:
-    delay, radix = one.reconfiguration_ms, float(one.radix)
-    usual = (delay / 2, delay * 2, f"{_TABLE_3}; {_HALF_TWICE}")
-    low, high, source = _MEASURED_MS.get(one.key, usual)
-    return SwitchProduct(
-        one.key,
-        one.name,
-        one.vendor,
-        Estimate(low, delay, high, "published", source),
-        Estimate(radix, radix, radix, "published", _TABLE_3),
-        *_PORTS.get(one.key, _LIKE_POLATIS),
-    )
-
-
-OFFERS = tuple(map(_published, TECHNOLOGIES))
 
 
 def offer_of(offers: Iterable[SwitchProduct], key: str) -> SwitchProduct:

@@ -1,9 +1,9 @@
-"""One point computed: the call that a worker makes, whatever the subject."""
+"""One point computed, the call that a worker makes, whatever the subject; and what was computed elsewhere, as such a point."""
 
 import platform
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -11,31 +11,52 @@ import numpy as np
 
 from topox_core.economics.comparison import Question
 from topox_core.economics.networks import Counting
-from topox_core.economics.price_sets import DEFAULT_SET
+from topox_core.economics.price_sets import DEFAULT_SET, Catalogue
 from topox_core.errors import InputError
 from topox_core.fabrics.fluid import Stopped
-from topox_core.fabrics.run import FabricRun
-from topox_core.io.content import digest_of
+from topox_core.fabrics.options import FabricOptions
+from topox_core.fabrics.registry import ENTRIES
+from topox_core.fabrics.run import FabricRun, JobRequest
+from topox_core.fabrics.scheduled import planned_run
+from topox_core.io.content import digest_of, record_of
 from topox_core.library.rows import FAILED, RunRecord
+from topox_core.model.cluster import Cluster
+from topox_core.model.task_graph import TaskGraph
 from topox_core.rails.delay import simulation
 from topox_core.rails.iteration import Rail
 from topox_core.rails.presets import changed
 from topox_core.rails.window_lengths import lengths_ms
 from topox_core.runs.identity import code_version
 from topox_core.runs.run import AfterSeconds, Stop, never
+from topox_core.schedule.result import Result
+from topox_core.schedule.settings import Settings
 from topox_core.schema.fields import fields_of
 from topox_core.studies.fabric_point import (
+    FabricCase,
     Outcome,
+    deflated,
     fabric_case,
     fabric_outcome,
+    measures_of_run,
     priced_at,
     run_of_point,
     under,
 )
-from topox_core.studies.keys import BILL, FABRIC, LABEL, RAIL, ROUND, SEED, Value
+from topox_core.studies.keys import (
+    BILL,
+    FABRIC,
+    FABRIC_FIELDS,
+    GPUS,
+    LABEL,
+    RAIL,
+    ROUND,
+    SEED,
+    SETTINGS,
+    Value,
+)
 from topox_core.studies.subject import (
     AGAINST,
-    GPUS,
+    FAT_TREE_SHAPE,
     MINE,
     Kept,
     Resolved,
@@ -247,3 +268,185 @@ def fabric_run_of(settings: Mapping[str, Any], kept: Kept = lambda _: None) -> F
     if job.resolved.subject.runs != FABRIC:
         raise InputError("is no run of a task graph: it has no times to draw", file="run")
     return run_of_point(fabric_case(job.resolved, dict(cell)), never)
+
+
+# -- what a page or a command has computed already -------------------------------------------------
+
+SCHEDULE = "schedule"
+NOT_AGAIN = "It depends on a choice that no study can name, so that it cannot be computed again."
+
+
+@dataclass(frozen=True)
+class KeptRun:
+    """What a run that is there belongs to.
+
+    Attributes
+    ----------
+    resolved
+        The subject, with the graph and the cluster as their files have them.
+    cluster, settings, options
+        What was run: the cluster with all what-ifs.
+    catalogue, prices
+        At whose prices its network is counted, and the name of the price set that they are, or begin with.
+    link, name
+        Query string of the page state that shows it; given by the user.
+    """
+
+    resolved: Resolved
+    cluster: Cluster
+    settings: Settings
+    options: FabricOptions
+    catalogue: Catalogue
+    prices: str
+    link: str = ""
+    name: str = ""
+
+    @property
+    def graph(self) -> TaskGraph:
+        """The task graph that was run."""
+        assert self.resolved.graph is not None
+        return self.resolved.graph
+
+    def case(self, fabric: str) -> FabricCase:
+        """Return the run as a point would make it."""
+        request = JobRequest(self.graph, self.cluster, self.settings, self.options)
+        return FabricCase(fabric, request, self.catalogue)
+
+    def values(self, fabric: str) -> dict[str, Value]:
+        """Return what holds, by the keys of a study of its subject."""
+        known = self.resolved.subject.keys
+        held: dict[str, Any] = {f"cluster.{k}": v for k, v in asdict(self.cluster).items()}
+        held |= {f"settings.{name}": getattr(self.settings, name) for name in SETTINGS}
+        lowering, free = self.settings.lowering, self.settings.free
+        held["settings.effort"] = self.settings.effort
+        # What a study says of the lowering counts even where it says what holds anyway.
+        if "rings" not in free:
+            held["lowering.rings"] = lowering.rings
+        if not lowering.all_reduce_on_network:
+            held["lowering.all_reduce_on_network"] = False
+        held |= {f"lowering.{kind}": name for kind, name in lowering.algorithm}
+        held |= {"fabric": fabric, "prices": self.prices, SEED: self.settings.seed}
+        held |= _read_options(fabric, self.options)
+        return {name: value for name, value in held.items() if name in known}
+
+    def record(
+        self, seconds: float, kind: str, key: str, values: Mapping[str, Any], **came: Any
+    ) -> RunRecord:
+        """Return the run as the library has it; ``came``: what came of it, by field."""
+        return RunRecord(
+            key=key,
+            version=code_version(),
+            kind=kind,
+            subject=self.resolved.title,
+            graph=self.graph.digest,
+            cluster=self.cluster.digest,
+            settings={**StudyJob(self.resolved).all(values, asdict(self.cluster)), **values},
+            seed=self.settings.seed,
+            host=platform.node(),
+            started=seconds or time.time(),
+            **record_of(self, "name link"),
+            **came,
+        )
+
+
+def _read_options(fabric: str, options: FabricOptions) -> dict[str, Value]:
+    """Return the options that a fabric reads, by their keys."""
+    read: dict[str, Value] = {"fabric.topology_variant": options.topology_variant}
+    names = [name for name in ENTRIES[fabric].options if name in FABRIC_FIELDS]
+    shape = {name: getattr(options, name) for name in FAT_TREE_SHAPE}
+    if shape == {name: getattr(FabricOptions(), name) for name in FAT_TREE_SHAPE}:
+        names = [name for name in names if name not in FAT_TREE_SHAPE]
+        if fabric == "fat_tree" and options.equivalent_gbps is None:
+            read["fabric.fat_tree"] = "full"
+    return read | {f"fabric.{name}": getattr(options, name) for name in names}
+
+
+def record_of_solve(result: Result, kept: KeptRun, seconds: float = 0.0) -> RunRecord:
+    """Return a solve with its result file, which can be drawn again as it is.
+
+    What a time limit decided is part of what was computed: a better schedule of the same setting is
+    another run.
+
+    Parameters
+    ----------
+    seconds
+        When it was computed, since the epoch; 0 is now.
+
+    Raises
+    ------
+    InputError
+        If there is no schedule in it, or the network cannot be priced.
+    """
+    if result.execution is None:
+        raise InputError(f"has no schedule to keep (status {result.status})", file="result")
+    made = result.settings.as_record()
+    what: list[object] = [SCHEDULE, kept.graph.digest, kept.cluster.digest, made, kept.graph.name]
+    if result.engine != "list":
+        what += [result.makespan_ms, result.bound_ms]
+    values = kept.values("scheduled")
+    measures = measures_of_run(planned_run(result), kept.case("scheduled"), values)
+    shown = {
+        "settings.effort": result.settings.effort,
+        "settings.engine": made["engine"],
+        "settings.tick": made["tick"],
+    }
+    return kept.record(
+        seconds,
+        SCHEDULE,
+        digest_of(what),
+        values | shown,
+        measures=measures | record_of(result, "bound_ms gap"),
+        result=deflated(result),
+        **record_of(result, "status stopped_by message wall_s"),
+    )
+
+
+def record_of_fabric_run(run: FabricRun, kept: KeptRun, seconds: float = 0.0) -> RunRecord:
+    """Return a fabric's run: under the key of a study's point where it is one, and else with no way to compute it again.
+
+    Planned circuits that another solve found are kept as that solve.
+
+    Raises
+    ------
+    InputError
+        If the network cannot be priced.
+    """
+    if run.result is not None and run.result.execution is not None:
+        return record_of_solve(run.result, kept, seconds)
+    values = kept.values(run.fabric)
+    case = kept.case(run.fabric)
+    job = StudyJob(kept.resolved)
+    again = _is_point(job, case, values)
+    key = job.key(job.cell(values))
+    if not again:
+        key = digest_of(
+            [key, run.fabric, asdict(case.request.options), case.request.settings.as_record()]
+        )
+    return kept.record(
+        seconds,
+        FABRIC,
+        key,
+        values,
+        measures=measures_of_run(run, case, values),
+        status="simulated",
+        stopped_by="",
+        message="" if again else NOT_AGAIN,
+    )
+
+
+def _is_point(job: StudyJob, case: FabricCase, values: Mapping[str, Value]) -> bool:
+    """Return whether a point with these values runs just this."""
+    try:
+        point = fabric_case(job.resolved, dict(job.cell(values)))
+    except InputError:
+        return False
+    ours, its = case.request, point.request
+    return (
+        ours.cluster == its.cluster
+        and ours.settings.as_record() == its.settings.as_record()
+        and all(
+            getattr(ours.options, name) == getattr(its.options, name)
+            for name in ("topology_variant", *ENTRIES[case.fabric].options)
+        )
+        and case.catalogue == point.catalogue
+    )

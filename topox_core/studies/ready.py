@@ -18,10 +18,10 @@ from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.library.run_library import RunLibrary
 from topox_core.model.cluster import Cluster
 from topox_core.rails import delay as rail_delay
-from topox_core.studies.keys import RAIL_CONTROLS, SEED
+from topox_core.studies.keys import GPUS, RAIL_CONTROLS, SEED
 from topox_core.studies.study import FORMAT, VERSION, Study, load_study, study_of
 from topox_core.studies.study_run import kept_by
-from topox_core.studies.subject import GPUS, resolve, subject_of
+from topox_core.studies.subject import resolve, subject_of
 from topox_core.tdm.algorithms.catalogue import DEFAULT_ALGORITHMS
 from topox_core.tdm.mixes.deployment import JOBS
 

@@ -4,6 +4,7 @@ Along axes: a measure, or how it compares with another fabric's, at chosen value
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -158,16 +159,10 @@ def wins(result: StudyResult, measure: str = "iteration_ms") -> Wins:
         if row.point[k] in fabrics and row.done:
             rest = (*row.point[:k], *row.point[k + 1 :])
             settings.setdefault(rest, {})[row.point[k]] = measure_of(row, measure)
-    counts: dict[str, int] = dict.fromkeys(map(str, sorted(map(str, fabrics))), 0)
-    complete = 0
-    for values in settings.values():
-        if set(values) != fabrics:
-            continue
-        complete += 1
-        first = ties({str(f): v for f, v in values.items() if v is not None})
-        if len(first) == 1:
-            counts[first[0]] += 1
-    return Wins(complete, counts)
+    complete = [values for values in settings.values() if set(values) == fabrics]
+    firsts = [ties({str(f): v for f, v in one.items() if v is not None}) for one in complete]
+    alone = Counter(first[0] for first in firsts if len(first) == 1)
+    return Wins(len(complete), {name: alone[name] for name in sorted(map(str, fabrics))})
 
 
 # -- the Pareto front: the points that no other point beats in one measure without losing in another --
@@ -215,6 +210,13 @@ def _least(values: FloatArray) -> NDArray[np.bool_]:
     return on
 
 
+def steps_of(x: Column, y: Column, more_is_better: Sequence[bool] = ()) -> tuple[int, ...]:
+    """Return the front of two measures as places, in order of the first; of equal points, one is enough for a line, the first."""
+    front = front_of([x, y], more_is_better)
+    first = {(x[k], y[k]): k for k in reversed(range(len(x))) if front[k]}
+    return tuple(first[place] for place in sorted(first, key=lambda place: place[0] or 0.0))
+
+
 @dataclass(frozen=True)
 class CloudRows:
     """Rows with a value in two measures (and a third), and which of them no other one beats.
@@ -245,16 +247,12 @@ def cloud(result: StudyResult, across: str, up: str, third: str = "") -> CloudRo
     known = [k for k in range(len(done)) if all(column[k] is not None for column in columns)]
     x = [float(columns[0][k] or 0.0) for k in known]
     y = [float(columns[1][k] or 0.0) for k in known]
-    flat = front_of([x, y], better[:2])
-    # Of equal points one is enough for a line.
-    ends = {(x[k], y[k]): k for k in range(len(known)) if flat[k]}
-    steps = sorted(ends.values(), key=lambda k: (x[k], y[k]))
     return CloudRows(
         tuple(done[k] for k in known),
         tuple(x),
         tuple(y),
         tuple(bool(on_front[k]) for k in known),
-        tuple(steps),
+        steps_of(x, y, better[:2]),
         len(done) - len(known),
     )
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
-from topox_core.errors import InputError, errors_at, errors_in_file, printable, shown
+from topox_core.errors import InputError, check_rules, errors_at, errors_in_file, printable, shown
 from topox_core.io.assertions import KEY as ASSERT, Assertion, assertions_of
 from topox_core.io.content import FileFormat, digest_of, read_object
 from topox_core.io.limits import STUDY
@@ -85,18 +85,14 @@ class Study:
             object.__setattr__(self, "measures", USUAL[self.subject.runs])
         names = [axis.key.name for axis in self.axes]
         alone = self.design.kind == "one_at_a_time"  # its axes have a base, which may be fixed
-        for name in names:
-            if name in self.fixed and not alone:
-                raise InputError(f"{name} is also in fixed", field="axes")
-            if names.count(name) > 1:
-                raise InputError(f"holds {shown(name)} twice", field="axes")
-        if len(names) > MAX_AXES:
-            raise InputError(f"has {len(names)} axes (limit {MAX_AXES})", field="axes")
-        size = self.design.size(self.axes)
-        if size > self.budget.points:
-            words = self.design.size_words(self.axes)
-            problem = f"has {size:,} points (limit {self.budget.points:,}): {words}"
-            raise InputError(problem, field="design")
+        fixed = next((name for name in names if name in self.fixed and not alone), "")
+        twice = next((name for name in names if names.count(name) > 1), "")
+        check_rules(
+            (fixed, "axes", f"{fixed} is also in fixed"),
+            (twice, "axes", f"holds {shown(twice)} twice"),
+            (len(names) > MAX_AXES, "axes", f"has {len(names)} axes (limit {MAX_AXES})"),
+            self.design.too_large(self.axes, self.budget.points),
+        )
 
     @property
     def keys(self) -> Mapping[str, Key]:

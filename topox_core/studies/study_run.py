@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Generator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any, TypeVar
 
 from topox_core.library.rows import FAILED, RunRecord
@@ -24,10 +25,10 @@ from topox_core.runs.identity import code_version
 from topox_core.runs.run import RunProgress, RunsInTurn, Turn
 from topox_core.schedule.result import gap
 from topox_core.studies.axes import Point
-from topox_core.studies.keys import Value
+from topox_core.studies.keys import DEFAULT_FABRIC, Value
 from topox_core.studies.point import Cell, StudyJob, run_cell
 from topox_core.studies.study import Study, as_record
-from topox_core.studies.subject import DEFAULT_FABRIC, Kept, Resolved, resolve
+from topox_core.studies.subject import Kept, Resolved, resolve
 
 RUNNING, COMPLETE, STOPPED = "running", "complete", "stopped"
 ResultT = TypeVar("ResultT")
@@ -113,7 +114,7 @@ class StudyPlan:
         """Return about how long what is missing takes, by the points that are there; None if none is."""
         times = [row.wall_s for row in known.values() if not row.failed]
         missing = sum(key not in known for key in self.keys.values())
-        return sum(times) / len(times) * missing / max(1, workers) if times else None
+        return fmean(times) * missing / workers if times else None
 
 
 def plan_of(
@@ -139,8 +140,7 @@ def probe_s(plan: StudyPlan, known: Mapping[str, PointRow], workers: int = 1) ->
         return 0.0
     run_cell(plan.job, missing[0])  # makes kernels ready, which the others do not wait for
     chosen = dict.fromkeys((missing[0], missing[len(missing) // 2], missing[-1]))
-    times = [run_cell(plan.job, cell).wall_s for cell in chosen]
-    return sum(times) / len(times) * len(missing) / max(1, workers)
+    return fmean(run_cell(plan.job, cell).wall_s for cell in chosen) * len(missing) / workers
 
 
 def kept_by(library: RunLibrary | None) -> Kept:

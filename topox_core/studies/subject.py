@@ -7,11 +7,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from topox_core.economics.comparison import Running
-from topox_core.economics.networks import NETWORKS, Counting
-from topox_core.economics.price_sets import DEFAULT_SET, SET_BY_SPEED
-from topox_core.errors import InputError, check_known, errors_at, printable, shown, unknown
-from topox_core.fabrics.options import FabricOptions
+from topox_core.economics.networks import NETWORKS
+from topox_core.errors import (
+    InputError,
+    check_known,
+    check_rules,
+    errors_at,
+    printable,
+    shown,
+    unknown,
+)
 from topox_core.io.cluster_file import dump_cluster, load_cluster
 from topox_core.io.content import digest_of, read
 from topox_core.io.resource_limits import limited_reading
@@ -21,24 +26,17 @@ from topox_core.library.run_library import KeptInput
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
 from topox_core.rails.presets import preset, settings_of
-from topox_core.schedule.settings import AUTO, Settings
 from topox_core.studies.keys import (
     BILL,
     FABRIC,
-    FABRIC_FIELDS,
-    GRAPH_KEYS,
-    NETWORK_KEYS,
+    KEYS_OF,
     RAIL,
-    RAIL_KEYS,
-    ROUND_KEYS,
-    SEED,
+    ROUND,
     Key,
     Value,
     by_name,
     parameter_key,
 )
-from topox_core.tdm.mixes.deployment import SetUp
-from topox_core.tdm.model.jobs import Reading, TdmSettings
 from topox_core.traces.importing import import_kineto
 from topox_core.traces.source import KINETO, ImportSettings, Source, format_of_all, sources_of
 from topox_core.training.job import Job, load_job
@@ -59,28 +57,13 @@ KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "network": ((), ("network", "against")),
 }
 # What one point computes.
-RUN_KIND = {"rails": "rail", "tdm": "round", "network": "bill"}
+RUN_KIND = {"rails": RAIL, "tdm": ROUND, "network": BILL}
 GENERATED = ("workload", "job")
 MINE, AGAINST = "photonic_rails", "rail_optimized"
 
 # Returns the content of a file by its digest, None if it is not kept.
 Kept = Callable[[str], "bytes | None"]
 Values = Mapping[str, Value]
-DEFAULT_FABRIC = "scheduled"
-GPUS = 1_024
-# The settings of a solve that have keys of their own name.
-SETTINGS = (
-    *(
-        "model",
-        "circuits",
-        "clock",
-        "iteration",
-        "switching",
-        "share_circuits",
-        "exclusive_devices",
-    ),
-    *("any_port", "time_limit_s", "gap", "threads"),
-)
 # Whoever sets one of them describes a fat-tree that does not cost the same.
 FAT_TREE_SHAPE = ("oversubscription", "servers_per_rack")
 
@@ -107,7 +90,7 @@ class Subject:
     @property
     def runs(self) -> str:
         """What one point of it is: ``fabric``, ``rail``, ``round`` or ``bill``."""
-        return RUN_KIND.get(self.kind, "fabric")
+        return RUN_KIND.get(self.kind, FABRIC)
 
     @property
     def digest(self) -> str:
@@ -140,11 +123,9 @@ class Subject:
     @cached_property
     def keys(self) -> Mapping[str, Key]:
         """What a study about it may vary or fix, by name."""
-        kinds = {"rail": RAIL_KEYS, "round": ROUND_KEYS, "bill": NETWORK_KEYS}
-        keys = kinds.get(self.runs, GRAPH_KEYS)
         workload = self.workload
         own = [parameter_key(self.kind, one) for one in workload.parameters] if workload else []
-        return by_name((*keys, *own))
+        return by_name((*KEYS_OF[self.runs], *own))
 
 
 @dataclass(frozen=True)
@@ -203,12 +184,10 @@ def subject_of(entry: object, folder: Path | None = None, kept: Kept = lambda _:
             problem = unknown(key, (*needed, *others)) if needed or others else "has no further key"
             raise InputError(problem, field=f"subject.{printable(str(key))}")
         mapping = key in ("parameters", "digests", "options")
-        if not isinstance(value, dict if mapping else str):
-            expected = "an object in braces" if mapping else "text in quotes"
-            raise InputError(f"must be {expected} (got {shown(value)})", field=f"subject.{key}")
-    for key in needed:
-        if key not in values:
-            raise InputError("is missing", field=f"subject.{key}")
+        kind_of, expected = (dict, "an object in braces") if mapping else (str, "text in quotes")
+        problem = f"must be {expected} (got {shown(value)})"
+        check_rules((not isinstance(value, kind_of), f"subject.{key}", problem))
+    check_rules(*((key not in values, f"subject.{key}", "is missing") for key in needed))
     if kind == "job":
         values = _job_values(values, folder, kept)
     subject = Subject(kind, values)
@@ -229,20 +208,22 @@ def _job_values(values: dict[str, Any], folder: Path | None, kept: Kept) -> dict
     return {"name": base, "parameters": {**dict(changes), **values.get("parameters", {})}}
 
 
+# By kind the key whose names are known, and what looks one up.
+_KNOWN: Mapping[str, tuple[str, Callable[[str], object]]] = {
+    "sample": ("name", lambda name: named_sample(SAMPLES, name)),
+    "workload": ("generator", workload_of),
+    "rails": ("preset", preset),
+}
+
+
 def _check_names(subject: Subject) -> None:
     values = subject.values
-    if subject.kind == "sample":
-        with errors_at(field="subject.name"):
-            named_sample(SAMPLES, values["name"])
-    elif subject.kind == "workload":
-        with errors_at(field="subject.generator"):
-            workload_of(values["generator"])
-    elif subject.kind == "rails":
-        with errors_at(field="subject.preset"):
-            preset(values["preset"])
-    elif subject.kind == "network":
-        for key in ("network", "against"):
-            check_known(values.get(key, MINE), NETWORKS, "network", field=f"subject.{key}")
+    if subject.kind in _KNOWN:
+        key, look_up = _KNOWN[subject.kind]
+        with errors_at(field=f"subject.{key}"):
+            look_up(values[key])
+    for key in ("network", "against") if subject.kind == "network" else ():
+        check_known(values.get(key, MINE), NETWORKS, "network", field=f"subject.{key}")
     workload = subject.workload
     if workload is not None:
         known = {one.key: one for one in workload.parameters}
@@ -268,22 +249,7 @@ def resolve(subject: Subject, folder: Path | None = None, kept: Kept = lambda _:
     InputError
         If a file is gone or was changed since, or what is named does not go together.
     """
-    if subject.kind == "sample":
-        return _of_graph(subject, *load_sample(subject.values["name"]))
-    if subject.kind in GENERATED:
-        workload = subject.workload
-        assert workload is not None
-        return _of_graph(subject, *generate(workload.name, subject.parameters))
-    if subject.kind == "files":
-        return _from_files(subject, folder, kept)
-    if subject.kind == "recorded":
-        return _recorded(subject, folder)
-    if subject.kind == "rails":
-        job = preset(subject.values["preset"])
-        return Resolved(subject, job.heading, subject.digest, job=job)
-    if subject.kind == "tdm":
-        return Resolved(subject, "Jobs that share a fabric", subject.digest)
-    return Resolved(subject, NETWORKS[subject.values.get("network", MINE)], subject.digest)
+    return _FOUND[subject.kind](subject, folder, kept)
 
 
 def resolved_of(subject: Subject | None, graph: TaskGraph, cluster: Cluster) -> Resolved:
@@ -314,6 +280,16 @@ def _of_graph(
     return Resolved(subject, graph.name, what, graph, cluster, files=files)
 
 
+def _generated(subject: Subject, *_: object) -> Resolved:
+    assert subject.workload is not None
+    return _of_graph(subject, *generate(subject.workload.name, subject.parameters))
+
+
+def _on_rails(subject: Subject, *_: object) -> Resolved:
+    job = preset(subject.values["preset"])
+    return Resolved(subject, job.heading, subject.digest, job=job)
+
+
 def _from_files(subject: Subject, folder: Path | None, kept: Kept) -> Resolved:
     digests = subject.values.get("digests", {})
     files = []
@@ -328,13 +304,10 @@ def _from_files(subject: Subject, folder: Path | None, kept: Kept) -> Resolved:
     return _of_graph(Subject("files", found), graph, cluster, tuple(files))
 
 
-def _recorded(subject: Subject, folder: Path | None) -> Resolved:
+def _recorded(subject: Subject, folder: Path | None, _: Kept) -> Resolved:
     """Read a profiler's files; what is kept with the runs are the task graph and the cluster made of them."""
     name, digest = str(subject.values["file"]), subject.values.get("digest")
-    path = (folder or Path()) / name
-    if not path.exists():
-        words = f" (digest {digest[:8]}...)" if isinstance(digest, str) else ""
-        raise InputError(f"recorded run {printable(name)} is gone{words}", field="subject.file")
+    path = _there("recorded run", name, digest, folder, "subject.file")
     options = subject.values.get("options", {})
     # No regular expression comes from a file that somebody else may have written: it may never end.
     known = [one.name for one in fields(ImportSettings) if one.name != "communication"]
@@ -350,11 +323,8 @@ def _recorded(subject: Subject, folder: Path | None) -> Resolved:
             f"must be a profiler's files (got {form}); turn it into a task graph with trace import"
         )
         raise InputError(problem, field="subject.file")
-    if isinstance(digest, str) and (now := _digest_of_sources(files)) != digest:
-        problem = (
-            f"the file was changed since (digest {now[:8]}..., the study says {digest[:8]}...)"
-        )
-        raise InputError(problem, field="subject.digest")
+    if isinstance(digest, str):
+        _check_unchanged(_digest_of_sources(files), digest, "subject.digest")
     title = path.name.partition(".")[0] or "recorded run"
     with limited_reading(str(path), sum(Path(one.name).stat().st_size for one in files)):
         made = import_kineto(files, settings, name=title)
@@ -375,17 +345,41 @@ def _content(part: str, name: str, digest: object, folder: Path | None, kept: Ke
     """Return the bytes of a file, from the library if it keeps that digest, else from its path."""
     if isinstance(digest, str) and (content := kept(digest)) is not None:
         return content
-    path = (folder or Path()) / name
-    if not path.is_file():
-        words = f" (digest {digest[:8]}...)" if isinstance(digest, str) else ""
-        raise InputError(f"file {printable(name)} is gone{words}", field=f"subject.{part}")
-    content = read(path)
-    if isinstance(digest, str) and (now := sha256(content)) != digest:
-        problem = (
-            f"the file was changed since (digest {now[:8]}..., the study says {digest[:8]}...)"
-        )
-        raise InputError(problem, field=f"subject.{part} digest")
+    content = read(_there("file", name, digest, folder, f"subject.{part}"))
+    if isinstance(digest, str):
+        _check_unchanged(sha256(content), digest, f"subject.{part} digest")
     return content
+
+
+def _there(what: str, name: str, digest: object, folder: Path | None, place: str) -> Path:
+    """Return the path of a file; raises InputError where there is none."""
+    path = (folder or Path()) / name
+    words = f" (digest {digest[:8]}...)" if isinstance(digest, str) else ""
+    check_rules((not path.exists(), place, f"{what} {printable(name)} is gone{words}"))
+    return path
+
+
+def _check_unchanged(now: str, digest: str, place: str) -> None:
+    """Refuse a file that was changed since its digest was taken."""
+    check_rules(
+        (
+            now != digest,
+            place,
+            f"the file was changed since (digest {now[:8]}..., the study says {digest[:8]}...)",
+        )
+    )
+
+
+_FOUND: Mapping[str, Callable[[Subject, "Path | None", Kept], Resolved]] = {
+    "sample": lambda one, *_: _of_graph(one, *load_sample(one.values["name"])),
+    "workload": _generated,
+    "job": _generated,
+    "files": _from_files,
+    "recorded": _recorded,
+    "rails": _on_rails,
+    "tdm": lambda one, *_: Resolved(one, "Jobs that share a fabric", one.digest),
+    "network": lambda one, *_: Resolved(one, NETWORKS[one.values.get("network", MINE)], one.digest),
+}
 
 
 def sha256(content: bytes) -> str:
@@ -395,57 +389,16 @@ def sha256(content: bytes) -> str:
 
 def own_values(resolved: Resolved) -> dict[str, Value]:
     """Return what holds where a study says nothing, by key."""
-    runs = resolved.subject.runs
-    if runs == FABRIC:
-        return _usual_of_graph(resolved)
-    if runs == RAIL:
-        assert resolved.job is not None
-        keys = {f"rails.{key}": value for key, value in settings_of(resolved.job).items()}
-        del keys["rails.reduce"], keys["rails.iteration_ms"]
-        own = {
-            "rails.reconfiguration_ms": 0.0,
-            "rails.control": "provisioned",
-            "rails.link_up_ms": 0.0,
-            "rails.latency_us": 0.0,
-        }
-        return {**own, **keys, SEED: 0}
-    if runs == BILL:
-        counting = {f"network.{k}": v for k, v in asdict(Counting()).items() if v is not None}
-        return {"network.gpus": GPUS, **counting, "prices": DEFAULT_SET}
-    set_up = {f"tdm.{k}": v for k, v in asdict(SetUp()).items() if isinstance(v, int | float)}
-    del set_up["tdm.seed"], set_up["tdm.literal_eq8"]
-    reading = {f"tdm.{k}": v for k, v in asdict(Reading()).items()}
-    return {**set_up, **reading, "tdm.algorithm": TdmSettings.algorithm, SEED: 0}
-
-
-def _usual_of_graph(resolved: Resolved) -> dict[str, Value]:
-    assert resolved.cluster is not None
-    cluster = {f"cluster.{k}": v for k, v in asdict(resolved.cluster).items() if k != "name"}
-    preset, options = Settings.of(), FabricOptions()
-    workload = resolved.subject.workload
-    parameters: dict[str, Value] = {}
-    if workload is not None:
-        own = resolved.subject.parameters
-        parameters = {
-            f"{resolved.subject.kind}.{one.key}": one.value(own.get(one.key, one.default), "")
-            for one in workload.parameters
-        }
-    return {
-        **cluster,
-        **parameters,
-        "fabric": DEFAULT_FABRIC,
-        "fabric.fat_tree": "cost",
-        **{f"fabric.{k}": getattr(options, k) for k in FABRIC_FIELDS},
-        "settings.effort": "first",
-        **{f"settings.{name}": getattr(preset, name) for name in SETTINGS},
-        "lowering.rings": AUTO,
-        "lowering.all_reduce_on_network": True,
-        **{
-            name: AUTO
-            for name, key in resolved.subject.keys.items()
-            if name.startswith("lowering.") and key.kind == "choice"
-        },
-        "prices": SET_BY_SPEED,
-        **{f"running.{k}": v for k, v in asdict(Running()).items()},
-        SEED: 0,
-    }
+    subject, workload = resolved.subject, resolved.subject.workload
+    own = {name: key.own for name, key in subject.keys.items() if key.own is not None}
+    if resolved.cluster is not None:
+        values = asdict(resolved.cluster).items()
+        own |= {f"cluster.{name}": value for name, value in values if name != "name"}
+    if resolved.job is not None:
+        settings = settings_of(resolved.job).items()
+        unnamed = ("reduce", "iteration_ms")
+        own |= {f"rails.{name}": value for name, value in settings if name not in unnamed}
+    for one in workload.parameters if workload is not None else ():
+        given = subject.parameters.get(one.key, one.default)
+        own[f"{subject.kind}.{one.key}"] = one.value(given, "")
+    return own

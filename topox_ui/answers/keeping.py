@@ -14,7 +14,7 @@ from topox_core.library.opening import default_path
 from topox_core.library.rows import RunRecord
 from topox_core.library.run_library import RunLibrary
 from topox_core.schedule.result import Result
-from topox_core.studies.kept_run import Kept, record_of_fabric_run, record_of_solve
+from topox_core.studies.point import KeptRun, record_of_fabric_run, record_of_solve
 from topox_core.studies.subject import Subject, resolved_of
 from topox_core.text.sentences import enumeration
 from topox_ui.answers.contest import Contest, Runs
@@ -168,7 +168,7 @@ def _button(words: str, *given: object) -> None:
         quiet(said)
 
 
-Records = Callable[[Kept], Iterable[RunRecord]]
+Records = Callable[[KeptRun], Iterable[RunRecord]]
 
 
 @notify_errors()
@@ -182,7 +182,7 @@ def _keep(opened: Loaded, case: Case, options: FabricOptions, records: Records) 
     _SAID.set(" ".join(words))
 
 
-def _put(kept: Kept, records: Records) -> dict[int, bool]:
+def _put(kept: KeptRun, records: Records) -> dict[int, bool]:
     """Put runs and the files that they need into the library; return by number whether each is new there."""
     library = open_library()
     new = dict(library.add_each(records(kept)))
@@ -192,9 +192,9 @@ def _put(kept: Kept, records: Records) -> dict[int, bool]:
     return new
 
 
-def kept_of(opened: Loaded, case: Case, options: FabricOptions | None = None) -> Kept:
+def kept_of(opened: Loaded, case: Case, options: FabricOptions | None = None) -> KeptRun:
     """Return what runs of what is loaded belong to."""
-    return Kept(
+    return KeptRun(
         resolved_of(named_subject(), opened.graph, opened.cluster),
         case.cluster,
         case.settings,

@@ -15,8 +15,7 @@ from topox_core.figures.picture import Asking
 from topox_core.labs.answers import Answers, dump_answers
 from topox_core.labs.generators.four_jobs import FourJobs
 from topox_core.labs.generators.generator import GivenTable
-from topox_core.labs.generators.price import GPUS_PER_SERVER, OTHER, Price
-from topox_core.labs.generators.windows import DELAY_MS, Windows
+from topox_core.labs.generators.rails import DELAY_MS, GPUS_PER_SERVER, OTHER, Price, Windows
 from topox_core.labs.grading import score
 from topox_core.labs.hand_schedule import drawn_or_read
 from topox_core.labs.keys import instance_of

@@ -19,8 +19,8 @@ from topox_core.library.rows import Deleted, RunFilter, RunRecord, StoredRun
 from topox_core.library.run_library import RunLibrary
 from topox_core.library.tables import RunComparison, compare_runs, runs_csv, runs_parquet
 from topox_core.schedule.settings import Settings
-from topox_core.studies.kept_run import Kept, record_of_solve
 from topox_core.studies.keys import measure_words
+from topox_core.studies.point import KeptRun, record_of_solve
 from topox_core.studies.subject import Subject, resolved_of
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import count, plural, size
@@ -358,7 +358,7 @@ def example() -> RunRecord:
     subject = resolved_of(Subject("sample", {"name": EXAMPLE}), graph, cluster)
     prices = PRICE_SETS[SET_BY_SPEED]
     options = FabricOptions()
-    kept = Kept(subject, case.cluster, case.settings, options, prices, SET_BY_SPEED)
+    kept = KeptRun(subject, case.cluster, case.settings, options, prices, SET_BY_SPEED)
     return record_of_solve(result, kept)
 
 

@@ -84,7 +84,7 @@ def test_every_option_reaches_the_settings() -> None:
         "--all-reduce-on-network no --steps stepwise --broadcast tree --time-limit 7 --gap 0.02 "
         "--seed 5 --threads 2"
     )
-    assert settings(parser().parse_args(words.split())) == Settings(
+    assert settings(parser("schedule").parse_args(words.split())) == Settings(
         model="paper",
         circuits="per-slot",
         iteration="first",
@@ -133,7 +133,7 @@ def test_every_option_reaches_the_settings() -> None:
 def test_what_an_option_names_is_fixed_and_the_rest_is_free(
     given: str, free: tuple[str, ...], lowering: Lowering
 ) -> None:
-    read = settings(parser().parse_args([*SOLVE.split(), *given.split()]))
+    read = settings(parser("schedule").parse_args([*SOLVE.split(), *given.split()]))
     assert (read.free, read.lowering) == (free, lowering)
 
 

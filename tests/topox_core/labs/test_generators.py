@@ -14,18 +14,17 @@ from topox_core.errors import InputError
 from topox_core.fabrics.compare import compare
 from topox_core.fabrics.scheduled import schedule
 from topox_core.labs.generators.catalogue import GENERATORS, generator
+from topox_core.labs.generators.fixed_circuits import Mix, Pairs
 from topox_core.labs.generators.four_jobs import GROUPINGS, FourJobs
 from topox_core.labs.generators.generator import (
     KEPT_SEEDS,
     MAX_ATTEMPTS,
     Draws,
+    Generator,
     Value,
-    first_that,
     seed_of,
 )
-from topox_core.labs.generators.mix import Mix
-from topox_core.labs.generators.pairs import Pairs
-from topox_core.labs.generators.windows import NEAR_MS
+from topox_core.labs.generators.rails import NEAR_MS
 from topox_core.labs.hand_schedule import check_by_hand, hand_plans
 from topox_core.labs.lab import LESSON_SETTINGS
 from topox_core.labs.tour import FABRICS
@@ -389,12 +388,17 @@ def test_no_student_has_a_seed_of_the_class() -> None:
     assert all(seed_of("c", str(k)) >= KEPT_SEEDS for k in range(2_000))
 
 
+def first_that(is_lesson: Callable[[tuple[int, int]], bool]) -> Generator:
+    return Generator("a", 1, "a", lambda *drawn: drawn, lambda _: {}, is_lesson, {}, {})
+
+
 def test_the_first_attempt_that_holds_is_the_instance() -> None:
-    assert first_that("a", 0, lambda draws: draws if draws.attempt >= 3 else None).attempt == 3
+    assert first_that(lambda one: one[1] >= 3).make(0) == (0, 3)
 
 
 def test_a_generator_that_never_holds_says_so() -> None:
+    never = first_that(lambda _: False)
     with pytest.raises(InputError, match=f"generator a in {MAX_ATTEMPTS:,} attempts"):
-        first_that("a", 7, lambda draws: None)
+        never.make(7)
     with pytest.raises(InputError, match="at least 0"):
-        first_that("a", -1, lambda draws: draws)
+        never.make(-1)

@@ -13,7 +13,7 @@ from tests.labs_answered import changed
 from topox_core.errors import InputError
 from topox_core.file_schemas import json_schema
 from topox_core.labs import calls, keys
-from topox_core.labs.generators import mix
+from topox_core.labs.generators import fixed_circuits
 from topox_core.labs.generators.catalogue import generator
 from topox_core.labs.generators.turns import SERVERS
 from topox_core.labs.keys import filled, key_of, mistakes_of, validate
@@ -80,7 +80,7 @@ def test_keys_need_no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     def every() -> dict[str, object]:
         keys._drawn.cache_clear()
         keys._kept_value.cache_clear()
-        mix.Mix.times_ms.cache_clear()
+        fixed_circuits.Mix.times_ms.cache_clear()
         return {
             f"{lab.id}.{question.id}": key_of(lab, question, 2)
             for lab in LABS
@@ -91,7 +91,7 @@ def test_keys_need_no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     before = every()
     monkeypatch.setattr(calls, "EXACT_LIMIT_S", 0.0)
     at_once = replace(calls.LESSON_SETTINGS, time_limit_s=0.0)
-    for module in (calls, mix):
+    for module in (calls, fixed_circuits):
         monkeypatch.setattr(module, "LESSON_SETTINGS", at_once)
     assert every() == before
 

@@ -56,7 +56,7 @@ def random_operator_graph(seed: int, count: int = 4) -> OperatorGraph:
 def run_strategy(*arguments: str) -> int:
     """Run the command as a program does, errors raised."""
     top = OneLineParser(prog="topox")
-    strategy_command.run.add_to(top.add_subparsers(required=True))
+    strategy_command.run.add_to(top.add_subparsers(required=True).add_parser("strategy"))
     options = top.parse_args(["strategy", *arguments])
     status = int(options.run(options))
     write_what_waits()

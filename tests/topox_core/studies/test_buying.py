@@ -483,6 +483,11 @@ def test_an_offer_of_a_file_takes_from_the_published_one_what_it_does_not_say() 
     assert (one.port_usd.low, one.port_usd.high, one.port_usd.provenance) == (300, 300, "assumed")
 
 
+def test_the_published_offers_have_the_delays_and_ports_of_table_3() -> None:
+    told = [(one.key, one.delay_ms.usual, one.ports.usual) for one in OFFERS]
+    assert told == [(one.key, one.reconfiguration_ms, one.radix) for one in TECHNOLOGIES]
+
+
 NEW = {"key": "new", "name": "New", "delay_ms": 1, "ports": 64, "port_usd": 10, "port_w": 1}
 
 

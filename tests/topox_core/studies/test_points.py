@@ -23,8 +23,15 @@ from topox_core.rails.delay import iteration_source, study
 from topox_core.rails.iteration import Rail
 from topox_core.rails.presets import preset
 from topox_core.schedule.settings import FREE, Settings
-from topox_core.studies.kept_run import Kept, record_of_fabric_run, record_of_solve
-from topox_core.studies.point import StudyJob, fabric_run_of, point_of, run_cell
+from topox_core.studies.point import (
+    KeptRun,
+    StudyJob,
+    fabric_run_of,
+    point_of,
+    record_of_fabric_run,
+    record_of_solve,
+    run_cell,
+)
 from topox_core.studies.ready import READY, rounds_record
 from topox_core.studies.study import Study, dump_study, load_study, study_of
 from topox_core.studies.subject import Subject, resolve, resolved_of, sha256
@@ -175,18 +182,18 @@ def test_the_gpus_of_a_training_job_are_its_machine_s(name: str, gpus: int) -> N
 # what pages keep
 
 
-def kept(subject: Subject | None = None, **changes: float) -> Kept:
+def kept(subject: Subject | None = None, **changes: float) -> KeptRun:
     graph, cluster = load_sample("race")
     here, prices = cluster.changed(**changes), PRICE_SETS[SET_BY_SPEED]
     options = FabricOptions(equivalent_gbps=same_cost_nic_gbps(here, prices))
     resolved = resolved_of(subject, graph, cluster)
-    return Kept(resolved, here, LIST, options, prices, SET_BY_SPEED, "sample=race")
+    return KeptRun(resolved, here, LIST, options, prices, SET_BY_SPEED, "sample=race")
 
 
 SAMPLE = Subject("sample", {"name": "race"})
 
 
-def run_of(one: Kept, fabric: str):
+def run_of(one: KeptRun, fabric: str):
     return compare(one.resolved.graph, one.cluster, LIST, (fabric,), one.options)[fabric]
 
 

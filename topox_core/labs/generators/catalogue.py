@@ -1,27 +1,23 @@
-"""Every generator by name: a new one is a file and a line here."""
+"""Every generator by name: a new one is a line here."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
 from topox_core.errors import look_up
-from topox_core.labs.generators import (
-    board,
-    fan_out,
-    four_jobs,
-    mix,
-    pairs,
-    patience,
-    price,
-    turns,
-    windows,
-)
+from topox_core.labs.generators import fixed_circuits, four_jobs, one_port, rails, turns
 from topox_core.labs.generators.generator import Generator
 from topox_core.labs.lab import Source
 
 GENERATORS: Mapping[str, Generator] = MappingProxyType(
     {
-        one.GENERATOR.name: one.GENERATOR
-        for one in (board, patience, fan_out, pairs, mix, turns, windows, four_jobs, price)
+        one.name: one
+        for one in (
+            *one_port.GENERATORS,
+            *fixed_circuits.GENERATORS,
+            turns.GENERATOR,
+            *rails.GENERATORS,
+            four_jobs.GENERATOR,
+        )
     }
 )
 

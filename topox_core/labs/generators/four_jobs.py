@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 
-from topox_core.labs.generators.generator import Draws, Generator, GivenTable, Instance
+from topox_core.labs.generators.generator import Generator, GivenTable, Instance
 from topox_core.tdm.algorithms.round_bounds import lower_bound
 from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading
 from topox_core.tdm.model.jobs_file import validated
@@ -121,16 +121,6 @@ def grouping_of(grouping: str) -> str:
     return grouping if grouping[0] == "A" else grouping.translate(str.maketrans("AB", "BA"))
 
 
-def _drawn(draws: Draws) -> FourJobs:
-    return FourJobs(
-        draws.seed,
-        draws.attempt,
-        tuple(draws.whole(f"m{k}", 6, 14) for k in range(len(NAMES))),
-        tuple(draws.whole(f"t{k}", 6, 14) for k in range(len(NAMES))),
-        draws.pick("asked", NAMES[1:]),
-    )
-
-
 def _is_hard(one: FourJobs) -> bool:
     """Whether hill climbing stays well above the one best round, which beats all jobs together."""
     rounds = sorted(one.round_s(grouping) for grouping in GROUPINGS)
@@ -142,7 +132,12 @@ GENERATOR = Generator(
     "four_jobs",
     1,
     "g",
-    _drawn,
+    FourJobs,
+    lambda draws: {
+        "sending_s": draws.row("m", len(NAMES), 6, 14),
+        "training_s": draws.row("t", len(NAMES), 6, 14),
+        "asked": draws.pick("asked", NAMES[1:]),
+    },
     _is_hard,
     {
         "sending": lambda one: ", ".join(map(str, one.sending_s)),

@@ -109,8 +109,9 @@ class Generator:
         As lab files and answers name it; another range of a draw is another version.
     stream
         What its draws are named after: another name is another instance of every seed.
-    draw, is_lesson
-        Draw an instance; say whether it has every invariant, or the next attempt is drawn.
+    kind, draw, is_lesson
+        What an instance is; draw its fields; say whether it has every invariant, or the next attempt is
+        drawn.
     shown
         What a text may say of an instance at any time.
     values
@@ -125,7 +126,8 @@ class Generator:
     name: str
     version: int
     stream: str
-    draw: Callable[[Draws], Any]
+    kind: Callable[..., Any]
+    draw: Callable[[Draws], Mapping[str, Any]]
     is_lesson: Callable[[Any], bool]
     shown: Of
     values: Of
@@ -133,19 +135,20 @@ class Generator:
     matrices: Mapping[str, Callable[[Any], Matrix]] = field(default_factory=dict)
 
     def make(self, seed: int) -> Any:
-        """Return the instance of a seed.
+        """Return the instance of a seed: what the first attempt draws that has every invariant.
 
         Raises
         ------
         InputError
-            If the seed is negative.
+            If the seed is negative, or no attempt has made an instance; the generator is named.
         """
-
-        def lesson(draws: Draws) -> Any:
-            one = self.draw(draws)
-            return one if self.is_lesson(one) else None
-
-        return first_that(self.stream, seed, lesson)
+        check_whole(seed, 0, file="settings", field="seed")
+        for attempt in range(MAX_ATTEMPTS):
+            one = self.kind(seed, attempt, **self.draw(Draws(self.stream, seed, attempt)))
+            if self.is_lesson(one):
+                return one
+        problem = f"{seed} makes no instance of generator {self.name} in {MAX_ATTEMPTS:,} attempts"
+        raise wrong_setting("seed", problem)
 
     def value(self, instance: Instance, name: str) -> Value:
         """Return a value of an instance, whether shown or computed.
@@ -207,10 +210,13 @@ class Draws:
         text = f"topox-lab/1|{self.generator}|{self.seed}|{self.attempt}|{name}"
         return low + _number(text) % (high - low + 1)
 
-    def ranged(self, kind: Callable[..., T], **ranges: tuple[int, int]) -> T:
-        """Return an instance whose fields are whole numbers, each drawn under its name from its range."""
-        times = {name: self.whole(name, low, high) for name, (low, high) in ranges.items()}
-        return kind(self.seed, self.attempt, **times)
+    def ranged(self, **ranges: tuple[int, int]) -> dict[str, int]:
+        """Return whole numbers by name, each drawn from its range."""
+        return {name: self.whole(name, low, high) for name, (low, high) in ranges.items()}
+
+    def row(self, name: str, count: int, low: int, high: int, first: int = 0) -> tuple[int, ...]:
+        """Return several whole numbers, drawn under a name and their number, which is counted from ``first``."""
+        return tuple(self.whole(f"{name}{k}", low, high) for k in range(first, first + count))
 
     def pick(self, name: str, items: Sequence[T]) -> T:
         """Return one of several."""
@@ -223,23 +229,6 @@ class Draws:
             other = self.whole(f"{name}#{i}", 0, i)
             order[i], order[other] = order[other], order[i]
         return order
-
-
-def first_that(generator: str, seed: int, make: Callable[[Draws], T | None]) -> T:
-    """Return what ``make`` makes of the draws of the first attempt that it does not refuse with None.
-
-    Raises
-    ------
-    InputError
-        If the seed is negative, or no attempt has made an instance; the generator is named.
-    """
-    check_whole(seed, 0, file="settings", field="seed")
-    for attempt in range(MAX_ATTEMPTS):
-        if (one := make(Draws(generator, seed, attempt))) is not None:
-            return one
-    raise wrong_setting(
-        "seed", f"{seed} makes no instance of generator {generator} in {MAX_ATTEMPTS:,} attempts"
-    )
 
 
 def seed_of(course: str, student: str) -> int:

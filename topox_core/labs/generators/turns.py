@@ -5,6 +5,7 @@ delay which fabric is fastest; closed forms say where.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from topox_core.io.task_graph_rules import validated
 from topox_core.labs.generators.generator import Draws, Generator, GivenTable, TaskInstance, send
@@ -99,18 +100,16 @@ class Turns(TaskInstance):
         )
 
 
-def _drawn(draws: Draws) -> Turns:
+def _drawn(draws: Draws) -> dict[str, Any]:
     strides: list[int] = []
     for k in range(TURNS):
         others = [stride for stride in range(1, SERVERS) if stride not in strides[-1:]]
         strides.append(draws.pick(f"stride{k}", others))
-    return Turns(
-        draws.seed,
-        draws.attempt,
-        tuple(draws.whole(f"c{k}", 1, 12) for k in range(TURNS)),
-        tuple(strides),
-        tuple(draws.whole(f"w{k}", 2, 8) for k in range(TURNS)),
-    )
+    return {
+        "computed_ms": draws.row("c", TURNS, 1, 12),
+        "strides": tuple(strides),
+        "sent_mb": draws.row("w", TURNS, 2, 8),
+    }
 
 
 def _is_hard(one: Turns) -> bool:
@@ -130,6 +129,7 @@ GENERATOR = Generator(
     "turns",
     1,
     "e",
+    Turns,
     _drawn,
     _is_hard,
     {
