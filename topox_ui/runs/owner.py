@@ -47,6 +47,8 @@ class RunKind:
         How many results a session keeps; the oldest are dropped first.
     most_slots
         How many solver places a run may have; 0 if it needs none.
+    places
+        Of which places, if not of the owner's.
     cancel_help
         What Cancel does, in a sentence.
     cancelled
@@ -56,6 +58,7 @@ class RunKind:
     name: str
     most_kept: int = 24
     most_slots: int = 1
+    places: Callable[[], SolverPlaces] | None = None
     cancel_help: str = "Stops at once; what was computed is kept."
     cancelled: str = ""
 
@@ -78,21 +81,22 @@ class _Entry:
     kind: RunKind
     key: Hashable
     run: Run[Any]
-    ticket: Ticket | None
+    ticket: Ticket
     begin: Callable[[int], Run[Any]]
     keep: Callable[[Any], str | None]
+    begun: bool
     cancelled: bool = False
     too_long: bool = False
 
     @property
     def waits(self) -> bool:
-        """Whether it stands in line for a solver place."""
+        """Whether it stands in line for a solver place, or has not quite begun."""
         return isinstance(self.run, InLine)
 
     @property
     def due(self) -> bool:
         """Whether its turn in the line has come."""
-        return self.waits and self.ticket is not None and self.ticket.places > 0
+        return not self.begun and self.ticket.places > 0
 
 
 class RunOwner:
@@ -122,7 +126,6 @@ class RunOwner:
         self._lock = threading.RLock()
         self._closed = threading.Event()
         self._active: dict[RunKind, _Entry] = {}
-        self._latest: dict[RunKind, object] = {}  # what was started last, even while it begins
         self._leaving: list[_Entry] = []
         self._results: dict[RunKind, Kept[Any]] = {}
         self._refusals: dict[RunKind, Kept[InputError]] = {}
@@ -225,36 +228,18 @@ class RunOwner:
             self._let_go(kind)
             if self._closed.is_set():
                 return
-            self._latest[kind] = latest = object()
             self._notes[kind] = ""
             self._ended.discard(kind)
             self.refusals(kind).pop(key, None)
             self._cancelled.setdefault(kind, Kept(kind.most_kept)).pop(key, None)
-            ticket = (
-                self._places.claim(self, kind.most_slots, at_most_s) if kind.most_slots else None
-            )
-            if ticket is not None and not ticket.places:
-                waiting = InLine(self._places, ticket)
-                self._active[kind] = _Entry(kind, key, waiting, ticket, begin, keep)
-                self._attend()
-                return
-        try:
-            run = begin(ticket.places if ticket else 0)
-        except BaseException as error:
-            self._give_back(ticket)
-            if not isinstance(error, InputError):
-                raise
-            self._refuse(kind, key, error)
-            return
-        with self._lock:
-            entry = _Entry(kind, key, run, ticket, begin, keep)
-            self._tell(entry)
-            # While it began the session may have ended, the run too, or another one was started.
-            if self._closed.is_set() or self._latest.get(kind) is not latest:
-                self._leave(entry)
-            else:
-                self._active[kind] = entry
-                self._attend()
+            places = kind.places() if kind.places else self._places
+            ticket = places.claim(self, kind.most_slots, at_most_s)
+            at_once = bool(ticket.places) or not kind.most_slots
+            entry = _Entry(kind, key, InLine(ticket), ticket, begin, keep, begun=at_once)
+            self._active[kind] = entry
+        if at_once:
+            self._begin(entry)
+        self._attend()
 
     def cancel(self, kind: RunKind) -> None:
         """Cancel a run; whatever is complete is kept."""
@@ -331,9 +316,9 @@ class RunOwner:
 
     def _forward(self, entry: _Entry) -> None:
         running = entry.run.running
-        if running and entry.ticket is not None:
+        if running and entry.ticket.places:
             if isinstance(entry.run, CellsRun | StudyRun):
-                entry.run.use(self._places.fit(entry.ticket))
+                entry.run.use(entry.ticket.line.fit(entry.ticket))
             if not entry.too_long and entry.ticket.held_s > self._longest_s + LATE_S:
                 entry.too_long = True
                 entry.run.cancel()
@@ -346,8 +331,8 @@ class RunOwner:
             self._end(entry)
 
     def _begin(self, entry: _Entry) -> None:
-        """Begin a run whose turn in the line has come; one that was given up meanwhile is on its way out."""
-        assert entry.ticket is not None
+        """Begin a run that has its places; one that was given up meanwhile, or replaced, is on its way out."""
+        entry.begun = True
         try:
             run = entry.begin(entry.ticket.places)
         except Exception as error:
@@ -362,15 +347,10 @@ class RunOwner:
             return
         with self._lock:
             entry.run = run
-            self._tell(entry)
-            if self._active.get(entry.kind) is not entry:
-                run.cancel()
-
-    def _tell(self, entry: _Entry) -> None:
-        """Let those in line know how long a run will still take, where it knows."""
-        if entry.ticket is not None:
-            run = entry.run
+            # Those in line may know how long it will still take.
             entry.ticket.left_s = lambda: run.progress.left_s
+            if self._active.get(entry.kind) is not entry:
+                self._leave(entry)
 
     def _end(self, entry: _Entry) -> None:
         """Keep what a run brought and let it go."""
@@ -400,7 +380,6 @@ class RunOwner:
 
     def _let_go(self, kind: RunKind) -> None:
         """End a run without keeping what it has."""
-        self._latest.pop(kind, None)
         entry = self._active.pop(kind, None)
         if entry is not None:
             self._leave(entry)
@@ -420,11 +399,7 @@ class RunOwner:
             if entry.run.running:
                 self._leaving.append(entry)
             else:
-                self._give_back(entry.ticket)
-
-    def _give_back(self, ticket: Ticket | None) -> None:
-        if ticket is not None:
-            self._places.give_back(ticket)
+                entry.ticket.line.give_back(entry.ticket)
 
 
 @st.cache_resource(show_spinner=False, on_release=lambda tabs: tabs.close())
