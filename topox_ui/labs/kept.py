@@ -15,8 +15,7 @@ import streamlit as st
 from topox_core.labs.answers import UTC, Answers, clock
 from topox_core.labs.folder import folded
 from topox_core.labs.lab import Lab
-from topox_ui.classroom.answering import keep_answers
-from topox_ui.classroom.profile import class_profile, labs_offered
+from topox_ui.classroom.held import class_profile, keep_answers, labs_offered
 from topox_ui.runs.limits import only_this_machine, server_limits
 from topox_ui.runs.owner import Kept
 from topox_ui.state.session import Lasting, Passing

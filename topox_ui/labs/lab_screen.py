@@ -32,7 +32,7 @@ from topox_core.labs.student import (
     waiting_for,
 )
 from topox_core.model.task_graph import TaskGraph
-from topox_ui.classroom.access import shows
+from topox_ui.classroom.held import shows
 from topox_ui.labs.feedback import (
     begin_at_top,
     check_all,

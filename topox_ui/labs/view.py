@@ -11,9 +11,7 @@ from topox_core.labs.generators.generator import SEEDS, seed_of
 from topox_core.labs.lab import Lab, languages
 from topox_core.labs.lab_file import load_lab, ready_labs
 from topox_core.labs.student import begin, check_name, closed
-from topox_ui.classroom.access import shows
-from topox_ui.classroom.answering import begun_here, brought_along
-from topox_ui.classroom.profile import class_profile
+from topox_ui.classroom.held import begun_here, brought_along, class_profile, shows
 from topox_ui.labs.feedback import begin_at_top, said_to_field
 from topox_ui.labs.kept import LINES, OWN_LAB, WHO, answers_to, begin_with, change, labs, line, now
 from topox_ui.labs.lab_screen import PRACTICE, lab_screen

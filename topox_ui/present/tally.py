@@ -31,7 +31,7 @@ from topox_core.labs.statistics import (
     share_words,
 )
 from topox_core.text.numbers import short
-from topox_ui.classroom.profile import class_profile
+from topox_ui.classroom.held import class_profile
 from topox_ui.present.state import SOURCES, PresentState, say, source
 from topox_ui.shell.charts import chart, escape
 from topox_ui.state.session import Lasting, notify

@@ -32,8 +32,7 @@ from topox_core.labs.statistics import (
 )
 from topox_core.text.numbers import short
 from topox_core.text.sentences import and_more
-from topox_ui.classroom.access import check_word
-from topox_ui.classroom.profile import class_profile, labs_offered
+from topox_ui.classroom.held import check_word, class_profile, labs_offered
 from topox_ui.present.projector import projector
 from topox_ui.present.state import (
     PresentState,

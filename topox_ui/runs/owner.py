@@ -403,7 +403,7 @@ class RunOwner:
 
 
 @st.cache_resource(show_spinner=False, on_release=lambda tabs: tabs.close())
-def all_tabs() -> Tabs[RunOwner]:
+def all_tabs() -> Tabs:
     """Return the tabs of this server."""
     limits = server_limits()
     places, longest_s, most_bytes = solver_places(), limits.longest_s, limits.session_mb * 1e6
@@ -412,7 +412,7 @@ def all_tabs() -> Tabs[RunOwner]:
 
 
 @st.cache_resource(scope="session", show_spinner=False, on_release=lambda one: one.leave())
-def connection() -> Connection[RunOwner]:
+def connection() -> Connection:
     """Return this session's connection, which knows its tab."""
     context = get_script_run_ctx()
     assert context is not None
