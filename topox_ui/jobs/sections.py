@@ -1,5 +1,6 @@
 """Sharing below its first screen, a section at a time: links, rings, pod groups, one pod, how the search went, jobs, files."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -58,7 +59,7 @@ from topox_ui.shell.downloads import (
     stem,
 )
 from topox_ui.state.address import keep_address
-from topox_ui.state.widgets import menu, pick
+from topox_ui.state.widgets import menu, pick, section
 
 LABEL = 17  # letters that fit beside a chart
 KEPT_HERE = (
@@ -149,7 +150,7 @@ def _controls(best: Round, now: JobsState, view: View) -> int | None:
 
 
 def links(rounds: Rounds, now: JobsState, theme: Theme) -> None:
-    """Draw the links of one pod group in one stage, and the rings on them."""
+    """Draw the links of one pod group in one stage, the rings on them, and one pod when it is opened."""
     best = rounds.best
     view = view_of(best, now)
     only = _controls(best, now, view)
@@ -184,6 +185,7 @@ def links(rounds: Rounds, now: JobsState, theme: Theme) -> None:
                 else "No ring all-reduce crosses pods in this stage",
             ),
         )
+    when_opened("One pod on the clock, port by port", "jobs_pods", lambda: _pod(rounds, theme))
 
 
 def _words(view: LinkView, where: str) -> str:
@@ -465,19 +467,14 @@ def _tasks(execution: Execution, pod: int) -> Content:
     ].drop(columns=["device", "switch", "critical"])
 
 
-def section(rounds: Rounds, now: JobsState, theme: Theme) -> None:
+def sections(rounds: Rounds, now: JobsState, theme: Theme) -> None:
     """Draw the choice of a section, and that section."""
-    several = rounds.best.jobs.network.pod_groups > 1
-    have = {name: words for name, words in SECTIONS.items() if several or name != "groups"}
-    see = pick("Details", JobsState, "see", have, label_visibility="collapsed")
-    if see == "groups" and several:
-        pod_groups(rounds, theme)
-    elif see == "search":
-        how_found(rounds, theme)
-    elif see == "study":
-        study(now, theme)
-    elif see == "jobs":
-        job_table(rounds)
-    else:
-        links(rounds, now, theme)
-        when_opened("One pod on the clock, port by port", "jobs_pods", lambda: _pod(rounds, theme))
+    draws: dict[str, Callable[[], None]] = {
+        "links": partial(links, rounds, now, theme),
+        "search": partial(how_found, rounds, theme),
+        "study": partial(study, now, theme),
+        "jobs": partial(job_table, rounds),
+    }
+    if rounds.best.jobs.network.pod_groups > 1:
+        draws["groups"] = partial(pod_groups, rounds, theme)
+    section("Details", JobsState, SECTIONS, draws)

@@ -17,20 +17,21 @@ from topox_core.labs.folder import folded
 from topox_core.labs.lab import Lab
 from topox_ui.classroom.held import class_profile, keep_answers, labs_offered
 from topox_ui.runs.limits import only_this_machine, server_limits
-from topox_ui.runs.owner import Kept
+from topox_ui.runs.owner import Kept, connection
 from topox_ui.state.session import Lasting, Passing
 
 MAX_KEPT = 2_000
 
 
-# A lab in one version, course, student and seed.
-Whose = tuple[str, str, str, str, int]
+# A lab in one version, course, student and seed; the tab, where each has answers of its own.
+Whose = tuple[str, str, str, str, int, str]
 
 
 def whose(answers: Answers) -> Whose:
     """Return whose answers these are; spelling in capitals or with spaces around makes no difference."""
     course, student = folded(answers.course), folded(answers.student)
-    return answers.lab, answers.digest, course, student, answers.seed
+    tab = "" if only_this_machine(server_limits().address) else connection().tab.token
+    return answers.lab, answers.digest, course, student, answers.seed, tab
 
 
 @dataclass
@@ -75,8 +76,6 @@ def answers_to(lab: Lab) -> Answers | None:
     mine = _MINE.get_or(dict).get(lab.id)
     if mine is None or mine.digest != lab.digest:
         return None
-    if not _shared():
-        return mine
     with _LOCK:
         return _kept().get(whose(mine), mine)
 
@@ -84,9 +83,8 @@ def answers_to(lab: Lab) -> Answers | None:
 def begin_with(answers: Answers) -> None:
     """Go on with answers in this tab; those of the same student that another tab gave stay."""
     _MINE.get_or(dict)[answers.lab] = answers
-    if _shared():
-        with _LOCK:
-            _kept().setdefault(whose(answers), answers)
+    with _LOCK:
+        _kept().setdefault(whose(answers), answers)
 
 
 def change(lab: Lab, by: Callable[[Answers], Answers]) -> Answers:
@@ -99,10 +97,9 @@ def change(lab: Lab, by: Callable[[Answers], Answers]) -> Answers:
     """
     mine = _MINE.get_or(dict)[lab.id]
     with _LOCK:
-        before = _kept().get(whose(mine), mine) if _shared() else mine
+        before = _kept().get(whose(mine), mine)
         after = by(before)
-        if _shared():
-            _kept()[whose(after)] = after
+        _kept()[whose(after)] = after
     _MINE.get_or(dict)[lab.id] = after
     if after != before:
         KEPT_LINE.set(keep_answers(lab, after))
@@ -129,7 +126,3 @@ def draft(lab: Lab, seed: int, name: str) -> Draft:
 def line(place: str, kind: str, text: str) -> None:
     """Keep a line for the next drawing of a question or a box."""
     LINES.get_or(dict)[place] = (kind, text)
-
-
-def _shared() -> bool:
-    return only_this_machine(server_limits().address)

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from html import escape
 from typing import Any
 
 import streamlit as st
@@ -48,7 +47,15 @@ from topox_ui.labs.feedback import (
 from topox_ui.labs.fields import Field, answer_field, handed_in
 from topox_ui.labs.kept import KEPT_LINE, LINES, forget
 from topox_ui.labs.state import LabsState, as_html, as_label, points, say, say_html, texts, title_of
-from topox_ui.shell.charts import button, chart, chart_title, headline, quiet, write_html
+from topox_ui.shell.charts import (
+    button,
+    chart,
+    chart_title,
+    headline,
+    html_table,
+    quiet,
+    write_html,
+)
 from topox_ui.shell.downloads import link_menu
 from topox_ui.shell.menu import go_to
 from topox_ui.shell.pages import page_of
@@ -416,21 +423,13 @@ def _slider_at(lab: Lab, answers: Answers, at: int) -> tuple[Slider, float] | No
 
 def given_table(given: GivenTable) -> None:
     """Write what is given as a table of HTML."""
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in given.columns)
-    rows = "".join(
-        "<tr>"
-        + "".join(
-            f'<th scope="row">{escape(cell)}</th>' if k == 0 else f"<td>{escape(cell)}</td>"
-            for k, cell in enumerate(row)
-        )
-        + "</tr>"
-        for row in given.rows
+    table = html_table(
+        map(as_html, given.columns),
+        [[*map(as_html, row)] for row in given.rows],
+        row_heads=True,
+        caption=say_html("given"),
     )
-    caption = say_html("given")
-    st.html(
-        f'<div class="lab-given" tabindex="0"><table><caption>{caption}</caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
-    )
+    st.html(f'<div class="lab-given" tabindex="0">{table}</div>')
 
 
 def _buttons(lab: Lab, answers: Answers, at: int, fields: Sequence[Field]) -> None:

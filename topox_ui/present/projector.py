@@ -264,11 +264,12 @@ def _asked(lab: Lab, screen: Screen, question: Question) -> None:
     left, right = st.columns([1.35, 1] if table is not None else [1, 0.01], gap="medium")
     with left:
         text = _filled(lab, screen, screen.text)
+        to_do = say(f"present.{'vote' if question.vote else question.stage}")
         st.html(
             (f'<p class="said">{text}</p>' if text else "")
             + f'<h1 class="asked">{_question(lab, screen, question)}</h1>'
             + _options(lab, screen, question)
-            + f'<p class="do">{_what_to_do(question)}</p>'
+            + f'<p class="do">{to_do}</p>'
         )
     with right:
         if question.type == "matrix":
@@ -314,12 +315,6 @@ def _options(lab: Lab, screen: Screen, question: Question) -> str:
         return f'<p class="said">{" · ".join(map(escape, ids))}</p>'
     items = "".join(f"<li>{texts.get(one, escape(one))}</li>" for one in ids)
     return f'<ol class="options" type="A">{items}</ol>'
-
-
-def _what_to_do(question: Question) -> str:
-    if question.vote:
-        return say("present.vote")
-    return say(f"present.{question.stage}")
 
 
 def _instance(lab: Lab, screen: Screen) -> None:

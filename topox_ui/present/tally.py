@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -17,6 +17,7 @@ from topox_core.labs.answers import Answers, load_answers
 from topox_core.labs.folder import Unreadable, latest_of_each, load_each
 from topox_core.labs.keys import option_texts
 from topox_core.labs.lab import CLASS_SEED, Lab, Question, texts_in
+from topox_core.labs.leaderboard import load_entry
 from topox_core.labs.statistics import (
     COUNTED,
     EXPLAIN_BELOW,
@@ -38,34 +39,26 @@ from topox_ui.state.session import Lasting, notify
 from topox_ui.state.widgets import pick
 
 MAX_FILES = 200
-# Files by name, and what reads each.
-Given = Sequence[tuple[str, Callable[[], bytes]]]
+# What reads the files of a box.
+LOADERS: dict[str, Callable[[bytes, str], Any]] = {"answers": load_answers, "entries": load_entry}
 
 
 @dataclass
 class Handed:
-    """Files that were given to the page: answers, and what was none."""
+    """Files of one kind that were given to the page: what they hold, and what was none."""
 
-    answers: tuple[Answers, ...] = ()
+    found: tuple[Any, ...] = ()
     refused: list[Unreadable] = field(default_factory=list)
 
 
-_HANDED = Lasting[Handed]("present_handed")
+_HANDED = Lasting[dict[str, Handed]]("present_handed")
 # By lab, question and vote (1, 2): how many gave each answer, and numbers called out as they were typed.
 _HANDS = Lasting[dict[tuple[str, str, int], tuple[Votes, str]]]("present_hands")
 
 
-def handed() -> Handed:
-    """Return the files that were given."""
-    return _HANDED.get_or(Handed)
-
-
-def take_files(files: Given) -> None:
-    """Take files in place of those before; beyond ``MAX_FILES`` none is read."""
-    found, refused = load_each(files[:MAX_FILES], load_answers)
-    for name, _ in files[MAX_FILES:]:
-        refused.append(Unreadable(name, f"is beyond the {MAX_FILES} files that are read"))
-    _HANDED.set(Handed(tuple(file.answers for _, file in found), refused))
+def handed(kind: str) -> Handed:
+    """Return the files of a kind that were given."""
+    return _HANDED.get_or(dict).get(kind, Handed())
 
 
 def answers_to(lab: Lab) -> tuple[Answers, ...]:
@@ -73,7 +66,8 @@ def answers_to(lab: Lab) -> tuple[Answers, ...]:
     profile = class_profile()
     if profile is not None and source() == "folder":
         return profile.folder.answers_to(lab.id)
-    return latest_of_each(one for one in handed().answers if one.lab == lab.id)
+    given = (file.answers for file in handed("answers").found)
+    return latest_of_each(one for one in given if one.lab == lab.id)
 
 
 def hands(lab: Lab, question: Question, vote: int) -> Votes:
@@ -134,9 +128,8 @@ _ASKED_FOR = Lasting[set[tuple[str, str]]]("present_spread")
 
 def count_words(count: int) -> str:
     """Return how many answers there are, in words."""
-    if count == 0:
-        return say("present.count.none")
-    return say("present.count.one") if count == 1 else say("present.count.many", count=count)
+    form = {0: "none", 1: "one"}.get(count, "many")
+    return say(f"present.count.{form}", count=count)
 
 
 def count_of(lab: Lab, question: Question) -> None:
@@ -285,13 +278,17 @@ def answers_menu(lab: Lab, question: Question) -> None:
             _call_out(lab, question)
 
 
-def upload_box(
-    label: str, key: str = "up_answers", take: Callable[[Given], None] = take_files
-) -> None:
-    """Draw a box for files of a class, by default for answers; a folder may be dropped into it."""
+def upload_box(label: str, key: str = "up_answers", kind: str = "answers") -> None:
+    """Draw a box for files of a class, which take the place of those before; a folder may be dropped into it."""
 
     def brought() -> None:
-        take([(file.name, file.getvalue) for file in st.session_state.get(key) or []])
+        files = [(file.name, file.getvalue) for file in st.session_state.get(key) or []]
+        found, refused = load_each(files[:MAX_FILES], LOADERS[kind])
+        refused += [
+            Unreadable(name, f"is beyond the {MAX_FILES} files that are read")
+            for name, _ in files[MAX_FILES:]
+        ]
+        _HANDED.get_or(dict)[kind] = Handed(tuple(one for _, one in found), refused)
 
     st.file_uploader(
         label,

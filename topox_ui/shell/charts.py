@@ -449,7 +449,11 @@ def checker_card(
 
 
 def html_table(
-    heads: Iterable[str], rows: Iterable[Sequence[str]], look: str = "", row_heads: bool = False
+    heads: Iterable[str],
+    rows: Iterable[Sequence[str]],
+    look: str = "",
+    row_heads: bool = False,
+    caption: str = "",
 ) -> str:
     """Return a table whose cells are HTML made of our own words and escaped names; ``row_heads``: the first cell names its row."""
     head = "".join(f'<th scope="col">{one}</th>' for one in heads)
@@ -458,7 +462,10 @@ def html_table(
         f"<tr>{first.format(name)}{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
         for name, *cells in rows
     )
-    return f'<table class="{look}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    above = f"<caption>{caption}</caption>" if caption else ""
+    return (
+        f'<table class="{look}">{above}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    )
 
 
 def facts(rows: Iterable[tuple[str, str]], wide: Iterable[tuple[str, str]] = ()) -> str:

@@ -183,6 +183,18 @@ def pick(label: str, model: type[PageState], field: str, options: Options, **mor
     return control("segmented_control", label, model, field, options=options, required=True, **more)
 
 
+def section(
+    label: str,
+    model: type[PageState],
+    words: Mapping[str, str],
+    draws: Mapping[str, Callable[[], object]],
+    **more: Any,
+) -> None:
+    """Draw the choice of a section, the state's ``see``, and the section; ``draws`` has what draws each that there is."""
+    there = {name: title for name, title in words.items() if name in draws}
+    draws[pick(label, model, "see", there, label_visibility="collapsed", **more)]()
+
+
 def menu(label: str, model: type[PageState], field: str, options: Options, **more: Any) -> Any:
     """Draw a choice of one among many."""
     return control("selectbox", label, model, field, options=options, **more)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -26,7 +27,7 @@ from topox_ui.shell.charts import (
     show_input_errors,
 )
 from topox_ui.shell.downloads import Figures, File, stem, take_away
-from topox_ui.state.widgets import control, pick
+from topox_ui.state.widgets import control, section
 from topox_ui.studies.builder import builder
 from topox_ui.studies.choosing import View, alone, controls, view_of
 from topox_ui.studies.first_screen import back_button, first_screen, nothing_chosen, wrong_study
@@ -249,15 +250,13 @@ def sections(now: Asked, theme: Theme) -> None:
         usual = "build"
     elif usual == "lines" and alone(now.result):  # of lines each would have two points
         usual = "table"
-    see = pick("Look at", StudiesState, "see", VIEWS, value=usual, label_visibility="collapsed")
-    if see == "lines":
-        lines_section(view, theme)
-    elif see == "parallel":
-        parallel_section(view, theme)
-    elif see == "table":
-        table_section(view)
-    else:
-        builder(now)
+    draws: dict[str, Callable[[], None]] = {
+        "lines": partial(lines_section, view, theme),
+        "parallel": partial(parallel_section, view, theme),
+        "table": partial(table_section, view),
+        "build": partial(builder, now),
+    }
+    section("Look at", StudiesState, VIEWS, draws, value=usual)
     files_section(now, view, figures_of(view))
     back_button()
 
