@@ -22,9 +22,8 @@ from topox_ui.answers.solving import Case, listing, token
 from topox_ui.runs.limits import server_limits
 from topox_ui.shell.charts import button, quiet, show_error
 from topox_ui.state.loading import Loaded, scenario
-from topox_ui.state.page_state import PageState, link_query
 from topox_ui.state.prices import Prices, catalogue
-from topox_ui.state.session import Passing, notify_errors
+from topox_ui.state.session import PageState, Passing, link_query, notify_errors
 
 OFF = "This server keeps no runs."
 HOW_ON = (

@@ -20,8 +20,7 @@ from topox_ui.runs.owner import run_owner, session_over
 from topox_ui.shell.charts import file_box
 from topox_ui.shell.downloads import result_json
 from topox_ui.state.address import follow_address
-from topox_ui.state.page_state import link_query
-from topox_ui.state.session import Lasting, notify, notify_errors
+from topox_ui.state.session import Lasting, link_query, notify, notify_errors
 
 CHECKED_HERE = (
     "Opened from a file. This page has checked the schedule; the lower bound was proved on the machine that made the "

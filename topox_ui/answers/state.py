@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from topox_core.fabrics.registry import FABRICS, USUAL
-from topox_ui.state.page_state import Count, PageState, Ratio, some_of
+from topox_ui.state.session import Count, PageState, Ratio, some_of
 
 VARIANTS = {"published": "paper", "released": "its code"}
 

@@ -13,8 +13,7 @@ from topox_ui.buying.state import FILE, OWN_OFFERS, BuyingState, all_offers, edi
 from topox_ui.shell.charts import Content, chart_title, editor, file_box, table_under
 from topox_ui.shell.downloads import offer
 from topox_ui.state.loading import loaded_job
-from topox_ui.state.page_state import put
-from topox_ui.state.session import notify
+from topox_ui.state.session import notify, put
 from topox_ui.state.widgets import control, number, pick, sidebar_part
 
 MAX_MB = 1

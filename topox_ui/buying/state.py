@@ -8,8 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from topox_core.errors import InputError
 from topox_core.studies.buying import MAX_DEGREES, RIVALS
 from topox_core.studies.offers import OFFERS, SwitchProduct, edits_between, with_edit, with_edits
-from topox_ui.state.page_state import PageState, some_of, split_words
-from topox_ui.state.session import Lasting, notify_errors
+from topox_ui.state.session import Lasting, PageState, notify_errors, some_of, split_words
 
 FILE = "file"
 OWN_OFFERS = Lasting[tuple[SwitchProduct, ...]]("buying_offers")

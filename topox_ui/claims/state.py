@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from topox_ui.state.page_state import PageState
+from topox_ui.state.session import PageState
 
 NETWORKS = {
     "2x100": "2 ports of 100 Gbit/s",

@@ -17,8 +17,8 @@ from topox_core.economics.price_sets import (
 from topox_ui.cost.state import RIVALS, TECHNOLOGIES, CostState
 from topox_ui.shell.charts import Content, chart_title, editor, file_box, table_under
 from topox_ui.shell.downloads import link_menu, offer, stem
-from topox_ui.state.page_state import put
 from topox_ui.state.prices import FILE, OWN_PRICES, Prices, catalogue, edit
+from topox_ui.state.session import put
 from topox_ui.state.widgets import menu, number, pick, sidebar_part, slide, switch
 
 FIELDS = {"Price": "price_usd", "Watt": "power_w"}

@@ -9,8 +9,8 @@ from topox_core.economics.networks import COUNTINGS, NETWORKS, Counting
 from topox_core.figures.rails_delay import switch_word
 from topox_core.rails.technologies import TECHNOLOGIES as LISTED
 from topox_ui.state.loading import own_job
-from topox_ui.state.page_state import PageState, one_of
 from topox_ui.state.prices import catalogue
+from topox_ui.state.session import PageState, one_of
 
 TECHNOLOGIES = {one.key: one for one in LISTED}
 MINE = "photonic_rails"

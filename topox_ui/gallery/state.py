@@ -9,7 +9,7 @@ from pydantic import AfterValidator
 
 from topox_core.papers.card import Card, Value
 from topox_core.papers.catalogue import CARDS, PAPERS
-from topox_ui.state.page_state import PageState, one_of, word_of
+from topox_ui.state.session import PageState, one_of, word_of
 
 # The card of measured iterations, which has no switches and needs no run.
 MEASURED = "measured"

@@ -26,8 +26,19 @@ from topox_core.labs.student import (
 )
 from topox_ui.classroom.held import in_turn, note_check
 from topox_ui.labs.fields import Field, handed_in, is_filled, redraw
-from topox_ui.labs.kept import LINES, change, line, now
-from topox_ui.labs.state import LabsState, as_html, plural_of, points, say, say_html, texts
+from topox_ui.labs.state import (
+    LINES,
+    LabsState,
+    as_html,
+    change,
+    line,
+    now,
+    plural_of,
+    points,
+    say,
+    say_html,
+    texts,
+)
 from topox_ui.shell.charts import frame, show_error
 
 

@@ -45,8 +45,19 @@ from topox_ui.labs.feedback import (
     truths,
 )
 from topox_ui.labs.fields import Field, answer_field, handed_in
-from topox_ui.labs.kept import KEPT_LINE, LINES, forget
-from topox_ui.labs.state import LabsState, as_html, as_label, points, say, say_html, texts, title_of
+from topox_ui.labs.state import (
+    KEPT_LINE,
+    LINES,
+    LabsState,
+    as_html,
+    as_label,
+    forget,
+    points,
+    say,
+    say_html,
+    texts,
+    title_of,
+)
 from topox_ui.shell.charts import (
     button,
     chart,
@@ -60,8 +71,7 @@ from topox_ui.shell.downloads import link_menu
 from topox_ui.shell.menu import go_to
 from topox_ui.shell.pages import page_of
 from topox_ui.state.loading import Loaded, adopt
-from topox_ui.state.page_state import link_query
-from topox_ui.state.session import notify
+from topox_ui.state.session import link_query, notify
 from topox_ui.state.widgets import slide
 
 # The list that was measured on a cluster, and the sample of forty jobs.

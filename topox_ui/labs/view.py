@@ -13,9 +13,25 @@ from topox_core.labs.lab_file import load_lab, ready_labs
 from topox_core.labs.student import begin, check_name, closed
 from topox_ui.classroom.held import begun_here, brought_along, class_profile, shows
 from topox_ui.labs.feedback import begin_at_top, said_to_field
-from topox_ui.labs.kept import LINES, OWN_LAB, WHO, answers_to, begin_with, change, labs, line, now
 from topox_ui.labs.lab_screen import PRACTICE, lab_screen
-from topox_ui.labs.state import LabsState, as_html, as_label, say, say_html, texts, title_of
+from topox_ui.labs.state import (
+    LINES,
+    OWN_LAB,
+    WHO,
+    LabsState,
+    answers_to,
+    as_html,
+    as_label,
+    begin_with,
+    change,
+    labs,
+    line,
+    now,
+    say,
+    say_html,
+    texts,
+    title_of,
+)
 from topox_ui.shell.charts import chart_title, file_box, headline, quiet
 from topox_ui.shell.menu import page_link
 from topox_ui.state.session import Lasting

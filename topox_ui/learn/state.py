@@ -6,7 +6,7 @@ from pydantic import Field
 
 from topox_core.labs.tour import SCREENS
 from topox_core.text.glossary import glossary
-from topox_ui.state.page_state import NotNegative, PageState, one_of
+from topox_ui.state.session import NotNegative, PageState, one_of
 
 
 class LearnState(PageState):

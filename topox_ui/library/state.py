@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import BeforeValidator, Field
 
 from topox_core.library.rows import CARD
-from topox_ui.state.page_state import Index, PageState
+from topox_ui.state.session import Index, PageState
 
 MAX_COMPARED = 4
 KINDS = {

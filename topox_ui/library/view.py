@@ -55,9 +55,8 @@ from topox_ui.shell.charts import (
 from topox_ui.shell.downloads import link_menu, offer
 from topox_ui.shell.menu import leave_for, page_link
 from topox_ui.state.loading import Loaded, adopt
-from topox_ui.state.page_state import put, word_of
 from topox_ui.state.scenario import ALGORITHM_WORDS, CLUSTER, LOWERING, PARAMETER, Scenario
-from topox_ui.state.session import Passing, notify, notify_errors
+from topox_ui.state.session import Passing, notify, notify_errors, put, word_of
 from topox_ui.state.widgets import sidebar
 
 # Settings of a solve that the state has under the same name.

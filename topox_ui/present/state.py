@@ -10,8 +10,7 @@ from topox_core.labs.lab_file import ORDER
 from topox_core.labs.leaderboard import BOARDS
 from topox_core.labs.statistics import START, Slide, slide_of, slides
 from topox_ui.classroom.held import class_profile, labs_offered
-from topox_ui.state.page_state import PageState, one_of
-from topox_ui.state.session import notify
+from topox_ui.state.session import PageState, notify, one_of
 from topox_ui.state.widgets import pick
 
 SEES = ("labs", "statistics", "leaderboards")

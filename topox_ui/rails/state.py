@@ -13,7 +13,7 @@ from topox_core.rails.technologies import TECHNOLOGIES, fits
 from topox_core.text.numbers import plural
 from topox_core.training.job import Job
 from topox_ui.state.loading import loaded_job, own_job
-from topox_ui.state.page_state import PageState, one_of, put
+from topox_ui.state.session import PageState, one_of, put
 
 JOB, SCENARIO, MEASURED, UPLOAD = "job", "scenario", "measured", "upload"
 AUTHORS_PRESET = "llama3-8b-perlmutter"

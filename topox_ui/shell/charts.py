@@ -28,8 +28,7 @@ from topox_ui.shell.menu import job_name, page_link, row_of_views, source_name
 from topox_ui.shell.terms import ASK, with_terms
 from topox_ui.state.address import ASKED, follow_address
 from topox_ui.state.loading import loaded, opened_by_itself, reset_what_ifs
-from topox_ui.state.page_state import ADDRESS_DUE
-from topox_ui.state.session import notify_errors, show_notice
+from topox_ui.state.session import ADDRESS_DUE, notify_errors, show_notice
 
 # A table: its rows, or its columns by name.
 Content = pd.DataFrame | Mapping[str, Any] | Sequence[Mapping[str, Any]]

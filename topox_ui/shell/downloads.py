@@ -36,9 +36,8 @@ from topox_ui.shell.charts import button, when_opened
 from topox_ui.shell.menu import page_link
 from topox_ui.shell.pages import PAGES
 from topox_ui.state.loading import Loaded, adopt, loaded, loaded_job, open_source, scenario
-from topox_ui.state.page_state import PLACE, link_query, view_query
 from topox_ui.state.scenario import Scenario
-from topox_ui.state.session import notify, notify_errors
+from topox_ui.state.session import PLACE, link_query, notify, notify_errors, view_query
 
 # What a menu calls a file, the end of its name, and what builds it.
 File = tuple[str, str, Callable[[], bytes]]

@@ -38,8 +38,7 @@ from topox_ui.shell.style import css
 from topox_ui.shell.terms import explanations
 from topox_ui.state.address import keep_tab, restore
 from topox_ui.state.loading import AWAITED, GENERATE, loaded, open_first
-from topox_ui.state.page_state import ADDRESS_DUE, VIEW_KEY, PageState
-from topox_ui.state.session import Passing
+from topox_ui.state.session import ADDRESS_DUE, VIEW_KEY, PageState, Passing
 from topox_ui.state.widgets import SIDE, switch
 
 

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from topox_ui.state.page_state import VIEW_KEY, PageState, states
+from topox_ui.state.session import VIEW_KEY, PageState, states
 
 
 @dataclass(frozen=True)

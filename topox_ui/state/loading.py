@@ -25,9 +25,20 @@ from topox_core.workloads.samples import SAMPLES, load_sample
 from topox_core.workloads.training_jobs import as_workload, job_of
 from topox_ui.runs.limits import server_limits
 from topox_ui.runs.owner import RunKind, call_or_refuse, run_owner
-from topox_ui.state.page_state import ADDRESS_DUE, CARRIED, PageState, put, states
 from topox_ui.state.scenario import Scenario
-from topox_ui.state.session import NOTICE, Lasting, Line, Passing, notify, notify_errors
+from topox_ui.state.session import (
+    ADDRESS_DUE,
+    CARRIED,
+    NOTICE,
+    Lasting,
+    Line,
+    PageState,
+    Passing,
+    notify,
+    notify_errors,
+    put,
+    states,
+)
 
 AT_ONCE = 20_000  # tasks; more take longer than anybody would look at a page that does not answer
 GENERATE = RunKind("generate", 1, cancel_help="Stops at once; what was loaded stays.")

@@ -18,7 +18,7 @@ from topox_core.schedule.settings import FREE, Settings
 from topox_core.workloads.catalogue import WORKLOADS
 from topox_core.workloads.samples import SAMPLES
 from topox_ui.runs.limits import server_limits
-from topox_ui.state.page_state import Count, NotNegative, PageState, one_of
+from topox_ui.state.session import Count, NotNegative, PageState, one_of
 
 # What a link says of a generator: set.servers=32.
 PARAMETER = "set."

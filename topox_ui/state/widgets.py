@@ -18,9 +18,8 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from topox_core.text.glossary import label_help
 from topox_ui.state.address import keep_address
 from topox_ui.state.loading import choose_what_if
-from topox_ui.state.page_state import PageState
 from topox_ui.state.scenario import Scenario
-from topox_ui.state.session import Passing
+from topox_ui.state.session import PageState, Passing
 
 Take = Callable[[Any], None]
 Options = Mapping[Any, str] | Iterable[Any]

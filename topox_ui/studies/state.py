@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
-from topox_ui.state.page_state import PageState, split_words
+from topox_ui.state.session import PageState, split_words
 
 VIEWS = {
     "lines": "Lines",

@@ -13,8 +13,8 @@ from topox_ui.jobs.state import JobsState
 from topox_ui.rails.state import RailsState
 from topox_ui.shell.pages import PAGES, models
 from topox_ui.state import what_ifs
-from topox_ui.state.page_state import agreeing
 from topox_ui.state.scenario import Scenario
+from topox_ui.state.session import agreeing
 from topox_ui.strategy.state import StrategyState
 
 # The keys of links that earlier versions wrote, each with a value that is not where its page begins.
