@@ -29,7 +29,6 @@ from topox_ui.labs.fields import Field, handed_in, is_filled, redraw
 from topox_ui.labs.state import (
     LINES,
     LabsState,
-    as_html,
     change,
     line,
     now,
@@ -39,7 +38,7 @@ from topox_ui.labs.state import (
     say_html,
     texts,
 )
-from topox_ui.shell.charts import frame, show_error
+from topox_ui.shell.charts import escape, frame, show_error
 
 
 def lock_all(lab: Lab, fields: Sequence[Field]) -> None:
@@ -159,7 +158,7 @@ def said_to_field(name: str) -> None:
     if kind == "error":
         show_error(text)
     else:
-        status(as_html(text))
+        status(escape(text))
 
 
 def status(html: str, sign: str = "") -> None:
@@ -210,9 +209,9 @@ def _reply(lab: Lab, answers: Answers, question: Question, reply: AttemptReply) 
     else:
         kind = "partly" if best else "wrong"
         words = plural_of(kind, reply.attempts_left, "left", points=points(best))
-        status(f"{as_html(words)} {_takes(reply)}", "" if best else "bad")
+        status(f"{escape(words)} {_takes(reply)}", "" if best else "bad")
     if reply.say and not given.given_up:
-        st.html(f'<p class="note">{as_html(reply.say)}</p>')
+        st.html(f'<p class="note">{escape(reply.say)}</p>')
     if reply.verdict is not None and reply.verdict.broken is not None:
         _checker(reply.verdict.broken, reply.verdict.more)
     if reply.key is not None and question.type != "grouping":
@@ -299,7 +298,7 @@ def truths(lab: Lab, answers: Answers, at: int) -> None:
         with st.container(border=True, key=f"lab_truth_{name}"):
             screen = lab.screens[lab.screen_of(name)]
             text = filled(lab, screen, question.text, answers.seed, texts())
-            st.html(f'<p class="quiet">{name} · {as_html(_first(text))}</p>')
+            st.html(f'<p class="quiet">{name} · {escape(_first(text))}</p>')
             mine = _yours(lab, question, found.answer, found.key, answers.seed)
             key = say_html("revealed.truth", key=words_of(lab, question, found.key, answers.seed))
             sign = ""
@@ -308,7 +307,7 @@ def truths(lab: Lab, answers: Answers, at: int) -> None:
             st.html(f'<p class="lab-truth"><b>{key}</b> {mine}{sign}</p>')
             _grid(lab, question, found.key, answers.seed)
             if found.say:
-                st.html(f'<p class="note">{as_html(found.say)}</p>')
+                st.html(f'<p class="note">{escape(found.say)}</p>')
 
 
 def _first(text: str, most: int = 140) -> str:

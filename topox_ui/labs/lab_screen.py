@@ -49,7 +49,6 @@ from topox_ui.labs.state import (
     KEPT_LINE,
     LINES,
     LabsState,
-    as_html,
     as_label,
     forget,
     points,
@@ -62,6 +61,7 @@ from topox_ui.shell.charts import (
     button,
     chart,
     chart_title,
+    escape,
     headline,
     html_table,
     quiet,
@@ -153,7 +153,7 @@ def your_answers(lab: Lab, answers: Answers, to_hand_in: bool = False) -> None:
         if nameless(answers)
         else f"{say('answers.who', **facts)}."
     )
-    quiet(f"{as_html(who)} {as_html(KEPT_LINE.get() or say('answers.kept'))}")
+    quiet(f"{escape(who)} {escape(KEPT_LINE.get() or say('answers.kept'))}")
     with st.container(horizontal=True, key="lab_foot"):
         st.download_button(
             say("answers.save"),
@@ -228,10 +228,10 @@ def lab_screen(lab: Lab, answers: Answers, theme: Theme) -> None:
     at = min(LabsState.now().q, len(lab.screens)) - 1
     shown = shown_screen(lab, answers, at, texts().language)
     strip(lab, answers, at)
-    title = as_html(title_of(lab))
+    title = escape(title_of(lab))
     kicker = say("screen", lab=title, at=at + 1, count=len(lab.screens))
     first, rest = _first_sentence(shown.text or title_of(lab))
-    headline(f"{say('kicker')} · {kicker}", as_html(first))
+    headline(f"{say('kicker')} · {kicker}", escape(first))
     begin_at_top(f"{lab.id} {answers.seed} {at}")
     if nameless(answers):
         quiet(say("who.looking"))
@@ -240,7 +240,7 @@ def lab_screen(lab: Lab, answers: Answers, theme: Theme) -> None:
         your_answers(lab, answers)
         return
     if rest:
-        write_html(f'<div class="lesson lab-text"><p>{as_html(rest)}</p></div>')
+        write_html(f'<div class="lesson lab-text"><p>{escape(rest)}</p></div>')
     fields = [_field(lab, answers, one) for one in shown.questions]
     _both_sides(lab, answers, shown, fields, at, theme)
     look_on(lab, answers, at)
@@ -311,7 +311,7 @@ def _questions(lab: Lab, answers: Answers, fields: Sequence[Field]) -> None:
         with st.container(border=True, key=f"lab_question_{asked.id}"):
             facts = {"id": asked.id, "points": points(asked.points)}
             st.html(f'<p class="quiet">{say_html(f"question.{_worth(question)}", **facts)}</p>')
-            write_html(f'<p class="lab-question">{as_html(asked.text)}</p>')
+            write_html(f'<p class="lab-question">{escape(asked.text)}</p>')
             answer_field(field)
             said_to_field(field.name)
             said_to_question(lab, answers, question)
@@ -370,8 +370,8 @@ def _pictures(lab: Lab, answers: Answers, shown: ShownScreen, at: int, theme: Th
     if shown.given is not None and ("tasks" in screen.show or not pictures):
         given_table(shown.given)
     for picture in pictures:
-        note = as_html(picture.note)
-        chart_title(as_html(picture.title), note)
+        note = escape(picture.note)
+        chart_title(escape(picture.title), note)
         table = picture.table
         chart(picture.figure, f"lab_{picture.id}", picture.alt, table.by_column)
     if instance is not None and slider is not None and screen.stage == "reveal":
@@ -434,8 +434,8 @@ def _slider_at(lab: Lab, answers: Answers, at: int) -> tuple[Slider, float] | No
 def given_table(given: GivenTable) -> None:
     """Write what is given as a table of HTML."""
     table = html_table(
-        map(as_html, given.columns),
-        [[*map(as_html, row)] for row in given.rows],
+        map(escape, given.columns),
+        [[*map(escape, row)] for row in given.rows],
         row_heads=True,
         caption=say_html("given"),
     )

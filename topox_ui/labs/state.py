@@ -70,11 +70,6 @@ def title_of(lab: Lab) -> str:
     return texts().resolved(lab.title)
 
 
-def as_html(text: str) -> str:
-    """Return a lab's text, which may be a lecturer's, as HTML."""
-    return escape_untrusted(text, "html")
-
-
 def as_label(text: str) -> str:
     """Return a lab's text as the label of a control."""
     return escape_untrusted(text, "markdown")

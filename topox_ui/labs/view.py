@@ -20,7 +20,6 @@ from topox_ui.labs.state import (
     WHO,
     LabsState,
     answers_to,
-    as_html,
     as_label,
     begin_with,
     change,
@@ -32,7 +31,7 @@ from topox_ui.labs.state import (
     texts,
     title_of,
 )
-from topox_ui.shell.charts import chart_title, file_box, headline, quiet
+from topox_ui.shell.charts import chart_title, escape, file_box, headline, quiet
 from topox_ui.shell.menu import page_link
 from topox_ui.state.session import Lasting
 from topox_ui.state.widgets import menu
@@ -88,7 +87,7 @@ def _who() -> None:
             )
     seed, problem = chosen_seed()
     if problem:
-        quiet(f'<span class="bad" role="status">✗ {as_html(problem)}</span>')
+        quiet(f'<span class="bad" role="status">✗ {escape(problem)}</span>')
     elif seed is None:
         # After a click on a card it stands there.
         if class_profile() is not None and not (LINES.get() or {}).get("cards"):
@@ -148,7 +147,7 @@ def _card(lab: Lab) -> None:
             if f"page.surprise.{lab.id}" in texts().flat
             else texts().resolved(lab.goals[0])
         )
-        st.html(f'<p class="card">{as_html(surprise)}<span>{say_html("card", **facts)}</span></p>')
+        st.html(f'<p class="card">{escape(surprise)}<span>{say_html("card", **facts)}</span></p>')
         answers = answers_to(lab)
         if answers is not None and answers.given:
             every = lab.questions

@@ -1,6 +1,7 @@
 """The list of kept runs: which of them are meant, a page of the list, and which are chosen."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -94,18 +95,14 @@ def listed(library: RunLibrary) -> Listed:
     """
     now, which = RunsState.now(), asked()
     runs = tuple(library.runs(which, now.place, PAGE))
-    chosen = tuple(one for run in now.chosen if (one := _found(library, run)) is not None)
+    chosen: list[StoredRun] = []
+    for run in now.chosen:
+        with suppress(InputError):
+            chosen.append(library.get(run))
     if len(chosen) < len(now.chosen):
         RunsState.choose(chosen=tuple(one.id for one in chosen) or None)
         keep_address()
-    return Listed(runs, chosen, library.count(_listable(points=False)), library.count(which))
-
-
-def _found(library: RunLibrary, run: int) -> StoredRun | None:
-    try:
-        return library.get(run)
-    except InputError:
-        return None
+    return Listed(runs, tuple(chosen), library.count(_listable(points=False)), library.count(which))
 
 
 def controls(library: RunLibrary) -> None:

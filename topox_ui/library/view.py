@@ -61,6 +61,7 @@ from topox_ui.state.widgets import sidebar
 
 # Settings of a solve that the state has under the same name.
 _SOLVE = (
+    "model",
     "circuits",
     "share_circuits",
     "exclusive_devices",
@@ -96,28 +97,25 @@ def _source(subject: Mapping[str, Any]) -> dict[str, str]:
 
 def _what_ifs(settings: Mapping[str, Any]) -> dict[str, str]:
     """Return what a state must say beside its source; settings that hold anyway are left out."""
-    usual, found = Settings.of(), dict[str, Any]()
-    for name in CLUSTER:
-        if (value := settings.get(f"cluster.{name}")) is not None:
-            found[name] = value
-    if settings.get("settings.model") == "paper":
-        found["model"] = "paper"
-    for name in _SOLVE:
-        value = settings.get(f"settings.{name}")
-        if value is not None and value != getattr(usual, name):
-            found[name] = value
-    for name in (*LOWERING, *ALGORITHM_WORDS):
-        value = settings.get(f"lowering.{name}")
-        if value is not None and value not in _OPEN and value is not True:
-            found[name] = value
-    # Parameters of a generator that a study varies are part of its source.
-    for prefix in ("workload.", "job."):
-        found |= {
-            PARAMETER + key.removeprefix(prefix): value
+    usual = Settings.of()
+    own = {name: settings.get(f"settings.{name}") for name in _SOLVE}
+    lowering = {name: settings.get(f"lowering.{name}") for name in (*LOWERING, *ALGORITHM_WORDS)}
+    found = {
+        **{name: settings.get(f"cluster.{name}") for name in CLUSTER},
+        **{name: value for name, value in own.items() if value != getattr(usual, name)},
+        **{k: value for k, value in lowering.items() if value not in _OPEN and value is not True},
+        # Parameters of a generator that a study varies are part of its source.
+        **{
+            PARAMETER + key.partition(".")[2]: value
             for key, value in settings.items()
-            if key.startswith(prefix)
-        }
-    return {key: word_of(value) for key, value in found.items() if Scenario.owns(key)}
+            if key.startswith(("workload.", "job."))
+        },
+    }
+    return {
+        key: word_of(value)
+        for key, value in found.items()
+        if value is not None and Scenario.owns(key)
+    }
 
 
 # Which page shows a run of a kind.

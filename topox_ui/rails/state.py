@@ -4,7 +4,7 @@ import math
 from collections.abc import Collection
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import Field
+from pydantic import Field, create_model
 
 from topox_core.errors import InputError, wrong_setting
 from topox_core.fabrics.registry import FABRICS
@@ -41,9 +41,10 @@ SECTIONS = {
 OF_SOURCE = (*DEGREES, "schedule", "lane", "from_ms", "to_ms", "nic_gbps", "iteration_ms")
 Amount = Annotated[float, Field(ge=0, le=1e9)]
 Whole = Annotated[int, Field(ge=0, le=10_000_000)]
+OF_DEGREES: Any = dict.fromkeys(DEGREES, (Whole | None, None))
 
 
-class RailsState(PageState):
+class RailsState(create_model("Degrees", __base__=PageState, **OF_DEGREES)):  # type: ignore[misc, call-overload]
     """What runs, with which degrees, on which switch; None begins as the page, the preset or the file has it."""
 
     prefix = "rails."
@@ -54,14 +55,6 @@ class RailsState(PageState):
     }
 
     source: Annotated[str, one_of((*PRESETS, JOB, SCENARIO, MEASURED, UPLOAD))] | None = None
-    gpus: Whole | None = None
-    tensor: Whole | None = None
-    pipeline: Whole | None = None
-    data: Whole | None = None
-    context: Whole | None = None
-    expert: Whole | None = None
-    microbatches: Whole | None = None
-    virtual_stages: Whole | None = None
     schedule: Annotated[str, one_of(SCHEDULES)] | None = None
     nic_gbps: Amount | None = None
     iteration_ms: Amount | None = None

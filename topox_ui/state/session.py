@@ -9,7 +9,14 @@ from contextlib import contextmanager, suppress
 from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
 
 import streamlit as st
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+)
 
 from topox_core.errors import InputError
 from topox_core.schema.fields import fields_of, problems

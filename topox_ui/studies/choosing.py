@@ -161,10 +161,8 @@ def controls(view: View) -> None:
             used = [view.across, view.up]
         _front_menus(view)
         for key, value in view.at(used).items():
-            values = view.values[key]
-            if len(values) < 2:
-                continue
-            _value_slider(view, key, value)
+            if len(view.values[key]) > 1:
+                _value_slider(view, key, value)
 
 
 def _front_menus(view: View) -> None:
