@@ -159,16 +159,12 @@ def _measure(algorithm: str, points: tuple[RoundTracePoint, ...], elapsed_s: flo
 
 
 def _solved(case: Case, algorithm: str, stop: Stop, on_point: OnRoundTrace) -> Round:
-    settings = case.settings(algorithm)
-    in_worker = _needs_highs(case.jobs, settings)
-    return (solve_in_worker if in_worker else solve)(case.jobs, settings, stop, on_point)
-
-
-def _needs_highs(jobs: Jobs, settings: TdmSettings) -> bool:
-    """Whether an algorithm solves an integer program, which must not happen in the process that serves pages."""
-    if settings.algorithm != "best":
-        return settings.algorithm == "milp"
-    return not too_large(jobs, settings.reading, SMALL_COLUMNS)
+    """Return the round of an algorithm; the process that serves pages must not solve an integer program."""
+    jobs, settings = case.jobs, case.settings(algorithm)
+    in_worker = algorithm == "milp" or (
+        algorithm == "best" and not too_large(jobs, settings.reading, SMALL_COLUMNS)
+    )
+    return (solve_in_worker if in_worker else solve)(jobs, settings, stop, on_point)
 
 
 def solve_in_worker(

@@ -9,7 +9,6 @@ import streamlit as st
 from topox_core.check.report import Violation, equation_words
 from topox_core.errors import InputError
 from topox_core.labs.answers import Answers
-from topox_core.labs.generators.generator import Value
 from topox_core.labs.keys import filled, matrix_of, option_texts, written
 from topox_core.labs.lab import Lab, Question
 from topox_core.labs.marking import read_answer
@@ -215,7 +214,9 @@ def _reply(lab: Lab, answers: Answers, question: Question, reply: AttemptReply) 
     if reply.verdict is not None and reply.verdict.broken is not None:
         _checker(reply.verdict.broken, reply.verdict.more)
     if reply.key is not None and question.type != "grouping":
-        _truth(lab, question, reply.key, answers.seed)
+        words = words_of(lab, question, reply.key, answers.seed)
+        st.html(f'<p class="lab-said">{say_html("the_key", key=words)}</p>')
+        _grid(lab, question, reply.key, answers.seed)
 
 
 def _takes(reply: AttemptReply) -> str:
@@ -232,12 +233,6 @@ def _checker(broken: Violation, besides: int) -> None:
     more = f", {plural_of('more_broken', besides)}" if besides else ""
     where = say_html("broken_by", where=f"{broken.item}: {broken.message}")
     st.html(f'<p class="quiet">{said} {where}{more}.</p>')
-
-
-def _truth(lab: Lab, question: Question, key: Value, seed: int) -> None:
-    words = words_of(lab, question, key, seed)
-    st.html(f'<p class="lab-said">{say_html("the_key", key=words)}</p>')
-    _grid(lab, question, key, seed)
 
 
 def words_of(lab: Lab, question: Question, value: Any, seed: int) -> str:

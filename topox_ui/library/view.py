@@ -310,12 +310,14 @@ def headline_of(library: RunLibrary, now: Listed, compared: RunComparison | None
 def _one(now: Listed) -> str:
     record = now.chosen[0].record
     name = escape(record.name or record.subject)
-    for measure in ("iteration_ms", "round_s", "dollars"):
+    takes = {
+        "iteration_ms": "an iteration takes",
+        "round_s": "a round takes",
+        "dollars": "the network costs",
+    }
+    for measure, what in takes.items():
         value = record.measures.get(measure)
         if value is not None:
-            what = {"iteration_ms": "an iteration takes", "round_s": "a round takes"}.get(
-                measure, "the network costs"
-            )
             return f"{name}: {what} <b>{measure_words(measure, value)}</b>."
     return f"{name}: {escape((record.message or record.status).rstrip('.'))}."
 

@@ -33,13 +33,9 @@ SIZES = ((760, 1.0), (950, 0.9), (1150, 0.8))
 SMALLEST = 0.72
 
 
-def share_of_type(characters: int) -> float:
-    """Return the share of the full type size for a slide with so many characters."""
-    return next((share for most, share in SIZES if characters <= most), SMALLEST)
-
-
-def projector_css(theme: Theme, share: float) -> str:
-    """Return the style sheet of a slide whose type has a share of its full size."""
+def projector_css(theme: Theme, characters: int) -> str:
+    """Return the style sheet of a slide with so many characters: with many its type is smaller."""
+    share = next((share for most, share in SIZES if characters <= most), SMALLEST)
     high = 100 * TYPE_PX / SCREEN_PX[1] * share
     wide = 100 * TYPE_PX / SCREEN_PX[0] * share
     largest = TYPE_PX * 1.25 * share  # of a page of 1,600 px
@@ -151,7 +147,7 @@ def projector(lab: Lab, theme: Theme) -> None:
     )  # larger type, and nothing fainter than the ink
     every, at = chosen_slide(lab)
     slide = every[at]
-    st.html(projector_css(theme, share_of_type(_characters(lab, slide))))
+    st.html(projector_css(theme, _characters(lab, slide)))
     show_notice()
     with st.container(horizontal=True, vertical_alignment="center", key="over"):
         place = "" if slide.place == START else slide.place

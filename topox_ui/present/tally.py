@@ -308,10 +308,8 @@ def _count_options(lab: Lab, question: Question) -> None:
     for vote, column in zip(votes, columns, strict=True):
         counted = hands(lab, question, vote)
         with column:
-            if vote == 2:
-                st.caption(say("present.again"))
-            elif question.vote:
-                st.caption(say("present.first"))
+            if question.vote:
+                st.caption(say("present.first" if vote == 1 else "present.again"))
             for option in question.options:
                 key = f"hands_{lab.id}_{question.id}_{vote}_{option.id}"
                 st.number_input(

@@ -159,26 +159,17 @@ def _not_read(refused: list[Unreadable]) -> None:
 
 def _table(lab: Lab, every: tuple[QuestionStatistics, ...]) -> None:
     chart_title(say("present_statistics.table"), say("present_statistics.table_note"))
-    names = ("question", "answers", "right", "again", "mistake", "times")
-    rows = statistics_rows(lab, every)
-    frame(
-        [
-            dict(
-                zip(
-                    [say(f"present_statistics.column.{name}") for name in names],
-                    _cells(row),
-                    strict=True,
-                )
-            )
-            for row in rows
-        ]
-    )
-
-
-def _cells(row: tuple[str, int, float | None, float | None, str, int | None]) -> list[object]:
-    question, count, right, again, mistake, times = row
-    shares = ["" if share is None else f"{100 * share:.0f} %" for share in (right, again)]
-    return [question, count, *shares, mistake, times]
+    columns = ("question", "answers", "right", "again", "mistake", "times")
+    names = [say(f"present_statistics.column.{name}") for name in columns]
+    rows = [
+        (
+            *(question, count),
+            *("" if share is None else f"{100 * share:.0f} %" for share in (right, again)),
+            *(mistake, times),
+        )
+        for question, count, right, again, mistake, times in statistics_rows(lab, every)
+    ]
+    frame([dict(zip(names, row, strict=True)) for row in rows])
 
 
 def _one(lab: Lab, every: tuple[QuestionStatistics, ...], theme: Theme) -> None:
@@ -248,15 +239,14 @@ def _ranks(board: Board, lines: list[Ranked]) -> None:
 
 
 def _infeasible(lines: list[Ranked]) -> None:
-    if not lines:
-        return
-    frame(
-        [
-            {say("board.column.alias"): one.alias, say("board.column.checked"): one.problem}
-            for one in lines
-        ],
-        title=(say("board.refused"), say("board.refused_note")),
-    )
+    if lines:
+        frame(
+            [
+                {say("board.column.alias"): one.alias, say("board.column.checked"): one.problem}
+                for one in lines
+            ],
+            title=(say("board.refused"), say("board.refused_note")),
+        )
 
 
 def _empty(board: Board) -> bytes:

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 from topox_core.errors import InputError
 from topox_core.io.task_graph_rules import MAX_TASKS
+from topox_core.runs.cores import ALLOWED
 from topox_core.schema.fields import (
     WITHOUT_SPACES,
     Field,
@@ -21,15 +22,8 @@ from topox_core.schema.fields import (
     setting,
 )
 
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 # Cores that this process may use.
-CORES = _cores()
+CORES = len(ALLOWED) or os.cpu_count() or 1
 
 
 @dataclass(frozen=True)

@@ -223,9 +223,8 @@ def refuse_paths(record: Mapping[str, Any], library: RunLibrary | None) -> None:
         "job": [subject.get("digest")] if "file" in subject else [],
     }.get(str(subject.get("kind")), [])
     for digest in wanted:
-        kept = None
-        if library is not None and isinstance(digest, str):
-            kept = library.input(digest)
+        named = library is not None and isinstance(digest, str)
+        kept = library.input(digest) if named else None
         if kept is None or sha256(kept.content) != digest:
             raise InputError(NOT_HERE, file="study", field="subject")
 

@@ -1,9 +1,9 @@
 """What can be chosen on the page Studies."""
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, create_model
 
 from topox_ui.state.session import PageState, split_words
 
@@ -15,24 +15,13 @@ VIEWS = {
 }
 Name = Annotated[str, Field(max_length=80)]
 Item = Annotated[str, Field(max_length=160, pattern=r"^[^,|]+(\|[^,|]+){1,2}$")]
-_OF_STUDY = (
-    "measure",
-    "against",
-    "across",
-    "up",
-    "at",
-    "along",
-    "each",
-    "cloud_x",
-    "cloud_y",
-    "ranges",
-)
-
-
+# The measures and axes in view, each by its name; empty for the usual one.
+NAMES = ("measure", "against", "across", "up", "along", "each", "cloud_x", "cloud_y")
+OF_NAMES: Any = dict.fromkeys(NAMES, (Name, ""))
 Items = Annotated[tuple[Item, ...], BeforeValidator(split_words), Field(max_length=24)]
 
 
-class StudiesState(PageState):
+class StudiesState(create_model("Named", __base__=PageState, **OF_NAMES)):  # type: ignore[misc, call-overload]
     """The study and how it is looked at.
 
     Attributes
@@ -54,18 +43,10 @@ class StudiesState(PageState):
     """
 
     prefix = "study."
-    resets: ClassVar = {"of": _OF_STUDY}
+    resets: ClassVar = {"of": (*NAMES, "at", "ranges")}
 
     of: Annotated[str, Field(max_length=20_000)] = ""
-    measure: Name = ""
-    against: Name = ""
-    across: Name = ""
-    up: Name = ""
     at: Items = ()
-    along: Name = ""
-    each: Name = ""
-    cloud_x: Name = ""
-    cloud_y: Name = ""
     ranges: Items = ()
     see: Literal["lines", "parallel", "table", "build"] = "lines"
     others: bool = False
