@@ -1,7 +1,5 @@
 """One result for one setting, everywhere: its case, its first answer at once, its proof beside the page, all kept by digest."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import threading
@@ -76,7 +74,7 @@ class Case:
         """What graph and cluster are called, which their digests leave out."""
         return self.graph.name, self.cluster.name
 
-    def at_delay(self, delay_ms: float) -> Case:
+    def at_delay(self, delay_ms: float) -> "Case":
         """Return the same case with another reconfiguration delay."""
         return replace(self, cluster=self.cluster.changed(reconfiguration_ms=delay_ms))
 

@@ -1,7 +1,5 @@
 """Which fabrics compete and how they are built: chosen on the Compare page, and counted with on others."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -27,6 +25,6 @@ class ContestState(PageState):
     servers_per_rack: Count | None = None
     variant: Literal["published", "released"] = "published"
 
-    def without_what_ifs(self) -> ContestState:
+    def without_what_ifs(self) -> "ContestState":
         """Return which fabrics compete, each built as the page begins with it."""
         return ContestState(fabrics=self.fabrics)

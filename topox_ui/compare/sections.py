@@ -1,7 +1,5 @@
 """All fabrics below the first figures: every iteration on one clock, or one of them lane by lane; and what if something breaks."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from topox_core.errors import InputError

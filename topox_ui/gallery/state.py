@@ -1,7 +1,5 @@
 """What can be chosen on the page Papers: a card and the positions of its switches."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
@@ -47,7 +45,7 @@ class GalleryState(PageState):
         return {self.prefix + "paper": self.paper} if self.paper != ALL else switches
 
     @classmethod
-    def of_query(cls, query: Mapping[str, str]) -> tuple[GalleryState, list[str]]:
+    def of_query(cls, query: Mapping[str, str]) -> "tuple[GalleryState, list[str]]":
         """Return the state that a link describes, and the keys whose values it cannot have."""
         begin, wrong = super().of_query(
             {key: text for key, text in query.items() if key.removeprefix(cls.prefix) in _PLAIN}

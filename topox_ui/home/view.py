@@ -11,7 +11,7 @@ from topox_core.figures.palette import Theme
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import plural
 from topox_core.workloads.samples import SAMPLES, Sample
-from topox_ui.answers.linked import open_linked, opened_file
+from topox_ui.answers.keeping import open_linked, opened_file
 from topox_ui.home.generators import workloads
 from topox_ui.home.job_facts import job_section
 from topox_ui.home.state import HomeState

@@ -1,7 +1,5 @@
 """Learn: the tour, six screens each with one slider and a live line; and the glossary, all entries or those asked for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Set
 from functools import partial
 

@@ -25,8 +25,15 @@ from topox_core.studies.subject import Subject, resolved_of
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import count, plural, size
 from topox_core.workloads.samples import load_sample
-from topox_ui.answers.keeping import HOW_ON, OFF, existing_library, keeps_runs, open_library
-from topox_ui.answers.linked import Linked, open_with_result
+from topox_ui.answers.keeping import (
+    HOW_ON,
+    OFF,
+    Linked,
+    existing_library,
+    keeps_runs,
+    open_library,
+    open_with_result,
+)
 from topox_ui.answers.solving import Case, shipped_answer
 from topox_ui.library.listing import (
     LETTERS,

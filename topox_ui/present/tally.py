@@ -1,7 +1,5 @@
 """What a class answered: its files, votes and predictions counted, each question with its tally."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial

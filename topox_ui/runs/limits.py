@@ -1,7 +1,5 @@
 """What the owner of the server allows: where it listens, and what one visitor may ask of it."""
 
-from __future__ import annotations
-
 import ipaddress
 import os
 from collections.abc import Mapping
@@ -88,7 +86,7 @@ class ServerLimits:
     ] = ""
 
     @classmethod
-    def of(cls, environment: Mapping[str, str]) -> ServerLimits:
+    def of(cls, environment: Mapping[str, str]) -> "ServerLimits":
         """Return the limits that an environment sets; raises InputError where one is nothing of its range."""
         values = {}
         for name, one in fields_of(cls).items():
@@ -165,6 +163,6 @@ def _value(one: Field, text: str, variable: str) -> Any:
 
 
 @cache
-def server_limits() -> ServerLimits:
+def server_limits() -> "ServerLimits":
     """Return the limits of this server, read once; raises InputError."""
     return ServerLimits.of(os.environ)

@@ -1,7 +1,5 @@
 """If the delay were different: the iteration time for a few delays, by the same list scheduler."""
 
-from __future__ import annotations
-
 import time
 from collections import ChainMap
 from collections.abc import Mapping, MutableMapping
@@ -51,7 +49,7 @@ class DelayPoint:
     status: str = ""
 
     @staticmethod
-    def of(result: Result) -> DelayPoint:
+    def of(result: Result) -> "DelayPoint":
         """Return the point of a result."""
         return DelayPoint(result.makespan_ms, result.bound_ms, result.status)
 

@@ -1,7 +1,5 @@
 """The timeline: the whole iteration as an image, a window slider on its axis, the Gantt chart and the port use below."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

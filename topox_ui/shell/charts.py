@@ -1,7 +1,5 @@
 """Drawing: headline, titles, lines, buttons, charts with their alternative text and table, KPIs, errors in one line."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The registry of pages: the entries of the menu, and the views that each of them holds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
@@ -74,11 +72,11 @@ class Page:
         return {VIEW_KEY: self.view} if self.view else {}
 
     @property
-    def views(self) -> list[Page]:
+    def views(self) -> "list[Page]":
         """Return the views of its entry, the first one first."""
         return [page for page in PAGES if page.path == self.path]
 
-    def at(self, word: str) -> Page:
+    def at(self, word: str) -> "Page":
         """Return the view of its entry that a word of the address names, the first where it names none."""
         views = self.views
         return next((page for page in views if page.view == word), views[0])

@@ -1,7 +1,5 @@
 """What is scheduled and under which what-ifs: one frozen model that the views of Schedule and Compare share."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal
@@ -134,11 +132,11 @@ class Scenario(create_model("Changed", __base__=PageState, **CHANGED)):  # type:
             key: known[key].value(text, self.name) for key, text in self.parameters if key in known
         }
 
-    def without_what_ifs(self) -> Scenario:
+    def without_what_ifs(self) -> "Scenario":
         """Return the scenario as the files have it."""
         return Scenario(**{name: getattr(self, name) for name in SOURCE})
 
-    def with_what_if(self, base: Cluster, /, **changes: Any) -> Scenario:
+    def with_what_if(self, base: Cluster, /, **changes: Any) -> "Scenario":
         """Return the scenario with choices made, and those that hang on them made to fit.
 
         More switches move the ports to the next multiple; a model brings its own switches; circuits
@@ -162,7 +160,7 @@ class Scenario(create_model("Changed", __base__=PageState, **CHANGED)):  # type:
             after = after._put(base, {"ports_per_server": fitting})
         return after
 
-    def _put(self, base: Cluster, changes: Mapping[str, Any]) -> Scenario:
+    def _put(self, base: Cluster, changes: Mapping[str, Any]) -> "Scenario":
         """Return the scenario with changes; the value of the file or of the model itself takes a choice away."""
         preset = Settings.of(changes.get("model") or self.model)
         own = {**vars(preset.lowering), **vars(preset), **vars(base), "model": "physical"}
@@ -196,7 +194,7 @@ class Scenario(create_model("Changed", __base__=PageState, **CHANGED)):  # type:
         return {self.source: self.name, **parameters, **what_ifs}
 
     @classmethod
-    def of_query(cls, query: Mapping[str, str]) -> tuple[Scenario, list[str]]:
+    def of_query(cls, query: Mapping[str, str]) -> "tuple[Scenario, list[str]]":
         """Return the scenario of a link, and the keys whose values it cannot have."""
         source: dict[str, Any] = {}
         known: Collection[str] = ()

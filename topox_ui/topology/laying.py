@@ -1,7 +1,5 @@
 """Circuits laid for a job by TopologyFinder, once for all sessions; and the finding on them."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -31,7 +29,7 @@ MAX_STRIDES = 6
 EVEN = 1.005  # a busiest link below this many times the average is like all others
 
 
-def topology_headline(loaded: Loaded, case: Case, laid: LaidTopology) -> None:
+def topology_headline(loaded: Loaded, case: Case, laid: "LaidTopology") -> None:
     """Write what these circuits make of the job, then in numbers how they do it."""
     of_job = TopologyState.now().traffic == "graph"
     at_degree = replace(case, cluster=case.cluster.changed(ports_per_server=laid.result.degree))
@@ -59,7 +57,7 @@ def topology_headline(loaded: Loaded, case: Case, laid: LaidTopology) -> None:
 
 
 def _finding(
-    laid: LaidTopology,
+    laid: "LaidTopology",
     iteration_ms: float | None,
     planned_ms: float | None,
     by_graph_ms: float | None,
@@ -91,7 +89,7 @@ def _finding(
     return " ".join(words)
 
 
-def ports_line(laid: LaidTopology) -> None:
+def ports_line(laid: "LaidTopology") -> None:
     """Write what the ports are for, and which servers have no path because they never talk."""
     result, demand = laid.result, laid.demand
     rings, others = result.degree_all_reduce, result.degree_model_parallel
