@@ -290,18 +290,14 @@ def _field(lab: Lab, answers: Answers, asked: Question) -> Field:
     """Return the field of a question: locked with its answer where nothing can be changed any more."""
     locked = closed(answers, asked)
     value = last_answer(answers, asked.id) if locked else None
-    field = Field(lab, answers.seed, asked, asked.id, locked, value, _graph(lab, answers, asked))
+    screen = lab.screens[lab.screen_of(asked.id)]
+    of_tasks = asked.type == "schedule"
+    graph = instance_of(lab, screen, answers.seed).graph() if of_tasks else None
+    field = Field(lab, answers.seed, asked, asked.id, locked, value, graph)
     now = field.draft
     if not locked and now.value is None:  # what was handed in before, such as after a reload
         now.value = last_answer(answers, asked.id)
     return field
-
-
-def _graph(lab: Lab, answers: Answers, asked: Question) -> TaskGraph | None:
-    if asked.type != "schedule":
-        return None
-    graph: TaskGraph = instance_of(lab, lab.screens[lab.screen_of(asked.id)], answers.seed).graph()
-    return graph
 
 
 def _questions(lab: Lab, answers: Answers, fields: Sequence[Field]) -> None:
@@ -397,16 +393,15 @@ def _starts(lab: Lab, answers: Answers, shown: ShownScreen) -> dict[str, float]:
     return starts_of(_sheet_field(lab, answers, shown.id).draft.value or {})
 
 
-def _sheet_field(lab: Lab, answers: Answers, screen: str) -> Field:
+def _sheet_field(lab: Lab, answers: Answers, screen: str, graph: TaskGraph | None = None) -> Field:
     asked = Question(SHEET, "schedule", 0, "")
-    return Field(lab, answers.seed, asked, f"{SHEET}_{screen}", False)
+    return Field(lab, answers.seed, asked, f"{SHEET}_{screen}", False, None, graph)
 
 
 def _sheet(lab: Lab, answers: Answers, asking: Asking) -> None:
-    plain = _sheet_field(lab, answers, asking.screen.id)
     st.html(f'<p class="quiet">{say_html("field.own_sheet")}</p>')
     graph, _ = sheet_of(asking)
-    answer_field(Field(lab, answers.seed, plain.asked, plain.name, False, None, graph))
+    answer_field(_sheet_field(lab, answers, asking.screen.id, graph))
 
 
 def _tried(lab: Lab, answers: Answers, at: int) -> list[str]:

@@ -140,7 +140,9 @@ def _card(lab: Lab) -> None:
             on_click=_open,
             args=(lab,),
         )
-        needs = ", ".join(map(_needed, lab.needs)) or say("needs_nothing")
+        # Of another lab its title.
+        others = [title_of(labs()[n]) if n in labs() else texts().resolved(n) for n in lab.needs]
+        needs = ", ".join(others) or say("needs_nothing")
         facts = {"minutes": lab.minutes, "points": f"{lab.points:g}", "needs": needs}
         surprise = (
             say(f"surprise.{lab.id}")
@@ -155,12 +157,6 @@ def _card(lab: Lab) -> None:
             st.html(
                 f'<p class="quiet">{say_html("go_on", answered=done, questions=len(every))}</p>'
             )
-
-
-def _needed(name: str) -> str:
-    """Return what a lab needs in words: of another lab its title."""
-    other = labs().get(name)
-    return texts().resolved(name) if other is None else title_of(other)
 
 
 def _open(lab: Lab) -> None:

@@ -18,7 +18,6 @@ from topox_core.studies.study_run import PointRow, StudyRun
 from topox_core.text.numbers import count, plural
 from topox_ui.runs.owner import run_owner
 from topox_ui.shell.charts import (
-    Content,
     chart,
     chart_title,
     csv_of,
@@ -78,7 +77,19 @@ def parallel_section(view: View, theme: Theme) -> None:
         if len(drawn) < len(rows):
             words += f" {count(len(drawn))} are drawn, evenly chosen."
         quiet(words)
-        frame(_rows_table(view, kept[:SHOWN_ROWS]))
+        frame(
+            [
+                {
+                    **{
+                        axis.key.title: "" if value is None else axis_label(axis.key, value)
+                        for axis, value in zip(view.result.study.axes, row.point, strict=True)
+                    },
+                    **{MEASURES[n].title: measure_of(row, n) for n in view.result.study.measures},
+                    "run": row.run,
+                }
+                for row in kept[:SHOWN_ROWS]
+            ]
+        )
 
 
 def _uprights(view: View, rows: Sequence[PointRow]) -> tuple[list[Upright], list[str]]:
@@ -161,21 +172,6 @@ def _words(one: Upright, name: str) -> Callable[[float], str]:
     if name in MEASURES:
         return measure_of_study(name).words
     return lambda value: f"{value:.6g}"
-
-
-def _rows_table(view: View, rows: Sequence[PointRow]) -> Content:
-    axes = view.result.study.axes
-    return [
-        {
-            **{
-                axis.key.title: "" if value is None else axis_label(axis.key, value)
-                for axis, value in zip(axes, row.point, strict=True)
-            },
-            **{MEASURES[name].title: measure_of(row, name) for name in view.result.study.measures},
-            "run": row.run,
-        }
-        for row in rows
-    ]
 
 
 def table_section(view: View) -> None:
