@@ -29,8 +29,7 @@ from topox_core.studies.subject import resolve, subject_of
 from topox_core.text.numbers import apart, count, money, percent, plural, time
 from topox_core.text.sentences import enumeration, is_or_are, uncapitalised
 from topox_ui.answers.keeping import kept_input, refuse_faults
-from topox_ui.library.listing import LETTERS
-from topox_ui.library.state import RunsState
+from topox_ui.library.listing import LETTERS, RunsState
 from topox_ui.shell.charts import (
     Table,
     chart,

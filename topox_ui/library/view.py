@@ -38,6 +38,7 @@ from topox_ui.answers.solving import Case, shipped_answer
 from topox_ui.library.listing import (
     LETTERS,
     Listed,
+    RunsState,
     asked,
     controls,
     every_run,
@@ -48,7 +49,6 @@ from topox_ui.library.listing import (
     table,
 )
 from topox_ui.library.side_by_side import finding, result_record, side_by_side
-from topox_ui.library.state import RunsState
 from topox_ui.runs.limits import server_limits
 from topox_ui.shell.charts import (
     button,

@@ -16,7 +16,6 @@ from topox_core.rails.window_lengths import by_traffic
 from topox_core.rails.windows import FORMULA_NOTE, windows_by_formula, windows_by_stage
 from topox_core.text.numbers import count, plural, short, time
 from topox_core.training.job import Job
-from topox_ui.rails.controls import controls
 from topox_ui.rails.delay import Curves
 from topox_ui.rails.first_screen import (
     KICKER,
@@ -42,7 +41,7 @@ from topox_ui.rails.reference import (
     source_words,
 )
 from topox_ui.rails.rivals import experts_section, rivals_section
-from topox_ui.rails.state import SCHEDULES, SECTIONS, RailsState, reset
+from topox_ui.rails.state import SCHEDULES, SECTIONS, RailsState, controls, reset
 from topox_ui.rails.subject import Pattern, Simulated, Subject, answered, run_of, simulate, subject
 from topox_ui.shell.charts import (
     Content,

@@ -35,7 +35,7 @@ from topox_ui.runs.limits import CORES, server_limits
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.state.loading import loaded, scenario
 from topox_ui.state.scenario import CLUSTER
-from topox_ui.studies.state import StudiesState
+from topox_ui.studies.choosing import StudiesState
 
 POINTS = RunKind(
     "study_points",

@@ -28,7 +28,7 @@ from topox_ui.shell.charts import (
 from topox_ui.shell.downloads import Figures, File, stem, take_away
 from topox_ui.state.widgets import control, section
 from topox_ui.studies.builder import builder
-from topox_ui.studies.choosing import View, alone, controls, view_of
+from topox_ui.studies.choosing import VIEWS, StudiesState, View, alone, controls, view_of
 from topox_ui.studies.first_screen import back_button, first_screen, nothing_chosen, wrong_study
 from topox_ui.studies.pictures import (
     figures_of,
@@ -38,7 +38,6 @@ from topox_ui.studies.pictures import (
     tornado_section,
 )
 from topox_ui.studies.planning import POINTS, Asked, asked
-from topox_ui.studies.state import VIEWS, StudiesState
 
 MAX_UPRIGHTS = 9
 SHOWN_ROWS = 500  # of a table on the page; files have all
