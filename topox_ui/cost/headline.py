@@ -24,7 +24,7 @@ from topox_core.text.numbers import count, money, percent, power, time
 from topox_core.text.sentences import enumeration
 from topox_ui.answers.solving import Case
 from topox_ui.answers.verdicts import priced_verdict
-from topox_ui.cost.state import MINE, CostState, question, radix
+from topox_ui.cost.controls import MINE, CostState, question, radix
 from topox_ui.shell.charts import Content, chart, chart_title, escape, headline, quiet, title_row
 from topox_ui.shell.menu import page_link
 from topox_ui.state.prices import Prices, catalogue
