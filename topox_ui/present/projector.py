@@ -22,8 +22,17 @@ from topox_core.labs.keys import (
 from topox_core.labs.lab import CLASS_SEED, Lab, Question, Screen, texts_in
 from topox_core.labs.statistics import START, Slide, key_words
 from topox_ui.classroom.held import class_profile
-from topox_ui.present.state import chosen_slide, go, leave, say, title_of
-from topox_ui.present.tally import answers_menu, count_of, spread, tally
+from topox_ui.present.tally import (
+    answers_menu,
+    chosen_slide,
+    count_of,
+    go,
+    leave,
+    say,
+    spread,
+    tally,
+    title_of,
+)
 from topox_ui.shell.charts import chart, escape, html_table
 from topox_ui.state.session import Lasting, show_notice
 

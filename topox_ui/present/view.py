@@ -33,16 +33,20 @@ from topox_core.text.numbers import short
 from topox_core.text.sentences import and_more
 from topox_ui.classroom.held import check_word, class_profile, labs_offered
 from topox_ui.present.projector import projector
-from topox_ui.present.state import (
+from topox_ui.present.tally import (
+    MAX_FILES,
     PresentState,
+    answers_to,
     begin,
     chosen_lab,
+    draw_spread,
+    handed,
     say,
     see_switch,
     source,
     title_of,
+    upload_box,
 )
-from topox_ui.present.tally import MAX_FILES, answers_to, draw_spread, handed, upload_box
 from topox_ui.runs.limits import server_limits
 from topox_ui.shell.charts import (
     button,

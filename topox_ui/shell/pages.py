@@ -331,7 +331,7 @@ PAGES = (
         LEARN,
         "Present",
         "present.view.draw",
-        ("present.state.PresentState",),
+        ("present.tally.PresentState",),
         "present",
         prefix="present.",
         listed=False,
