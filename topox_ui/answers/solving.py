@@ -38,8 +38,8 @@ from topox_core.schedule.source import ANOTHER_SOLVE, Family, TraceSource
 from topox_core.text.numbers import percent, plural, time
 from topox_core.warm_up import load_kernels
 from topox_ui.runs.limits import server_limits
-from topox_ui.runs.owner import Kept, RunKind, run_owner, session_over
-from topox_ui.runs.shared import once, shared, wait_for
+from topox_ui.runs.owner import Kept, RunKind, once, run_owner, session_over
+from topox_ui.runs.results import shared, wait_for
 from topox_ui.shell.charts import escape, headline
 from topox_ui.shell.preparing import prepared, wait_for_kernels
 from topox_ui.state.loading import Loaded

@@ -17,7 +17,7 @@ from topox_core.text.sentences import capitalised
 from topox_ui.answers.solving import Case, known_plans, listing, plans_of
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import run_note, watched
-from topox_ui.runs.shared import Shared, shared
+from topox_ui.runs.results import Shared, shared
 from topox_ui.shell.charts import button, emphasised, html_table, quiet, write_html
 from topox_ui.shell.preparing import prepared
 from topox_ui.state.prices import catalogue

@@ -31,7 +31,7 @@ from topox_core.topology.failures import Failure
 from topox_ui.answers.contest import Contest, Runs
 from topox_ui.answers.solving import Case, listing
 from topox_ui.compare.state import CompareState
-from topox_ui.runs.shared import once
+from topox_ui.runs.owner import once
 from topox_ui.shell.charts import (
     chart,
     chart_title,

@@ -34,7 +34,7 @@ from topox_ui.jobs.solving import AT_ONCE, Rounds, token
 from topox_ui.jobs.state import JOB, SECTIONS, JobsState
 from topox_ui.jobs.study import study
 from topox_ui.jobs.words import title_of
-from topox_ui.runs.shared import once
+from topox_ui.runs.owner import once
 from topox_ui.shell.charts import (
     Content,
     chart,

@@ -28,8 +28,7 @@ from topox_core.tdm.model.round_words import lasting
 from topox_core.tdm.model.rounds import alone_s
 from topox_core.tdm.model.traffic import Floats, TooFewPortsError
 from topox_ui.runs.limits import server_limits
-from topox_ui.runs.owner import RunKind, call_or_refuse, run_owner
-from topox_ui.runs.shared import once
+from topox_ui.runs.owner import RunKind, call_or_refuse, once, run_owner
 from topox_ui.runs.slots import SolverPlaces
 
 

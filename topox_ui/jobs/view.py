@@ -34,7 +34,7 @@ from topox_ui.jobs.state import (
     JobsState,
     reset_what_ifs,
 )
-from topox_ui.runs.shared import once
+from topox_ui.runs.owner import once
 from topox_ui.shell.charts import escape, file_box, headline, quiet, show_input_errors
 from topox_ui.shell.menu import page_link
 from topox_ui.state.loading import Loaded, loaded, scenario

@@ -15,12 +15,11 @@ from topox_core.errors import InputError
 from topox_core.runs.cells import CellsRun
 from topox_core.runs.cores import give_way
 from topox_core.runs.executor import WorkerDied, call_in_worker
-from topox_core.runs.latest import Latest
 from topox_core.runs.run import POLL_S, Run, Stop, never
 from topox_core.studies.study_run import StudyRun
 from topox_core.text.numbers import seconds
 from topox_ui.runs.limits import server_limits
-from topox_ui.runs.memory import ResultMemory
+from topox_ui.runs.results import Kept, ResultMemory, shared
 from topox_ui.runs.slots import InLine, SolverPlaces, Ticket, solver_places
 from topox_ui.runs.tabs import Connection, Tabs
 
@@ -32,7 +31,6 @@ PATIENCE_S = 0.1  # how long Cancel waits for the end
 BY_THEMSELVES_S = 0.25
 
 T = TypeVar("T")
-ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True)
@@ -61,19 +59,6 @@ class RunKind:
     places: Callable[[], SolverPlaces] | None = None
     cancel_help: str = "Stops at once; what was computed is kept."
     cancelled: str = ""
-
-
-class Kept(Latest[ResultT]):
-    """Results by key, the oldest beyond ``most``, or beyond the session's memory, dropped first."""
-
-    def __init__(self, most: int, memory: ResultMemory | None = None) -> None:
-        super().__init__(most)
-        self._memory = memory
-
-    def __setitem__(self, key: Hashable, value: ResultT) -> None:
-        super().__setitem__(key, value)
-        if self._memory is not None:
-            self._memory.took(self, key)
 
 
 @dataclass
@@ -448,3 +433,8 @@ def session_over() -> Stop:
         return never
     here = connection()
     return lambda: here.left or here.tab.owner.over()
+
+
+def once(kind: str, key: str, make: Callable[[], T]) -> T:
+    """Return an answer that is worked out once for all sessions, by this one's script if none has it."""
+    return shared(kind).get(key, make, session_over())  # type: ignore[no-any-return]

@@ -19,7 +19,7 @@ from topox_core.topology.traffic import Pair, all_reduce_demand
 from topox_ui.answers.contest import WORTH_A_WORD, contest_of, run_all
 from topox_ui.answers.solving import Case, best
 from topox_ui.answers.state import VARIANTS, ContestState
-from topox_ui.runs.shared import once
+from topox_ui.runs.owner import once
 from topox_ui.shell.charts import escape, headline, kpis, quiet
 from topox_ui.state.loading import Loaded, cluster_words
 from topox_ui.state.widgets import pick, sidebar_part, slide
