@@ -11,14 +11,13 @@ from topox_core.fabrics.verdict import RIVALS, Effort, Verdict, priced, verdict,
 from topox_core.runs.cells import CellsResult, futures_run
 from topox_core.runs.cores import NICENESS
 from topox_core.runs.executor import LocalExecutor
-from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import percent, plural, time
 from topox_core.text.sentences import capitalised
 from topox_ui.answers.solving import Case, known_plans, listing, plans_of
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import run_note, watched
 from topox_ui.runs.results import Shared, shared
-from topox_ui.shell.charts import button, emphasised, html_table, quiet, write_html
+from topox_ui.shell.charts import button, emphasised, escape, html_table, quiet, write_html
 from topox_ui.shell.preparing import prepared
 from topox_ui.state.prices import catalogue
 
@@ -145,7 +144,7 @@ def _details(case: Case, known: Verdict) -> None:
         if one.laid_by:
             quiet(f"{capitalised(RIVALS[one.name])}: laid by {one.laid_by}.")
     for name, why in known.refused.items():
-        quiet(f"{capitalised(RIVALS[name])} cannot run: {escape_untrusted(why, 'html')}")
+        quiet(f"{capitalised(RIVALS[name])} cannot run: {escape(why)}")
     if known.effort == "list":
         if watched(VERDICT, "Looking for a narrower answer"):
             return

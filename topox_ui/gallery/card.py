@@ -28,7 +28,6 @@ from topox_core.papers.rows import APART, VERDICTS, Row, counted_verdicts, same_
 from topox_core.runs.executor import call_in_worker
 from topox_core.runs.pace import slowness
 from topox_core.runs.run import FunctionRun, Stop
-from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import about_seconds, short
 from topox_ui.answers.keeping import existing_library, keeps_runs, open_library
 from topox_ui.gallery.accuracy import TITLE as MEASURED_TITLE
@@ -36,6 +35,7 @@ from topox_ui.runs.owner import Kept, RunKind, run_owner
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import (
     Content,
+    as_label,
     button,
     chart,
     chart_title,
@@ -262,7 +262,7 @@ def draw_answer(card: Card, answer: Answer, theme: Theme) -> None:
     if answer.facts:
         kpis(*list(answer.facts))
     for line in answer.lost:
-        st.warning(f"Rows are missing: {escape_untrusted(line, 'markdown')}")
+        st.warning(f"Rows are missing: {as_label(line)}")
     present = [key for key in card.series if answer.of(key)]
     if not present:
         return

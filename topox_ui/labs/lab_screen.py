@@ -49,7 +49,6 @@ from topox_ui.labs.state import (
     KEPT_LINE,
     LINES,
     LabsState,
-    as_label,
     forget,
     points,
     say,
@@ -58,6 +57,7 @@ from topox_ui.labs.state import (
     title_of,
 )
 from topox_ui.shell.charts import (
+    as_label,
     button,
     chart,
     chart_title,

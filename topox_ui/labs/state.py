@@ -19,7 +19,6 @@ from topox_core.labs.answers import UTC, Answers, clock
 from topox_core.labs.folder import folded
 from topox_core.labs.generators.generator import SEEDS
 from topox_core.labs.lab import BASE, Lab, Texts, languages, texts_in
-from topox_core.text.foreign import escape_untrusted
 from topox_ui.classroom.held import class_profile, keep_answers, labs_offered
 from topox_ui.runs.limits import only_this_machine, server_limits
 from topox_ui.runs.owner import Kept, connection
@@ -68,11 +67,6 @@ def points(number: float) -> str:
 def title_of(lab: Lab) -> str:
     """Return a lab's title, in the page's language if it names a text."""
     return texts().resolved(lab.title)
-
-
-def as_label(text: str) -> str:
-    """Return a lab's text as the label of a control."""
-    return escape_untrusted(text, "markdown")
 
 
 MAX_KEPT = 2_000

@@ -20,7 +20,6 @@ from topox_ui.labs.state import (
     WHO,
     LabsState,
     answers_to,
-    as_label,
     begin_with,
     change,
     labs,
@@ -31,7 +30,7 @@ from topox_ui.labs.state import (
     texts,
     title_of,
 )
-from topox_ui.shell.charts import chart_title, escape, file_box, headline, quiet
+from topox_ui.shell.charts import as_label, chart_title, escape, file_box, headline, quiet
 from topox_ui.shell.menu import page_link
 from topox_ui.state.session import Lasting
 from topox_ui.state.widgets import menu

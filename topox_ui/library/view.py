@@ -22,7 +22,6 @@ from topox_core.schedule.settings import Settings
 from topox_core.studies.kept_run import Kept, record_of_solve
 from topox_core.studies.keys import measure_words
 from topox_core.studies.subject import Subject, resolved_of
-from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import count, plural, size
 from topox_core.workloads.samples import load_sample
 from topox_ui.answers.keeping import (
@@ -51,6 +50,7 @@ from topox_ui.library.listing import (
 from topox_ui.library.side_by_side import finding, result_record, side_by_side
 from topox_ui.runs.limits import server_limits
 from topox_ui.shell.charts import (
+    as_label,
     button,
     escape,
     frame,
@@ -300,7 +300,7 @@ def headline_of(library: RunLibrary, now: Listed, compared: RunComparison | None
     if now.chosen:
         kicker += f" · {count(len(now.chosen))} chosen"
     for line in library.notices:
-        st.warning(escape_untrusted(line, "markdown"))
+        st.warning(as_label(line))
     if compared is not None:
         headline(kicker, finding(compared))
     elif now.chosen:

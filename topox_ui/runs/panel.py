@@ -6,11 +6,10 @@ from typing import Any
 import streamlit as st
 
 from topox_core.runs.run import RunProgress
-from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import seconds
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.slots import InLine
-from topox_ui.shell.charts import button, quiet
+from topox_ui.shell.charts import as_label, button, quiet
 
 POLL_S = 0.5
 LINE_POLL_S = 2.0
@@ -22,7 +21,7 @@ def run_note(kind: RunKind) -> None:
     owner = run_owner()
     if owner.ended(kind):
         st.rerun()  # it ended while this page was being drawn, or another was
-    note = escape_untrusted(owner.note(kind), "markdown")
+    note = as_label(owner.note(kind))
     if note and owner.refused(kind):
         st.error(note, icon="⚠️")
     elif note:
@@ -79,7 +78,7 @@ def _panel(
     progress, stopping = run.progress, owner.stopping(kind)
     words = f"{title}: {progress.words}" if in_line else progress_words(title, progress)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.progress(min(1.0, progress.share or 0.0), text=escape_untrusted(words, "markdown"))
+        st.progress(min(1.0, progress.share or 0.0), text=as_label(words))
         button(
             "Stopping …" if stopping else "Cancel",
             f"cancel_{place or kind.name}",

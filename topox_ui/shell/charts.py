@@ -177,9 +177,14 @@ def escape(text: str) -> str:
     return escape_untrusted(text, "html")
 
 
+def as_label(text: object) -> str:
+    """Return the same, safe as a label of a control, a caption or a line in a box."""
+    return escape_untrusted(text, "markdown")
+
+
 def show_error(error: object) -> None:
     """Write what is wrong with something given as one line."""
-    st.error(escape_untrusted(error, "markdown"), icon="⚠️")
+    st.error(as_label(error), icon="⚠️")
 
 
 @contextmanager
@@ -437,7 +442,7 @@ def checker_card(
     if not report.ok:
         box = st.expander("Violations", key=f"{page}violations", type="compact", expanded=True)
         for line in report.lines(8):
-            box.markdown(f":red[✗] {escape_untrusted(line, 'markdown')}")
+            box.markdown(f":red[✗] {as_label(line)}")
     rows = [
         {of: one.name, "equation": one.label, "checked": one.checked, "violated": one.violated}
         for one in report.constraints

@@ -23,12 +23,11 @@ from topox_core.strategy.on_fabrics import ModelOnCluster, cluster_of
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.search import SearchResult, search
 from topox_core.strategy.strategy import Placement, Strategy, load_strategy
-from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import delay_label, time
 from topox_core.topology.finder import find_layout, traffic_of
 from topox_core.training.job import Job
 from topox_ui.runs.owner import RunKind, run_owner
-from topox_ui.shell.charts import button, escape, file_box, quiet
+from topox_ui.shell.charts import as_label, button, escape, file_box, quiet
 from topox_ui.state.loading import loaded, own_job
 from topox_ui.state.widgets import control, menu, number, pick, sidebar, sidebar_part, slide
 from topox_ui.strategy.details import strategy_link
@@ -360,7 +359,7 @@ def import_box() -> None:
         known = OWN_STRATEGY.get()
         if known is not None and st.session_state.get(UPLOAD) is None:
             # The box is empty after a reload or another page; the file is not forgotten.
-            name = escape_untrusted(one_line(known[1], 40), "markdown")
+            name = as_label(one_line(known[1], 40))
             button(f"Leave out {name}", "drop_strategy", "close", OWN_STRATEGY.pop)
         pick(
             "Its operators",

@@ -10,7 +10,6 @@ import streamlit as st
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import EQUAL
 from topox_core.model.lowering import lower
-from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import count, percent, plural, short, size, time
 from topox_core.topology.finder import Demand, LayoutResult, demand_of, find_layout
 from topox_core.topology.ring_circuits import Frame, bandwidth_tax, frames, link_loads
@@ -20,7 +19,7 @@ from topox_ui.answers.contest import WORTH_A_WORD, contest_of, run_all
 from topox_ui.answers.solving import Case, best
 from topox_ui.answers.state import VARIANTS, ContestState
 from topox_ui.runs.owner import once
-from topox_ui.shell.charts import escape, headline, kpis, quiet
+from topox_ui.shell.charts import as_label, escape, headline, kpis, quiet
 from topox_ui.state.loading import Loaded, cluster_words
 from topox_ui.state.widgets import pick, sidebar_part, slide
 from topox_ui.topology.state import TopologyState
@@ -144,7 +143,7 @@ def _iteration_ms(case: Case) -> tuple[float | None, float | None]:
     try:
         runs, _ = run_all(case, replace(contest, fabrics=("static",)))
     except InputError as error:
-        st.warning(escape_untrusted(str(error), "markdown"))
+        st.warning(as_label(str(error)))
         return None, None
     searched = None
     if len(case.graph.tasks) < WORTH_A_WORD:
