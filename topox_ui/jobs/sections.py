@@ -47,17 +47,7 @@ from topox_ui.shell.charts import (
     title_row,
     when_opened,
 )
-from topox_ui.shell.downloads import (
-    Figures,
-    execution_files,
-    figures_file,
-    graph_kept_here,
-    link_menu,
-    offer,
-    picture_menu,
-    result_json,
-    stem,
-)
+from topox_ui.shell.downloads import execution_files, graph_kept_here, result_json, stem, take_away
 from topox_ui.state.address import keep_address
 from topox_ui.state.widgets import menu, pick, section
 
@@ -343,35 +333,25 @@ def files(rounds: Rounds, now: JobsState, title: str) -> None:
     drawn = execution_files(
         partial(execution_of, best, pod_group), f"{best.jobs.name}, pod group {pod_group}", inputs
     )
-    drawings: Figures = {"Timeline": lambda look: timeline(rows, look)}
-    with st.container(horizontal=True, key="take_away"):
-        with st.popover("Download", icon=":material/download:"):
-            offer(
-                stem(title, "jobs"),
-                [
-                    ("Jobs (JSON)", ".jobs.json", lambda: dump_jobs(best.jobs)),
-                    (
-                        "Round (JSON)",
-                        ".round.json",
-                        result_json(record, inputs),
-                    ),
-                    (
-                        "Iterations of every job (CSV)",
-                        ".iterations.csv",
-                        lambda: csv_of(rates(rounds)),
-                    ),
-                    ("Stages (CSV)", ".stages.csv", lambda: csv_of(stages(rows, None))),
-                    ("Links of every stage (CSV)", ".links.csv", lambda: csv_of(all_links(best))),
-                    figures_file(stem(title, "jobs"), drawings),
-                ],
-            )
-            st.caption(
-                f"Pod group {pod_group} on the clock of the other pages: pods as servers, jobs as devices"
-            )
-            offer(f"{stem(title, 'jobs')}.pod-group-{pod_group}", drawn)
-        of_job = graph_kept_here() if now.origin == JOB else ""
-        link_menu(KEPT_HERE if now.source == "upload" else of_job)
-    picture_menu(stem(title, "jobs"), drawings)
+    caption = (
+        f"Pod group {pod_group} on the clock of the other pages: pods as servers, jobs as devices"
+    )
+    of_job = graph_kept_here() if now.origin == JOB else ""
+    take_away(
+        stem(title, "jobs"),
+        [
+            ("Jobs (JSON)", ".jobs.json", lambda: dump_jobs(best.jobs)),
+            ("Round (JSON)", ".round.json", result_json(record, inputs)),
+            ("Iterations of every job (CSV)", ".iterations.csv", lambda: csv_of(rates(rounds))),
+            ("Stages (CSV)", ".stages.csv", lambda: csv_of(stages(rows, None))),
+            ("Links of every stage (CSV)", ".links.csv", lambda: csv_of(all_links(best))),
+        ],
+        {"Timeline": lambda look: timeline(rows, look)},
+        KEPT_HERE if now.source == "upload" else of_job,
+        groups={
+            caption: [(label, f".pod-group-{pod_group}{end}", made) for label, end, made in drawn]
+        },
+    )
 
 
 def all_links(round_: Round) -> Content:

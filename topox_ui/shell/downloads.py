@@ -98,10 +98,15 @@ def result_json(
     return build
 
 
-def download_menu(name: str, files: Iterable[File]) -> None:
-    """Offer files in a menu."""
+def download_menu(
+    name: str, files: Iterable[File], groups: Mapping[str, Iterable[File]] | None = None
+) -> None:
+    """Offer files in a menu; ``groups`` has others, each under a caption."""
     with st.popover("Download", icon=":material/download:"):
         offer(name, files)
+        for caption, several in (groups or {}).items():
+            st.caption(caption)
+            offer(name, several)
 
 
 def figures_file(title: str, figures: Figures) -> File:
@@ -185,6 +190,7 @@ def take_away(
     kept_here: str = "",
     besides: Callable[[], None] | None = None,
     keep: Callable[[], None] | None = None,
+    groups: Mapping[str, Iterable[File]] | None = None,
 ) -> None:
     """Draw the two menus, files and the link, and the pictures under them.
 
@@ -196,9 +202,11 @@ def take_away(
         Draws what else the menu of the link offers.
     keep
         Draws what stands beside them, such as the way into the run library.
+    groups
+        As of :func:`download_menu`.
     """
     with st.container(horizontal=True, key="take_away"):
-        download_menu(name, [*files, figures_file(name, figures)] if figures else files)
+        download_menu(name, [*files, figures_file(name, figures)] if figures else files, groups)
         link_menu(kept_here, besides=besides)
         if keep is not None:
             keep()
