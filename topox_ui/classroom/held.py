@@ -317,6 +317,11 @@ def turns() -> Semaphore:
     return Semaphore()
 
 
+def device() -> str:
+    """Return what tells this tab's device from others, over a reload too."""
+    return _DEVICE.get_or(secrets.token_urlsafe)
+
+
 def keep_answers(lab: Lab, answers: Answers) -> str:
     """Keep the answers of a student in the class folder; return what to say about it, empty where no class is held."""
     profile = class_profile()
@@ -324,9 +329,9 @@ def keep_answers(lab: Lab, answers: Answers) -> str:
         return ""
     words = texts_in(lab.language)
     try:
-        device = _DEVICE.get_or(secrets.token_urlsafe) if is_student() else ""
+        of_device = device() if is_student() else ""
         brought = lab.id in _BROUGHT.get_or(set)
-        kept = profile.folder.keep(lab, answers, device, brought=brought)
+        kept = profile.folder.keep(lab, answers, of_device, brought=brought)
     except InputError:
         return words.say("classroom.folder_full")
     return words.say(f"classroom.{_WORDS.get(kept.reason, kept.reason)}")

@@ -19,9 +19,9 @@ from topox_core.labs.answers import UTC, Answers, clock
 from topox_core.labs.folder import folded
 from topox_core.labs.generators.generator import SEEDS
 from topox_core.labs.lab import BASE, Lab, Texts, languages, texts_in
-from topox_ui.classroom.held import class_profile, keep_answers, labs_offered
+from topox_ui.classroom.held import class_profile, device, keep_answers, labs_offered
 from topox_ui.runs.limits import only_this_machine, server_limits
-from topox_ui.runs.owner import Kept, connection
+from topox_ui.runs.owner import Kept
 from topox_ui.state.session import Count, Lasting, NotNegative, PageState, Passing
 
 
@@ -79,7 +79,7 @@ Whose = tuple[str, str, str, str, int, str]
 def whose(answers: Answers) -> Whose:
     """Return whose answers these are; spelling in capitals or with spaces around makes no difference."""
     course, student = folded(answers.course), folded(answers.student)
-    tab = "" if only_this_machine(server_limits().address) else connection().tab.token
+    tab = "" if only_this_machine(server_limits().address) else device()
     return answers.lab, answers.digest, course, student, answers.seed, tab
 
 
