@@ -61,8 +61,8 @@ from topox_ui.buying.question import (  # noqa: E402
     question_now,
 )
 from topox_ui.state.loading import Loaded  # noqa: E402
-from topox_ui.state.page_state import put  # noqa: E402
 from topox_ui.state.scenario import Scenario  # noqa: E402
+from topox_ui.state.session import put  # noqa: E402
 from topox_ui.studies.choosing import finding  # noqa: E402
 from topox_ui.studies.first_screen import ANSWERS  # noqa: E402
 

@@ -15,7 +15,7 @@ from topox_core.labs.answers import dump_answers, is_signed, load_answers
 from topox_core.labs.class_folder import APART, ClassFolder
 from topox_core.labs.generators.generator import seed_of
 from topox_core.labs.student import begin, lock
-from topox_ui.classroom.access import WRONG_OF_ONE
+from topox_ui.classroom.held import WRONG_OF_ONE
 
 pytestmark = pytest.mark.browser
 

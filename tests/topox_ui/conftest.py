@@ -17,7 +17,7 @@ from topox_core.text.numbers import time
 from topox_ui.runs.limits import server_limits
 from topox_ui.shell.pages import page_of
 from topox_ui.shell.terms import ASK, explanations
-from topox_ui.state.page_state import VIEW_KEY
+from topox_ui.state.session import VIEW_KEY
 
 SCHEDULE, CIRCUITS = "Schedule", "Circuits"
 

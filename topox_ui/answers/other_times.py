@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from topox_ui.classroom.access import shows
+from topox_ui.classroom.held import shows
 from topox_ui.shell.charts import quiet
 from topox_ui.shell.menu import page_link
 from topox_ui.state.loading import loaded_job

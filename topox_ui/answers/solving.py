@@ -1,7 +1,5 @@
 """One result for one setting, everywhere: its case, its first answer at once, its proof beside the page, all kept by digest."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import threading
@@ -40,8 +38,8 @@ from topox_core.schedule.source import ANOTHER_SOLVE, Family, TraceSource
 from topox_core.text.numbers import percent, plural, time
 from topox_core.warm_up import load_kernels
 from topox_ui.runs.limits import server_limits
-from topox_ui.runs.owner import Kept, RunKind, run_owner, session_over
-from topox_ui.runs.shared import once, shared, wait_for
+from topox_ui.runs.owner import Kept, RunKind, once, run_owner, session_over
+from topox_ui.runs.results import shared, wait_for
 from topox_ui.shell.charts import escape, headline
 from topox_ui.shell.preparing import prepared, wait_for_kernels
 from topox_ui.state.loading import Loaded
@@ -76,7 +74,7 @@ class Case:
         """What graph and cluster are called, which their digests leave out."""
         return self.graph.name, self.cluster.name
 
-    def at_delay(self, delay_ms: float) -> Case:
+    def at_delay(self, delay_ms: float) -> "Case":
         """Return the same case with another reconfiguration delay."""
         return replace(self, cluster=self.cluster.changed(reconfiguration_ms=delay_ms))
 

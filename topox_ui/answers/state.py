@@ -1,13 +1,11 @@
 """Which fabrics compete and how they are built: chosen on the Compare page, and counted with on others."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from topox_core.fabrics.registry import FABRICS, USUAL
-from topox_ui.state.page_state import Count, PageState, Ratio, some_of
+from topox_ui.state.session import Count, PageState, Ratio, some_of
 
 VARIANTS = {"published": "paper", "released": "its code"}
 
@@ -27,6 +25,6 @@ class ContestState(PageState):
     servers_per_rack: Count | None = None
     variant: Literal["published", "released"] = "published"
 
-    def without_what_ifs(self) -> ContestState:
+    def without_what_ifs(self) -> "ContestState":
         """Return which fabrics compete, each built as the page begins with it."""
         return ContestState(fabrics=self.fabrics)

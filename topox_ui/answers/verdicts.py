@@ -11,19 +11,18 @@ from topox_core.fabrics.verdict import RIVALS, Effort, Verdict, priced, verdict,
 from topox_core.runs.cells import CellsResult, futures_run
 from topox_core.runs.cores import NICENESS
 from topox_core.runs.executor import LocalExecutor
-from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import percent, plural, time
 from topox_core.text.sentences import capitalised
 from topox_ui.answers.solving import Case, known_plans, listing, plans_of
-from topox_ui.runs.owner import Kept, RunKind, run_owner
+from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import run_note, watched
-from topox_ui.shell.charts import button, emphasised, html_table, quiet, write_html
+from topox_ui.runs.results import Shared, shared
+from topox_ui.shell.charts import button, emphasised, escape, html_table, quiet, write_html
 from topox_ui.shell.preparing import prepared
 from topox_ui.state.prices import catalogue
 
 # Nobody asks for a first verdict, so it takes no place from a proof. Of more tasks it waits for a button.
 AUTOMATIC, MAX_TASKS = True, 20_000
-MAX_KEPT = 64  # with their plans, half a megabyte each of 10,000 tasks
 POLL_S = 0.5
 VERDICT = RunKind("verdict", most_kept=24, most_slots=0)
 # What a search may take, in words: 32 s on 1,066 tasks (benchmarks/verdicts.py).
@@ -33,11 +32,6 @@ FAIR = (
     "be faster even than a full fat-tree."
 )
 COLUMNS = ("Rival", "iteration", "pays up to", "cannot pay from", "how sure")
-
-
-@st.cache_resource(show_spinner=False)
-def _kept() -> Kept[Verdict]:
-    return Kept(MAX_KEPT)
 
 
 @st.cache_resource(show_spinner=False, on_release=lambda one: one.kill())
@@ -71,12 +65,13 @@ def _rivals(known: Verdict) -> str:
 
 def known_verdict(case: Case) -> Verdict | None:
     """Return the verdict of the most effort that some session had worked out, with the plans that pages found since."""
-    kept = _kept()
+    kept: Shared[Verdict] = shared("verdict")
     for key in (_key(case, "search"), _key(case, "list")):
-        if (found := kept.get(key)) is not None:
+        if (found := kept.known(key)) is not None:
             if not (case.settings.share_circuits or case.settings.any_port):
                 job = JobRequest(case.graph, case.cluster, case.settings)
-                kept[key] = found = with_plans(found, job, plans_of(case))
+                found = with_plans(found, job, plans_of(case))
+                kept.keep(key, found)
             return found
     return None
 
@@ -132,7 +127,7 @@ def _keep(case: Case, key: str, found: Verdict) -> None:
     """Keep a verdict, and its plans among those that every page has."""
     for plan in found.plans:
         known_plans().add(case.job_key, plan)
-    _kept()[key] = found
+    shared("verdict").keep(key, found)
 
 
 def _lost(result: CellsResult[str, Verdict]) -> str:
@@ -151,7 +146,7 @@ def _details(case: Case, known: Verdict) -> None:
         if one.laid_by:
             quiet(f"{capitalised(RIVALS[one.name])}: laid by {one.laid_by}.")
     for name, why in known.refused.items():
-        quiet(f"{capitalised(RIVALS[name])} cannot run: {escape_untrusted(why, 'html')}")
+        quiet(f"{capitalised(RIVALS[name])} cannot run: {escape(why)}")
     if known.effort == "list":
         if watched(VERDICT, "Looking for a narrower answer"):
             return

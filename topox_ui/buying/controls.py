@@ -1,21 +1,106 @@
 """What the reader sets on Which switch: the sidebar, and the table of switches, edited, saved and loaded as a file."""
 
-from typing import Any
+from collections.abc import Collection
+from typing import Annotated, Any, ClassVar, Literal
 
 import streamlit as st
+from pydantic import AfterValidator, BeforeValidator, Field
 
+from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
-from topox_core.studies.buying import RIVALS
+from topox_core.studies.buying import MAX_DEGREES, RIVALS
 from topox_core.studies.buying_words import offer_rows
-from topox_core.studies.offers import FIGURES, LEVELS, dump_offers, load_offers
+from topox_core.studies.offers import (
+    FIGURES,
+    LEVELS,
+    OFFERS,
+    SwitchProduct,
+    dump_offers,
+    edits_between,
+    load_offers,
+    with_edit,
+    with_edits,
+)
 from topox_core.studies.subject import digest_of
-from topox_ui.buying.state import FILE, OWN_OFFERS, BuyingState, all_offers, edit
 from topox_ui.shell.charts import Content, chart_title, editor, file_box, table_under
 from topox_ui.shell.downloads import offer
 from topox_ui.state.loading import loaded_job
-from topox_ui.state.page_state import put
-from topox_ui.state.session import notify
+from topox_ui.state.session import (
+    Lasting,
+    PageState,
+    notify,
+    notify_errors,
+    put,
+    some_of,
+    split_words,
+)
 from topox_ui.state.widgets import control, number, pick, sidebar_part
+
+FILE = "file"
+OWN_OFFERS = Lasting[tuple[SwitchProduct, ...]]("buying_offers")
+
+
+Ports = Annotated[int, Field(ge=1, le=4_096)]
+
+
+class BuyingState(PageState):
+    """What is to be least, among which switches and networks, and what is assumed."""
+
+    prefix = "buy."
+    resets: ClassVar = {"offers": ("edits", "left_out")}
+
+    by: Literal["dollars", "time", "price"] = "dollars"
+    ports: Annotated[
+        tuple[Ports, ...],
+        BeforeValidator(split_words),
+        Field(max_length=MAX_DEGREES),
+        AfterValidator(lambda ports: tuple(sorted(set(ports)))),
+    ] = ()
+    rivals: Annotated[tuple[str, ...], *some_of(RIVALS), Field(min_length=1)] = tuple(RIVALS)
+    offers: Literal["published", "file"] = "published"
+    edits: str = ""
+    left_out: Annotated[tuple[str, ...], BeforeValidator(split_words), Field(max_length=40)] = ()
+    usd_per_gpu_hour: Annotated[float, Field(ge=0, le=10_000)] = 2.0
+    gpus_per_server: Annotated[int, Field(ge=1, le=4_096)] | None = None
+    usd_per_kwh: Annotated[float, Field(ge=0, le=100)] = 0.10
+    years: Annotated[float, Field(ge=0.1, le=100)] = 4.0
+
+    def local(self) -> Collection[str]:
+        """Return the switches where they are a file: it stays on the machine that it was loaded on."""
+        return ("offers", "edits", "left_out") if self.offers == FILE else ()
+
+    def check(self) -> None:
+        """Raise InputError where a file is named that is not here, or edits that its switches cannot have."""
+        if self.offers == FILE and OWN_OFFERS.get() is None:
+            raise InputError("no file of switches is loaded", field="offers")
+        with_edits(self.base(), self.edits)
+
+    def base(self) -> tuple[SwitchProduct, ...]:
+        """Return the published switches or those of the file, before any edit."""
+        return (OWN_OFFERS.get() or OFFERS) if self.offers == FILE else OFFERS
+
+
+def all_offers() -> tuple[SwitchProduct, ...]:
+    """Return the switches as they are edited, those that are left out among them."""
+    now = BuyingState.now()
+    with notify_errors():
+        return with_edits(now.base(), now.edits)
+    BuyingState.choose(edits=None)
+    return now.base()
+
+
+def chosen_offers() -> tuple[SwitchProduct, ...]:
+    """Return the switches that are considered."""
+    left_out = BuyingState.now().left_out
+    return tuple(one for one in all_offers() if one.key not in left_out)
+
+
+@notify_errors()
+def edit(key: str, field: str, level: str, value: float) -> None:
+    """Take one edit; one that cannot be is named in a line and not taken."""
+    changed = with_edit(all_offers(), key, field, level, value)
+    BuyingState.choose(edits=edits_between(BuyingState.now().base(), changed))
+
 
 MAX_MB = 1
 CONSIDER = "Use"

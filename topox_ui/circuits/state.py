@@ -1,6 +1,6 @@
 """What can be chosen on the view Circuits beside the what-ifs."""
 
-from topox_ui.state.page_state import Index, PageState
+from topox_ui.state.session import Index, PageState
 
 
 class CircuitsState(PageState):

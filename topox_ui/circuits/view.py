@@ -31,7 +31,7 @@ from topox_ui.shell.downloads import result_files
 from topox_ui.shell.player import Player
 from topox_ui.state.address import keep_address
 from topox_ui.state.loading import Loaded, cluster_words, scenario
-from topox_ui.state.page_state import reader_of
+from topox_ui.state.session import reader_of
 from topox_ui.state.what_ifs import what_ifs
 from topox_ui.state.widgets import control, menu, pick
 

@@ -1,6 +1,7 @@
 """Claims against each other: what published networks claim against each other, tried on six jobs."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
 import streamlit as st
 
@@ -33,7 +34,6 @@ from topox_core.runs.pace import slowness
 from topox_core.studies.study_run import StudyResult
 from topox_core.text.numbers import about_seconds, percent
 from topox_ui.answers.keeping import existing_library, writable_library
-from topox_ui.claims.state import NETWORKS, ArgumentState
 from topox_ui.runs.limits import CORES
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import watched
@@ -51,7 +51,30 @@ from topox_ui.shell.charts import (
     write_html,
 )
 from topox_ui.shell.downloads import download_menu, link_menu, result_json
+from topox_ui.state.session import PageState
 from topox_ui.state.widgets import menu, sidebar
+
+NETWORKS = {
+    "2x100": "2 ports of 100 Gbit/s",
+    "2x400": "2 ports of 400 Gbit/s",
+    "4x100": "4 ports of 100 Gbit/s",
+    "4x400": "4 ports of 400 Gbit/s",
+}
+
+
+class ArgumentState(PageState):
+    """Of which network the map shows the cells."""
+
+    prefix = "argument."
+
+    network: Literal["2x100", "2x400", "4x100", "4x400"] = "2x100"
+
+    @property
+    def ports_and_gbps(self) -> tuple[int, float]:
+        """Return ports a server and the speed of each."""
+        ports, gbps = self.network.split("x")
+        return int(ports), float(gbps)
+
 
 KEY = "who is right"
 WORK_S = 600.0  # of one core, for all points, where pace.py's additions were timed

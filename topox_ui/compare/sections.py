@@ -1,7 +1,5 @@
 """All fabrics below the first figures: every iteration on one clock, or one of them lane by lane; and what if something breaks."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from topox_core.errors import InputError
@@ -33,7 +31,7 @@ from topox_core.topology.failures import Failure
 from topox_ui.answers.contest import Contest, Runs
 from topox_ui.answers.solving import Case, listing
 from topox_ui.compare.state import CompareState
-from topox_ui.runs.shared import once
+from topox_ui.runs.owner import once
 from topox_ui.shell.charts import (
     chart,
     chart_title,

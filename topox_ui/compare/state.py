@@ -6,7 +6,7 @@ from pydantic import Field
 
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.registry import FABRICS
-from topox_ui.state.page_state import Index, NotNegative, PageState, like, one_of
+from topox_ui.state.session import Index, NotNegative, PageState, like, one_of
 
 
 class MapState(PageState):

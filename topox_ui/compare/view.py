@@ -17,7 +17,6 @@ from topox_core.figures.palette import Theme
 from topox_core.model.cluster import Cluster
 from topox_core.schedule.result import gap
 from topox_core.text.choices import chosen_by_all
-from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import count, percent, short, time
 from topox_core.text.sentences import capitalised, enumeration
 from topox_ui.answers.clicks import delays_here
@@ -40,6 +39,7 @@ from topox_ui.compare.map import KICKER, where_which_wins
 from topox_ui.compare.sections import failures, lanes
 from topox_ui.runs.owner import run_owner
 from topox_ui.shell.charts import (
+    as_label,
     chart,
     chart_title,
     csv_of,
@@ -152,7 +152,7 @@ def _same_money(cluster: Cluster, full: float) -> None:
         value=ContestState.now().cost_ratio or priced,
         words=lambda v: f"{short(full / v)}G{' (priced)' if v == priced else ''}",
         take=take,
-        help=f"Of the {full:g} Gbit/s that a server's circuits have. {escape_untrusted(priced_words(cluster), 'markdown')} "
+        help=f"Of the {full:g} Gbit/s that a server's circuits have. {as_label(priced_words(cluster))} "
         "TopoOpt (NSDI 2023) found a full-bandwidth packet network 3.2 times as expensive as circuits on average.",
     )
 

@@ -19,13 +19,21 @@ from topox_core.figures.buying import tornado as tornado_figure
 from topox_core.figures.cost import stacked
 from topox_core.figures.palette import Theme
 from topox_core.studies.offers import OFFERS, price_and_source
-from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import count, money, percent, power, time
 from topox_core.text.sentences import enumeration
 from topox_ui.answers.solving import Case
 from topox_ui.answers.verdicts import priced_verdict
-from topox_ui.cost.state import MINE, CostState, question, radix
-from topox_ui.shell.charts import Content, chart, chart_title, escape, headline, quiet, title_row
+from topox_ui.cost.controls import MINE, CostState, question, radix
+from topox_ui.shell.charts import (
+    Content,
+    as_label,
+    chart,
+    chart_title,
+    escape,
+    headline,
+    quiet,
+    title_row,
+)
 from topox_ui.shell.menu import page_link
 from topox_ui.state.prices import Prices, catalogue
 from topox_ui.state.widgets import pick
@@ -246,7 +254,7 @@ def warnings(caveats: tuple[Caveat, ...]) -> None:
     """Write in boxes where a headline does not hold."""
     for one in caveats:
         if one.kind == WARNING:
-            st.info(escape_untrusted(one.text, "markdown"), icon=":material/info:")
+            st.info(as_label(one.text), icon=":material/info:")
 
 
 def notes(caveats: tuple[Caveat, ...]) -> None:

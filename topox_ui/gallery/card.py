@@ -1,12 +1,13 @@
 """An open card: its settings, its run beside the page, theirs against ours, the reasons; and every card's last answer."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import cast
+from typing import Annotated, ClassVar, cast
 
 import streamlit as st
+from pydantic import AfterValidator
 
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
@@ -28,15 +29,14 @@ from topox_core.papers.rows import APART, VERDICTS, Row, counted_verdicts, same_
 from topox_core.runs.executor import call_in_worker
 from topox_core.runs.pace import slowness
 from topox_core.runs.run import FunctionRun, Stop
-from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import about_seconds, short
 from topox_ui.answers.keeping import existing_library, keeps_runs, open_library
 from topox_ui.gallery.accuracy import TITLE as MEASURED_TITLE
-from topox_ui.gallery.state import MEASURED, GalleryState, turn
 from topox_ui.runs.owner import Kept, RunKind, run_owner
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import (
     Content,
+    as_label,
     button,
     chart,
     chart_title,
@@ -47,7 +47,73 @@ from topox_ui.shell.charts import (
     write_html,
 )
 from topox_ui.shell.downloads import link_menu
+from topox_ui.state.session import PageState, one_of, word_of
 from topox_ui.state.widgets import menu, sidebar
+
+# The card of measured iterations, which has no switches and needs no run.
+MEASURED = "measured"
+# Which cards the wall shows, besides those of one paper.
+ALL, DIFFERS = "all", "differs"
+_PLAIN = ("card", "paper")
+
+
+def _known(card: str) -> str:
+    if card and card not in (*CARDS, MEASURED):
+        raise ValueError(f"must be one of {', '.join((*CARDS, MEASURED))}")
+    return card
+
+
+class GalleryState(PageState):
+    """The card that is open, the wall if empty, whose cards it shows, and switches that are not in their first position."""
+
+    prefix = "gallery."
+    resets: ClassVar = {"card": ("switches",)}
+
+    card: Annotated[str, AfterValidator(_known)] = ""
+    paper: Annotated[str, one_of((ALL, *PAPERS, DIFFERS))] = ALL
+    switches: tuple[tuple[str, Value], ...] = ()
+
+    @classmethod
+    def owns(cls, key: str) -> bool:
+        """Return True for the card and any switch."""
+        return key.startswith(cls.prefix)
+
+    def to_query(self) -> dict[str, str]:
+        """Return the card with its switches, or whose cards the wall shows, as parameters of a link."""
+        switches = {self.prefix + key: word_of(value) for key, value in self.switches}
+        if self.card:
+            return {self.prefix + "card": self.card, **switches}
+        return {self.prefix + "paper": self.paper} if self.paper != ALL else switches
+
+    @classmethod
+    def of_query(cls, query: Mapping[str, str]) -> "tuple[GalleryState, list[str]]":
+        """Return the state that a link describes, and the keys whose values it cannot have."""
+        begin, wrong = super().of_query(
+            {key: text for key, text in query.items() if key.removeprefix(cls.prefix) in _PLAIN}
+        )
+        card = CARDS.get(begin.card) or next(iter(CARDS.values()))
+        known = {choice.key: choice for choice in card.choices}
+        switches = []
+        for key in query.keys() - {cls.prefix + name for name in _PLAIN}:
+            name = key.removeprefix(cls.prefix)
+            words = (
+                {word_of(value): value for value, _ in known[name].options} if name in known else {}
+            )
+            if query[key] in words:
+                switches.append((name, words[query[key]]))
+            else:
+                wrong.append(key)
+        # Links of earlier versions name the first card by its switches alone.
+        opened = begin.changed(card=card.name) if switches else begin
+        return opened.changed(switches=tuple(sorted(switches))), wrong
+
+
+def turn(card: Card, key: str, value: Value) -> None:
+    """Take the position of one switch of a card."""
+    default = {choice.key: choice.default for choice in card.choices}
+    positions = {**dict(GalleryState.now().switches), key: value}
+    changed = {key: value for key, value in positions.items() if value != default[key]}
+    GalleryState.choose(switches=tuple(sorted(changed.items())))
 
 
 def chosen_card() -> Card | str:
@@ -197,7 +263,7 @@ def draw_answer(card: Card, answer: Answer, theme: Theme) -> None:
     if answer.facts:
         kpis(*list(answer.facts))
     for line in answer.lost:
-        st.warning(f"Rows are missing: {escape_untrusted(line, 'markdown')}")
+        st.warning(f"Rows are missing: {as_label(line)}")
     present = [key for key in card.series if answer.of(key)]
     if not present:
         return

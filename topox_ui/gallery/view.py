@@ -35,7 +35,11 @@ from topox_core.runs.pace import slowness
 from topox_core.text.numbers import about_seconds, percent, plural, seconds, short
 from topox_ui.gallery.accuracy import measured_card
 from topox_ui.gallery.card import (
+    ALL,
+    DIFFERS,
     EVERY,
+    MEASURED,
+    GalleryState,
     answer_of,
     chosen_card,
     draw_answer,
@@ -47,7 +51,6 @@ from topox_ui.gallery.card import (
     start_every,
     switches,
 )
-from topox_ui.gallery.state import ALL, DIFFERS, MEASURED, GalleryState
 from topox_ui.runs.panel import watched
 from topox_ui.shell.charts import button, escape, headline, quiet, write_html
 from topox_ui.shell.downloads import link_menu

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import Literal
 
-from topox_ui.state.page_state import PageState
+from topox_ui.state.session import PageState
 
 
 class HomeState(PageState):

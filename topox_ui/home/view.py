@@ -8,14 +8,21 @@ from string import Template
 import streamlit as st
 
 from topox_core.figures.palette import Theme
-from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import plural
 from topox_core.workloads.samples import SAMPLES, Sample
-from topox_ui.answers.linked import open_linked, opened_file
+from topox_ui.answers.keeping import open_linked, opened_file
 from topox_ui.home.generators import workloads
 from topox_ui.home.job_facts import job_section
 from topox_ui.home.state import HomeState
-from topox_ui.shell.charts import chart_title, escape, file_box, headline, quiet, write_html
+from topox_ui.shell.charts import (
+    as_label,
+    chart_title,
+    escape,
+    file_box,
+    headline,
+    quiet,
+    write_html,
+)
 from topox_ui.shell.menu import job_name, page_link, sample_link
 from topox_ui.shell.pages import page_of
 from topox_ui.state.loading import (
@@ -238,7 +245,7 @@ def _back() -> None:
     if before is not None:
         name = escape(before.graph.name or before.title)
         st.button(
-            f"Back to the previous job: {escape_untrusted(name, 'markdown')}",
+            f"Back to the previous job: {as_label(name)}",
             key="go_back",
             icon=":material/undo:",
             on_click=go_back,

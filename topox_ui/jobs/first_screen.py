@@ -18,7 +18,6 @@ from topox_core.tdm.model.jobs import COLLECTIVES, Round, RoundTracePoint
 from topox_core.tdm.model.round_words import in_turns, lasting
 from topox_core.tdm.model.rounds import iterations_per_s, numbered
 from topox_core.tdm.model.traffic import Floats, TooFewPortsError
-from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import apart, count, percent, plural, seconds, short
 from topox_core.text.sentences import ROUND_STOPPED_BY, capitalised
 from topox_ui.answers.other_times import SHARING
@@ -53,6 +52,7 @@ from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import (
     Content,
+    as_label,
     button,
     chart,
     chart_title,
@@ -300,7 +300,7 @@ def searching(rounds: Rounds, theme: Theme) -> None:
     if refused is not None:
         if rounds.known:
             st.warning(
-                f"{ALGORITHMS[algorithm].title}: {escape_untrusted(refused, 'markdown')}. The page shows hill climbing."
+                f"{ALGORITHMS[algorithm].title}: {as_label(refused)}. The page shows hill climbing."
             )
     elif rounds.chosen is not None and rounds.chosen.stopped_by in ("cancelled", "time_limit"):
         cancelled = rounds.chosen.stopped_by == "cancelled"

@@ -1,5 +1,6 @@
 """Sharing below its first screen, a section at a time: links, rings, pod groups, one pod, how the search went, jobs, files."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -33,7 +34,7 @@ from topox_ui.jobs.solving import AT_ONCE, Rounds, token
 from topox_ui.jobs.state import JOB, SECTIONS, JobsState
 from topox_ui.jobs.study import study
 from topox_ui.jobs.words import title_of
-from topox_ui.runs.shared import once
+from topox_ui.runs.owner import once
 from topox_ui.shell.charts import (
     Content,
     chart,
@@ -46,19 +47,9 @@ from topox_ui.shell.charts import (
     title_row,
     when_opened,
 )
-from topox_ui.shell.downloads import (
-    Figures,
-    execution_files,
-    figures_file,
-    graph_kept_here,
-    link_menu,
-    offer,
-    picture_menu,
-    result_json,
-    stem,
-)
+from topox_ui.shell.downloads import execution_files, graph_kept_here, result_json, stem, take_away
 from topox_ui.state.address import keep_address
-from topox_ui.state.widgets import menu, pick
+from topox_ui.state.widgets import menu, pick, section
 
 LABEL = 17  # letters that fit beside a chart
 KEPT_HERE = (
@@ -149,7 +140,7 @@ def _controls(best: Round, now: JobsState, view: View) -> int | None:
 
 
 def links(rounds: Rounds, now: JobsState, theme: Theme) -> None:
-    """Draw the links of one pod group in one stage, and the rings on them."""
+    """Draw the links of one pod group in one stage, the rings on them, and one pod when it is opened."""
     best = rounds.best
     view = view_of(best, now)
     only = _controls(best, now, view)
@@ -184,6 +175,7 @@ def links(rounds: Rounds, now: JobsState, theme: Theme) -> None:
                 else "No ring all-reduce crosses pods in this stage",
             ),
         )
+    when_opened("One pod on the clock, port by port", "jobs_pods", lambda: _pod(rounds, theme))
 
 
 def _words(view: LinkView, where: str) -> str:
@@ -341,35 +333,25 @@ def files(rounds: Rounds, now: JobsState, title: str) -> None:
     drawn = execution_files(
         partial(execution_of, best, pod_group), f"{best.jobs.name}, pod group {pod_group}", inputs
     )
-    drawings: Figures = {"Timeline": lambda look: timeline(rows, look)}
-    with st.container(horizontal=True, key="take_away"):
-        with st.popover("Download", icon=":material/download:"):
-            offer(
-                stem(title, "jobs"),
-                [
-                    ("Jobs (JSON)", ".jobs.json", lambda: dump_jobs(best.jobs)),
-                    (
-                        "Round (JSON)",
-                        ".round.json",
-                        result_json(record, inputs),
-                    ),
-                    (
-                        "Iterations of every job (CSV)",
-                        ".iterations.csv",
-                        lambda: csv_of(rates(rounds)),
-                    ),
-                    ("Stages (CSV)", ".stages.csv", lambda: csv_of(stages(rows, None))),
-                    ("Links of every stage (CSV)", ".links.csv", lambda: csv_of(all_links(best))),
-                    figures_file(stem(title, "jobs"), drawings),
-                ],
-            )
-            st.caption(
-                f"Pod group {pod_group} on the clock of the other pages: pods as servers, jobs as devices"
-            )
-            offer(f"{stem(title, 'jobs')}.pod-group-{pod_group}", drawn)
-        of_job = graph_kept_here() if now.origin == JOB else ""
-        link_menu(KEPT_HERE if now.source == "upload" else of_job)
-    picture_menu(stem(title, "jobs"), drawings)
+    caption = (
+        f"Pod group {pod_group} on the clock of the other pages: pods as servers, jobs as devices"
+    )
+    of_job = graph_kept_here() if now.origin == JOB else ""
+    take_away(
+        stem(title, "jobs"),
+        [
+            ("Jobs (JSON)", ".jobs.json", lambda: dump_jobs(best.jobs)),
+            ("Round (JSON)", ".round.json", result_json(record, inputs)),
+            ("Iterations of every job (CSV)", ".iterations.csv", lambda: csv_of(rates(rounds))),
+            ("Stages (CSV)", ".stages.csv", lambda: csv_of(stages(rows, None))),
+            ("Links of every stage (CSV)", ".links.csv", lambda: csv_of(all_links(best))),
+        ],
+        {"Timeline": lambda look: timeline(rows, look)},
+        KEPT_HERE if now.source == "upload" else of_job,
+        groups={
+            caption: [(label, f".pod-group-{pod_group}{end}", made) for label, end, made in drawn]
+        },
+    )
 
 
 def all_links(round_: Round) -> Content:
@@ -465,19 +447,14 @@ def _tasks(execution: Execution, pod: int) -> Content:
     ].drop(columns=["device", "switch", "critical"])
 
 
-def section(rounds: Rounds, now: JobsState, theme: Theme) -> None:
+def sections(rounds: Rounds, now: JobsState, theme: Theme) -> None:
     """Draw the choice of a section, and that section."""
-    several = rounds.best.jobs.network.pod_groups > 1
-    have = {name: words for name, words in SECTIONS.items() if several or name != "groups"}
-    see = pick("Details", JobsState, "see", have, label_visibility="collapsed")
-    if see == "groups" and several:
-        pod_groups(rounds, theme)
-    elif see == "search":
-        how_found(rounds, theme)
-    elif see == "study":
-        study(now, theme)
-    elif see == "jobs":
-        job_table(rounds)
-    else:
-        links(rounds, now, theme)
-        when_opened("One pod on the clock, port by port", "jobs_pods", lambda: _pod(rounds, theme))
+    draws: dict[str, Callable[[], None]] = {
+        "links": partial(links, rounds, now, theme),
+        "search": partial(how_found, rounds, theme),
+        "study": partial(study, now, theme),
+        "jobs": partial(job_table, rounds),
+    }
+    if rounds.best.jobs.network.pod_groups > 1:
+        draws["groups"] = partial(pod_groups, rounds, theme)
+    section("Details", JobsState, SECTIONS, draws)

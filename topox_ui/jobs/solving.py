@@ -28,13 +28,21 @@ from topox_core.tdm.model.round_words import lasting
 from topox_core.tdm.model.rounds import alone_s
 from topox_core.tdm.model.traffic import Floats, TooFewPortsError
 from topox_ui.runs.limits import server_limits
-from topox_ui.runs.owner import RunKind, call_or_refuse, run_owner
-from topox_ui.runs.shared import once
+from topox_ui.runs.owner import RunKind, call_or_refuse, once, run_owner
 from topox_ui.runs.slots import SolverPlaces
+
+
+@st.cache_resource(show_spinner=False)
+def bound_places() -> SolverPlaces:
+    """Return the places of bounds on this server, beside those of solves: nobody asked for them, and no proof waits for one."""
+    return SolverPlaces(server_limits().solver_places)
+
 
 ROUND = RunKind("round", cancel_help="Stops within a second or two; the best round so far is kept.")
 BOUND = RunKind(
-    "bound", most_slots=0, cancel_help="Stops at once; the round and its own bound are kept."
+    "bound",
+    places=bound_places,
+    cancel_help="Stops at once; the round and its own bound are kept.",
 )
 # A script waits this long for an answer before it draws a progress bar instead.
 FIRST_LOOK_S = 0.35
@@ -43,7 +51,6 @@ TIME_LIMIT_S = 60.0
 GRACE_S = 2.0
 # Past its time limit likewise, and a worker has to start first.
 LATE_S = 15.0
-LINE_POLL_S = 0.1  # how often a bound asks whether it is its turn
 # Up to so many jobs, in all and in one pod group, the bound over every ring takes a fraction of a
 # second.
 SOON_JOBS, SOON_IN_A_GROUP = 256, 14
@@ -93,7 +100,9 @@ def round_and_bound(
     if round_ is None:
         return None, None
     if key not in bounds and round_.stopped_by != "cancelled" and not bound_stopped(key):
-        if owner.run(BOUND, key) is None:
+        if soon(round_.jobs):
+            bounds[key] = bounded(round_)
+        elif owner.run(BOUND, key) is None:
             search_bound(key, round_)
         owner.wait(BOUND, until - time.monotonic())
     return round_, bounds.get(key)
@@ -128,22 +137,13 @@ def search_again(case: Case, algorithm: str) -> None:
 
 def search_bound(key: str, round_: Round) -> None:
     """Work out the bound of a round over every ring."""
-    bounding = partial(_bounded, round_, bound_places(), run_owner())
-    run_owner().start(
-        BOUND,
-        key,
-        lambda _slots: FunctionRun(
-            bounding,
-            lambda words, elapsed_s: RunProgress(elapsed_s, words=words[-1] if words else ""),
-            "bound",
-        ),
-    )
 
+    def bound(stop: Stop, _on_step: object) -> Round | None:
+        return call_or_refuse(
+            "the bound over every ring is missing", "", bounded, round_, stop=stop
+        )
 
-@st.cache_resource(show_spinner=False)
-def bound_places() -> SolverPlaces:
-    """Return the places of bounds on this server, beside those of solves: nobody asked for them, and no proof waits for one."""
-    return SolverPlaces(server_limits().solver_places)
+    run_owner().start(BOUND, key, lambda _slots: FunctionRun(bound, name="bound"))
 
 
 def _measure(algorithm: str, points: tuple[RoundTracePoint, ...], elapsed_s: float) -> RunProgress:
@@ -158,16 +158,12 @@ def _measure(algorithm: str, points: tuple[RoundTracePoint, ...], elapsed_s: flo
 
 
 def _solved(case: Case, algorithm: str, stop: Stop, on_point: OnRoundTrace) -> Round:
-    settings = case.settings(algorithm)
-    in_worker = _needs_highs(case.jobs, settings)
-    return (solve_in_worker if in_worker else solve)(case.jobs, settings, stop, on_point)
-
-
-def _needs_highs(jobs: Jobs, settings: TdmSettings) -> bool:
-    """Whether an algorithm solves an integer program, which must not happen in the process that serves pages."""
-    if settings.algorithm != "best":
-        return settings.algorithm == "milp"
-    return not too_large(jobs, settings.reading, SMALL_COLUMNS)
+    """Return the round of an algorithm; the process that serves pages must not solve an integer program."""
+    jobs, settings = case.jobs, case.settings(algorithm)
+    in_worker = algorithm == "milp" or (
+        algorithm == "best" and not too_large(jobs, settings.reading, SMALL_COLUMNS)
+    )
+    return (solve_in_worker if in_worker else solve)(jobs, settings, stop, on_point)
 
 
 def solve_in_worker(
@@ -196,33 +192,6 @@ def solve_in_worker(
             stopped_by="cancelled" if stop() else "time_limit",
             message=f"{str(death).capitalize()}: this is the round of hill climbing.",
         )
-
-
-def _bounded(
-    round_: Round,
-    places: SolverPlaces,
-    session: object,
-    stop: Stop,
-    on_step: Callable[[str], None],
-) -> Round | None:
-    """Return a round with its bound over every ring, or None if that was stopped; ``session`` waits in line where it takes long."""
-    if soon(round_.jobs):
-        return bounded(round_)
-    ticket, told = places.claim(session), ""
-    try:
-        while not ticket.places:
-            if stop():
-                return None
-            words = f"waiting for a place, {places.words(ticket)}"
-            if words != told:
-                on_step(told := words)
-            time.sleep(LINE_POLL_S)
-        on_step("")
-        return call_or_refuse(
-            "the bound over every ring is missing", "", bounded, round_, stop=stop
-        )
-    finally:
-        places.give_back(ticket)
 
 
 def soon(jobs: Jobs) -> bool:

@@ -11,8 +11,7 @@ from topox_core.tdm.model.jobs import Jobs, Reading
 from topox_core.tdm.model.jobs_file import JOB_SAMPLES
 from topox_core.workloads.samples import SAMPLES
 from topox_ui.state.loading import loaded, opened_by_itself
-from topox_ui.state.page_state import Index, PageState, one_of, put, some_of
-from topox_ui.state.session import Lasting
+from topox_ui.state.session import Index, Lasting, PageState, one_of, put, some_of
 
 OWN_JOBS = Lasting[Jobs]("jobs_upload")
 JOB = "job"

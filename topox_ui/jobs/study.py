@@ -102,9 +102,10 @@ def points(plan: StudyPlan, known: Mapping[str, PointRow]) -> pd.DataFrame:
 
 def reductions(table: pd.DataFrame, across: str) -> dict[str, dict[float, list[float]]]:
     """Return each algorithm's reduction against the baseline, seed by seed, at each place along the axis."""
+    reduced = table[table.algorithm != BASELINE].groupby(["algorithm", across], sort=False)
     values: dict[str, dict[float, list[float]]] = {name: {} for name in DEFAULT_ALGORITHMS}
-    for row in table[table.algorithm != BASELINE].itertuples():
-        values[row.algorithm].setdefault(float(getattr(row, across)), []).append(row.reduction)
+    for (name, place), one in reduced.reduction:
+        values[name][float(place)] = one.tolist()
     return values
 
 

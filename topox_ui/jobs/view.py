@@ -23,7 +23,7 @@ from topox_ui.jobs.first_screen import (
     no_round_yet,
     searching,
 )
-from topox_ui.jobs.sections import files, section, waits
+from topox_ui.jobs.sections import files, sections, waits
 from topox_ui.jobs.solving import Case, rounds_of
 from topox_ui.jobs.state import (
     JOB,
@@ -34,7 +34,7 @@ from topox_ui.jobs.state import (
     JobsState,
     reset_what_ifs,
 )
-from topox_ui.runs.shared import once
+from topox_ui.runs.owner import once
 from topox_ui.shell.charts import escape, file_box, headline, quiet, show_input_errors
 from topox_ui.shell.menu import page_link
 from topox_ui.state.loading import Loaded, loaded, scenario
@@ -314,4 +314,4 @@ def draw(theme: Theme) -> None:
     with rail:
         certificate(rounds)
         files(rounds, now, title)
-    section(rounds, now, theme)
+    sections(rounds, now, theme)

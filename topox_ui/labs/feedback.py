@@ -9,7 +9,6 @@ import streamlit as st
 from topox_core.check.report import Violation, equation_words
 from topox_core.errors import InputError
 from topox_core.labs.answers import Answers
-from topox_core.labs.generators.generator import Value
 from topox_core.labs.keys import filled, matrix_of, option_texts, written
 from topox_core.labs.lab import Lab, Question
 from topox_core.labs.marking import read_answer
@@ -24,11 +23,21 @@ from topox_core.labs.student import (
     revealed,
     revealed_on,
 )
-from topox_ui.classroom.answering import in_turn, note_check
+from topox_ui.classroom.held import in_turn, note_check
 from topox_ui.labs.fields import Field, handed_in, is_filled, redraw
-from topox_ui.labs.kept import LINES, change, line, now
-from topox_ui.labs.state import LabsState, as_html, plural_of, points, say, say_html, texts
-from topox_ui.shell.charts import frame, show_error
+from topox_ui.labs.state import (
+    LINES,
+    LabsState,
+    change,
+    line,
+    now,
+    plural_of,
+    points,
+    say,
+    say_html,
+    texts,
+)
+from topox_ui.shell.charts import escape, frame, show_error
 
 
 def lock_all(lab: Lab, fields: Sequence[Field]) -> None:
@@ -148,7 +157,7 @@ def said_to_field(name: str) -> None:
     if kind == "error":
         show_error(text)
     else:
-        status(as_html(text))
+        status(escape(text))
 
 
 def status(html: str, sign: str = "") -> None:
@@ -199,13 +208,15 @@ def _reply(lab: Lab, answers: Answers, question: Question, reply: AttemptReply) 
     else:
         kind = "partly" if best else "wrong"
         words = plural_of(kind, reply.attempts_left, "left", points=points(best))
-        status(f"{as_html(words)} {_takes(reply)}", "" if best else "bad")
+        status(f"{escape(words)} {_takes(reply)}", "" if best else "bad")
     if reply.say and not given.given_up:
-        st.html(f'<p class="note">{as_html(reply.say)}</p>')
+        st.html(f'<p class="note">{escape(reply.say)}</p>')
     if reply.verdict is not None and reply.verdict.broken is not None:
         _checker(reply.verdict.broken, reply.verdict.more)
     if reply.key is not None and question.type != "grouping":
-        _truth(lab, question, reply.key, answers.seed)
+        words = words_of(lab, question, reply.key, answers.seed)
+        st.html(f'<p class="lab-said">{say_html("the_key", key=words)}</p>')
+        _grid(lab, question, reply.key, answers.seed)
 
 
 def _takes(reply: AttemptReply) -> str:
@@ -222,12 +233,6 @@ def _checker(broken: Violation, besides: int) -> None:
     more = f", {plural_of('more_broken', besides)}" if besides else ""
     where = say_html("broken_by", where=f"{broken.item}: {broken.message}")
     st.html(f'<p class="quiet">{said} {where}{more}.</p>')
-
-
-def _truth(lab: Lab, question: Question, key: Value, seed: int) -> None:
-    words = words_of(lab, question, key, seed)
-    st.html(f'<p class="lab-said">{say_html("the_key", key=words)}</p>')
-    _grid(lab, question, key, seed)
 
 
 def words_of(lab: Lab, question: Question, value: Any, seed: int) -> str:
@@ -288,7 +293,7 @@ def truths(lab: Lab, answers: Answers, at: int) -> None:
         with st.container(border=True, key=f"lab_truth_{name}"):
             screen = lab.screens[lab.screen_of(name)]
             text = filled(lab, screen, question.text, answers.seed, texts())
-            st.html(f'<p class="quiet">{name} · {as_html(_first(text))}</p>')
+            st.html(f'<p class="quiet">{name} · {escape(_first(text))}</p>')
             mine = _yours(lab, question, found.answer, found.key, answers.seed)
             key = say_html("revealed.truth", key=words_of(lab, question, found.key, answers.seed))
             sign = ""
@@ -297,7 +302,7 @@ def truths(lab: Lab, answers: Answers, at: int) -> None:
             st.html(f'<p class="lab-truth"><b>{key}</b> {mine}{sign}</p>')
             _grid(lab, question, found.key, answers.seed)
             if found.say:
-                st.html(f'<p class="note">{as_html(found.say)}</p>')
+                st.html(f'<p class="note">{escape(found.say)}</p>')
 
 
 def _first(text: str, most: int = 140) -> str:

@@ -13,8 +13,8 @@ from topox_core.labs.generators.generator import Matrix
 from topox_core.labs.keys import matrix_of
 from topox_core.labs.lab import Lab, Question
 from topox_core.model.task_graph import TaskGraph
-from topox_ui.labs.kept import Draft, draft
-from topox_ui.labs.state import as_label, say
+from topox_ui.labs.state import Draft, draft, say
+from topox_ui.shell.charts import as_label
 
 _CSS = """
 .grid { overflow-x: auto; padding: 3px; font-family: var(--st-font); color: var(--st-text-color); }

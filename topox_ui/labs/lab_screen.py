@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from html import escape
 from typing import Any
 
 import streamlit as st
@@ -31,7 +30,7 @@ from topox_core.labs.student import (
     waiting_for,
 )
 from topox_core.model.task_graph import TaskGraph
-from topox_ui.classroom.access import shows
+from topox_ui.classroom.held import shows
 from topox_ui.labs.feedback import (
     begin_at_top,
     check_all,
@@ -45,15 +44,33 @@ from topox_ui.labs.feedback import (
     truths,
 )
 from topox_ui.labs.fields import Field, answer_field, handed_in
-from topox_ui.labs.kept import KEPT_LINE, LINES, forget
-from topox_ui.labs.state import LabsState, as_html, as_label, points, say, say_html, texts, title_of
-from topox_ui.shell.charts import button, chart, chart_title, headline, quiet, write_html
+from topox_ui.labs.state import (
+    KEPT_LINE,
+    LINES,
+    LabsState,
+    forget,
+    points,
+    say,
+    say_html,
+    texts,
+    title_of,
+)
+from topox_ui.shell.charts import (
+    as_label,
+    button,
+    chart,
+    chart_title,
+    escape,
+    headline,
+    html_table,
+    quiet,
+    write_html,
+)
 from topox_ui.shell.downloads import link_menu
 from topox_ui.shell.menu import go_to
 from topox_ui.shell.pages import page_of
 from topox_ui.state.loading import Loaded, adopt
-from topox_ui.state.page_state import link_query
-from topox_ui.state.session import notify
+from topox_ui.state.session import link_query, notify
 from topox_ui.state.widgets import slide
 
 # The list that was measured on a cluster, and the sample of forty jobs.
@@ -135,7 +152,7 @@ def your_answers(lab: Lab, answers: Answers, to_hand_in: bool = False) -> None:
         if nameless(answers)
         else f"{say('answers.who', **facts)}."
     )
-    quiet(f"{as_html(who)} {as_html(KEPT_LINE.get() or say('answers.kept'))}")
+    quiet(f"{escape(who)} {escape(KEPT_LINE.get() or say('answers.kept'))}")
     with st.container(horizontal=True, key="lab_foot"):
         st.download_button(
             say("answers.save"),
@@ -210,10 +227,10 @@ def lab_screen(lab: Lab, answers: Answers, theme: Theme) -> None:
     at = min(LabsState.now().q, len(lab.screens)) - 1
     shown = shown_screen(lab, answers, at, texts().language)
     strip(lab, answers, at)
-    title = as_html(title_of(lab))
+    title = escape(title_of(lab))
     kicker = say("screen", lab=title, at=at + 1, count=len(lab.screens))
     first, rest = _first_sentence(shown.text or title_of(lab))
-    headline(f"{say('kicker')} · {kicker}", as_html(first))
+    headline(f"{say('kicker')} · {kicker}", escape(first))
     begin_at_top(f"{lab.id} {answers.seed} {at}")
     if nameless(answers):
         quiet(say("who.looking"))
@@ -222,7 +239,7 @@ def lab_screen(lab: Lab, answers: Answers, theme: Theme) -> None:
         your_answers(lab, answers)
         return
     if rest:
-        write_html(f'<div class="lesson lab-text"><p>{as_html(rest)}</p></div>')
+        write_html(f'<div class="lesson lab-text"><p>{escape(rest)}</p></div>')
     fields = [_field(lab, answers, one) for one in shown.questions]
     _both_sides(lab, answers, shown, fields, at, theme)
     look_on(lab, answers, at)
@@ -272,18 +289,14 @@ def _field(lab: Lab, answers: Answers, asked: Question) -> Field:
     """Return the field of a question: locked with its answer where nothing can be changed any more."""
     locked = closed(answers, asked)
     value = last_answer(answers, asked.id) if locked else None
-    field = Field(lab, answers.seed, asked, asked.id, locked, value, _graph(lab, answers, asked))
+    screen = lab.screens[lab.screen_of(asked.id)]
+    of_tasks = asked.type == "schedule"
+    graph = instance_of(lab, screen, answers.seed).graph() if of_tasks else None
+    field = Field(lab, answers.seed, asked, asked.id, locked, value, graph)
     now = field.draft
     if not locked and now.value is None:  # what was handed in before, such as after a reload
         now.value = last_answer(answers, asked.id)
     return field
-
-
-def _graph(lab: Lab, answers: Answers, asked: Question) -> TaskGraph | None:
-    if asked.type != "schedule":
-        return None
-    graph: TaskGraph = instance_of(lab, lab.screens[lab.screen_of(asked.id)], answers.seed).graph()
-    return graph
 
 
 def _questions(lab: Lab, answers: Answers, fields: Sequence[Field]) -> None:
@@ -293,7 +306,7 @@ def _questions(lab: Lab, answers: Answers, fields: Sequence[Field]) -> None:
         with st.container(border=True, key=f"lab_question_{asked.id}"):
             facts = {"id": asked.id, "points": points(asked.points)}
             st.html(f'<p class="quiet">{say_html(f"question.{_worth(question)}", **facts)}</p>')
-            write_html(f'<p class="lab-question">{as_html(asked.text)}</p>')
+            write_html(f'<p class="lab-question">{escape(asked.text)}</p>')
             answer_field(field)
             said_to_field(field.name)
             said_to_question(lab, answers, question)
@@ -352,8 +365,8 @@ def _pictures(lab: Lab, answers: Answers, shown: ShownScreen, at: int, theme: Th
     if shown.given is not None and ("tasks" in screen.show or not pictures):
         given_table(shown.given)
     for picture in pictures:
-        note = as_html(picture.note)
-        chart_title(as_html(picture.title), note)
+        note = escape(picture.note)
+        chart_title(escape(picture.title), note)
         table = picture.table
         chart(picture.figure, f"lab_{picture.id}", picture.alt, table.by_column)
     if instance is not None and slider is not None and screen.stage == "reveal":
@@ -379,16 +392,15 @@ def _starts(lab: Lab, answers: Answers, shown: ShownScreen) -> dict[str, float]:
     return starts_of(_sheet_field(lab, answers, shown.id).draft.value or {})
 
 
-def _sheet_field(lab: Lab, answers: Answers, screen: str) -> Field:
+def _sheet_field(lab: Lab, answers: Answers, screen: str, graph: TaskGraph | None = None) -> Field:
     asked = Question(SHEET, "schedule", 0, "")
-    return Field(lab, answers.seed, asked, f"{SHEET}_{screen}", False)
+    return Field(lab, answers.seed, asked, f"{SHEET}_{screen}", False, None, graph)
 
 
 def _sheet(lab: Lab, answers: Answers, asking: Asking) -> None:
-    plain = _sheet_field(lab, answers, asking.screen.id)
     st.html(f'<p class="quiet">{say_html("field.own_sheet")}</p>')
     graph, _ = sheet_of(asking)
-    answer_field(Field(lab, answers.seed, plain.asked, plain.name, False, None, graph))
+    answer_field(_sheet_field(lab, answers, asking.screen.id, graph))
 
 
 def _tried(lab: Lab, answers: Answers, at: int) -> list[str]:
@@ -415,21 +427,13 @@ def _slider_at(lab: Lab, answers: Answers, at: int) -> tuple[Slider, float] | No
 
 def given_table(given: GivenTable) -> None:
     """Write what is given as a table of HTML."""
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in given.columns)
-    rows = "".join(
-        "<tr>"
-        + "".join(
-            f'<th scope="row">{escape(cell)}</th>' if k == 0 else f"<td>{escape(cell)}</td>"
-            for k, cell in enumerate(row)
-        )
-        + "</tr>"
-        for row in given.rows
+    table = html_table(
+        map(escape, given.columns),
+        [[*map(escape, row)] for row in given.rows],
+        row_heads=True,
+        caption=say_html("given"),
     )
-    caption = say_html("given")
-    st.html(
-        f'<div class="lab-given" tabindex="0"><table><caption>{caption}</caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
-    )
+    st.html(f'<div class="lab-given" tabindex="0">{table}</div>')
 
 
 def _buttons(lab: Lab, answers: Answers, at: int, fields: Sequence[Field]) -> None:

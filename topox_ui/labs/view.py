@@ -11,14 +11,26 @@ from topox_core.labs.generators.generator import SEEDS, seed_of
 from topox_core.labs.lab import Lab, languages
 from topox_core.labs.lab_file import load_lab, ready_labs
 from topox_core.labs.student import begin, check_name, closed
-from topox_ui.classroom.access import shows
-from topox_ui.classroom.answering import begun_here, brought_along
-from topox_ui.classroom.profile import class_profile
+from topox_ui.classroom.held import begun_here, brought_along, class_profile, shows
 from topox_ui.labs.feedback import begin_at_top, said_to_field
-from topox_ui.labs.kept import LINES, OWN_LAB, WHO, answers_to, begin_with, change, labs, line, now
 from topox_ui.labs.lab_screen import PRACTICE, lab_screen
-from topox_ui.labs.state import LabsState, as_html, as_label, say, say_html, texts, title_of
-from topox_ui.shell.charts import chart_title, file_box, headline, quiet
+from topox_ui.labs.state import (
+    LINES,
+    OWN_LAB,
+    WHO,
+    LabsState,
+    answers_to,
+    begin_with,
+    change,
+    labs,
+    line,
+    now,
+    say,
+    say_html,
+    texts,
+    title_of,
+)
+from topox_ui.shell.charts import as_label, chart_title, escape, file_box, headline, quiet
 from topox_ui.shell.menu import page_link
 from topox_ui.state.session import Lasting
 from topox_ui.state.widgets import menu
@@ -74,7 +86,7 @@ def _who() -> None:
             )
     seed, problem = chosen_seed()
     if problem:
-        quiet(f'<span class="bad" role="status">✗ {as_html(problem)}</span>')
+        quiet(f'<span class="bad" role="status">✗ {escape(problem)}</span>')
     elif seed is None:
         # After a click on a card it stands there.
         if class_profile() is not None and not (LINES.get() or {}).get("cards"):
@@ -127,14 +139,16 @@ def _card(lab: Lab) -> None:
             on_click=_open,
             args=(lab,),
         )
-        needs = ", ".join(map(_needed, lab.needs)) or say("needs_nothing")
+        # Of another lab its title.
+        others = [title_of(labs()[n]) if n in labs() else texts().resolved(n) for n in lab.needs]
+        needs = ", ".join(others) or say("needs_nothing")
         facts = {"minutes": lab.minutes, "points": f"{lab.points:g}", "needs": needs}
         surprise = (
             say(f"surprise.{lab.id}")
             if f"page.surprise.{lab.id}" in texts().flat
             else texts().resolved(lab.goals[0])
         )
-        st.html(f'<p class="card">{as_html(surprise)}<span>{say_html("card", **facts)}</span></p>')
+        st.html(f'<p class="card">{escape(surprise)}<span>{say_html("card", **facts)}</span></p>')
         answers = answers_to(lab)
         if answers is not None and answers.given:
             every = lab.questions
@@ -142,12 +156,6 @@ def _card(lab: Lab) -> None:
             st.html(
                 f'<p class="quiet">{say_html("go_on", answered=done, questions=len(every))}</p>'
             )
-
-
-def _needed(name: str) -> str:
-    """Return what a lab needs in words: of another lab its title."""
-    other = labs().get(name)
-    return texts().resolved(name) if other is None else title_of(other)
 
 
 def _open(lab: Lab) -> None:

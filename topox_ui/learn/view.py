@@ -1,12 +1,12 @@
 """Learn: the tour, six screens each with one slider and a live line; and the glossary, all entries or those asked for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Set
 from functools import partial
+from typing import Annotated, Any
 
 import plotly.graph_objects as go
 import streamlit as st
+from pydantic import Field, create_model
 
 from topox_core.figures.circuits import around_a_switch, matrix
 from topox_core.figures.crossover import HEIGHT, over_delay
@@ -38,7 +38,6 @@ from topox_core.model.execution import state_at
 from topox_core.schedule.result import Result
 from topox_core.text.glossary import Entry, entry_of, glossary
 from topox_core.text.numbers import time
-from topox_ui.learn.state import GlossaryState, LearnState
 from topox_ui.shell.charts import (
     button,
     chart,
@@ -53,7 +52,29 @@ from topox_ui.shell.charts import (
 from topox_ui.shell.menu import page_link, sample_link
 from topox_ui.shell.preparing import prepared, wait_for_kernels
 from topox_ui.shell.terms import with_terms
+from topox_ui.state.session import NotNegative, PageState, one_of
 from topox_ui.state.widgets import control, slide
+
+OF_SCREENS: Any = dict.fromkeys(SCREENS, (NotNegative | None, None))
+
+
+class LearnState(create_model("Sliders", __base__=PageState, **OF_SCREENS)):  # type: ignore[misc, call-overload]
+    """The screen of the tour, whether its sentences are left out, and where each screen's slider stands."""
+
+    prefix = "learn."
+
+    step: Annotated[int, Field(ge=1, le=len(SCREENS))] = 1
+    short: bool = False
+
+
+class GlossaryState(PageState):
+    """The words that are looked for, and the entry that a link leads to."""
+
+    prefix = "glossary."
+
+    find: Annotated[str, Field(max_length=60)] = ""
+    term: Annotated[str, one_of([*(entry.id for entry in glossary()), ""])] = ""
+
 
 STEM = 5  # letters by which forms of one word are known
 

@@ -1,10 +1,12 @@
 """The list of kept runs: which of them are meant, a page of the list, and which are chosen."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal
 
 import streamlit as st
+from pydantic import BeforeValidator, Field
 
 from topox_core.errors import InputError
 from topox_core.fabrics.registry import FABRICS
@@ -14,10 +16,61 @@ from topox_core.runs.identity import code_version
 from topox_core.text.numbers import delay_label, percent, seconds, time, when
 from topox_core.text.sentences import STOPPED_BY
 from topox_ui.answers.keeping import KeepState
-from topox_ui.library.state import KINDS, MAX_COMPARED, RunsState
 from topox_ui.shell.charts import button, editor
 from topox_ui.state.address import keep_address
+from topox_ui.state.session import Index, PageState
 from topox_ui.state.widgets import control, menu, sidebar_part, switch
+
+MAX_COMPARED = 4
+KINDS = {
+    "": "all kinds",
+    "fabric": "a job on one fabric",
+    "schedule": "a solve",
+    "rail": "a rail",
+    "round": "jobs by time division",
+    "bill": "a network's cost",
+    CARD: "an answer of a published card",
+}
+Words = Annotated[str, Field(max_length=200)]
+# Where a page of the list begins: after the run that started then and has that number.
+Place = Annotated[str, Field(pattern=r"^$|^\d{1,12}(\.\d{1,9})?:\d{1,12}$")]
+FROM_FIRST = ("before",)
+
+
+def _numbers(value: object) -> object:
+    if isinstance(value, str):
+        return [int(word) for word in value.split(",") if word.isascii() and word.isdigit()]
+    return value
+
+
+class RunsState(PageState):
+    """Which runs are listed, and which of them are chosen (``chosen``, in the order of their letters)."""
+
+    prefix = "runs."
+    resets: ClassVar = dict.fromkeys(
+        ("subject", "status", "kind", "mine", "study", "text"), FROM_FIRST
+    )
+
+    subject: Words = ""
+    status: Annotated[str, Field(max_length=40)] = ""
+    kind: Literal["", "fabric", "schedule", "rail", "round", "bill", "card"] = ""
+    mine: bool = False
+    study: Index | None = None
+    text: Words = ""
+    before: Place = ""
+    chosen: Annotated[
+        tuple[Index, ...], BeforeValidator(_numbers), Field(max_length=MAX_COMPARED)
+    ] = ()
+    settings: bool = False
+
+    @property
+    def place(self) -> tuple[float, int] | None:
+        """Return where the page of the list begins; None at the newest run."""
+        if not self.before:
+            return None
+        started, _, run = self.before.partition(":")
+        return float(started), int(run)
+
 
 PAGE = 50  # runs of one page of the list
 LETTERS = "ABCDEFGHIJ"
@@ -94,18 +147,14 @@ def listed(library: RunLibrary) -> Listed:
     """
     now, which = RunsState.now(), asked()
     runs = tuple(library.runs(which, now.place, PAGE))
-    chosen = tuple(one for run in now.chosen if (one := _found(library, run)) is not None)
+    chosen: list[StoredRun] = []
+    for run in now.chosen:
+        with suppress(InputError):
+            chosen.append(library.get(run))
     if len(chosen) < len(now.chosen):
         RunsState.choose(chosen=tuple(one.id for one in chosen) or None)
         keep_address()
-    return Listed(runs, chosen, library.count(_listable(points=False)), library.count(which))
-
-
-def _found(library: RunLibrary, run: int) -> StoredRun | None:
-    try:
-        return library.get(run)
-    except InputError:
-        return None
+    return Listed(runs, tuple(chosen), library.count(_listable(points=False)), library.count(which))
 
 
 def controls(library: RunLibrary) -> None:

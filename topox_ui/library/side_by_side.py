@@ -28,10 +28,8 @@ from topox_core.studies.point import fabric_run_of
 from topox_core.studies.subject import resolve, subject_of
 from topox_core.text.numbers import apart, count, money, percent, plural, time
 from topox_core.text.sentences import enumeration, is_or_are, uncapitalised
-from topox_ui.answers.keeping import kept_input
-from topox_ui.answers.linked import refuse_faults
-from topox_ui.library.listing import LETTERS
-from topox_ui.library.state import RunsState
+from topox_ui.answers.keeping import kept_input, refuse_faults
+from topox_ui.library.listing import LETTERS, RunsState
 from topox_ui.shell.charts import (
     Table,
     chart,
@@ -247,28 +245,6 @@ def _price(runs: Sequence[StoredRun], fast: int, slow: int) -> str:
     return f" The network costs <b>{money(abs(ours - theirs))}</b> {words}."
 
 
-def differing(compared: RunComparison) -> list[tuple[str, list[ComparedValue]]]:
-    """Return what differs in blocks: settings, then the result, then cost and power; none without rows."""
-    outcome = [one for one in different(compared.outcome) if one.name != "message"]
-    blocks = [
-        ("Settings", _different_settings(compared)),
-        ("Result", [one for one in outcome if one.name not in _MONEY]),
-        ("Cost and power", [one for one in outcome if one.name in _MONEY]),
-    ]
-    return [(title, several) for title, several in blocks if several]
-
-
-def setting_rows(compared: RunComparison) -> list[dict[str, str]]:
-    """Return every setting, a row each."""
-    return [
-        {
-            "Setting": name_words(one.name),
-            **{LETTERS[k]: value_words(one.name, value) for k, value in enumerate(one.values)},
-        }
-        for one in compared.settings
-    ]
-
-
 def equal_words(equal: Mapping[str, Any], most: int = 8) -> str:
     """Return in a line what is alike."""
     names = [uncapitalised(name_words(name)) for name in equal if not name.startswith("subject.")]
@@ -367,24 +343,39 @@ def _windows(drawn: Drawn, theme: Theme) -> None:
 
 
 def _what_differs(compared: RunComparison) -> None:
+    """Draw what differs in blocks: settings, then the result, then cost and power; none without rows."""
     chart_title("What differs", "settings and measures that are not equal")
-    blocks = differing(compared)
-    if blocks:
+    outcome = [one for one in different(compared.outcome) if one.name != "message"]
+    blocks = {
+        "Settings": _different_settings(compared),
+        "Result": [one for one in outcome if one.name not in _MONEY],
+        "Cost and power": [one for one in outcome if one.name in _MONEY],
+    }
+    if any(blocks.values()):
         write_html(_table(compared, blocks))
     else:
         quiet("Nothing: these runs are alike in every setting and every measure.")
     quiet(escape(equal_words(alike(compared.settings))))
     if switch("Every setting", RunsState, "settings"):
-        frame(setting_rows(compared))
+        frame(
+            [
+                {
+                    "Setting": name_words(one.name),
+                    **{LETTERS[k]: value_words(one.name, v) for k, v in enumerate(one.values)},
+                }
+                for one in compared.settings
+            ]
+        )
 
 
-def _table(compared: RunComparison, blocks: Sequence[tuple[str, list[ComparedValue]]]) -> str:
+def _table(compared: RunComparison, blocks: Mapping[str, Sequence[ComparedValue]]) -> str:
     """Return what differs as a table of HTML, which is narrow where the page is."""
     letters = LETTERS[: len(compared.runs)]
     head = "".join(f'<th scope="col">{letter}</th>' for letter in letters)
     rows = ""
-    for title, several in blocks:
-        rows += f'<tr><th scope="colgroup" colspan="{1 + len(letters)}">{title}</th></tr>'
+    for title, several in blocks.items():
+        if several:
+            rows += f'<tr><th scope="colgroup" colspan="{1 + len(letters)}">{title}</th></tr>'
         for one in several:
             cells = "".join(f"<td>{escape(value_words(one.name, v))}</td>" for v in one.values)
             rows += f'<tr><th scope="row">{escape(name_words(one.name))}</th>{cells}</tr>'

@@ -22,15 +22,22 @@ from topox_core.schedule.settings import Settings
 from topox_core.studies.keys import measure_words
 from topox_core.studies.point import KeptRun, record_of_solve
 from topox_core.studies.subject import Subject, resolved_of
-from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import count, plural, size
 from topox_core.workloads.samples import load_sample
-from topox_ui.answers.keeping import HOW_ON, OFF, existing_library, keeps_runs, open_library
-from topox_ui.answers.linked import Linked, open_with_result
+from topox_ui.answers.keeping import (
+    HOW_ON,
+    OFF,
+    Linked,
+    existing_library,
+    keeps_runs,
+    open_library,
+    open_with_result,
+)
 from topox_ui.answers.solving import Case, shipped_answer
 from topox_ui.library.listing import (
     LETTERS,
     Listed,
+    RunsState,
     asked,
     controls,
     every_run,
@@ -41,9 +48,9 @@ from topox_ui.library.listing import (
     table,
 )
 from topox_ui.library.side_by_side import finding, result_record, side_by_side
-from topox_ui.library.state import RunsState
 from topox_ui.runs.limits import server_limits
 from topox_ui.shell.charts import (
+    as_label,
     button,
     escape,
     frame,
@@ -55,13 +62,13 @@ from topox_ui.shell.charts import (
 from topox_ui.shell.downloads import link_menu, offer
 from topox_ui.shell.menu import leave_for, page_link
 from topox_ui.state.loading import Loaded, adopt
-from topox_ui.state.page_state import put, word_of
 from topox_ui.state.scenario import ALGORITHM_WORDS, CLUSTER, LOWERING, PARAMETER, Scenario
-from topox_ui.state.session import Passing, notify, notify_errors
+from topox_ui.state.session import Passing, notify, notify_errors, put, word_of
 from topox_ui.state.widgets import sidebar
 
 # Settings of a solve that the state has under the same name.
 _SOLVE = (
+    "model",
     "circuits",
     "share_circuits",
     "exclusive_devices",
@@ -97,28 +104,25 @@ def _source(subject: Mapping[str, Any]) -> dict[str, str]:
 
 def _what_ifs(settings: Mapping[str, Any]) -> dict[str, str]:
     """Return what a state must say beside its source; settings that hold anyway are left out."""
-    usual, found = Settings.of(), dict[str, Any]()
-    for name in CLUSTER:
-        if (value := settings.get(f"cluster.{name}")) is not None:
-            found[name] = value
-    if settings.get("settings.model") == "paper":
-        found["model"] = "paper"
-    for name in _SOLVE:
-        value = settings.get(f"settings.{name}")
-        if value is not None and value != getattr(usual, name):
-            found[name] = value
-    for name in (*LOWERING, *ALGORITHM_WORDS):
-        value = settings.get(f"lowering.{name}")
-        if value is not None and value not in _OPEN and value is not True:
-            found[name] = value
-    # Parameters of a generator that a study varies are part of its source.
-    for prefix in ("workload.", "job."):
-        found |= {
-            PARAMETER + key.removeprefix(prefix): value
+    usual = Settings.of()
+    own = {name: settings.get(f"settings.{name}") for name in _SOLVE}
+    lowering = {name: settings.get(f"lowering.{name}") for name in (*LOWERING, *ALGORITHM_WORDS)}
+    found = {
+        **{name: settings.get(f"cluster.{name}") for name in CLUSTER},
+        **{name: value for name, value in own.items() if value != getattr(usual, name)},
+        **{k: value for k, value in lowering.items() if value not in _OPEN and value is not True},
+        # Parameters of a generator that a study varies are part of its source.
+        **{
+            PARAMETER + key.partition(".")[2]: value
             for key, value in settings.items()
-            if key.startswith(prefix)
-        }
-    return {key: word_of(value) for key, value in found.items() if Scenario.owns(key)}
+            if key.startswith(("workload.", "job."))
+        },
+    }
+    return {
+        key: word_of(value)
+        for key, value in found.items()
+        if value is not None and Scenario.owns(key)
+    }
 
 
 # Which page shows a run of a kind.
@@ -296,7 +300,7 @@ def headline_of(library: RunLibrary, now: Listed, compared: RunComparison | None
     if now.chosen:
         kicker += f" · {count(len(now.chosen))} chosen"
     for line in library.notices:
-        st.warning(escape_untrusted(line, "markdown"))
+        st.warning(as_label(line))
     if compared is not None:
         headline(kicker, finding(compared))
     elif now.chosen:
@@ -313,12 +317,14 @@ def headline_of(library: RunLibrary, now: Listed, compared: RunComparison | None
 def _one(now: Listed) -> str:
     record = now.chosen[0].record
     name = escape(record.name or record.subject)
-    for measure in ("iteration_ms", "round_s", "dollars"):
+    takes = {
+        "iteration_ms": "an iteration takes",
+        "round_s": "a round takes",
+        "dollars": "the network costs",
+    }
+    for measure, what in takes.items():
         value = record.measures.get(measure)
         if value is not None:
-            what = {"iteration_ms": "an iteration takes", "round_s": "a round takes"}.get(
-                measure, "the network costs"
-            )
             return f"{name}: {what} <b>{measure_words(measure, value)}</b>."
     return f"{name}: {escape((record.message or record.status).rstrip('.'))}."
 

@@ -21,9 +21,18 @@ from topox_core.labs.keys import (
 )
 from topox_core.labs.lab import CLASS_SEED, Lab, Question, Screen, texts_in
 from topox_core.labs.statistics import START, Slide, key_words
-from topox_ui.classroom.profile import class_profile
-from topox_ui.present.state import chosen_slide, go, leave, say, title_of
-from topox_ui.present.tally import answers_menu, count_of, spread, tally
+from topox_ui.classroom.held import class_profile
+from topox_ui.present.tally import (
+    answers_menu,
+    chosen_slide,
+    count_of,
+    go,
+    leave,
+    say,
+    spread,
+    tally,
+    title_of,
+)
 from topox_ui.shell.charts import chart, escape, html_table
 from topox_ui.state.session import Lasting, show_notice
 
@@ -33,13 +42,9 @@ SIZES = ((760, 1.0), (950, 0.9), (1150, 0.8))
 SMALLEST = 0.72
 
 
-def share_of_type(characters: int) -> float:
-    """Return the share of the full type size for a slide with so many characters."""
-    return next((share for most, share in SIZES if characters <= most), SMALLEST)
-
-
-def projector_css(theme: Theme, share: float) -> str:
-    """Return the style sheet of a slide whose type has a share of its full size."""
+def projector_css(theme: Theme, characters: int) -> str:
+    """Return the style sheet of a slide with so many characters: with many its type is smaller."""
+    share = next((share for most, share in SIZES if characters <= most), SMALLEST)
     high = 100 * TYPE_PX / SCREEN_PX[1] * share
     wide = 100 * TYPE_PX / SCREEN_PX[0] * share
     largest = TYPE_PX * 1.25 * share  # of a page of 1,600 px
@@ -151,7 +156,7 @@ def projector(lab: Lab, theme: Theme) -> None:
     )  # larger type, and nothing fainter than the ink
     every, at = chosen_slide(lab)
     slide = every[at]
-    st.html(projector_css(theme, share_of_type(_characters(lab, slide))))
+    st.html(projector_css(theme, _characters(lab, slide)))
     show_notice()
     with st.container(horizontal=True, vertical_alignment="center", key="over"):
         place = "" if slide.place == START else slide.place
@@ -264,11 +269,12 @@ def _asked(lab: Lab, screen: Screen, question: Question) -> None:
     left, right = st.columns([1.35, 1] if table is not None else [1, 0.01], gap="medium")
     with left:
         text = _filled(lab, screen, screen.text)
+        to_do = say(f"present.{'vote' if question.vote else question.stage}")
         st.html(
             (f'<p class="said">{text}</p>' if text else "")
             + f'<h1 class="asked">{_question(lab, screen, question)}</h1>'
             + _options(lab, screen, question)
-            + f'<p class="do">{_what_to_do(question)}</p>'
+            + f'<p class="do">{to_do}</p>'
         )
     with right:
         if question.type == "matrix":
@@ -314,12 +320,6 @@ def _options(lab: Lab, screen: Screen, question: Question) -> str:
         return f'<p class="said">{" · ".join(map(escape, ids))}</p>'
     items = "".join(f"<li>{texts.get(one, escape(one))}</li>" for one in ids)
     return f'<ol class="options" type="A">{items}</ol>'
-
-
-def _what_to_do(question: Question) -> str:
-    if question.vote:
-        return say("present.vote")
-    return say(f"present.{question.stage}")
 
 
 def _instance(lab: Lab, screen: Screen) -> None:

@@ -1,14 +1,13 @@
-"""What a class answered: its files, votes and predictions counted, each question with its tally."""
+"""The slide that is chosen on Present; and what a class answered: files, votes and predictions counted, each question's tally."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
-import plotly.graph_objects as go
 import streamlit as st
+from plotly.graph_objects import Figure
+from pydantic import Field
 
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
@@ -17,55 +16,142 @@ from topox_core.labs.answers import Answers, load_answers
 from topox_core.labs.folder import Unreadable, latest_of_each, load_each
 from topox_core.labs.keys import option_texts
 from topox_core.labs.lab import CLASS_SEED, Lab, Question, texts_in
+from topox_core.labs.lab_file import ORDER
+from topox_core.labs.leaderboard import BOARDS, load_entry
 from topox_core.labs.statistics import (
     COUNTED,
     EXPLAIN_BELOW,
     GO_ON_ABOVE,
     MAX_VOTES,
+    START,
     QuestionStatistics,
+    Slide,
     Votes,
     bin_words,
     counted_statistics,
     lab_statistics,
     read_called_out,
     share_words,
+    slide_of,
+    slides,
 )
 from topox_core.text.numbers import short
-from topox_ui.classroom.profile import class_profile
-from topox_ui.present.state import SOURCES, PresentState, say, source
+from topox_ui.classroom.held import class_profile, labs_offered
 from topox_ui.shell.charts import chart, escape
-from topox_ui.state.session import Lasting, notify
+from topox_ui.state.session import Lasting, PageState, notify, one_of
 from topox_ui.state.widgets import pick
 
+SEES = ("labs", "statistics", "leaderboards")
+SOURCES = ("folder", "files", "hands")
+
+
+class PresentState(PageState):
+    """The lab on the projector and its slide; without a lab, which part of the page is in view.
+
+    Attributes
+    ----------
+    q, show
+        The question or screen, and what of it is shown.
+    source
+        Where answers are counted from; empty: from the class folder, from files, else from hands.
+    about, board
+        The lab of the statistics, and the leaderboard.
+    """
+
+    prefix = "present."
+
+    lab: Annotated[str, Field(max_length=40)] = ""
+    q: Annotated[str, Field(max_length=30)] = START
+    show: Annotated[str, one_of(["ask", "tally", "reveal"])] = "ask"
+    source: Annotated[str, one_of([*SOURCES, ""])] = ""
+    see: Annotated[str, one_of(SEES)] = "labs"
+    about: Annotated[str, Field(max_length=40)] = ORDER[0]
+    board: Annotated[str, one_of(BOARDS)] = next(iter(BOARDS))
+
+
+def say(key: str, **facts: object) -> str:
+    """Return a sentence of the page."""
+    return texts_in("en").say(key, **facts)
+
+
+def title_of(lab: Lab) -> str:
+    """Return a lab's title in its own language."""
+    return texts_in(lab.language).resolved(lab.title)
+
+
+def chosen_lab() -> Lab | None:
+    """Return the lab on the projector, None before one is chosen; an unknown one is named in a line."""
+    name = PresentState.now().lab
+    if not name:
+        return None
+    try:
+        labs = labs_offered()
+    except InputError as error:
+        notify("error", str(error))
+        return None
+    if name not in labs:
+        notify("warning", say("present.unknown", lab=name[:40]))
+        return None
+    return labs[name]
+
+
+def chosen_slide(lab: Lab) -> tuple[tuple[Slide, ...], int]:
+    """Return the slides of a lab and the number of the one in view; the first where the address names none."""
+    every, state = slides(lab), PresentState.now()
+    try:
+        return every, slide_of(every, state.q, state.show)
+    except InputError:
+        return every, 0
+
+
+def go(slide: Slide) -> None:
+    """Show a slide."""
+    PresentState.choose(q=slide.place, show=slide.show)
+
+
+def begin(lab: str) -> None:
+    """Put a lab on the projector, its first slide."""
+    PresentState.choose(lab=lab, q=START, show="ask")
+
+
+def leave() -> None:
+    """Go back to all labs."""
+    PresentState.choose(lab=None, q=None, show=None)
+
+
+def source() -> str:
+    """Return where answers are counted from when nothing was chosen."""
+    chosen = PresentState.now().source
+    return chosen or ("folder" if class_profile() is not None else "files")
+
+
+def see_switch() -> None:
+    """Offer the parts of the page."""
+    labels = {name: say(f"present.see.{name}") for name in SEES}
+    pick(say("present.see.label"), PresentState, "see", labels, label_visibility="collapsed")
+
+
 MAX_FILES = 200
-# Files by name, and what reads each.
-Given = Sequence[tuple[str, Callable[[], bytes]]]
+# What reads the files of a box.
+LOADERS: dict[str, Callable[[bytes, str], Any]] = {"answers": load_answers, "entries": load_entry}
 
 
 @dataclass
 class Handed:
-    """Files that were given to the page: answers, and what was none."""
+    """Files of one kind that were given to the page: what they hold, and what was none."""
 
-    answers: tuple[Answers, ...] = ()
+    found: tuple[Any, ...] = ()
     refused: list[Unreadable] = field(default_factory=list)
 
 
-_HANDED = Lasting[Handed]("present_handed")
+_HANDED = Lasting[dict[str, Handed]]("present_handed")
 # By lab, question and vote (1, 2): how many gave each answer, and numbers called out as they were typed.
 _HANDS = Lasting[dict[tuple[str, str, int], tuple[Votes, str]]]("present_hands")
 
 
-def handed() -> Handed:
-    """Return the files that were given."""
-    return _HANDED.get_or(Handed)
-
-
-def take_files(files: Given) -> None:
-    """Take files in place of those before; beyond ``MAX_FILES`` none is read."""
-    found, refused = load_each(files[:MAX_FILES], load_answers)
-    for name, _ in files[MAX_FILES:]:
-        refused.append(Unreadable(name, f"is beyond the {MAX_FILES} files that are read"))
-    _HANDED.set(Handed(tuple(file.answers for _, file in found), refused))
+def handed(kind: str) -> Handed:
+    """Return the files of a kind that were given."""
+    return _HANDED.get_or(dict).get(kind, Handed())
 
 
 def answers_to(lab: Lab) -> tuple[Answers, ...]:
@@ -73,7 +159,8 @@ def answers_to(lab: Lab) -> tuple[Answers, ...]:
     profile = class_profile()
     if profile is not None and source() == "folder":
         return profile.folder.answers_to(lab.id)
-    return latest_of_each(one for one in handed().answers if one.lab == lab.id)
+    given = (file.answers for file in handed("answers").found)
+    return latest_of_each(one for one in given if one.lab == lab.id)
 
 
 def hands(lab: Lab, question: Question, vote: int) -> Votes:
@@ -134,9 +221,8 @@ _ASKED_FOR = Lasting[set[tuple[str, str]]]("present_spread")
 
 def count_words(count: int) -> str:
     """Return how many answers there are, in words."""
-    if count == 0:
-        return say("present.count.none")
-    return say("present.count.one") if count == 1 else say("present.count.many", count=count)
+    form = {0: "none", 1: "one"}.get(count, "many")
+    return say(f"present.count.{form}", count=count)
 
 
 def count_of(lab: Lab, question: Question) -> None:
@@ -218,7 +304,7 @@ def draw_spread(
 
 def _figure_of(
     lab: Lab, question: Question, one: QuestionStatistics, theme: Theme, key: Any, key_text: str
-) -> tuple[go.Figure, dict[str, list[Any]]] | None:
+) -> tuple[Figure, dict[str, list[Any]]] | None:
     """Return the figure of a question's answers and its table; None where there is nothing to draw.
 
     Parameters
@@ -285,13 +371,17 @@ def answers_menu(lab: Lab, question: Question) -> None:
             _call_out(lab, question)
 
 
-def upload_box(
-    label: str, key: str = "up_answers", take: Callable[[Given], None] = take_files
-) -> None:
-    """Draw a box for files of a class, by default for answers; a folder may be dropped into it."""
+def upload_box(label: str, key: str = "up_answers", kind: str = "answers") -> None:
+    """Draw a box for files of a class, which take the place of those before; a folder may be dropped into it."""
 
     def brought() -> None:
-        take([(file.name, file.getvalue) for file in st.session_state.get(key) or []])
+        files = [(file.name, file.getvalue) for file in st.session_state.get(key) or []]
+        found, refused = load_each(files[:MAX_FILES], LOADERS[kind])
+        refused += [
+            Unreadable(name, f"is beyond the {MAX_FILES} files that are read")
+            for name, _ in files[MAX_FILES:]
+        ]
+        _HANDED.get_or(dict)[kind] = Handed(tuple(one for _, one in found), refused)
 
     st.file_uploader(
         label,
@@ -311,10 +401,8 @@ def _count_options(lab: Lab, question: Question) -> None:
     for vote, column in zip(votes, columns, strict=True):
         counted = hands(lab, question, vote)
         with column:
-            if vote == 2:
-                st.caption(say("present.again"))
-            elif question.vote:
-                st.caption(say("present.first"))
+            if question.vote:
+                st.caption(say("present.first" if vote == 1 else "present.again"))
             for option in question.options:
                 key = f"hands_{lab.id}_{question.id}_{vote}_{option.id}"
                 st.number_input(

@@ -1,24 +1,23 @@
 """Present: labs for a class in a row of slides, statistics of its answers, leaderboards of what the checker finds."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
-from topox_core.labs.folder import Unreadable, answers_in, load_each
+from topox_core.labs.folder import Unreadable, answers_in
 from topox_core.labs.keys import key_of
 from topox_core.labs.lab import CLASS_SEED, Lab, texts_in
 from topox_core.labs.leaderboard import (
     BOARDS,
     MAX_ALIAS,
     Board,
-    Entry,
     Ranked,
     board_table,
     hand_instance,
-    load_entry,
     ranked,
     shared_jobs,
 )
@@ -32,19 +31,22 @@ from topox_core.labs.statistics import (
 )
 from topox_core.text.numbers import short
 from topox_core.text.sentences import and_more
-from topox_ui.classroom.access import check_word
-from topox_ui.classroom.profile import class_profile, labs_offered
+from topox_ui.classroom.held import check_word, class_profile, labs_offered
 from topox_ui.present.projector import projector
-from topox_ui.present.state import (
+from topox_ui.present.tally import (
+    MAX_FILES,
     PresentState,
+    answers_to,
     begin,
     chosen_lab,
+    draw_spread,
+    handed,
     say,
     see_switch,
     source,
     title_of,
+    upload_box,
 )
-from topox_ui.present.tally import MAX_FILES, Given, answers_to, draw_spread, handed, upload_box
 from topox_ui.runs.limits import server_limits
 from topox_ui.shell.charts import (
     button,
@@ -143,7 +145,7 @@ def _refused(lab: Lab) -> list[Unreadable]:
     """Return the files that are not counted."""
     profile = class_profile()
     if profile is None or source() != "folder":
-        return handed().refused
+        return handed("answers").refused
     try:
         return answers_in(Path(profile.folder.path / lab.id))[1]
     except InputError:
@@ -161,26 +163,17 @@ def _not_read(refused: list[Unreadable]) -> None:
 
 def _table(lab: Lab, every: tuple[QuestionStatistics, ...]) -> None:
     chart_title(say("present_statistics.table"), say("present_statistics.table_note"))
-    names = ("question", "answers", "right", "again", "mistake", "times")
-    rows = statistics_rows(lab, every)
-    frame(
-        [
-            dict(
-                zip(
-                    [say(f"present_statistics.column.{name}") for name in names],
-                    _cells(row),
-                    strict=True,
-                )
-            )
-            for row in rows
-        ]
-    )
-
-
-def _cells(row: tuple[str, int, float | None, float | None, str, int | None]) -> list[object]:
-    question, count, right, again, mistake, times = row
-    shares = ["" if share is None else f"{100 * share:.0f} %" for share in (right, again)]
-    return [question, count, *shares, mistake, times]
+    columns = ("question", "answers", "right", "again", "mistake", "times")
+    names = [say(f"present_statistics.column.{name}") for name in columns]
+    rows = [
+        (
+            *(question, count),
+            *("" if share is None else f"{100 * share:.0f} %" for share in (right, again)),
+            *(mistake, times),
+        )
+        for question, count, right, again, mistake, times in statistics_rows(lab, every)
+    ]
+    frame([dict(zip(names, row, strict=True)) for row in rows])
 
 
 def _one(lab: Lab, every: tuple[QuestionStatistics, ...], theme: Theme) -> None:
@@ -198,14 +191,11 @@ def _one(lab: Lab, every: tuple[QuestionStatistics, ...], theme: Theme) -> None:
     draw_spread(lab, question, one, theme, key, text, "class_spread")
 
 
-_ENTRIES = Lasting[tuple[Entry, ...]]("present_entries")
-_REFUSED = Lasting[tuple[str, ...]]("present_entries_refused")
-
-
 def leaderboards() -> None:
     """Draw the leaderboard that is chosen."""
     board = BOARDS[PresentState.now().board]
-    entries = [one for one in _ENTRIES.get_or(tuple) if one.board == board.lab]
+    given = handed("entries")
+    entries = [one for one in given.found if one.board == board.lab]
     lines = ranked(board, entries) if entries else ()
     finding = say("board.headline", count=len(lines)) if lines else say("board.headline_none")
     headline(say("present.kicker"), finding)
@@ -224,18 +214,12 @@ def leaderboards() -> None:
             )
         download_menu(board.lab, files)
     quiet(say(f"board.{board.lab}_note"))
-    upload_box(say("board.files", most=MAX_FILES), "up_entries", _take)
-    for line in _REFUSED.get_or(tuple)[:5]:
-        quiet(escape(line))
+    upload_box(say("board.files", most=MAX_FILES), "up_entries", "entries")
+    for one in given.refused[:MAX_NAMED]:
+        quiet(escape(f"{one.file}: {one.problem}"))
     if lines:
         _ranks(board, [one for one in lines if one.rank])
         _infeasible([one for one in lines if not one.rank])
-
-
-def _take(files: Given) -> None:
-    found, refused = load_each(files[:MAX_FILES], load_entry)
-    _ENTRIES.set(tuple(entry for _, entry in found))
-    _REFUSED.set(tuple(f"{one.file}: {one.problem}" for one in refused))
 
 
 def _ranks(board: Board, lines: list[Ranked]) -> None:
@@ -259,15 +243,14 @@ def _ranks(board: Board, lines: list[Ranked]) -> None:
 
 
 def _infeasible(lines: list[Ranked]) -> None:
-    if not lines:
-        return
-    frame(
-        [
-            {say("board.column.alias"): one.alias, say("board.column.checked"): one.problem}
-            for one in lines
-        ],
-        title=(say("board.refused"), say("board.refused_note")),
-    )
+    if lines:
+        frame(
+            [
+                {say("board.column.alias"): one.alias, say("board.column.checked"): one.problem}
+                for one in lines
+            ],
+            title=(say("board.refused"), say("board.refused_note")),
+        )
 
 
 def _empty(board: Board) -> bytes:
@@ -338,12 +321,12 @@ def draw(theme: Theme) -> None:
     """Draw the view Present."""
     lab = chosen_lab()
     only_lecturers()
-    see = PresentState.now().see
-    if lab is not None:
-        projector(lab, theme)
-    elif see == "statistics":
-        statistics_view(theme)
-    elif see == "leaderboards":
-        leaderboards()
+    views = {
+        "labs": _labs,
+        "statistics": partial(statistics_view, theme),
+        "leaderboards": leaderboards,
+    }
+    if lab is None:
+        views[PresentState.now().see]()
     else:
-        _labs()
+        projector(lab, theme)

@@ -165,7 +165,7 @@ def _drawn(subject: Subject, lane: Lane, theme: Theme, live: bool = False) -> Cu
         {one.name: one.reconfiguration_ms for one in TECHNOLOGIES},
         theme,
     )
-    for line in () if live else _findings(subject):
+    if not live and (line := _findings(subject)):
         quiet(line)
     points = "; ".join(
         f"{time(d)}: {percent(o)}"
@@ -266,25 +266,17 @@ def slowest_words(subject: Subject, lane: Lane, control: str) -> str:
     return "any" if slowest_ms is None else f"{about}<b>{time(slowest_ms)}</b>"
 
 
-def _findings(subject: Subject) -> list[str]:
-    """Return what the authors measured of the same job."""
-    now = RailsState.now()
+def _findings(subject: Subject) -> str:
+    """Return where the authors' curves of the same job cross the limit: earlier than the simulated ones on demand."""
+    now, found = RailsState.now(), []
     if not (now.authors and authors_job(subject)):
-        return []
-    if isinstance(subject, Simulated):
-        return [_measured_findings(now.limit)]
-    return [
-        "The measured curves are of another run of this model, whose iteration lasts 10.2&nbsp;s."
-    ]
-
-
-def _measured_findings(limit: float) -> str:
-    """Return where the measured curves cross the limit: earlier than the simulated ones on demand."""
-    found = []
+        return ""
+    if isinstance(subject, Listed):
+        return "The measured curves are of another run of this model, whose iteration lasts 10.2&nbsp;s."
     for curve in measured_curves():
         words = curve.control.replace("_", " ")
         try:
-            slowest_ms, about = _crossing(curve, limit)
+            slowest_ms, about = _crossing(curve, now.limit)
             found.append(f"{words}: {about}{time(slowest_ms)}")
         except InputError:
             found.append(f"{words}: none")

@@ -47,16 +47,9 @@ KEPT_HERE = "A link can carry a preset or a sample with every choice. Your own w
 
 def bytes_section(job: Job) -> None:
     """Draw the byte classes of every stage that differs."""
-    stages = (
-        [0]
-        if job.plan.pipeline == 1
-        else [0, job.plan.pipeline - 1]
-        if job.plan.pipeline == 2
-        else [0, 1, job.plan.pipeline - 1]
-    )
-    rows = []
-    for stage in stages:
-        rows += [
+    last = job.plan.pipeline - 1
+    frame(
+        [
             {
                 "stage": stage,
                 "traffic": one.parallelism,
@@ -69,10 +62,9 @@ def bytes_section(job: Job) -> None:
                 "tensors (bytes)": one.size_bytes,
                 "sent (bytes)": one.wire_bytes,
             }
+            for stage in sorted({0, min(1, last), last})
             for one in byte_classes(job, stage)
-        ]
-    frame(
-        rows,
+        ],
         column_config={
             name: st.column_config.NumberColumn(format="localized")
             for name in ("counted (bytes)", "tensors (bytes)", "sent (bytes)")

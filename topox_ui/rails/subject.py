@@ -37,11 +37,9 @@ from topox_core.text.numbers import plural, short
 from topox_core.training.job import Job, dump_job
 from topox_ui.answers.contest import contest_of, run_all
 from topox_ui.answers.solving import case_of
-from topox_ui.rails.controls import last_end_ms
-from topox_ui.rails.state import JOB, MEASURED, SCENARIO, RailsState, preset_of
-from topox_ui.runs.owner import Kept, RunKind, run_owner
+from topox_ui.rails.state import JOB, MEASURED, SCENARIO, RailsState, last_end_ms, preset_of
+from topox_ui.runs.owner import Kept, RunKind, once, run_owner
 from topox_ui.runs.panel import run_panel
-from topox_ui.runs.shared import once
 from topox_ui.shell.charts import button
 from topox_ui.state.loading import OWN_WINDOWS, loaded, scenario
 

@@ -1,6 +1,7 @@
 """Photonic rails: what a job sends on a rail, the windows between, and what switching in them costs."""
 
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 
 import streamlit as st
@@ -16,7 +17,6 @@ from topox_core.rails.window_lengths import by_traffic
 from topox_core.rails.windows import FORMULA_NOTE, windows_by_formula, windows_by_stage
 from topox_core.text.numbers import count, plural, short, time
 from topox_core.training.job import Job
-from topox_ui.rails.controls import controls
 from topox_ui.rails.delay import Curves
 from topox_ui.rails.first_screen import (
     KICKER,
@@ -42,7 +42,7 @@ from topox_ui.rails.reference import (
     source_words,
 )
 from topox_ui.rails.rivals import experts_section, rivals_section
-from topox_ui.rails.state import SCHEDULES, SECTIONS, RailsState, reset
+from topox_ui.rails.state import SCHEDULES, SECTIONS, RailsState, controls, reset
 from topox_ui.rails.subject import Pattern, Simulated, Subject, answered, run_of, simulate, subject
 from topox_ui.shell.charts import (
     Content,
@@ -56,7 +56,7 @@ from topox_ui.shell.charts import (
     when_opened,
 )
 from topox_ui.shell.downloads import Figures
-from topox_ui.state.widgets import pick
+from topox_ui.state.widgets import section
 
 MAX_MESSAGES = 500
 
@@ -213,40 +213,22 @@ def _circuits(run: RailRun) -> Content:
     ]
 
 
-def sections_of(subject: Subject) -> list[str]:
-    """Return the sections that a subject has: a list of windows has no control plane, an execution no model."""
-    if not isinstance(subject, Simulated):
-        return ["windows", "experts", "advice"]
-    if subject.training is None:
-        return ["windows", "control", "experts", "advice"]
-    # Where circuits stay, the other wirings are the first figure.
-    return [name for name in SECTIONS if name != "rivals" or not circuits_stay(subject)]
-
-
-def section(subject: Subject, pattern: Pattern, theme: Theme) -> None:
-    """Draw the choice of a section, and that section."""
-    have = sections_of(subject)
-    see = pick(
-        "Details",
-        RailsState,
-        "see",
-        {name: SECTIONS[name] for name in have},
-        label_visibility="collapsed",
-    )
-    job = subject.training
+def sections(subject: Subject, pattern: Pattern, theme: Theme) -> None:
+    """Draw the choice of a section, and that section: a list of windows has no control plane, an execution no model."""
+    job, simulated = subject.training, subject if isinstance(subject, Simulated) else None
+    draws: dict[str, Callable[[], None]] = {
+        "windows": partial(windows_section, subject, pattern, theme),
+        "experts": partial(experts_section, simulated, theme),
+        "advice": partial(advice_section, job),
+    }
+    if simulated is not None:
+        draws["control"] = partial(control_section, simulated, theme)
+        if job is not None:
+            draws["bytes"] = partial(bytes_section, job)
+            if not circuits_stay(subject):  # else the other wirings are the first figure
+                draws["rivals"] = partial(rivals_section, simulated, theme)
     try:
-        if see == "windows":
-            windows_section(subject, pattern, theme)
-        elif see == "control" and isinstance(subject, Simulated):
-            control_section(subject, theme)
-        elif see == "rivals" and isinstance(subject, Simulated):
-            rivals_section(subject, theme)
-        elif see == "experts":
-            experts_section(subject if isinstance(subject, Simulated) else None, theme)
-        elif see == "bytes" and job is not None:
-            bytes_section(job)
-        else:
-            advice_section(job)
+        section("Details", RailsState, SECTIONS, draws)
     except InputError as error:
         show_error(error)
 
@@ -304,4 +286,4 @@ def draw(theme: Theme) -> None:
             quiet(
                 "One rail is simulated, with a NIC of every server on it; all rails carry the same."
             )
-    section(source, pattern, theme)
+    sections(source, pattern, theme)

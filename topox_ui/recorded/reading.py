@@ -1,7 +1,5 @@
 """Files of a recorded run: brought, read beside the page within limits, kept for the tab; and the recording they make."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -83,7 +81,7 @@ def nothing_yet() -> None:
     )
 
 
-def files_of_run(now: Opened) -> None:
+def files_of_run(now: "Opened") -> None:
     """Draw the ranks that were read, and the box for more files."""
     _cells(now)
     with st.expander("Files", key="recorded_files", expanded=bool(now.lines)):
@@ -96,7 +94,7 @@ def _forget() -> None:
     RecordedState.choose(example=False)
 
 
-def _box(now: Opened) -> None:
+def _box(now: "Opened") -> None:
     st.file_uploader(
         "Files of PyTorch's profiler, one per rank",
         key="up_recording",
@@ -123,7 +121,7 @@ def _uploaded() -> None:
         RecordedState.choose(example=False, step=None)
 
 
-def _cells(now: Opened) -> None:
+def _cells(now: "Opened") -> None:
     """Draw the ranks as a row of numbered cells: read, absent, twice."""
     read = now.of_rank()
     world = max([1 + max(read), *(one.world for one in now.recordings)])

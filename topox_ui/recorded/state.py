@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from topox_core.model.cluster import MAX_PORTS
-from topox_ui.state.page_state import Index, PageState
+from topox_ui.state.session import Index, PageState
 
 Speed = Annotated[float, Field(gt=0, le=1e6)]
 Amount = Annotated[float, Field(ge=0, le=1e9)]

@@ -9,7 +9,6 @@ from topox_core.fabrics.compare import EQUAL, same_time
 from topox_core.figures.palette import Theme
 from topox_core.figures.recorded import speed_curve, steps
 from topox_core.model.cluster import DELAYS_MS, SPEEDS_GBPS
-from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import count, delay_label, percent, plural, size, time
 from topox_ui.answers.clicks import TIMES, speed_clicks
 from topox_ui.recorded.found import RecordedStep, found_of
@@ -33,6 +32,7 @@ from topox_ui.recorded.sections import (
 from topox_ui.recorded.state import RecordedState
 from topox_ui.runs.panel import watched
 from topox_ui.shell.charts import (
+    as_label,
     chart,
     chart_title,
     escape,
@@ -233,7 +233,7 @@ def speed_section(found: RecordedStep, theme: Theme) -> None:
 
 
 def _without_sizes(found: RecordedStep) -> None:
-    st.warning(escape_untrusted(found.refusal, "markdown"), icon="⚠️")
+    st.warning(as_label(found.refusal), icon="⚠️")
     number(
         "Take sizes from a speed, Gbit/s",
         RecordedState,

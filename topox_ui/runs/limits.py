@@ -1,7 +1,5 @@
 """What the owner of the server allows: where it listens, and what one visitor may ask of it."""
 
-from __future__ import annotations
-
 import ipaddress
 import os
 from collections.abc import Mapping
@@ -12,6 +10,7 @@ from typing import Annotated, Any
 
 from topox_core.errors import InputError
 from topox_core.io.task_graph_rules import MAX_TASKS
+from topox_core.runs.cores import ALLOWED
 from topox_core.schema.fields import (
     WITHOUT_SPACES,
     Field,
@@ -21,15 +20,8 @@ from topox_core.schema.fields import (
     setting,
 )
 
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 # Cores that this process may use.
-CORES = _cores()
+CORES = len(ALLOWED) or os.cpu_count() or 1
 
 
 @dataclass(frozen=True)
@@ -94,7 +86,7 @@ class ServerLimits:
     ] = ""
 
     @classmethod
-    def of(cls, environment: Mapping[str, str]) -> ServerLimits:
+    def of(cls, environment: Mapping[str, str]) -> "ServerLimits":
         """Return the limits that an environment sets; raises InputError where one is nothing of its range."""
         values = {}
         for name, one in fields_of(cls).items():
@@ -171,6 +163,6 @@ def _value(one: Field, text: str, variable: str) -> Any:
 
 
 @cache
-def server_limits() -> ServerLimits:
+def server_limits() -> "ServerLimits":
     """Return the limits of this server, read once; raises InputError."""
     return ServerLimits.of(os.environ)

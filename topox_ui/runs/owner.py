@@ -15,12 +15,11 @@ from topox_core.errors import InputError
 from topox_core.runs.cells import CellsRun
 from topox_core.runs.cores import give_way
 from topox_core.runs.executor import WorkerDied, call_in_worker
-from topox_core.runs.latest import Latest
 from topox_core.runs.run import POLL_S, Run, Stop, never
 from topox_core.studies.study_run import StudyRun
 from topox_core.text.numbers import seconds
 from topox_ui.runs.limits import server_limits
-from topox_ui.runs.memory import ResultMemory
+from topox_ui.runs.results import Kept, ResultMemory, shared
 from topox_ui.runs.slots import InLine, SolverPlaces, Ticket, solver_places
 from topox_ui.runs.tabs import Connection, Tabs
 
@@ -32,7 +31,6 @@ PATIENCE_S = 0.1  # how long Cancel waits for the end
 BY_THEMSELVES_S = 0.25
 
 T = TypeVar("T")
-ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True)
@@ -47,6 +45,8 @@ class RunKind:
         How many results a session keeps; the oldest are dropped first.
     most_slots
         How many solver places a run may have; 0 if it needs none.
+    places
+        Of which places, if not of the owner's.
     cancel_help
         What Cancel does, in a sentence.
     cancelled
@@ -56,21 +56,9 @@ class RunKind:
     name: str
     most_kept: int = 24
     most_slots: int = 1
+    places: Callable[[], SolverPlaces] | None = None
     cancel_help: str = "Stops at once; what was computed is kept."
     cancelled: str = ""
-
-
-class Kept(Latest[ResultT]):
-    """Results by key, the oldest beyond ``most``, or beyond the session's memory, dropped first."""
-
-    def __init__(self, most: int, memory: ResultMemory | None = None) -> None:
-        super().__init__(most)
-        self._memory = memory
-
-    def __setitem__(self, key: Hashable, value: ResultT) -> None:
-        super().__setitem__(key, value)
-        if self._memory is not None:
-            self._memory.took(self, key)
 
 
 @dataclass
@@ -78,21 +66,22 @@ class _Entry:
     kind: RunKind
     key: Hashable
     run: Run[Any]
-    ticket: Ticket | None
+    ticket: Ticket
     begin: Callable[[int], Run[Any]]
     keep: Callable[[Any], str | None]
+    begun: bool
     cancelled: bool = False
     too_long: bool = False
 
     @property
     def waits(self) -> bool:
-        """Whether it stands in line for a solver place."""
+        """Whether it stands in line for a solver place, or has not quite begun."""
         return isinstance(self.run, InLine)
 
     @property
     def due(self) -> bool:
         """Whether its turn in the line has come."""
-        return self.waits and self.ticket is not None and self.ticket.places > 0
+        return not self.begun and self.ticket.places > 0
 
 
 class RunOwner:
@@ -122,7 +111,6 @@ class RunOwner:
         self._lock = threading.RLock()
         self._closed = threading.Event()
         self._active: dict[RunKind, _Entry] = {}
-        self._latest: dict[RunKind, object] = {}  # what was started last, even while it begins
         self._leaving: list[_Entry] = []
         self._results: dict[RunKind, Kept[Any]] = {}
         self._refusals: dict[RunKind, Kept[InputError]] = {}
@@ -225,36 +213,18 @@ class RunOwner:
             self._let_go(kind)
             if self._closed.is_set():
                 return
-            self._latest[kind] = latest = object()
             self._notes[kind] = ""
             self._ended.discard(kind)
             self.refusals(kind).pop(key, None)
             self._cancelled.setdefault(kind, Kept(kind.most_kept)).pop(key, None)
-            ticket = (
-                self._places.claim(self, kind.most_slots, at_most_s) if kind.most_slots else None
-            )
-            if ticket is not None and not ticket.places:
-                waiting = InLine(self._places, ticket)
-                self._active[kind] = _Entry(kind, key, waiting, ticket, begin, keep)
-                self._attend()
-                return
-        try:
-            run = begin(ticket.places if ticket else 0)
-        except BaseException as error:
-            self._give_back(ticket)
-            if not isinstance(error, InputError):
-                raise
-            self._refuse(kind, key, error)
-            return
-        with self._lock:
-            entry = _Entry(kind, key, run, ticket, begin, keep)
-            self._tell(entry)
-            # While it began the session may have ended, the run too, or another one was started.
-            if self._closed.is_set() or self._latest.get(kind) is not latest:
-                self._leave(entry)
-            else:
-                self._active[kind] = entry
-                self._attend()
+            places = kind.places() if kind.places else self._places
+            ticket = places.claim(self, kind.most_slots, at_most_s)
+            at_once = bool(ticket.places) or not kind.most_slots
+            entry = _Entry(kind, key, InLine(ticket), ticket, begin, keep, begun=at_once)
+            self._active[kind] = entry
+        if at_once:
+            self._begin(entry)
+        self._attend()
 
     def cancel(self, kind: RunKind) -> None:
         """Cancel a run; whatever is complete is kept."""
@@ -331,9 +301,9 @@ class RunOwner:
 
     def _forward(self, entry: _Entry) -> None:
         running = entry.run.running
-        if running and entry.ticket is not None:
+        if running and entry.ticket.places:
             if isinstance(entry.run, CellsRun | StudyRun):
-                entry.run.use(self._places.fit(entry.ticket))
+                entry.run.use(entry.ticket.line.fit(entry.ticket))
             if not entry.too_long and entry.ticket.held_s > self._longest_s + LATE_S:
                 entry.too_long = True
                 entry.run.cancel()
@@ -346,8 +316,8 @@ class RunOwner:
             self._end(entry)
 
     def _begin(self, entry: _Entry) -> None:
-        """Begin a run whose turn in the line has come; one that was given up meanwhile is on its way out."""
-        assert entry.ticket is not None
+        """Begin a run that has its places; one that was given up meanwhile, or replaced, is on its way out."""
+        entry.begun = True
         try:
             run = entry.begin(entry.ticket.places)
         except Exception as error:
@@ -362,15 +332,10 @@ class RunOwner:
             return
         with self._lock:
             entry.run = run
-            self._tell(entry)
-            if self._active.get(entry.kind) is not entry:
-                run.cancel()
-
-    def _tell(self, entry: _Entry) -> None:
-        """Let those in line know how long a run will still take, where it knows."""
-        if entry.ticket is not None:
-            run = entry.run
+            # Those in line may know how long it will still take.
             entry.ticket.left_s = lambda: run.progress.left_s
+            if self._active.get(entry.kind) is not entry:
+                self._leave(entry)
 
     def _end(self, entry: _Entry) -> None:
         """Keep what a run brought and let it go."""
@@ -400,7 +365,6 @@ class RunOwner:
 
     def _let_go(self, kind: RunKind) -> None:
         """End a run without keeping what it has."""
-        self._latest.pop(kind, None)
         entry = self._active.pop(kind, None)
         if entry is not None:
             self._leave(entry)
@@ -420,15 +384,11 @@ class RunOwner:
             if entry.run.running:
                 self._leaving.append(entry)
             else:
-                self._give_back(entry.ticket)
-
-    def _give_back(self, ticket: Ticket | None) -> None:
-        if ticket is not None:
-            self._places.give_back(ticket)
+                entry.ticket.line.give_back(entry.ticket)
 
 
 @st.cache_resource(show_spinner=False, on_release=lambda tabs: tabs.close())
-def all_tabs() -> Tabs[RunOwner]:
+def all_tabs() -> Tabs:
     """Return the tabs of this server."""
     limits = server_limits()
     places, longest_s, most_bytes = solver_places(), limits.longest_s, limits.session_mb * 1e6
@@ -437,7 +397,7 @@ def all_tabs() -> Tabs[RunOwner]:
 
 
 @st.cache_resource(scope="session", show_spinner=False, on_release=lambda one: one.leave())
-def connection() -> Connection[RunOwner]:
+def connection() -> Connection:
     """Return this session's connection, which knows its tab."""
     context = get_script_run_ctx()
     assert context is not None
@@ -473,3 +433,8 @@ def session_over() -> Stop:
         return never
     here = connection()
     return lambda: here.left or here.tab.owner.over()
+
+
+def once(kind: str, key: str, make: Callable[[], T]) -> T:
+    """Return an answer that is worked out once for all sessions, by this one's script if none has it."""
+    return shared(kind).get(key, make, session_over())  # type: ignore[no-any-return]

@@ -6,11 +6,10 @@ from typing import Any
 import streamlit as st
 
 from topox_core.runs.run import RunProgress
-from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import seconds
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.slots import InLine
-from topox_ui.shell.charts import button, quiet
+from topox_ui.shell.charts import as_label, button, quiet
 
 POLL_S = 0.5
 LINE_POLL_S = 2.0
@@ -22,7 +21,7 @@ def run_note(kind: RunKind) -> None:
     owner = run_owner()
     if owner.ended(kind):
         st.rerun()  # it ended while this page was being drawn, or another was
-    note = escape_untrusted(owner.note(kind), "markdown")
+    note = as_label(owner.note(kind))
     if note and owner.refused(kind):
         st.error(note, icon="⚠️")
     elif note:
@@ -43,10 +42,10 @@ def run_panel(
     place
         Tells apart the panels of one kind on one page.
     """
-    if isinstance(run_owner().run(kind), InLine):
-        _in_line(kind, title, place)
-    else:
-        _running(kind, title, draw, place)
+    in_line = isinstance(run_owner().run(kind), InLine)
+    # The line less often: many may wait.
+    part = st.fragment(_panel, run_every=LINE_POLL_S if in_line else POLL_S)
+    part(kind, title, draw, place, in_line)
 
 
 def watched(
@@ -64,19 +63,8 @@ def watched(
     return running
 
 
-@st.fragment(run_every=LINE_POLL_S)
-def _in_line(kind: RunKind, title: str, place: str) -> None:
-    """Draw the place in the line, less often than what runs: many may wait."""
-    run = run_owner().run(kind)
-    if isinstance(run, InLine):
-        _bar(kind, f"{title}: {run.progress.words}", 0.0, place, "Leaves the line.")
-    else:
-        st.rerun()
-
-
-@st.fragment(run_every=POLL_S)
-def _running(
-    kind: RunKind, title: str, draw: Callable[[Any], None] | None = None, place: str = ""
+def _panel(
+    kind: RunKind, title: str, draw: Callable[[Any], None] | None, place: str, in_line: bool
 ) -> None:
     owner = run_owner()
     run, ended = owner.run(kind), owner.ended(kind)
@@ -85,21 +73,12 @@ def _running(
         quiet(f"{title}: ended, what is complete is kept.")
         st.rerun()
         return
-    if isinstance(run, InLine):  # another one of the kind, which has to wait
+    if isinstance(run, InLine) != in_line:  # its turn has come, or another one of the kind waits
         st.rerun()
-    progress: RunProgress = run.progress
-    words = progress_words(title, progress)
-    _bar(kind, words, min(1.0, progress.share or 0.0), place, kind.cancel_help)
-    if draw is not None:
-        draw(run)
-
-
-def _bar(kind: RunKind, words: str, share: float, place: str, cancel_help: str) -> None:
-    """Draw how far a run is, and its Cancel."""
-    owner = run_owner()
-    stopping = owner.stopping(kind)
+    progress, stopping = run.progress, owner.stopping(kind)
+    words = f"{title}: {progress.words}" if in_line else progress_words(title, progress)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.progress(share, text=escape_untrusted(words, "markdown"))
+        st.progress(min(1.0, progress.share or 0.0), text=as_label(words))
         button(
             "Stopping …" if stopping else "Cancel",
             f"cancel_{place or kind.name}",
@@ -107,8 +86,10 @@ def _bar(kind: RunKind, words: str, share: float, place: str, cancel_help: str) 
             owner.cancel,
             kind,
             disabled=stopping,
-            help=cancel_help,
+            help="Leaves the line." if in_line else kind.cancel_help,
         )
+    if draw is not None and not in_line:
+        draw(run)
 
 
 def progress_words(title: str, progress: RunProgress) -> str:

@@ -30,14 +30,18 @@ class Ticket:
 
     Attributes
     ----------
+    line
+        Where it waits.
     places
         How many it holds; 0 while it waits.
     left_s
         Says how long it will still hold them, where the run knows.
     """
 
-    def __init__(self, session: object, most: int, at_most_s: float | None) -> None:
-        self.session, self.most, self.at_most_s = session, most, at_most_s
+    def __init__(
+        self, line: "SolverPlaces", session: object, most: int, at_most_s: float | None
+    ) -> None:
+        self.line, self.session, self.most, self.at_most_s = line, session, most, at_most_s
         self.places = 0
         self.since_s = 0.0
         self.left_s: Callable[[], float | None] = lambda: None
@@ -87,14 +91,15 @@ class SolverPlaces:
         session
             Who asks: shares are the sessions'.
         most
-            How many places are of use.
+            How many places are of use; with 0 there is nothing to wait for.
         at_most_s
             After which time the run ends in any case, if there is such a time.
         """
         with self._lock:
-            ticket = Ticket(session, most, at_most_s)
-            self._waiting.append(ticket)
-            self._serve()
+            ticket = Ticket(self, session, most, at_most_s)
+            if most:
+                self._waiting.append(ticket)
+                self._serve()
             return ticket
 
     def give_back(self, ticket: Ticket) -> None:
@@ -194,8 +199,8 @@ class SolverPlaces:
 class InLine:
     """The run of a ticket that waits: it has no result, and is replaced by the real one when a place is free."""
 
-    def __init__(self, places: SolverPlaces, ticket: Ticket) -> None:
-        self._places, self._ticket = places, ticket
+    def __init__(self, ticket: Ticket) -> None:
+        self._ticket = ticket
         self._began, self._left = time.monotonic(), False
 
     @property
@@ -206,7 +211,7 @@ class InLine:
     @property
     def progress(self) -> RunProgress:
         """The place in the line, in words."""
-        words = f"waiting for a solver place, {self._places.words(self._ticket)}"
+        words = f"waiting for a solver place, {self._ticket.line.words(self._ticket)}"
         return RunProgress(time.monotonic() - self._began, words=words)
 
     def poll(self) -> None:

@@ -8,27 +8,17 @@ import secrets
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
-
-
-class Closable(Protocol):
-    """What ends with its tab."""
-
-    def close(self) -> None:
-        """End everything."""
-
-
-OwnerT = TypeVar("OwnerT", bound=Closable)
+from typing import Any
 
 
 @dataclass(eq=False)
-class Tab(Generic[OwnerT]):
+class Tab:
     """What one browser tab has on this server.
 
     Attributes
     ----------
     owner
-        Of its runs.
+        Of its runs: it is closed with the tab.
     session
         Streamlit's id of the connection that it has, or had last.
     held
@@ -37,7 +27,7 @@ class Tab(Generic[OwnerT]):
         Whether it is connected.
     """
 
-    owner: OwnerT
+    owner: Any
     session: str
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     held: dict[str, Any] = field(default_factory=dict)
@@ -45,7 +35,7 @@ class Tab(Generic[OwnerT]):
     expiry: threading.Timer | None = None
 
 
-class Tabs(Generic[OwnerT]):
+class Tabs:
     """All tabs of this server, and those that left a moment ago.
 
     Parameters
@@ -60,16 +50,16 @@ class Tabs(Generic[OwnerT]):
 
     def __init__(
         self,
-        make: Callable[[], OwnerT],
+        make: Callable[[], Any],
         rejoin_s: float,
         connected: Callable[[str], bool] = bool,
     ) -> None:
         self._make, self._rejoin_s, self._connected = make, rejoin_s, connected
         self._lock = threading.Lock()
-        self._tabs: dict[str, Tab[OwnerT]] = {}
+        self._tabs: dict[str, Tab] = {}
         self._closed = False
 
-    def begin(self, session: str) -> Tab[OwnerT]:
+    def begin(self, session: str) -> Tab:
         """Return the tab of a connection: a new one, unless the very same connection was only interrupted."""
         with self._lock:
             known = next((t for t in self._tabs.values() if t.session == session), None)
@@ -84,7 +74,7 @@ class Tabs(Generic[OwnerT]):
             self._tabs[tab.token] = tab
         return tab
 
-    def join(self, token: str, session: str) -> Tab[OwnerT] | None:
+    def join(self, token: str, session: str) -> Tab | None:
         """Return the tab that left with this id; None where there is none, or it is still connected."""
         with self._lock:
             tab = self._tabs.get(token)
@@ -96,7 +86,7 @@ class Tabs(Generic[OwnerT]):
             tab = self._tabs.get(token)
             return tab is not None and tab.here
 
-    def leave(self, tab: Tab[OwnerT]) -> None:
+    def leave(self, tab: Tab) -> None:
         """Note that a tab's connection has ended; unless it comes back, what it started ends."""
         with self._lock:
             tab.here = False
@@ -106,7 +96,7 @@ class Tabs(Generic[OwnerT]):
         if not waits:
             self.end(tab)
 
-    def end(self, tab: Tab[OwnerT]) -> None:
+    def end(self, tab: Tab) -> None:
         """Forget a tab, and end what it started."""
         with self._lock:
             self._tabs.pop(tab.token, None)
@@ -122,20 +112,20 @@ class Tabs(Generic[OwnerT]):
         for tab in left:
             self.end(tab)
 
-    def _take_back(self, tab: Tab[OwnerT], session: str) -> Tab[OwnerT]:
+    def _take_back(self, tab: Tab, session: str) -> Tab:
         if tab.expiry is not None:
             tab.expiry.cancel()
         tab.here, tab.session, tab.expiry = True, session, None
         return tab
 
-    def _wait(self, tab: Tab[OwnerT]) -> None:
+    def _wait(self, tab: Tab) -> None:
         if tab.expiry is not None:
             tab.expiry.cancel()
         tab.expiry = threading.Timer(self._rejoin_s, self._expire, (tab,))
         tab.expiry.daemon = True
         tab.expiry.start()
 
-    def _expire(self, tab: Tab[OwnerT]) -> None:
+    def _expire(self, tab: Tab) -> None:
         with self._lock:
             if tab.here and self._connected(tab.session):
                 return
@@ -143,10 +133,10 @@ class Tabs(Generic[OwnerT]):
         self.end(tab)
 
 
-class Connection(Generic[OwnerT]):
+class Connection:
     """A connection to the server, and the tab that it belongs to, which the browser may say is another one."""
 
-    def __init__(self, tabs: Tabs[OwnerT], session: str) -> None:
+    def __init__(self, tabs: Tabs, session: str) -> None:
         self._tabs, self._session = tabs, session
         self.tab = tabs.begin(session)
         self.left = False

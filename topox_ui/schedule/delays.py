@@ -1,7 +1,5 @@
 """If the delay were different: the iteration time for a few delays, by the same list scheduler."""
 
-from __future__ import annotations
-
 import time
 from collections import ChainMap
 from collections.abc import Mapping, MutableMapping
@@ -16,7 +14,6 @@ from topox_core.figures.palette import Theme
 from topox_core.figures.search import delays
 from topox_core.runs.cells import CellsResult, futures_run
 from topox_core.schedule.result import Result
-from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import count, short
 from topox_ui.answers.solving import (
     Case,
@@ -27,7 +24,7 @@ from topox_ui.answers.solving import (
     with_plans,
 )
 from topox_ui.runs.owner import Kept, RunKind, run_owner
-from topox_ui.shell.charts import chart, chart_title
+from topox_ui.shell.charts import as_label, chart, chart_title
 from topox_ui.shell.preparing import prepared
 from topox_ui.state.session import Lasting
 
@@ -51,7 +48,7 @@ class DelayPoint:
     status: str = ""
 
     @staticmethod
-    def of(result: Result) -> DelayPoint:
+    def of(result: Result) -> "DelayPoint":
         """Return the point of a result."""
         return DelayPoint(result.makespan_ms, result.bound_ms, result.status)
 
@@ -176,7 +173,7 @@ def _missing(cases: dict[float, Case], points: Points) -> list[float]:
 
 def _drawn(cases: dict[float, Case], points: Points, now: float, theme: Theme) -> None:
     if note := run_owner().note(DELAYS):
-        st.caption(escape_untrusted(note, "markdown"))
+        st.caption(as_label(note))
     tried = list(cases)
     shown = [points.get(one.key, DelayPoint()) for one in cases.values()]
     makespans = [point.makespan_ms for point in shown]

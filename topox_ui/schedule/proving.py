@@ -33,7 +33,6 @@ from topox_core.schedule.story import (
     race_table,
     summary_sentence,
 )
-from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import percent, plural, seconds, short, time
 from topox_core.text.sentences import capitalised, enumeration
 from topox_ui.answers.solving import PROOF, Case, case_of, keep, start_proof
@@ -43,6 +42,7 @@ from topox_ui.runs.panel import BEFORE, run_note, run_panel
 from topox_ui.schedule.certificate import OTHER_LOWERING, seal_line, ways_left
 from topox_ui.schedule.state import RaceState
 from topox_ui.shell.charts import (
+    as_label,
     button,
     chart,
     chart_title,
@@ -418,4 +418,4 @@ def _live(key: str, theme: Theme, proof: Proof) -> None:
         f"Best schedule {time(now.incumbent_ms or 0.0)}, bound {time(now.bound_ms)}, so far.",
     )
     if proof.trouble:
-        st.warning(escape_untrusted(proof.trouble, "markdown"))
+        st.warning(as_label(proof.trouble))

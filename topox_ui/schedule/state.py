@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from topox_ui.runs.limits import server_limits
-from topox_ui.state.page_state import Index, NotNegative, PageState
+from topox_ui.state.session import Index, NotNegative, PageState
 
 
 class ScheduleState(PageState):

@@ -1,7 +1,5 @@
 """The timeline: the whole iteration as an image, a window slider on its axis, the Gantt chart and the port use below."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +14,7 @@ from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import short
 from topox_core.text.sentences import and_more
 from topox_ui.answers.solving import Drawn
-from topox_ui.runs.shared import once
+from topox_ui.runs.owner import once
 from topox_ui.schedule.state import ScheduleState
 from topox_ui.shell.charts import chart, chart_title, clicked_facts, escape, task_table, title_row
 from topox_ui.state.address import keep_address

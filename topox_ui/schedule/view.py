@@ -16,8 +16,7 @@ from topox_core.schedule.story import finding, limits
 from topox_core.schedule.what_limits import what_limits
 from topox_core.text.numbers import apart, count, percent, plural, short, time
 from topox_ui.answers.clicks import delays_here, speed_clicks
-from topox_ui.answers.keeping import keep_every, keep_solve_button
-from topox_ui.answers.linked import link_with_result, take_linked
+from topox_ui.answers.keeping import keep_every, keep_solve_button, link_with_result, take_linked
 from topox_ui.answers.solving import (
     WORTH_A_WORD,
     Case,

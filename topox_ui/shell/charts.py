@@ -1,7 +1,5 @@
 """Drawing: headline, titles, lines, buttons, charts with their alternative text and table, KPIs, errors in one line."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,8 +26,7 @@ from topox_ui.shell.menu import job_name, page_link, row_of_views, source_name
 from topox_ui.shell.terms import ASK, with_terms
 from topox_ui.state.address import ASKED, follow_address
 from topox_ui.state.loading import loaded, opened_by_itself, reset_what_ifs
-from topox_ui.state.page_state import ADDRESS_DUE
-from topox_ui.state.session import notify_errors, show_notice
+from topox_ui.state.session import ADDRESS_DUE, notify_errors, show_notice
 
 # A table: its rows, or its columns by name.
 Content = pd.DataFrame | Mapping[str, Any] | Sequence[Mapping[str, Any]]
@@ -180,9 +177,14 @@ def escape(text: str) -> str:
     return escape_untrusted(text, "html")
 
 
+def as_label(text: object) -> str:
+    """Return the same, safe as a label of a control, a caption or a line in a box."""
+    return escape_untrusted(text, "markdown")
+
+
 def show_error(error: object) -> None:
     """Write what is wrong with something given as one line."""
-    st.error(escape_untrusted(error, "markdown"), icon="⚠️")
+    st.error(as_label(error), icon="⚠️")
 
 
 @contextmanager
@@ -440,7 +442,7 @@ def checker_card(
     if not report.ok:
         box = st.expander("Violations", key=f"{page}violations", type="compact", expanded=True)
         for line in report.lines(8):
-            box.markdown(f":red[✗] {escape_untrusted(line, 'markdown')}")
+            box.markdown(f":red[✗] {as_label(line)}")
     rows = [
         {of: one.name, "equation": one.label, "checked": one.checked, "violated": one.violated}
         for one in report.constraints
@@ -449,7 +451,11 @@ def checker_card(
 
 
 def html_table(
-    heads: Iterable[str], rows: Iterable[Sequence[str]], look: str = "", row_heads: bool = False
+    heads: Iterable[str],
+    rows: Iterable[Sequence[str]],
+    look: str = "",
+    row_heads: bool = False,
+    caption: str = "",
 ) -> str:
     """Return a table whose cells are HTML made of our own words and escaped names; ``row_heads``: the first cell names its row."""
     head = "".join(f'<th scope="col">{one}</th>' for one in heads)
@@ -458,7 +464,10 @@ def html_table(
         f"<tr>{first.format(name)}{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
         for name, *cells in rows
     )
-    return f'<table class="{look}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    above = f"<caption>{caption}</caption>" if caption else ""
+    return (
+        f'<table class="{look}">{above}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    )
 
 
 def facts(rows: Iterable[tuple[str, str]], wide: Iterable[tuple[str, str]] = ()) -> str:

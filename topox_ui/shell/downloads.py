@@ -36,9 +36,8 @@ from topox_ui.shell.charts import button, when_opened
 from topox_ui.shell.menu import page_link
 from topox_ui.shell.pages import PAGES
 from topox_ui.state.loading import Loaded, adopt, loaded, loaded_job, open_source, scenario
-from topox_ui.state.page_state import PLACE, link_query, view_query
 from topox_ui.state.scenario import Scenario
-from topox_ui.state.session import notify, notify_errors
+from topox_ui.state.session import PLACE, link_query, notify, notify_errors, view_query
 
 # What a menu calls a file, the end of its name, and what builds it.
 File = tuple[str, str, Callable[[], bytes]]
@@ -99,10 +98,15 @@ def result_json(
     return build
 
 
-def download_menu(name: str, files: Iterable[File]) -> None:
-    """Offer files in a menu."""
+def download_menu(
+    name: str, files: Iterable[File], groups: Mapping[str, Iterable[File]] | None = None
+) -> None:
+    """Offer files in a menu; ``groups`` has others, each under a caption."""
     with st.popover("Download", icon=":material/download:"):
         offer(name, files)
+        for caption, several in (groups or {}).items():
+            st.caption(caption)
+            offer(name, several)
 
 
 def figures_file(title: str, figures: Figures) -> File:
@@ -186,6 +190,7 @@ def take_away(
     kept_here: str = "",
     besides: Callable[[], None] | None = None,
     keep: Callable[[], None] | None = None,
+    groups: Mapping[str, Iterable[File]] | None = None,
 ) -> None:
     """Draw the two menus, files and the link, and the pictures under them.
 
@@ -197,9 +202,11 @@ def take_away(
         Draws what else the menu of the link offers.
     keep
         Draws what stands beside them, such as the way into the run library.
+    groups
+        As of :func:`download_menu`.
     """
     with st.container(horizontal=True, key="take_away"):
-        download_menu(name, [*files, figures_file(name, figures)] if figures else files)
+        download_menu(name, [*files, figures_file(name, figures)] if figures else files, groups)
         link_menu(kept_here, besides=besides)
         if keep is not None:
             keep()

@@ -8,13 +8,12 @@ from topox_core.text.numbers import plural
 from topox_core.text.sentences import enumeration, uncapitalised
 from topox_core.workloads.catalogue import WORKLOADS
 from topox_core.workloads.samples import SAMPLES
-from topox_ui.classroom.access import is_student, shows
+from topox_ui.classroom.held import is_student, shows
 from topox_ui.shell.pages import PAGES, Page, groups, page_of
 from topox_ui.state.address import follow_address
 from topox_ui.state.loading import Loaded, loaded, opened_by_itself, scenario
-from topox_ui.state.page_state import PLACE, link_query, states
 from topox_ui.state.scenario import CLUSTER, Scenario
-from topox_ui.state.session import Passing
+from topox_ui.state.session import PLACE, Passing, link_query, states
 
 # Where a click leads, by path and query: only the script may leave its page, a callback may not.
 _LEAVING = Passing[tuple[str, dict[str, str]]]("leaving")

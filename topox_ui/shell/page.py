@@ -21,10 +21,9 @@ from streamlit.util import calc_hash
 from topox_core.figures.palette import Theme, theme_of
 from topox_core.labs.lab import texts_in
 from topox_core.warm_up import Preparation, warm_up, warm_up_fabrics, warm_up_jobs
-from topox_ui.classroom.access import (
+from topox_ui.classroom.held import (
     BEGINNING,
     OPEN_TO_STUDENTS,
-    Entry,
     entry,
     join,
     limit_uploads,
@@ -39,8 +38,7 @@ from topox_ui.shell.style import css
 from topox_ui.shell.terms import explanations
 from topox_ui.state.address import keep_tab, restore
 from topox_ui.state.loading import AWAITED, GENERATE, loaded, open_first
-from topox_ui.state.page_state import ADDRESS_DUE, VIEW_KEY, PageState
-from topox_ui.state.session import Passing
+from topox_ui.state.session import ADDRESS_DUE, VIEW_KEY, PageState, Passing
 from topox_ui.state.widgets import SIDE, switch
 
 
@@ -62,14 +60,14 @@ _REFUSED = Passing[str]("word_refused")
 def admit(title: str) -> None:
     """Let the visitor go on to a page, or draw why not and stop."""
     outcome = entry(title)
-    if outcome is Entry.OPEN:
+    if outcome == "open":
         return
     with st.sidebar:
         keep_tab()
     st.html("<style>section[data-testid='stSidebar'] { display: none; }</style>")
-    if outcome is Entry.JOIN:
+    if outcome == "join":
         _ask_for_the_word()
-    elif outcome is Entry.FULL:
+    elif outcome == "full":
         _say("full", most=places().most)
     elif title == BEGINNING:
         go_to("Labs")

@@ -1,14 +1,12 @@
 """The registry of pages: the entries of the menu, and the views that each of them holds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from topox_ui.state.page_state import VIEW_KEY, PageState, states
+from topox_ui.state.session import VIEW_KEY, PageState, states
 
 
 @dataclass(frozen=True)
@@ -74,11 +72,11 @@ class Page:
         return {VIEW_KEY: self.view} if self.view else {}
 
     @property
-    def views(self) -> list[Page]:
+    def views(self) -> "list[Page]":
         """Return the views of its entry, the first one first."""
         return [page for page in PAGES if page.path == self.path]
 
-    def at(self, word: str) -> Page:
+    def at(self, word: str) -> "Page":
         """Return the view of its entry that a word of the address names, the first where it names none."""
         views = self.views
         return next((page for page in views if page.view == word), views[0])
@@ -187,7 +185,7 @@ PAGES = (
         COST,
         "Cost",
         "cost.view.draw_per_iteration",
-        (PRICES, "cost.state.CostState"),
+        (PRICES, "cost.controls.CostState"),
         label="Per iteration",
         prefix="cost.",
         needs_graph=True,
@@ -201,7 +199,7 @@ PAGES = (
         COST,
         "Which switch",
         "buying.view.draw",
-        ("buying.state.BuyingState",),
+        ("buying.controls.BuyingState",),
         "switch",
         prefix="buy.",
         needs_graph=True,
@@ -216,7 +214,7 @@ PAGES = (
         (),
         "network",
         prefix="cost.",
-        reads=(PRICES, "cost.state.CostState"),
+        reads=(PRICES, "cost.controls.CostState"),
         question="What does a network of any size cost, part by part?",
         then="Studies",
     ),
@@ -266,7 +264,7 @@ PAGES = (
         PAPERS,
         "Papers",
         "gallery.view.draw",
-        ("gallery.state.GalleryState",),
+        ("gallery.card.GalleryState",),
         label="Tables and figures",
         prefix="gallery.",
         group=EVIDENCE,
@@ -277,7 +275,7 @@ PAGES = (
         PAPERS,
         "Claims against each other",
         "claims.view.draw",
-        ("claims.state.ArgumentState",),
+        ("claims.view.ArgumentState",),
         "claims",
         prefix="argument.",
         question="Which claims hold on the same jobs?",
@@ -297,7 +295,7 @@ PAGES = (
         STUDIES,
         "Studies",
         "studies.view.draw",
-        ("studies.state.StudiesState",),
+        ("studies.choosing.StudiesState",),
         label="Ready and own studies",
         prefix="study.",
         group=EVIDENCE,
@@ -307,7 +305,7 @@ PAGES = (
         STUDIES,
         "Kept runs",
         "library.view.draw",
-        ("library.state.RunsState", "answers.keeping.KeepState"),
+        ("library.listing.RunsState", "answers.keeping.KeepState"),
         "kept",
         prefix="runs.",
     ),
@@ -315,7 +313,7 @@ PAGES = (
         LEARN,
         "Learn",
         "learn.view.draw_tour",
-        ("learn.state.LearnState",),
+        ("learn.view.LearnState",),
         label="Tour",
         prefix="learn.",
         group=LEARNING,
@@ -325,7 +323,7 @@ PAGES = (
         LEARN,
         "Glossary",
         "learn.view.draw_glossary",
-        ("learn.state.GlossaryState",),
+        ("learn.view.GlossaryState",),
         "glossary",
         prefix="glossary.",
     ),
@@ -333,7 +331,7 @@ PAGES = (
         LEARN,
         "Present",
         "present.view.draw",
-        ("present.state.PresentState",),
+        ("present.tally.PresentState",),
         "present",
         prefix="present.",
         listed=False,

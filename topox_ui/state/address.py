@@ -17,27 +17,25 @@ from topox_ui.state.loading import (
     open_source,
     scenario,
 )
-from topox_ui.state.page_state import (
+from topox_ui.state.scenario import SOURCE, Scenario
+from topox_ui.state.session import (
     ADDRESS_DUE,
     CARRIED,
     PLACE,
     VIEW_KEY,
-    PageState,
-    agreeing,
-    link_query,
-    state_of,
-    states,
-    view_query,
-)
-from topox_ui.state.scenario import SOURCE, Scenario
-from topox_ui.state.session import (
     Lasting,
+    PageState,
     Passing,
+    agreeing,
     has_error,
     lasting,
+    link_query,
     notify,
     notify_errors,
     put_back,
+    state_of,
+    states,
+    view_query,
 )
 
 MAX_NAMED = 5

@@ -25,9 +25,20 @@ from topox_core.workloads.samples import SAMPLES, load_sample
 from topox_core.workloads.training_jobs import as_workload, job_of
 from topox_ui.runs.limits import server_limits
 from topox_ui.runs.owner import RunKind, call_or_refuse, run_owner
-from topox_ui.state.page_state import ADDRESS_DUE, CARRIED, PageState, put, states
 from topox_ui.state.scenario import Scenario
-from topox_ui.state.session import NOTICE, Lasting, Line, Passing, notify, notify_errors
+from topox_ui.state.session import (
+    ADDRESS_DUE,
+    CARRIED,
+    NOTICE,
+    Lasting,
+    Line,
+    PageState,
+    Passing,
+    notify,
+    notify_errors,
+    put,
+    states,
+)
 
 AT_ONCE = 20_000  # tasks; more take longer than anybody would look at a page that does not answer
 GENERATE = RunKind("generate", 1, cancel_help="Stops at once; what was loaded stays.")
@@ -281,55 +292,53 @@ def _lines() -> dict[Box, Line]:
 
 def take_file(box: Box, data: bytes, file: str) -> None:
     """Read a file that was put into a box; a mistake in it changes nothing that was there before."""
-    lines = _lines()
-    lines.pop(box, None)
     try:
-        if box == "graph" and is_job(data):
-            _open_job(data, file)
-        elif box == "graph":
-            graph = load_graph(data, file)
-            server_limits().check_tasks(len(graph.tasks), file)
-            _try_graph(graph, file)
-        else:
-            found = read_cluster(data, file)
-            _try_cluster(found.cluster, file)
-            kind, words = lines["cluster"]
-            lines["cluster"] = kind, " ".join((words, *(f"It {note}." for note in found.notes)))
+        line = _taken(box, data, file)
     except InputError as error:
-        lines[box] = "error", str(error)
+        line = "error", str(error)
+    _lines()[box] = line
 
 
-def _open_job(data: bytes, file: str) -> None:
+def _taken(box: Box, data: bytes, file: str) -> Line:
+    if box == "cluster":
+        found = read_cluster(data, file)
+        kind, words = _try_cluster(found.cluster, file)
+        return kind, " ".join((words, *(f"It {note}." for note in found.notes)))
+    if is_job(data):
+        return _open_job(data, file)
+    graph = load_graph(data, file)
+    server_limits().check_tasks(len(graph.tasks), file)
+    return _try_graph(graph, file)
+
+
+def _open_job(data: bytes, file: str) -> Line:
     """Generate the task graph of a training job, on the cluster that suits it."""
     name, parameters = as_workload(load_job(data, file))
     server_limits().check_tasks(
         count_tasks(name, dict(parameters), server_limits().most_tasks), file
     )
     open_source(Scenario(source="workload", name=name, parameters=parameters))
-    _lines()["graph"] = "success", f"{file} is opened: its task graph, on a cluster for it."
+    return "success", f"{file} is opened: its task graph, on a cluster for it."
 
 
-def _try_graph(graph: TaskGraph, file: str) -> None:
+def _try_graph(graph: TaskGraph, file: str) -> Line:
     """Load a graph on the cluster that waits, else on the reader's, else on one that is assumed; or let it wait."""
     now = None if opened_by_itself() else loaded()
     cluster = _CLUSTER.get() or (now.cluster if now else None)
     if cluster is None:
         _load(Loaded(graph, fitting(graph, None), graph.name, assumed=True))
-        _lines()["graph"] = "success", f"{file} is loaded, on a cluster that is assumed."
-        return
+        return "success", f"{file} is loaded, on a cluster that is assumed."
     problem = _misfit(graph, cluster, file)
     if problem:
         _GRAPH.set(graph)
-        _lines()["graph"] = "warning", f"{problem}. {file} waits for a cluster that fits."
-        return
+        return "warning", f"{problem}. {file} waits for a cluster that fits."
     same = now is not None and now.cluster is cluster
-    assumed = same and now is not None and now.assumed
-    _load(Loaded(graph, cluster, graph.name, assumed))
+    _load(Loaded(graph, cluster, graph.name, assumed=same and now is not None and now.assumed))
     where = "on the cluster that was loaded before" if same else "on your cluster"
-    _lines()["graph"] = "success", f"{file} is loaded, {where}."
+    return "success", f"{file} is loaded, {where}."
 
 
-def _try_cluster(cluster: Cluster, file: str) -> None:
+def _try_cluster(cluster: Cluster, file: str) -> Line:
     """Put the graph that waits on a cluster, else the one that is loaded; or let the cluster wait."""
     graph, now = _GRAPH.get(), None if opened_by_itself() else loaded()
     target = graph or (now.graph if now else None)
@@ -339,10 +348,9 @@ def _try_cluster(cluster: Cluster, file: str) -> None:
         waits = f"{file} is kept: now add the task graph that should run on it."
         if problem:
             waits = f"{problem}. {'The graph still waits' if graph else waits}"
-        _lines()["cluster"] = "warning" if problem else "success", waits
-        return
+        return "warning" if problem else "success", waits
     _load(Loaded(target, cluster, graph.name if graph or now is None else now.title))
-    _lines()["cluster"] = "success", f"{file} is the cluster now."
+    return "success", f"{file} is the cluster now."
 
 
 def _misfit(graph: TaskGraph, cluster: Cluster, file: str) -> str:

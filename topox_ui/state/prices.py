@@ -13,8 +13,7 @@ from topox_core.economics.price_sets import (
     with_edits,
 )
 from topox_core.errors import InputError
-from topox_ui.state.page_state import PageState, one_of
-from topox_ui.state.session import Lasting, notify_errors
+from topox_ui.state.session import Lasting, PageState, notify_errors, one_of
 
 FILE = "file"
 # The prices that the reader brought.

@@ -1,24 +1,23 @@
 """What is scheduled and under which what-ifs: one frozen model that the views of Schedule and Compare share."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, create_model
 
 from topox_core.errors import InputError
 from topox_core.model.algorithm_choice import DEFAULT
-from topox_core.model.cluster import DUPLEXES, Cluster
+from topox_core.model.cluster import Cluster
 from topox_core.model.collective_steps import ALGORITHMS
 from topox_core.model.lowering_choices import Lowering
 from topox_core.schedule.reduction import ports_on_switch
 from topox_core.schedule.settings import FREE, Settings
+from topox_core.schema.fields import fields_of
 from topox_core.workloads.catalogue import WORKLOADS
 from topox_core.workloads.samples import SAMPLES
 from topox_ui.runs.limits import server_limits
-from topox_ui.state.page_state import Count, NotNegative, PageState, one_of
+from topox_ui.state.session import Count, NotNegative, PageState, like, one_of
 
 # What a link says of a generator: set.servers=32.
 PARAMETER = "set."
@@ -38,56 +37,44 @@ RINGS_AUTO = 0
 ALGORITHM_WORDS = {kind: (AUTO, DEFAULT, *names) for kind, names in ALGORITHMS.items()}
 LOWERING = ("rings", "all_reduce_on_network")
 SWITCHES = ("circuits", "share_circuits", "exclusive_devices", "any_port")
-SETTINGS = (
-    "model",
-    *SWITCHES,
-    *LOWERING,
-    *ALGORITHM_WORDS,
-    "tick",
-    "clock",
-    "iteration",
-    "switching",
-    "engine",
-    "time_limit_s",
-    "threads",
-)
 
 
-class Scenario(PageState):
+def _as_in(record: type, *names: str) -> dict[str, Any]:
+    """Return choices that take the place of a record's fields: None, or what the record takes."""
+    kinds = {name: fields_of(record)[name].kind for name in names}
+    known = {float: NotNegative, int: Count}
+    return {
+        name: (
+            (Annotated[str, like(record, name)] if of is str else known.get(of, of)) | None,
+            None,
+        )
+        for name, of in kinds.items()
+    }
+
+
+# In this order: of choices that do not go together the last one is not taken.
+CHANGED = {
+    **_as_in(Cluster, *CLUSTER),
+    "model": (Literal["physical", "paper"], "physical"),
+    **_as_in(Settings, *SWITCHES),
+    **_as_in(Lowering, *LOWERING),
+    **{kind: (Annotated[str, one_of(of)] | None, None) for kind, of in ALGORITHM_WORDS.items()},
+    "tick": (Literal["auto", "slot"] | NotNegative | None, None),
+    "clock": (Literal["continuous", "slots"] | None, None),
+    **_as_in(Settings, "iteration"),
+    "switching": (Literal["planned", "provisioned", "fixed"] | None, None),
+    "engine": (Literal["auto", "highs", "cpsat", "printed"] | None, None),
+    "time_limit_s": (NotNegative | None, None),
+    "threads": (Annotated[int, Field(ge=1, le=max(2, os.cpu_count() or 1))] | None, None),
+}
+
+
+class Scenario(create_model("Changed", __base__=PageState, **CHANGED)):  # type: ignore[misc, call-overload]
     """Where graph and cluster come from, and every what-if since; None is the value of the files or of the model."""
 
     source: Literal["none", "sample", "workload", "upload"] = "none"
     name: str = ""
     parameters: tuple[tuple[str, str], ...] = ()
-
-    port_gbps: NotNegative | None = None
-    ports_per_server: Count | None = None
-    switches: Count | None = None
-    ports_per_switch: Count | None = None
-    slot_ms: NotNegative | None = None
-    reconfiguration_ms: NotNegative | None = None
-    duplex: Annotated[str, one_of(DUPLEXES)] | None = None
-    latency_us: NotNegative | None = None
-
-    model: Literal["physical", "paper"] = "physical"
-    circuits: Literal["continuous", "per-slot"] | None = None
-    share_circuits: bool | None = None
-    exclusive_devices: bool | None = None
-    any_port: bool | None = None
-    rings: Count | None = None
-    all_reduce_on_network: bool | None = None
-    all_reduce: Annotated[str, one_of(ALGORITHM_WORDS["all_reduce"])] | None = None
-    all_gather: Annotated[str, one_of(ALGORITHM_WORDS["all_gather"])] | None = None
-    reduce_scatter: Annotated[str, one_of(ALGORITHM_WORDS["reduce_scatter"])] | None = None
-    broadcast: Annotated[str, one_of(ALGORITHM_WORDS["broadcast"])] | None = None
-    all_to_all: Annotated[str, one_of(ALGORITHM_WORDS["all_to_all"])] | None = None
-    tick: Literal["auto", "slot"] | NotNegative | None = None
-    clock: Literal["continuous", "slots"] | None = None
-    iteration: Literal["repeated", "first"] | None = None
-    switching: Literal["planned", "provisioned", "fixed"] | None = None
-    engine: Literal["auto", "highs", "cpsat", "printed"] | None = None
-    time_limit_s: NotNegative | None = None
-    threads: Annotated[int, Field(ge=1, le=max(2, os.cpu_count() or 1))] | None = None
 
     def cluster(self, base: Cluster) -> Cluster:
         """Return a file's cluster with the what-ifs on top; raises InputError where a value is out of range.
@@ -126,7 +113,8 @@ class Scenario(PageState):
         free: tuple[str, ...] = ()
         if self.model == "physical":
             free = ("algorithm",) if self.rings else FREE
-        names = [n for n in SETTINGS if n not in (*LOWERING, *ALGORITHM_WORDS, "model")]
+        others = (*CLUSTER, "model", *LOWERING, *ALGORITHM_WORDS)
+        names = [name for name in CHANGED if name not in others]
         chosen = {
             "time_limit_s": limits.allowed_s(Settings.time_limit_s),
             **self._chosen(names),
@@ -144,11 +132,11 @@ class Scenario(PageState):
             key: known[key].value(text, self.name) for key, text in self.parameters if key in known
         }
 
-    def without_what_ifs(self) -> Scenario:
+    def without_what_ifs(self) -> "Scenario":
         """Return the scenario as the files have it."""
         return Scenario(**{name: getattr(self, name) for name in SOURCE})
 
-    def with_what_if(self, base: Cluster, /, **changes: Any) -> Scenario:
+    def with_what_if(self, base: Cluster, /, **changes: Any) -> "Scenario":
         """Return the scenario with choices made, and those that hang on them made to fit.
 
         More switches move the ports to the next multiple; a model brings its own switches; circuits
@@ -172,7 +160,7 @@ class Scenario(PageState):
             after = after._put(base, {"ports_per_server": fitting})
         return after
 
-    def _put(self, base: Cluster, changes: Mapping[str, Any]) -> Scenario:
+    def _put(self, base: Cluster, changes: Mapping[str, Any]) -> "Scenario":
         """Return the scenario with changes; the value of the file or of the model itself takes a choice away."""
         preset = Settings.of(changes.get("model") or self.model)
         own = {**vars(preset.lowering), **vars(preset), **vars(base), "model": "physical"}
@@ -206,24 +194,22 @@ class Scenario(PageState):
         return {self.source: self.name, **parameters, **what_ifs}
 
     @classmethod
-    def of_query(cls, query: Mapping[str, str]) -> tuple[Scenario, list[str]]:
+    def of_query(cls, query: Mapping[str, str]) -> "tuple[Scenario, list[str]]":
         """Return the scenario of a link, and the keys whose values it cannot have."""
         source: dict[str, Any] = {}
-        wrong = []
         known: Collection[str] = ()
         if query.get("sample") in SAMPLES:
             source = {"source": "sample", "name": query["sample"]}
         elif query.get("workload") in WORKLOADS:
             source = {"source": "workload", "name": query["workload"]}
             known = [PARAMETER + one.key for one in WORKLOADS[query["workload"]].parameters]
-        for key in query:
-            if key in ("sample", "workload") and key != source.get("source"):
-                wrong.append(key)
-            if key.startswith(PARAMETER) and key not in known:
-                wrong.append(key)
+        named = {"sample", "workload"} - {source.get("source")}
+        wrong = [
+            key for key in query if key in named or (key.startswith(PARAMETER) and key not in known)
+        ]
         parameters = tuple(
             (key.removeprefix(PARAMETER), query[key]) for key in query if key in known
         )
-        what_ifs = {key: text for key, text in query.items() if key in CLUSTER + SETTINGS}
+        what_ifs = {key: text for key, text in query.items() if key in CHANGED}
         state, bad = super().of_query(what_ifs)
         return state.model_copy(update={**source, "parameters": parameters}), wrong + bad

@@ -1,16 +1,25 @@
-"""What a session remembers by name, and for how long, the one line for its reader among it.
+"""What a session remembers: by name, for how long; the one line for its reader; and the choices on each page.
 
 Whoever adds a name says whether a reload of the page keeps it. ``tests/test_architecture.py`` sees to it that nobody else
-writes into Streamlit's session state.
+writes into Streamlit's session state. A page's choices are one frozen, validated model, which a link writes and reads.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, Generic, Literal, TypeVar
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
 
 import streamlit as st
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+)
 
 from topox_core.errors import InputError
+from topox_core.schema.fields import fields_of, problems
 from topox_core.text.foreign import escape_untrusted
 
 T = TypeVar("T")
@@ -109,3 +118,239 @@ def show_line(line: Line | None) -> None:
     if line is not None:
         boxes = {"error": st.error, "warning": st.warning, "info": st.info, "success": st.success}
         boxes[line[0]](escape_untrusted(line[1], "markdown"))
+
+
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
+Index = Annotated[int, Field(ge=0, le=1_000_000)]
+NotNegative = Annotated[float, Field(ge=0)]
+Ratio = Annotated[float, Field(ge=1, le=1_000)]
+
+
+def one_of(words: Iterable[str]) -> AfterValidator:
+    """Return a validator that takes only these words."""
+    known = frozenset(words)
+
+    def check(word: str) -> str:
+        if word not in known:
+            raise ValueError(f"must be one of {', '.join(sorted(known))}")
+        return word
+
+    return AfterValidator(check)
+
+
+def like(record: type, name: str) -> AfterValidator:
+    """Return a validator that takes what a field of a record takes."""
+    hint = fields_of(record)[name].hint
+
+    def check(value: Any) -> Any:
+        for _, problem in problems(hint, value):
+            raise ValueError(problem)
+        return value
+
+    return AfterValidator(check)
+
+
+def some_of(words: Collection[str]) -> tuple[BeforeValidator, AfterValidator]:
+    """Return validators that take some of these words, in a link separated by commas."""
+    known = frozenset(words)
+
+    def check(chosen: tuple[str, ...]) -> tuple[str, ...]:
+        if not set(chosen) <= known:
+            raise ValueError(f"must be some of {', '.join(known)}")
+        return tuple(dict.fromkeys(chosen))
+
+    return BeforeValidator(split_words), AfterValidator(check)
+
+
+def split_words(value: Any) -> Any:
+    """Return the words of a link, which it separates by commas; anything else as it is."""
+    return [word for word in value.split(",") if word] if isinstance(value, str) else value
+
+
+def word_of(value: Any) -> str:
+    """Return a value as a link writes it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return ",".join(map(word_of, value))
+    return f"{value:.9g}" if isinstance(value, float) else str(value)
+
+
+S = TypeVar("S", bound="PageState")
+
+
+class PageState(BaseModel):
+    """What a reader chose on one page.
+
+    A subclass declares its fields with their ranges and defaults; None stands for the value that
+    the page itself begins with. ``prefix`` is what its keys begin with in a link, ``resets`` says
+    which fields go back to their defaults when a field changes, and ``of_graph`` that all of them do
+    when another graph is loaded.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    prefix: ClassVar[str] = ""
+    resets: ClassVar[Mapping[str, Collection[str]]] = {}
+    of_graph: ClassVar[bool] = False
+
+    @classmethod
+    def now(cls) -> Self:
+        """Return what was chosen in this session: the defaults while nothing was."""
+        return state_of(cls)
+
+    @classmethod
+    def choose(cls, **changes: Any) -> None:
+        """Take choices of the reader; None takes one back, a value that its field cannot have changes nothing."""
+        # Refused without a line is a control that the browser has no current options of: it is drawn again.
+        with suppress(ValueError), notify_errors():
+            put(cls.now().changed(**changes))
+
+    @classmethod
+    def default(cls, name: str) -> Any:
+        """Return what a field begins with."""
+        return cls.model_fields[name].default
+
+    def changed(self, **changes: Any) -> Self:
+        """Return the state with some choices made anew; None takes a choice back.
+
+        Raises
+        ------
+        ValueError
+            If a value is not one that its field may have.
+        """
+        new = {
+            name: self.default(name) if value is None else value for name, value in changes.items()
+        }
+        reset = {
+            other: self.default(other)
+            for name, value in new.items()
+            if value != getattr(self, name)
+            for other in self.resets.get(name, ())
+        }
+        return type(self)(**{**dict(self), **reset, **new})
+
+    def choices(self) -> dict[str, Any]:
+        """Return what differs from the defaults, by field."""
+        return {name: value for name, value in self if value != self.default(name)}
+
+    def without_what_ifs(self) -> Self:
+        """Return the choices with those left out that say what would be if the network were another."""
+        return self
+
+    def local(self) -> Collection[str]:
+        """Return the fields that no link carries now, such as those of a file on this machine."""
+        return ()
+
+    def check(self) -> None:
+        """Raise InputError where choices do not go together."""
+
+    @classmethod
+    def owns(cls, key: str) -> bool:
+        """Return True if a key of a link belongs to this page."""
+        return key.startswith(cls.prefix) and key.removeprefix(cls.prefix) in cls.model_fields
+
+    def to_query(self) -> dict[str, str]:
+        """Return the choices as parameters of a link."""
+        local = self.local()
+        return {
+            self.prefix + name: word_of(value)
+            for name, value in self.choices().items()
+            if name not in local
+        }
+
+    @classmethod
+    def of_query(cls, query: Mapping[str, str]) -> tuple[Self, list[str]]:
+        """Return the state that a link describes, and the keys whose values it cannot have."""
+        given = {key.removeprefix(cls.prefix): text for key, text in query.items() if cls.owns(key)}
+        wrong: list[str] = []
+        while True:
+            try:
+                return cls(**given), wrong
+            except ValidationError as error:
+                for name in dict.fromkeys(str(one["loc"][0]) for one in error.errors()):
+                    del given[name]
+                    wrong.append(cls.prefix + name)
+
+
+def agreeing(
+    state: S, names: Iterable[str], check: Callable[[S], object]
+) -> tuple[S, dict[str, str]]:
+    """Return the state without those of some choices that do not go together with the rest, and why not."""
+    left, dropped = list(names), {}
+
+    def without(name: str) -> S:
+        return state.model_copy(update={name: state.default(name)})
+
+    while left and (problem := _problem(state, check)):
+        name = next((one for one in reversed(left) if not _problem(without(one), check)), left[-1])
+        state = without(name)
+        left.remove(name)
+        dropped[name] = problem
+    return state, dropped
+
+
+def _problem(state: S, check: Callable[[S], object]) -> str:
+    try:
+        check(state)
+    except InputError as error:
+        return error.problem
+    return ""
+
+
+_STATES = Lasting["dict[str, PageState]"]("page_states")
+# A choice was made that the address does not say yet.
+ADDRESS_DUE = Passing[bool]("address_due")
+# The names of the models whose choices the address of the page in view carries.
+CARRIED = Passing[Collection[str]]("carried")
+# The page in view: the script of its entry, and the word of its view, which the first one has not.
+PLACE = Passing[tuple[str, str]]("place")
+VIEW_KEY = "view"
+
+
+def states() -> dict[str, PageState]:
+    """Return the states that this session has, by the name of their model."""
+    return _STATES.get_or(dict)
+
+
+def state_of(model: type[S]) -> S:
+    """Return the session's state of a page: its defaults while nothing was chosen."""
+    return reader_of(model)()
+
+
+def reader_of(model: type[S]) -> Callable[[], S]:
+    """Return what reads this session's state of a page outside its runs: a download is built where no session is."""
+    known = states()
+
+    def read() -> S:
+        state = known.get(model.__name__)
+        return state if isinstance(state, model) else model()
+
+    return read
+
+
+def put(*new: PageState) -> None:
+    """Replace states; the address is written before the next drawing."""
+    for state in new:
+        if state != state_of(type(state)):
+            states()[type(state).__name__] = state
+            ADDRESS_DUE.set(True)
+
+
+def link_query(
+    carried: Collection[str] | None = None, of: Mapping[str, PageState] | None = None
+) -> dict[str, str]:
+    """Return the choices that a link carries, by default one to the page in view as it is now."""
+    names = CARRIED.get_or(tuple) if carried is None else carried
+    chosen = states() if of is None else of
+    return {
+        key: text
+        for name, state in chosen.items()
+        if name in names
+        for key, text in state.to_query().items()
+    }
+
+
+def view_query() -> dict[str, str]:
+    """Return what the address says of the view in view."""
+    _, word = PLACE.get() or ("", "")
+    return {VIEW_KEY: word} if word else {}

@@ -18,9 +18,8 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from topox_core.text.glossary import label_help
 from topox_ui.state.address import keep_address
 from topox_ui.state.loading import choose_what_if
-from topox_ui.state.page_state import PageState
 from topox_ui.state.scenario import Scenario
-from topox_ui.state.session import Passing
+from topox_ui.state.session import PageState, Passing
 
 Take = Callable[[Any], None]
 Options = Mapping[Any, str] | Iterable[Any]
@@ -181,6 +180,18 @@ def slide(
 def pick(label: str, model: type[PageState], field: str, options: Options, **more: Any) -> Any:
     """Draw a choice of one among a few side by side."""
     return control("segmented_control", label, model, field, options=options, required=True, **more)
+
+
+def section(
+    label: str,
+    model: type[PageState],
+    words: Mapping[str, str],
+    draws: Mapping[str, Callable[[], object]],
+    **more: Any,
+) -> None:
+    """Draw the choice of a section, the state's ``see``, and the section; ``draws`` has what draws each that there is."""
+    there = {name: title for name, title in words.items() if name in draws}
+    draws[pick(label, model, "see", there, label_visibility="collapsed", **more)]()
 
 
 def menu(label: str, model: type[PageState], field: str, options: Options, **more: Any) -> Any:

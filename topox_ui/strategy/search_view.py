@@ -21,7 +21,16 @@ from topox_core.text.sentences import STRATEGY_STOPPED_BY, enumeration
 from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import watched
 from topox_ui.shell.charts import Content, button, chart, chart_title, frame, headline, kpis, quiet
-from topox_ui.strategy.controls import search_actions
+from topox_ui.strategy.controls import (
+    ON_FABRIC,
+    SEARCH,
+    Answer,
+    FabricSearch,
+    Request,
+    search_actions,
+    start,
+    start_on_fabrics,
+)
 from topox_ui.strategy.details import (
     loaded_job_note,
     operator_costs,
@@ -29,15 +38,6 @@ from topox_ui.strategy.details import (
     placed,
     strategy_table,
     take_strategy_away,
-)
-from topox_ui.strategy.search_run import (
-    ON_FABRIC,
-    SEARCH,
-    Answer,
-    FabricSearch,
-    Request,
-    start,
-    start_on_fabrics,
 )
 from topox_ui.strategy.state import OWN_STRATEGY, StrategyState
 

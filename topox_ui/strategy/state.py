@@ -8,8 +8,7 @@ from topox_core.fabrics.registry import FABRICS
 from topox_core.strategy.models import MODELS
 from topox_core.training.machine import MACHINES
 from topox_ui.state.loading import own_job
-from topox_ui.state.page_state import Index, NotNegative, PageState, one_of, some_of
-from topox_ui.state.session import Lasting
+from topox_ui.state.session import Index, Lasting, NotNegative, PageState, one_of, some_of
 
 # The training job that is loaded, as a model, and what the page opens with where there is none.
 LOADED, FIRST = "loaded", "candle-16"  # the search wins on it

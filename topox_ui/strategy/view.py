@@ -38,9 +38,8 @@ from topox_ui.shell.charts import (
 from topox_ui.shell.downloads import download_menu, use_job
 from topox_ui.state.loading import own_job
 from topox_ui.state.widgets import menu, number, sidebar, slide
-from topox_ui.strategy.controls import pick_model, pick_request
+from topox_ui.strategy.controls import FabricSearch, pick_model, pick_request
 from topox_ui.strategy.details import loaded_job_note, strategy_link
-from topox_ui.strategy.search_run import FabricSearch
 from topox_ui.strategy.search_view import fabric_view, search_view
 from topox_ui.strategy.state import LOADED, StrategyState
 

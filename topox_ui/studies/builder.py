@@ -21,9 +21,9 @@ from topox_ui.shell.charts import button, chart_title, escape, quiet
 from topox_ui.state.loading import loaded
 from topox_ui.state.session import notify
 from topox_ui.state.widgets import control, menu, number
+from topox_ui.studies.choosing import StudiesState
 from topox_ui.studies.first_screen import open_box
 from topox_ui.studies.planning import Asked, loaded_subject, record_now, take
-from topox_ui.studies.state import StudiesState
 
 FORMS = {"values": "listed values", "range": "a range", "log": "a logarithmic range"}
 # Is given the record of a study and what a control was set to.

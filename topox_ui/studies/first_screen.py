@@ -29,7 +29,7 @@ from topox_ui.shell.charts import (
 )
 from topox_ui.state.loading import loaded
 from topox_ui.state.session import notify_errors
-from topox_ui.studies.choosing import axis_chip, finding, time_words, view_of
+from topox_ui.studies.choosing import StudiesState, axis_chip, finding, time_words, view_of
 from topox_ui.studies.pictures import tornado_section
 from topox_ui.studies.planning import (
     POINTS,
@@ -44,7 +44,6 @@ from topox_ui.studies.planning import (
     take,
     text_of,
 )
-from topox_ui.studies.state import StudiesState
 
 CARDS_A_ROW = 3
 FIRST = READY["what-matters"]  # what the page shows of the loaded job before anything is chosen

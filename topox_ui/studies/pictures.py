@@ -30,8 +30,7 @@ from topox_ui.shell.charts import Content, chart, chart_title, escape, legend_li
 from topox_ui.shell.downloads import Figures
 from topox_ui.shell.menu import leave_for
 from topox_ui.state.widgets import menu
-from topox_ui.studies.choosing import View, alone, point_words, swings_of
-from topox_ui.studies.state import StudiesState
+from topox_ui.studies.choosing import StudiesState, View, alone, point_words, swings_of
 
 FEW_SWINGS = 6
 MAX_OPENED = 4  # runs that the view Kept runs sets side by side

@@ -35,7 +35,7 @@ from topox_ui.runs.limits import CORES, server_limits
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.state.loading import loaded, scenario
 from topox_ui.state.scenario import CLUSTER
-from topox_ui.studies.state import StudiesState
+from topox_ui.studies.choosing import StudiesState
 
 POINTS = RunKind(
     "study_points",
@@ -223,9 +223,8 @@ def refuse_paths(record: Mapping[str, Any], library: RunLibrary | None) -> None:
         "job": [subject.get("digest")] if "file" in subject else [],
     }.get(str(subject.get("kind")), [])
     for digest in wanted:
-        kept = None
-        if library is not None and isinstance(digest, str):
-            kept = library.input(digest)
+        named = library is not None and isinstance(digest, str)
+        kept = library.input(digest) if named else None
         if kept is None or sha256(kept.content) != digest:
             raise InputError(NOT_HERE, file="study", field="subject")
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -17,7 +18,6 @@ from topox_core.studies.study_run import PointRow, StudyRun
 from topox_core.text.numbers import count, plural
 from topox_ui.runs.owner import run_owner
 from topox_ui.shell.charts import (
-    Content,
     chart,
     chart_title,
     csv_of,
@@ -26,9 +26,9 @@ from topox_ui.shell.charts import (
     show_input_errors,
 )
 from topox_ui.shell.downloads import Figures, File, stem, take_away
-from topox_ui.state.widgets import control, pick
+from topox_ui.state.widgets import control, section
 from topox_ui.studies.builder import builder
-from topox_ui.studies.choosing import View, alone, controls, view_of
+from topox_ui.studies.choosing import VIEWS, StudiesState, View, alone, controls, view_of
 from topox_ui.studies.first_screen import back_button, first_screen, nothing_chosen, wrong_study
 from topox_ui.studies.pictures import (
     figures_of,
@@ -38,7 +38,6 @@ from topox_ui.studies.pictures import (
     tornado_section,
 )
 from topox_ui.studies.planning import POINTS, Asked, asked
-from topox_ui.studies.state import VIEWS, StudiesState
 
 MAX_UPRIGHTS = 9
 SHOWN_ROWS = 500  # of a table on the page; files have all
@@ -77,7 +76,19 @@ def parallel_section(view: View, theme: Theme) -> None:
         if len(drawn) < len(rows):
             words += f" {count(len(drawn))} are drawn, evenly chosen."
         quiet(words)
-        frame(_rows_table(view, kept[:SHOWN_ROWS]))
+        frame(
+            [
+                {
+                    **{
+                        axis.key.title: "" if value is None else axis_label(axis.key, value)
+                        for axis, value in zip(view.result.study.axes, row.point, strict=True)
+                    },
+                    **{MEASURES[n].title: measure_of(row, n) for n in view.result.study.measures},
+                    "run": row.run,
+                }
+                for row in kept[:SHOWN_ROWS]
+            ]
+        )
 
 
 def _uprights(view: View, rows: Sequence[PointRow]) -> tuple[list[Upright], list[str]]:
@@ -162,21 +173,6 @@ def _words(one: Upright, name: str) -> Callable[[float], str]:
     return lambda value: f"{value:.6g}"
 
 
-def _rows_table(view: View, rows: Sequence[PointRow]) -> Content:
-    axes = view.result.study.axes
-    return [
-        {
-            **{
-                axis.key.title: "" if value is None else axis_label(axis.key, value)
-                for axis, value in zip(axes, row.point, strict=True)
-            },
-            **{MEASURES[name].title: measure_of(row, name) for name in view.result.study.measures},
-            "run": row.run,
-        }
-        for row in rows
-    ]
-
-
 def table_section(view: View) -> None:
     """Draw the table of all points, in the order of the design."""
     found = records(view.result)
@@ -249,15 +245,13 @@ def sections(now: Asked, theme: Theme) -> None:
         usual = "build"
     elif usual == "lines" and alone(now.result):  # of lines each would have two points
         usual = "table"
-    see = pick("Look at", StudiesState, "see", VIEWS, value=usual, label_visibility="collapsed")
-    if see == "lines":
-        lines_section(view, theme)
-    elif see == "parallel":
-        parallel_section(view, theme)
-    elif see == "table":
-        table_section(view)
-    else:
-        builder(now)
+    draws: dict[str, Callable[[], None]] = {
+        "lines": partial(lines_section, view, theme),
+        "parallel": partial(parallel_section, view, theme),
+        "table": partial(table_section, view),
+        "build": partial(builder, now),
+    }
+    section("Look at", StudiesState, VIEWS, draws, value=usual)
     files_section(now, view, figures_of(view))
     back_button()
 

@@ -1,7 +1,5 @@
 """Circuits laid for a job by TopologyFinder, once for all sessions; and the finding on them."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +10,6 @@ import streamlit as st
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import EQUAL
 from topox_core.model.lowering import lower
-from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import count, percent, plural, short, size, time
 from topox_core.topology.finder import Demand, LayoutResult, demand_of, find_layout
 from topox_core.topology.ring_circuits import Frame, bandwidth_tax, frames, link_loads
@@ -21,8 +18,8 @@ from topox_core.topology.traffic import Pair, all_reduce_demand
 from topox_ui.answers.contest import WORTH_A_WORD, contest_of, run_all
 from topox_ui.answers.solving import Case, best
 from topox_ui.answers.state import VARIANTS, ContestState
-from topox_ui.runs.shared import once
-from topox_ui.shell.charts import escape, headline, kpis, quiet
+from topox_ui.runs.owner import once
+from topox_ui.shell.charts import as_label, escape, headline, kpis, quiet
 from topox_ui.state.loading import Loaded, cluster_words
 from topox_ui.state.widgets import pick, sidebar_part, slide
 from topox_ui.topology.state import TopologyState
@@ -31,7 +28,7 @@ MAX_STRIDES = 6
 EVEN = 1.005  # a busiest link below this many times the average is like all others
 
 
-def topology_headline(loaded: Loaded, case: Case, laid: LaidTopology) -> None:
+def topology_headline(loaded: Loaded, case: Case, laid: "LaidTopology") -> None:
     """Write what these circuits make of the job, then in numbers how they do it."""
     of_job = TopologyState.now().traffic == "graph"
     at_degree = replace(case, cluster=case.cluster.changed(ports_per_server=laid.result.degree))
@@ -59,7 +56,7 @@ def topology_headline(loaded: Loaded, case: Case, laid: LaidTopology) -> None:
 
 
 def _finding(
-    laid: LaidTopology,
+    laid: "LaidTopology",
     iteration_ms: float | None,
     planned_ms: float | None,
     by_graph_ms: float | None,
@@ -91,7 +88,7 @@ def _finding(
     return " ".join(words)
 
 
-def ports_line(laid: LaidTopology) -> None:
+def ports_line(laid: "LaidTopology") -> None:
     """Write what the ports are for, and which servers have no path because they never talk."""
     result, demand = laid.result, laid.demand
     rings, others = result.degree_all_reduce, result.degree_model_parallel
@@ -146,7 +143,7 @@ def _iteration_ms(case: Case) -> tuple[float | None, float | None]:
     try:
         runs, _ = run_all(case, replace(contest, fabrics=("static",)))
     except InputError as error:
-        st.warning(escape_untrusted(str(error), "markdown"))
+        st.warning(as_label(str(error)))
         return None, None
     searched = None
     if len(case.graph.tasks) < WORTH_A_WORD:

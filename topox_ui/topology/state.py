@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from topox_ui.state.page_state import Index, PageState
+from topox_ui.state.session import Index, PageState
 
 MAX_MEMBERS = 64
 # Kinds of collective with an algorithm whose steps are permutations.

@@ -30,8 +30,7 @@ from topox_core.topology.routing import RoutedNetwork
 from topox_ui.answers.clicks import delay_clicks
 from topox_ui.answers.contest import contest_of, run_all
 from topox_ui.answers.solving import Case, case_of, listing
-from topox_ui.runs.owner import session_over
-from topox_ui.runs.shared import once
+from topox_ui.runs.owner import once, session_over
 from topox_ui.shell.charts import (
     chart,
     chart_title,

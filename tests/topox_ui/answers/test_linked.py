@@ -19,7 +19,7 @@ from topox_core.fabrics.scheduled import schedule
 from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.schedule.result_file import to_record
 from topox_core.workloads.samples import load_sample
-from topox_ui.answers import linked
+from topox_ui.answers import keeping
 from topox_ui.answers.solving import Case, listing
 from topox_ui.shell.downloads import result_json
 from topox_ui.state.scenario import Scenario
@@ -43,14 +43,14 @@ def proved():
 
 
 def test_a_file_shows_its_number_without_a_solve_and_one_that_is_wrong_costs_a_line(visit, proved):
-    good = result_json(lambda: linked.linked_record(*proved, LINK), {})()
+    good = result_json(lambda: keeping.linked_record(*proved, LINK), {})()
     at = visit(SCHEDULE, **LINK)
     for change, says in WRONG:
-        bring(at, linked.UPLOAD, "wrong.link.json", json.dumps(json.loads(good) | change).encode())
+        bring(at, keeping.UPLOAD, "wrong.link.json", json.dumps(json.loads(good) | change).encode())
         assert says in the_error(at) and "Feasible" in words(at)
     # On Home it brings its choices as well, and whoever brings it has said that it may open its job.
     at = bring(visit(way="files"), "up_graph", "mine.json", dump_graph_json(proved[0].graph))
-    bring(at, linked.UPLOAD, "patience.link.json", good)
+    bring(at, keeping.UPLOAD, "patience.link.json", good)
     assert "patience.link.json is read." in at.success[-1].value
     turn_to(at, SCHEDULE)
     assert not at.error and address(at).items() >= LINK.items()
@@ -66,9 +66,9 @@ def test_a_bound_above_a_schedule_that_this_page_has_is_not_believed(monkeypatch
     theirs = schedule(case.graph, case.cluster, listing(case.settings))
     classes = tuple(replace(one, bound_ms=13.5) for one in theirs.classes)
     record = to_record(replace(theirs, bound_ms=13.5, classes=classes))
-    file = linked.Linked("theirs.link.json", case.graph.digest, record)
+    file = keeping.Linked("theirs.link.json", case.graph.digest, record)
     monkeypatch.setattr(
-        linked, "first_answer", lambda _case, _over: replace(theirs, makespan_ms=13.0)
+        keeping, "first_answer", lambda _case, _over: replace(theirs, makespan_ms=13.0)
     )
     with pytest.raises(InputError, match=r"shorter than 13\.5 ms, but this page has one of 13 ms"):
-        linked._checked(case, file)
+        keeping._checked(case, file)

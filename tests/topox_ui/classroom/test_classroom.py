@@ -12,15 +12,16 @@ from topox_core.labs.answers import dump_answers, load_answers
 from topox_core.labs.class_folder import KEY_FILE, ClassFolder
 from topox_core.labs.lab import texts_in
 from topox_core.labs.student import begin, lock
-from topox_ui.classroom import access, answering, profile, serve
-from topox_ui.classroom.access import (
+from topox_ui.classroom import held as classroom, serve
+from topox_ui.classroom.held import (
     WRONG_OF_ONE,
     WRONG_WORDS,
+    ClassProfile,
     Semaphore,
     SessionLimit,
     WrongWords,
+    profile_of,
 )
-from topox_ui.classroom.profile import ClassProfile, profile_of
 from topox_ui.present import view
 from topox_ui.runs.limits import ServerLimits
 from topox_ui.shell import page
@@ -34,9 +35,9 @@ WORD = "abcdef"
 def held(monkeypatch, tmp_path) -> ClassProfile:
     """A class is held on this machine."""
     one = ClassProfile("NET-401", WORD, ClassFolder.opened(tmp_path / "class"))
-    for module in (answering, access, profile, view):
+    for module in (classroom, view):
         monkeypatch.setattr(module, "class_profile", lambda: one)
-    for module in ("classroom.access", "shell.menu"):  # without a browser nobody has an address
+    for module in ("classroom.held", "shell.menu"):  # without a browser nobody has an address
         monkeypatch.setattr(f"topox_ui.{module}.is_student", lambda: False)
     return one
 
@@ -44,7 +45,7 @@ def held(monkeypatch, tmp_path) -> ClassProfile:
 @pytest.fixture
 def student(held, monkeypatch) -> ClassProfile:
     """The visitor is somebody else than the lecturer."""
-    monkeypatch.setattr(access, "is_student", lambda: True)
+    monkeypatch.setattr(classroom, "is_student", lambda: True)
     monkeypatch.setattr("topox_ui.shell.menu.is_student", lambda: True)
     return held
 
@@ -64,7 +65,7 @@ def test_nobody_comes_in_without_the_word(visit, student) -> None:
 
 
 def test_a_full_class_is_one_line(visit, student, monkeypatch) -> None:
-    for module in (access, page):
+    for module in (classroom, page):
         monkeypatch.setattr(module, "places", lambda: SessionLimit(most=0))
     assert "The class is full" in words(joined(visit(GLOSSARY)))
 
@@ -73,7 +74,7 @@ def test_only_learn_labs_and_glossary_are_open_to_students(visit, student) -> No
     page = joined(visit(GLOSSARY))
     assert "words of the field" in words(page)
     links = {one.proto.label.strip("*") for one in page.sidebar.get("page_link")}
-    assert {"Learn"} <= links <= set(access.OPEN_TO_STUDENTS)
+    assert {"Learn"} <= links <= set(classroom.OPEN_TO_STUDENTS)
     for title in ("Schedule", PRESENT):
         page.query_params["sample"] = "moe"
         assert "not part of the class" in words(turn_to(page, title))
@@ -139,11 +140,11 @@ class _Files:
 def test_files_are_taken_past_the_door_alone_and_within_what_a_session_and_all_may_hold(
     monkeypatch,
 ):
-    monkeypatch.setattr(access, "admitted", lambda: {"ada", "bob", "eve"})
-    monkeypatch.setattr(access, "server_limits", lambda: ServerLimits(session_mb=10))
-    monkeypatch.setattr(access, "MAX_FILE_BYTES", 100)
-    monkeypatch.setattr(access, "MAX_OF_ALL_BYTES", 25 * MB)
-    access.limit(files := _Files())
+    monkeypatch.setattr(classroom, "admitted", lambda: {"ada", "bob", "eve"})
+    monkeypatch.setattr(classroom, "server_limits", lambda: ServerLimits(session_mb=10))
+    monkeypatch.setattr(classroom, "MAX_FILE_BYTES", 100)
+    monkeypatch.setattr(classroom, "MAX_OF_ALL_BYTES", 25 * MB)
+    classroom.limit(files := _Files())
 
     def send(session: str, name: str, mb: int) -> int:
         try:
@@ -161,35 +162,35 @@ def test_files_are_taken_past_the_door_alone_and_within_what_a_session_and_all_m
 
 
 def test_without_a_class_nothing_is_kept_and_everything_allowed(monkeypatch) -> None:
-    monkeypatch.setattr(answering, "class_profile", lambda: None)
-    assert answering.keep_answers(LAB, begin(LAB, "NET-401", "ada", at(0))) == ""
-    assert answering.in_turn(lambda: 7) == 7
+    monkeypatch.setattr(classroom, "class_profile", lambda: None)
+    assert classroom.keep_answers(LAB, begin(LAB, "NET-401", "ada", at(0))) == ""
+    assert classroom.in_turn(lambda: 7) == 7
     for _ in range(3):
-        answering.note_check("six-tasks")
+        classroom.note_check("six-tasks")
 
 
 def test_answers_are_kept_where_a_class_is_held(held) -> None:
     say = texts_in("en").say
     answers = lock(LAB, begin(LAB, "NET-401", "ada", at(0)), "P1", 9, at(1))
-    assert answering.keep_answers(LAB, answers) == say("classroom.kept")
+    assert classroom.keep_answers(LAB, answers) == say("classroom.kept")
     assert held.folder.answers_to("six-tasks") == (answers,)
     practice = begin(LAB, "NET-401", "ada", at(0), seed=1)
-    assert answering.keep_answers(LAB, practice) == say("classroom.practice")
+    assert classroom.keep_answers(LAB, practice) == say("classroom.practice")
 
 
 def test_answers_from_a_file_are_kept_apart_unless_this_class_signed_them(held) -> None:
     say = texts_in("en").say
     answers = lock(LAB, begin(LAB, "NET-401", "ada", at(0)), "P1", 9, at(1))
-    answering.keep_answers(LAB, answers)
+    classroom.keep_answers(LAB, answers)
     (mine,) = held.folder.path.glob("*/*.answers.json")
-    answering.brought_along(LAB, load_answers(mine.read_bytes(), mine.name))
-    assert answering.keep_answers(LAB, answers) == say("classroom.kept")
+    classroom.brought_along(LAB, load_answers(mine.read_bytes(), mine.name))
+    assert classroom.keep_answers(LAB, answers) == say("classroom.kept")
     forged = solved(LAB, "bob")
-    answering.brought_along(LAB, load_answers(dump_answers(forged, {}), "x"))
-    assert answering.keep_answers(LAB, forged) == say("classroom.brought")
+    classroom.brought_along(LAB, load_answers(dump_answers(forged, {}), "x"))
+    assert classroom.keep_answers(LAB, forged) == say("classroom.brought")
     assert held.folder.answers_to(LAB.id) == (answers,) and held.folder.apart() == (forged,)
-    answering.begun_here(LAB)
-    assert answering.keep_answers(LAB, answers) == say("classroom.kept")
+    classroom.begun_here(LAB)
+    assert classroom.keep_answers(LAB, answers) == say("classroom.kept")
 
 
 def test_the_lecturer_sees_what_is_kept_apart_and_lets_a_device_in(visit, held) -> None:
@@ -204,14 +205,14 @@ def test_the_lecturer_sees_what_is_kept_apart_and_lets_a_device_in(visit, held) 
 
 def test_a_check_is_allowed_once_a_second_and_200_times(held, monkeypatch) -> None:
     kept: dict[str, tuple[int, float]] = {}
-    monkeypatch.setattr(answering._CHECKS, "get_or", lambda _: kept)
-    answering.note_check("six-tasks")
+    monkeypatch.setattr(classroom._CHECKS, "get_or", lambda _: kept)
+    classroom.note_check("six-tasks")
     with pytest.raises(InputError, match="Once a second"):
-        answering.note_check("six-tasks")
-    answering.note_check("crossover")
-    kept["six-tasks"] = (answering.MAX_CHECKS, 0.0)
+        classroom.note_check("six-tasks")
+    classroom.note_check("crossover")
+    kept["six-tasks"] = (classroom.MAX_CHECKS, 0.0)
     with pytest.raises(InputError, match="200 times"):
-        answering.note_check("six-tasks")
+        classroom.note_check("six-tasks")
 
 
 def test_the_environment_of_a_class_is_that_of_serve_with_few_places(tmp_path) -> None:

@@ -2,12 +2,11 @@
 
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
+from dataclasses import replace
 
 import pytest
 
-from tests.patience import PATIENCE_S, wait_until
+from tests.patience import wait_until
 from tests.topox_ui.conftest import (
     address,
     bring,
@@ -30,7 +29,7 @@ from topox_core.tdm.algorithms.catalogue import solve
 from topox_core.tdm.mixes.deployment import SetUp, deploy
 from topox_core.tdm.model.jobs import TdmSettings
 from topox_core.tdm.model.jobs_file import JOB_SAMPLES, dump_jobs, load_job_sample
-from topox_ui.jobs import solving
+from topox_ui.jobs import first_screen, solving
 from topox_ui.jobs.state import JobsState
 from topox_ui.jobs.view import changed
 from topox_ui.runs.slots import SolverPlaces, solver_places
@@ -238,26 +237,20 @@ def test_a_stopped_bound_is_not_begun_again_until_it_is_asked_for(page, monkeypa
     assert begun.wait(20)
 
 
-def test_a_bound_waits_in_the_line_says_its_place_and_leaves_when_it_is_given_up(monkeypatch):
+def test_a_bound_waits_in_a_line_of_its_own_and_leaves_when_it_is_given_up(visit, monkeypatch):
+    places = SolverPlaces(1)
+    bound = replace(solving.BOUND, places=lambda: places)
+    for module in (solving, first_screen):
+        monkeypatch.setattr(module, "BOUND", bound)
     monkeypatch.setattr(solving, "soon", lambda _jobs: False)
-    monkeypatch.setattr(
-        "topox_ui.runs.owner.call_in_worker", lambda _function, round_, stop: round_
-    )
-    places, told = SolverPlaces(1), []
-    round_ = SimpleNamespace(jobs=None)
-    holder, before = places.claim("another"), places.claim("a third")
-    with ThreadPoolExecutor(1) as pool:
-        bounded = pool.submit(solving._bounded, round_, places, "me", lambda: False, told.append)
-        wait_until(lambda: any("second in line" in words for words in told))
-        places.give_back(before)
-        places.give_back(holder)
-        assert bounded.result(PATIENCE_S) is round_
-        holder = places.claim("another")
-        given_up = threading.Event()
-        bounded = pool.submit(solving._bounded, round_, places, "me", given_up.is_set, told.append)
-        wait_until(lambda: places.waiting == 1)
-        given_up.set()
-        wait_until(lambda: places.waiting == 0)
+    for name in ("another", "a third"):
+        places.claim(name)
+    at = visit(JOBS, **{"jobs.algorithm": "hill-climbing"})
+    (bar,) = at.get("progress")
+    assert "computing its lower bound: waiting for a solver place, second in line" in bar.proto.text
+    assert (places.waiting, solver_places().free) == (2, solver_places().places)
+    press(at, "cancel_bound")
+    wait_until(lambda: places.waiting == 1)
 
 
 def test_a_solver_that_dies_is_answered_for_by_hill_climbing(monkeypatch):

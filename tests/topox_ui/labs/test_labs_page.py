@@ -16,7 +16,7 @@ from topox_core.labs.grading import grade, score
 from topox_core.labs.keys import key_of
 from topox_core.labs.lab import Lab
 from topox_core.labs.student import revealed_at
-from topox_ui.labs import kept
+from topox_ui.labs import state
 
 LABS = "Labs"
 SIX = READY["six-tasks"]
@@ -78,7 +78,7 @@ OWN = {
 def at_screen(visit: Visit, lab: Lab, screen: int, seed: int = 1, done: int = 0) -> AppTest:
     """Open a screen, counted from 1, with everything right on the first ``done`` screens."""
     given = answered(lab, seed, done)
-    kept._kept()[kept.whose(given)] = given
+    state._kept()[state.whose(given)] = given
     query = {"lab.id": lab.id, "lab.seed": str(seed), "lab.q": str(screen)}
     return visit(LABS, **query)
 
@@ -147,7 +147,7 @@ def test_a_prediction_locks_and_no_way_back_unlocks_it(visit) -> None:
     assert field(second, "text_input", "P1").disabled, "in another tab of this machine"
     field(second, "radio", "P2_again").set_value("either").run()
     press(second, "lab_lock_again_P2")
-    votes = kept._kept()[kept.whose(answered(SIX, 31, 0))].prediction("P2")
+    votes = state._kept()[state.whose(answered(SIX, 31, 0))].prediction("P2")
     assert (votes.value, votes.second.value) == ("x", "either")
 
 
@@ -155,7 +155,7 @@ def test_a_prediction_locks_and_no_way_back_unlocks_it(visit) -> None:
 def test_where_other_machines_reach_the_server_a_tab_has_answers_of_its_own(
     visit, monkeypatch
 ) -> None:
-    monkeypatch.setattr("topox_ui.labs.kept.only_this_machine", lambda _: False)
+    monkeypatch.setattr("topox_ui.labs.state.only_this_machine", lambda _: False)
     at = visit(LABS, **{"lab.id": "six-tasks", "lab.seed": "32"})
     field(at, "text_input", "P1").set_value("9").run()
     field(at, "radio", "P2").set_value("x").run()
@@ -201,7 +201,7 @@ def test_a_field_of_several_parts_hands_in_what_was_chosen(visit, name, screen, 
         else:
             field(at, "checkbox", f"{question}_{part}-").check().run()
     press(at, "lab_check")
-    now = kept._kept()[kept.whose(answered(lab, 2, 0))]
+    now = state._kept()[state.whose(answered(lab, 2, 0))]
     assert now.worked(question).attempts[-1].points == lab.question(question).points
 
 

@@ -280,10 +280,12 @@ def test_bad_input_is_a_note_and_a_defect_is_raised_once(owner, slot):
 
 def test_a_run_that_cannot_begin_gives_its_slot_back(owner, slot):
     owner.start(WORK, "a", Mock(side_effect=InputError("is wrong")))
-    assert owner.note(WORK) == "is wrong" and is_free(slot)
-    with pytest.raises(ValueError):
-        owner.start(WORK, "a", Mock(side_effect=ValueError("a defect")))
-    assert is_free(slot)
+    assert owner.note(WORK) == "is wrong"
+    wait_until(lambda: is_free(slot))
+    owner.start(WORK, "a", Mock(side_effect=ValueError("a defect")))
+    with pytest.raises(ValueError, match="a defect"):
+        owner.ended(WORK)
+    wait_until(lambda: is_free(slot))
 
 
 @pytest.mark.long

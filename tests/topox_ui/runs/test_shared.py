@@ -15,9 +15,7 @@ from streamlit.runtime.scriptrunner import StopException
 from tests.real_inputs import ROOT
 from topox_core.errors import InputError
 from topox_core.runs.run import never
-from topox_ui.runs.memory import ResultMemory, approximate_bytes
-from topox_ui.runs.owner import Kept
-from topox_ui.runs.shared import Shared, wait_for
+from topox_ui.runs.results import Kept, ResultMemory, Shared, approximate_bytes, wait_for
 
 
 def test_ten_who_ask_at_once_have_one_answer_that_was_made_once() -> None:

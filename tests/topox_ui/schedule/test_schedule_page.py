@@ -22,7 +22,7 @@ from topox_core.schedule.settings import FREE, Settings
 from topox_core.workloads.samples import load_sample
 from topox_ui.answers import solving
 from topox_ui.answers.solving import Case
-from topox_ui.runs.shared import shared
+from topox_ui.runs.results import shared
 
 
 def test_the_page_shows_what_the_scheduler_says_and_what_a_slider_does_to_it(visit):

@@ -37,7 +37,7 @@ def test_every_page_opens_on_a_sample_and_its_charts_have_words_and_tables(
     visit, monkeypatch, page
 ):
     known = Asked()
-    monkeypatch.setattr("topox_ui.state.page_state._STATES.get_or", lambda _make: known)
+    monkeypatch.setattr("topox_ui.state.session._STATES.get_or", lambda _make: known)
     link = {"sample": "blackboard", **GIVEN.get(page.title, {})}
     at = visit(page.title, **link, **{f"{page.prefix}nonsense": "1"})
     assert [one.value for one in at.warning] == [f"Ignored in the link: {page.prefix}nonsense=1"]

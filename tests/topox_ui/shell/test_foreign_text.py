@@ -190,7 +190,7 @@ OURS = {
     "ALGORITHMS", "CARDS", "Path", "card", "choice", "kind", "model", "one", "page", "parallelism",
     "picture", "run", "sample", "theme", "way",
 }  # fmt: skip
-MAKE_TEXT = {"escape_untrusted", "escape"}
+MAKE_TEXT = {"escape_untrusted", "escape", "as_label"}
 
 
 def called(call: ast.Call) -> str:

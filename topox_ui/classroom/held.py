@@ -1,11 +1,20 @@
-"""Who is the lecturer, who has typed the word, how many are let in at once, which pages are open to whom, whose files are taken."""
+"""A class that is held on this machine: who may come in, what is open to them, whose files are taken, where answers are kept.
+
+``make class`` says of it to the server. Where no class is held everybody is the lecturer, nothing is
+kept and everything is allowed.
+"""
 
 import hmac
+import os
+import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from enum import Enum
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal, TypeVar
 
 import streamlit as st
 from starlette.exceptions import HTTPException
@@ -14,10 +23,63 @@ from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileMan
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 
+from topox_core.errors import InputError
 from topox_core.io.limits import MAX_FILE_BYTES, MB
-from topox_ui.classroom.profile import class_profile
+from topox_core.labs.answers import Answers, AnswersFile, is_signed
+from topox_core.labs.class_folder import ClassFolder
+from topox_core.labs.lab import Lab, texts_in
+from topox_core.labs.lab_file import labs_in, ready_labs
+from topox_core.labs.student import check_name
 from topox_ui.runs.limits import server_limits
 from topox_ui.state.session import Lasting
+
+COURSE, FOLDER, WORD, SHOWN_AT = (
+    f"TOPOX_CLASS_{name}" for name in ("COURSE", "FOLDER", "WORD", "SHOWN_AT")
+)
+
+
+@dataclass(frozen=True)
+class ClassProfile:
+    """One class.
+
+    Attributes
+    ----------
+    word
+        What students type to come in.
+    shown_at
+        The address that they open.
+    """
+
+    course: str
+    word: str
+    folder: ClassFolder
+    shown_at: str = ""
+
+
+def profile_of(environment: Mapping[str, str]) -> ClassProfile | None:
+    """Return the class that an environment describes, None where it describes none; raises InputError."""
+    if not environment.get(FOLDER):
+        return None
+    for name in (COURSE, WORD):
+        if not environment.get(name, "").strip():
+            raise InputError("is missing", file="environment", field=name)
+    check_name(environment[COURSE], COURSE)
+    folder = ClassFolder.opened(Path(environment[FOLDER]))
+    word = environment[WORD].strip().casefold()
+    return ClassProfile(environment[COURSE].strip(), word, folder, environment.get(SHOWN_AT, ""))
+
+
+@cache
+def class_profile() -> ClassProfile | None:
+    """Return the class of this server, read once; None where it serves none."""
+    return profile_of(os.environ)
+
+
+def labs_offered() -> dict[str, Lab]:
+    """Return the labs of this server by id: those that ship, and in a class those of the lecturer's folder."""
+    profile = class_profile()
+    return ready_labs() if profile is None else labs_in(profile.folder.path)
+
 
 MAX_SESSIONS = 60
 IDLE_S = 20 * 60.0
@@ -127,13 +189,8 @@ BEGINNING = "Home"
 _JOINED = Lasting[bool]("class_joined")
 
 
-class Entry(Enum):
-    """What becomes of somebody who opens a page."""
-
-    OPEN = "open"
-    JOIN = "join"
-    CLOSED = "closed"
-    FULL = "full"
+# What becomes of somebody who opens a page.
+Entry = Literal["open", "join", "closed", "full"]
 
 
 @st.cache_resource(show_spinner=False)
@@ -176,13 +233,13 @@ def entry(title: str) -> Entry:
     """Return what becomes of this visitor on a page; call it before anything of the link is read."""
     if not is_student():
         admitted().add(_session())
-        return Entry.OPEN
+        return "open"
     if not _JOINED.get():
-        return Entry.JOIN
+        return "join"
     if not places().enter(_session()):
-        return Entry.FULL
+        return "full"
     admitted().add(_session())
-    return Entry.OPEN if title in OPEN_TO_STUDENTS else Entry.CLOSED
+    return "open" if title in OPEN_TO_STUDENTS else "closed"
 
 
 def join(word: str) -> str:
@@ -242,3 +299,90 @@ def limit(manager: MemoryUploadedFileManager) -> None:
         add(session_id, file)
 
     manager.add_file = within_limits  # type: ignore[method-assign]
+
+
+T = TypeVar("T")
+CHECK_EVERY_S, MAX_CHECKS = 1.0, 200
+# Of each lab: how many checks, and when the last was.
+_CHECKS = Lasting[dict[str, tuple[int, float]]]("class_checks")
+
+# What tells this device from others, and the labs whose answers were, in part, not given here.
+_DEVICE = Lasting[str]("class_device")
+_BROUGHT = Lasting[set[str]]("class_brought")
+
+
+@st.cache_resource(show_spinner=False)
+def turns() -> Semaphore:
+    """Return the turns of this server's class."""
+    return Semaphore()
+
+
+def device() -> str:
+    """Return what tells this tab's device from others, over a reload too."""
+    return _DEVICE.get_or(secrets.token_urlsafe)
+
+
+def keep_answers(lab: Lab, answers: Answers) -> str:
+    """Keep the answers of a student in the class folder; return what to say about it, empty where no class is held."""
+    profile = class_profile()
+    if profile is None:
+        return ""
+    words = texts_in(lab.language)
+    try:
+        of_device = device() if is_student() else ""
+        brought = lab.id in _BROUGHT.get_or(set)
+        kept = profile.folder.keep(lab, answers, of_device, brought=brought)
+    except InputError:
+        return words.say("classroom.folder_full")
+    return words.say(f"classroom.{_WORDS.get(kept.reason, kept.reason)}")
+
+
+_WORDS = {"": "kept", "full": "folder_full", **dict.fromkeys(("held", "ids", "roster"), "apart")}
+
+
+def brought_along(lab: Lab, file: AnswersFile) -> None:
+    """Note that answers to a lab come from a file: unless this class signed it, they are kept apart."""
+    profile = class_profile()
+    if profile is not None and not is_signed(file, profile.folder.secret):
+        _BROUGHT.get_or(set).add(lab.id)
+
+
+def begun_here(lab: Lab) -> None:
+    """Note that answers to a lab begin anew in this tab."""
+    _BROUGHT.get_or(set).discard(lab.id)
+
+
+def in_turn(call: Callable[[], T]) -> T:
+    """Return what a call returns that computes keys or checks: in a class two run at once.
+
+    Raises
+    ------
+    InputError
+        If too many wait, or what the call raises.
+    """
+    if class_profile() is None:
+        return call()
+    with turns().turn() as mine:
+        if not mine:
+            raise InputError(texts_in("en").say("classroom.busy"))
+        return call()
+
+
+def note_check(lab: str) -> None:
+    """Count one press of Check.
+
+    Raises
+    ------
+    InputError
+        If the last was less than a second ago, or the lab was checked too often in this session.
+    """
+    if class_profile() is None:
+        return
+    checks, now = _CHECKS.get_or(dict), time.monotonic()
+    count, last = checks.get(lab, (0, -CHECK_EVERY_S))
+    words = texts_in("en")
+    if count >= MAX_CHECKS:
+        raise InputError(words.say("classroom.most", most=MAX_CHECKS))
+    if now - last < CHECK_EVERY_S:
+        raise InputError(words.say("classroom.often"))
+    checks[lab] = (count + 1, now)
