@@ -34,9 +34,9 @@ T = TypeVar("T")
 def workloads(servers: int) -> dict[str, tuple[str, dict[str, int]]]:
     """Return the workloads by name: Llama 3 70B in pipelines of 16 (1F1B, rings over replicas), tokens to experts, 8B sharded."""
     return {
-        "pipeline": ("llama3-70b", {"stages": 16, "replicas": servers // 16, "microbatches": 16}),
-        "experts": ("moe", {"servers": max(2, servers // 32), "layers": 2, "microbatches": 2}),
-        "sharded": ("fsdp", {"servers": max(2, servers // 4), "layers": 24}),
+        "pipeline": ("llama3-70b", {"pipeline": 16, "data": servers // 16, "microbatches": 16}),
+        "experts": ("moe", {"data": max(8, servers // 32), "expert": 8}),
+        "sharded": ("fsdp", {"data": max(2, servers // 4)}),
     }
 
 

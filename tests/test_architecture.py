@@ -50,7 +50,7 @@ MAY_USE = {
         "claims",
     },
     "warm_up": GROUND | {"schedule", "fabrics", "strategy", "tdm", "training"},
-    "topology": GROUND,
+    "topology": GROUND | {"schedule"},
     "demand": GROUND | {"schedule"},
     "fabrics": GROUND | {"schedule", "topology", "economics", "demand"},
     "strategy": GROUND | {"fabrics", "schedule", "topology", "training", "workloads"},

@@ -1,11 +1,11 @@
 """A solve in a process of its own: ``python -m topox_core.worker [ENGINE]``; an engine that is named is loaded at once.
 
-One request as a JSON line on standard input; events (loaded, ready, step, done, failed) as JSON
-lines on standard output. A further line may tell a better schedule; any other, or the end of input
-because the parent died, means stop.
+What it is sent on standard input and what it says on standard output: :mod:`topox_core.schedule.engines.engine`.
+The end of input, because the parent died, means stop.
 """
 
 import os
+import pickle
 import queue
 import signal
 import sys
@@ -19,10 +19,10 @@ from typing import BinaryIO
 
 import numpy as np
 
+from topox_core.errors import InputError
 from topox_core.runs.cores import lower_priority
 from topox_core.schedule.circuits.held_ports import Solution
-from topox_core.schedule.engines import wire
-from topox_core.schedule.engines.engine import Engine, Limits, Progress
+from topox_core.schedule.engines.engine import LOADED, READY, Engine, Failed, Limits
 from topox_core.schedule.problem import Problem, SwitchNetwork
 
 # HiGHS may be deep in a phase that does not ask whether to stop; after this long the process simply
@@ -91,12 +91,10 @@ def _show_in_process_list(engine: str) -> None:
 
 
 def _listen(stopped: threading.Event, inbox: queue.SimpleQueue[Solution]) -> None:
-    """Pass schedules on; on any other line or the end of input ask the engine to stop, and end the process if it does not."""
-    while True:
-        solution = wire.read_offer(sys.stdin.buffer.readline())
-        if solution is None:
-            break
-        inbox.put(solution)
+    """Pass schedules on; on anything else or the end of input ask the engine to stop, and end the process if it does not."""
+    with suppress(Exception):
+        while isinstance(solution := pickle.load(sys.stdin.buffer), Solution):
+            inbox.put(solution)
     stopped.set()
     time.sleep(GRACE_S)
     os._exit(3)
@@ -111,9 +109,9 @@ def main() -> int:
     stopped = threading.Event()
     inbox: queue.SimpleQueue[Solution] = queue.SimpleQueue()
 
-    def tell(event: wire.Event) -> None:
+    def tell(event: object) -> None:
         try:
-            out.write(wire.line(event))
+            out.write(pickle.dumps(event))
         except OSError:
             os._exit(3)
 
@@ -123,23 +121,22 @@ def main() -> int:
             latest = inbox.get()
         return latest
 
-    def on_progress(progress: Progress) -> None:
-        tell(wire.Step(progress))
-
     try:
         for named in sys.argv[1:]:
             load(named)
-            tell(wire.Loaded())
+            tell(LOADED)
         lower_priority()
-        request = wire.read_request(sys.stdin.buffer.readline())
-        solve = engine(request.engine)
-        _show_in_process_list(request.engine)
+        name, problem, limits = pickle.load(sys.stdin.buffer)
+        solve = engine(name)
+        _show_in_process_list(name)
         threading.Thread(target=_listen, args=(stopped, inbox), daemon=True).start()
-        tell(wire.Ready())
-        answer = solve(request.problem, request.limits, stopped.is_set, on_progress, news)
-        tell(wire.Done(answer))
+        tell(READY)
+        tell(solve(problem, limits, stopped.is_set, tell, news))
+    except InputError as error:
+        tell(Failed(error.problem, refused=True))
+        return 1
     except Exception as error:
-        tell(wire.failed(error))
+        tell(Failed(f"{type(error).__name__}: {error}"[:500]))
         return 1
     return 0
 

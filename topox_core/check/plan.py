@@ -119,7 +119,7 @@ class CheckedPlan:
         kind = np.append(kind, np.full(len(schedule.transfer), TRANSFER_CODE))
         source = np.append(_column(tasks, "source", -1), schedule.transfer_source)
         destination = np.append(_column(tasks, "destination", -1), schedule.transfer_destination)
-        _check_fits(graph, cluster)
+        check_fits(graph, cluster)
         tick = schedule.slot_ms / max(1, round(schedule.slot_ms / schedule.tick_ms))
         rows = _positions(node_of, schedule.task)
         known = rows >= 0
@@ -190,9 +190,3 @@ def rounded_up(duration_ms: Float, unit_ms: float) -> Float:
     units = duration_ms / unit_ms
     whole = np.ceil(units - CEILING_TOLERANCE * np.maximum(1.0, units))
     return np.where(duration_ms > 0, np.maximum(1.0, whole), 0.0) * unit_ms
-
-
-def _check_fits(graph: TaskGraph, cluster: Cluster) -> None:
-    devices = max((task.device for task in graph.tasks if task.device is not None), default=0) + 1
-    if graph.servers > cluster.servers or devices > cluster.devices_per_server:
-        check_fits(graph, cluster)

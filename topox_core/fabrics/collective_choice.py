@@ -125,7 +125,8 @@ class _Alone:
         settings = Settings.of(iteration="first", lowering=lowering, seed=self.seed)
         options = FabricOptions(topology_variant=self.variant)
         try:
-            request = FabricRequest(_lowered_alone(one, lowering), cluster, settings, options)
+            graph = _lowered(one.kind, one.members, lowering, one.size_bytes)
+            request = FabricRequest(graph, cluster, settings, options)
             return run_static(request, never).iteration_ms
         except InputError:
             return float("inf")
@@ -191,7 +192,9 @@ class _Alone:
 def _circuit_times(one: Collective, lowering: Lowering, cluster: Cluster) -> tuple[float, float]:
     """Return how long a collective takes on demand and provisioned, which are one sweep and another over it."""
     try:
-        graph = _lowered_alone(one, lowering)
+        # Collectives differ in the size of their transfers alone.
+        graph = _lowered(one.kind, one.members, lowering)
+        graph = replace(graph, size_bytes=graph.size_bytes * one.size_bytes)
         profile = Profile.of(
             FabricRequest(graph, cluster, Settings.of(iteration="first", lowering=lowering))
         )
@@ -202,16 +205,11 @@ def _circuit_times(one: Collective, lowering: Lowering, cluster: Cluster) -> tup
     return on_demand_ms, known_ms
 
 
-def _lowered_alone(one: Collective, lowering: Lowering) -> TransferGraph:
-    graph = _lowered_byte(one.kind, one.members, lowering)
-    return replace(graph, size_bytes=graph.size_bytes * one.size_bytes)
-
-
 @lru_cache(maxsize=64)
-def _lowered_byte(kind: str, members: int, lowering: Lowering) -> TransferGraph:
-    """Return a collective of one byte, lowered: others differ in the size of their transfers alone."""
+def _lowered(kind: str, members: int, lowering: Lowering, size_bytes: float = 1.0) -> TransferGraph:
+    """Return a collective alone, lowered."""
     root = 0 if kind == "broadcast" else None
-    task = Task("c", kind, (), members=tuple(range(members)), size_bytes=1.0, root=root)
+    task = Task("c", kind, (), members=tuple(range(members)), size_bytes=size_bytes, root=root)
     return lower(TaskGraph("alone", (task,)), lowering)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from topox_core.errors import InputError
 from topox_core.model.algorithm_choice import (
+    RING_KINDS,
     Choice,
     Chooser,
     Pattern,
@@ -39,10 +41,14 @@ MAX_TRANSFERS = 200_000
 MAX_DEPENDENCIES = 4_000_000  # among the transfers of collectives
 _NAN = float("nan")
 MAX_KEPT = 8  # lowered graphs; one of 100,000 transfers has some 20 MB
+Strides = tuple[int, ...]
 
 
 def lower(
-    graph: TaskGraph, lowering: Lowering | None = None, whole: frozenset[str] = frozenset()
+    graph: TaskGraph,
+    lowering: Lowering | None = None,
+    whole: frozenset[str] = frozenset(),
+    strides: Mapping[tuple[int, ...], Strides] | None = None,
 ) -> TransferGraph:
     """Return the graph of compute tasks, transfers and barriers that ``graph`` becomes.
 
@@ -60,6 +66,8 @@ def lower(
         The choices; the default is one fluid ring.
     whole
         Kinds of collective that stay one barrier each, whatever is chosen for them.
+    strides
+        Of the rings of some groups, instead of what is chosen for them. Such a graph is not kept.
 
     Raises
     ------
@@ -70,7 +78,9 @@ def lower(
     """
     lowering = lowering or Lowering()
     check_algorithms(lowering)
-    return _lowered(_GraphAndChoices(graph.digest, lowering, whole, graph))
+    if strides is not None:
+        return _anew(graph, lowering, whole, strides)
+    return _kept(_GraphAndChoices(graph.digest, lowering, whole, graph))
 
 
 @dataclass(frozen=True)
@@ -84,9 +94,17 @@ class _GraphAndChoices:
 
 
 @lru_cache(maxsize=MAX_KEPT)
-def _lowered(key: _GraphAndChoices) -> TransferGraph:
-    graph, lowering = key.graph, key.lowering
-    patterns, algorithm = _patterns(graph, lowering, key.whole)
+def _kept(key: _GraphAndChoices) -> TransferGraph:
+    return _anew(key.graph, key.lowering, key.whole, {})
+
+
+def _anew(
+    graph: TaskGraph,
+    lowering: Lowering,
+    whole: frozenset[str],
+    strides: Mapping[tuple[int, ...], Strides],
+) -> TransferGraph:
+    patterns, algorithm = _patterns(graph, lowering, whole, strides)
     first, own = _places(graph, patterns)
     nodes = _Nodes()
     for i, task in enumerate(graph.tasks):
@@ -97,7 +115,9 @@ def _lowered(key: _GraphAndChoices) -> TransferGraph:
         else:
             nodes.add_collective(i, task, shape, waits, first[i])
     _check_ids(graph, nodes)
-    return nodes.transfer_graph(graph, lowering, algorithm, key.whole)
+    choices = [json.dumps(lowering.as_record(), sort_keys=True), *sorted(whole)]
+    choices += map(str, strides.items())
+    return nodes.transfer_graph(graph, lowering, algorithm, " ".join(choices))
 
 
 def transfers_of(graph: TaskGraph, lowering: Lowering) -> int:
@@ -108,49 +128,54 @@ def transfers_of(graph: TaskGraph, lowering: Lowering) -> int:
     InputError
         If an algorithm does not fit a group, or a stride makes no ring of one.
     """
-    return _collectives(graph, lowering)[-1]
+    return _collectives(graph, lowering, frozenset(), {})[1]
+
+
+# Position in the graph, the task, its algorithm where it is lowered step by step, the strides of its rings.
+_Collective = tuple[int, Task, Choice | None, Strides]
 
 
 def _collectives(
-    graph: TaskGraph, lowering: Lowering, whole: frozenset[str] = frozenset()
-) -> tuple[list[tuple[int, Task]], dict[int, Choice], dict[int, tuple[int, ...]], int]:
-    """Return the collectives that use the network, but the kinds that stay whole, and what each becomes.
-
-    By position in the graph: the tasks, and the algorithms of those that are lowered step by step;
-    ring strides by size of group; how many transfers all become.
-    """
-    active = [
-        (i, t)
-        for i, t in enumerate(graph.tasks)
-        if t.kind in COLLECTIVE_KINDS
-        and t.kind not in whole
-        and len(t.members or ()) > 1
-        and (lowering.all_reduce_on_network or t.kind != "all_reduce")
-    ]
+    graph: TaskGraph,
+    lowering: Lowering,
+    whole: frozenset[str],
+    given: Mapping[tuple[int, ...], Strides],
+) -> tuple[list[_Collective], int]:
+    """Return the collectives that use the network, but the kinds that stay whole, and how many transfers all become."""
     chooser, total = Chooser(lowering), 0
-    choices: dict[int, Choice] = {}
-    strides: dict[int, tuple[int, ...]] = {}
-    for i, task in active:
-        n = len(task.members or ())
+    strides: dict[int, Strides] = {}
+    found: list[_Collective] = []
+    for i, task in enumerate(graph.tasks):
+        members = task.members or ()
+        n = len(members)
+        if task.kind not in COLLECTIVE_KINDS or task.kind in whole or n < 2:
+            continue
+        if task.kind == "all_reduce" and not lowering.all_reduce_on_network:
+            continue
         name = f"{task.kind} {task.id}" + (f" (group {task.group})" if task.group else "")
         choice = chooser.choice(task.kind, n, task.size_bytes or 0.0, name)
         rides = task.kind != "all_to_all" if choice is None else on_rings(task.kind, choice.name)
         if rides and n not in strides:
             strides[n] = ring_strides(n, lowering, name)
-        rings = len(strides.get(n, ()))
+        of_group = strides.get(n, ())
+        if rides and task.kind in RING_KINDS:
+            of_group = given.get(members, of_group)
         if choice is None:
-            total += transfer_count(task.kind, n, rings, lowering)
+            total += transfer_count(task.kind, n, len(of_group), lowering)
         else:
-            choices[i] = choice
-            total += step_transfers(task.kind, choice, n, rings)
-    return active, choices, strides, total
+            total += step_transfers(task.kind, choice, n, len(of_group))
+        found.append((i, task, choice, of_group))
+    return found, total
 
 
 def _patterns(
-    graph: TaskGraph, lowering: Lowering, whole: frozenset[str]
+    graph: TaskGraph,
+    lowering: Lowering,
+    whole: frozenset[str],
+    strides: Mapping[tuple[int, ...], Strides],
 ) -> tuple[dict[int, Pattern], dict[int, str]]:
     """Return pattern and algorithm of each collective that uses the network, by position in the graph."""
-    active, choices, strides, transfers = _collectives(graph, lowering, whole)
+    active, transfers = _collectives(graph, lowering, whole, strides)
     if transfers > MAX_TRANSFERS:
         raise InputError(
             f"the collectives become {transfers:,} transfers, more than the limit of {MAX_TRANSFERS:,}: "
@@ -158,15 +183,14 @@ def _patterns(
             file="settings",
             field="rings",
         )
-    built: dict[tuple[str, int, int, Choice | None], Pattern] = {}
+    built: dict[tuple[str, int, int, Choice | None, Strides], Pattern] = {}
     result: dict[int, Pattern] = {}
     waits = 0
-    for i, task in active:
-        members, choice = task.members or (), choices.get(i)
+    for i, task, choice, of_group in active:
+        members = task.members or ()
         root = members.index(task.root) if task.kind == "broadcast" and task.root is not None else 0
-        key = (task.kind, len(members), root, choice)
+        key = (task.kind, len(members), root, choice, of_group)
         if key not in built:
-            of_group = strides.get(len(members), ())
             built[key] = (
                 pattern(*key[:3], of_group, lowering)
                 if choice is None
@@ -181,7 +205,7 @@ def _patterns(
                 file="settings",
                 field="algorithm",
             )
-    return result, {i: choice.name for i, choice in choices.items()}
+    return result, {i: choice.name for i, _, choice, _ in active if choice is not None}
 
 
 def _places(graph: TaskGraph, patterns: dict[int, Pattern]) -> tuple[list[int], list[int]]:
@@ -268,10 +292,9 @@ class _Nodes:
         graph: TaskGraph,
         lowering: Lowering,
         algorithm: dict[int, str],
-        whole: frozenset[str],
+        choices: str,
     ) -> TransferGraph:
         """Return the rows as arrays."""
-        choices = " ".join([json.dumps(lowering.as_record(), sort_keys=True), *sorted(whole)])
         columns = list(zip(*self.rows, strict=True)) or [()] * 9
         ids, kind, origin, server, device, source, destination, duration_ms, size_bytes = columns
         tasks = graph.tasks
@@ -292,6 +315,7 @@ class _Nodes:
             lowering=lowering,
             digest=hashlib.sha256(f"{graph.digest} {choices}".encode()).hexdigest(),
             algorithm=algorithm,
+            task_graph=graph,
         )
 
 

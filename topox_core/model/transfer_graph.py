@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from topox_core.model.cluster import Cluster
 from topox_core.model.csr import transposed
 from topox_core.model.lowering_choices import Lowering
+from topox_core.model.task_graph import TaskGraph
 
 COMPUTE, TRANSFER, BARRIER = 0, 1, 2
 MAX_DEVICES = 8_192  # more than a server may have
@@ -62,6 +63,8 @@ class TransferGraph:
         Words of the task a node came from, for colours and measures (``""`` if none).
     algorithm
         Names of the algorithms of collectives that are lowered step by step, by ``origin``.
+    task_graph
+        What was lowered, so that it can be lowered otherwise; it does not travel to other processes.
     """
 
     ids: tuple[str, ...]
@@ -80,6 +83,10 @@ class TransferGraph:
     lowering: Lowering
     digest: str
     algorithm: Mapping[int, str] = field(default_factory=dict)
+    task_graph: TaskGraph | None = field(default=None, repr=False, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"task_graph": None}
 
     def __len__(self) -> int:
         return len(self.ids)

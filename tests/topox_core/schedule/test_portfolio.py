@@ -90,15 +90,15 @@ FAULTS = {
     "dies before a word": (sys.executable, "-c", "raise SystemExit(7)"),
     "dies after a word": saying(READY, then="os._exit(9)"),
     "is killed": saying(READY, then="os.kill(os.getpid(), 9)"),
-    "says nothing of the protocol": saying(READY, "Segmentation fault", then=SLEEP),
-    "says half a line": saying(READY, then="print('{\"event\": \"incumb', end='', flush=True)"),
+    "says nothing of the protocol": saying(READY, b"Segmentation fault\n", then=SLEEP),
+    "says half a word": saying(READY, progress(0)[:-20]),
     "gives a point that breaks a rule": saying(READY, progress(0, BREAKS_A_RULE), then=SLEEP),
     "gives a point of the wrong length": saying(
         READY, progress(0, np.zeros(3, np.int64)), then=SLEEP
     ),
     "gives a bound above its schedule": saying(READY, progress(GIVEN + 1), then=SLEEP),
     "ends with a point that breaks a rule": saying(READY, done(GIVEN, BREAKS_A_RULE)),
-    "ends in the middle of a large line": saying(READY, "[" * 100_000, then=SLEEP),
+    "says much that is nothing": saying(READY, b"[" * 100_000, then=SLEEP),
 }
 
 
@@ -174,11 +174,11 @@ def test_a_better_schedule_reaches_the_engine_in_the_child(engine):
 
 # A child that answers every offer with the offered schedule as its own.
 ECHO = """
-import json
-told = json.loads({told!r})
-for line in sys.stdin:
-    told["progress"]["solution"] = json.loads(line)
-    print(json.dumps(told), flush=True)
+from dataclasses import replace
+told = pickle.loads({told!r})
+while True:
+    told = replace(told, solution=pickle.load(sys.stdin.buffer))
+    os.write(1, pickle.dumps(told))
 """
 
 

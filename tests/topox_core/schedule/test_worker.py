@@ -1,11 +1,12 @@
 """Solves in child processes: they report, stop, die and leave the last schedule behind; some load before they are asked."""
 
-import json
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,13 +19,12 @@ from tests.topox_core.schedule.problem_builder import (
     Fabric,
     build,
     makespan,
-    one_after_another,
     random_problem,
 )
 from topox_core.schedule.bounds.windows import critical_path
-from topox_core.schedule.circuits.held_ports import Solution, with_set_ups
-from topox_core.schedule.engines import waiting_workers, wire
-from topox_core.schedule.engines.engine import Answer, Limits, Progress
+from topox_core.schedule.circuits.held_ports import Solution
+from topox_core.schedule.engines import engine as protocol, waiting_workers
+from topox_core.schedule.engines.engine import Answer, Failed, Limits, Progress
 from topox_core.schedule.engines.solver_process import SolverProcess
 from topox_core.schedule.engines.waiting_workers import (
     end_all,
@@ -61,21 +61,6 @@ def heard_from(process: SolverProcess) -> list[Progress]:
     news: list[Progress] = []
     wait_until(lambda: news.extend(process.poll()) or news)
     return news
-
-
-def test_requests_and_offers_survive_the_journey_and_any_other_line_means_stop():
-    problem = random_problem(3, Fabric(shares=True), tasks=8, ticks_per_slot=4)
-    start = serial_schedule(problem)
-    limits = Limits(
-        time_limit_s=3.5, gap=0.01, seed=7, threads=2, bound=5, solution=Solution(start)
-    )
-    request = wire.Request("highs", problem, limits)
-    assert repr(wire.read_request(wire.line(request))) == repr(request)
-    for offered in (Solution(START), one_after_another(with_set_ups(EASY, 2))):
-        assert repr(wire.read_offer(wire.line(offered))) == repr(offered)
-    floats = json.dumps({"start": ["<f8", [0], ""]}).encode()
-    for line in (b"", b"stop\n", b"{}\n", b'{"start": 3}\n', floats):
-        assert wire.read_offer(line) is None
 
 
 @pytest.mark.parametrize("engine", ["highs", "cpsat"])
@@ -122,34 +107,28 @@ def test_a_killed_child_is_reported_and_the_last_schedule_kept():
     )
 
 
-SAID = json.loads(progress(1))["progress"]
-
-
-def said(**wrong: object) -> str:
-    """A step with something wrong in it."""
-    return json.dumps({"event": "step", "progress": SAID | wrong})
+TOLD = pickle.loads(progress(1))
 
 
 @pytest.mark.parametrize(
-    "line",
+    "word",
     [
-        "Segmentation fault",
-        "{}",
-        "[1, 2]",
-        "[" * 10_000,
-        '{"event": "dance"}',
-        '{"event": "step"}',
-        '{"event": "done", "answer": {"solution": 3}}',
-        said(bound="high"),
-        said(bound=1_000_000),
-        said(source={"family": "guess", "name": "x"}),
-        said(solution={"start": ["<f8", [2], "AAAAAAAAAAAAAAAAAAAAAA=="]}),
-        said(solution={"start": ["<i8", [3], "AAAA"]}),
+        b"Segmentation fault\n",
+        b"{}\n",
+        b"[" * 10_000,
+        pickle.dumps("dance"),
+        pickle.dumps(b"step"),
+        pickle.dumps(Progress),
+        pickle.dumps(replace(TOLD, bound="high")),
+        pickle.dumps(replace(TOLD, bound=1_000_000)),
+        pickle.dumps(replace(TOLD, solution=3)),
+        pickle.dumps(replace(TOLD, solution=Solution(np.zeros(2)))),
+        pickle.dumps(replace(TOLD, solution=Solution(np.zeros(3, np.int64)))),
     ],
 )
-def test_a_child_that_talks_nonsense_is_stopped_and_the_schedule_given_is_kept(line):
+def test_a_child_that_talks_nonsense_is_stopped_and_the_schedule_given_is_kept(word):
     limits = Limits(time_limit_s=60, solution=Solution(START))
-    answer = answered(EASY, limits, saying(READY, line, then=SLEEP))
+    answer = answered(EASY, limits, saying(READY, word, then=SLEEP))
     assert answer.stopped_by == "failed"
     assert answer.message.endswith("the last schedule is kept")
     assert np.array_equal(answer.solution.start, START)
@@ -209,28 +188,29 @@ def test_the_child_ends_when_its_parent_dies():
 def test_the_worker_speaks_its_protocol_and_nothing_else():
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     with subprocess.Popen(WORKER, cwd=ROOT, **pipes) as worker:
-        worker.stdin.write(wire.line(wire.Request("highs", EASY, MINUTE)))
+        pickle.dump(("highs", EASY, MINUTE), worker.stdin)
         worker.stdin.flush()  # and left open: its end would ask the worker to stop
-        ready, *news, last = [json.loads(line) for line in worker.stdout]
+        told = [pickle.load(worker.stdout)]
+        while not isinstance(told[-1], Answer):
+            told.append(pickle.load(worker.stdout))
+        assert worker.stdout.read() == b""
         assert worker.wait(PATIENCE_S) == 0
-    assert ready == json.loads(READY)
-    assert last["event"] == "done"
-    assert {event["event"] for event in news} <= {"step"}
+    assert told[0] == protocol.READY
+    assert {type(event) for event in told[1:-1]} <= {Progress}
 
 
 @pytest.mark.parametrize(
     "request_line",
-    long_after(
-        2, [b"hello\n", wire.line(wire.Request("nobody", build([1]), Limits())), b"", b"{}\n"]
-    ),
+    long_after(2, [b"hello\n", pickle.dumps(("nobody", build([1]), Limits())), b"", b"{}\n"]),
 )
 def test_a_worker_given_nonsense_says_so(request_line):
     ran = subprocess.run(
         WORKER, input=request_line, capture_output=True, cwd=ROOT, timeout=PATIENCE_S, check=False
     )
-    event = json.loads(ran.stdout)
-    assert (ran.returncode, event["event"]) == (1, "failed")
-    assert event["message"]
+    event = pickle.loads(ran.stdout)
+    assert isinstance(event, Failed)
+    assert (ran.returncode, event.refused) == (1, False)
+    assert event.message
 
 
 @pytest.fixture

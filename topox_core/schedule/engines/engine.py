@@ -1,7 +1,9 @@
 """The solver boundary: what an engine is given, says on the way, and returns.
 
 Every engine is ``solve(problem, limits, stop, on_progress) -> Answer``; no solver object leaves its
-file.
+file. A child process that solves is sent an engine's name, a problem and its limits, then better schedules,
+and None to stop; it sends :data:`LOADED`, :data:`READY`, progress, and an answer or why there is none.
+All are pickled.
 """
 
 from collections.abc import Callable
@@ -15,6 +17,7 @@ from topox_core.schedule.source import TraceSource
 
 Status = Literal["optimal", "feasible", "infeasible", "unknown"]
 # ``lowering``: a proof for the rings and algorithms that were chosen, not for all that may be.
+LOADED, READY = "loaded", "ready"  # an engine is there, before it is asked; a request has been read
 StoppedBy = Literal["proof", "lowering", "time_limit", "gap", "cancelled", "heuristic", "failed"]
 
 
@@ -49,6 +52,14 @@ class Answer(Progress):
 
     stopped_by: StoppedBy = "time_limit"
     message: str = ""
+
+
+@dataclass(frozen=True)
+class Failed:
+    """Why there is no answer; ``refused`` where the problem or the request is at fault."""
+
+    message: str
+    refused: bool = False
 
 
 News = Callable[[], Solution | None]

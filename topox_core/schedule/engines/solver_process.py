@@ -1,5 +1,6 @@
 """An exact solve in a child process, so that a page or a command never freezes and a dead solver loses nothing."""
 
+import pickle
 import queue
 import signal
 import threading
@@ -8,9 +9,11 @@ from dataclasses import replace
 from typing import TypeVar
 
 from topox_core.schedule.circuits.held_ports import Solution, solution_violation
-from topox_core.schedule.engines import wire
 from topox_core.schedule.engines.engine import (
+    LOADED,
+    READY,
     Answer,
+    Failed,
     Limits,
     Progress,
     StoppedBy,
@@ -64,7 +67,7 @@ class SolverProcess:
         self._killers = [self._kill_after(START_S + limits.time_limit_s + GRACE_S, "time_limit")]
         self._reader = threading.Thread(
             target=self._serve,
-            args=(wire.line(wire.Request(engine, problem, limits)),),
+            args=((engine, problem, limits),),
             daemon=True,
         )
         self._reader.start()
@@ -91,14 +94,14 @@ class SolverProcess:
     def offer(self, solution: Solution) -> None:
         """Tell the child a better schedule; what it has no time to hear it does not need."""
         if self.running and self._ended_by is None:
-            threading.Thread(target=self._send, args=(wire.line(solution),), daemon=True).start()
+            threading.Thread(target=self._send, args=(solution,), daemon=True).start()
 
     def cancel(self) -> None:
         """Ask the child to stop, and kill it if it has not within a second."""
         if not self.running or self._ended_by is not None:
             return
         self._ended_by = "cancelled"
-        if not self._send(b"stop\n", wait=False):  # it hangs over its request, or is gone
+        if not self._send(None, wait=False):  # it hangs over its request, or is gone
             self._process.kill()
         self._killers.append(self._kill_after(GRACE_S, "cancelled"))
 
@@ -111,13 +114,13 @@ class SolverProcess:
 
     # -- in the background -----------------------------------------------------------------------------
 
-    def _send(self, line: bytes, wait: bool = True) -> bool:
-        """Write a line to the child; return whether it went: not to one that is gone, nor, unless ``wait``, behind another line."""
+    def _send(self, message: object, wait: bool = True) -> bool:
+        """Send something to the child; return whether it went: not to one that is gone, nor, unless ``wait``, behind another."""
         if not self._writing.acquire(blocking=wait):
             return False
         try:
             assert self._process.stdin is not None
-            self._process.stdin.write(line)
+            pickle.dump(message, self._process.stdin)
             self._process.stdin.flush()
         except (OSError, ValueError):
             return False
@@ -136,36 +139,38 @@ class SolverProcess:
         timer.start()
         return timer
 
-    def _serve(self, request: bytes) -> None:
+    def _serve(self, request: object) -> None:
         """Send the request, then take in events until the child ends; runs in a thread."""
         assert self._process.stdout is not None
         self._send(request)  # of a child that is gone already its silence below says so
         wrong = ""
         try:
-            for data in self._process.stdout:
-                self._take(wire.read_event(data))
-        except ValueError as error:
-            wrong = str(error)
+            while True:
+                self._take(pickle.load(self._process.stdout))
+        except EOFError:
+            pass
+        except Exception as error:  # whatever reading nonsense raises
+            wrong = str(error) or type(error).__name__
         self._finish(wrong)
 
-    def _take(self, event: wire.Event) -> None:
-        """Take in one event; a schedule that breaks a rule is a ValueError."""
-        if isinstance(event, wire.Ready):
+    def _take(self, event: object) -> None:
+        """Take in what the child said; nonsense and a schedule that breaks a rule are ValueErrors."""
+        if event == READY:
             self._killers[0].cancel()
             self._killers.append(
                 self._kill_after(self._limits.time_limit_s + GRACE_S, "time_limit")
             )
-        elif isinstance(event, wire.Step):
-            self._events.put(self._heard(event.progress))
-        elif isinstance(event, wire.Done):
-            answer = self._heard(event.answer)
-            self._answer = replace(answer, solution=self._best)
-        elif isinstance(event, wire.Failed):
-            if event.bad_input is None:
-                self._answer = self._kept("failed", f"the solver failed ({event.message})")
-            else:
-                words = f"No exact solve: {event.bad_input[0]}."
-                self._answer = replace(self._kept("heuristic", words), solution=None)
+        elif isinstance(event, Answer):
+            self._answer = replace(self._heard(event), solution=self._best)
+        elif isinstance(event, Progress):
+            self._events.put(self._heard(event))
+        elif isinstance(event, Failed) and event.refused:
+            words = f"No exact solve: {event.message}."
+            self._answer = replace(self._kept("heuristic", words), solution=None)
+        elif isinstance(event, Failed):
+            self._answer = self._kept("failed", f"the solver failed ({event.message})")
+        elif event != LOADED:
+            raise ValueError(f"it said {str(event)[:100]!r}")
 
     def _believe(self, solution: Solution) -> None:
         wrong = solution_violation(self._problem, solution)

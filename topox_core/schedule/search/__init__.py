@@ -1,1 +1,1 @@
-"""Local search, and successive halving of several."""
+"""Local search, and contests of several."""
