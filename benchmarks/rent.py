@@ -44,10 +44,10 @@ OFF: dict[str, tuple[str, str, str]] = {
         '        named = self.prepared.settings.engine in ("auto", "cpsat")\n        if not named',
         "        named = not self.prepared\n        if not named",
     ),
-    "contests": (
+    "successive halving": (
         "schedule/portfolio.py",
-        "import Contests, Pace\n",
-        "import LocalSearch as Contests, Pace\n",
+        "import Pace, SuccessiveHalving\n",
+        "import LocalSearch as SuccessiveHalving, Pace\n",
     ),
     "parallel generation": (
         "schedule/generation/list_scheduler.py",

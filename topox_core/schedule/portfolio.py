@@ -22,7 +22,7 @@ from topox_core.schedule.engines.solver_process import SolverProcess
 from topox_core.schedule.planner import Planner, SchedulePlan, keeping_reduced
 from topox_core.schedule.problem import Problem
 from topox_core.schedule.result import TracePoint
-from topox_core.schedule.search.local_search import Contests, Pace
+from topox_core.schedule.search.local_search import Pace, SuccessiveHalving
 from topox_core.schedule.source import HEADS_AND_TAILS, LOADS, TraceSource
 
 OVERTIME_S = 0.15  # what an engine may need to come to an end; then it is ended
@@ -324,7 +324,7 @@ class Portfolio:
             planner, better = self.planner.with_ancestor_tails()
             if better is not None:
                 self._bounds.put(RaisedBound(better.ticks, better.text, HEADS_AND_TAILS, True))
-        search, pace = Contests(planner, self.plan, self.limits.seed), Pace()
+        search, pace = SuccessiveHalving(planner, self.plan, self.limits.seed), Pace()
         published, published_s = search.cost, 0.0
         gave_way, gained_s = self._process is None and not self.gives_way, time.monotonic()
         patience_s = (

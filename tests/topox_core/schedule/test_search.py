@@ -45,7 +45,7 @@ from topox_core.schedule.problem import Problem
 from topox_core.schedule.report import to_result
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.search import local_search as halving
-from topox_core.schedule.search.local_search import Contests, LocalSearch
+from topox_core.schedule.search.local_search import LocalSearch, SuccessiveHalving
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.source import TraceSource
 
@@ -57,7 +57,7 @@ FABRICS = (
 # Drawn per slot; on continuous time; on continuous time with 2 slots of dark.
 SHARED = Fabric(servers=4, shares=True)
 CIRCUITS = ((False, 0), (True, 0), (True, 2))
-by_kind = pytest.mark.parametrize("kind", [LocalSearch, Contests])
+by_kind = pytest.mark.parametrize("kind", [LocalSearch, SuccessiveHalving])
 
 
 def planner_of(problem: Problem, continuous: bool = False, dark_slots: int = 0) -> Planner:

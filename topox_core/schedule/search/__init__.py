@@ -1,1 +1,1 @@
-"""Local search, and contests of several."""
+"""Local search, and successive halving of several."""

@@ -2,8 +2,10 @@
 
 Which schedule a search ends at depends more on where it begins, and on chance, than on how long it
 lasts: a rule's schedule may be the worst of all and lead to the best. So searches begin from the
-schedules of all rules, and the one that gets furthest in a few candidates goes on alone. Once it has
-found nothing better for a good while, another contest begins with other random numbers, twice as long.
+schedules of all rules, and those that get nowhere drop out. Successive halving (Jamieson and
+Talwalkar, AISTATS 2016) shares the candidates out; here a third stays in after each round, and the
+next is twice as long. Once the last one has found nothing better for a good while, the whole contest
+begins anew with other random numbers and longer rounds.
 """
 
 import time
@@ -25,9 +27,10 @@ from topox_core.schedule.reduction import pairs_that_repeat
 from topox_core.schedule.source import LOCAL_SEARCH
 
 CALL_S = 0.04  # about how long one call of the compiled loop lasts
-# Candidates of each search in the first contest: few where schedules take long to come to rest, many
+# Candidates of each search in the first round: few where schedules take long to come to rest, many
 # where that is a blink.
 FIRST_ROUND, FEWEST, MAX = 20_000, 10, 150
+STAY = 3  # one in so many stays in
 # Candidates without gain after which another contest begins; in the largest problems, where each
 # takes long and a contest is over after a few thousand, (PATIENCE_LARGE / tasks) squared.
 PATIENCE, PATIENCE_A_TASK, PATIENCE_LARGE = 6_000, 2, 1_000_000
@@ -205,7 +208,25 @@ class Pace:
         return better
 
 
-class Contests:
+@dataclass(frozen=True)
+class Candidate:
+    """One search of a round, and the makespan it began the round at."""
+
+    search: LocalSearch
+    began_at: int
+
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        """The lower the better: what it has come to, and how far it is from less."""
+        return *self.search.cost, self.search.lateness
+
+    @property
+    def promise(self) -> tuple[int, tuple[int, int, int]]:
+        """The lower the better: the makespan it would come to if it gained as much again, then its rank."""
+        return 2 * self.search.makespan - self.began_at, self.rank
+
+
+class SuccessiveHalving:
     """A search taken forward in calls of a few candidates each, as :class:`LocalSearch`.
 
     Parameters
@@ -220,16 +241,15 @@ class Contests:
     Attributes
     ----------
     steps, contests, runners
-        Candidates tried and contests begun so far, and who takes part in this one.
+        Candidates tried and contests begun so far, and who is in this round.
     """
 
     def __init__(self, planner: Planner, plan: SchedulePlan, seed: int = 0) -> None:
-        self.planner, self.seed = planner, seed
+        self.planner, self.seed, self.runners = planner, seed, list[Candidate]()
         self.steps = self.contests = self._searches = 0
-        # Candidates that may still be tried in this call; whether one goes on alone.
+        # Candidates that may still be tried in this call; whether the rounds of this contest are over.
         self._left, self._alone = 0, False
         self.best = self._search_from(plan)
-        self.runners = [self.best]
         self._running = self._run()
 
     @property
@@ -245,10 +265,10 @@ class Contests:
     def take_up(self, plan: SchedulePlan) -> None:
         """Go on from a better plan that somebody else found, too."""
         if self._alone:
-            self.runners[0].take_up(plan)
+            self.runners[0].search.take_up(plan)
         else:
-            self.runners.append(self._search_from(plan))
-        self._note_best(self.runners[-1])
+            self._enter(self._search_from(plan))
+        self._note_best(self.runners[-1].search)
 
     def go_on(self, candidates: int) -> bool:
         """Try so many candidates; return whether the best schedule became better."""
@@ -266,16 +286,21 @@ class Contests:
         n = self.planner.problem.n
         patience = min(PATIENCE + PATIENCE_A_TASK * n, (PATIENCE_LARGE // max(1, n)) ** 2)
         first = min(MAX, max(FEWEST, (FIRST_ROUND // max(1, n)) ** 2))
+        self._enter(self.best)
         while True:
             many = first << self.contests
             self.contests += 1
             self._alone = False
             yield from self._round(many)
             for listed in self._rules():
-                self.runners.append(self._search_from(listed))
+                self._enter(self._search_from(listed))
                 yield from self._round(many, len(self.runners) - 1)
-            last = min(self.runners, key=lambda one: (one.cost, one.lateness))
-            self.runners, self._alone = [last], True
+            self._halve()
+            while len(self.runners) > 1:
+                many *= 2
+                yield from self._round(many)
+                self._halve()
+            self._alone, last = True, self.runners[0].search
             while last.idle < patience:
                 yield from self._try(last, patience - last.idle)
             self.runners = []
@@ -292,7 +317,7 @@ class Contests:
     def _round(self, many: int, first: int = 0) -> Iterator[None]:
         """Try so many candidates of each who takes part, those that enter meanwhile included."""
         while first < len(self.runners):
-            yield from self._try(self.runners[first], many)
+            yield from self._try(self.runners[first].search, many)
             first += 1
 
     def _try(self, search: LocalSearch, many: int) -> Iterator[None]:
@@ -311,6 +336,17 @@ class Contests:
         self._searches += 1
         return LocalSearch(self.planner, plan, self.seed * 1_000_000 + self._searches - 1)
 
+    def _enter(self, search: LocalSearch) -> None:
+        self.runners.append(Candidate(search, search.makespan))
+
     def _note_best(self, search: LocalSearch) -> None:
         if search.cost < self.best.cost:
             self.best = search
+
+    def _halve(self) -> None:
+        """Keep some of the best ranked and some that promise most."""
+        stay = -(-len(self.runners) // STAY)
+        kept = sorted(self.runners, key=lambda runner: runner.rank)[: -(-stay // 2)]
+        others = [runner for runner in self.runners if runner not in kept]
+        kept += sorted(others, key=lambda runner: runner.promise)[: stay // 2]
+        self.runners = [Candidate(runner.search, runner.search.makespan) for runner in kept]
