@@ -24,7 +24,7 @@ from topox_core.cli.command import (
 from topox_core.cli.options import JSON, Option, changes_of, setting_option, value_of, wrong_option
 from topox_core.io.limits import check_one_of
 from topox_core.training.job import JOBS, Job, dump_job, job_of, load_job
-from topox_core.training.machine import MACHINES, Machine, figures, status_of, trust
+from topox_core.training.machine import MACHINES, Machine, figures, status_of
 
 if TYPE_CHECKING:
     from topox_core.training.iteration import Iteration, Piece
@@ -131,6 +131,8 @@ def _lines(one: Iteration, pieces: list[Piece], in_words: tuple[str, ...]) -> It
         f"pieces of stage {one.busiest_rank}, the busiest; utilisation {percent(one.utilisation)}, "
         f"{one.tokens_per_s:,.0f} tokens per second"
     )
+    from topox_core.training.validation import trust
+
     yield from (*in_words, trust(one.job.machine))
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import chain, permutations
 
 import numpy as np
@@ -9,7 +10,9 @@ from numpy.typing import NDArray
 
 from topox_core.errors import InputError
 from topox_core.model.transfer_graph import FloatArray
+from topox_core.text.numbers import percent, plural
 from topox_core.training.iteration import iteration, parts
+from topox_core.training.machine import LONGER, MACHINES, Machine, status_of
 from topox_core.training.measurements import (
     TIME,
     Measured,
@@ -99,6 +102,8 @@ class Agreement:
         Rows whose error is at most 5, 10, 20 and 25 %.
     rank_correlation
         Spearman's; None of fewer than two rows, or where all are alike.
+    bias
+        Rows predicted too slow less those predicted too fast, as a share of all.
     """
 
     rows: int
@@ -107,6 +112,7 @@ class Agreement:
     worst: float
     within: dict[int, int]
     rank_correlation: float | None
+    bias: float
 
 
 def predicted(rows: Sequence[Measured], file: str = "measurements") -> list[Compared]:
@@ -164,7 +170,8 @@ def _contradictions(rows: Sequence[Measured], times: Sequence[float]) -> list[in
 
 def agreement(rows: Sequence[Compared]) -> Agreement:
     """Return how well the predictions of some rows agree with what was measured."""
-    errors = np.abs([row.error for row in rows])
+    signed = np.array([row.error for row in rows])
+    errors = np.abs(signed)
     measured = np.array([row.measured.measured_ms for row in rows])
     return Agreement(
         len(rows),
@@ -173,6 +180,7 @@ def agreement(rows: Sequence[Compared]) -> Agreement:
         float(errors.max()),
         {share: int((errors <= share / 100).sum()) for share in (5, 10, 20, 25)},
         rank_correlation(measured, np.array([row.predicted_ms for row in rows])),
+        float(np.sign(signed).mean()),
     )
 
 
@@ -195,3 +203,51 @@ def rank_correlation(one: FloatArray, other: FloatArray) -> float | None:
 def _less(values: FloatArray) -> NDArray[np.intp]:
     """Return of each value how many are less."""
     return np.searchsorted(np.sort(values), values)
+
+
+# What is chosen of a machine: the shares of its peaks, and so how sure predictions are, stay the same.
+_CHOSEN = ("gpus_per_server", "memory_gb", "nic_gbps")
+_BESIDE = {"calibrated": "vtrain", "transferred": "uncalibrated", "production": "production"}
+
+
+def tried_on(machine: Machine) -> Agreement | None:
+    """Return how predictions with a machine's shares of the peaks agree with iterations that ran; None where they are your own."""
+    rows = _BESIDE.get(_figures_of(machine))
+    return None if rows is None else _agreement(rows)
+
+
+def trust(machine: Machine) -> str:
+    """Return in a sentence or two how far predictions on a machine have been from what ran; figures count, not names."""
+    found, whose = tried_on(machine), _figures_of(machine)
+    if found is None:
+        return "How far predictions are off is not known: its speeds are not those of a machine that was measured."
+    off = f"off by {percent(found.median)} in the median and {percent(found.worst)} at most"
+    if whose == "production":
+        return (
+            f"Its shares of the peaks are those of benchmark runs over {LONGER:g}, fitted to three production runs "
+            "of MT-NLG 530B; of BLOOM, GPT-3 and LLaMA 65B, held out, it is 2, 2 and 13 % off."
+        )
+    if whose == "calibrated":
+        return (
+            f"Its shares of the peaks were fitted to {plural(found.rows, 'benchmark run')} of A100, {off}; production "
+            "runs took 19 to 39 % longer than so predicted."
+        )
+    way = {1.0: ", all too slow", -1.0: ", all too fast"}.get(found.bias, "")
+    return (
+        "Its shares of the peaks are carried over from the A100, not measured; "
+        f"{plural(found.rows, 'prediction')} of published runs on H100 are {off}{way}."
+    )
+
+
+def _figures_of(machine: Machine) -> str:
+    """Return whose shares of the peaks a machine has: ``production`` ones, or the status of the machine that it is."""
+    known = MACHINES["a100-production"]
+    if replace(machine, name=known.name, title=known.title, status=known.status) == known:
+        return "production"
+    usual = MACHINES.get(machine.name, machine)
+    return status_of(replace(machine, **{name: getattr(usual, name) for name in _CHOSEN}))
+
+
+@cache
+def _agreement(name: str) -> Agreement:
+    return agreement(predicted(BUILT_IN[name]()))

@@ -14,7 +14,7 @@ from topox_core.figures.predictions import (
 from topox_core.papers.accuracy import NOT_MODELLED, Kind, as_record, kinds
 from topox_core.papers.rows import VERDICTS, judged
 from topox_core.text.numbers import NBSP, percent, plural
-from topox_core.training.machine import trust
+from topox_core.training.machine import MACHINES
 from topox_core.training.measurements import (
     FITTED,
     benchmark_rows,
@@ -24,7 +24,14 @@ from topox_core.training.measurements import (
     read_measured,
     uncalibrated_rows,
 )
-from topox_core.training.validation import Agreement, Compared, agreement, by_model, predicted
+from topox_core.training.validation import (
+    Agreement,
+    Compared,
+    agreement,
+    by_model,
+    predicted,
+    trust,
+)
 from topox_ui.shell.charts import (
     Content,
     chart,
@@ -195,7 +202,7 @@ def _uncalibrated() -> None:
     )
     quiet(
         "Llama 3.1 405B: 430 and 400 TFLOP/s per GPU (Llama 3 Herd, table 4), six operations per parameter and token. "
-        "Expect errors up to 25 % without calibration."
+        + trust(MACHINES["h100"])
     )
 
 

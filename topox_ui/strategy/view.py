@@ -19,9 +19,10 @@ from topox_core.text.sentences import enumeration
 from topox_core.training.graph import suggested_cluster, task_graph
 from topox_core.training.iteration import iteration
 from topox_core.training.job import Job, dump_job
-from topox_core.training.machine import MACHINES, Machine, trust
+from topox_core.training.machine import MACHINES, Machine
 from topox_core.training.memory import memory
 from topox_core.training.shape import Shape
+from topox_core.training.validation import tried_on, trust
 from topox_ui.shell.charts import (
     Content,
     chart,
@@ -126,10 +127,10 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
     if own is None:
         _loaded_beside(shape)
     quiet(
-        f"<b>{escape(machine.title)}</b>: {trust(machine)} Ranked by a closed form for {gpus} behind "
-        f"<b>packet switches</b> that never get in the way: only the {machine.nic_gbps:g} Gbit/s of each GPU limit it. "
-        "Schedule and Compare plan each transfer of a job on its own network: their times are longer where transfers wait for "
-        "ports, and shorter where a microbatch computes while another's tokens travel. Press <b>Use this job</b>, then open them."
+        f"<b>{escape(machine.title)}</b>: {trust(machine)} {_as_good(plans, own)}Ranked by a closed form for {gpus} behind "
+        f"<b>packet switches</b> that never get in the way: {_network(machine)}. Times of Schedule and Compare are longer where "
+        "transfers wait for ports, and shorter where a microbatch computes while another's tokens travel. Press "
+        "<b>Use this job</b>, then open them."
     )
     kpis(
         ("Iteration time", time(best.total_ms), "in closed form"),
@@ -236,6 +237,31 @@ def _gain(best: RankedPlan, own: RankedPlan | None) -> str:
     if less < 0:
         return f", more than the loaded one ({time(own.total_ms)}), which shards otherwise"
     return f", <b>{percent(less)}</b> less than the loaded one ({time(own.total_ms)})"
+
+
+def _as_good(plans: Plans, own: RankedPlan | None) -> str:
+    """Say how many plans are nearer to the fastest than the usual error, the loaded one among them or not; with a space."""
+    found = tried_on(plans.best.job.machine)
+    if found is None:
+        return ""
+    most_ms, off = plans.best.total_ms * (1 + found.median), percent(found.median)
+    near = sum(one.total_ms <= most_ms for one in plans.ranked)
+    if near == 1:
+        return f"No other plan is within {off} of the fastest. "
+    least = "at least " * (near == len(plans.ranked) < plans.fitting)
+    words = f"<b>Within {off} of the fastest</b>, the median error, are {least}{plural(near, 'plan')}: their order is not certain. "
+    if own is not None:
+        words += f"The loaded one is {'not ' * (own.total_ms > most_ms)}among them. "
+    return words
+
+
+def _network(machine: Machine) -> str:
+    """Say what limits the network: what the card of each GPU reaches of its speed, and all of a server."""
+    reached = machine.nic_gbps * machine.network_share
+    return (
+        f"only what each GPU's card reaches limits them, {reached:g} of {machine.nic_gbps:g} Gbit/s, "
+        f"{reached * machine.gpus_per_server:g} per server"
+    )
 
 
 def _loaded_beside(shape: Shape) -> None:
