@@ -64,6 +64,9 @@ SAVING = Swinging(
 )
 
 
+INSIDE = 0.4  # of the axis: on a phone shorter bars have no room for a label
+
+
 def tornado(swings: Sequence[Swing], base: float, theme: Theme, of: Swinging = SAVING) -> go.Figure:
     """Return the swings of a number round its present value, the widest on top, each end labelled.
 
@@ -75,6 +78,7 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme, of: Swinging = S
     smaller, larger = (theme.line, "#4A5666" if theme.name == "light" else "#AEB9C6")
     layers = []
     marks: list[Look] = []
+    shorter: list[tuple[int, int, float]] = []
     values = [base]
     for side, colour, words in (
         (-1, smaller, f"smaller {of.name}"),
@@ -104,8 +108,9 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme, of: Swinging = S
             )
         )
         values += [end[1] for _, end in rows]
-        # Of two ends on one side the longer has the label.
+        # Of two ends on one side the longer has its label beside the bar, the other in it.
         longest = [row for at, row in enumerate(rows) if row[0] not in [k for k, _ in rows[:at]]]
+        shorter += [(side, k, end[1]) for k, end in rows if (k, end) not in longest]
         for k, (moved_to, value) in longest:
             share = f"<b>{of.label(value)}</b>".replace("-", "−")
             text = f"{share}&nbsp; {moved_to}" if side > 0 else f"{moved_to}&nbsp; {share}"
@@ -130,12 +135,25 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme, of: Swinging = S
         )
         for side in ("right", "left")
     )
+    inside = [
+        note(
+            of.label(value),
+            of.factor * value,
+            k,
+            10 * theme.scale,
+            theme.page if side > 0 else theme.ink,
+            xanchor="right" if side > 0 else "left",
+            xshift=-5 * side,
+        )
+        for side, k, value in shorter
+        if of.factor * abs(value - base) > INSIDE * span
+    ]
     names = [_with_ends(swing) if of.ends_below else swing.name for swing in swings]
     return frame(
         layers,
         theme,
         ((42 if of.ends_below else 29) * max(1, len(swings)) + 60) * theme.scale,
-        [*marks, {"xref": "x", **upright(of.factor * base, line(theme.ink, 1.5))}],
+        [*marks, *inside, {"xref": "x", **upright(of.factor * base, line(theme.ink, 1.5))}],
         showlegend=True,
         margin=margins(178 * theme.scale, 8, 26 * theme.scale, 28 * theme.scale),
         xaxis=axis(

@@ -72,7 +72,8 @@ def draw(theme: Theme) -> None:
         "Papers · accuracy",
         f"Nothing was fitted to {iterations.count} iterations of Megatron-LM on A100: <b>{_off(iterations.share(50))}</b> off in the "
         f"median; nor to {others.count} on H100: {_off(others.share(50))}, at most {_off(others.most)}. Beside two simulators "
-        f"collectives are at most {_off(collectives)} off, whole iterations {_off(whole)}. No measured run on optical switches was at hand.",
+        f"collectives are at most {_off(collectives)} off, whole iterations {_off(whole)}. No measured run "
+        "on optical switches was at hand.",
     )
     chart_title(
         "How far off", "a dot is one comparison, the bar their median; hollow: held by a test"

@@ -302,6 +302,7 @@ PAGES = (
         prefix="study.",
         group=EVIDENCE,
         question="Does the answer hold over many what-ifs?",
+        then="Kept runs",
     ),
     Page(
         STUDIES,
@@ -310,6 +311,7 @@ PAGES = (
         ("library.state.RunsState", "answers.keeping.KeepState"),
         "kept",
         prefix="runs.",
+        question="Which runs are kept, and how do they differ?",
     ),
     Page(
         LEARN,

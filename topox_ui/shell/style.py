@@ -242,6 +242,7 @@ section[data-testid="stSidebar"] a:focus-visible:not([aria-current="page"]) {{ b
 .five {{ display: grid; grid-template-columns: auto 1fr; gap: .5rem .9rem; font-size: .88rem; margin: .25rem 0 .4rem !important;
   padding: 0 !important; line-height: 1.35; }}
 .five dt {{ font-weight: 650; color: {theme.ink}; margin: 0; }} .five dd {{ margin: 0 !important; color: {theme.ink}; }}
+.st-key-tour_contents {{ gap: .1rem 1.2rem; }} .st-key-tour_contents button {{ padding: 0; min-height: 1.7rem; }}
 .st-key-tour a {{ background: {theme.primary}; justify-content: center; padding: .5rem .9rem; border-radius: 6px; }}
 .st-key-tour a:hover {{ filter: brightness(1.08); background: {theme.primary}; }}
 .st-key-tour a p, .st-key-tour a span {{ color: {theme.page} !important; }}
