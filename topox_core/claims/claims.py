@@ -403,7 +403,7 @@ def argument(cells: Sequence[Cell], complete: bool = True) -> str:
 
 def _judgement(cells: Sequence[Cell]) -> str:
     """Return how many claims hold, hold in part, fail and cannot be judged, with a space; empty while none is judged."""
-    counts = Counter(tried(claim, cells).verdict for claim in CLAIMS)
+    counts: Counter[str] = Counter(tried(claim, cells).verdict for claim in CLAIMS)
     judged = counts.total() - counts["not printed"]
     if not judged:
         return ""

@@ -66,7 +66,7 @@ def paired(rows: Sequence[Row], theme: Theme, logarithmic: bool = False) -> go.F
             ),
         ],
         theme,
-        (31 * len(rows) + 66) * theme.scale,
+        (36 * len(rows) + 66) * theme.scale,
         [_verdict(y, row, theme) for y, row in enumerate(rows)],
         showlegend=True,
         margin=margins(name_px(lines, theme, 10, 6), 100 * theme.scale, 26 * theme.scale, 40),

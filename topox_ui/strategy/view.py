@@ -126,11 +126,11 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
     )
     if own is None:
         _loaded_beside(shape)
+    quiet(f"<b>{escape(machine.title)}</b>: {trust(machine)} {_as_good(plans, own)}")
     quiet(
-        f"<b>{escape(machine.title)}</b>: {trust(machine)} {_as_good(plans, own)}Ranked by a closed form for {gpus} behind "
-        f"<b>packet switches</b> that never get in the way: {_network(machine)}. Times of Schedule and Compare are longer where "
-        "transfers wait for ports, and shorter where a microbatch computes while another's tokens travel. Press "
-        "<b>Use this job</b>, then open them."
+        f"Ranked in closed form for {gpus} behind <b>packet switches</b> that never get in the way: {_network(machine)}. Schedule "
+        "and Compare take longer where transfers wait for ports, and less where a microbatch computes while another's tokens "
+        "travel. Press <b>Use this job</b>, then open them."
     )
     kpis(
         ("Iteration time", time(best.total_ms), "in closed form"),
@@ -240,19 +240,24 @@ def _gain(best: RankedPlan, own: RankedPlan | None) -> str:
 
 
 def _as_good(plans: Plans, own: RankedPlan | None) -> str:
-    """Say how many plans are nearer to the fastest than the usual error, the loaded one among them or not; with a space."""
+    """Say how many plans are nearer to the fastest than the median error, and where the loaded one stands."""
     found = tried_on(plans.best.job.machine)
     if found is None:
         return ""
-    most_ms, off = plans.best.total_ms * (1 + found.median), percent(found.median)
-    near = sum(one.total_ms <= most_ms for one in plans.ranked)
+    best_ms, off = plans.best.total_ms, percent(found.median)
+    near = sum(one.total_ms <= best_ms * (1 + found.median) for one in plans.ranked)
     if near == 1:
-        return f"No other plan is within {off} of the fastest. "
-    least = "at least " * (near == len(plans.ranked) < plans.fitting)
-    words = f"<b>Within {off} of the fastest</b>, the median error, are {least}{plural(near, 'plan')}: their order is not certain. "
-    if own is not None:
-        words += f"The loaded one is {'not ' * (own.total_ms > most_ms)}among them. "
-    return words
+        words = f"No other plan is within {off} of the fastest."
+    else:
+        least = "at least " * (near == len(plans.ranked) < plans.fitting)
+        words = f"Within {off} of the fastest are <b>{least}{plural(near, 'plan')}</b>: their order is not certain."
+    if own is None:
+        return words
+    slower = own.total_ms / best_ms - 1
+    if slower <= found.median:
+        return f"{words} The loaded one is among them."
+    worst = "but" if slower <= found.worst else "not even"
+    return f"{words} The loaded one is slower, {worst} within {percent(found.worst)}."
 
 
 def _network(machine: Machine) -> str:
