@@ -64,9 +64,6 @@ SAVING = Swinging(
 )
 
 
-INSIDE = 0.4  # of the axis: on a phone shorter bars have no room for a label
-
-
 def tornado(swings: Sequence[Swing], base: float, theme: Theme, of: Swinging = SAVING) -> go.Figure:
     """Return the swings of a number round its present value, the widest on top, each end labelled.
 
@@ -78,7 +75,6 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme, of: Swinging = S
     smaller, larger = (theme.line, "#4A5666" if theme.name == "light" else "#AEB9C6")
     layers = []
     marks: list[Look] = []
-    shorter: list[tuple[int, int, float]] = []
     values = [base]
     for side, colour, words in (
         (-1, smaller, f"smaller {of.name}"),
@@ -93,6 +89,8 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme, of: Swinging = S
         # Where both ends lie on one side, the longer is drawn beneath, so that neither hides the
         # other.
         rows.sort(key=lambda row: -abs(row[1][1] - base))
+        # Of two ends on one side the longer has its label beside the bar, the other in it.
+        longest = [row for at, row in enumerate(rows) if row[0] not in [k for k, _ in rows[:at]]]
         layers.append(
             go.Bar(
                 orientation="h",
@@ -102,15 +100,17 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme, of: Swinging = S
                 width=0.56,
                 name=words,
                 marker={"color": colour, "line": line(theme.page, 1)},
+                text=["" if row in longest else of.label(row[1][1]) for row in rows],
+                textposition="inside",
+                insidetextanchor="end",
+                textangle=0,
+                insidetextfont={"size": 10 * theme.scale},
                 customdata=[[swings[k].name, end[0], of.words(end[1])] for k, end in rows],
                 hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}: "
                 f"{of.name} %{{customdata[2]}}<extra></extra>",
             )
         )
         values += [end[1] for _, end in rows]
-        # Of two ends on one side the longer has its label beside the bar, the other in it.
-        longest = [row for at, row in enumerate(rows) if row[0] not in [k for k, _ in rows[:at]]]
-        shorter += [(side, k, end[1]) for k, end in rows if (k, end) not in longest]
         for k, (moved_to, value) in longest:
             share = f"<b>{of.label(value)}</b>".replace("-", "−")
             text = f"{share}&nbsp; {moved_to}" if side > 0 else f"{moved_to}&nbsp; {share}"
@@ -135,26 +135,14 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme, of: Swinging = S
         )
         for side in ("right", "left")
     )
-    inside = [
-        note(
-            of.label(value),
-            of.factor * value,
-            k,
-            10 * theme.scale,
-            theme.page if side > 0 else theme.ink,
-            xanchor="right" if side > 0 else "left",
-            xshift=-5 * side,
-        )
-        for side, k, value in shorter
-        if of.factor * abs(value - base) > INSIDE * span
-    ]
     names = [_with_ends(swing) if of.ends_below else swing.name for swing in swings]
     return frame(
         layers,
         theme,
         ((42 if of.ends_below else 29) * max(1, len(swings)) + 60) * theme.scale,
-        [*marks, *inside, {"xref": "x", **upright(of.factor * base, line(theme.ink, 1.5))}],
+        [*marks, {"xref": "x", **upright(of.factor * base, line(theme.ink, 1.5))}],
         showlegend=True,
+        uniformtext={"mode": "hide", "minsize": 9},  # where a bar has no room for its label
         margin=margins(178 * theme.scale, 8, 26 * theme.scale, 28 * theme.scale),
         xaxis=axis(
             theme,

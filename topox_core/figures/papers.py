@@ -22,7 +22,7 @@ from topox_core.figures.template import (
 from topox_core.papers.rows import APART_NAMES, VERDICTS, Row
 from topox_core.text.numbers import NBSP, short
 
-LABEL = 34  # letters that fit at the left, in two lines
+LABEL = 44  # letters that fit at the left, in two lines
 BREAK = "<br>"
 
 
