@@ -225,7 +225,7 @@ def _beyond_a_microsecond(cells: Sequence[Cell]) -> Iterable[Trial]:
                 if ratio > 1 + EQUAL
                 else "match at the longer delay too"
             )
-            yield Trial(one.job, one.delay_ms, true, ratio - 1, "" if true else otherwise)
+            yield Trial(one.job, one.delay_ms, true, ratio - 1, otherwise * (not true))
 
 
 def _hidden(cells: Sequence[Cell]) -> Iterable[Trial]:

@@ -1,6 +1,5 @@
 """Papers: published tables and figures, run here, on a wall of cards with a verdict on every number, and the claims a line each."""
 
-import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
@@ -100,7 +99,10 @@ def _drawn(theme: Theme) -> None:
     totals = counts_of(every)
     headline(
         f"Papers · {plural(len(CARDS), 'table or figure', 'tables and figures')} of {len(PAPERS)} sources",
-        _finding(totals, sum(map(_within, every))),
+        _finding(
+            totals,
+            sum(one.counted_as == "trend" and abs(one.deviation or 1) <= TREND for one in every),
+        ),
     )
     if any(totals.values()):
         write_html(_bar(totals))
@@ -148,11 +150,6 @@ def _drawn(theme: Theme) -> None:
         on_click=opened,
         args=(MEASURED,),
     )
-
-
-def _within(row: Row) -> bool:
-    """Return whether a row of the same trend has a printed number that it is near."""
-    return row.counted_as == "trend" and abs(row.deviation or math.inf) <= TREND
 
 
 def _finding(totals: Mapping[str, int], within: int) -> str:

@@ -277,11 +277,12 @@ def _headline(subject: Subject, pattern: Pattern, lane: Lane) -> None:
         else "There is <b>no window</b> between kinds of traffic, but circuits change within one. "
     )
     if circuits_stay(subject):
-        served = '<b>any optical switch</b> <span class="good">✓ can serve this job</span>, however slow: during an iteration '
-        served += "<b>no circuit changes</b>."
         cost = _rings_cost(subject, base)
-        lead = f"{cost} In return" if cost else "With a rail for each GPU, wired as rings,"
-        headline(kicker, f"{lead} {served}")
+        headline(
+            kicker,
+            f"{f'{cost} In return' if cost else 'With a rail for each GPU, wired as rings,'} <b>any optical switch</b> "
+            '<span class="good">✓ can serve this job</span>, however slow: during an iteration <b>no circuit changes</b>.',
+        )
         return
     if dark_ms():
         first += _serves(base, on_demand, provisioned, job is not None)

@@ -126,11 +126,13 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
     )
     if own is None:
         _loaded_beside(shape)
+    reached = machine.nic_gbps * machine.network_share
     quiet(f"<b>{escape(machine.title)}</b>: {trust(machine)} {_as_good(plans, own)}")
     quiet(
-        f"Ranked in closed form for {gpus} behind <b>packet switches</b> that never get in the way: {_network(machine)}. Schedule "
-        "and Compare take longer where transfers wait for ports, and less where a microbatch computes while another's tokens "
-        "travel. Press <b>Use this job</b>, then open them."
+        f"Ranked in closed form for {gpus} behind <b>packet switches</b> that never get in the way: only what each "
+        f"GPU's card reaches limits them, {reached:g} of {machine.nic_gbps:g} Gbit/s, "
+        f"{reached * machine.gpus_per_server:g} per server. Schedule and Compare take longer where transfers wait for ports, "
+        "and less where a microbatch computes while another's tokens travel. Press <b>Use this job</b>, then open them."
     )
     kpis(
         ("Iteration time", time(best.total_ms), "in closed form"),
@@ -241,32 +243,21 @@ def _gain(best: RankedPlan, own: RankedPlan | None) -> str:
 
 def _as_good(plans: Plans, own: RankedPlan | None) -> str:
     """Say how many plans are nearer to the fastest than the median error, and where the loaded one stands."""
-    found = tried_on(plans.best.job.machine)
+    found, best_ms = tried_on(plans.best.job.machine), plans.best.total_ms
     if found is None:
         return ""
-    best_ms, off = plans.best.total_ms, percent(found.median)
+    off, worst = percent(found.median), percent(found.worst)
     near = sum(one.total_ms <= best_ms * (1 + found.median) for one in plans.ranked)
-    if near == 1:
-        words = f"No other plan is within {off} of the fastest."
-    else:
-        least = "at least " * (near == len(plans.ranked) < plans.fitting)
-        words = f"Within {off} of the fastest are <b>{least}{plural(near, 'plan')}</b>: their order is not certain."
-    if own is None:
-        return words
-    slower = own.total_ms / best_ms - 1
-    if slower <= found.median:
-        return f"{words} The loaded one is among them."
-    worst = "but" if slower <= found.worst else "not even"
-    return f"{words} The loaded one is slower, {worst} within {percent(found.worst)}."
-
-
-def _network(machine: Machine) -> str:
-    """Say what limits the network: what the card of each GPU reaches of its speed, and all of a server."""
-    reached = machine.nic_gbps * machine.network_share
-    return (
-        f"only what each GPU's card reaches limits them, {reached:g} of {machine.nic_gbps:g} Gbit/s, "
-        f"{reached * machine.gpus_per_server:g} per server"
+    least = "at least " * (near == len(plans.ranked) < plans.fitting)
+    words = (
+        f"Within {off} of the fastest are <b>{least}{plural(near, 'plan')}</b>: their order is not certain."
+        if near > 1
+        else f"No other plan is within {off} of the fastest."
     )
+    slower = own.total_ms / best_ms - 1 if own else 0.0
+    if slower <= found.median:
+        return f"{words} The loaded one is among them." if own else words
+    return f"{words} The loaded one is slower, {'but' if slower <= found.worst else 'not even'} within {worst}."
 
 
 def _loaded_beside(shape: Shape) -> None:
