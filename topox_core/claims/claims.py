@@ -4,6 +4,7 @@ One wording for command, page and document.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -47,12 +48,15 @@ class Trial:
         The delay by whose decade it is weighed.
     value
         What was measured there, as the claim's ``measured`` says.
+    otherwise
+        What is so where it is not true, if that may be one of several things.
     """
 
     job: str
     delay_ms: float
     true: bool
     value: float
+    otherwise: str = ""
 
     @property
     def decade(self) -> float:
@@ -117,6 +121,8 @@ class Tried:
         Of what was measured.
     by_job
         (true, trials) of each job.
+    otherwise
+        Of how many trials what is so instead.
     """
 
     claim: Claim
@@ -128,6 +134,7 @@ class Tried:
     middle: float | None
     largest: float | None
     by_job: Mapping[str, tuple[int, int]]
+    otherwise: Mapping[str, int]
 
 
 def tried(claim: Claim, cells: Sequence[Cell]) -> Tried:
@@ -158,6 +165,7 @@ def tried(claim: Claim, cells: Sequence[Cell]) -> Tried:
         values[len(values) // 2] if values else None,
         values[-1] if values else None,
         by_job,
+        Counter(one.otherwise for one in trials if one.otherwise),
     )
 
 
@@ -212,7 +220,12 @@ def _beyond_a_microsecond(cells: Sequence[Cell]) -> Iterable[Trial]:
         network = (one.job, one.ports, one.port_gbps)
         if one.delay_ms > ABOUT_MS * (1 + EQUAL) and network in at_one:
             true = ratio > 1 + EQUAL and at_one[network]
-            yield Trial(one.job, one.delay_ms, true, ratio - 1)
+            otherwise = (
+                "do not match even at a microsecond"
+                if ratio > 1 + EQUAL
+                else "match at the longer delay too"
+            )
+            yield Trial(one.job, one.delay_ms, true, ratio - 1, otherwise * (not true))
 
 
 def _hidden(cells: Sequence[Cell]) -> Iterable[Trial]:
@@ -368,7 +381,7 @@ def crossings(cells: Sequence[Cell], job: str) -> tuple[tuple[int, float, float 
 
 
 def argument(cells: Sequence[Cell], complete: bool = True) -> str:
-    """Return who is right in a sentence, as text: where changing circuits win, up to which delay, and how many cells are even.
+    """Return who is right, as text: how many claims hold, where changing circuits win and up to which delay, how many cells are even.
 
     Cells of which fabrics are still to come do not count; unless ``complete``, the sentence says "so far".
     """
@@ -385,7 +398,23 @@ def argument(cells: Sequence[Cell], complete: bool = True) -> str:
         half = sorted(one.lead for one in changing)[len(changing) // 2]
         longest = max(one.delay_ms for one in changing)
         words += f", by {percent(half)} at the median, up to a delay of {delay_label(longest)}"
-    return f"{words}; fixed networks are faster in {fixed or 'none'}; {even or 'none'} {is_or_are(even)} even."
+    return f"{_judgement(cells)}{words}; fixed networks are faster in {fixed or 'none'}; {even or 'none'} {is_or_are(even)} even."
+
+
+def _judgement(cells: Sequence[Cell]) -> str:
+    """Return how many claims hold, hold in part, fail and cannot be judged, with a space; empty while none is judged."""
+    counts: Counter[str] = Counter(tried(claim, cells).verdict for claim in CLAIMS)
+    judged = counts.total() - counts["not printed"]
+    if not judged:
+        return ""
+    hold, part, fail = (
+        f"{counts[verdict] or 'none'} {verb}{'s' * (counts[verdict] < 2)}"
+        for verdict, verb in (("match", "hold"), ("trend", "hold"), ("differs", "fail"))
+    )
+    return (
+        f"Of {plural(judged, 'claim')} that can be judged {hold}, {part} in part and {fail}; "
+        f"{counts['not printed'] or 'none'} cannot be judged. "
+    )
 
 
 def cell_rows(cells: Sequence[Cell]) -> list[dict[str, Any]]:
@@ -421,9 +450,10 @@ def verdict_words(one: Tried) -> str:
     least, most = min(one.decades.values()), max(one.decades.values())
     by_decade = f", {percent(least)} to {percent(most)} by decade of the delay"
     alike = f", {percent(one.of_all)} with all weighed alike"
+    instead = "".join(f"; {count} {what}" for what, count in one.otherwise.items())
     return (
         f"{words} true of {percent(one.share)} of {plural(one.trials, 'cell')}{by_decade if least < most else ''}"
-        f"{alike if abs(one.share - one.of_all) > SENSITIVE else ''}"
+        f"{alike if abs(one.share - one.of_all) > SENSITIVE else ''}{instead}"
     )
 
 

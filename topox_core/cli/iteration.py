@@ -25,10 +25,17 @@ from topox_core.studies.offers import sources_of
 from topox_core.training.graph import suggested_cluster, task_graph
 from topox_core.training.iteration import Iteration, Piece, iteration, pieces
 from topox_core.training.job import JOBS, Job, dump_job, job_of, load_job
-from topox_core.training.machine import MACHINES, Machine, figures, status_of, trust
+from topox_core.training.machine import MACHINES, Machine, figures, status_of
 from topox_core.training.measurements import read_measured
 from topox_core.training.memory import memory
-from topox_core.training.validation import BUILT_IN, Agreement, agreement, by_model, predicted
+from topox_core.training.validation import (
+    BUILT_IN,
+    Agreement,
+    agreement,
+    by_model,
+    predicted,
+    trust,
+)
 
 
 def _list(_: Arguments) -> Answer:
@@ -127,6 +134,7 @@ def _lines(one: Iteration, found: list[Piece], in_words: tuple[str, ...]) -> Ite
         f"pieces of stage {one.busiest_rank}, the busiest; utilisation {percent(one.utilisation)}, "
         f"{one.tokens_per_s:,.0f} tokens per second"
     )
+
     yield from (*in_words, trust(one.job.machine))
 
 

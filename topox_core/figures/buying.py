@@ -89,6 +89,8 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme, of: Swinging = S
         # Where both ends lie on one side, the longer is drawn beneath, so that neither hides the
         # other.
         rows.sort(key=lambda row: -abs(row[1][1] - base))
+        # Of two ends on one side the longer has its label beside the bar, the other in it.
+        longest = [row for at, row in enumerate(rows) if row[0] not in [k for k, _ in rows[:at]]]
         layers.append(
             go.Bar(
                 orientation="h",
@@ -98,14 +100,17 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme, of: Swinging = S
                 width=0.56,
                 name=words,
                 marker={"color": colour, "line": line(theme.page, 1)},
+                text=["" if row in longest else of.label(row[1][1]) for row in rows],
+                textposition="inside",
+                insidetextanchor="end",
+                textangle=0,
+                insidetextfont={"size": 10 * theme.scale},
                 customdata=[[swings[k].name, end[0], of.words(end[1])] for k, end in rows],
                 hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}: "
                 f"{of.name} %{{customdata[2]}}<extra></extra>",
             )
         )
         values += [end[1] for _, end in rows]
-        # Of two ends on one side the longer has the label.
-        longest = [row for at, row in enumerate(rows) if row[0] not in [k for k, _ in rows[:at]]]
         for k, (moved_to, value) in longest:
             share = f"<b>{of.label(value)}</b>".replace("-", "−")
             text = f"{share}&nbsp; {moved_to}" if side > 0 else f"{moved_to}&nbsp; {share}"
@@ -137,6 +142,7 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme, of: Swinging = S
         ((42 if of.ends_below else 29) * max(1, len(swings)) + 60) * theme.scale,
         [*marks, {"xref": "x", **upright(of.factor * base, line(theme.ink, 1.5))}],
         showlegend=True,
+        uniformtext={"mode": "hide", "minsize": 9},  # where a bar has no room for its label
         margin=margins(178 * theme.scale, 8, 26 * theme.scale, 28 * theme.scale),
         xaxis=axis(
             theme,

@@ -3,6 +3,7 @@
 import math
 from base64 import b64encode
 from collections.abc import Sequence
+from textwrap import wrap
 
 import plotly.graph_objects as go
 
@@ -13,6 +14,7 @@ from topox_core.figures.template import (
     line,
     log_axis,
     margins,
+    name_px,
     named_axis,
     note,
     opaque,
@@ -20,7 +22,8 @@ from topox_core.figures.template import (
 from topox_core.papers.rows import APART_NAMES, VERDICTS, Row
 from topox_core.text.numbers import NBSP, short
 
-LABEL = 34  # letters that fit at the left
+LABEL = 44  # letters that fit at the left, in two lines
+BREAK = "<br>"
 
 
 def paired(rows: Sequence[Row], theme: Theme, logarithmic: bool = False) -> go.Figure:
@@ -33,6 +36,8 @@ def paired(rows: Sequence[Row], theme: Theme, logarithmic: bool = False) -> go.F
     logarithmic
         Whether the numbers span decades; the axis title says so.
     """
+    labels = [_label(row) for row in rows]
+    lines = [part for label in labels for part in label.split(BREAK)]
     bounded = [(y, row, row.bound) for y, row in enumerate(rows) if row.bound is not None]
     printed = [(y, row, row.theirs) for y, row in enumerate(rows) if row.theirs is not None]
     pairs = go.Scatter(
@@ -61,25 +66,27 @@ def paired(rows: Sequence[Row], theme: Theme, logarithmic: bool = False) -> go.F
             ),
         ],
         theme,
-        (29 * len(rows) + 66) * theme.scale,
+        (36 * len(rows) + 66) * theme.scale,
         [_verdict(y, row, theme) for y, row in enumerate(rows)],
         showlegend=True,
-        margin=margins(200 * theme.scale, 118 * theme.scale, 26 * theme.scale, 40),
+        margin=margins(name_px(lines, theme, 10, 6), 100 * theme.scale, 26 * theme.scale, 40),
         xaxis=_values(rows, theme, logarithmic),
         yaxis=named_axis(
             theme,
-            [_label(row) for row in rows],
+            labels,
             range=[len(rows) - 0.4, -0.6],
         ),
     )
 
 
 def _label(row: Row) -> str:
-    """Return a row's item, with what it is about where both fit beside the chart; the table has all of it."""
-    whole = f"{row.item}{NBSP * 2}{row.about}" if row.about else row.item
-    if len(whole) <= LABEL:
-        return whole
-    return row.item if len(row.item) <= LABEL else f"{row.item[: LABEL - 1]}…"
+    """Return a row's item, with what it is about where both fit beside the chart, in two lines at most; the table has all of it."""
+    label = f"{row.item}{NBSP * 2}{row.about}" if row.about else row.item
+    if len(label) > LABEL:
+        label = row.item if len(row.item) <= LABEL else f"{row.item[: LABEL - 1]}…"
+    # As narrow as two lines can be: on a telephone the chart has what they leave.
+    tried = (wrap(label, letters) for letters in range(8, LABEL + 1))
+    return BREAK.join(next((lines for lines in tried if len(lines) <= 2), [label]))
 
 
 def _dots(
@@ -117,7 +124,7 @@ def _verdict(y: int, row: Row, theme: Theme) -> dict[str, object]:
     sign, words = VERDICTS[row.verdict]
     said = APART_NAMES.get(row.counted_as, f"<b>{sign}</b>{NBSP}{words}")
     colour = {"match": theme.good, "trend": theme.ink, "differs": theme.bad}
-    off = "" if row.deviation is None else f"{NBSP}{_signed(row.deviation)}"
+    off = "" if row.deviation is None else f"{BREAK}{_signed(row.deviation)}"
     return note(
         f"{said}{off}",
         1,

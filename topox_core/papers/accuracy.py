@@ -28,7 +28,7 @@ NOT_MODELLED: dict[str, str] = _REFERENCES["not_modelled"]
 # Of a set of measured iterations: its title, and what was fitted to it.
 _MEASURED = {
     "vtrain": ("A100, vTrain's half for calibration", "fitted: two numbers"),
-    "megatron": ("A100, Megatron-LM, Table 5", "not fitted; seen before"),
+    "megatron": ("A100, Megatron-LM, Table 5", "not fitted; known when the model was chosen"),
     "uncalibrated": ("H100, published", "not fitted; orders assumed"),
     "production": ("A100, production runs", "fitted: one factor, to three rows"),
 }

@@ -123,14 +123,14 @@ _A100 = Machine(
 # Fitted to MT-NLG 530B on 2,240, 2,800 and 3,360 GPUs, 19 to 22 % too fast without it and 1.4 % off with it.
 # Held out: BLOOM -21 to -2 %, GPT-3 -16 to +2 %, LLaMA 65B -28 to -13 %. One that grows with the logarithm
 # of the GPUs instead, fitted to the same three, is 20 % off on BLOOM and on GPT-3.
-_LONGER = 1.25
+LONGER = 1.25
 _PRODUCTION = replace(
     _A100,
     name="a100-production",
     title="A100 80 GB, production runs",
-    matmul_share=_A100.matmul_share / _LONGER,
-    memory_share=_A100.memory_share / _LONGER,
-    inside_share=_A100.inside_share / _LONGER,
+    matmul_share=_A100.matmul_share / LONGER,
+    memory_share=_A100.memory_share / LONGER,
+    inside_share=_A100.inside_share / LONGER,
 )
 _H100 = Machine("h100", "H100", 8, 989.0, 80.0, 3350.0, 450.0, 400.0, 0.85, status="transferred")
 
@@ -161,30 +161,6 @@ def status_of(machine: Machine) -> str:
     return machine.status if known in (None, machine) else "your own"
 
 
-_TRUST = {
-    "calibrated": "Its shares of the peaks were fitted to benchmark runs of A100, 6 % off on average; production "
-    "runs took 19 to 39 % longer than so predicted.",
-    "transferred": "Expect errors up to 25 %, mostly too fast: its shares of the peaks are carried over from the A100, "
-    "not measured.",
-    "your own": "How far predictions are off is not known: its speeds are not those of a machine that was measured.",
-}
-# What is chosen of a machine: the shares of its peaks, and so how sure predictions are, stay the same.
-_CHOSEN = ("gpus_per_server", "memory_gb", "nic_gbps")
-
-
-def trust(machine: Machine) -> str:
-    """Return in a sentence how far predictions on a machine have been from what ran; figures count, not names."""
-    known = _PRODUCTION
-    if replace(machine, name=known.name, title=known.title, status=known.status) == known:
-        return (
-            f"Its shares of the peaks are those of benchmark runs over {_LONGER:g}, fitted to three production runs "
-            "of MT-NLG 530B; of BLOOM, GPT-3 and LLaMA 65B, held out, it is 2, 2 and 13 % off."
-        )
-    usual = MACHINES.get(machine.name, machine)
-    chosen = {name: getattr(usual, name) for name in _CHOSEN}
-    return _TRUST[status_of(replace(machine, **chosen))]
-
-
 @dataclass(frozen=True)
 class Figure:
     """One figure of a machine: its field, unit, where it is from, and how sure it is."""
@@ -208,7 +184,7 @@ _BEKMAN = (
     "(S. Bekman, Machine Learning Engineering)"
 )
 _RUNS = (
-    f"the A100's in benchmark runs over {_LONGER:g}, fitted to MT-NLG 530B on 2,240 to 3,360 A100"
+    f"the A100's in benchmark runs over {LONGER:g}, fitted to MT-NLG 530B on 2,240 to 3,360 A100"
 )
 _CALCULON = "Calculon's system file of the A100 (SC 2023)"
 _STEP = "nccl-tests published for p3dn"

@@ -99,10 +99,14 @@ def _drawn(theme: Theme) -> None:
     known = dict(last_runs())
     # Of all cards, whatever was run here: runs of the same version give the same rows.
     release = [one for name, one in shipped_answers().items() if name in CARDS]
-    totals = counts_of(row for one in release for row in one.answer.rows)
+    every = [row for one in release for row in one.answer.rows]
+    totals = counts_of(every)
     headline(
         f"Papers · {plural(len(CARDS), 'table or figure', 'tables and figures')} of {len(PAPERS)} sources",
-        _finding(totals),
+        _finding(
+            totals,
+            sum(one.counted_as == "trend" and abs(one.deviation or 1) <= TREND for one in every),
+        ),
     )
     if any(totals.values()):
         write_html(_bar(totals))
@@ -152,13 +156,14 @@ def _drawn(theme: Theme) -> None:
     )
 
 
-def _finding(totals: Mapping[str, int]) -> str:
+def _finding(totals: Mapping[str, int], within: int) -> str:
     judged = sum(totals[name] for name in JUDGED)
     if not judged:
         return "Each number that these sources print stands beside ours, with a verdict where ours is simulated."
     return (
         f"Of <b>{judged}</b> published numbers and statements, simulated again here, <b>{totals['match']}</b> match within "
-        f"{percent(MATCH)}, <b>{totals['trend']}</b> show the same trend and <b>{totals['differs']}</b> differ. For "
+        f"{percent(MATCH)}, <b>{within}</b> within {percent(TREND)}, <b>{totals['trend'] - within}</b> only go the same way and "
+        f"<b>{totals['differs']}</b> differ. For "
         f"<b>{totals['not printed']}</b> more rows the papers print no number."
     )
 

@@ -17,7 +17,7 @@ from topox_core.schedule.bounds.open_bound import least_chain
 from topox_core.text.numbers import percent, plural, size, time
 from topox_core.training.iteration import iteration, pieces
 from topox_core.training.job import dump_job
-from topox_core.training.machine import trust
+from topox_core.training.validation import trust
 from topox_ui.answers.solving import Case, case_of, listing
 from topox_ui.answers.verdicts import verdict_line
 from topox_ui.runs.owner import once

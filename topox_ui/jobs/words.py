@@ -72,13 +72,7 @@ def finding(rounds: Rounds) -> str:
             f"Time division gains <b>nothing</b> for these {jobs}: a round takes <b>{lasting(best.round_s)}</b> with all "
             f"of them at once; {alone_in_words(rounds)}. Nothing shorter by more than {percent(EQUAL)} was found."
         )
-    each = iterations_of_each(best.jobs)
-    if each:
-        every += f" ({each})"
-    shared = (
-        f"Sharing by time division finishes a round of {every} in <b>{lasting(best.round_s)}</b> instead of "
-        f"{lasting(together.round_s)}; {alone_in_words(rounds)}"
-    )
+    shared = f"{taking_turns(rounds)}; sending all at once, in step, {lasting(together.round_s)}"
     if best.gap <= 1e-6:
         of = best.bound.holds_for
         proved = (
@@ -90,6 +84,26 @@ def finding(rounds: Rounds) -> str:
     if best.gap <= UNREADABLE:
         return f"{shared}. No round of these groups can be more than {lasting(best.round_s - best.bound_s)} shorter."
     return f"{shared}. The best possible is at least {lasting(best.bound_s)}."
+
+
+def taking_turns(rounds: Rounds) -> str:
+    """Return what taking turns costs the jobs: a round beside that of each alone, or of the longest where they differ."""
+    best, alone = rounds.best, rounds.alone_s
+    every, each = capitalised(all_of(best.jobs)), iterations_of_each(best.jobs)
+    round_, takes = f"a round{each and f' ({each})'}", f"<b>{lasting(best.round_s)}</b>"
+    longest = float(alone.max())
+    more = best.round_s / longest - 1
+    cost = "" if more <= EQUAL else "less than 1&nbsp;%" if more < 0.01 else percent(more)
+    if len(alone) > 1 and same_time(float(alone.min()), longest):
+        return (
+            f"{every} cost each other <b>{cost or 'nothing'}</b> if they take turns: {round_} takes {takes}, alone "
+            f"{lasting(longest)}"
+        )
+    longer = f"{cost} longer" if cost else "no longer"
+    return (
+        f"{every}, taking turns, need {takes} for {round_}, <b>{longer}</b> than the longest of them alone "
+        f"({lasting(longest)})"
+    )
 
 
 def without_rings(words: str, jobs: Jobs) -> str:

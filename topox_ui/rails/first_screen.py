@@ -278,9 +278,12 @@ def _headline(subject: Subject, pattern: Pattern, lane: Lane) -> None:
         else "There is <b>no window</b> between kinds of traffic, but circuits change within one. "
     )
     if circuits_stay(subject):
-        words = "With a rail for each GPU, wired as rings, <b>any optical switch</b> "
-        words += '<span class="good">✓ can serve this job</span>, however slow: during an iteration <b>no circuit changes</b>.'
-        headline(kicker, f"{words} {_rings_cost(subject, base)}".strip())
+        cost = _rings_cost(subject, base)
+        headline(
+            kicker,
+            f"{f'{cost} In return' if cost else 'With a rail for each GPU, wired as rings,'} <b>any optical switch</b> "
+            '<span class="good">✓ can serve this job</span>, however slow: during an iteration <b>no circuit changes</b>.',
+        )
         return
     if dark_ms():
         first += _serves(base, on_demand, provisioned, job is not None)
@@ -306,8 +309,8 @@ def _rings_cost(subject: Subject, base: float) -> str:
     if base <= electrical_ms * (1 + RINGS_COST):
         return ""
     return (
-        f"Rings cost time, whatever the switch: with them an iteration takes {time(base)}, on an electrical switch "
-        f"{time(electrical_ms)}."
+        f"Rings on rails cost <b>{percent(base / electrical_ms - 1)}</b>, whatever the switch: an iteration takes {time(base)}, "
+        f"on an electrical switch {time(electrical_ms)}."
     )
 
 

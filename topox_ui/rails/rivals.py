@@ -33,12 +33,18 @@ PUBLISHED_10_MS = {8: 0.030, 16: 0.061, 32: 0.134, 64: 0.225}
 
 
 # What each changes of the rail.
+INSTANT = {"reconfiguration_ms": 0.0, "link_up_ms": 0.0}
 WAYS: dict[str, dict[str, object]] = {
     "Electrical switch": {"optical": False},
-    "Rings, instant switch": {"reconfiguration_ms": 0.0, "link_up_ms": 0.0},
+    "Rings, instant switch": INSTANT,
     "Rings, provisioned": {"provisioned": True},
     "Rings, on demand": {"provisioned": False},
     "Ports split (C3)": {"static_split": True, "nic_ports": STATIC_PORTS},
+}
+# Where no circuit changes, all rings take as long.
+STAYING = {
+    name: WAYS.get(name, INSTANT)
+    for name in ("Electrical switch", "Rings, any switch", "Ports split (C3)")
 }
 
 
@@ -80,7 +86,8 @@ def rivals_section(subject: Simulated, theme: Theme) -> None:
 
 
 def _bars(subject: Simulated, theme: Theme) -> None:
-    questions, failed = {name: subject.switched(**changes) for name, changes in WAYS.items()}, {}
+    ways, failed = STAYING if circuits_stay(subject) else WAYS, {}
+    questions = {name: subject.switched(**changes) for name, changes in ways.items()}
     ready = True
     for name, question in questions.items():
         try:
@@ -98,7 +105,7 @@ def _bars(subject: Simulated, theme: Theme) -> None:
             rows.append((name, None, 0.0))
             continue
         run = run_of(question)
-        stalls = "provisioned" in WAYS[name]
+        stalls = "provisioned" in ways[name]
         rows.append((name, run.iteration_ms, run.stall_ms if stalls else 0.0))
     chart(
         wirings(rows, theme),

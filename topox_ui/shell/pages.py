@@ -300,6 +300,7 @@ PAGES = (
         prefix="study.",
         group=EVIDENCE,
         question="Does the answer hold over many what-ifs?",
+        then="Kept runs",
     ),
     Page(
         STUDIES,
@@ -308,6 +309,7 @@ PAGES = (
         ("library.listing.RunsState", "answers.keeping.KeepState"),
         "kept",
         prefix="runs.",
+        question="Which runs are kept, and how do they differ?",
     ),
     Page(
         LEARN,

@@ -144,7 +144,8 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
 .verdicts .part > span {{ display: block; font-size: .85rem; line-height: 1.3; color: {theme.ink}; }}
 .verdicts .good, .signs .good {{ color: {theme.good}; }} .verdicts .even, .signs .even {{ color: {theme.primary}; }}
 .verdicts .bad, .signs .bad {{ color: {theme.bad}; }} .verdicts .none, .signs .none {{ color: {theme.muted}; }}
-.st-key-wall > div {{ flex: 1 1 14.5rem !important; min-width: 14.5rem !important; max-width: 19rem; }}
+.st-key-wall {{ display: grid; grid-template-columns: repeat(auto-fill, minmax(14.5rem, 1fr)); }}
+.st-key-wall > div {{ width: auto !important; }}
 [class*="st-key-wall_"] {{ position: relative; padding: .55rem .8rem .45rem !important; min-height: 8.6rem; }}
 [class*="st-key-wall_"] button {{ padding: 0; min-height: 1.5rem; justify-content: flex-start; text-align: left; }}
 [class*="st-key-wall_"] button p {{ font-weight: 650; font-size: .95rem; color: {theme.ink}; }}
@@ -241,6 +242,7 @@ section[data-testid="stSidebar"] a:focus-visible:not([aria-current="page"]) {{ b
 .five {{ display: grid; grid-template-columns: auto 1fr; gap: .5rem .9rem; font-size: .88rem; margin: .25rem 0 .4rem !important;
   padding: 0 !important; line-height: 1.35; }}
 .five dt {{ font-weight: 650; color: {theme.ink}; margin: 0; }} .five dd {{ margin: 0 !important; color: {theme.ink}; }}
+.st-key-tour_contents {{ gap: .1rem 1.2rem; }} .st-key-tour_contents button {{ padding: 0; min-height: 1.7rem; }}
 .st-key-tour a {{ background: {theme.primary}; justify-content: center; padding: .5rem .9rem; border-radius: 6px; }}
 .st-key-tour a:hover {{ filter: brightness(1.08); background: {theme.primary}; }}
 .st-key-tour a p, .st-key-tour a span {{ color: {theme.page} !important; }}

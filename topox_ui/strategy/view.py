@@ -19,9 +19,10 @@ from topox_core.text.sentences import enumeration
 from topox_core.training.graph import suggested_cluster, task_graph
 from topox_core.training.iteration import iteration
 from topox_core.training.job import Job, dump_job
-from topox_core.training.machine import MACHINES, Machine, trust
+from topox_core.training.machine import MACHINES, Machine
 from topox_core.training.memory import memory
 from topox_core.training.shape import Shape
+from topox_core.training.validation import tried_on, trust
 from topox_ui.shell.charts import (
     Content,
     chart,
@@ -124,11 +125,13 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
     )
     if own is None:
         _loaded_beside(shape)
+    reached = machine.nic_gbps * machine.network_share
+    quiet(f"<b>{escape(machine.title)}</b>: {trust(machine)} {_as_good(plans, own)}")
     quiet(
-        f"<b>{escape(machine.title)}</b>: {trust(machine)} Ranked by a closed form for {gpus} behind "
-        f"<b>packet switches</b> that never get in the way: only the {machine.nic_gbps:g} Gbit/s of each GPU limit it. "
-        "Schedule and Compare plan each transfer of a job on its own network: their times are longer where transfers wait for "
-        "ports, and shorter where a microbatch computes while another's tokens travel. Press <b>Use this job</b>, then open them."
+        f"Ranked in closed form for {gpus} behind <b>packet switches</b> that never get in the way: only what each "
+        f"GPU's card reaches limits them, {reached:g} of {machine.nic_gbps:g} Gbit/s, "
+        f"{reached * machine.gpus_per_server:g} per server. Schedule and Compare take longer where transfers wait for ports, "
+        "and less where a microbatch computes while another's tokens travel. Press <b>Use this job</b>, then open them."
     )
     kpis(
         ("Iteration time", time(best.total_ms), "in closed form"),
@@ -235,6 +238,25 @@ def _gain(best: RankedPlan, own: RankedPlan | None) -> str:
     if less < 0:
         return f", more than the loaded one ({time(own.total_ms)}), which shards otherwise"
     return f", <b>{percent(less)}</b> less than the loaded one ({time(own.total_ms)})"
+
+
+def _as_good(plans: Plans, own: RankedPlan | None) -> str:
+    """Say how many plans are nearer to the fastest than the median error, and where the loaded one stands."""
+    found, best_ms = tried_on(plans.best.job.machine), plans.best.total_ms
+    if found is None:
+        return ""
+    off, worst = percent(found.median), percent(found.worst)
+    near = sum(one.total_ms <= best_ms * (1 + found.median) for one in plans.ranked)
+    least = "at least " * (near == len(plans.ranked) < plans.fitting)
+    words = (
+        f"Within {off} of the fastest are <b>{least}{plural(near, 'plan')}</b>: their order is not certain."
+        if near > 1
+        else f"No other plan is within {off} of the fastest."
+    )
+    slower = own.total_ms / best_ms - 1 if own else 0.0
+    if slower <= found.median:
+        return f"{words} The loaded one is among them." if own else words
+    return f"{words} The loaded one is slower, {'but' if slower <= found.worst else 'not even'} within {worst}."
 
 
 def _loaded_beside(shape: Shape) -> None:

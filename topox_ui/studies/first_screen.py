@@ -73,7 +73,7 @@ def nothing_chosen(theme: Theme) -> None:
     tornado_section(view_of(now.result), theme)
     chart_title(
         "More studies",
-        "each opens about the loaded job where it can; what stands on its card came of its own example",
+        "each opens about the loaded job where it can; on its card stands what came of an example",
     )
     names = list(READY)
     for begin in range(0, len(names), CARDS_A_ROW):
@@ -99,7 +99,8 @@ def came_of(name: str) -> str:
     """Return what came of a ready study about its own subject, and about how long that takes here, as HTML."""
     one = json.loads(ANSWERS.read_text(encoding="utf-8"))[name]
     takes_s = 2.0 + one["work_s"] * slowness() / processes()  # processes begin within 2 s
-    return f"For {escape(one['subject'])}: {one['finding']} {plural(one['points'], 'point')}, {time_words(takes_s)} on this machine."
+    took = f"{plural(one['points'], 'point')}, {time_words(takes_s)} on this machine."
+    return f"<b>Example, {escape(one['subject'])}:</b> {one['finding']} {took}"
 
 
 def _base(now: Asked) -> str:

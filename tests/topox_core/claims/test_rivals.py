@@ -111,6 +111,9 @@ def test_changing_circuits_win_up_to_a_delay() -> None:
     assert crossings(cells, "dense") == ((2, 100.0, 1.0),)
     assert "up to a delay of 1 ms" in argument(cells)
     assert crossings([cell(static=50.0, scheduled=80.0)], "dense") == ((2, 100.0, None),)
+    assert argument(cells).startswith(
+        "Of 1\u00a0claim that can be judged 1 holds, none holds in part and none fails; 9 cannot"
+    )
     assert argument([]) == "Nothing is computed yet."
 
 

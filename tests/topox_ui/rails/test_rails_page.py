@@ -5,6 +5,7 @@ import pytest
 from tests.topox_ui.conftest import (
     address,
     bring,
+    chart,
     metric,
     press,
     the_error,
@@ -91,10 +92,10 @@ def test_a_link_restores_every_choice_for_all_pages_and_names_what_it_cannot_rea
 
 def test_rings_that_cost_more_than_an_electrical_switch_are_said_beside_the_limit(page):
     at = page(source="job", sample="moe")
-    rings = "with them an iteration takes 175 ms, on an electrical switch 127 ms"
-    assert rings in words(at)
+    rings = "Rings on rails cost 38.2 %, whatever the switch: an iteration takes 175 ms, on an electrical switch 127 ms."
+    assert f"{rings} In return any optical switch ✓ can serve this job, however slow" in words(at)
     assert "So 175 ms need not be Schedule's time, and" in words(at)
-    assert "Rings cost time" not in words(page())
+    assert "Rings on rails cost" not in words(page())
 
 
 @pytest.mark.long
@@ -136,15 +137,14 @@ def test_a_loaded_graph_is_looked_at_as_a_fabric_ran_it_and_without_one_the_page
 
 def test_the_loaded_job_is_shown_at_once_and_one_that_fits_no_rail_with_the_reason(page):
     at = page(sample="moe")
-    assert (
-        "With a rail for each GPU, wired as rings, any optical switch ✓ can serve this job, however slow"
-        in words(at)
-    )
+    assert "any optical switch ✓ can serve this job, however slow" in words(at)
     assert "runs on the same rings: no circuit has to change" in words(at)
     assert metric(at, "Windows long enough") == "none needed"
     assert address(at) == {"sample": "moe"} and "is not used here" not in words(at)
     # Over the delay its chart would be flat: the page shows what the wirings cost.
     assert "An iteration by the wiring" in words(at) and "Overhead of a slower" not in words(at)
+    rows = list(chart(at, "rivals")["layout"]["yaxis"]["ticktext"])
+    assert rows == ["Electrical switch", "Rings, any switch", "Ports split (C3)"]
     assert "Rings cost time, however fast the switch (C1)" in words(at)
     assert "✓ Enough ports for all circuits at once (C2)" in words(at)
     assert "race, is not used here: it is a task graph" in words(page(sample="race"))

@@ -153,12 +153,21 @@ def test_plans_are_ranked_and_the_best_is_the_headline_and_the_job_of_all_pages(
 def test_the_plans_of_the_loaded_job_are_ranked_at_once_beside_it(visit):
     at = visit(STRATEGY, sample="moe")
     job = job_of("moe", SAMPLES["moe"].made_by["set"])
-    best = best_plans(job.shape, job.machine, 8, 64).best
+    ranked = best_plans(job.shape, job.machine, 8, 64)
+    best = ranked.best
     own_ms = iteration(job).total_ms
     less = percent(1 - best.total_ms / own_ms).replace("\u00a0", " ")
     told = f"takes {spoken(best.total_ms)}, {less} less than the loaded one ({spoken(own_ms)}): {best.words}"
     assert told in words(at) and "behind packet switches" in words(at)
-    assert "Expect errors up to 25 %" in words(at).partition("Where the time goes")[0]
+    first = words(at).partition("Where the time goes")[0]
+    # How far off it may be is what the view Accuracy measures, and what that leaves of the ranking.
+    assert "off by 12.2 % in the median and 47.8 % at most, all too slow" in first
+    near = sum(one.total_ms <= 1.1224 * best.total_ms for one in ranked.ranked)
+    assert (
+        f"Within 12.2 % of the fastest are {near} plans: their order is not certain. The" in first
+    )
+    assert "The loaded one is slower, but within 47.8 %." in first
+    assert "90 of 100 Gbit/s, 720 per server" in first, "two ports of 360 on Schedule"
     assert "Do not fit" not in {one.label for one in at.metric}, "all of them fit"
     assert "The loaded one shards otherwise: its split takes 113 ms that way" in words(at)
     assert address(at) == {"sample": "moe"}

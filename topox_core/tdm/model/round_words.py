@@ -30,7 +30,8 @@ def in_turns(round_: Round, together: Round | None) -> str:
         beside = together and _first_sent(together)
         if beside:
             words += (
-                f" All at once they share the links and send for {lasting(beside.communication_s)}."
+                f" All at once they share the links and send for {lasting(beside.communication_s)}: there, as in the paper, "
+                "all begin each stage together; jobs that fall out of step may lose less."
             )
     return (
         f"{words} In a round every job communicates twice, over its links (push) and over the same links reversed (pull): "
