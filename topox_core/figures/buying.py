@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import plotly.graph_objects as go
 
@@ -245,7 +246,7 @@ def buying_figure(
         ],
         theme,
         HEIGHT * theme.scale,
-        _labels(networks, best, x_axis, y_axis, theme),
+        _labels(networks, best, steps, x_axis, y_axis, theme),
         showlegend=True,
         margin=margins(
             name_px(y_axis["ticktext"], theme, 34, 6.4), 14, 62 * theme.scale, 44 * theme.scale
@@ -314,6 +315,7 @@ def _points(
 def _labels(
     networks: Sequence[Drawn],
     best: Collection[int],
+    steps: Sequence[int],
     x_axis: Look,
     y_axis: Look,
     theme: Theme,
@@ -342,4 +344,16 @@ def _labels(
         names[-1] += and_more(len(group), MAX_IN_LABEL)
         up = not networks[group[0]].rival  # so that labels of neighbours part
         labels.append(("<br>".join(names), x, y, (up, not up)))
-    return point_labels(labels, (x_axis, y_axis), theme, points=[(x, y) for x, y, _ in places])
+    ranges = []
+    for one in networks:
+        across = [place_on(x_axis, value) for value in one.price]
+        up = [place_on(y_axis, value) for value in one.time]
+        ranges += [(across[0], across[2], up[1], up[1]), (across[1], across[1], up[0], up[2])]
+    corners = [
+        (place_on(x_axis, networks[k].price[1]), place_on(y_axis, networks[k].time[1]))
+        for k in steps
+    ]
+    for (x0, y0), (x1, y1) in pairwise(corners):
+        ranges += [(x0, x1, y0, y0), (x1, x1, y1, y0)]
+    points = [(x, y) for x, y, _ in places]
+    return point_labels(labels, (x_axis, y_axis), theme, points=points, ranges=ranges)

@@ -1,6 +1,7 @@
 """What networks cost and burn: stacked by part, by cluster size and by year; what a dollar of network buys."""
 
 from collections.abc import Mapping, Sequence
+from math import floor, log10
 
 import numpy as np
 import plotly.graph_objects as go
@@ -105,6 +106,9 @@ def stacked(
     totals = [bills[name].amount(measure) for name in names]
     top = max([1e-9, *totals])
     factor, unit = unit_of(top, measure)
+    decimals = max(
+        0, 2 - floor(log10(top / factor))
+    )  # as the highest has: a phone's bars are narrow
     layers = []
     base = np.zeros(len(names))
     for part in ORDER:
@@ -127,7 +131,8 @@ def stacked(
                 name=SHORT_PARTS.get(part, LINE_NAMES[part]),
                 marker=_marker(part, theme),
                 text=[
-                    short(v / factor) if v / top * PLOT_PX >= MIN_PX else "" for v in values[shown]
+                    short(round(v / factor, decimals)) if v / top * PLOT_PX >= MIN_PX else ""
+                    for v in values[shown]
                 ],
                 **INSIDE,
                 textfont={

@@ -131,6 +131,7 @@ def point_labels(
     theme: Theme,
     sides: Sequence[tuple[bool, int]] = ANYWHERE,
     points: Sequence[tuple[float, float]] = (),
+    ranges: Sequence[tuple[float, float, float, float]] = (),
 ) -> list[Look]:
     """Return labels beside points, clear of each other and inside the picture; one without room is left out.
 
@@ -142,6 +143,8 @@ def point_labels(
         Words, place on both axes, and whether above the point: as it may be, the first choice first.
     points
         Which a label to the left of its own must not pass: it would seem to be theirs.
+    ranges
+        Lines (x from, x to, y from, y to) that labels do not cross where they find another place.
     """
     (left, right), (bottom, top) = (one["range"] for one in axes)
     taken: list[tuple[float, float, float, float]] = []
@@ -150,6 +153,7 @@ def point_labels(
         lines = text.split("<br>")
         across = (5.6 * max(map(letters_of, lines)) + 14) / PICTURE_PX[0] * (right - left)
         row = LINE_PX / PICTURE_PX[1] * (top - bottom)
+        places = []
         for (at_right, rows), up in product(sides, ups):
             x0 = x if at_right else x - across
             y0 = y + rows * row if up else y - (rows + len(lines)) * row
@@ -159,22 +163,27 @@ def point_labels(
             clear = not any(x0 < b and a < x1 and y0 < d and c < y1 for a, b, c, d in taken)
             own = at_right or not any(x0 < a < x and y0 <= b <= y1 for a, b in points)
             if inside and clear and own:
-                taken.append((x0, x1, y0, y1))
-                shift, away = (9 if at_right else -9), 3 + LINE_PX * rows
-                where: Look = {"xanchor": "left" if at_right else "right", "xshift": shift}
-                where |= {"yanchor": "bottom" if up else "top", "yshift": away if up else -away}
-                if rows:  # the thinnest of arrows
-                    where |= {
-                        "showarrow": True,
-                        "ax": where.pop("xshift"),
-                        "ay": -where.pop("yshift"),
-                        "arrowhead": 0,
-                        "arrowwidth": 1,
-                        "arrowcolor": theme.muted,
-                        "standoff": 4,
-                    }
-                marks.append(note(text, x, y, 11 * theme.scale, theme.ink, align="left", **where))
-                break
+                far0, far1 = (y0, y1 + row / 2) if up else (y0 - row / 2, y1)  # nor touch
+                crossed = any(x0 < b and a < x1 and far0 < d and c < far1 for a, b, c, d in ranges)
+                places.append((crossed, len(places), at_right, rows, up, (x0, x1, y0, y1)))
+        if not places:
+            continue
+        _, _, at_right, rows, up, covered = min(places)
+        taken.append(covered)
+        shift, away = (9 if at_right else -9), 3 + LINE_PX * rows
+        where: Look = {"xanchor": "left" if at_right else "right", "xshift": shift}
+        where |= {"yanchor": "bottom" if up else "top", "yshift": away if up else -away}
+        if rows:  # the thinnest of arrows
+            where |= {
+                "showarrow": True,
+                "ax": where.pop("xshift"),
+                "ay": -where.pop("yshift"),
+                "arrowhead": 0,
+                "arrowwidth": 1,
+                "arrowcolor": theme.muted,
+                "standoff": 4,
+            }
+        marks.append(note(text, x, y, 11 * theme.scale, theme.ink, align="left", **where))
     return marks
 
 

@@ -13,6 +13,7 @@ from topox_core.studies.buying_answer import (
     SLOWEST_MS,
     Slowest,
     Verdict,
+    beats,
     front_of_rows,
     lead,
 )
@@ -85,6 +86,8 @@ def details(answer: Answer) -> Lines:
     ]
     if question.by != "time":
         lines.append(("Price of a port", _port_prices(question, found)))
+    if told := _in_order(question, found, answer):
+        lines.append(("Order of sending", told))
     if told := _told_apart(question, found):
         lines.append(("What ties", told))
     if answer.complete or answer.swings is not None or answer.turned is not None:
@@ -211,6 +214,23 @@ def _ranges(question: Question, found: Verdict) -> str:
         return "Within the assumed ranges of delay, price and power this advice **could change**."
     gain = percent(lead(question, best, found.rival))
     return f"This advice **could change**: at the best end of all its ranges {best.choice.title} would save {gain}."
+
+
+def _in_order(question: Question, found: Verdict, answer: Answer) -> str:
+    """Return what is left of the advice if hosts on a full fat-tree sent in an order too; nothing where another is as cheap."""
+    ordered = answer.in_order
+    if ordered is None or not beats(lead(question, ordered, found.rival)):
+        return ""
+    what = "take" if question.by == "time" else "cost"
+    left = f"{what} **{percent(lead(question, ordered, found.offer))} less** than with the switch"
+    if same_time(question.cost(found.offer), question.cost(ordered)):
+        left = f"{what} the same as with the switch within {percent(EQUAL)}"
+    elif beats(gain := lead(question, found.offer, ordered)):
+        left = f"the switch would save **{percent(gain)}**"
+    return (
+        "A plan sends first what others wait for; on a fat-tree transfers share links fairly. If its hosts sent in such an order "
+        f"too, an iteration on a full fat-tree would take **{time(ordered.iteration_ms or 0.0)}** and {left}."
+    )
 
 
 def _either(rows: Sequence[Row]) -> str:
@@ -367,7 +387,7 @@ def caveats(question: Question) -> tuple[str, ...]:
         f"a PUE of {assumed.pue:g} (assumed).",
         "Only the switch ports in use are paid for, not whole switches; the table says how many switches there are.",
         "The fat-tree of the same cost is priced as the circuits at the port price of the price set.",
-        "Plans are made by list scheduling, unless a shorter one is known. A better schedule would help switches, not the fat-trees.",
+        "Plans are made by list scheduling, unless a shorter one is known. A better one would help switches, not fat-trees.",
         "Insertion loss, the time until a NIC sees light again, racks, fibre and labour are not counted.",
     )
 
