@@ -346,9 +346,9 @@ def _labels(
         labels.append(("<br>".join(names), x, y, (up, not up)))
     ranges = []
     for one in networks:
-        across = [place_on(x_axis, value) for value in one.price]
-        up = [place_on(y_axis, value) for value in one.time]
-        ranges += [(across[0], across[2], up[1], up[1]), (across[1], across[1], up[0], up[2])]
+        cheap, x, dear = (place_on(x_axis, value) for value in one.price)
+        fast, y, slow = (place_on(y_axis, value) for value in one.time)
+        ranges += [(cheap, dear, y, y), (x, x, fast, slow)]
     corners = [
         (place_on(x_axis, networks[k].price[1]), place_on(y_axis, networks[k].time[1]))
         for k in steps

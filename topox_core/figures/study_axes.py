@@ -153,7 +153,7 @@ def point_labels(
         lines = text.split("<br>")
         across = (5.6 * max(map(letters_of, lines)) + 14) / PICTURE_PX[0] * (right - left)
         row = LINE_PX / PICTURE_PX[1] * (top - bottom)
-        places = []
+        places: list[tuple[bool, int, bool, int, bool, tuple[float, float, float, float]]] = []
         for (at_right, rows), up in product(sides, ups):
             x0 = x if at_right else x - across
             y0 = y + rows * row if up else y - (rows + len(lines)) * row

@@ -277,14 +277,18 @@ def for_a_dollar(opened: Loaded, theme: Theme) -> None:
 
 
 def _most(rows: list[tuple[str, str, float]]) -> str:
-    """Return who, by its name in a sentence, gives the most iterations for a dollar, and what the next and the fat-trees give."""
+    """Return who, by its name in a sentence, gives most iterations for a dollar, and what the next, the plan and fat-trees give."""
     most = max((value for _, _, value in rows), default=0.0)
     if not most:
         return "<b>No fabric that was chosen can be bought.</b> Choose others on Compare."
     first = [f"<b>{escape(spoken)}</b>" for _, spoken, value in rows if same_time(value, most)]
     words = f"With {enumeration(first, 'or')} a dollar of network buys most iterations: <b>{large(most)}</b>"
     behind = sorted((one for one in rows if not same_time(one[2], most)), key=lambda one: -one[2])
-    told = [one for one in behind if one is behind[0] or ENTRIES[one[0]].built_as == "fat_tree"]
+    told = [
+        one
+        for one in behind
+        if one is behind[0] or one[0] == "scheduled" or ENTRIES[one[0]].built_as == "fat_tree"
+    ]
     if told:
         words += f", against {enumeration([f'{large(value)} with {escape(spoken)}' for _, spoken, value in told])}"
     return f"{words}. GPU hours are not counted; <em>Which switch</em> counts them."
