@@ -127,9 +127,10 @@ def _before_full(
         )
     beaten = sorted([*others, *slower], key=lambda run: run.iteration_ms)
     told = [run for run in beaten if run is beaten[0] or run.fabric in ("fat_tree", FULL)]
-    times = [f"{spoken[run.fabric]} {time(run.iteration_ms)}" for run in told]
-    next_best = told[0].fabric
-    times[0] = f"{spoken[next_best]} {_verb('take', [next_best])} {time(told[0].iteration_ms)}"
+    takes = f"{_verb('take', [beaten[0].fabric])} "
+    times = [
+        f"{spoken[run.fabric]} {takes * (run is beaten[0])}{time(run.iteration_ms)}" for run in told
+    ]
     verb = "is" if _verb("take", first) == "takes" else "are"
     return f"{names} {verb} {best}: {reached}; {enumeration(times)}."
 

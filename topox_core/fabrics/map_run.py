@@ -157,10 +157,9 @@ def turns_by_delay(picture: MapPicture, value: float) -> str:
             where = f"up to {last}" if run[-1] < max(fastest) else "at every delay"
         elif run[-1] == max(fastest):
             where = f"from {start}"
-        elif len(run) < 3:
-            where = f"at {enumeration([delay_label(delay) for delay in run])}"
         else:
-            where = f"from {start} to {last}"
+            few = enumeration([delay_label(delay) for delay in run])
+            where = f"at {few}" if len(run) < 3 else f"from {start} to {last}"
         if names is None:
             open_at.append(where)
         else:

@@ -344,16 +344,15 @@ def _labels(
         names[-1] += and_more(len(group), MAX_IN_LABEL)
         up = not networks[group[0]].rival  # so that labels of neighbours part
         labels.append(("<br>".join(names), x, y, (up, not up)))
-    ranges = []
-    for one in networks:
-        cheap, x, dear = (place_on(x_axis, value) for value in one.price)
-        fast, y, slow = (place_on(y_axis, value) for value in one.time)
-        ranges += [(cheap, dear, y, y), (x, x, fast, slow)]
-    corners = [
-        (place_on(x_axis, networks[k].price[1]), place_on(y_axis, networks[k].time[1]))
-        for k in steps
+    ends = [
+        [place_on(x_axis, v) for v in one.price] + [place_on(y_axis, v) for v in one.time]
+        for one in networks
     ]
-    for (x0, y0), (x1, y1) in pairwise(corners):
-        ranges += [(x0, x1, y0, y0), (x1, x1, y1, y0)]
+    ranges = [
+        *((cheap, dear, y, y) for cheap, _, dear, _, y, _ in ends),
+        *((x, x, fast, slow) for _, x, _, fast, _, slow in ends),
+        *((ends[k][1], ends[m][1], ends[k][4], ends[k][4]) for k, m in pairwise(steps)),
+        *((ends[m][1], ends[m][1], ends[m][4], ends[k][4]) for k, m in pairwise(steps)),
+    ]
     points = [(x, y) for x, y, _ in places]
     return point_labels(labels, (x_axis, y_axis), theme, points=points, ranges=ranges)

@@ -1,7 +1,6 @@
 """What networks cost and burn: stacked by part, by cluster size and by year; what a dollar of network buys."""
 
 from collections.abc import Mapping, Sequence
-from math import floor, log10
 
 import numpy as np
 import plotly.graph_objects as go
@@ -30,7 +29,7 @@ from topox_core.figures.template import (
     sideways_bars,
     upright,
 )
-from topox_core.text.numbers import NBSP, amount_words, energy, large, money, short, unit_of
+from topox_core.text.numbers import NBSP, amount_words, energy, large, money, unit_of
 
 # Two greys and one accent, as optics are what the page is about; parts counted only on request have
 # patterns.
@@ -106,9 +105,8 @@ def stacked(
     totals = [bills[name].amount(measure) for name in names]
     top = max([1e-9, *totals])
     factor, unit = unit_of(top, measure)
-    decimals = max(
-        0, 2 - floor(log10(top / factor))
-    )  # as the highest has: a phone's bars are narrow
+    # As many digits as the highest has: a phone's bars are narrow.
+    decimals = 3 if top < factor else max(0, 3 - len(f"{top / factor:.0f}"))
     layers = []
     base = np.zeros(len(names))
     for part in ORDER:
@@ -131,7 +129,7 @@ def stacked(
                 name=SHORT_PARTS.get(part, LINE_NAMES[part]),
                 marker=_marker(part, theme),
                 text=[
-                    short(round(v / factor, decimals)) if v / top * PLOT_PX >= MIN_PX else ""
+                    f"{v / factor:.{decimals}f}" if v / top * PLOT_PX >= MIN_PX else ""
                     for v in values[shown]
                 ],
                 **INSIDE,

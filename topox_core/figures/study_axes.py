@@ -153,8 +153,7 @@ def point_labels(
         lines = text.split("<br>")
         across = (5.6 * max(map(letters_of, lines)) + 14) / PICTURE_PX[0] * (right - left)
         row = LINE_PX / PICTURE_PX[1] * (top - bottom)
-        places: list[tuple[bool, int, bool, int, bool, tuple[float, float, float, float]]] = []
-        for (at_right, rows), up in product(sides, ups):
+        for avoided, (at_right, rows), up in product((ranges, ()), sides, ups):
             x0 = x if at_right else x - across
             y0 = y + rows * row if up else y - (rows + len(lines)) * row
             x1, y1 = x0 + across, y0 + len(lines) * row
@@ -162,28 +161,25 @@ def point_labels(
             inside = left <= x0 and x1 <= right and (beside or (bottom <= y0 and y1 <= top))
             clear = not any(x0 < b and a < x1 and y0 < d and c < y1 for a, b, c, d in taken)
             own = at_right or not any(x0 < a < x and y0 <= b <= y1 for a, b in points)
-            if inside and clear and own:
-                far0, far1 = (y0, y1 + row / 2) if up else (y0 - row / 2, y1)  # nor touch
-                crossed = any(x0 < b and a < x1 and far0 < d and c < far1 for a, b, c, d in ranges)
-                places.append((crossed, len(places), at_right, rows, up, (x0, x1, y0, y1)))
-        if not places:
-            continue
-        _, _, at_right, rows, up, covered = min(places)
-        taken.append(covered)
-        shift, away = (9 if at_right else -9), 3 + LINE_PX * rows
-        where: Look = {"xanchor": "left" if at_right else "right", "xshift": shift}
-        where |= {"yanchor": "bottom" if up else "top", "yshift": away if up else -away}
-        if rows:  # the thinnest of arrows
-            where |= {
-                "showarrow": True,
-                "ax": where.pop("xshift"),
-                "ay": -where.pop("yshift"),
-                "arrowhead": 0,
-                "arrowwidth": 1,
-                "arrowcolor": theme.muted,
-                "standoff": 4,
-            }
-        marks.append(note(text, x, y, 11 * theme.scale, theme.ink, align="left", **where))
+            far0, far1 = (y0, y1 + row / 2) if up else (y0 - row / 2, y1)  # nor touch
+            crossed = any(x0 < b and a < x1 and far0 < d and c < far1 for a, b, c, d in avoided)
+            if inside and clear and own and not crossed:
+                taken.append((x0, x1, y0, y1))
+                shift, away = (9 if at_right else -9), 3 + LINE_PX * rows
+                where: Look = {"xanchor": "left" if at_right else "right", "xshift": shift}
+                where |= {"yanchor": "bottom" if up else "top", "yshift": away if up else -away}
+                if rows:  # the thinnest of arrows
+                    where |= {
+                        "showarrow": True,
+                        "ax": where.pop("xshift"),
+                        "ay": -where.pop("yshift"),
+                        "arrowhead": 0,
+                        "arrowwidth": 1,
+                        "arrowcolor": theme.muted,
+                        "standoff": 4,
+                    }
+                marks.append(note(text, x, y, 11 * theme.scale, theme.ink, align="left", **where))
+                break
     return marks
 
 

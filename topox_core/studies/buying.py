@@ -249,12 +249,6 @@ class Question:
         name, values = RIVALS[key]
         return Choice(key, name, degree, "usual", {**values, DEGREE: degree})
 
-    def in_order(self, degree: int) -> Choice:
-        """Return a full fat-tree whose hosts send in the best order known, as a switch that never blocks."""
-        return Choice(
-            "in_order", "Full fat-tree", degree, "usual", {FABRIC: "ideal", DEGREE: degree}
-        )
-
     def unfit(self, offer: SwitchProduct, degree: int) -> Unfit | None:
         """Return why an offer cannot join the servers by switches that stand alone; None if it can."""
         cluster = self.cluster

@@ -113,23 +113,19 @@ def _least(question: Question, rows: Sequence[Row]) -> tuple[Row, ...]:
     return tuple(rows[k] for k in sorted(ties(costs), key=costs.__getitem__))
 
 
-def full_fat_tree(question: Question, rows: Sequence[Row]) -> Row | None:
-    """Return the full fat-tree that costs least, where the time of an iteration counts; None where none is known."""
-    trees = [row for row in rows if row.choice.key == "fat_tree" and row.known]
-    return None if question.by == "price" else min(trees, key=question.cost, default=None)
-
-
 def with_orders_of(rows: Sequence[Row], ordered: Row, tree: Row) -> Row:
     """Return the full fat-tree with the least time known of a switch that never blocks, which can do what any other network does.
 
     Parameters
     ----------
+    rows
+        Of all networks, the tree among them.
     ordered
-        The time that was computed for such a switch; without one, the tree's own counts.
+        The time that was computed for such a switch, if any.
     """
-    able = (row for row in (*rows, ordered, tree) if row.choice.degree == tree.choice.degree)
-    least_ms = min(row.iteration_ms for row in able if row.iteration_ms is not None)
-    return replace(tree, choice=ordered.choice, iteration_ms=least_ms)
+    able = (row for row in (*rows, ordered) if row.choice.degree == tree.choice.degree)
+    times_ms = (row.iteration_ms for row in able if row.iteration_ms is not None)
+    return replace(tree, iteration_ms=min(times_ms))
 
 
 def lead(question: Question, row: Row, rival: Row) -> float:

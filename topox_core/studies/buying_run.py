@@ -10,6 +10,7 @@ from topox_core.library.run_library import RunLibrary
 from topox_core.runs.run import RunsInTurn
 from topox_core.studies.buying import (
     DELAY,
+    FABRIC,
     MEASURES,
     Choice,
     Question,
@@ -25,7 +26,6 @@ from topox_core.studies.buying_answer import (
     fewer_ports,
     fewest_of,
     first_delays,
-    full_fat_tree,
     highest_port_usd,
     lead,
     slowest_of,
@@ -166,9 +166,11 @@ def _rounds(
     tell(answer)
     if found is None or not found.compared:
         return
-    if (tree := full_fat_tree(question, rows)) is not None:
-        asked = [question.in_order(tree.choice.degree)]
-        [ordered] = yield from _networks(question, IN_ORDER, asked, plans)
+    trees = [row for row in rows if row.choice.key == "fat_tree" and row.known]
+    if trees and question.by != "price":
+        tree = min(trees, key=question.cost)
+        packets = replace(tree.choice, values={**tree.choice.values, FABRIC: "ideal"})
+        [ordered] = yield from _networks(question, IN_ORDER, [packets], plans)
         answer = replace(answer, in_order=with_orders_of(rows, ordered, tree))
         tell(answer)
     choice, rival = found.offer.choice, found.rival

@@ -222,11 +222,16 @@ def _in_order(question: Question, found: Verdict, answer: Answer) -> str:
     if ordered is None or not beats(lead(question, ordered, found.rival)):
         return ""
     what = "take" if question.by == "time" else "cost"
-    left = f"{what} **{percent(lead(question, ordered, found.offer))} less** than with the switch"
-    if same_time(question.cost(found.offer), question.cost(ordered)):
-        left = f"{what} the same as with the switch within {percent(EQUAL)}"
-    elif beats(gain := lead(question, found.offer, ordered)):
-        left = f"the switch would save **{percent(gain)}**"
+    mine, theirs = (
+        lead(question, *two) for two in ((found.offer, ordered), (ordered, found.offer))
+    )
+    left = (
+        f"the switch would save **{percent(mine)}**"
+        if beats(mine)
+        else f"{what} **{percent(theirs)} less** than with the switch"
+        if beats(theirs)
+        else f"{what} the same as with the switch within {percent(EQUAL)}"
+    )
     return (
         "A plan sends first what others wait for; on a fat-tree transfers share links fairly. If its hosts sent in such an order "
         f"too, an iteration on a full fat-tree would take **{time(ordered.iteration_ms or 0.0)}** and {left}."
