@@ -9,7 +9,7 @@ from topox_core.fabrics.registry import ENTRIES, FABRICS, PAYS_DELAY, SPOKEN
 from topox_core.fabrics.run import FabricRun
 from topox_core.model.algorithm_choice import RING, RING_KINDS
 from topox_core.schedule.result import gap
-from topox_core.text.numbers import percent, time
+from topox_core.text.numbers import time
 from topox_core.text.sentences import capitalised, enumeration
 
 # The ideal switch is a yardstick that nobody can buy; it wins only where nothing else was run.
@@ -77,8 +77,9 @@ def headline(runs: Mapping[str, FabricRun], spoken: Mapping[str, str] = SPOKEN) 
     winner = min((contenders[name] for name in first), key=lambda run: run.iteration_ms)
     full = rest.get(FULL, winner)
     best = _fastest_of(runs, winner, full)
-    words = _without_full(contenders, first, winner, spoken, best)
-    if full is winner:
+    slower = [full] if full.iteration_ms > winner.iteration_ms * (1 + EQUAL) else []
+    words = _before_full(contenders, first, winner, spoken, best, slower)
+    if full is winner or spoken[FULL] in words:
         return words
     told = "takes"
     if full.iteration_ms <= winner.iteration_ms * (1 + EQUAL):
@@ -96,14 +97,15 @@ def _fastest_of(runs: Mapping[str, FabricRun], winner: FabricRun, full: FabricRu
     return "the fastest that can be built" if faster else "fastest"
 
 
-def _without_full(
+def _before_full(
     contenders: Mapping[str, FabricRun],
     first: Sequence[str],
     winner: FabricRun,
     spoken: Mapping[str, str],
     best: str,
+    slower: Sequence[FabricRun],
 ) -> str:
-    """Return the headline of runs among which no full fat-tree is, or nothing else."""
+    """Return the headline of runs among which no full fat-tree is, or nothing else; ``slower``: one that the winner beats."""
     changing = _best_that_switches(contenders, spoken, winner.iteration_ms)
     stays = [name for name in first if not _switches(contenders[name])]
     if stays and changing:
@@ -123,11 +125,14 @@ def _without_full(
             if equal
             else f"{names} {_verb('take', first)} {reached}."
         )
-    other = min(others, key=lambda run: (run.fabric != "fat_tree", run.iteration_ms))
-    share = 1 - winner.iteration_ms / other.iteration_ms
-    less = "half the time of" if abs(share - 0.5) < 0.02 else f"{percent(share)} less time than"
+    beaten = sorted([*others, *slower], key=lambda run: run.iteration_ms)
+    told = [run for run in beaten if run is beaten[0] or run.fabric in ("fat_tree", FULL)]
+    takes = f"{_verb('take', [beaten[0].fabric])} "
+    times = [
+        f"{spoken[run.fabric]} {takes * (run is beaten[0])}{time(run.iteration_ms)}" for run in told
+    ]
     verb = "is" if _verb("take", first) == "takes" else "are"
-    return f"{names} {verb} {best}: {reached}, {less} {spoken[other.fabric]}."
+    return f"{names} {verb} {best}: {reached}; {enumeration(times)}."
 
 
 def _switches(run: FabricRun) -> bool:

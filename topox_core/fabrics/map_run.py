@@ -147,28 +147,28 @@ def turns_by_delay(picture: MapPicture, value: float) -> str:
         for delay in sorted(picture.axes.delay_ms)
         if all((column, delay) in winners for column in columns)
     }
-    parts = []
-    for names, delays in groupby(fastest, key=fastest.__getitem__):
+    parts, open_at = [], []
+    for names, delays in groupby(
+        fastest, key=lambda at: fastest[at] if len(fastest[at]) == 1 else None
+    ):
         run = list(delays)
         start, last = delay_label(run[0]), delay_label(run[-1])
-        if len(names) > 1:
-            continue
         if run[0] == min(fastest):
             where = f"up to {last}" if run[-1] < max(fastest) else "at every delay"
         elif run[-1] == max(fastest):
             where = f"from {start}"
         else:
-            where = f"at {start}" if start == last else f"from {start} to {last}"
-        parts.append(f"{min(names)} {where}")
+            few = enumeration([delay_label(delay) for delay in run])
+            where = f"at {few}" if len(run) < 3 else f"from {start} to {last}"
+        if names is None:
+            open_at.append(where)
+        else:
+            parts.append(f"{min(names)} {where}")
     told = ", ".join(parts)
-    if all(len(names) == 1 for names in fastest.values()):
+    if not open_at:
         return told
     what = "port speed" if picture.axes.by == "port_gbps" else "number of ports"
-    return (
-        f"{told}; at other delays it depends on the {what}"
-        if told
-        else f"at every delay it depends on the {what}"
-    )
+    return f"{told}{'; ' if told else ''}{enumeration(open_at)} it depends on the {what}"
 
 
 def map_rows(picture: MapPicture, value: float | None = None) -> list[dict[str, Any]]:

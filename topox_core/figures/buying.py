@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import plotly.graph_objects as go
 
@@ -251,7 +252,7 @@ def buying_figure(
         ],
         theme,
         HEIGHT * theme.scale,
-        _labels(networks, best, x_axis, y_axis, theme),
+        _labels(networks, best, steps, x_axis, y_axis, theme),
         showlegend=True,
         margin=margins(
             name_px(y_axis["ticktext"], theme, 34, 6.4), 14, 62 * theme.scale, 44 * theme.scale
@@ -320,6 +321,7 @@ def _points(
 def _labels(
     networks: Sequence[Drawn],
     best: Collection[int],
+    steps: Sequence[int],
     x_axis: Look,
     y_axis: Look,
     theme: Theme,
@@ -348,4 +350,15 @@ def _labels(
         names[-1] += and_more(len(group), MAX_IN_LABEL)
         up = not networks[group[0]].rival  # so that labels of neighbours part
         labels.append(("<br>".join(names), x, y, (up, not up)))
-    return point_labels(labels, (x_axis, y_axis), theme, points=[(x, y) for x, y, _ in places])
+    ends = [
+        [place_on(x_axis, v) for v in one.price] + [place_on(y_axis, v) for v in one.time]
+        for one in networks
+    ]
+    ranges = [
+        *((cheap, dear, y, y) for cheap, _, dear, _, y, _ in ends),
+        *((x, x, fast, slow) for _, x, _, fast, _, slow in ends),
+        *((ends[k][1], ends[m][1], ends[k][4], ends[k][4]) for k, m in pairwise(steps)),
+        *((ends[m][1], ends[m][1], ends[m][4], ends[k][4]) for k, m in pairwise(steps)),
+    ]
+    points = [(x, y) for x, y, _ in places]
+    return point_labels(labels, (x_axis, y_axis), theme, points=points, ranges=ranges)

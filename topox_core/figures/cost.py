@@ -29,7 +29,7 @@ from topox_core.figures.template import (
     sideways_bars,
     upright,
 )
-from topox_core.text.numbers import NBSP, amount_words, energy, large, money, short, unit_of
+from topox_core.text.numbers import NBSP, amount_words, energy, large, money, unit_of
 
 # Two greys and one accent, as optics are what the page is about; parts counted only on request have
 # patterns.
@@ -105,6 +105,8 @@ def stacked(
     totals = [bills[name].amount(measure) for name in names]
     top = max([1e-9, *totals])
     factor, unit = unit_of(top, measure)
+    # As many digits as the highest has: a phone's bars are narrow.
+    decimals = 3 if top < factor else max(0, 3 - len(f"{top / factor:.0f}"))
     layers = []
     base = np.zeros(len(names))
     for part in ORDER:
@@ -127,7 +129,8 @@ def stacked(
                 name=SHORT_PARTS.get(part, LINE_NAMES[part]),
                 marker=_marker(part, theme),
                 text=[
-                    short(v / factor) if v / top * PLOT_PX >= MIN_PX else "" for v in values[shown]
+                    f"{v / factor:.{decimals}f}" if v / top * PLOT_PX >= MIN_PX else ""
+                    for v in values[shown]
                 ],
                 **INSIDE,
                 textfont={

@@ -344,8 +344,13 @@ def winner_map(picture: MapPicture, now: tuple[float, float], theme: Theme) -> g
     yours = _your_place(place(values, now[0]), place(delays, now[1]), theme)
     for mark in marks if yours["type"] == "circle" else ():
         off = mark["x"] - yours["xanchor"]
-        if abs(off) < 0.35 and abs(mark["y"] - yours["yanchor"]) < 0.4:  # it would cover the words
-            mark["xshift"] = math.copysign(14 * theme.scale, off)
+        if abs(off) < 0.35 and abs(mark["y"] - yours["yanchor"]) < 0.4:
+            # It would cover the words: they stand beside it in two lines, as a phone's cells are narrow.
+            mark.update(
+                text=mark["text"].replace(" ", "<br>", 1),
+                font={**mark["font"], "size": 9.5 * theme.scale},
+                xshift=math.copysign(11 * theme.scale, off),
+            )
     marks.append(yours)
     clicks = _clear_markers(
         [(values.index(value), delays.index(delay)) for value, delay in winners],

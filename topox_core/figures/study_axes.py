@@ -131,6 +131,7 @@ def point_labels(
     theme: Theme,
     sides: Sequence[tuple[bool, int]] = ANYWHERE,
     points: Sequence[tuple[float, float]] = (),
+    ranges: Sequence[tuple[float, float, float, float]] = (),
 ) -> list[Look]:
     """Return labels beside points, clear of each other and inside the picture; one without room is left out.
 
@@ -142,6 +143,8 @@ def point_labels(
         Words, place on both axes, and whether above the point: as it may be, the first choice first.
     points
         Which a label to the left of its own must not pass: it would seem to be theirs.
+    ranges
+        Lines (x from, x to, y from, y to) that labels do not cross where they find another place.
     """
     (left, right), (bottom, top) = (one["range"] for one in axes)
     taken: list[tuple[float, float, float, float]] = []
@@ -150,7 +153,7 @@ def point_labels(
         lines = text.split("<br>")
         across = (5.6 * max(map(letters_of, lines)) + 14) / PICTURE_PX[0] * (right - left)
         row = LINE_PX / PICTURE_PX[1] * (top - bottom)
-        for (at_right, rows), up in product(sides, ups):
+        for avoided, (at_right, rows), up in product((ranges, ()), sides, ups):
             x0 = x if at_right else x - across
             y0 = y + rows * row if up else y - (rows + len(lines)) * row
             x1, y1 = x0 + across, y0 + len(lines) * row
@@ -158,7 +161,9 @@ def point_labels(
             inside = left <= x0 and x1 <= right and (beside or (bottom <= y0 and y1 <= top))
             clear = not any(x0 < b and a < x1 and y0 < d and c < y1 for a, b, c, d in taken)
             own = at_right or not any(x0 < a < x and y0 <= b <= y1 for a, b in points)
-            if inside and clear and own:
+            far0, far1 = (y0, y1 + row / 2) if up else (y0 - row / 2, y1)  # nor touch
+            crossed = any(x0 < b and a < x1 and far0 < d and c < far1 for a, b, c, d in avoided)
+            if inside and clear and own and not crossed:
                 taken.append((x0, x1, y0, y1))
                 shift, away = (9 if at_right else -9), 3 + LINE_PX * rows
                 where: Look = {"xanchor": "left" if at_right else "right", "xshift": shift}

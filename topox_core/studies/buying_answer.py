@@ -113,6 +113,21 @@ def _least(question: Question, rows: Sequence[Row]) -> tuple[Row, ...]:
     return tuple(rows[k] for k in sorted(ties(costs), key=costs.__getitem__))
 
 
+def with_orders_of(rows: Sequence[Row], ordered: Row, tree: Row) -> Row:
+    """Return the full fat-tree with the least time known of a switch that never blocks, which can do what any other network does.
+
+    Parameters
+    ----------
+    rows
+        Of all networks, the tree among them.
+    ordered
+        The time that was computed for such a switch, if any.
+    """
+    able = (row for row in (*rows, ordered) if row.choice.degree == tree.choice.degree)
+    times_ms = (row.iteration_ms for row in able if row.iteration_ms is not None)
+    return replace(tree, iteration_ms=min(times_ms))
+
+
 def lead(question: Question, row: Row, rival: Row) -> float:
     """Return the share of the rival's cost that a network saves."""
     theirs = question.cost(rival)

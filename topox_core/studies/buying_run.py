@@ -10,6 +10,7 @@ from topox_core.library.run_library import RunLibrary
 from topox_core.runs.run import RunsInTurn
 from topox_core.studies.buying import (
     DELAY,
+    FABRIC,
     MEASURES,
     Choice,
     Question,
@@ -32,12 +33,14 @@ from topox_core.studies.buying_answer import (
     tornado,
     uncertain_figures,
     verdict,
+    with_orders_of,
 )
 from topox_core.studies.offers import offer_of
 from topox_core.studies.study_run import PointRow, Step, StudyPlan, StudyResult, steps_run
 
-NETWORKS, SLOWEST, FEWEST, HANGS_ON = (
+NETWORKS, IN_ORDER, SLOWEST, FEWEST, HANGS_ON = (
     "the networks",
+    "the order of sending",
     "the slowest switch",
     "the fewest ports",
     "what it depends on",
@@ -73,6 +76,8 @@ class Answer:
         Of the question's networks, in their order; those still to come are left out.
     searched
         Of the networks that were computed for break-even points.
+    in_order
+        A full fat-tree, at its price, whose hosts send in the best order known; None while it is to come, or not asked.
     turned, swings
         None while they are still to come, or where nothing can be compared.
     lost
@@ -84,6 +89,7 @@ class Answer:
     question: Question
     rows: tuple[Row, ...] = ()
     searched: tuple[Row, ...] = ()
+    in_order: Row | None = None
     verdict: Verdict | None = None
     turned: Turned | None = None
     swings: tuple[Swing, ...] | None = None
@@ -159,6 +165,13 @@ def _rounds(
     tell(answer)
     if found is None or not found.compared:
         return
+    trees = [row for row in rows if row.choice.key == "fat_tree" and row.known]
+    if trees and question.by != "price":
+        tree = min(trees, key=question.cost)
+        packets = replace(tree.choice, values={**tree.choice.values, FABRIC: "ideal"})
+        [ordered] = yield from _networks(question, IN_ORDER, [packets], plans)
+        answer = replace(answer, in_order=with_orders_of(rows, ordered, tree))
+        tell(answer)
     choice, rival = found.offer.choice, found.rival
     offer = offer_of(question.offers, choice.key)
     slowest: Slowest | None = None

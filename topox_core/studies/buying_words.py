@@ -13,6 +13,7 @@ from topox_core.studies.buying_answer import (
     SLOWEST_MS,
     Slowest,
     Verdict,
+    beats,
     front_of_rows,
     lead,
 )
@@ -78,7 +79,7 @@ def details(answer: Answer) -> Lines:
     rivals = _within(found.rivals, found.offer.choice)
     both = (found.offer, found.rival)
     usd, rival_usd = (f"${short(question.cost(row, 'dollars'))}" for row in both)
-    told = _told_apart(question, found)
+    told, in_order = _told_apart(question, found), _in_order(question, found, answer)
     settled = answer.complete or answer.swings is not None or answer.turned is not None
     best = "Best optical switch" if len(found.offers) == 1 else "Best optical switches"
     return _said(
@@ -87,6 +88,7 @@ def details(answer: Answer) -> Lines:
         ("Iteration time", f"{mine} instead of {theirs}."),
         ("Cost of an iteration", f"{usd} instead of {rival_usd}, GPU hours included."),
         question.by != "time" and ("Price of a port", _port_prices(question, found)),
+        in_order and ("Order of sending", in_order),
         told and ("What ties", told),
         settled and ("Within the ranges", _ranges(question, found)),
     )
@@ -207,6 +209,28 @@ def _ranges(question: Question, found: Verdict) -> str:
         return "Within the assumed ranges of delay, price and power this advice **could change**."
     gain = percent(lead(question, best, found.rival))
     return f"This advice **could change**: at the best end of all its ranges {best.choice.title} would save {gain}."
+
+
+def _in_order(question: Question, found: Verdict, answer: Answer) -> str:
+    """Return what is left of the advice if hosts on a full fat-tree sent in an order too; nothing where another is as cheap."""
+    ordered = answer.in_order
+    if ordered is None or not beats(lead(question, ordered, found.rival)):
+        return ""
+    what = "take" if question.by == "time" else "cost"
+    mine, theirs = (
+        lead(question, *two) for two in ((found.offer, ordered), (ordered, found.offer))
+    )
+    left = (
+        f"the switch would save **{percent(mine)}**"
+        if beats(mine)
+        else f"{what} **{percent(theirs)} less** than with the switch"
+        if beats(theirs)
+        else f"{what} the same as with the switch within {percent(EQUAL)}"
+    )
+    return (
+        "A plan sends first what others wait for; on a fat-tree transfers share links fairly. If its hosts sent in such an order "
+        f"too, an iteration on a full fat-tree would take **{time(ordered.iteration_ms or 0.0)}** and {left}."
+    )
 
 
 def _either(rows: Sequence[Row]) -> str:
@@ -354,7 +378,7 @@ def caveats(question: Question) -> tuple[str, ...]:
         f"a PUE of {assumed.pue:g} (assumed).",
         "Only the switch ports in use are paid for, not whole switches; the table says how many switches there are.",
         "The fat-tree of the same cost is priced as the circuits at the port price of the price set.",
-        "Plans are made by list scheduling, unless a shorter one is known. A better schedule would help switches, not the fat-trees.",
+        "Plans are made by list scheduling, unless a shorter one is known. A better one would help switches, not fat-trees.",
         "Insertion loss, the time until a NIC sees light again, racks, fibre and labour are not counted.",
     )
 

@@ -14,6 +14,7 @@ from topox_core.economics.comparison import (
 )
 from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill, bills, saving
 from topox_core.fabrics.compare import same_time
+from topox_core.fabrics.run import FabricRun
 from topox_core.fabrics.verdict import RIVALS
 from topox_core.figures.buying import tornado as tornado_figure
 from topox_core.figures.cost import stacked
@@ -96,17 +97,23 @@ def _share(saved: float) -> str:
     return f"{abs(100 * saved):.0f}&nbsp;% {'less' if saved >= 0 else 'more'}"
 
 
-def worth_of_a_port(case: Case) -> None:
-    """Write up to which price of an optical port switching is the cheaper iteration, once it is known."""
+def worth_of_a_port(case: Case, planned: FabricRun | None) -> None:
+    """Write up to which price of an optical port switching is the cheaper iteration, once it is known.
+
+    ``planned``: the planned circuits that the page shows beside it.
+    """
     known = priced_verdict(case)
-    usd = {one.name: one.cheaper_up_to_usd for one in known.brackets} if known else {}
-    ends = [
-        f"up to <b>${most:,.0f}</b> per port against {RIVALS[name]}"
-        if most > 0
-        else f"not even with free ports against {RIVALS[name]}"
-        for name, most in usd.items()
-        if most is not None
+    usd = {
+        RIVALS[one.name]: one.cheaper_up_to_usd
+        for one in (known.brackets if known else ())
+        if one.cheaper_up_to_usd is not None
+    }
+    less = [
+        f"on {name} up to <b>${most:,.0f}</b> per port" for name, most in usd.items() if most > 0
     ]
+    more = [name for name, most in usd.items() if most <= 0]
+    ends = [f"less than {enumeration(less)}"] if less else []
+    ends += [f"more than on {enumeration(more, 'or')}, even with free ports"] if more else []
     if not ends:
         return
     prices = catalogue()
@@ -119,11 +126,10 @@ def worth_of_a_port(case: Case) -> None:
     delay_ms = case.cluster.reconfiguration_ms
     at = f"At {time(delay_ms)} per change" if delay_ms else "Without a delay"
     counted = price_and_source(OFFERS, port.price_usd, port.price_from)
-    words = (
-        f"{at}, by the purchase price of the network alone, switching is the "
-        f"cheaper iteration {enumeration(ends)}. A port of an optical switch is counted "
-        f"at {counted}"
-    )
+    words = f"{at}, by the purchase price of the network alone, an iteration whose circuits change costs {', but '.join(ends)}. "
+    if planned is not None and planned.result and planned.result.switching == "fixed":
+        words += "The planned circuits below stay fixed at this setting. "
+    words += f"A port of an optical switch is counted at {counted}"
     words += f"; assumed besides: {escape(enumeration(assumed))}." if assumed else "."
     quiet(
         f"{words} <em>Which switch</em> counts GPU hours and power too, at the delay of the best switch on offer: "

@@ -17,7 +17,7 @@ from topox_core.fabrics.compare import fabric_bill, same_time
 from topox_core.fabrics.registry import ENTRIES
 from topox_core.figures.cost import SHORT_PARTS, by_size, worth, yearly
 from topox_core.figures.palette import Theme
-from topox_core.text.numbers import count, energy, large, money, percent, plural, power, time
+from topox_core.text.numbers import count, energy, large, money, plural, power, time
 from topox_core.text.sentences import enumeration
 from topox_ui.answers.contest import contest_of, redraw_when_shorter, run_all
 from topox_ui.answers.solving import case_of
@@ -230,9 +230,9 @@ def for_a_dollar(opened: Loaded, theme: Theme) -> None:
         (name, contest.labels[name], per_dollar(runs[name].iteration_ms, year_of(one, running)))
         for name, one in bought.items()
     ]
-    headline(kicker, _most([(contest.spoken[name], value) for name, _, value in rows]))
+    headline(kicker, _most([(name, contest.spoken[name], value) for name, _, value in rows]))
     verdict_line(case)
-    worth_of_a_port(case)
+    worth_of_a_port(case, runs.get("scheduled"))
     for line in failed:
         quiet(f"{escape(line)}")
     chart_title(
@@ -275,23 +275,22 @@ def for_a_dollar(opened: Loaded, theme: Theme) -> None:
         link_menu(graph_kept_here())
 
 
-def _most(rows: list[tuple[str, float]]) -> str:
-    """Return who, by its name in a sentence, gives the most iterations for a dollar."""
-    most = max((value for _, value in rows), default=0.0)
+def _most(rows: list[tuple[str, str, float]]) -> str:
+    """Return who, by its name in a sentence, gives most iterations for a dollar, and what the next, the plan and fat-trees give."""
+    most = max((value for _, _, value in rows), default=0.0)
     if not most:
         return "<b>No fabric that was chosen can be bought.</b> Choose others on Compare."
-
-    def those_at(best: float) -> list[str]:
-        """Return the fabrics that give as much, as they stand within a sentence."""
-        return [escape(name) for name, value in rows if same_time(value, best)]
-
-    first = enumeration([f"<b>{label}</b>" for label in those_at(most)], "or")
-    words = f"With {first} a dollar of network buys most iterations: <b>{large(most)}</b>"
-    rest = max((value for _, value in rows if not same_time(value, most)), default=0.0)
-    if rest:
-        others = enumeration(those_at(rest), "or")
-        words += f", {percent(most / rest - 1)} more than with {others}"
-    return f"{words}. GPUs are not counted."
+    first = [f"<b>{escape(spoken)}</b>" for _, spoken, value in rows if same_time(value, most)]
+    words = f"With {enumeration(first, 'or')} a dollar of network buys most iterations: <b>{large(most)}</b>"
+    behind = sorted((one for one in rows if not same_time(one[2], most)), key=lambda one: -one[2])
+    told = [
+        one
+        for one in behind
+        if one is behind[0] or one[0] == "scheduled" or ENTRIES[one[0]].built_as == "fat_tree"
+    ]
+    if told:
+        words += f", against {enumeration([f'{large(value)} with {escape(spoken)}' for _, spoken, value in told])}"
+    return f"{words}. GPU hours are not counted; <em>Which switch</em> counts them."
 
 
 def _beside_the_job(question: Question, priced: dict[str, Bill]) -> None:

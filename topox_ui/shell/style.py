@@ -284,7 +284,8 @@ button[kind^="primary"]:not(:disabled), button[kind^="primary"]:not(:disabled) *
     flex-wrap: wrap;
     > [data-testid="stColumn"] {{ min-width: 100%; }} }}
 }}
-@media (max-width: 640px) {{ .chips > span {{ white-space: normal; }} [data-testid="stMetricValue"] {{ font-size: 1.15rem; }} }}
+@media (max-width: 640px) {{ .chips > span, [data-testid="stMain"] [data-testid="stPageLink"] a * {{ white-space: normal; }}
+  [data-testid="stMetricValue"] {{ font-size: 1.15rem; }} }}
 @media print {{
   /* The page alone, as wide as the paper. */
   html, body, .stApp, [data-testid="stAppViewContainer"], [data-testid="stMain"], [data-testid="stMainBlockContainer"] {{

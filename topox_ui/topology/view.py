@@ -14,6 +14,7 @@ from topox_core.fabrics.one_collective import (
     StepsOnPorts,
     largest_collective,
     sent_rows,
+    set_ups,
 )
 from topox_core.fabrics.run import FabricRequest
 from topox_core.fabrics.static import graph_layout
@@ -273,7 +274,7 @@ def inside_one_collective(loaded: Loaded, case: Case, theme: Theme) -> None:
     same = "; equal colours are equal circuits" if colours <= MAX_COLOURS else ""
     quiet(
         f"{plural(len(one.steps.busy), 'step')} by {one.algorithm.replace('_', '-')}, numbered in the bars{same}. "
-        "Thin bars are set-ups. After SWOT (arXiv 2510.19322), built from its abstract. "
+        f"{'Thin bars are set-ups. ' if set_ups(one, way) else ''}After SWOT (arXiv 2510.19322), built from its abstract. "
         "The split is found by a search; the command <code>collective</code> proves it."
     )
 
@@ -299,21 +300,28 @@ def _delay_ms(case: Case) -> float:
 
 
 def _finding(one: OneCollective, ways: dict[str, StepsOnPorts], port_gbps: float) -> None:
-    """Write who wins, or who ties with rings."""
+    """Write what switching gains over rings that never change; of a kind that has none what an uneven split gains."""
     split_ms, rings_ms = ways["split"].makespan_ms, one.rings_ms
     other_ms = min(ways["together"].makespan_ms, ways["one_port"].makespan_ms)
     rings = {} if rings_ms is None else {"rings": rings_ms}
-    first = ties(rings | {SPOKEN[name]: way.makespan_ms for name, way in ways.items()})
-    if rings_ms is not None and "rings" in first and len(first) > 1:
-        words = (
-            f"Rings on all ports change no circuit and tie with {enumeration(first[1:])}: "
-            f"<b>{time(rings_ms)}</b> within {percent(EQUAL)}. The tie is decided by what they need: rings never switch."
+    switching = {SPOKEN[name]: way.makespan_ms for name, way in ways.items()}
+    first, best = ties(rings | switching), ties(switching)[0]
+    if rings_ms is not None and "rings" in first:
+        others = (
+            f"{enumeration(first[1:])} {'takes' if len(first) == 2 else 'take'} as long within {percent(EQUAL)}"
+            if len(first) > 1
+            else f"{best}, the best way that switches, takes <b>{time(switching[best])}</b>"
         )
-    elif rings_ms is not None and "rings" in first:
-        words = f"Rings on all ports change no circuit and win: <b>{time(rings_ms)}</b>."
+        words = f"Switching gains nothing here: <b>{time(rings_ms)}</b> with rings that never change; {others}."
+    elif rings_ms is not None:
+        gain = percent(1 - switching[best] / rings_ms)
+        words = (
+            f"Switching gains <b>{gain}</b> here: <b>{time(switching[best])}</b> with {best} instead of "
+            f"{time(rings_ms)} with rings that never change."
+        )
     elif split_ms < other_ms and not same_time(split_ms, other_ms):
-        less = short(100 * (1 - split_ms / other_ms))
-        words = f"Uneven parts hide set-ups: <b>{time(split_ms)}</b>, {less} % less than the better simple way."
+        less = percent(1 - split_ms / other_ms)
+        words = f"Uneven parts hide set-ups: <b>{time(split_ms)}</b>, {less} less than the better simple way."
     else:
         free = ", since circuits change for free at this setting" if not one.delay_ms else ""
         words = f"An uneven split gains nothing here, or less than {percent(EQUAL)}{free}: <b>{time(other_ms)}</b>."

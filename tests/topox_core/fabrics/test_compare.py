@@ -318,13 +318,23 @@ def test_the_headline_says_that_switching_pays_against_a_fat_tree() -> None:
     runs["scheduled"] = replace(runs["scheduled"], result=result)
     said = headline(runs).replace("\u00a0", " ")
     assert said == (
-        "Planned circuits are the fastest that can be built: 20 ms, half the time of a fat-tree."
+        "Planned circuits are the fastest that can be built: 20 ms; "
+        "circuits fixed by TopoOpt take 30 ms and a fat-tree 40 ms."
+    )
+    dearer = run_of("fat_tree_full", 22.0)
+    assert headline({**runs, "fat_tree_full": dearer}).replace("\u00a0", " ") == (
+        "Planned circuits are the fastest that can be built: 20 ms; "
+        "a full fat-tree takes 22 ms and a fat-tree 40 ms."
     )
     del runs["ideal"]
     assert headline(runs).startswith("Planned circuits are fastest: ")
     full = run_of("fat_tree_full", 15.0)
-    assert headline({**runs, "fat_tree_full": full}).startswith(
-        "Planned circuits are the fastest at this cost: "
+    said = headline({**runs, "fat_tree_full": full}).replace("\u00a0", " ")
+    assert said.startswith("Planned circuits are the fastest at this cost: 20 ms; circuits fixed")
+    assert said.endswith(" A full fat-tree is faster still: 15 ms.")
+    del runs["static"], runs["fat_tree"]
+    assert headline({**runs, "fat_tree_full": dearer}).replace("\u00a0", " ") == (
+        "Planned circuits take 20 ms. A full fat-tree takes 22 ms."
     )
 
 

@@ -69,7 +69,7 @@ def assert_headline(runs):
     elif words.startswith("It makes no difference"):
         assert all(one.iteration_ms <= best_ms * (1 + EQUAL) for one in own.values())
     else:
-        told = re.match(r"(.+?) (?:is|are) (fastest|the fastest [^:]+): ([^,]+),", words)
+        told = re.match(r"(.+?) (?:is|are) (fastest|the fastest [^:]+): ([^;]+);", words)
         for n, one in own.items():
             named = SPOKEN[n].lower() in re.split(", | and ", told[1].lower())
             assert not named or one.iteration_ms <= best_ms * (1 + EQUAL) * NEAR

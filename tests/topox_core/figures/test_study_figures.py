@@ -228,3 +228,21 @@ def test_a_label_does_not_pass_another_network_s_point_to_the_left_of_its_own() 
     # One that stands some rows off is led to its point by a line, past none to its right.
     led = [mark.text for mark in figure.layout.annotations if mark.showarrow]
     assert led == ["Fixed circuits on a patch panel<br>Robotic"]
+
+
+def test_a_label_is_not_struck_through_by_another_network_s_range() -> None:
+    networks = [
+        *(
+            buying.Drawn(name, (26_000.0, 40_000.0, 68_000.0), (ms, ms, ms))
+            for name, ms in (
+                ("PLZT", 106.0),
+                ("Photonics", 106.0),
+                ("RotorNet", 106.0),
+                ("Piezo", 165.0),
+            )
+        ),
+        buying.Drawn("Fat-tree of the same cost", (40_000.0,) * 3, (366.0,) * 3, True),
+    ]
+    figure = buying.buying_figure(networks, MeasureWords("price", money), MS, LIGHT, (0, 1, 2))
+    plzt = next(one for one in figure.layout.annotations if "PLZT" in one.text)
+    assert (plzt.yanchor, plzt.yshift) == ("top", -3), "above it lies a range"

@@ -33,6 +33,7 @@ from topox_core.studies.buying_answer import (
     lead,
     slowest_of,
     verdict,
+    with_orders_of,
 )
 from topox_core.studies.buying_run import Answer, Turned, base_lead, buying_run
 from topox_core.studies.buying_words import details, finding, network_rows, questions_turned
@@ -350,6 +351,37 @@ def test_slowest_delay_and_fewest_ports_by_hand(question: Question) -> None:
     ports = [row(question, "sip", time, 0.0, degree=d) for d, time in ((1, 120), (2, 90), (4, 50))]
     assert [fewest_of(question, some, rival) for some in (ports, ports[:1])] == [2, None]
     assert fewer_ports(question, 4) == (1, 2, 3)
+
+
+def test_what_an_order_of_sending_leaves_of_the_advice(question: Question) -> None:
+    """A full fat-tree in the time of a switch that never blocks, at its own price."""
+    tree = row(question, "fat_tree", 400_000.0, DOLLAR_AN_HOUR)  # $9 an hour: 1
+    switch = row(question, "sip", 200_000.0, 4 * DOLLAR_AN_HOUR)  # $12 an hour: 2/3
+    rows = (tree, switch)
+    computed = replace(tree, network_usd=None)
+    said = {}
+    for ms in (320_000.0, 200_000.0, 266_000.0, 400_000.0, None):
+        ordered = with_orders_of(rows[:1], replace(computed, iteration_ms=ms), tree)
+        answer = Answer(question, rows, in_order=ordered, verdict=verdict(question, rows))
+        said[ms] = dict(details(answer)).get("Order of sending", "").replace("\u00a0", " ")
+    assert said[320_000.0].endswith("would take **320 s** and the switch would save **16.7 %**.")
+    assert said[200_000.0].endswith("and cost **25 % less** than with the switch.")
+    assert said[266_000.0].endswith("and cost the same as with the switch within 0.5 %.")
+    assert said[400_000.0] == said[None] == "", "nothing is gained, or nothing is known"
+    fixed = row(question, "fixed", 300_000.0, 0.0)  # $8 an hour: 2/3
+    rows = (tree, switch, fixed)
+    ordered = with_orders_of(rows[:1], replace(computed, iteration_ms=320_000.0), tree)
+    answer = Answer(question, rows, in_order=ordered, verdict=verdict(question, rows))
+    assert "Order of sending" not in dict(details(answer)), "fixed circuits cost less anyway"
+    assert with_orders_of(rows, computed, tree).iteration_ms == 200_000.0, "as circuits do"
+
+
+def test_a_full_fat_tree_whose_hosts_send_in_order_is_as_fast_as_the_switch(
+    answered: Answer,
+) -> None:
+    assert answered.in_order is not None and answered.in_order.network_usd is not None
+    assert answered.in_order.iteration_ms == answered.verdict.offer.iteration_ms == 10.0
+    assert "would take **10" in dict(details(answered))["Order of sending"]
 
 
 def test_the_break_even_delay_wins_below_and_loses_above(answered: Answer) -> None:

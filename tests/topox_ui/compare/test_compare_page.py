@@ -79,9 +79,13 @@ def test_the_times_of_the_core_and_a_winner_that_schedule_shows_as_well(visit):
     at = visit(COMPARE, sample="moe")
     rivals = {name: spoken(run.iteration_ms) for name, run in runs.items()}
     assert times(at) == list((rivals | {"scheduled": best}).values())
-    assert f"Planned circuits are the fastest that can be built: {best}," in words(at)
+    full, same_cost = rivals["fat_tree_full"], rivals["fat_tree"]
+    assert (
+        f"Planned circuits are the fastest that can be built: {best}; a full fat-tree takes {full} "
+        f"and a fat-tree of the same cost {same_cost}."
+    ) in words(at)
     assert "take the same time: without a delay" in words(at) and "for free" in words(at)
-    assert "A full fat-tree takes 119 ms" in words(at) and FAIR in words(at)
+    assert full == "119 ms" and FAIR in words(at)
     turn_to(at, SCHEDULE)
     assert metric(at, "Iteration time") == best
 
@@ -154,7 +158,10 @@ def test_the_map_is_computed_beside_the_page_without_being_asked_for_and_for_all
     at = visit(MAP, sample="race", fabrics="static,provisioned")
     assert not {"cancel_map", "compute_map"} & buttons(at) and chart(at, "map")
     at = computed(visit(MAP, sample="race", fabrics="static,provisioned", port_gbps="799"))
-    assert "Fastest between 400G and 800G, where your 799G lies" in words(at)
+    assert (
+        "Without a full fat-tree, the fastest between 400G and 800G, where your 799G lies"
+        in words(at)
+    )
 
 
 def test_a_map_that_is_cancelled_keeps_its_points_and_goes_on_only_when_asked(visit, map_beside):

@@ -106,7 +106,10 @@ def test_a_parts_file_replaces_the_prices_and_a_bad_one_is_one_line_and_changes_
 
 def test_with_a_graph_it_says_what_a_dollar_buys_and_compare_takes_the_prices(visit):
     at = visit(COST, sample="race")
-    assert "a dollar of network buys most iterations" in words(at)
+    said = words(at).split("a dollar of network buys most iterations: ")[1]
+    for rival in ("planned circuits", "a full fat-tree", "a fat-tree of the same cost"):
+        assert f" with {rival}" in said.split("; ")[0]
+    assert "GPU hours are not counted; Which switch counts them" in said
     box = control(at, "cost_prices")
     assert box.options[box.index] == "MixNet Table 4"
     assert "Prices: MixNet Table 4" in words(at)
@@ -143,9 +146,9 @@ def test_the_price_up_to_which_a_port_is_worth_it_stands_below_the_verdict(visit
     )
     at = visit(COST, sample="blackboard")
     assert (
-        "Without a delay, by the purchase price of the network alone, switching is the cheaper iteration "
-        "up to $612 per port against the best fixed circuits found "
-        "and not even with free ports against a full fat-tree. A port of an optical switch is counted at $520 "
+        "Without a delay, by the purchase price of the network alone, an iteration whose circuits change costs less than "
+        "on the best fixed circuits found up to $612 per port, but more than on a full fat-tree, even with free ports. "
+        "A port of an optical switch is counted at $520 "
         "(published for Polatis). Which switch counts GPU hours and power too"
     ) in words(at)
     mine = PRICE_SETS["mixnet"].changed(

@@ -117,13 +117,14 @@ def test_every_way_stands_beside_the_others(visit):
 
 def test_the_collective_begins_as_the_largest_of_the_loaded_job_at_its_delay(visit):
     at = visit("One collective", sample="fsdp", port_gbps="360")
-    assert "Rings on all ports change no circuit and tie with all ports together" in words(at)
+    assert "with rings that never change; all ports together" in words(at)
     assert "reduce-scatter of 8 servers, 2 ports of 360G each, 0 ms delay" in words(at)
     assert control(at, "tensor_mb").value == 2973.794304
     assert "Port speed and delay are those of fsdp, and this is its largest collective" in words(at)
-    assert "circuits change for free" in words(at)
+    assert "circuits change for free" in words(at) and "Thin bars" not in words(at)
     press(at, "real_mems")
     assert "15 ms delay" in words(at) and "change for free" not in words(at)
+    assert "Switching gains nothing here: " in words(at) and "Thin bars are set-ups" in words(at)
     assert "change for free" in words(press(at, "real_none"))
     press(at, "real_mems")
     choose(at, members=4)
