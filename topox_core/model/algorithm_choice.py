@@ -9,8 +9,6 @@ first step's messages in two parts, one twice the other, the second's whole), or
 fluid ring, direct all-to-all or chain. The most specific key counts.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

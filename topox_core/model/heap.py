@@ -1,7 +1,5 @@
 """A binary heap of numbered items with their keys beside them; of equal keys the lower number comes first."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Lower bound from the work on one resource between thresholds of heads and tails, on any clock."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -3,8 +3,6 @@
 The passes are compiled for the type of the durations: whole ticks or milliseconds.
 """
 
-from __future__ import annotations
-
 from typing import Any, TypeVar
 
 import numpy as np

@@ -4,8 +4,6 @@ No task graph is built: partitions, their exchanges and their all-reduces are wa
 the operators, so that a search can afford thousands of iterations a second.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The passes of a pipeline in compiled code: millions of them a second, so that every plan of a model can be timed."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from topox_core.compiled import compiled

@@ -1,7 +1,5 @@
 """Matchings of a matrix: the heaviest assignment, and the perfect matching whose smallest entry is largest."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -8,8 +8,6 @@ Ports are numbered ``(server * switches + switch) * k + port``, out-sides first,
 (full duplex) or the same ports (half duplex, one way at a time).
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

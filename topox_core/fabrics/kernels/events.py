@@ -1,7 +1,5 @@
 """The event loop of the fluid simulator: batches of simultaneous ends, then who starts, then new rates."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from topox_core.compiled import compiled_in_place

@@ -6,8 +6,6 @@ at which the first change is felt the filling runs as it did before, so every cl
 rate keeps it. Of the others only those matter that are joined to the change by links they share.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from topox_core.compiled import compiled_in_place

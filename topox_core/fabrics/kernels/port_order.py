@@ -1,7 +1,5 @@
 """Starts when every port keeps a given order: devices and places on switches are first come, first served."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Transfers on a non-blocking switch by priority: at every event the most urgent take what ports have left."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

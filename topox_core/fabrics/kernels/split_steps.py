@@ -1,7 +1,5 @@
 """Steps of one collective over several ports: how long they take when given ports share each step, and a search over which."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

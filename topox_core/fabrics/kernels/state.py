@@ -7,8 +7,6 @@ bytes``, and an event costs as much as there are classes whose rate changes, how
 have.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Runs that stop for nothing but a time, or when something that is watched happens."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

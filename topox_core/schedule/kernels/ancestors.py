@@ -1,7 +1,5 @@
 """Heads of tasks from what their ancestors need of single resources (and tails, with the precedence turned round)."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

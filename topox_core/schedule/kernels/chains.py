@@ -1,7 +1,5 @@
 """Heads of tasks from the transfers that end just before them at one server's ports (and tails, turned round)."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -6,8 +6,6 @@ swapped). De Werra: colours can be balanced by swapping paths of two colours, so
 N_OCS * d_OCS meets eq. 7. Colour c stands for port ``c % k`` on switch ``c // k``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from topox_core.compiled import compiled

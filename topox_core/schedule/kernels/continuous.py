@@ -8,8 +8,6 @@ when the iteration begins is what the one before has left there; if that is noth
 circuit stands already.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

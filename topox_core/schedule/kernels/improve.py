@@ -1,7 +1,5 @@
 """Iterated local search in one compiled loop: move, generate, justify backwards and forwards, keep what is no later."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

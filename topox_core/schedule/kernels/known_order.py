@@ -4,8 +4,6 @@ Where the iteration repeats, the first user of a port or a place follows its las
 iteration before: ``AROUND - node`` stands for that node there.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

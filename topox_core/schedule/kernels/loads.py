@@ -1,7 +1,5 @@
 """Loads of ports whose circuits may be shared, or take time to set up; the work behind a task."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from topox_core.compiled import compiled

@@ -1,7 +1,5 @@
 """Moves of the local search: how the keys of a schedule's tasks are changed before it is generated anew."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Parallel schedule generation: time moves forward, and whatever is ready and fits starts now, by rank."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from topox_core.compiled import compiled

@@ -5,8 +5,6 @@ windows can have, so that an empty window proves that there is none (destructive
 Scholl 1999; energetic reasoning: Erschler & Lopez 1990; shaving: Martin & Shmoys 1996).
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

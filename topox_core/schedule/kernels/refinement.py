@@ -5,8 +5,6 @@ colours up to a collision of the mixing function, which can only make a folding 
 should be.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Serial schedule generation: tasks in sequence, each as early as its predecessors and resources allow."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from topox_core.compiled import compiled

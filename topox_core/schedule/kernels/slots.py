@@ -5,8 +5,6 @@ lowest first, which begins so high that its overflow means full: booking a stret
 of its slots at once, by bitwise carries, where a count a slot would take a step for each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 

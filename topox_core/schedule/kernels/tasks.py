@@ -1,7 +1,5 @@
 """The records of a problem's tasks that the compiled loops take, and the sequences that tasks are scheduled in."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Compiled searches over groupings: caps and fronts, three windows, annealing."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -7,8 +7,6 @@ has links for its own, to which a ring of m link times adds at least floor(m) wh
 one ring what it adds to the pair where it adds least.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Rings of one stage that know the load: compiled moves of single pods along a ring."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from topox_core.compiled import compiled

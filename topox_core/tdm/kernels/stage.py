@@ -3,8 +3,6 @@
 Everything is in the push orientation; pull is its transpose, with equal duration.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

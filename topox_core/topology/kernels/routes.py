@@ -1,7 +1,5 @@
 """Shortest routes over circuits for every pair that talks, as lists of links."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 
