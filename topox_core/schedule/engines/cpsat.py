@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 
 from topox_core.errors import InputError
-from topox_core.runs.run import AfterSeconds, Stop, any_of, never
+from topox_core.runs.run import Stop, any_of, never
 from topox_core.schedule.bounds.propagation import (
     PROPAGATION_BY,
     narrow_windows,
@@ -17,7 +17,7 @@ from topox_core.schedule.bounds.propagation import (
 from topox_core.schedule.bounds.windows import Windows, clocks, step_of
 from topox_core.schedule.circuits.held_ports import Solution, held_back, solution_violation
 from topox_core.schedule.engines.best_known import BestKnown, initially_known
-from topox_core.schedule.engines.cpsat_model import PATIENCE_S, Model, Run, refuse
+from topox_core.schedule.engines.cpsat_model import Model, Run, models, refuse
 from topox_core.schedule.engines.cpsat_set_ups import SetUpModel
 from topox_core.schedule.engines.disjunctions import (
     LEARNING_TASKS,
@@ -105,7 +105,7 @@ def _whole(
     hinted
         The models hold schedules as long as the best known, too, which is their hint.
     """
-    problem, patience_s = known.problem, PATIENCE_S
+    problem, ages = known.problem, models()
     step = step_of(problem, clocks(problem))
 
     def raise_bound(bound: int) -> None:
@@ -118,8 +118,7 @@ def _whole(
         if given is None:
             known.raise_bound(horizon + step, PROPAGATION, PROPAGATION_BY)
             return True
-        shortest, old = known.makespan, AfterSeconds(patience_s)
-        patience_s *= 2
+        shortest, old = known.makespan, next(ages)
 
         def better_elsewhere() -> bool:
             known.take_news(news)

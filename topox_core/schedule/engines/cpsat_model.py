@@ -5,8 +5,9 @@ This file, :mod:`topox_core.schedule.engines.cpsat_set_ups` and
 nothing of it leaves.
 """
 
+import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,7 +16,7 @@ from ortools.sat.python import cp_model
 
 from topox_core.errors import InputError
 from topox_core.model.csr import row_of_entry
-from topox_core.runs.run import Stop
+from topox_core.runs.run import AfterSeconds, Stop
 from topox_core.schedule.bounds.windows import Windows
 from topox_core.schedule.circuits.held_ports import Solution
 from topox_core.schedule.problem import Int, Int32, Problem
@@ -26,6 +27,12 @@ ASKING_S = 0.05  # how often a running solve is asked whether to stop
 
 Ended = Literal["optimal", "infeasible", "stopped"]
 Choice = Any  # a literal of OR-Tools, or the negation of one
+
+
+def models() -> Iterator[AfterSeconds]:
+    """Yield for each model, as it is built, the age at which it is begun anew: that of the one before, doubled."""
+    for k in itertools.count():
+        yield AfterSeconds(PATIENCE_S * 2**k)
 
 
 @dataclass(frozen=True)
