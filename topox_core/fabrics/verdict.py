@@ -246,12 +246,17 @@ def with_plans(found: Verdict, job: JobRequest, plans: Iterable[PassedPlan]) -> 
     return replace(search.verdict(found.refused), plans=(*found.plans, *new))
 
 
-def priced(found: Verdict, job: JobRequest, catalogue: Catalogue) -> Verdict:
-    """Return a verdict with the prices of a port at which an iteration at the job's own delay costs on both networks the same."""
+def priced(
+    found: Verdict, job: JobRequest, catalogue: Catalogue, own_ms: float | None = None
+) -> Verdict:
+    """Return a verdict with the prices of a port at which an iteration at the job's own delay costs on both networks the same.
+
+    ``own_ms``: what it takes with circuits that change, if not by the best plan of the verdict.
+    """
     if not found.plans:
         return found
     cluster, ports = job.cluster, job.cluster.servers * job.cluster.ports_per_server
-    own_ms = min(plan.on(job)[1].makespan_ms for plan in found.plans)
+    own_ms = own_ms or min(plan.on(job)[1].makespan_ms for plan in found.plans)
 
     def most_usd(one: Bracket) -> float | None:
         if one.name == "fat_tree_same_cost" or own_ms <= 0:

@@ -221,15 +221,15 @@ def _in_order(question: Question, found: Verdict, answer: Answer) -> str:
         lead(question, *two) for two in ((found.offer, ordered), (ordered, found.offer))
     )
     left = (
-        f"the switch would save **{percent(mine)}**"
+        f"the switch would save at most **{percent(mine)}**"
         if beats(mine)
         else f"{what} **{percent(theirs)} less** than with the switch"
         if beats(theirs)
         else f"{what} the same as with the switch within {percent(EQUAL)}"
     )
     return (
-        "A plan sends first what others wait for; on a fat-tree transfers share links fairly. If its hosts sent in such an order "
-        f"too, an iteration on a full fat-tree would take **{time(ordered.iteration_ms or 0.0)}** and {left}."
+        f"If hosts on a full fat-tree sent in an order too, an iteration would take at most **{time(ordered.iteration_ms or 0.0)}** "
+        f"and {left}."
     )
 
 

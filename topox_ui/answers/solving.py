@@ -395,6 +395,15 @@ def plans_of(case: Case) -> tuple[PassedPlan, ...]:
     return known_plans().of(case.job_key)
 
 
+def plans_shown(case: Case) -> tuple[PassedPlan, ...]:
+    """Return the plan that pages show for a case, once there is one.
+
+    Plans for other delays, known by chance, are left out: one setting has one answer, whatever was opened before.
+    """
+    shown = PassedPlan.of(best(case)) if settled(case) else None
+    return () if shown is None else (shown,)
+
+
 def with_plans(case: Case, result: Result) -> Result:
     """Return a result of a case, or the plan for a harder setting that is shorter; easier ones hear of it."""
     known_plans().add(case.job_key, PassedPlan.of(result))

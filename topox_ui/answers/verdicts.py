@@ -13,7 +13,7 @@ from topox_core.runs.cores import NICENESS
 from topox_core.runs.executor import LocalExecutor
 from topox_core.text.numbers import percent, plural, time
 from topox_core.text.sentences import capitalised
-from topox_ui.answers.solving import Case, known_plans, listing, plans_of
+from topox_ui.answers.solving import Case, known_plans, listing, plans_of, plans_shown
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import run_note, watched
 from topox_ui.runs.results import Shared, shared
@@ -77,11 +77,16 @@ def known_verdict(case: Case) -> Verdict | None:
 
 
 def priced_verdict(case: Case) -> Verdict | None:
-    """Return the verdict that is known with the prices of a port at the case's own delay; None where circuits pay no delay."""
+    """Return the verdict that is known with the prices of a port at the case's own delay; None where circuits pay no delay.
+
+    The prices are for the plan that pages show, whatever other plans some session found.
+    """
     known = None if case.settings.circuits == "per-slot" else known_verdict(case)
     if known is None:
         return None
-    return priced(known, JobRequest(case.graph, case.cluster, case.settings), catalogue())
+    shown_ms = max((float(one.end_ms.max(initial=0)) for one in plans_shown(case)), default=None)
+    job = JobRequest(case.graph, case.cluster, case.settings)
+    return priced(known, job, catalogue(), shown_ms)
 
 
 def _key(case: Case, effort: Effort) -> str:

@@ -22,13 +22,12 @@ from topox_core.text.numbers import about_seconds
 from topox_ui.answers.keeping import kept_of, writable_library
 from topox_ui.answers.solving import (
     Case,
-    best,
     case_of,
     known_first_answer,
     known_plans,
     listing,
+    plans_shown,
     prefetch,
-    settled,
 )
 from topox_ui.buying.controls import BuyingState, chosen_offers
 from topox_ui.runs.owner import Kept, RunKind, run_owner
@@ -109,15 +108,6 @@ def answered(question: Question, case: Case, draw: Callable[[Answer], None]) -> 
             help="Runs the job on each network beside this page, by list scheduling. Results that exist are not computed again.",
         )
     return answer
-
-
-def plans_shown(case: Case) -> Plans:
-    """Return the plan that pages show for a case, once there is one.
-
-    Plans for other delays, known by chance, are left out: one setting has one answer, whatever was opened before.
-    """
-    shown = PassedPlan.of(best(case)) if settled(case) else None
-    return () if shown is None else (shown,)
 
 
 FIRST_S = 5.0  # until the first networks of moe are there: workers start, then the rivals run

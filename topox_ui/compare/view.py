@@ -204,7 +204,7 @@ def main_figures(contest: Contest, runs: Runs, theme: Theme) -> None:
     )
     chart_title(
         "The same in numbers",
-        "gap: how far above the lower bound of its own kind of network (planned: of any circuits); "
+        "gap: the share of the time above the lower bound of its own kind of network (planned: of any circuits); "
         "bandwidth tax: bytes carried for each byte sent, above 1 where servers forward data",
         beside=True,
     )

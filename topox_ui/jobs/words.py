@@ -96,8 +96,8 @@ def taking_turns(rounds: Rounds) -> str:
     cost = "" if more <= EQUAL else "less than 1&nbsp;%" if more < 0.01 else percent(more)
     if len(alone) > 1 and same_time(float(alone.min()), longest):
         return (
-            f"{every} cost each other <b>{cost or 'nothing'}</b> if they take turns: {round_} takes {takes}, alone "
-            f"{lasting(longest)}"
+            f"{every}, which compute first and then send, cost each other <b>{cost or 'nothing'}</b> if they take turns: "
+            f"{round_} takes {takes}, alone {lasting(longest)}"
         )
     longer = f"{cost} longer" if cost else "no longer"
     return (

@@ -323,8 +323,8 @@ def _offer(case: Case, result: Result) -> None:
     if other is not None and result.makespan_ms and other.bound_ms < own.bound_ms * (1 - MET):
         # The bound is that of the other class, which may be far from what it can reach.
         quiet(
-            f"With {CLASS_WORDS[own.changes_circuits][0]} at most "
-            f"{percent(gap(result.makespan_ms, own.bound_ms))}: none is shorter than {time(own.bound_ms)}."
+            f"{capitalised(CLASS_WORDS[own.changes_circuits][0])} need at least {time(own.bound_ms)}: with them at most "
+            f"{percent(gap(result.makespan_ms, own.bound_ms))} can be saved."
         )
     if not proved:
         expect_request(case.settings.engine)

@@ -278,7 +278,7 @@ button[kind^="primary"]:not(:disabled), button[kind^="primary"]:not(:disabled) *
   .st-key-breakdown .xtick:nth-child(even) text, .st-key-changes .xtick:nth-child(even) text,
   .st-key-over_time .xtick:nth-child(even) text, .st-key-placements .xtick:nth-child(even) text,
   [class*="st-key-delay"] .annotation:not([data-index="0"], [data-index="1"], [data-index="2"]) {{ display: none; }} }}
-@media (max-width: 1000px) {{
+@media screen and (max-width: 1000px) {{
   /* Side by side, figures would have half a narrow window each, less than 350 px beside the menu. */
   [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] :is(.stPlotlyChart, .stDataFrame, .st-key-certificate)) {{
     flex-wrap: wrap;
@@ -293,7 +293,8 @@ button[kind^="primary"]:not(:disabled), button[kind^="primary"]:not(:disabled) *
     max-width: none !important; overflow: visible !important; }}
   [data-testid="stMainBlockContainer"] {{ padding: 0 !important; }}
   [data-testid="stHeader"], [data-testid="stSidebar"], [data-testid="stExpandSidebarButton"], [data-testid="stToolbar"],
-  [data-testid="stStatusWidget"], .modebar-container {{ display: none !important; }}
+  [data-testid="stStatusWidget"], [data-testid="stPageLink"], .modebar-container {{ display: none !important; }}
   [data-testid="stPlotlyChart"] {{ break-inside: avoid; }}
+  .headline {{ font-size: 1.15rem !important; }}
 }}
 </style>"""

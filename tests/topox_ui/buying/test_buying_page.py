@@ -26,10 +26,10 @@ from topox_core.studies.offers import OFFERS, load_offers
 from topox_core.studies.study import load_study
 from topox_core.studies.subject import Subject, resolve
 from topox_core.workloads.samples import SAMPLES, load_sample
-from topox_ui.answers.solving import Case, known_plans, listing
+from topox_ui.answers.solving import Case, known_plans, listing, plans_shown
 from topox_ui.buying import controls
 from topox_ui.buying.controls import BuyingState
-from topox_ui.buying.question import hand_on, key_of, plans_shown
+from topox_ui.buying.question import hand_on, key_of
 from topox_ui.state import session
 from topox_ui.state.scenario import Scenario
 

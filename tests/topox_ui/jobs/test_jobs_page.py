@@ -56,7 +56,10 @@ def page(visit):
     return opened
 
 
-TURNS = "Both jobs cost each other nothing if they take turns: a round (two iterations of each) takes 40 s, alone 40 s"
+NOTHING = (
+    "Both jobs, which compute first and then send, cost each other nothing if they take turns: "
+)
+TURNS = f"{NOTHING}a round (two iterations of each) takes 40 s, alone 40 s"
 
 
 def test_the_page_begins_with_two_jobs_and_says_what_sharing_is(visit):
@@ -81,7 +84,7 @@ def test_a_loaded_job_shares_the_fabric_with_itself_or_a_sample_and_stands_besid
     assert "race, twice · 4 pods in 1 pod group" in said and "without overlap" in said
     assert "A pod holds 1 server" in said and "any rings" not in said, "all-to-alls run on none"
     assert (
-        "Both jobs cost each other nothing if they take turns: a round (two iterations of each) takes 182 ms, alone 182 ms; "
+        f"{NOTHING}a round (two iterations of each) takes 182 ms, alone 182 ms; "
         "sending all at once, in step, 226 ms" in said
     )
     assert "jobs_physical_ring" not in {one.key for one in at.toggle}
