@@ -204,7 +204,7 @@ def timeline(found: RecordedStep, theme: Theme) -> None:
     [choice] = title_row(
         (2.6, 1),
         "Timeline of the step",
-        "work of the GPU above, calls below; pale: a rank waits in its call for the last one",
+        "work of the GPU above, both passes in the colour of the longer one; calls below, pale while a rank waits for the last",
     )
     first = RecordedState.now().first_rank
     shown = next((fold for fold in folds if first in fold), folds[0])

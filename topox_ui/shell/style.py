@@ -295,6 +295,6 @@ button[kind^="primary"]:not(:disabled), button[kind^="primary"]:not(:disabled) *
   [data-testid="stHeader"], [data-testid="stSidebar"], [data-testid="stExpandSidebarButton"], [data-testid="stToolbar"],
   [data-testid="stStatusWidget"], [data-testid="stPageLink"], .modebar-container {{ display: none !important; }}
   [data-testid="stPlotlyChart"] {{ break-inside: avoid; }}
-  .headline {{ font-size: 1.15rem !important; }}
+  .headline {{ font-size: 1.15rem !important; }} .buying-details {{ line-height: 1.2; row-gap: .1rem !important; }}
 }}
 </style>"""
