@@ -65,7 +65,7 @@ def finding(answer: Answer) -> str:
         without = f"no network without switches {'could be' if complete else 'has been'} computed"
         words = f"of the switches, **{_some(question, found.offers, 'one')}** is best; {without}."
     else:
-        words = _won(question, found) if found.wins else _lost(question, found)
+        words = _won(question, found, answer) if found.wins else _lost(question, found)
     words = f"{_at_price(question, found)}{words}"
     return words[0].upper() + words[1:] if words[0] != "*" else f"**{words[2].upper()}{words[3:]}"
 
@@ -136,12 +136,16 @@ def port_price(question: Question, choice: Choice) -> str:
     return price_and_source(question.offers, float(choice.values[PRICE]), status)
 
 
-def _won(question: Question, found: Verdict) -> str:
-    rivals = _within(found.rivals, found.offer.choice)
+def _won(question: Question, found: Verdict, answer: Answer) -> str:
+    rivals, too = _within(found.rivals, found.offer.choice), ""
+    if (ordered := _order_that_counts(question, found, answer)) is not None:
+        left = lead(question, found.offer, ordered)
+        less = f"and at most **{percent(left)}** less" if beats(left) else "but no less"
+        too = f", {less} than on a full fat-tree whose hosts send in an order too"
     time_less = " time" if question.by == "time" else ""
     return (
         f"buy **{_some(question, found.offers)}**: {COUNTS[question.by][0]} **{percent(found.lead)} less**{time_less} than "
-        f"{'' if question.by == 'price' else 'on '}{rivals}."
+        f"{'' if question.by == 'price' else 'on '}{rivals}{too}."
     )
 
 
@@ -211,10 +215,17 @@ def _ranges(question: Question, found: Verdict) -> str:
     return f"This advice **could change**: at the best end of all its ranges {best.choice.title} would save {gain}."
 
 
+def _order_that_counts(question: Question, found: Verdict, answer: Answer) -> Row | None:
+    """Return the full fat-tree whose hosts send in an order; None where it is unknown, or no better than the best rival."""
+    ordered = answer.in_order
+    gains = ordered is not None and beats(lead(question, ordered, found.rival))
+    return ordered if gains else None
+
+
 def _in_order(question: Question, found: Verdict, answer: Answer) -> str:
     """Return what is left of the advice if hosts on a full fat-tree sent in an order too; nothing where another is as cheap."""
-    ordered = answer.in_order
-    if ordered is None or not beats(lead(question, ordered, found.rival)):
+    ordered = _order_that_counts(question, found, answer)
+    if ordered is None:
         return ""
     what = "take" if question.by == "time" else "cost"
     mine, theirs = (

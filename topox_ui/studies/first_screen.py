@@ -27,6 +27,7 @@ from topox_ui.shell.charts import (
     show_error,
     write_html,
 )
+from topox_ui.shell.menu import page_link
 from topox_ui.state.loading import loaded
 from topox_ui.state.session import notify_errors
 from topox_ui.studies.choosing import StudiesState, axis_chip, finding, time_words, view_of
@@ -47,6 +48,13 @@ from topox_ui.studies.planning import (
 
 CARDS_A_ROW = 3
 FIRST = READY["what-matters"]  # what the page shows of the loaded job before anything is chosen
+# Of ready studies: the page that shows the same of the loaded job without a study, and what its link says.
+SHOWN_ON = {
+    "crossover-map": ("Where which wins", "This job's map is on Compare"),
+    "jobs-in-turns": ("Sharing", "This job beside itself is on Sharing"),
+    "rails-delay": ("Rails", "This job's rails are on Rails"),
+    "cost-tornado": ("Network", "These prices are on Cost"),
+}
 # What came of each ready study about its own subject, and how long it took; ``tools/make_answers.py`` writes it.
 ANSWERS = SAMPLE_FOLDER / "ready-studies.json"
 
@@ -87,6 +95,8 @@ def nothing_chosen(theme: Theme) -> None:
                     f"<span>{came_of(name)}</span></p>"
                 )
                 button("Open this study", f"begin_{name}", "arrow_forward", _begin, one)
+                if name in SHOWN_ON:
+                    page_link(*SHOWN_ON[name])
     chart_title("A study of your own", "from a file, which the command topox study reads too")
     open_box()
     _kept()
