@@ -396,11 +396,12 @@ def plans_of(case: Case) -> tuple[PassedPlan, ...]:
 
 
 def plans_shown(case: Case) -> tuple[PassedPlan, ...]:
-    """Return the plan that pages show for a case, once there is one.
+    """Return the plan that pages show for a case, once there is one; of a sample at once.
 
     Plans for other delays, known by chance, are left out: one setting has one answer, whatever was opened before.
     """
-    shown = PassedPlan.of(best(case)) if settled(case) else None
+    there = settled(case) or shipped_answer(case) is not None
+    shown = PassedPlan.of(best(case)) if there else None
     return () if shown is None else (shown,)
 
 
