@@ -1,11 +1,16 @@
 """Why pages show different times for one loaded job: what each of them models, said once for all of them."""
 
+from contextlib import suppress
+
 import streamlit as st
 
+from topox_core.errors import InputError
+from topox_core.text.numbers import time
+from topox_ui.answers.solving import best, case_of, settled, shipped_answer
 from topox_ui.classroom.held import shows
 from topox_ui.shell.charts import quiet
 from topox_ui.shell.menu import page_link
-from topox_ui.state.loading import loaded_job
+from topox_ui.state.loading import loaded, loaded_job, scenario
 
 TITLE = "Why other pages show other times for this job"
 SHARING = (
@@ -20,6 +25,16 @@ RAILS_OF_GRAPH = (
     "Your task graph as a fabric ran it, run again on one rail, where a server takes part in one communication "
     "at a time."
 )
+
+
+def on_schedule() -> str:
+    """Return the time that Schedule shows for the loaded job; empty until it is known."""
+    opened = loaded()
+    with suppress(InputError):
+        case = case_of(opened, scenario()) if opened else None
+        if case is not None and (settled(case) or shipped_answer(case) is not None):
+            return time(best(case).makespan_ms or 0.0)
+    return ""
 
 
 def what_pages_model(generated: bool) -> dict[str, str]:

@@ -53,7 +53,7 @@ from topox_ui.shell.charts import (
     show_input_errors,
 )
 from topox_ui.shell.downloads import figures_file, graph_kept_here, link_menu, stem, take_away
-from topox_ui.state.loading import Loaded, cluster_words, scenario
+from topox_ui.state.loading import Loaded, scenario, setting_words
 from topox_ui.state.what_ifs import (
     collectives,
     delay_and_speed,
@@ -163,12 +163,11 @@ NUMBERS = ("Iteration time", "Gap", "Circuit changes", "Dark time", "Bandwidth t
 def compare_headline(loaded: Loaded, case: Case, contest: Contest, runs: Runs) -> None:
     """Write whether changing circuits pays at this delay, and by how much."""
     delay_ms = case.cluster.reconfiguration_ms
-    delay = f"{short(delay_ms)}&nbsp;ms delay" if delay_ms else "no delay"
     words = comparison_words.headline(runs, contest.spoken)
     if not delay_ms and any(run.circuits_changed for run in runs.values()):
         words += " Circuits change for free at this setting."
     headline(
-        f"Compare · {escape(loaded.title)} · {cluster_words(case.cluster)}, {delay}",
+        f"Compare · {escape(loaded.title)} · {setting_words(case.cluster)}",
         emphasised(words),
     )
 

@@ -17,7 +17,15 @@ from topox_core.fabrics.compare import fabric_bill, same_time
 from topox_core.fabrics.registry import ENTRIES
 from topox_core.figures.cost import SHORT_PARTS, by_size, worth, yearly
 from topox_core.figures.palette import Theme
-from topox_core.text.numbers import count, energy, large, money, plural, power, time
+from topox_core.text.numbers import (
+    count,
+    energy,
+    large,
+    money,
+    plural,
+    power,
+    time,
+)
 from topox_core.text.sentences import enumeration
 from topox_ui.answers.contest import contest_of, redraw_when_shorter, run_all
 from topox_ui.answers.solving import case_of
@@ -50,6 +58,7 @@ from topox_ui.state.loading import (
     opened_by_itself,
     own_job,
     scenario,
+    setting_words,
 )
 from topox_ui.state.prices import catalogue
 from topox_ui.state.session import Lasting
@@ -208,9 +217,9 @@ def bill_rows(one: Bill) -> list[dict[str, object]]:
 
 def for_a_dollar(opened: Loaded, theme: Theme) -> None:
     """Draw the view Per iteration: iterations for a dollar of network on every fabric, for the job that is loaded."""
-    kicker = f"Cost per iteration · {escape(opened.title)} · {cluster_words(opened.cluster)}"
+    title = f"Cost per iteration · {escape(opened.title)}"
     if len(opened.graph.tasks) > MAX_TASKS and _ASKED_FOR.get() != opened.graph.digest:
-        headline(kicker, "This job is <b>large</b>: press the button to run it on the fabrics.")
+        headline(title, "This job is <b>large</b>: press the button to run it on the fabrics.")
         st.button(
             f"Run the fabrics on {plural(len(opened.graph.tasks), 'task')}",
             key="price_fabrics",
@@ -230,7 +239,10 @@ def for_a_dollar(opened: Loaded, theme: Theme) -> None:
         (name, contest.labels[name], per_dollar(runs[name].iteration_ms, year_of(one, running)))
         for name, one in bought.items()
     ]
-    headline(kicker, _most([(name, contest.spoken[name], value) for name, _, value in rows]))
+    delay_ms = case.cluster.reconfiguration_ms
+    where = f"At a delay of {time(delay_ms)}" if delay_ms else "Without a delay"
+    spoken = [(name, contest.spoken[name], value) for name, _, value in rows]
+    headline(f"{title} · {setting_words(case.cluster)}", _most(spoken, where))
     verdict_line(case)
     worth_of_a_port(case, runs.get("scheduled"))
     for line in failed:
@@ -275,13 +287,13 @@ def for_a_dollar(opened: Loaded, theme: Theme) -> None:
         link_menu(graph_kept_here())
 
 
-def _most(rows: list[tuple[str, str, float]]) -> str:
+def _most(rows: list[tuple[str, str, float]], where: str) -> str:
     """Return who, by its name in a sentence, gives most iterations for a dollar, and what the next, the plan and fat-trees give."""
     most = max((value for _, _, value in rows), default=0.0)
     if not most:
         return "<b>No fabric that was chosen can be bought.</b> Choose others on Compare."
     first = [f"<b>{escape(spoken)}</b>" for _, spoken, value in rows if same_time(value, most)]
-    words = f"With {enumeration(first, 'or')} a dollar of network buys most iterations: <b>{large(most)}</b>"
+    words = f"{where}, with {enumeration(first, 'or')} a dollar of network buys most iterations: <b>{large(most)}</b>"
     behind = sorted((one for one in rows if not same_time(one[2], most)), key=lambda one: -one[2])
     told = [
         one

@@ -20,7 +20,7 @@ from topox_core.tdm.model.rounds import iterations_per_s, numbered
 from topox_core.tdm.model.traffic import Floats, TooFewPortsError
 from topox_core.text.numbers import apart, count, percent, plural, seconds, short
 from topox_core.text.sentences import ROUND_STOPPED_BY, capitalised
-from topox_ui.answers.other_times import SHARING
+from topox_ui.answers.other_times import SHARING, on_schedule
 from topox_ui.jobs.solving import (
     AT_ONCE,
     BOUND,
@@ -79,7 +79,9 @@ def first_lines(rounds: Rounds, title: str) -> None:
     if JobsState.now().origin == JOB and (opened := loaded()):
         servers = scenario().cluster(opened.cluster).servers / best.jobs.network.pods_per_group
         pod = f"A pod holds {plural(math.ceil(servers), 'server')}."
-        quiet(f"{SHARING} {pod} So its time alone need not be Schedule's.")
+        there = on_schedule()
+        than = f"On Schedule, where they overlap, an iteration takes {there}."
+        quiet(f"{SHARING} {pod} {than if there else 'On Schedule they overlap.'}")
     mean = f", mean {lasting(best.mean_round_s)}" if len(best.cycles) > 1 else ""
     row = [
         ("No time division", "none", "ports too few for all at once")

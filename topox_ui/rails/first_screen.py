@@ -18,7 +18,7 @@ from topox_core.rails.window_lengths import hides
 from topox_core.rails.windows import Phase
 from topox_core.text.numbers import count, percent, plural, short, time
 from topox_core.text.sentences import enumeration
-from topox_ui.answers.other_times import RAILS_OF_GRAPH, RAILS_OF_MODEL
+from topox_ui.answers.other_times import RAILS_OF_GRAPH, RAILS_OF_MODEL, on_schedule
 from topox_ui.rails.delay import Curves, delay_chart, over, slowest_words, switch_table
 from topox_ui.rails.state import (
     JOB,
@@ -321,7 +321,8 @@ def _other_times(base: float) -> str:
         return ""
     of_model = runs == JOB and loaded_job() is not None
     words = RAILS_OF_MODEL if of_model else RAILS_OF_GRAPH
-    return f"{words} So {time(base)} need not be Schedule's time, and a switch may serve here that does not pay there."
+    there = f", {known}" if (known := on_schedule()) else ""
+    return f"{words} So {time(base)} need not be Schedule's time{there}, and a switch may serve here that does not pay there."
 
 
 def _serves(base: float, on_demand: float, provisioned: float, rings: bool) -> str:

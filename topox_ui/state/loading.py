@@ -18,7 +18,7 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import COMPUTE_KINDS, TaskGraph
 from topox_core.rails.window_lengths import WindowList
 from topox_core.runs.run import FunctionRun, Stop
-from topox_core.text.numbers import plural
+from topox_core.text.numbers import plural, short
 from topox_core.training.job import Job, is_job, load_job
 from topox_core.workloads.catalogue import count_tasks, generate
 from topox_core.workloads.samples import SAMPLES, load_sample
@@ -267,6 +267,12 @@ def own_job() -> Job | None:
 def cluster_words(cluster: Cluster) -> str:
     """Return a cluster in a line: 8 servers, 2 switches, 100G ports."""
     return f"{plural(cluster.servers, 'server')}, {plural(cluster.switches, 'switch', 'switches')}, {cluster.port_gbps:g}G ports"
+
+
+def setting_words(cluster: Cluster) -> str:
+    """Return the same with the reconfiguration delay: 8 servers, 2 switches, 100G ports, 1 ms delay."""
+    delay_ms = cluster.reconfiguration_ms
+    return f"{cluster_words(cluster)}, {f'{short(delay_ms)}&nbsp;ms' if delay_ms else 'no'} delay"
 
 
 OWN_WINDOWS = Lasting[WindowList]("rails_windows")

@@ -23,6 +23,7 @@ from topox_core.training.machine import MACHINES, Machine
 from topox_core.training.memory import memory
 from topox_core.training.shape import Shape
 from topox_core.training.validation import tried_on, trust
+from topox_ui.answers.other_times import on_schedule
 from topox_ui.shell.charts import (
     Content,
     chart,
@@ -125,13 +126,15 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
     )
     if own is None:
         _loaded_beside(shape)
+    there = on_schedule() if own else ""
     reached = machine.nic_gbps * machine.network_share
     quiet(f"<b>{escape(machine.title)}</b>: {trust(machine)} {_as_good(plans, own)}")
     quiet(
         f"Ranked in closed form for {gpus} behind <b>packet switches</b> that never get in the way: only what each "
         f"GPU's card reaches limits them, {reached:g} of {machine.nic_gbps:g} Gbit/s, "
         f"{reached * machine.gpus_per_server:g} per server. Schedule and Compare take longer where transfers wait for ports, "
-        "and less where a microbatch computes while another's tokens travel. Press <b>Use this job</b>, then open them."
+        "and less where a microbatch computes while another's tokens travel"
+        f"{there and f': there the loaded one takes {there}'}. Press <b>Use this job</b>, then open them."
     )
     kpis(
         ("Iteration time", time(best.total_ms), "in closed form"),

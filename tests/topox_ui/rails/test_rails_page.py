@@ -94,7 +94,7 @@ def test_rings_that_cost_more_than_an_electrical_switch_are_said_beside_the_limi
     at = page(source="job", sample="moe")
     rings = "Rings on rails cost 38.2 %, whatever the switch: an iteration takes 175 ms, on an electrical switch 127 ms."
     assert f"{rings} In return any optical switch ✓ can serve this job, however slow" in words(at)
-    assert "So 175 ms need not be Schedule's time, and" in words(at)
+    assert "So 175 ms need not be Schedule's time, 106 ms, and" in words(at)
     assert "Rings on rails cost" not in words(page())
 
 
