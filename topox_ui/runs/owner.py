@@ -272,10 +272,13 @@ class RunOwner:
     # -- in the background -------------------------------------------------------------------------
 
     def _attend(self) -> None:
-        self._news.set()
-        if self._attendant is None:
-            self._attendant = threading.Thread(target=self._work, name="attend runs", daemon=True)
-            self._attendant.start()
+        with self._lock:  # who closes joins the thread, which must have started
+            self._news.set()
+            if self._attendant is None:
+                self._attendant = threading.Thread(
+                    target=self._work, name="attend runs", daemon=True
+                )
+                self._attendant.start()
 
     def _work(self) -> None:
         """Take every run forward until none is left."""

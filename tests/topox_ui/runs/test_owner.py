@@ -422,3 +422,22 @@ def test_a_cancelled_race_keeps_who_had_ended_and_goes_on_from_there(owner, slot
     begin()
     wait_until(lambda: owner.run(WORK).steps)
     assert owner.run(WORK).steps[0].engine == "highs"
+
+
+def test_a_session_may_end_while_what_attends_its_runs_is_about_to_start(monkeypatch, tmp_path):
+    class SlowToStart(threading.Thread):
+        def start(self) -> None:
+            if self.name == "attend runs":
+                time.sleep(0.2)
+            super().start()
+
+    owner, kind = RunOwner(SolverPlaces(1)), RunKind("kind")
+    monkeypatch.setattr("topox_ui.runs.owner.threading.Thread", SlowToStart)
+    begun = threading.Thread(
+        target=owner.start, args=(kind, "key", lambda _slots: squares(tmp_path, [1]))
+    )
+    begun.start()
+    wait_until(lambda: owner._attendant is not None)
+    owner.close()
+    begun.join()
+    assert owner.over() and not owner.busy
