@@ -171,7 +171,7 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
         f"the {min(SHOWN, len(plans.ranked))} fastest plans{', then the loaded one' if own else ''}, on their busiest stage; "
         "R: recomputes activations",
     )
-    quiet(f"{_in_words(best)} {SHARDING}{_loaded_split(plans.ranked, own)}")
+    quiet(f"{_in_words(best)} {SHARDING}")
     fastest = plans.ranked[:SHOWN]
     shown = fastest if own is None else (*fastest, own)
     chart(
@@ -223,14 +223,6 @@ SHARDING = (
 )
 
 
-def _loaded_split(ranked: Sequence[RankedPlan], own: RankedPlan | None) -> str:
-    """Say what the loaded split takes where it is sharded as all plans are, if that is another time; after a space."""
-    alike = own and next((one for one in ranked if plan_word(one) == plan_word(own)), None)
-    if own is None or alike is None or same_time(alike.total_ms, own.total_ms):
-        return ""
-    return f" The loaded one shards otherwise: its split takes {time(alike.total_ms)} that way."
-
-
 def _gain(best: RankedPlan, own: RankedPlan | None, ranked: Sequence[RankedPlan]) -> str:
     """Return what the fastest plan gains over the loaded one, or over its split where that is sharded as all plans are."""
     if own is None:
@@ -243,7 +235,11 @@ def _gain(best: RankedPlan, own: RankedPlan | None, ranked: Sequence[RankedPlan]
         return f", more than the loaded one ({time(own.total_ms)}), which shards otherwise"
     if same_time(alike.total_ms, own.total_ms):
         return f", <b>{percent(less)}</b> less than the loaded one ({time(own.total_ms)})"
-    saves = percent(max(0.0, 1 - best.total_ms / alike.total_ms))
+    if same_time(best.total_ms, alike.total_ms):
+        return (
+            f", as the loaded split does sharded in the same way (as loaded {time(own.total_ms)})"
+        )
+    saves = percent(1 - best.total_ms / alike.total_ms)
     return (
         f", <b>{saves}</b> less than the loaded split sharded in the same way ({time(alike.total_ms)}; as loaded "
         f"{time(own.total_ms)})"

@@ -174,7 +174,6 @@ def test_the_plans_of_the_loaded_job_are_ranked_at_once_beside_it(visit):
     assert "The loaded one is slower, but within 47.8 %." in first
     assert "90 of 100 Gbit/s, 720 per server" in first, "two ports of 360 on Schedule"
     assert "Do not fit" not in {one.label for one in at.metric}, "all of them fit"
-    assert "The loaded one shards otherwise: its split takes 113 ms that way" in words(at)
     assert address(at) == {"sample": "moe"}
     # Other numbers are other plans; another model is not the job's.
     assert "the plans here are for other numbers" in words(choose(at, strategy_servers=16))
