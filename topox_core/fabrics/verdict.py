@@ -214,7 +214,10 @@ def _changing(own: Settings) -> Settings:
 
 
 def with_plans(found: Verdict, job: JobRequest, plans: Iterable[PassedPlan]) -> Verdict:
-    """Return a verdict that knows of plans made elsewhere, so that none beside it pays where it has none that does.
+    """Return a verdict that knows of plans made elsewhere that contradict it: they pay where it has none that does.
+
+    Others would lengthen what pays between the delays at which they were made, so that it would
+    depend on what had been planned by chance: they are left out.
 
     Parameters
     ----------
@@ -235,6 +238,7 @@ def with_plans(found: Verdict, job: JobRequest, plans: Iterable[PassedPlan]) -> 
         for plan in plans
         if at(plan).cluster.digest == plan.cluster.digest
         and not any(plan.start_ms is one.start_ms for one in found.plans)
+        and search.contradicted_by(plan.on(at(plan))[1])
     ]
     if not new:
         return found
@@ -371,17 +375,33 @@ class _Search:
         A plan that changes no circuit is one more iteration on fixed circuits.
         """
         self.plans.append(plan)
-        if not plan.circuits.changed.any():
+        if self._beats_fixed(plan):
             fixed = self.rivals.get("fixed")
-            if fixed is None or plan.makespan_ms < fixed.iteration_ms * (1 - 1e-9):
-                usd = None if fixed is None else fixed.cheaper_up_to_usd
-                beaten = Bracket("fixed", plan.makespan_ms, BY_A_PLAN, cheaper_up_to_usd=usd)
-                self.rivals["fixed"] = beaten
-                self.cannot_ms.pop("fixed", None)
-                for other in self.plans:
-                    self._judge("fixed", other, other.cluster.reconfiguration_ms)
+            usd = None if fixed is None else fixed.cheaper_up_to_usd
+            beaten = Bracket("fixed", plan.makespan_ms, BY_A_PLAN, cheaper_up_to_usd=usd)
+            self.rivals["fixed"] = beaten
+            self.cannot_ms.pop("fixed", None)
+            for other in self.plans:
+                self._judge("fixed", other, other.cluster.reconfiguration_ms)
         for name in self.rivals:
             self._judge(name, plan, plan.cluster.reconfiguration_ms)
+
+    def contradicted_by(self, plan: Execution) -> bool:
+        """Whether a plan pays at its own delay where none was found that does, or beats fixed circuits without a change."""
+        delay_ms = plan.cluster.reconfiguration_ms
+        return self._beats_fixed(plan) or any(
+            plan.makespan_ms < self.target_ms(name)
+            and (one.pays_up_to_ms is None or one.pays_up_to_ms < delay_ms)
+            and (name != "fixed" or plan.circuits.changed.any())
+            for name, one in self.rivals.items()
+        )
+
+    def _beats_fixed(self, plan: Execution) -> bool:
+        """Whether a plan changes no circuit and is shorter than the best fixed circuits known."""
+        fixed = self.rivals.get("fixed")
+        return not plan.circuits.changed.any() and (
+            fixed is None or plan.makespan_ms < fixed.iteration_ms * (1 - 1e-9)
+        )
 
     def _judge(self, name: str, plan: Execution, delay_ms: float) -> None:
         """Note how far a plan pays against one rival; against fixed circuits only one that changes some can."""

@@ -11,7 +11,7 @@ from tests.conftest import some
 from tests.topox_core.small_graphs import cluster, graph, random_graph, transfer
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import EQUAL
-from topox_core.fabrics.passed_plans import MAX_MS, NEAR, DelayBounds
+from topox_core.fabrics.passed_plans import MAX_MS, NEAR, DelayBounds, PassedPlan
 from topox_core.fabrics.run import JobRequest
 from topox_core.fabrics.scheduled import schedule
 from topox_core.fabrics.verdict import RIVALS, Bracket, Verdict, verdict, with_plans
@@ -89,6 +89,15 @@ def test_plans_made_elsewhere_pay_as_the_verdict_s_own():
     )
     assert told.brackets == found.brackets
     assert told.plans == found.plans
+
+
+def test_a_verdict_does_not_depend_on_what_was_planned_by_chance():
+    """The list schedule of moe at 1 ms would lengthen 1.08 ms to 1.18, and pays at no delay at which none was found."""
+    job, servers = topox_core.load_sample("moe")
+    found, slow = verdict(job, servers), servers.changed(reconfiguration_ms=1.0)
+    made = PassedPlan.of(schedule(job, slow, Settings(engine="list", free=FREE)))
+    assert made is not None and made.circuits.changed.any()
+    assert with_plans(found, JobRequest(job, servers, PLANNED), [made]) is found
 
 
 @pytest.mark.parametrize("seed", some(range(12), quick=2))
