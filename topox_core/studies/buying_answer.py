@@ -254,6 +254,7 @@ def at_price(choice: Choice, usd: float) -> Choice:
 
 
 GPU_HOUR = "gpu_hour"
+SENDING = "How hosts on a fat-tree send"
 # Prices that have no range of their own move to half and twice.
 _PARTS = {
     "nic": "Price of a NIC",
@@ -326,22 +327,34 @@ def tornado(choice: Choice, figures: Sequence[Uncertain]) -> tuple[Choice, ...]:
     return (choice, *changed)
 
 
+def order_that_counts(question: Question, rival: Row, in_order: Row | None) -> Row | None:
+    """Return the full fat-tree whose hosts send in an order; None where it is unknown, or no better than the best rival."""
+    gains = in_order is not None and beats(lead(question, in_order, rival))
+    return in_order if gains else None
+
+
 def swings(
     question: Question,
     figures: Sequence[Uncertain],
     rows: Sequence[Row],
     rival_rows: Sequence[Row],
+    in_order: Row | None = None,
 ) -> tuple[Swing, ...]:
-    """Return how far the lead swings with each figure, the widest first.
+    """Return how far the lead swings with each figure, and with the order in which hosts send, the widest first.
 
     Parameters
     ----------
     rows, rival_rows
         Of :func:`tornado`, the base first.
+    in_order
+        A full fat-tree whose hosts send in an order; left out where it is no better than the rival.
     """
     base = lead(question, rows[0], rival_rows[0])
     mine, theirs = _by_change(rows), _by_change(rival_rows)
     found = []
+    if (ordered := order_that_counts(question, rival_rows[0], in_order)) is not None:
+        left = lead(question, rows[0], ordered)
+        found.append((base - left, Swing(SENDING, ("in an order, at most", left), None)))
     for one in figures:
         ends = []
         for value in (one.low, one.high):

@@ -195,7 +195,8 @@ def _rounds(
     mine = yield from _networks(question, HANGS_ON, tornado(choice, figures), plans)
     theirs = yield from _networks(question, HANGS_ON, tornado(rival.choice, figures), plans)
     together = with_slower_plans((*mine, *raw))[: len(mine)]
-    tell(replace(answer, swings=swings(question, figures, together, theirs)))
+    swinging = swings(question, figures, together, theirs, answer.in_order)
+    tell(replace(answer, swings=swinging))
 
 
 def base_lead(answer: Answer) -> float:

@@ -16,6 +16,7 @@ from topox_core.studies.buying_answer import (
     beats,
     front_of_rows,
     lead,
+    order_that_counts,
 )
 from topox_core.studies.buying_run import Answer
 from topox_core.studies.offers import (
@@ -90,7 +91,7 @@ def details(answer: Answer) -> Lines:
         question.by != "time" and ("Price of a port", _port_prices(question, found)),
         in_order and ("Order of sending", in_order),
         told and ("What ties", told),
-        settled and ("Within the ranges", _ranges(question, found)),
+        settled and ("Within the ranges", _ranges(question, found, bool(in_order))),
     )
 
 
@@ -137,15 +138,20 @@ def port_price(question: Question, choice: Choice) -> str:
 
 
 def _won(question: Question, found: Verdict, answer: Answer) -> str:
-    rivals, too = _within(found.rivals, found.offer.choice), ""
-    if (ordered := _order_that_counts(question, found, answer)) is not None:
-        left = lead(question, found.offer, ordered)
-        less = f"and at most **{percent(left)}** less" if beats(left) else "but no less"
-        too = f", {less} than on a full fat-tree whose hosts send in an order too"
+    rivals, bought = _within(found.rivals, found.offer.choice), _some(question, found.offers)
     time_less = " time" if question.by == "time" else ""
+    less = (
+        f"{COUNTS[question.by][0]} **{percent(found.lead)} less**{time_less} than "
+        f"{'' if question.by == 'price' else 'on '}{rivals}"
+    )
+    ordered = order_that_counts(question, found.rival, answer.in_order)
+    if ordered is None:
+        return f"buy **{bought}**: {less}."
+    left = lead(question, found.offer, ordered)
+    saved = f"at most **{percent(left)}**, perhaps nothing" if beats(left) else "nothing"
     return (
-        f"buy **{_some(question, found.offers)}**: {COUNTS[question.by][0]} **{percent(found.lead)} less**{time_less} than "
-        f"{'' if question.by == 'price' else 'on '}{rivals}{too}."
+        f"**{bought}** is worth buying while hosts of a fat-tree share its links: {less}. "
+        f"If they sent in an order, it would save {saved}."
     )
 
 
@@ -205,9 +211,11 @@ def _told_apart(question: Question, found: Verdict) -> str:
     )
 
 
-def _ranges(question: Question, found: Verdict) -> str:
+def _ranges(question: Question, found: Verdict, in_order: bool) -> str:
+    """Return whether the ranges turn the advice; ``in_order``: it rests on hosts that send in none, whatever the ranges."""
     if not found.turns:
-        return "The advice holds over the whole assumed range of delay, price and power."
+        premise = "While hosts share links, the" if in_order else "The"
+        return f"{premise} advice holds over the whole assumed range of delay, price and power."
     best = found.possible
     if found.wins or best is None:
         return "Within the assumed ranges of delay, price and power this advice **could change**."
@@ -215,33 +223,12 @@ def _ranges(question: Question, found: Verdict) -> str:
     return f"This advice **could change**: at the best end of all its ranges {best.choice.title} would save {gain}."
 
 
-def _order_that_counts(question: Question, found: Verdict, answer: Answer) -> Row | None:
-    """Return the full fat-tree whose hosts send in an order; None where it is unknown, or no better than the best rival."""
-    ordered = answer.in_order
-    gains = ordered is not None and beats(lead(question, ordered, found.rival))
-    return ordered if gains else None
-
-
 def _in_order(question: Question, found: Verdict, answer: Answer) -> str:
-    """Return what is left of the advice if hosts on a full fat-tree sent in an order too; nothing where another is as cheap."""
-    ordered = _order_that_counts(question, found, answer)
+    """Return what a full fat-tree takes whose hosts send in an order too; nothing where it is no better than the best rival."""
+    ordered = order_that_counts(question, found.rival, answer.in_order)
     if ordered is None:
         return ""
-    what = "take" if question.by == "time" else "cost"
-    mine, theirs = (
-        lead(question, *two) for two in ((found.offer, ordered), (ordered, found.offer))
-    )
-    left = (
-        f"the switch would save at most **{percent(mine)}**"
-        if beats(mine)
-        else f"{what} **{percent(theirs)} less** than with the switch"
-        if beats(theirs)
-        else f"{what} the same as with the switch within {percent(EQUAL)}"
-    )
-    return (
-        f"If hosts on a full fat-tree sent in an order too, an iteration would take at most **{time(ordered.iteration_ms or 0.0)}** "
-        f"and {left}."
-    )
+    return f"A full fat-tree whose hosts send in an order would take at most **{time(ordered.iteration_ms or 0.0)}**."
 
 
 def _either(rows: Sequence[Row]) -> str:

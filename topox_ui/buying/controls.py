@@ -262,7 +262,7 @@ def controls(cluster: Cluster) -> None:
             number("Electricity, per kWh ($)", BuyingState, "usd_per_kwh", 0.0, 100.0, step=0.01)
             number("Written off over (years)", BuyingState, "years", 0.1, 100.0, step=0.5)
         st.caption(
-            "Port speed, collectives and prices of other parts: Schedule and Cost; they hold here too."
+            "Port speed and collectives are chosen on Schedule, prices of other parts on Per iteration; they hold here too."
         )
 
 

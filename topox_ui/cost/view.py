@@ -70,6 +70,8 @@ SIX = (
     "Photonic rails: optical circuits that change during the job."
 )
 _LISTS_ALL = ", which has every port speed"
+# Beside the winner and the next, the first sentence has the plan, and the best fixed circuits and fat-tree.
+TOLD = ("scheduled", "topoopt_patch_panel", "fat_tree")
 MAX_TASKS = 2_500  # a larger graph waits for a button
 # The large graph whose prices the reader asked for.
 _ASKED_FOR = Lasting[str]("priced_for")
@@ -134,7 +136,7 @@ def size_and_year(question: Question, priced: dict[str, Bill], theme: Theme) -> 
             title=(
                 "Cost per year",
                 f"assumed: ${running.usd_per_kwh:.2f} per kWh, PUE {running.pue:g}, written off over "
-                f"{running.years:g} years; change them on the left",
+                f"{running.years:g} years; change them in the sidebar",
             ),
         )
 
@@ -235,10 +237,13 @@ def for_a_dollar(opened: Loaded, theme: Theme) -> None:
         bought = {name: one for name, one in priced.items() if one is not None}
     if run_owner().busy and "scheduled" in runs:
         redraw_when_shorter(case, runs["scheduled"])
-    rows = [
-        (name, contest.labels[name], per_dollar(runs[name].iteration_ms, year_of(one, running)))
-        for name, one in bought.items()
-    ]
+    rows = sorted(
+        (
+            (name, contest.labels[name], per_dollar(runs[name].iteration_ms, year_of(one, running)))
+            for name, one in bought.items()
+        ),
+        key=lambda row: -row[2],
+    )
     delay_ms = case.cluster.reconfiguration_ms
     where = f"At a delay of {time(delay_ms)}" if delay_ms else "Without a delay"
     spoken = [(name, contest.spoken[name], value) for name, _, value in rows]
@@ -274,7 +279,7 @@ def for_a_dollar(opened: Loaded, theme: Theme) -> None:
                     if name in bought
                     else "not for sale",
                 }
-                for name in runs
+                for name in dict.fromkeys((*per_usd, *runs))
             ]
         )
         every = _LISTS_ALL if prices.based_on == SET_BY_SPEED else ""
@@ -288,18 +293,22 @@ def for_a_dollar(opened: Loaded, theme: Theme) -> None:
 
 
 def _most(rows: list[tuple[str, str, float]], where: str) -> str:
-    """Return who, by its name in a sentence, gives most iterations for a dollar, and what the next, the plan and fat-trees give."""
+    """Return who, by its name in a sentence, gives most iterations for a dollar, and what the next and those of ``TOLD`` give.
+
+    ``rows``: from the most on.
+    """
     most = max((value for _, _, value in rows), default=0.0)
     if not most:
         return "<b>No fabric that was chosen can be bought.</b> Choose others on Compare."
     first = [f"<b>{escape(spoken)}</b>" for _, spoken, value in rows if same_time(value, most)]
     words = f"{where}, with {enumeration(first, 'or')} a dollar of network buys most iterations: <b>{large(most)}</b>"
-    behind = sorted((one for one in rows if not same_time(one[2], most)), key=lambda one: -one[2])
-    told = [
-        one
-        for one in behind
-        if one is behind[0] or one[0] == "scheduled" or ENTRIES[one[0]].built_as == "fat_tree"
-    ]
+    # Of each kind the best; fabrics alike in kind are told apart by the chart.
+    kinds = {
+        ("scheduled" if one[0] == "scheduled" else ENTRIES[one[0]].built_as): one
+        for one in reversed(rows)
+    }
+    behind = [one for one in rows if not same_time(one[2], most)]
+    told = [one for one in behind if one is behind[0] or one in [kinds.get(kind) for kind in TOLD]]
     if told:
         words += f", against {enumeration([f'{large(value)} with {escape(spoken)}' for _, spoken, value in told])}"
     return f"{words}. GPU hours are not counted; <em>Which switch</em> counts them."
@@ -311,7 +320,7 @@ def _beside_the_job(question: Question, priced: dict[str, Bill]) -> None:
     if opened is None or opened_by_itself():
         return
     if own_job() and not now.gpus:
-        quiet("As many GPUs as your job has; choose any number on the left.")
+        quiet("As many GPUs as your job has; choose any number in the sidebar.")
     else:
         quiet(f"A network of {count(question.gpus)} GPUs, whichever job it runs.")
     cluster, tree = scenario().cluster(opened.cluster), money(priced["fat_tree"].cost_usd)
