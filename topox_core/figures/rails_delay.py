@@ -386,7 +386,7 @@ def wirings(rows: Sequence[tuple[str, float | None, float]], theme: Theme) -> go
         theme,
         (31 * len(rows) + 66) * theme.scale,
         words,
-        showlegend=True,
+        showlegend=bool(stalled),
         margin=margins(name_px(names, theme, 20, 6.3, 4), 8, 32 * theme.scale, 28),
         xaxis=time_axis(theme, 1.22 * max((ms for _, _, ms, _ in known), default=1.0), grid=True),
         yaxis=row_axis(theme, names, 11.5),

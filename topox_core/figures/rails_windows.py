@@ -39,7 +39,7 @@ TOO_SHORT = "rgba(213,94,0,0.09)"
 
 
 def cdf(windows: Sequence[Window], threshold_ms: float, theme: Theme) -> go.Figure:
-    """Return the distribution of the windows' lengths, with the threshold and the share below it.
+    """Return the distribution of the windows' lengths, with the threshold, where it is not 0, and the share below it.
 
     The axis is logarithmic and holds the threshold; overlaps (negative windows) lie at its left end,
     where they count as too short.
@@ -49,10 +49,7 @@ def cdf(windows: Sequence[Window], threshold_ms: float, theme: Theme) -> go.Figu
     too_short = percent(1 - share_hiding(windows, threshold_ms))
     right = math.log10(at / low) < 0.55 * math.log10(high / low)
     side = {"xanchor": "left", "xshift": 8} if right else {"xanchor": "right", "xshift": -8}
-    return frame(
-        [_distribution(windows, (low, high), line(theme.primary, 2.4), "")],
-        theme,
-        262 * theme.scale,
+    marks = (
         [
             note(
                 f"delay {time(threshold_ms)}<br><b>{too_short} shorter</b>",
@@ -67,7 +64,15 @@ def cdf(windows: Sequence[Window], threshold_ms: float, theme: Theme) -> go.Figu
             ),
             upright(at, line(VERMILION, 2)),
             box(low, at, 0, 1, yref="paper", layer="below", line={"width": 0}, fillcolor=TOO_SHORT),
-        ],
+        ]
+        if threshold_ms > 0
+        else []
+    )
+    return frame(
+        [_distribution(windows, (low, high), line(theme.primary, 2.4), "")],
+        theme,
+        262 * theme.scale,
+        marks,
         **share_by_length(low, high, ticks, words, theme),
     )
 
@@ -145,7 +150,7 @@ def traffic_words(group: TrafficClass) -> str:
 
 
 def breakdown(groups: Sequence[TrafficClass], threshold_ms: float, theme: Theme) -> go.Figure:
-    """Return each class's windows as dots (logarithmic), their mean, and the threshold."""
+    """Return each class's windows as dots (logarithmic), their mean, and the threshold where it is not 0."""
     every = [one.length_ms for group in groups for one in group.windows]
     low, high, ticks, words = log_length_axis(every, threshold_ms)
     means = go.Scatter(
@@ -182,7 +187,9 @@ def breakdown(groups: Sequence[TrafficClass], threshold_ms: float, theme: Theme)
         [means, *dots],
         theme,
         (30 * max(2, len(groups)) + 56) * theme.scale,
-        [upright(min(max(threshold_ms, low), high), line(VERMILION, 2))],
+        [upright(min(max(threshold_ms, low), high), line(VERMILION, 2))]
+        if threshold_ms > 0
+        else [],
         margin=margins(name_px(rows, theme, 16, 6.1, 10), 10, 8, 42),
         xaxis=axis(
             theme,

@@ -286,11 +286,8 @@ def _shades(counts: Sequence[int], theme: Theme) -> list[str]:
     ]
 
 
-def plan_bars(
-    fastest: Sequence[RankedPlan], theme: Theme, own: RankedPlan | None = None
-) -> go.Figure:
-    """Return the fastest plans and the loaded one, each iteration stacked by what it is spent on."""
-    ranked = [*fastest, *([] if own is None else [own])]
+def plan_bars(ranked: Sequence[RankedPlan], theme: Theme, called: Sequence[str] = ()) -> go.Figure:
+    """Return plans, each iteration stacked by what it is spent on; ``called``: what stands under the name of each."""
     totals = [one.total_ms for one in ranked]
     begin = np.zeros(len(ranked))
     layers = []
@@ -326,8 +323,8 @@ def plan_bars(
         yaxis=row_axis(
             theme,
             [
-                plan_word(one).replace(", ", "<br>loaded as is, " if one is own else "<br>")
-                for one in ranked
+                plan_word(one).replace(", ", f"<br>{words and f'{words}, '}")
+                for one, words in zip(ranked, called or [""] * len(ranked), strict=True)
             ],
             10.5,
         ),

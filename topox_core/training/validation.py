@@ -205,11 +205,11 @@ _CHOSEN = ("gpus_per_server", "memory_gb", "nic_gbps")
 _TRIED = {"calibrated": "vtrain", "transferred": "uncalibrated"}
 # How far predictions have been off, by the rows that ran; a test holds what is no figure of theirs.
 _TRUST = {
-    "vtrain": "Its shares of the peaks were fitted to {rows} benchmark runs of A100, off by {median} in the median and {worst} "
-    "at most; production runs took 19 to 39 % longer than so predicted.",
-    "uncalibrated": "Its shares of the peaks are carried over from the A100, not measured; {rows} predictions of published runs "
-    "on H100 are off by {median} in the median and {worst} at most, all too slow.",
-    "production": f"Its shares of the peaks are those of benchmark runs over {LONGER:g}, fitted to three production runs "
+    "vtrain": "How much of its peak speeds jobs reach was fitted to {rows} benchmark runs of A100: predictions are off by {median} "
+    "in the median and {worst} at most; production runs took 19 to 39 % longer than so predicted.",
+    "uncalibrated": "How much of its peak speeds jobs reach is taken from the A100, not measured. All {rows} published runs on H100 "
+    "were faster than predicted: predictions are too long by {median} in the median and {worst} at most.",
+    "production": f"How much of its peak speeds jobs reach is that of benchmark runs over {LONGER:g}, fitted to three production runs "
     "of MT-NLG 530B; of BLOOM, GPT-3 and LLaMA 65B, held out, it is 2, 2 and 13 % off.",
 }
 

@@ -1,16 +1,31 @@
 """Why pages show different times for one loaded job: what each of them models, said once for all of them."""
 
+from concurrent.futures import Future
 from contextlib import suppress
 
 import streamlit as st
 
 from topox_core.errors import InputError
+from topox_core.schedule.result import Result
 from topox_core.text.numbers import time
-from topox_ui.answers.solving import best, case_of, settled, shipped_answer
+from topox_core.training.job import Job
+from topox_core.workloads.catalogue import generate
+from topox_core.workloads.training_jobs import as_workload
+from topox_ui.answers.solving import (
+    MAX_TASKS,
+    Case,
+    best,
+    case_of,
+    prefetch,
+    settled,
+    shipped_answer,
+)
 from topox_ui.classroom.held import shows
 from topox_ui.shell.charts import quiet
 from topox_ui.shell.menu import page_link
-from topox_ui.state.loading import loaded, loaded_job, scenario
+from topox_ui.shell.preparing import prepared
+from topox_ui.state.loading import has_what_ifs, loaded, loaded_job, scenario
+from topox_ui.state.scenario import Scenario
 
 TITLE = "Why other pages show other times for this job"
 SHARING = (
@@ -35,6 +50,35 @@ def on_schedule() -> str:
         if case is not None and (settled(case) or shipped_answer(case) is not None):
             return time(best(case).makespan_ms or 0.0)
     return ""
+
+
+@st.cache_resource(max_entries=24, show_spinner=False)
+def _ahead(job: Job) -> tuple[Case, Future[Result]]:
+    """Have a job scheduled beside the page as Schedule does once it is used; raises InputError of one that is too large."""
+    name, parameters = as_workload(job)
+    case = Case(*generate(name, dict(parameters), MAX_TASKS), Scenario().settings())
+    return case, prefetch(case)
+
+
+def once_used(job: Job) -> str:
+    """Return the time that Schedule shows for a job once it is used; empty until it is known, which draws the page again.
+
+    Empty as well beside what-ifs, which a new job does not have.
+    """
+    if prepared() and not has_what_ifs():
+        with suppress(InputError):
+            case, made = _ahead(job)
+            if settled(case):
+                return time(best(case).makespan_ms or 0.0)
+            if not made.done():
+                _draw_again(made)
+    return ""
+
+
+@st.fragment(run_every=1.0)
+def _draw_again(made: Future[Result]) -> None:
+    if made.done():
+        st.rerun()
 
 
 def what_pages_model(generated: bool) -> dict[str, str]:

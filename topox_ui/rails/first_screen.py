@@ -83,6 +83,11 @@ def dark_ms() -> float:
     return now.delay_ms + now.link_up_ms
 
 
+def needed_ms(subject: Subject) -> float:
+    """Return how long a window has to be: as a changed circuit is dark, 0 where none changes."""
+    return 0.0 if circuits_stay(subject) else dark_ms()
+
+
 def nothing_yet() -> None:
     """Say what to do where there is nothing to look at."""
     if RailsState.now().runs == UPLOAD:
@@ -208,11 +213,11 @@ def by_delay(subject: Subject, lane: Lane, theme: Theme) -> Curves:
 
 def window_lengths(subject: Subject, pattern: Pattern, theme: Theme) -> None:
     """Draw how long the windows are."""
-    dark = dark_ms()
+    dark = needed_ms(subject)
     chart_title(
         "How long are the windows?",
         f"share of windows up to each length, {_where(subject, pattern)}"
-        + ("; none has to be long, because no circuit changes" if circuits_stay(subject) else ""),
+        + "; none has to be long" * circuits_stay(subject),
     )
     if not pattern.windows:
         quiet("There is no window: the rail carries only one kind of traffic.")
@@ -220,9 +225,13 @@ def window_lengths(subject: Subject, pattern: Pattern, theme: Theme) -> None:
     chart(
         cdf(pattern.windows, dark, theme),
         "cdf",
-        f"Distribution of {len(pattern.windows)} windows; {percent(_long(pattern.windows, dark)[2])} are at least "
-        f"{time(dark)} long.",
-        lambda: windows_table(pattern.windows),
+        f"Distribution of {len(pattern.windows)} windows"
+        + (
+            f"; {percent(_long(pattern.windows, dark)[2])} are at least {time(dark)} long."
+            if dark
+            else "."
+        ),
+        lambda: windows_table(pattern.windows, dark),
         "Every window",
     )
 
@@ -243,8 +252,8 @@ def _why_none_changes(subject: Subject, pattern: Pattern) -> str:
     if not pattern.windows or not circuits_stay(subject):
         return ""
     return (
-        f"All traffic of this job, {enumeration(list(kinds))}, runs on the same rings: no circuit has to change in its windows, "
-        "so none has to be long."
+        f"All traffic of this job, {enumeration(list(kinds))}, runs on the same rings: no circuit has to change, so no window "
+        "has to be long."
     )
 
 
@@ -321,8 +330,8 @@ def _other_times(base: float) -> str:
         return ""
     of_model = runs == JOB and loaded_job() is not None
     words = RAILS_OF_MODEL if of_model else RAILS_OF_GRAPH
-    there = f", {known}" if (known := on_schedule()) else ""
-    return f"{words} So {time(base)} need not be Schedule's time{there}, and a switch may serve here that does not pay there."
+    there = f"{known} on Schedule" if (known := on_schedule()) else "another time on Schedule"
+    return f"{words} So an iteration takes {time(base)} here and {there}, and a switch may serve here that does not pay there."
 
 
 def _serves(base: float, on_demand: float, provisioned: float, rings: bool) -> str:
@@ -358,7 +367,7 @@ def _up_to(subject: Subject, lane: Lane) -> str:
     elif mine == "none":
         words = f"No switch stays within {it}"
     else:
-        words = f"The slowest within {it} takes {mine}"
+        words = f"The slowest switch within {it} takes {mine}"
     if other == mine:
         return f" {words}."
     way = (
@@ -371,7 +380,7 @@ def _up_to(subject: Subject, lane: Lane) -> str:
 
 def windows_in_numbers(subject: Subject, pattern: Pattern) -> None:
     """Draw how many windows there are, how many are long enough, and what the switch adds."""
-    lane, dark = lane_of(pattern), dark_ms()
+    lane, dark, stay = lane_of(pattern), dark_ms(), circuits_stay(subject)
     base, on_demand, provisioned = both_of(subject, lane)
     enough, every, share = _long(pattern.windows, dark)
     mine = [one.length_ms for one in pattern.of(lane)[1]]
@@ -387,8 +396,12 @@ def windows_in_numbers(subject: Subject, pattern: Pattern) -> None:
         ),
         (
             "Windows long enough",
-            "none needed" if circuits_stay(subject) else percent(share),
-            f"{count(enough)} of {count(every)} last {time(dark)} or more"
+            "none needed" if stay else percent(share),
+            (
+                "no circuit changes"
+                if stay
+                else f"{count(enough)} of {count(every)} last {time(dark)} or more"
+            )
             + (f"; {count(overlaps)} of no length" if overlaps else ""),
         ),
         (
@@ -396,15 +409,13 @@ def windows_in_numbers(subject: Subject, pattern: Pattern) -> None:
             time(float(np.median(lengths))) if lengths else "–",
             f"longest {time(max(lengths, default=0.0))}",
         ),
-        (
-            "Added time, provisioned",
-            time(max(0.0, provisioned - base)),
-            f"{over(provisioned / base - 1)}, {how}",
-        ),
-        (
-            "Added time, on demand",
-            time(max(0.0, on_demand - base)),
-            f"{over(on_demand / base - 1)}, {how}",
+        *(
+            (name, time(max(0.0, takes - base)), f"{over(takes / base - 1)}, {how}")
+            for name, takes in (
+                ("Added time, provisioned", provisioned),
+                ("Added time, on demand", on_demand),
+            )
+            if not stay
         ),
     )
 
@@ -431,8 +442,7 @@ def traffic_strip(
             at=pick,
             label_visibility="collapsed",
         )
-    # Where circuits stay, no window has to be long.
-    _strip_in_view(pattern, traffic, windows, 0.0 if circuits_stay(subject) else dark_ms(), theme)
+    _strip_in_view(pattern, traffic, windows, needed_ms(subject), theme)
     if run is not None:
         _width(sum(run.iteration.stands_for.tolist()))
 
@@ -476,14 +486,13 @@ def _strip_in_view(
         drawn,
         "strip",
         f"Traffic of one rank over {time(whole)} with {len(windows)} windows: {gaps_in_words(windows)}.",
-        lambda: windows_table(windows),
+        lambda: windows_table(windows, dark),
         "Windows of this GPU",
     )
 
 
-def windows_table(windows: Sequence[Window]) -> Content:
-    """Return windows as a table, with all digits."""
-    dark = dark_ms()
+def windows_table(windows: Sequence[Window], dark: float) -> Content:
+    """Return windows as a table, with all digits; ``dark``: how long each has to be, in ms, 0 where none has to."""
     return [
         {
             "rank": one.rank,
@@ -494,7 +503,7 @@ def windows_table(windows: Sequence[Window]) -> Content:
             "begins (ms)": one.begin_ms,
             "length (ms)": one.length_ms,
             "bytes after it": one.size_bytes,
-            "long enough": "✓" if hides(one, dark) else "✗",
+            **({"long enough": "✓" if hides(one, dark) else "✗"} if dark else {}),
         }
         for one in windows
     ]

@@ -24,8 +24,8 @@ from topox_ui.rails.first_screen import (
     answer_first,
     by_delay,
     circuits_stay,
-    dark_ms,
     lane_of,
+    needed_ms,
     nothing_yet,
     pattern_of,
     simulating,
@@ -64,7 +64,7 @@ MAX_MESSAGES = 500
 def windows_section(subject: Subject, pattern: Pattern, theme: Theme) -> None:
     """Draw how long the windows are, by the traffic after them, how many by formula and by counting, and the paper's."""
     windows_in_numbers(subject, pattern)
-    job = subject.training
+    job, needed = subject.training, needed_ms(subject)
     left, right = st.columns(2, gap="medium")
     with left:
         window_lengths(subject, pattern, theme)
@@ -73,14 +73,14 @@ def windows_section(subject: Subject, pattern: Pattern, theme: Theme) -> None:
     with right:
         chart_title(
             "Windows by the traffic that follows",
-            "a dot is a window, in the row of the traffic after it; tick: mean; line: your delay",
+            f"a dot is a window, in the row of the traffic after it; tick: mean{'; line: your delay' * bool(needed)}",
         )
         if not pattern.windows:
             quiet("There is no window.")
         else:
             groups = by_traffic(pattern.windows)
             chart(
-                breakdown(groups, dark_ms(), theme),
+                breakdown(groups, needed, theme),
                 "breakdown",
                 "Windows by traffic: "
                 + "; ".join(
@@ -100,8 +100,13 @@ def windows_section(subject: Subject, pattern: Pattern, theme: Theme) -> None:
                     for g in groups
                 ],
             )
-        # Context and expert parallelism add windows that neither the count nor the formula has.
-        if job is not None and job.plan.pipeline > 1 and job.plan.context == job.plan.expert == 1:
+        # What is counted is FSDP's; context and expert parallelism add windows that neither count nor formula has.
+        if (
+            (plan := job and job.plan)
+            and plan.fsdp
+            and plan.pipeline > 1
+            and plan.context == plan.expert == 1
+        ):
             _counts(pattern, job, theme)
 
 
@@ -233,13 +238,13 @@ def sections(subject: Subject, pattern: Pattern, theme: Theme) -> None:
         show_error(error)
 
 
-def figures_of(pattern: Pattern, curves: Curves) -> Figures:
+def figures_of(pattern: Pattern, curves: Curves, needed: float) -> Figures:
     """Return the first screen's figures for download, built when asked for: outside the session, whose choices are read here."""
-    lane, now, dark = lane_of(pattern), RailsState.now(), dark_ms()
+    lane, now = lane_of(pattern), RailsState.now()
     traffic, windows = pattern.of(lane)
     figures: Figures = {
         "Pattern": lambda theme: strip(
-            traffic, windows, dark, (0.0, max(pattern.iteration_ms, 1e-9)), theme
+            traffic, windows, needed, (0.0, max(pattern.iteration_ms, 1e-9)), theme
         ),
     }
     if curves:
@@ -251,7 +256,7 @@ def figures_of(pattern: Pattern, curves: Curves) -> Figures:
             theme,
         )
     if pattern.windows:
-        figures["Windows"] = lambda theme: cdf(pattern.windows, dark, theme)
+        figures["Windows"] = lambda theme: cdf(pattern.windows, needed, theme)
     return figures
 
 
@@ -278,7 +283,7 @@ def draw(theme: Theme) -> None:
     else:
         curves = by_delay(source, lane, theme)
     traffic_strip(source, pattern, run, lane, theme)
-    files_of_rail(source, pattern, figures_of(pattern, curves))
+    files_of_rail(source, pattern, figures_of(pattern, curves, needed_ms(source)))
     with st.expander("What this rests on", key="rails_rests", type="compact"):
         delays = TECHNOLOGIES[0].provenance.replace(": ", " in ", 1)
         quiet(f"{source_words(source)} Delays and ports of switches: {escape(delays)}.")

@@ -45,7 +45,13 @@ from topox_ui.shell.charts import (
     show_input_errors,
 )
 from topox_ui.shell.downloads import result_files, stem
-from topox_ui.state.loading import Loaded, choose_what_if, cluster_words, scenario
+from topox_ui.state.loading import (
+    Loaded,
+    choose_what_if,
+    cluster_words,
+    loaded_job,
+    scenario,
+)
 from topox_ui.state.session import Passing
 from topox_ui.state.what_ifs import what_ifs
 
@@ -106,6 +112,9 @@ def schedule_kpis(loaded: Loaded, case: Case, result: Result, now: Measures) -> 
         case.cluster.servers * each
         for each in (case.cluster.devices_per_server, case.cluster.ports_per_server)
     )
+    # A tensor-parallel group computes as one device.
+    job = loaded_job()
+    each = f", {job.plan.tensor} GPUs each" if job and job.plan.tensor > 1 else ""
     line, *change = _change(
         makespan,
         before.makespan_ms if before else None,
@@ -127,7 +136,7 @@ def schedule_kpis(loaded: Loaded, case: Case, result: Result, now: Measures) -> 
                 100 * now.device_busy,
                 100 * before.device_busy if before else None,
                 "points",
-                f"of {plural(devices, 'device')}",
+                f"of {plural(devices, 'device')}{each}",
             ),
         ),
         (

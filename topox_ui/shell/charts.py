@@ -331,7 +331,7 @@ def frame(
         table if css is None else table.style.apply(lambda _: css.to_numpy(), axis=None),
         hide_index=True,
         placeholder="",
-        height="content" if len(table) <= 16 else 420,
+        height="content" if len(table) <= 16 else 431,  # 12 whole rows under the header
         column_config=_explained(table, column_config or {}),
     )
 

@@ -1,20 +1,19 @@
 """Plans: how to split a model over servers, searched operator by operator, or all parallel plans ranked in closed form."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.fabrics.compare import EQUAL, same_time, ties
+from topox_core.fabrics.compare import same_time
 from topox_core.figures.palette import Theme
 from topox_core.figures.strategy import PLAN_PARTS, plan_bars, plan_word
 from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.strategy.models import Model
 from topox_core.strategy.plans import Plans, RankedPlan, best_plans
-from topox_core.text.numbers import count, percent, plural, short, time
+from topox_core.text.numbers import count, percent, plural, short, time, whole_percent
 from topox_core.text.sentences import enumeration
 from topox_core.training.graph import suggested_cluster, task_graph
 from topox_core.training.iteration import iteration
@@ -23,7 +22,7 @@ from topox_core.training.machine import MACHINES, Machine
 from topox_core.training.memory import memory
 from topox_core.training.shape import Shape
 from topox_core.training.validation import tried_on, trust
-from topox_ui.answers.other_times import on_schedule
+from topox_ui.answers.other_times import on_schedule, once_used
 from topox_ui.shell.charts import (
     Content,
     chart,
@@ -35,7 +34,6 @@ from topox_ui.shell.charts import (
     quiet,
     show_error,
     show_input_errors,
-    table_under,
 )
 from topox_ui.shell.downloads import download_menu, use_job
 from topox_ui.state.loading import own_job
@@ -102,7 +100,9 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
     shape = model.shape
     assert shape is not None
     gpus = plural(servers * machine.gpus_per_server, "GPU")
-    kicker = f"Plans · {model.name} · {gpus} ({machine.title}), {machine.memory_gb:g} GB each"
+    kicker = (
+        f"Plans · {escape(shape.title)}, {plural(shape.layers, 'layer')} · {gpus} ({machine.title})"
+    )
     try:
         plans = _ranked(f"{model.name}|{machine}", shape, machine, servers, batch)
     except InputError as error:
@@ -113,29 +113,13 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
         show_error(error)
         return
     best, own, left_out = plans.best, _own(shape, machine, servers, batch), plans.too_large
-    others = len(ties(dict(enumerate(plan.total_ms for plan in plans.ranked)))) - 1
-    tie = (
-        f" {plural(others, 'other')} {'is' if others == 1 else 'are'} as fast within {percent(EQUAL)}."
-        if others
-        else ""
-    )
-    headline(
-        kicker,
-        f"The fastest of {plural(plans.fitting, 'plan')} that fit the memory takes "
-        f"<b>{time(best.total_ms)}</b>{_gain(best, own, plans.ranked)}: {escape(best.words)}.{tie}",
-    )
+    alike = own and next((p for p in plans.ranked if plan_word(p) == plan_word(own)), None)
+    if own and alike and same_time(own.total_ms, alike.total_ms):
+        own = alike  # sharded as all plans are, it is one of them
+    headline(kicker, _finding(plans, own, alike))
     if own is None:
         _loaded_beside(shape)
-    there = on_schedule() if own else ""
-    reached = machine.nic_gbps * machine.network_share
-    quiet(f"<b>{escape(machine.title)}</b>: {trust(machine)} {_as_good(plans, own)}")
-    quiet(
-        f"Ranked in closed form for {gpus} behind <b>packet switches</b> that never get in the way: only what each "
-        f"GPU's card reaches limits them, {reached:g} of {machine.nic_gbps:g} Gbit/s, "
-        f"{reached * machine.gpus_per_server:g} per server. Schedule and Compare take longer where transfers wait for ports, "
-        "and less where a microbatch computes while another's tokens travel"
-        f"{there and f': there the loaded one takes {there}'}. Press <b>Use this job</b>, then open them."
-    )
+    _times_on_schedule(best, own)
     kpis(
         ("Iteration time", time(best.total_ms), "in closed form"),
         ("Of peak", percent(best.iteration.utilisation), f"{machine.tflops:,g} TFLOP/s per GPU"),
@@ -148,10 +132,15 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
             [("Do not fit", count(left_out), f"of {plural(plans.considered, 'plan')}")]
             * bool(left_out)
         ),
-        (
-            "Bubble",
-            percent(best.parts["bubble"] / best.total_ms),
-            "waiting for other stages",
+        *(
+            [
+                (
+                    "Bubble",
+                    percent(best.parts["bubble"] / best.total_ms),
+                    "waiting for other stages",
+                )
+            ]
+            * bool(best.parts["bubble"])
         ),
     )
     names = [plan_word(one) for one in plans.ranked]
@@ -166,31 +155,32 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
         )
         _take_away(plans.ranked[at].job)
         strategy_link()
+    fastest = plans.ranked[:SHOWN]
+    called = {id(alike): "sharded alike", id(own): "loaded as is"}
+    shown = tuple({id(one): one for one in (*fastest, alike, own) if one}.values())
     chart_title(
         "Where the time goes",
-        f"the {min(SHOWN, len(plans.ranked))} fastest plans{', then the loaded one' if own else ''}, on their busiest stage; "
-        "R: recomputes activations",
+        f"the {len(fastest)} fastest plans{', then the loaded split' * (len(shown) > len(fastest))}, on their busiest stage; "
+        + f"1×8: 1 microbatch of 8 sequences{'; R: recomputes activations' * any(one.recomputes for one in shown)}",
     )
-    quiet(f"{_in_words(best)} {SHARDING}")
-    fastest = plans.ranked[:SHOWN]
-    shown = fastest if own is None else (*fastest, own)
     chart(
-        plan_bars(fastest, theme, own),
+        plan_bars(shown, theme, [called.get(id(one), "") for one in shown]),
         "plans",
         "Iteration time of the fastest plans: "
         + "; ".join(f"{plan_word(one)} {short(one.total_ms)} ms" for one in shown),
         lambda: _table(shown, parts=True),
     )
-    # What fits a narrow window; the fold has all columns.
+    with st.expander("What this rests on", key="plans_rests", type="compact"):
+        _rests_on(best, machine)
     frame(
-        {
-            "plan": names,
-            "time": [one.total_ms for one in plans.ranked],
-            "memory": [one.memory.total_bytes / 1e9 for one in plans.ranked],
-        },
+        _table(plans.ranked),
         column_config={
-            name: st.column_config.NumberColumn(format=f"%,.1f {unit}")
-            for name, unit in (("time", "ms"), ("memory", "GB"))
+            name: st.column_config.NumberColumn(format=form)
+            for name, form in (
+                ("iteration (ms)", "%,.1f"),
+                ("memory (GB)", "%,.1f"),
+                ("of peak", "percent"),
+            )
         },
         title=(
             "Plans that fit the memory",
@@ -200,7 +190,6 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
             * bool(left_out),
         ),
     )
-    table_under("every_plan", lambda: _table(plans.ranked), "Every degree of each plan")
     if StrategyState.now().of != LOADED:
         quiet(
             "Plans of this page split every layer alike. A split of its own for each operator: choose <b>operators</b> on the left."
@@ -217,52 +206,50 @@ def _own(shape: Shape, machine: Machine, servers: int, batch: int) -> RankedPlan
     return RankedPlan(job, iteration(job), memory(job))
 
 
-SHARDING = (
-    "All plans shard the optimizer's state across replicas (ZeRO), split norms over tensor-parallel GPUs (SP), and send gradients "
-    "while the last backward pass computes."
-)
-
-
-def _gain(best: RankedPlan, own: RankedPlan | None, ranked: Sequence[RankedPlan]) -> str:
-    """Return what the fastest plan gains over the loaded one, or over its split where that is sharded as all plans are."""
+def _finding(plans: Plans, own: RankedPlan | None, alike: RankedPlan | None) -> str:
+    """Return the fastest plan and what it saves beside the loaded one; ``alike``: the loaded split, sharded as all plans are."""
+    best, takes = plans.best, time(plans.best.total_ms)
+    words, (others, near_ms) = f"<b>{escape(best.words)}</b>", _as_good(plans)
     if own is None:
-        return ""
-    alike = next((one for one in ranked if plan_word(one) == plan_word(own)), own)
+        return f"{words} is the fastest of {plural(plans.fitting, 'plan')} that fit the memory: <b>{takes}</b>{others}."
     if same_time(best.total_ms, own.total_ms):
-        return ", as the loaded one does"
-    less = 1 - best.total_ms / own.total_ms
+        return f"<b>No plan is faster than the loaded one</b>, {escape(own.words)}: {time(own.total_ms)}{others}."
+    less = _less(best, own)
     if less < 0:
-        return f", more than the loaded one ({time(own.total_ms)}), which shards otherwise"
-    if same_time(alike.total_ms, own.total_ms):
-        return f", <b>{percent(less)}</b> less than the loaded one ({time(own.total_ms)})"
-    if same_time(best.total_ms, alike.total_ms):
         return (
-            f", as the loaded split does sharded in the same way (as loaded {time(own.total_ms)})"
+            f"<b>No plan here is faster than the loaded one</b> ({time(own.total_ms)}), which shards otherwise: {words}, the "
+            f"fastest here, takes {takes}{others}."
         )
-    saves = percent(1 - best.total_ms / alike.total_ms)
-    return (
-        f", <b>{saves}</b> less than the loaded split sharded in the same way ({time(alike.total_ms)}; as loaded "
-        f"{time(own.total_ms)})"
+    first = (
+        f"{words} takes <b>about {whole_percent(less)}&nbsp;% less time than as loaded</b> ({takes} against "
+        f"{time(own.total_ms)}){others}."
     )
+    if alike is None or alike is own:
+        return first
+    if same_time(best.total_ms, alike.total_ms):
+        return f"{first} All of it is sharding: sharded as here, the loaded split takes as long."
+    part = _less(alike, own)
+    saves = f" (sharding alone saves {whole_percent(part)}&nbsp;%)" * (part > 0)
+    saves += " and is one of them" * (alike.total_ms <= near_ms)
+    return f"{first} Sharded as here, the loaded split takes {time(alike.total_ms)}{saves}."
 
 
-def _as_good(plans: Plans, own: RankedPlan | None) -> str:
-    """Say how many plans are nearer to the fastest than the median error, and where the loaded one stands."""
-    found, best_ms = tried_on(plans.best.job.machine), plans.best.total_ms
+def _less(one: RankedPlan, other: RankedPlan) -> float:
+    """Return how much less time a plan takes than another, as a share, of the three digits that are shown."""
+    return 1 - float(f"{one.total_ms:.3g}") / float(f"{other.total_ms:.3g}")
+
+
+def _as_good(plans: Plans) -> tuple[str, float]:
+    """Say how many other plans are nearer to the fastest than predictions were to what ran, in the median; and up to which ms."""
+    found = tried_on(plans.best.job.machine)
     if found is None:
-        return ""
-    off, worst = percent(found.median), percent(found.worst)
-    near = sum(one.total_ms <= best_ms * (1 + found.median) for one in plans.ranked)
+        return "", 0.0
+    near_ms = plans.best.total_ms * (1 + found.median)
+    near = sum(one.total_ms <= near_ms for one in plans.ranked)
     least = "at least " * (near == len(plans.ranked) < plans.fitting)
-    words = (
-        f"Within {off} of the fastest are <b>{least}{plural(near, 'plan')}</b>: their order is not certain."
-        if near > 1
-        else f"No other plan is within {off} of the fastest."
-    )
-    slower = own.total_ms / best_ms - 1 if own else 0.0
-    if slower <= found.median:
-        return f"{words} The loaded one is among them." if own else words
-    return f"{words} The loaded one is slower, {'but' if slower <= found.worst else 'not even'} within {worst}."
+    others = f"{least}{plural(near - 1, 'other plan')} {'is' if near == 2 else 'are'}"
+    words = others if near > 1 else "no other plan is"
+    return f"; {words} within the model's median error of {percent(found.median)}", near_ms
 
 
 def _loaded_beside(shape: Shape) -> None:
@@ -278,8 +265,22 @@ def _loaded_beside(shape: Shape) -> None:
     )
 
 
-def _in_words(one: RankedPlan) -> str:
-    """Return what a plan's short name says, in a sentence: what each degree splits, and over how many."""
+def _times_on_schedule(best: RankedPlan, own: RankedPlan | None) -> None:
+    """Say how plans are ranked, and what Schedule finds for the loaded one and for the fastest."""
+    there = on_schedule() if own else ""
+    ahead = ""
+    if own and there and not same_time(best.total_ms, own.total_ms):
+        ahead = once_used(best.job)
+    quiet(
+        "Ranked by a closed form, on packet switches where no transfer waits for a port. "
+        + f"On Schedule an iteration takes {there} as loaded{ahead and f', <b>{ahead}</b> with this plan'}. "
+        * bool(there)
+        + "Press <b>Use this job</b>, then open <b>Schedule</b>."
+    )
+
+
+def _rests_on(one: RankedPlan, machine: Machine) -> None:
+    """Say what a plan's short name means, what all plans have, what limits them, and how far predictions were off."""
     splits = {
         "tensors of a layer over {} (TP)": one.plan.tensor,
         "layers over {} (PP)": one.plan.pipeline,
@@ -290,7 +291,18 @@ def _in_words(one: RankedPlan) -> str:
     words = [text.format(plural(over, "GPU")) for text, over in splits.items() if over > 1]
     micro = plural(one.plan.microbatches, "microbatch", "microbatches")
     each = plural(one.plan.microbatch_size, "sequence")
-    return f"<b>{plan_word(one)}</b> splits {enumeration(words) or 'nothing'}, and each of its replicas computes {micro} of {each}."
+    reached = machine.nic_gbps * machine.network_share
+    quiet(
+        f"<b>{plan_word(one)}</b> splits {enumeration(words) or 'nothing'}, and each of its replicas computes {micro} of {each}. "
+        "All plans shard the optimizer's state across replicas (ZeRO), split norms over tensor-parallel GPUs (SP), and send "
+        "gradients while the last backward pass computes."
+    )
+    quiet(
+        f"A GPU's network card reaches {reached:g} of {machine.nic_gbps:g} Gbit/s, all cards of a server "
+        f"{reached * machine.gpus_per_server:g}; nothing else limits a transfer. Schedule and Compare take longer where transfers "
+        "wait for ports, and less where a microbatch computes while another's tokens travel."
+    )
+    quiet(f"<b>{escape(machine.title)}</b>: {trust(machine)}")
 
 
 def _table(ranked: tuple[RankedPlan, ...], parts: bool = False) -> Content:
@@ -304,9 +316,10 @@ def _table(ranked: tuple[RankedPlan, ...], parts: bool = False) -> Content:
     idle |= set() if any(one.recomputes for one in ranked) else {"recompute"}
     rows = [
         {
+            "plan": plan_word(one),
             "iteration (ms)": one.total_ms,
             "memory (GB)": one.memory.total_bytes / 1e9,
-            "of peak": one.iteration.utilisation,
+            "of peak": round(one.iteration.utilisation, 3),
             "TP": one.plan.tensor,
             "PP": one.plan.pipeline,
             "DP": one.plan.data,

@@ -194,8 +194,8 @@ def test_a_machine_says_how_far_predictions_on_it_have_been_from_what_ran() -> N
     # What nobody calibrated has the errors of the four rows below, whatever cards the job chose.
     slower = replace(MACHINES["h100"], nic_gbps=100.0)
     told = trust(slower).replace("\u00a0", " ")
-    assert "4 predictions of published runs on H100" in told
-    assert "off by 12.2 % in the median and 47.8 % at most, all too slow" in told
+    assert "All 4 published runs on H100 were faster than predicted" in told
+    assert "too long by 12.2 % in the median and 47.8 % at most" in told
     rows = predicted(uncalibrated_rows())
     assert tried_on(slower) == agreement(rows) and all(row.error > 0 for row in rows)
     assert tried_on(replace(a100, tflops=300.0)) is None

@@ -56,7 +56,9 @@ def test_the_page_opens_with_the_paper_s_job_and_the_core_s_numbers(page):
     on_demand, provisioned = overheads(25.0)
     finding = f"A 25 ms switch on the rail ✓ can serve this job: {provisioned} slower than the same rings with a switch"
     assert finding in words(at) and "cannot be built" not in words(at)
-    assert "The slowest within it takes 122 ms, 85.0 ms if circuits are requested" in words(at)
+    assert "The slowest switch within it takes 122 ms, 85.0 ms if circuits are requested" in words(
+        at
+    )
     row = f"Piezo</td><td>25 ms</td><td>{provisioned}</td><td>{on_demand}</td>".replace(
         " %", "\u00a0%"
     )
@@ -75,7 +77,7 @@ def test_a_switch_brings_its_delay_and_a_delay_of_one_s_own_lets_go_of_it(page):
     put(at.select_slider, "Reconfiguration delay", 10.0)
     assert address(at) == {"rails.delay_ms": "10"}
     put(at.select_slider, "Reconfiguration delay", 0.0)
-    assert "The slowest within the 5 % limit takes 122 ms" in words(at)
+    assert "The slowest switch within the 5 % limit takes 122 ms" in words(at)
 
 
 def test_a_link_restores_every_choice_for_all_pages_and_names_what_it_cannot_read(page):
@@ -94,7 +96,7 @@ def test_rings_that_cost_more_than_an_electrical_switch_are_said_beside_the_limi
     at = page(source="job", sample="moe")
     rings = "Rings on rails cost 38.2 %, whatever the switch: an iteration takes 175 ms, on an electrical switch 127 ms."
     assert f"{rings} In return any optical switch ✓ can serve this job, however slow" in words(at)
-    assert "So 175 ms need not be Schedule's time, 106 ms, and" in words(at)
+    assert "So an iteration takes 175 ms here and 106 ms on Schedule, and" in words(at)
     assert "Rings on rails cost" not in words(page())
 
 
@@ -139,7 +141,13 @@ def test_the_loaded_job_is_shown_at_once_and_one_that_fits_no_rail_with_the_reas
     at = page(sample="moe")
     assert "any optical switch ✓ can serve this job, however slow" in words(at)
     assert "runs on the same rings: no circuit has to change" in words(at)
+    # No window is held against the delay, in numbers, figures or tables.
     assert metric(at, "Windows long enough") == "none needed"
+    assert "Added time, provisioned" not in {one.label for one in at.metric}
+    assert "last 25 ms" not in str([one.delta for one in at.metric])
+    assert "line: your delay" not in words(at)
+    assert not chart(at, "cdf")["layout"].get("shapes")
+    assert not chart(at, "breakdown")["layout"].get("shapes")
     assert address(at) == {"sample": "moe"} and "is not used here" not in words(at)
     # Over the delay its chart would be flat: the page shows what the wirings cost.
     assert "An iteration by the wiring" in words(at) and "Overhead of a slower" not in words(at)
@@ -148,7 +156,9 @@ def test_the_loaded_job_is_shown_at_once_and_one_that_fits_no_rail_with_the_reas
     assert "Rings cost time, however fast the switch (C1)" in words(at)
     assert "✓ Enough ports for all circuits at once (C2)" in words(at)
     assert "race, is not used here: it is a task graph" in words(page(sample="race"))
+    assert "How many windows?" not in words(page(sample="llama3-8b")), "counted are those of FSDP"
     paper = page(sample="moe", source="llama3-8b-perlmutter")
+    assert "How many windows?" in words(paper)
     assert "moe, is not used here" in words(paper)
 
 
