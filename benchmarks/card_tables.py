@@ -13,10 +13,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from topox_core.papers.answer import Answer
 from topox_core.papers.card import Card
 from topox_core.papers.catalogue import CARDS
-from topox_core.papers.rows import APART, APART_NAMES, Row, counted_verdicts
+from topox_core.papers.rows import APART, APART_NAMES, Answer, Row, counted_verdicts
 from topox_core.runs.run import never
 
 # Those that need no worker processes.

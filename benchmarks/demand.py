@@ -16,7 +16,7 @@ import time
 import numpy as np
 
 from topox_core.demand.planning import lower_bound, plan_demand
-from topox_core.papers.cards.spectra_ratios import KINDS
+from topox_core.papers.cards.abstracts import KINDS
 
 SWITCHES, DELAYS_MS = (2, 4), (0.001, 0.01, 0.1)
 BASELINES = ("peeled", "shared")

@@ -12,9 +12,8 @@ import os
 import resource
 import time
 
-from topox_core.papers.answer import Answer
 from topox_core.papers.catalogue import card_named
-from topox_core.papers.rows import Row
+from topox_core.papers.rows import Answer, Row
 from topox_core.papers.table_iii_runs import TABLE, topoopt_ms
 from topox_core.runs.run import never
 

@@ -13,9 +13,9 @@ from collections.abc import Callable
 
 from benchmarks.card_tables import number, section
 from benchmarks.document_parts import add_options, deliver
-from topox_core.papers.answer import Answer
 from topox_core.papers.card import Settings
 from topox_core.papers.catalogue import card_named
+from topox_core.papers.rows import Answer
 from topox_core.runs.run import never
 
 NAMES = (

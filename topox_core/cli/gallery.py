@@ -21,10 +21,9 @@ from topox_core.cli.library_options import LIBRARY, SCHEDULER, WORKERS, executor
 from topox_core.cli.options import JSON, Option, changes_of, check_options, setting_option
 from topox_core.errors import look_up
 from topox_core.io.content import record_of
-from topox_core.papers.answer import Answer as CardAnswer
 from topox_core.papers.card import Card
 from topox_core.papers.catalogue import CARDS, CardStep, card_named, keep, run_cards, to_record
-from topox_core.papers.rows import COUNTED, counts_of
+from topox_core.papers.rows import COUNTED, Answer as CardAnswer, counts_of
 
 
 @command(

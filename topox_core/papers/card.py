@@ -1,10 +1,10 @@
 """A card of the gallery: a published table or figure, the switches that change its reading, our run, the verdict.
 
-What a card says, of itself and in each row, stands in ``cards/NAME.toml``; what it computes in the module
-of that name beside it. ``rows(run)`` yields rows, made by :meth:`CardRun.row`, in the order of the paper: of
-a card with calls those that its answers are enough for. One whose card has ``workers`` has
-``calls(run) -> list[Call]`` too, and one whose sentences name more than rows, ``said(run)``: what else they
-name, and as ``facts`` (name, value, note) of numbers worth showing apart.
+What a card says, of itself and in each row, stands in ``cards/NAME.toml``, and there is named the module beside it
+that computes it, one for several cards of a paper. In that, ``NAME(run)`` yields rows, made by :meth:`CardRun.row`,
+in the order of the paper: of a card with calls those that its answers are enough for. One whose card has ``workers``
+has ``NAME_calls(run) -> list[Call]`` too, and one whose sentences name more than rows, ``NAME_said(run)``: what else
+they name, and as ``facts`` (name, value, note) of numbers worth showing apart.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from types import MappingProxyType
 from typing import Any
 
 from topox_core.errors import InputError, errors_in_file
-from topox_core.papers.answer import Answer, Claim
 from topox_core.papers.rows import (
     NOT_PRINTED,
+    Answer,
+    Claim,
     Judged,
     Kind,
     Row,
@@ -291,8 +292,8 @@ class Card:
         Key and words of each column or line, in the order in which they are read.
     row_count
         How many rows a complete run has.
-    paper
-        The paper that it is from.
+    paper, module
+        The paper that it is from, and the module of ``cards`` that computes it.
     choices
         The switches that change the reading.
     printed
@@ -324,6 +325,7 @@ class Card:
     series: Mapping[str, str]
     row_count: int
     paper: str = ""
+    module: str = ""
     choices: tuple[Choice, ...] = ()
     printed: Mapping[str, int | float] = field(default_factory=dict)
     claims: tuple[Claim, ...] = ()
@@ -371,22 +373,26 @@ class Card:
         executor: Executor | int | None,
     ) -> Answer:
         """Compute rows, each told as soon as it is there; use :meth:`run`."""
-        module = import_module(f"topox_core.papers.cards.{self.name.replace('-', '_')}")
+        module, name = (
+            import_module(f"{__package__}.cards.{self.module}"),
+            self.name.replace("-", "_"),
+        )
+        rows, calls, said = (getattr(module, name + part, None) for part in ("", "_calls", "_said"))
         run, lost = CardRun(self, settings), list[str]()
         told: set[tuple[str, str]] = set()
 
         def tell(known: Mapping[Any, Any]) -> None:
-            for row in module.rows(replace(run, answers=known)):
+            for row in rows(replace(run, answers=known)):
                 if (row.series, row.item) not in told:
                     told.add((row.series, row.item))
                     on_row(row)
 
         if self.workers:
-            known = answers(module.calls(run), stop, lost, executor, tell)
+            known = answers(calls(run), stop, lost, executor, tell)
             run = replace(run, answers=known)
-            run = replace(run, rows=tuple(module.rows(run)))
+            run = replace(run, rows=tuple(rows(run)))
         else:
-            for row in module.rows(run):
+            for row in rows(run):
                 if stop():
                     lost.append(CANCELLED)
                     break
@@ -400,7 +406,7 @@ class Card:
             "settings": settings,
             "printed": self.printed,
             "series": self.series,
-            **(module.said(run) if hasattr(module, "said") else {}),
+            **(said(run) if said else {}),
         }
         remarks = [f"Built from the abstract: {self.built}."] if self.built else []
         remarks += filter(None, (one.format(**named) for one in self.remarks))

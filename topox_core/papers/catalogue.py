@@ -26,9 +26,8 @@ from topox_core.errors import InputError, look_up
 from topox_core.io.content import digest_of, record_of
 from topox_core.library.rows import CARD, RunRecord
 from topox_core.library.run_library import RunLibrary
-from topox_core.papers.answer import Answer, Claim
 from topox_core.papers.card import Card, Settings
-from topox_core.papers.rows import VERDICTS, Kind, Row, apart_words, counts_of
+from topox_core.papers.rows import VERDICTS, Answer, Claim, Kind, Row, apart_words, counts_of
 from topox_core.runs.identity import code_version
 from topox_core.runs.pace import slowness
 from topox_core.runs.run import RunProgress, Stop

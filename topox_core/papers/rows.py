@@ -1,8 +1,11 @@
-"""A published number beside ours: what it is, how it counts, and how it is judged."""
+"""A published number beside ours, how it counts and is judged; a card's answer made of such rows, and what a claim reads of it."""
+
+from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import fmean
 from types import MappingProxyType
 from typing import Literal
 
@@ -116,33 +119,18 @@ def judged(theirs: float, ours: float) -> Verdict:
     return "match" if distance <= MATCH else "trend" if distance <= TREND else "differs"
 
 
-def judged_beside_one(theirs: float, ours: float, spread: float = 0.0) -> Verdict:
-    """Return the verdict on a ratio by its distance, and by the side of 1 that it is on.
+def judged_as(
+    how: Judged,
+    theirs: float | None,
+    ours: float,
+    spread: float = 0.0,
+    follows: bool | None = None,
+) -> Verdict:
+    """Return the verdict on a row.
 
     A printed ratio clearly above or below 1 states a direction; what is level or goes the other way
     does not follow it. Nor does the mean of several draws that lies less than ``spread``, their
     standard deviation, from 1 on the printed side: there the direction is not shown.
-    """
-    verdict = judged(theirs, ours)
-    if abs(theirs - 1) <= LEVEL:
-        return verdict
-    on_its_side = (ours - 1) * (1 if theirs > 1 else -1)
-    flat = abs(ours - 1) <= LEVEL and verdict == "trend"
-    return "differs" if flat or on_its_side <= max(0.0, spread) else verdict
-
-
-def stated(ours: float, spread: float = 0.0) -> Verdict:
-    """Return the verdict where a sentence says that a ratio is above 1, without a number.
-
-    ``spread`` is the standard deviation of the draws that ``ours`` is the mean of.
-    """
-    return "trend" if ours - 1 > max(LEVEL, spread) else "differs"
-
-
-def judged_as(
-    how: Judged, theirs: float | None, ours: float, spread: float, follows: bool | None
-) -> Verdict:
-    """Return the verdict on a row.
 
     Parameters
     ----------
@@ -153,15 +141,18 @@ def judged_as(
     """
     if follows is not None:
         return "trend" if follows else "differs"
-    if how == "above one" and theirs is None:
-        return stated(ours, spread)
+    if theirs is None and how == "above one":
+        return "trend" if ours - 1 > max(LEVEL, spread) else "differs"
     if theirs is None:
         return "not printed"
     if how == "more than" and ours >= theirs:
         return "match"
-    if how == "side of one":
-        return judged_beside_one(theirs, ours, spread)
-    return judged(theirs, ours)
+    verdict = judged(theirs, ours)
+    if how != "side of one" or abs(theirs - 1) <= LEVEL:
+        return verdict
+    on_its_side = (ours - 1) * (1 if theirs > 1 else -1)
+    flat = abs(ours - 1) <= LEVEL and verdict == "trend"
+    return "differs" if flat or on_its_side <= max(0.0, spread) else verdict
 
 
 def drawn(rows: Sequence[Row], rising: bool, unsure: float = LEVEL) -> list[Row]:
@@ -251,3 +242,125 @@ def counted_verdicts(rows: Iterable[Row]) -> str:
 def apart_words(counts: Mapping[str, int]) -> str:
     """Return how many rows are counted apart, by why: ``15 by formula, 3 by construction``; empty if none."""
     return ", ".join(f"{counts[name]} {APART_NAMES[name]}" for name in APART if counts.get(name))
+
+
+# -- the answer of a card, and what a claim of its paper reads of it --------------------------------
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a run of a card gives: rows in the order of the paper, the finding, and what must be known besides.
+
+    Attributes
+    ----------
+    finding
+        The result in one or two sentences made from the numbers.
+    remarks
+        Sentences on why it came out so.
+    facts
+        (name, value, note) of numbers worth showing apart.
+    lost
+        In words, why rows are missing (cancelled, a worker process died).
+    """
+
+    card: str
+    settings: Mapping[str, str | int | float]
+    rows: tuple[Row, ...]
+    finding: str
+    facts: tuple[tuple[str, str, str], ...] = ()
+    remarks: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether no row is missing."""
+        return not self.lost
+
+    def of(self, series: str) -> tuple[Row, ...]:
+        """Return the rows of one series."""
+        return tuple(row for row in self.rows if row.series == series)
+
+
+PICKS: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "first": lambda values: values[0],
+    "last": lambda values: values[-1],
+    "most": max,
+    "least": min,
+    "mean": fmean,
+}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A number of a card's answer.
+
+    Attributes
+    ----------
+    series, item
+        Which rows it is read from: a series, or of it the items that begin so.
+    data
+        Which of their further numbers is read; empty: ours.
+    pick
+        One of :data:`PICKS`.
+    spread
+        The standard deviation of the draws that it is the mean of, if it is one.
+    """
+
+    series: str
+    item: str = ""
+    data: str = ""
+    pick: str = "first"
+    spread: Reading | None = None
+
+    def value(self, answer: Answer) -> float:
+        """Return the number of a complete answer."""
+        rows = [row for row in answer.of(self.series) if row.item.startswith(self.item)]
+        return PICKS[self.pick]([row.data[self.data] if self.data else row.ours for row in rows])
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One claim of a paper, which a card tries.
+
+    Attributes
+    ----------
+    words
+        The claim in words.
+    printed
+        The number, or which of the card's printed ones; None where the paper claims a direction only.
+    reading, unit, base
+        What is set against it, and what both are read from: a bandwidth tax from 1 on.
+    other, other_words
+        A second reading of the same claim, and on what condition.
+    condition
+        On what condition the first was computed.
+    least
+        The number is printed as "more than": any larger one keeps it.
+    card, comparable
+        The card's name, and False where what the number was measured on is not public, so that ours
+        only stands beside (both as the card says).
+    """
+
+    words: str
+    reading: Reading
+    printed: float | None = None
+    unit: str = "×"
+    base: float = 0.0
+    other: Reading | None = None
+    other_words: str = ""
+    condition: str = ""
+    least: bool = False
+    card: str = ""
+    comparable: bool = True
+
+    def verdict(self, answer: Answer) -> Verdict:
+        """Return the judgement on the number, or on the direction: clearly above 1 goes the claimed way."""
+        if not self.comparable:
+            return "not printed"
+        value = self.reading.value(answer) - self.base
+        if self.printed is None:
+            return judged_as("above one", None, value)
+        spread = self.reading.spread.value(answer) if self.reading.spread else 0.0
+        how: Judged = "side of one" if self.unit == "×" and not self.base else ""
+        how = "more than" if self.least else how
+        return judged_as(how, self.printed - self.base, value, spread)

@@ -12,7 +12,6 @@ from pydantic import AfterValidator
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
 from topox_core.figures.papers import paired
-from topox_core.papers.answer import Answer
 from topox_core.papers.card import Card, Settings, Value
 from topox_core.papers.catalogue import (
     CARDS,
@@ -25,7 +24,7 @@ from topox_core.papers.catalogue import (
     run_cards,
     shipped_answers,
 )
-from topox_core.papers.rows import APART, VERDICTS, Row, counted_verdicts, same_rows
+from topox_core.papers.rows import APART, VERDICTS, Answer, Row, counted_verdicts, same_rows
 from topox_core.runs.executor import call_in_worker
 from topox_core.runs.pace import slowness
 from topox_core.runs.run import FunctionRun, Stop

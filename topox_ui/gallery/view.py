@@ -7,7 +7,6 @@ import streamlit as st
 
 from topox_core.figures.palette import Theme
 from topox_core.figures.papers import thumbnail
-from topox_core.papers.answer import Answer, Claim
 from topox_core.papers.card import Card
 from topox_core.papers.catalogue import (
     CARDS,
@@ -27,6 +26,8 @@ from topox_core.papers.rows import (
     MATCH,
     TREND,
     VERDICTS,
+    Answer,
+    Claim,
     Row,
     Verdict,
     counts_of,

@@ -25,7 +25,7 @@ from topox_core.demand.planning import (
     read_demand,
 )
 from topox_core.errors import InputError
-from topox_core.papers.cards.spectra_ratios import KINDS
+from topox_core.papers.cards.abstracts import KINDS
 
 D4 = np.array([[0, 6, 2, 1], [3, 0, 5, 0], [1, 2, 0, 4], [5, 0, 1, 0]], np.float64)
 cells = st.sampled_from([0.0, 0.0, 0.1, 1.0, 2.5, 7.0])

@@ -3,8 +3,8 @@
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
-from topox_core.papers.answer import Answer
 from topox_core.papers.catalogue import card_named
+from topox_core.papers.rows import Answer
 from topox_core.runs.run import never
 
 # Calls are made in this process: for most cards starting others takes longer than all calls do.

@@ -18,10 +18,9 @@ from topox_core.cli.main import main
 from topox_core.economics.price_sets import PRICE_SETS
 from topox_core.errors import InputError
 from topox_core.library.run_library import RunLibrary
-from topox_core.papers.answer import Answer
 from topox_core.papers.card import CANCELLED, UNFINISHED, Card, Choice
-from topox_core.papers.cards.lecture_technologies import GRID_MS, NEVER_MS, break_even_ms
-from topox_core.papers.cards.opus_rails import together
+from topox_core.papers.cards.opus_windows import together
+from topox_core.papers.cards.topoopt_circuits import GRID_MS, NEVER_MS, break_even_ms
 from topox_core.papers.catalogue import (
     CARDS,
     PAPERS,
@@ -35,7 +34,7 @@ from topox_core.papers.catalogue import (
     run_cards,
     shipped_answers,
 )
-from topox_core.papers.rows import same_rows
+from topox_core.papers.rows import Answer, same_rows
 from topox_core.papers.table_iii_runs import TABLE
 from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import simulate

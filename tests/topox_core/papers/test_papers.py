@@ -26,10 +26,9 @@ from topox_core.model.execution import Layout
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task
 from topox_core.model.transfer_graph import TRANSFER
-from topox_core.papers.answer import Answer
 from topox_core.papers.card import Call, Card, CardRun, Choice, RowWords, answers
-from topox_core.papers.cards import topoopt_reconfiguration_latency as reconfiguration, topox_table3
-from topox_core.papers.cards.topoopt_shared import MIX, drawn_jobs
+from topox_core.papers.cards import topoopt_iterations, topox
+from topox_core.papers.cards.topoopt_iterations import MIX, drawn_jobs
 from topox_core.papers.catalogue import (
     CARDS,
     CLAIMS,
@@ -40,14 +39,13 @@ from topox_core.papers.catalogue import (
 )
 from topox_core.papers.rows import (
     KINDS,
+    Answer,
     Row,
     apart_words,
     counted_verdicts,
     drawn,
     judged,
     judged_as,
-    judged_beside_one,
-    stated,
 )
 from topox_core.papers.table_iii_runs import (
     INTRA_SERVER_BYTES_PER_MS,
@@ -142,7 +140,7 @@ def test_with_the_all_reduce_on_the_network_nothing_beats_the_bound(known):
 def test_the_claims_of_the_release_are_what_table_iii_gives(known):
     """Rows 5 and 10 have the largest speed-up of either reading."""
     rows = tuple(
-        row for one in known for row in topox_table3._rows(CardRun(CARD, CARD.settings()), one)
+        row for one in known for row in topox.table3_rows(CardRun(CARD, CARD.settings()), one)
     )
     answer = Answer(CARD.name, CARD.settings(), rows, "")
     largest = CLAIMS[0]
@@ -155,9 +153,7 @@ def test_the_claims_of_the_release_are_what_table_iii_gives(known):
 def test_a_row_falls_back_and_counts_with_the_column_it_repeats(known):
     """Unless the print lies below the bound: then it is out of reach of every column."""
     for one in known:
-        of_one = {
-            row.series: row for row in topox_table3._rows(CardRun(CARD, CARD.settings()), one)
-        }
+        of_one = {row.series: row for row in topox.table3_rows(CardRun(CARD, CARD.settings()), one)}
         for mode, column in (("off", "TopoOpt's column"), ("on", "our static fabric")):
             repeated = one.static_ms(mode) == of_one[mode].ours
             reachable = of_one[mode].bound <= one.printed.topox_ms
@@ -173,13 +169,13 @@ def test_a_row_falls_back_and_counts_with_the_column_it_repeats(known):
 def test_the_figure_on_delays_judges_circuits_that_are_re_evaluated_and_no_others():
     card = card_named("topoopt-reconfiguration-latency")
     settings = card.settings({"rings": 1})
-    times = {reconfiguration.FIXED: 100.0}
+    times = {topoopt_iterations.FIXED: 100.0}
     times |= {
-        (series, delay, int(series in reconfiguration.SWITCHED)): 90.0 * delay
+        (series, delay, int(series in topoopt_iterations.SWITCHED)): 90.0 * delay
         for series in card.series
-        for delay in reconfiguration.DELAYS_US
+        for delay in topoopt_iterations.DELAYS_US
     }
-    rows = list(reconfiguration.rows(CardRun(card, settings, times)))
+    rows = list(topoopt_iterations.topoopt_reconfiguration_latency(CardRun(card, settings, times)))
     assert len(rows) == card.row_count
     assert {row.series for row in rows if row.verdict != NO} == {"forwarding", "direct"}
 
@@ -213,7 +209,7 @@ def test_a_run_takes_the_place_of_the_release_s_answer_once_it_is_complete():
 @pytest.mark.long
 def test_a_run_through_child_processes_gives_what_the_parts_give(known, monkeypatch):
     told: list[Row] = []
-    monkeypatch.setattr(topox_table3, "TABLE", SMALL[-2:])
+    monkeypatch.setattr(topox, "TABLE", SMALL[-2:])
     answer = CARD.run(None, never, told.append)
     assert answer.complete
     places = [(row.item, row.series) for row in answer.rows]
@@ -418,42 +414,42 @@ COUNT = Count(
         (judged(100, 111), "trend"),
         (judged(100, 76), "trend"),
         (judged(100, 126), "differs"),
-        (judged_beside_one(1.15, 1.16), "match"),
-        (judged_beside_one(1.15, 1.03), "trend"),
+        (judged_as("side of one", 1.15, 1.16), "match"),
+        (judged_as("side of one", 1.15, 1.03), "trend"),
         (
-            judged_beside_one(1.15, 1.01),
+            judged_as("side of one", 1.15, 1.01),
             "differs",
         ),  # level: within a quarter, but no difference is no trend
-        (judged_beside_one(1.15, 0.999), "differs"),  # the other direction
-        (judged_beside_one(1.05, 1.01), "match"),
-        (judged_beside_one(1.05, 0.99), "differs"),
-        (judged_beside_one(0.91, 0.8), "trend"),
-        (judged_beside_one(0.91, 1.05), "differs"),
-        (judged_beside_one(1.0, 0.95), "match"),  # no direction is printed
+        (judged_as("side of one", 1.15, 0.999), "differs"),  # the other direction
+        (judged_as("side of one", 1.05, 1.01), "match"),
+        (judged_as("side of one", 1.05, 0.99), "differs"),
+        (judged_as("side of one", 0.91, 0.8), "trend"),
+        (judged_as("side of one", 0.91, 1.05), "differs"),
+        (judged_as("side of one", 1.0, 0.95), "match"),  # no direction is printed
         # The mean of several draws must show the printed direction.
-        (judged_beside_one(1.7, 1.7, 0.1), "match"),
-        (judged_beside_one(1.15, 1.13, 0.01), "match"),
+        (judged_as("side of one", 1.7, 1.7, 0.1), "match"),
+        (judged_as("side of one", 1.15, 1.13, 0.01), "match"),
         # Within a tenth of 1.15, but three draws of five show no difference.
-        (judged_beside_one(1.15, 1.0524, 0.07), "differs"),
-        (judged_beside_one(0.85, 0.95, 0.06), "differs"),
-        (judged_beside_one(1.0, 1.03, 0.06), "match"),  # no direction is printed
+        (judged_as("side of one", 1.15, 1.0524, 0.07), "differs"),
+        (judged_as("side of one", 0.85, 0.95, 0.06), "differs"),
+        (judged_as("side of one", 1.0, 1.03, 0.06), "match"),  # no direction is printed
         # A stated direction must be clear.
-        (stated(1.03), "trend"),
-        (stated(1.01), "differs"),
-        (stated(0.9), "differs"),
-        (stated(1.08, spread=0.1), "differs"),
-        (stated(1.08, spread=0.01), "trend"),
+        (judged_as("above one", None, 1.03), "trend"),
+        (judged_as("above one", None, 1.01), "differs"),
+        (judged_as("above one", None, 0.9), "differs"),
+        (judged_as("above one", None, 1.08, spread=0.1), "differs"),
+        (judged_as("above one", None, 1.08, spread=0.01), "trend"),
         # Each kind of row is judged as it says.
-        (judged_as("", 100.0, 109.0, 0.0, None), "match"),
-        (judged_as("", 100.0, 130.0, 0.0, None), "differs"),
-        (judged_as("more than", 75.0, 99.0, 0.0, None), "match"),
-        (judged_as("more than", 75.0, 60.0, 0.0, None), "trend"),
-        (judged_as("more than", 75.0, 30.0, 0.0, None), "differs"),
-        (judged_as("side of one", 1.15, 1.01, 0.0, None), "differs"),
-        (judged_as("above one", None, 1.08, 0.1, None), "differs"),
+        (judged_as("", 100.0, 109.0), "match"),
+        (judged_as("", 100.0, 130.0), "differs"),
+        (judged_as("more than", 75.0, 99.0), "match"),
+        (judged_as("more than", 75.0, 60.0), "trend"),
+        (judged_as("more than", 75.0, 30.0), "differs"),
+        (judged_as("side of one", 1.15, 1.01), "differs"),
+        (judged_as("above one", None, 1.08, 0.1), "differs"),
         (judged_as("", 100.0, 130.0, 0.0, True), "trend"),
         (judged_as("", None, 1.0, 0.0, False), "differs"),
-        (judged_as("", None, 1.0, 0.0, None), "not printed"),
+        (judged_as("", None, 1.0), "not printed"),
     ],
 )
 def test_a_number_is_judged_by_distance_side_and_direction(found, verdict):

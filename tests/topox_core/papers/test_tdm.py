@@ -14,7 +14,7 @@ from tests.topox_core.papers.tdm_literal import (
     tree_demand,
     undirected_ring,
 )
-from topox_core.papers.cards.tdm_packets import flows_of, packet_s
+from topox_core.papers.cards.tdm import flows_of, packet_s
 from topox_core.tdm.algorithms.catalogue import solve
 from topox_core.tdm.mixes.deployment import MODELS, SetUp, deploy
 from topox_core.tdm.model.jobs import PUSH, Job, Jobs, PodNetwork, Reading, TdmSettings

@@ -20,10 +20,9 @@ from tests.topox_ui.conftest import (
     unbroken,
     words,
 )
-from topox_core.papers.answer import Answer
 from topox_core.papers.card import Card, Choice
 from topox_core.papers.catalogue import CARDS, CLAIMS, shipped_answers
-from topox_core.papers.rows import Row, counts_of
+from topox_core.papers.rows import Answer, Row, counts_of
 from topox_core.training.measurements import CALIBRATION_FILE
 
 GALLERY = "Papers"

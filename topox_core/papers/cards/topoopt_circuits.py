@@ -1,21 +1,120 @@
-"""The lecture's table of optical switching and its comparison with packets: how fast a switch must be, for which job."""
+"""TopoOpt's figure 10, sections 4.3 and 7, and a lecture on it: what circuits cost, how far they reach, how fast they must change."""
 
 import math
 from collections.abc import Callable
 from functools import cache, partial
+from statistics import fmean
 
-from topox_core.economics.clusters import cluster_bill, same_cost_nic_gbps
+from topox_core.economics.clusters import cluster_bill, cost_equivalent_gbps, same_cost_nic_gbps
 from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
 from topox_core.fabrics.compare import EQUAL
 from topox_core.fabrics.options import FabricOptions
+from topox_core.model.execution import Layout
 from topox_core.papers.card import CardRun, Rows
-from topox_core.papers.rows import LEVEL, judged
-from topox_core.papers.topoopt_jobs import bandwidth_tax, iteration_ms, network
+from topox_core.papers.rows import LEVEL, Row, judged
+from topox_core.papers.topoopt_jobs import bandwidth_tax, fabric_ms, iteration_ms, lowered, network
 from topox_core.rails.technologies import LECTURE, TECHNOLOGIES, technology
 from topox_core.text.numbers import percent
+from topox_core.topology.failures import Failure, fail_layout, repair
+from topox_core.topology.finder import find_layout
+from topox_core.topology.ring_circuits import (
+    LayoutResult,
+    on_rings,
+    select_strides,
+    totient_strides,
+)
+from topox_core.topology.routing import RoutedNetwork
+from topox_core.topology.traffic import all_reduce_demand, demand_of
 
-SERVERS, DEGREE = 16, 4
-JOBS = {
+SPEEDS_GBPS = (10.0, 25.0, 40.0, 100.0, 200.0)
+MEAN = "average"
+
+
+def topoopt_cost(run: CardRun) -> Rows:
+    """TopoOpt's figure 10: what its circuits cost against patch panels, fat-trees and an ideal switch."""
+    servers, degree = int(run.settings["servers"]), int(run.settings["degree"])
+    catalogue, built = PRICE_SETS[str(run.settings["prices"])], str(run.settings["built"])
+    ratios: dict[str, list[float]] = {"ocs": [], "ideal": []}
+    points: list[Row] = []
+    for gbps in SPEEDS_GBPS:
+        cluster = network(servers, degree, gbps)
+        panel, ocs, ideal = (
+            cluster_bill(one, cluster, catalogue).cost_usd
+            for one in ("topoopt_patch_panel", "topoopt_ocs", "fat_tree")
+        )
+        mine = panel if built == "topoopt_patch_panel" else ocs
+        made = partial(run.row, item=f"{gbps:g} Gbit/s", servers=servers, gbps=gbps)
+        for series, value in (("ocs", ocs / panel), ("ideal", ideal / mine)):
+            ratios[series].append(value)
+            points.append(made(series, ours=value))
+        share = cost_equivalent_gbps(cluster, catalogue, built) / (degree * gbps)
+        points.append(made("overlap", ours=share, follows=share < 1))
+    for series, values in ratios.items():
+        yield run.row(series, MEAN, fmean(values), servers=servers)
+    yield from points
+
+
+SIZES = (16, 32, 64, 128, 256, 432)
+DEGREES = (2, 3, 4, 8)
+CUT_JOBS = {
+    "dlrm-batch/2048/8": "DLRM, batch 2048",
+    "dlrm-16": "DLRM, batch 256",
+    "candle-16": "CANDLE Uno",
+}
+SERVERS, DEGREE, PORT_GBPS = 16, 4, 100.0
+
+
+def topoopt_layouts(run: CardRun) -> Rows:
+    """TopoOpt's diameter bound (section 4.3) and what a cut fibre costs its layout (section 7)."""
+    for servers in SIZES:
+        worst, at, hops = 0.0, 0, 0
+        for degree in DEGREES:
+            found = find_layout(all_reduce_demand(servers), degree, "published")
+            diameter = RoutedNetwork(found.layout.circuits).hops.diameter
+            ratio = diameter / (degree * servers ** (1 / degree))
+            if ratio > worst:
+                worst, at, hops = ratio, degree, diameter
+        yield run.row(
+            "bound",
+            f"n = {servers}",
+            worst,
+            follows=worst <= 1 + LEVEL,
+            data={"room": 1 / worst},
+            at=at,
+            strides=", ".join(map(str, select_strides(servers, at, totient_strides(servers)))),
+            hops=hops,
+        )
+    for model, words in CUT_JOBS.items():
+        yield from _failed(run, model, words)
+
+
+def _failed(run: CardRun, model: str, words: str) -> Rows:
+    """Yield what the first fibre of a ring costs until it is repaired, and after."""
+    graph, cluster = lowered(model, SERVERS), network(SERVERS, DEGREE, PORT_GBPS)
+    demand = demand_of(graph, SERVERS)
+    whole = find_layout(demand, DEGREE, str(run.settings["variant"]))
+    fibre = Failure.fibre(0, next(iter(whole.rings.values()))[0] % SERVERS)
+    broken = fail_layout(whole.layout, fibre, whole.wiring)
+    mended = repair(whole, fibre, demand)
+
+    def ms(result: LayoutResult, layout: Layout) -> float:
+        return fabric_ms("static", on_rings(graph, result), cluster, FabricOptions(layout=layout))
+
+    before = ms(whole, whole.layout)
+    data = {"whole_ms": before}
+    cut, again = ms(whole, broken) / before, ms(mended.result, mended.result.layout) / before
+    yield run.row("broken", words, cut, data=data)
+    yield run.row("repaired", words, again, follows=again < cut, data=data)
+    lent = sum("laid again" in line for line in mended.done)
+    ports, done = whole.degree_model_parallel, " ".join(mended.done)
+    yield run.row("lent", words, lent, follows=lent > 0, ports=ports, done=done)
+
+
+def topoopt_layouts_said(run: CardRun) -> dict[str, str]:
+    return {"borrowers": ", ".join(row.item for row in run.of("lent") if row.ours) or "no job"}
+
+
+LECTURE_JOBS = {
     "dlrm-16": "DLRM, batch 256",
     "dlrm-batch/64/8": "DLRM, batch 64",
     "dlrm-batch/2048/8": "DLRM, batch 2048",
@@ -62,12 +161,13 @@ def break_even_ms(time_ms: Callable[[float], float], limit_ms: float) -> float:
     return GRID_MS[low] if low >= 0 else NEVER_MS
 
 
-def rows(run: CardRun) -> Rows:
+def lecture_technologies(run: CardRun) -> Rows:
+    """Table of optical switching of the lecture, and its comparison with packets: how fast a switch must be, for which job."""
     yield from _latencies(run)
     gbps, controller = float(run.settings["port_gbps"]), str(run.settings["controller"])
     about = f"{SERVERS} servers, {DEGREE} × {gbps:g} Gbit/s"
     yield from _kinds(run, gbps, about)
-    for model, words in JOBS.items():
+    for model, words in LECTURE_JOBS.items():
         time_ms = partial(changing_ms, model, gbps, controller)
         for series, fabric in (("packets", "fat_tree"), ("fixed", "static")):
             rival = rival_ms(model, gbps, fabric)
@@ -110,7 +210,7 @@ def _kinds(run: CardRun, gbps: float, about: str) -> Rows:
         yield run.row("kinds", item, ours, follows=follows, network=about)
 
 
-def said(run: CardRun) -> dict[str, str]:
+def lecture_technologies_said(run: CardRun) -> dict[str, str]:
     kept_up = {
         series: ", ".join(
             f"{row.item} {'none' if not row.ours else 'any' if row.ours == GRID_MS[-1] else f'{row.ours:.2g} ms'}"
