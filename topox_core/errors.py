@@ -93,6 +93,24 @@ def _rebuild(kind: type[InputError], problem: str, file: str, item: str, field: 
     return kind(problem, file=file, item=item, field=field)
 
 
+def refuse_if(
+    *rules: tuple[object, str] | tuple[object, str, str],
+    file: str = "",
+    item: str = "",
+    field: str = "",
+) -> None:
+    """Refuse what breaks a rule: each says whether it is broken, the problem, and its field if it has its own.
+
+    Raises
+    ------
+    InputError
+        For the first that is broken.
+    """
+    for broken, problem, *own in rules:
+        if broken:
+            raise InputError(problem, file=file, item=item, field=own[0] if own else field)
+
+
 def require(
     holds: object, problem: str, *, file: str = "", item: str = "", field: str = ""
 ) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from topox_core.errors import InputError, shown
+from topox_core.errors import InputError, refuse_if, shown
 
 MB = 1 << 20
 # The largest file of any format; the browser's own limit (.streamlit/config.toml) is the same.
@@ -119,8 +119,7 @@ def check_count(count: int, most: int, what: str, file: str = "", field: str = "
     InputError
         If ``count`` is above ``most``; file and field are named.
     """
-    if count > most:
-        raise InputError(f"holds more than the {most:,} {what}", file=file, field=field)
+    refuse_if((count > most, f"holds more than the {most:,} {what}"), file=file, field=field)
 
 
 def is_whole(value: object, least: int = 1, most: float = math.inf) -> TypeGuard[int]:
@@ -156,13 +155,12 @@ def check_one_of(
         If it is not; file, item and field are named.
     """
     names = list(choices)
-    if value not in names:
-        raise InputError(
-            f"must be one of {', '.join(names)} (got {shown(value)})",
-            file=file,
-            item=item,
-            field=field,
-        )
+    refuse_if(
+        (value not in names, f"must be one of {', '.join(names)} (got {shown(value)})"),
+        file=file,
+        item=item,
+        field=field,
+    )
 
 
 def check_text(
@@ -214,6 +212,11 @@ def check_number(
     InputError
         If it is not; file and field are named.
     """
-    if not is_number(value, least, above=above):
-        span = f"{'above' if above else 'of at least'} {least:g}"
-        raise InputError(f"must be a number {span} (got {shown(value)})", file=file, field=field)
+    refuse_if(
+        (
+            not is_number(value, least, above=above),
+            f"must be a number {'above' if above else 'of at least'} {least:g} (got {shown(value)})",
+        ),
+        file=file,
+        field=field,
+    )

@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import zip_longest
 from typing import Annotated
 
-from topox_core.errors import InputError, require
+from topox_core.errors import InputError, refuse_if
 from topox_core.io.limits import (
     MAX_CALL_MEMBERS,
     MAX_RANKS,
@@ -109,7 +109,7 @@ def import_chakra(
                 f"rank {one.rank} was already read from {ranks[one.rank].file}", file=source.name
             )
         ranks[one.rank] = one
-    require(ranks, "none of the files is of these ranks", file="settings", field="ranks")
+    refuse_if((not ranks, "none of the files is of these ranks"), file="settings", field="ranks")
     builder = _Builder(ranks, groups, settings.world, machine or Machine())
     builder.build()
     world = builder.world
@@ -210,9 +210,11 @@ class _Builder:
     def _highest_of_groups(self) -> int:
         told = (ranks for one in self.ranks.values() for ranks in one.groups.values())
         highest = max((max(ranks) for ranks in (*self.given.values(), *told) if ranks), default=0)
-        require(
-            highest < MAX_RANKS,
-            f"names rank {highest:,}, more than the {MAX_RANKS:,} a run may have",
+        refuse_if(
+            (
+                highest >= MAX_RANKS,
+                f"names rank {highest:,}, more than the {MAX_RANKS:,} a run may have",
+            )
         )
         return 1 + highest
 
@@ -260,9 +262,8 @@ class _Builder:
             self.unmatched.append(f"group {name or 'of all ranks'}, call {k + 1}: is {what}")
             return
         (number,) = kinds
-        require(
-            number < len(KINDS),
-            f"must be from 0 to {len(KINDS) - 1} (got {number})",
+        refuse_if(
+            (number >= len(KINDS), f"must be from 0 to {len(KINDS) - 1} (got {number})"),
             file=self.ranks[members[0][0]].file,
             item=f"node {nodes[0].id}",
             field="comm_type",

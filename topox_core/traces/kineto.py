@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from topox_core.errors import InputError, as_mb, require
+from topox_core.errors import InputError, as_mb, refuse_if
 from topox_core.io.content import gc_paused
 from topox_core.io.limits import (
     MAX_KEPT_OBJECTS,
@@ -167,9 +167,11 @@ def read_kineto(source: Source, communication: str = "", rank: int | None = None
                 source.name,
             )
             check_count(len(columns.steps), MAX_STEPS, "steps a trace may have", source.name)
-            require(
-                columns.told_bytes <= MAX_TOLD_BYTES,
-                f"tells more of its communications than the {as_mb(MAX_TOLD_BYTES)} that are kept",
+            refuse_if(
+                (
+                    columns.told_bytes > MAX_TOLD_BYTES,
+                    f"tells more of its communications than the {as_mb(MAX_TOLD_BYTES)} that are kept",
+                ),
                 file=source.name,
             )
     if not columns.work_times and not columns.kernels:
@@ -394,14 +396,16 @@ def _steps(steps: list[Step]) -> tuple[Step, ...]:
 
 
 def _check_finite(file: str, base_us: float | None, start: Floats, end: Floats) -> None:
-    require(
-        abs(base_us or 0.0) < 1e18 and np.isfinite(end).all() and (end >= start).all(),
-        "has times or durations that are no numbers from 0",
+    refuse_if(
+        (
+            not (abs(base_us or 0.0) < 1e18 and np.isfinite(end).all() and (end >= start).all()),
+            "has times or durations that are no numbers from 0",
+        ),
         file=file,
         field="dur",
     )
-    require(
-        float(end.max() - start.min()) <= 1e13, "spans more than 100 days", file=file, field="ts"
+    refuse_if(
+        (float(end.max() - start.min()) > 1e13, "spans more than 100 days"), file=file, field="ts"
     )
 
 
