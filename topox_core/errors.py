@@ -111,6 +111,13 @@ def refuse_if(
             raise InputError(problem, file=file, item=item, field=own[0] if own else field)
 
 
+def needed(value: T | None, problem: str, *, file: str = "", item: str = "", field: str = "") -> T:
+    """Return what must be there; raises InputError where it is not."""
+    if value is None:
+        raise InputError(problem, file=file, item=item, field=field)
+    return value
+
+
 def require(
     holds: object, problem: str, *, file: str = "", item: str = "", field: str = ""
 ) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from topox_core.errors import InputError, refuse_if, shown
+from topox_core.errors import refuse_if, shown
 
 MB = 1 << 20
 # The largest file of any format; the browser's own limit (.streamlit/config.toml) is the same.
@@ -174,10 +174,16 @@ def check_text(
         If it is not; file, item and field are named.
     """
     readable = isinstance(value, str) and value.isprintable() and len(value) <= most
-    if not readable or (least and not str(value).strip()):
-        span = f"{least} to {most}" if least else f"at most {most}"
-        problem = f"must be printable text of {span} characters (got {shown(value)})"
-        raise InputError(problem, file=file, item=item, field=field)
+    span = f"{least} to {most}" if least else f"at most {most}"
+    refuse_if(
+        (
+            not readable or (least and not str(value).strip()),
+            f"must be printable text of {span} characters (got {shown(value)})",
+        ),
+        file=file,
+        item=item,
+        field=field,
+    )
 
 
 def check_whole(
@@ -196,10 +202,16 @@ def check_whole(
     InputError
         If it is not; file, item and field are named.
     """
-    if not is_whole(value, least, math.inf if most is None else most):
-        span = f"of at least {least}" if most is None else f"from {least:,} to {most:,}"
-        problem = f"must be a whole number {span} (got {shown(value)})"
-        raise InputError(problem, file=file, item=item, field=field)
+    span = f"of at least {least}" if most is None else f"from {least:,} to {most:,}"
+    refuse_if(
+        (
+            not is_whole(value, least, math.inf if most is None else most),
+            f"must be a whole number {span} (got {shown(value)})",
+        ),
+        file=file,
+        item=item,
+        field=field,
+    )
 
 
 def check_number(

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from topox_core.economics.networks import COUNTINGS, Counting, bills, savings
 from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS, Catalogue
-from topox_core.errors import InputError, check_known, refuse_if, shown, unknown
+from topox_core.errors import InputError, check_known, needed, refuse_if, shown, unknown
 from topox_core.fabrics.compare import compare
 from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.scheduled import schedule
@@ -141,9 +141,7 @@ def _field(call: Call, files: InstanceFiles, options: Mapping[str, Any]) -> floa
 
 
 def _needed(thing: Any, kind: str) -> Any:
-    if thing is None:
-        raise InputError(f"needs a {kind} among the files of its instance", field="key")
-    return thing
+    return needed(thing, f"needs a {kind} among the files of its instance", field="key")
 
 
 def _asked_for(options: Mapping[str, Any], option: str) -> Any:

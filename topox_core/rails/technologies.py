@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from topox_core.errors import refuse_if, unknown, wrong_setting
+from topox_core.errors import look_up, refuse_if
 
 PORTS_PER_GPU = 2  # a ring takes two ports of the switch: 2-port NIC, transceivers that carry both ways (Table 3)
 SCALE_UP = {"GB200": 72, "H200": 8}  # GPUs of one scale-up domain
@@ -63,9 +63,7 @@ def technology(key: str) -> Technology:
         If there is none of that key; the nearest one is named.
     """
     known = {one.key: one for one in TECHNOLOGIES}
-    if key not in known:
-        raise wrong_setting("technology", f"{key!r}: {unknown(key, list(known), 'technology')}")
-    return known[key]
+    return look_up(key, known, "technology", file="settings", field="technology")
 
 
 def servers(one: Technology) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.errors import refuse_if, unknown, wrong_setting
+from topox_core.errors import check_known, refuse_if
 from topox_core.io.limits import check_whole
 from topox_core.model.csr import row_of_entry
 from topox_core.model.execution import Execution
@@ -94,8 +94,7 @@ def _check(stages: int, microbatches: int, schedule: str, chunks: int) -> None:
     check_whole(stages, file="settings", field="stages")
     check_whole(microbatches, file="settings", field="microbatches")
     check_whole(chunks, file="settings", field="chunks")
-    if schedule not in ORDERS:
-        raise wrong_setting("schedule", f"{schedule!r}: {unknown(schedule, ORDERS, 'schedule')}")
+    check_known(schedule, ORDERS, "schedule", file="settings", field="schedule")
     refuse_if(
         (
             schedule == "interleaved" and microbatches % stages,

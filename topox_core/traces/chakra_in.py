@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import zip_longest
 from typing import Annotated
 
-from topox_core.errors import InputError, refuse_if
+from topox_core.errors import InputError, needed, refuse_if
 from topox_core.io.limits import (
     MAX_CALL_MEMBERS,
     MAX_RANKS,
@@ -229,14 +229,14 @@ class _Builder:
         ranks = one.groups.get(str(name), self.given.get(str(name)))
         if ranks is None and str(name) == ALL_RANKS:
             return self.everyone
-        if ranks is None:
-            raise InputError(
-                f"{str(name)[:40]!r} is not in the groups file",
-                file=one.file,
-                item=f"node {node.id}",
-                field="pg_name",
-            )
-        return ranks or self.everyone
+        listed = needed(
+            ranks,
+            f"{str(name)[:40]!r} is not in the groups file",
+            file=one.file,
+            item=f"node {node.id}",
+            field="pg_name",
+        )
+        return listed or self.everyone
 
     def _compute(self, rank: int, at: int, node: ChakraNode) -> None:
         self.wrappers += node.type in (SEND, RECEIVE, COLLECTIVE)

@@ -14,7 +14,7 @@ from typing import Any
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, proto, text_format
 from google.protobuf.message import DecodeError
 
-from topox_core.errors import InputError, as_mb, errors_in_file, refuse_if
+from topox_core.errors import InputError, as_mb, errors_in_file, needed, refuse_if
 from topox_core.io.content import gc_paused
 from topox_core.io.limits import CHAKRA, MAX_RUN_DEPENDENCIES, WHOLE_JSON, check_count, is_whole
 from topox_core.model.waiting_order import cycle_of
@@ -217,8 +217,7 @@ def _plain(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def _rank(file: str, records: Sequence[Mapping[str, Any]], given: int | None) -> ChakraRank:
     number = rank_in_name(file, *_IN_NAME) if given is None else given
-    if number is None:
-        raise InputError("names no rank: rename it to ....0.et, or give --ranks", file=file)
+    number = needed(number, "names no rank: rename it to ....0.et, or give --ranks", file=file)
     ids: dict[int, int] = {}
     for at, one in enumerate(records):
         key = one["id"]

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from topox_core.errors import InputError, errors_in_file, refuse_if
+from topox_core.errors import InputError, errors_in_file, needed, refuse_if
 from topox_core.io.limits import MAX_RANKS, RECORDING
 from topox_core.traces.assembly import CutLane, assemble
 from topox_core.traces.communication import Meta, meta_of
@@ -289,11 +289,8 @@ def _host_traces(hosts: Sequence[Source]) -> dict[int, HostTrace]:
     told: dict[int, HostTrace] = {}
     for source in hosts:
         rank = rank_in_name(source.name, r"(\d+)\D*$", most=10**9)
-        if rank is None:
-            raise InputError(
-                "names no rank: its name must end in the rank's number", file=source.name
-            )
-        told[rank] = read_host_trace(source)
+        unnamed = "names no rank: its name must end in the rank's number"
+        told[needed(rank, unnamed, file=source.name)] = read_host_trace(source)
     return told
 
 

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal
 
-from topox_core.errors import InputError, as_mb, refuse_if, require
+from topox_core.errors import InputError, as_mb, refuse_if
 from topox_core.io.content import GZIP, bare_name, unpacked, why
 from topox_core.io.limits import MAX_RANKS, RECORDING, WHOLE_JSON, Limits, check_one_of, is_whole
 from topox_core.model.cluster import MAX_PORTS
@@ -224,9 +224,12 @@ class Content:
                 held = bytearray()  # gzip of many parts comes in crumbs
                 for piece in self._unpacked(stream):
                     size += len(piece)
-                    require(
-                        size <= self._limits.file_bytes,
-                        f"is more than the {as_mb(self._limits.file_bytes)} unpacked that a trace may have",
+                    most = self._limits.file_bytes
+                    refuse_if(
+                        (
+                            size > most,
+                            f"is more than the {as_mb(most)} unpacked that a trace may have",
+                        ),
                         file=self._source.name,
                     )
                     held += piece
@@ -289,7 +292,7 @@ def format_of(source: Source) -> str:
     )
     refuse_if(
         (
-            not (is_json or form != CHAKRA or not _PLAIN.fullmatch(head[:200])),
+            not is_json and form == CHAKRA and _PLAIN.fullmatch(head[:200]),
             "holds no traceEvents (a profiler trace has them; a task graph has tasks)",
         ),
         file=source.name,

@@ -52,8 +52,7 @@ class Job:
         check_fields(self)
         self._check_degrees()
         self._check_stages()
-        self._check_exchanges()
-        self._check_size()
+        self._check_together()
 
     @property
     def chunks(self) -> int:
@@ -177,16 +176,27 @@ class Job:
             )
             obey(plan, "plan", "microbatches", [rule])
 
-    def _check_exchanges(self) -> None:
-        layer_by_layer = self.schedule.exchanges == "layer"
+    def _check_together(self) -> None:
+        layer_by_layer, gpus = self.schedule.exchanges == "layer", self.plan.gpus
+        passes = 2 * self.chunks * self.plan.microbatches
         refuse_if(
             (
                 self.plan.skew and not (layer_by_layer and self.plan.expert > 1),
                 "must be 0 unless expert is 2 or more and schedule.exchanges is layer "
                 f"(got {self.plan.skew:g})",
+                "skew",
+            ),
+            (
+                gpus > MAX_GPUS,
+                f"tensor x context x data x pipeline is {gpus:,} GPUs, more than the limit of {MAX_GPUS:,}",
+                "data",
+            ),
+            (
+                passes > MAX_PASSES,
+                f"would make {passes:,} passes, more than the limit of {MAX_PASSES:,}",
+                "microbatches",
             ),
             item="plan",
-            field="skew",
         )
         refuse_if(
             (
@@ -195,26 +205,6 @@ class Job:
             ),
             item="schedule",
             field="overlap_exchanges",
-        )
-
-    def _check_size(self) -> None:
-        gpus = self.plan.gpus
-        refuse_if(
-            (
-                gpus > MAX_GPUS,
-                f"tensor x context x data x pipeline is {gpus:,} GPUs, more than the limit of {MAX_GPUS:,}",
-            ),
-            item="plan",
-            field="data",
-        )
-        passes = 2 * self.chunks * self.plan.microbatches
-        refuse_if(
-            (
-                passes > MAX_PASSES,
-                f"would make {passes:,} passes, more than the limit of {MAX_PASSES:,}",
-            ),
-            item="plan",
-            field="microbatches",
         )
 
 
