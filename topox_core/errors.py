@@ -93,6 +93,31 @@ def _rebuild(kind: type[InputError], problem: str, file: str, item: str, field: 
     return kind(problem, file=file, item=item, field=field)
 
 
+def refuse_if(
+    *rules: tuple[object, str] | tuple[object, str, str],
+    file: str = "",
+    item: str = "",
+    field: str = "",
+) -> None:
+    """Refuse what breaks a rule: each says whether it is broken, the problem, and its field if it has its own.
+
+    Raises
+    ------
+    InputError
+        For the first that is broken.
+    """
+    for broken, problem, *own in rules:
+        if broken:
+            raise InputError(problem, file=file, item=item, field=own[0] if own else field)
+
+
+def needed(value: T | None, problem: str, *, file: str = "", item: str = "", field: str = "") -> T:
+    """Return what must be there; raises InputError where it is not."""
+    if value is None:
+        raise InputError(problem, file=file, item=item, field=field)
+    return value
+
+
 def require(
     holds: object, problem: str, *, file: str = "", item: str = "", field: str = ""
 ) -> None:

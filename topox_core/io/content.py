@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from topox_core.errors import InputError, as_mb, check_known, printable, require, shown, visible
+from topox_core.errors import InputError, as_mb, check_known, printable, refuse_if, shown, visible
 from topox_core.io.limits import MAX_FILE_BYTES, MAX_GZIP_MEMBERS, Limits, check_count
 
 
@@ -30,9 +30,11 @@ def read(path: str | Path) -> bytes:
     try:
         with Path(path).open("rb") as stream:
             size = os.fstat(stream.fileno()).st_size
-            require(
-                size <= MAX_FILE_BYTES,
-                f"is {as_mb(size)}, more than the {as_mb(MAX_FILE_BYTES)} a file may have",
+            refuse_if(
+                (
+                    size > MAX_FILE_BYTES,
+                    f"is {as_mb(size)}, more than the {as_mb(MAX_FILE_BYTES)} a file may have",
+                ),
                 file=str(path),
             )
             return stream.read(MAX_FILE_BYTES + 1)
@@ -89,18 +91,22 @@ def whole(data: bytes, file: str, limits: Limits) -> bytes:
         gzip.
     """
     most = limits.file_bytes
-    require(
-        len(data) <= most,
-        f"is {as_mb(len(data))}, more than the {as_mb(most)} such a file may have",
+    refuse_if(
+        (
+            len(data) > most,
+            f"is {as_mb(len(data))}, more than the {as_mb(most)} such a file may have",
+        ),
         file=file,
     )
     content = _gunzipped(data, file, most) if data.startswith(GZIP) else data
-    require(
-        not (content is data and data and file.lower().endswith(".gz")),
-        "is not gzip data although its name ends in .gz (rename it if it was unpacked on its way)",
+    refuse_if(
+        (
+            content is data and data and file.lower().endswith(".gz"),
+            "is not gzip data although its name ends in .gz (rename it if it was unpacked on its way)",
+        ),
+        (not content or content.isspace(), "is empty"),
         file=file,
     )
-    require(content and not content.isspace(), "is empty", file=file)
     return content
 
 
@@ -109,9 +115,11 @@ def _gunzipped(data: bytes, file: str, most: int) -> bytes:
     try:
         for piece in unpacked(stream.read(PIECE), stream, file, PIECE):
             content += piece
-            require(
-                len(content) <= most,
-                f"unpacks to more than the {as_mb(most)} such a file may have",
+            refuse_if(
+                (
+                    len(content) > most,
+                    f"unpacks to more than the {as_mb(most)} such a file may have",
+                ),
                 file=file,
             )
     except zlib.error as error:
@@ -137,9 +145,8 @@ def unpacked(packed: bytes, stream: BinaryIO, file: str, most: int) -> Iterator[
     members = 0
     while packed:
         members, member = members + 1, zlib.decompressobj(wbits=31)
-        require(
-            members <= MAX_GZIP_MEMBERS,
-            f"is gzip of more than {MAX_GZIP_MEMBERS:,} parts",
+        refuse_if(
+            (members > MAX_GZIP_MEMBERS, f"is gzip of more than {MAX_GZIP_MEMBERS:,} parts"),
             file=file,
         )
         while not member.eof:
@@ -161,9 +168,11 @@ def decoded(content: bytes, file: str) -> str:
     InputError
         If the bytes are not UTF-8; the first bad byte is named.
     """
-    require(
-        not content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)),
-        "is UTF-16 text; save it as UTF-8",
+    refuse_if(
+        (
+            content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)),
+            "is UTF-16 text; save it as UTF-8",
+        ),
         file=file,
     )
     try:
@@ -328,16 +337,13 @@ def check_header(record: dict[str, Any], name: str, version: int, file: str) -> 
     if isinstance(got_version, bool) or not isinstance(got_version, int):
         got = "is missing" if "version" not in record else f"got {shown(got_version)}"
         raise InputError(f"must be the whole number {version} ({got})", file=file, field="version")
-    require(
-        got_version <= version,
-        f"{shown(got_version)} is newer than this program, which reads up to version {version}; "
-        "update the program",
-        file=file,
-        field="version",
-    )
-    require(
-        got_version >= 1,
-        f"must be {version} (got {shown(got_version)})",
+    refuse_if(
+        (
+            got_version > version,
+            f"{shown(got_version)} is newer than this program, which reads up to version {version}; "
+            "update the program",
+        ),
+        (got_version < 1, f"must be {version} (got {shown(got_version)})"),
         file=file,
         field="version",
     )

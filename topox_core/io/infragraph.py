@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from topox_core.errors import InputError, errors_in_file, printable, require, shown
+from topox_core.errors import InputError, errors_in_file, printable, refuse_if, shown
 from topox_core.io.content import decoded, loaded, whole
 from topox_core.io.limits import INFRAGRAPH, MAX_NESTING, check_count
 from topox_core.model.cluster import Cluster
@@ -182,9 +182,8 @@ class _Reading:
     def _kind(self, instance: _Instance) -> str:
         """Return ``server``, ``optical`` or ``packet``: what a device is by its components."""
         inside = list(self._components(instance.device, f"instance {instance.name}"))
-        require(
-            instance.count >= 1,
-            "must be at least 1",
+        refuse_if(
+            (instance.count < 1, "must be at least 1"),
             item=f"instance {instance.name}",
             field="count",
         )
@@ -196,9 +195,11 @@ class _Reading:
         self, device: str, item: str, times: int = 1, depth: int = 0
     ) -> Iterator[tuple[_Component, int]]:
         """Yield the components of a device and of the devices in it, with how many there are of each."""
-        require(
-            device in self._devices and depth <= MAX_NESTING,
-            f"{shown(device)} is none of the devices, or is within itself",
+        refuse_if(
+            (
+                not (device in self._devices and depth <= MAX_NESTING),
+                f"{shown(device)} is none of the devices, or is within itself",
+            ),
             item=item,
             field="device",
         )
@@ -239,14 +240,13 @@ class _Reading:
             self._above[other[:2]].append(link)
             return
         server, switch = (one, other) if kinds[0] == "server" else (other, one)
-        if server in self._ports:
-            raise InputError(f"{_named(server)} has a link already")
+        refuse_if((server in self._ports, f"{_named(server)} has a link already"))
         self._ports[server] = switch, link
 
     def result(self) -> InfraCluster:
         """Return the cluster, or raise what keeps the file from being one."""
         servers = sorted({node[:2] for node in self._ports})
-        require(servers, "links no host (with an xpu or nic) to a switch", field="edges")
+        refuse_if((not servers, "links no host (with an xpu or nic) to a switch"), field="edges")
         optical = {
             node: (switch, link)
             for node, (switch, link) in self._ports.items()
@@ -256,7 +256,9 @@ class _Reading:
         per_server = self._same_ports(ports)
         speeds = sorted({self._gbps(link) for _, link in ports.values()})
         named = ", ".join(f"{one:g}" for one in speeds[:4])
-        require(len(speeds) == 1, f"ports must have one speed (got {named} Gbit/s)", field="links")
+        refuse_if(
+            (len(speeds) != 1, f"ports must have one speed (got {named} Gbit/s)"), field="links"
+        )
         notes = [*self._left_out()]
         values: dict[str, Any] = {
             "servers": len(servers),
@@ -295,9 +297,11 @@ class _Reading:
             each[node[:2]] += 1
             on[node[:2], switch[:2]] += self._kinds[switch[0]] == "optical"
         (most, high), (fewest, low) = each.most_common()[0], each.most_common()[-1]
-        require(
-            low == high,
-            f"must give every server as many ports ({_named(most)} has {high}, {_named(fewest)} {low})",
+        refuse_if(
+            (
+                low != high,
+                f"must give every server as many ports ({_named(most)} has {high}, {_named(fewest)} {low})",
+            ),
             field="edges",
         )
         if len(set(on.values())) > 1:
@@ -308,7 +312,7 @@ class _Reading:
 
     def _gbps(self, link: str) -> float:
         item = f"link {link}"
-        require(link in self._links, "is not in the list of links", item=item)
+        refuse_if((link not in self._links, "is not in the list of links"), item=item)
         speed = _in_unit(self._links[link].physical.bandwidth, _GBPS)
         if speed is None or not 0 < speed < math.inf:
             raise InputError(
@@ -327,8 +331,8 @@ class _Reading:
             )
             for name in {one[0] for one in servers}
         }
-        require(
-            len(set(counts.values())) <= 1, "hosts must have one number of xpus", field="devices"
+        refuse_if(
+            (len(set(counts.values())) > 1, "hosts must have one number of xpus"), field="devices"
         )
         return max(1, *counts.values())
 
@@ -413,12 +417,12 @@ def _slice(text: str, count_of: Any) -> tuple[str, range]:
         raise InputError(f"{shown(text)} is none of the file's instances or components")
     first, last, step = (int(one) if one else None for one in parts.groups()[1:])
     if "[" not in text or ":" in text:
-        require(step != 0, f"{shown(text)} has a step of 0")
+        refuse_if((step == 0, f"{shown(text)} has a step of 0"))
         return parts[1], range(count)[slice(first, last, step)]
     at = range(count)
     if first is None:
         return parts[1], at
-    require(-count <= first < count, f"{shown(text)} is beyond the {count:,} there are")
+    refuse_if((not -count <= first < count, f"{shown(text)} is beyond the {count:,} there are"))
     return parts[1], at[first : first + 1 or None]
 
 

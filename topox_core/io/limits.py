@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from topox_core.errors import InputError, shown
+from topox_core.errors import refuse_if, shown
 
 MB = 1 << 20
 # The largest file of any format; the browser's own limit (.streamlit/config.toml) is the same.
@@ -119,8 +119,7 @@ def check_count(count: int, most: int, what: str, file: str = "", field: str = "
     InputError
         If ``count`` is above ``most``; file and field are named.
     """
-    if count > most:
-        raise InputError(f"holds more than the {most:,} {what}", file=file, field=field)
+    refuse_if((count > most, f"holds more than the {most:,} {what}"), file=file, field=field)
 
 
 def is_whole(value: object, least: int = 1, most: float = math.inf) -> TypeGuard[int]:
@@ -156,13 +155,12 @@ def check_one_of(
         If it is not; file, item and field are named.
     """
     names = list(choices)
-    if value not in names:
-        raise InputError(
-            f"must be one of {', '.join(names)} (got {shown(value)})",
-            file=file,
-            item=item,
-            field=field,
-        )
+    refuse_if(
+        (value not in names, f"must be one of {', '.join(names)} (got {shown(value)})"),
+        file=file,
+        item=item,
+        field=field,
+    )
 
 
 def check_text(
@@ -176,10 +174,16 @@ def check_text(
         If it is not; file, item and field are named.
     """
     readable = isinstance(value, str) and value.isprintable() and len(value) <= most
-    if not readable or (least and not str(value).strip()):
-        span = f"{least} to {most}" if least else f"at most {most}"
-        problem = f"must be printable text of {span} characters (got {shown(value)})"
-        raise InputError(problem, file=file, item=item, field=field)
+    span = f"{least} to {most}" if least else f"at most {most}"
+    refuse_if(
+        (
+            not readable or (least and not str(value).strip()),
+            f"must be printable text of {span} characters (got {shown(value)})",
+        ),
+        file=file,
+        item=item,
+        field=field,
+    )
 
 
 def check_whole(
@@ -198,10 +202,16 @@ def check_whole(
     InputError
         If it is not; file, item and field are named.
     """
-    if not is_whole(value, least, math.inf if most is None else most):
-        span = f"of at least {least}" if most is None else f"from {least:,} to {most:,}"
-        problem = f"must be a whole number {span} (got {shown(value)})"
-        raise InputError(problem, file=file, item=item, field=field)
+    span = f"of at least {least}" if most is None else f"from {least:,} to {most:,}"
+    refuse_if(
+        (
+            not is_whole(value, least, math.inf if most is None else most),
+            f"must be a whole number {span} (got {shown(value)})",
+        ),
+        file=file,
+        item=item,
+        field=field,
+    )
 
 
 def check_number(
@@ -214,6 +224,11 @@ def check_number(
     InputError
         If it is not; file and field are named.
     """
-    if not is_number(value, least, above=above):
-        span = f"{'above' if above else 'of at least'} {least:g}"
-        raise InputError(f"must be a number {span} (got {shown(value)})", file=file, field=field)
+    refuse_if(
+        (
+            not is_number(value, least, above=above),
+            f"must be a number {'above' if above else 'of at least'} {least:g} (got {shown(value)})",
+        ),
+        file=file,
+        field=field,
+    )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
-from topox_core.errors import InputError, check_known, printable, require, shown
+from topox_core.errors import InputError, check_known, printable, refuse_if, shown
 from topox_core.io.content import decoded, whole
 from topox_core.io.limits import MAX_CELLS, MAX_COLUMNS, MAX_ENTRY_CHARACTERS, MAX_ROWS, Limits
 from topox_core.text.sentences import first_that_holds
@@ -71,17 +71,15 @@ def read_table(
     for column in filter(None, columns):
         place = {"file": file, "item": "first row", "field": printable(column)}
         check_known(column, known, "column", **place)
-        require(
-            columns.count(column) <= 1,
-            "is the name of two columns",
+        refuse_if(
+            (columns.count(column) > 1, "is the name of two columns"),
             file=file,
             item="first row",
             field=column,
         )
     for column in needed:
-        require(
-            column in columns,
-            "is missing: every table needs this column",
+        refuse_if(
+            (column not in columns, "is missing: every table needs this column"),
             file=file,
             item="first row",
             field=column,
@@ -151,10 +149,12 @@ def _delimiter(header: str, file: str, known: Sequence[str], example: str) -> st
         return len({cell.strip().strip('"').strip() for cell in head.split(delimiter)} & {*known})
 
     best = max(DELIMITERS, key=names_known)
-    require(
-        names_known(best) != 0,
-        "must name the columns, separated by comma, semicolon or tab, such as "
-        f"{example} (got {shown(header.strip())})",
+    refuse_if(
+        (
+            names_known(best) == 0,
+            "must name the columns, separated by comma, semicolon or tab, such as "
+            f"{example} (got {shown(header.strip())})",
+        ),
         file=file,
         item="first row",
     )

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from msgspec import UNSET, MsgspecError, Struct, UnsetType
 from msgspec.json import Decoder, encode, format as on_one_line
 
-from topox_core.errors import Mistakes, printable, require, shown, unknown
+from topox_core.errors import Mistakes, printable, refuse_if, shown, unknown
 from topox_core.io.content import (
     FileFormat,
     bare_name,
@@ -243,10 +243,12 @@ def load_graph(data: bytes, file: str) -> TaskGraph:
     stem, ending = _ending(file)
     reader = _READERS.get(ending)
     if reader is None:
-        require(
-            first_letter(data, file, TASK_GRAPH) in ("{", ""),
-            "is of no type we read (expected .json, .csv or .fbuf, each also with .gz; "
-            "save a spreadsheet as CSV)",
+        refuse_if(
+            (
+                first_letter(data, file, TASK_GRAPH) not in ("{", ""),
+                "is of no type we read (expected .json, .csv or .fbuf, each also with .gz; "
+                "save a spreadsheet as CSV)",
+            ),
             file=file,
         )
         reader = read_graph_json

@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from topox_core.errors import InputError, shown
+from topox_core.errors import InputError, refuse_if, shown
 from topox_core.io.content import whole
 from topox_core.io.limits import (
     MAX_DEPENDENCIES,
@@ -150,10 +150,10 @@ def _stored(buffer: _Buffer, file: str) -> _Stored:
     ports = stored.nodes + buffer.scalar(root, 2, _U32)
     node_of: dict[int, int] = {}
     _, count = buffer.vector(root, 8, 4)
-    if count > MAX_TASKS:
-        raise InputError(
-            f"holds {count:,} tasks, more than the {MAX_TASKS:,} a graph may have", file=file
-        )
+    refuse_if(
+        (count > MAX_TASKS, f"holds {count:,} tasks, more than the {MAX_TASKS:,} a graph may have"),
+        file=file,
+    )
     # Links and operators are not used, but writers put them last: walking them notices a file cut
     # short.
     buffer.tables(root, 6)

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from topox_core.errors import InputError, Mistakes, printable, require, shown
+from topox_core.errors import InputError, Mistakes, printable, refuse_if, shown
 from topox_core.io.limits import MAX_DEPENDENCIES, MAX_MEMBERS, MAX_TASKS, check_count, check_text
 from topox_core.model.task_graph import (
     COLLECTIVE_KINDS,
@@ -213,7 +213,7 @@ def graph_of(
     """
     check_text(name, MAX_TEXT, file=file, field="name")
     check_count(len(tasks), MAX_TASKS, "tasks a graph may have", file)
-    require(tasks, "must hold at least one task", file=file, field="tasks")
+    refuse_if((not tasks, "must hold at least one task"), file=file, field="tasks")
     places = _Places(file, tasks, rows)
     sound = tasks if in_range else _in_range(tasks)
     if sound is None or not all_sound(sound):

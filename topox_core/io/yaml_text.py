@@ -4,7 +4,7 @@ from typing import Any
 
 import yaml
 
-from topox_core.errors import InputError, printable
+from topox_core.errors import InputError, printable, refuse_if
 from topox_core.io.limits import MAX_NESTING, Limits, check_count
 
 
@@ -14,9 +14,11 @@ class _EachOnce(yaml.CSafeLoader):  # type: ignore[misc]
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
         for key, _ in node.value:
-            if key.value in seen:
-                item = f"line {key.start_mark.line + 1}"
-                raise InputError("is given twice", item=item, field=printable(str(key.value)))
+            refuse_if(
+                (key.value in seen, "is given twice"),
+                item=f"line {key.start_mark.line + 1}",
+                field=printable(str(key.value)),
+            )
             seen.add(key.value if isinstance(key.value, str) else id(key))
         return dict(super().construct_mapping(node, deep))
 

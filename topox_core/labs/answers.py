@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import Annotated, Any, cast
 
 from topox_core import __version__
-from topox_core.errors import InputError, check_rules, errors_at, printable, shown
+from topox_core.errors import InputError, errors_at, printable, refuse_if, shown
 from topox_core.io.content import FileFormat, read_object
 from topox_core.io.limits import ANSWERS, is_whole
 from topox_core.labs.generators.generator import SEEDS, seed_of
@@ -166,11 +166,10 @@ def taken_up(lab: Lab, answers: Answers, file: str) -> Answers:
         line names file, question and what was expected.
     """
     same = answers.digest == lab.digest and dict(answers.versions) == lab.generator_versions
-    check_rules(
-        (answers.lab != lab.id, "lab", f"must be {lab.id!r} (got {shown(answers.lab)})"),
+    refuse_if(
+        (answers.lab != lab.id, f"must be {lab.id!r} (got {shown(answers.lab)})", "lab"),
         (
             not same,
-            "",
             "was answered with another version of this lab: hand it in as it is, or begin anew",
         ),
         file=file,
@@ -180,8 +179,7 @@ def taken_up(lab: Lab, answers: Answers, file: str) -> Answers:
     given: dict[str, Given] = {}
     for name, one in answers.given.items():
         item = f"question {name[:20]}"
-        if name not in known:
-            raise InputError("is no question of this lab", file=file, item=item)
+        refuse_if((name not in known, "is no question of this lab"), file=file, item=item)
         with errors_at(file, item):
             given[name] = _read(lab, known[name], one, answers.seed)
     return replace(answers, given=given)
@@ -189,8 +187,9 @@ def taken_up(lab: Lab, answers: Answers, file: str) -> Answers:
 
 def _read(lab: Lab, question: Question, given: Given, seed: int) -> Given:
     stages = {Prediction: "predict", Worked: "work", Explained: "explain"}
-    if stages[type(given)] != question.stage:
-        raise InputError(f"must be the answer of a {question.stage} screen")
+    refuse_if(
+        (stages[type(given)] != question.stage, f"must be the answer of a {question.stage} screen")
+    )
     if isinstance(given, Worked):
         attempts = []
         for number, one in enumerate(given.attempts[: question.attempts]):
@@ -277,12 +276,14 @@ def load_answers(data: bytes, file: str) -> AnswersFile:
     record = read_object(data, file, _FORM)
     head = {key: record[key] for key in _HEAD if record.get(key) is not None}
     answers = from_values(Answers, head, file, given=_given(record.get("answers"), file))
-    if not all(is_whole(one) for one in answers.versions.values()):
-        raise InputError(
+    refuse_if(
+        (
+            not all(is_whole(one) for one in answers.versions.values()),
             f"must be an object of whole numbers (got {shown(answers.versions)})",
-            file=file,
-            field="generator_versions",
-        )
+        ),
+        file=file,
+        field="generator_versions",
+    )
     checksum = checksum_of(record)
     signature = record.get("signature", "")
     return AnswersFile(
@@ -340,12 +341,14 @@ def _as_record(given: Given) -> dict[str, Any]:
 
 
 def _given(entries: Any, file: str) -> dict[str, Given]:
-    if not isinstance(entries, dict) or len(entries) > MAX_ANSWERS:
-        raise InputError(
+    refuse_if(
+        (
+            not isinstance(entries, dict) or len(entries) > MAX_ANSWERS,
             f"must be an object of at most {MAX_ANSWERS} answers (got {shown(entries)})",
-            file=file,
-            field="answers",
-        )
+        ),
+        file=file,
+        field="answers",
+    )
     return {name: _one(name, entry, file) for name, entry in entries.items()}
 
 

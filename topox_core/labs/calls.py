@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from topox_core.economics.networks import COUNTINGS, Counting, bills, savings
 from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS, Catalogue
-from topox_core.errors import InputError, check_known, shown, unknown
+from topox_core.errors import InputError, check_known, needed, refuse_if, shown, unknown
 from topox_core.fabrics.compare import compare
 from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.scheduled import schedule
@@ -141,14 +141,11 @@ def _field(call: Call, files: InstanceFiles, options: Mapping[str, Any]) -> floa
 
 
 def _needed(thing: Any, kind: str) -> Any:
-    if thing is None:
-        raise InputError(f"needs a {kind} among the files of its instance", field="key")
-    return thing
+    return needed(thing, f"needs a {kind} among the files of its instance", field="key")
 
 
 def _asked_for(options: Mapping[str, Any], option: str) -> Any:
-    if option not in options:
-        raise InputError("is missing", field=f"key.with.{option}")
+    refuse_if((option not in options, "is missing"), field=f"key.with.{option}")
     return options[option]
 
 
@@ -173,10 +170,13 @@ def _schedule(files: InstanceFiles, options: Mapping[str, Any]) -> dict[str, Any
     engine = options.get("engine", "list")
     settings = replace(LESSON_SETTINGS, engine=engine, time_limit_s=EXACT_LIMIT_S)
     result = schedule(_needed(files.graph, "graph"), cluster, settings)
-    if engine != "list" and result.status != "optimal":
-        raise InputError(
-            f"has no key: the plan ended {result.status}, and only a proved one counts", field="key"
-        )
+    refuse_if(
+        (
+            engine != "list" and result.status != "optimal",
+            f"has no key: the plan ended {result.status}, and only a proved one counts",
+        ),
+        field="key",
+    )
     return record_of(result, "status makespan_ms bound_ms gap bound_by unrounded_bound_ms")
 
 
@@ -212,8 +212,10 @@ def _tdm(files: InstanceFiles, options: Mapping[str, Any]) -> dict[str, Any]:
     algorithm = options.get("algorithm", "hill-climbing")
     assert algorithm in ALGORITHMS
     answer = solve(jobs, TdmSettings(algorithm, time_limit_s=EXACT_LIMIT_S))
-    if answer.stopped_by == "time_limit":
-        raise InputError("has no key: the round was stopped by the clock", field="key")
+    refuse_if(
+        (answer.stopped_by == "time_limit", "has no key: the round was stopped by the clock"),
+        field="key",
+    )
     return {"round_s": answer.round_s, "mean_round_s": answer.mean_round_s}
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, refuse_if
 from topox_core.io.content import read, why
 from topox_core.io.limits import ANSWERS
 from topox_core.labs.answers import Answers, AnswersFile, dump_answers, load_answers
@@ -194,11 +194,11 @@ def _readable(paths: Iterable[Path]) -> tuple[Answers, ...]:
 def read_secret(folder: Path) -> bytes:
     """Return the secret of a class folder; raises InputError where there is none or it is damaged."""
     path = folder / KEY_FILE
-    if path.is_symlink() or not path.is_file():
-        raise InputError("is missing", file=str(path))
+    refuse_if((path.is_symlink() or not path.is_file(), "is missing"), file=str(path))
     data = read(str(path))
-    if len(data) != KEY_BYTES:
-        raise InputError(f"must be {KEY_BYTES} bytes (got {len(data):,})", file=str(path))
+    refuse_if(
+        (len(data) != KEY_BYTES, f"must be {KEY_BYTES} bytes (got {len(data):,})"), file=str(path)
+    )
     return data
 
 

@@ -16,7 +16,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TypeVar
 
-from topox_core.errors import InputError, check_known, check_rules, shown
+from topox_core.errors import InputError, check_known, refuse_if, shown
 from topox_core.io.content import read, whole, why
 from topox_core.io.limits import ANSWERS, Limits, is_number, number_in
 from topox_core.io.tables import as_meant, harmless, read_table
@@ -82,8 +82,7 @@ def answers_in(folder: Path) -> tuple[list[tuple[str, AnswersFile]], list[Unread
         If there is no such folder, no answers in it, or more than ``MAX_FILES``.
     """
     found = files_in(folder, ENDING, MAX_FILES, "answers")
-    if not found:
-        raise InputError(f"holds no file whose name ends in {ENDING}", file=str(folder))
+    refuse_if((not found, f"holds no file whose name ends in {ENDING}"), file=str(folder))
     return load_each(found, load_answers)
 
 
@@ -102,10 +101,10 @@ def files_in(
             found = sorted((e for e in entries if e.name.endswith(ending)), key=lambda e: e.name)
     except OSError as error:
         raise InputError(f"cannot be read: {why(error)}", file=str(folder)) from None
-    if len(found) > most:
-        raise InputError(
-            f"holds {len(found):,} {what}, more than the {most:,} that are read", file=str(folder)
-        )
+    refuse_if(
+        (len(found) > most, f"holds {len(found):,} {what}, more than the {most:,} that are read"),
+        file=str(folder),
+    )
     return [(entry.name, partial(_read, entry)) for entry in found]
 
 
@@ -196,23 +195,25 @@ def load_explanations(data: bytes, file: str) -> dict[tuple[str, str], float]:
     for number, cells in table.rows:
         row = dict(zip(table.columns, cells, strict=False))
         value = number_in(row.get("points", "").replace(",", "."))
-        if not is_number(value, 0, 1_000):
-            raise InputError(
+        refuse_if(
+            (
+                not is_number(value, 0, 1_000),
                 f"must be a number from 0 (got {row.get('points', '')!r})",
-                file=file,
-                item=f"row {number}",
-                field="points",
-            )
+            ),
+            file=file,
+            item=f"row {number}",
+            field="points",
+        )
         points[as_meant(row["student"]), row.get("question", "")] = value
     return points
 
 
 def _read(entry: os.DirEntry[str]) -> bytes:
     size, most = entry.stat(follow_symlinks=False).st_size, ANSWERS.file_bytes
-    check_rules(
-        (entry.is_symlink(), "", "is a link, which is not followed"),
-        (not entry.is_file(follow_symlinks=False), "", "is no file"),
-        (size > most, "", f"is larger than the {most // 1024} kB that such a file may have"),
+    refuse_if(
+        (entry.is_symlink(), "is a link, which is not followed"),
+        (not entry.is_file(follow_symlinks=False), "is no file"),
+        (size > most, f"is larger than the {most // 1024} kB that such a file may have"),
         file=entry.name,
     )
     return read(entry.path)
@@ -281,14 +282,17 @@ def load_roster(data: bytes, file: str) -> Roster:
         rows = [tuple(row) for row in csv.reader(lines, strict=True) if any(row)]
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"cannot be read as a table: {error}", file=file) from None
-    if not rows or len(rows) > ROSTER.entries:
-        raise InputError(
-            f"must have a first row of columns and at most {ROSTER.entries:,} students", file=file
-        )
+    refuse_if(
+        (
+            not rows or len(rows) > ROSTER.entries,
+            f"must have a first row of columns and at most {ROSTER.entries:,} students",
+        ),
+        file=file,
+    )
     columns, *others = rows
     for number, row in enumerate(others, 2):
-        check_rules(
-            (len(row) > len(columns), "", f"has {len(row)} cells, the first row {len(columns)}"),
+        refuse_if(
+            (len(row) > len(columns), f"has {len(row)} cells, the first row {len(columns)}"),
             file=file,
             item=f"row {number}",
         )
@@ -308,9 +312,9 @@ def load_students(data: bytes, file: str) -> Roster:
     first = roster.columns[0].strip()
     one, got = len(roster.columns) == 1, f"(got {shown(first)})"
     is_student = any(letter.isdigit() for letter in first)
-    check_rules(
-        (one and ";" in first, "", f"must separate columns by commas {got}"),
-        (is_student, "", f"must name the columns, such as student {got}"),
+    refuse_if(
+        (one and ";" in first, f"must separate columns by commas {got}"),
+        (is_student, f"must name the columns, such as student {got}"),
         file=file,
         item="row 1",
     )
@@ -366,7 +370,7 @@ def canvas_table(graded: GradedFolder, lab: Lab, roster: Roster) -> GradeTable:
     """
     export = "is missing: export the course's gradebook and give that file"
     for column in _CANVAS[:4]:
-        check_rules((column not in roster.columns, column, export), file="roster")
+        refuse_if((column not in roster.columns, export), file="roster", field=column)
     title = texts_in(lab.language).resolved(lab.title)
     own = f"TOPO-X: {title}"
     column = next((name for name in roster.columns if name.startswith((own, title))), own)
@@ -408,12 +412,14 @@ def _emails(roster: Roster | None) -> dict[str, tuple[str, str]]:
     """Return ID number and e-mail address by either of them."""
     if roster is None:
         return {}
-    if _ID not in roster.columns and _EMAIL not in roster.columns:
-        raise InputError(
+    refuse_if(
+        (
+            _ID not in roster.columns and _EMAIL not in roster.columns,
             f"must have a column {_ID!r} or {_EMAIL!r} (got {shown(', '.join(roster.columns))})",
-            file="roster",
-            item="first row",
-        )
+        ),
+        file="roster",
+        item="first row",
+    )
     found = {}
     for cells in roster.rows:
         student, email = cells.get(_ID, "").strip(), cells.get(_EMAIL, "").strip()

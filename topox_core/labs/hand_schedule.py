@@ -13,7 +13,7 @@ from typing import Any
 from topox_core.check.checker import check
 from topox_core.check.report import Violation
 from topox_core.check.schedule_file import FORMAT, VERSION
-from topox_core.errors import InputError, check_known, shown
+from topox_core.errors import check_known, refuse_if, shown
 from topox_core.fabrics.scheduled import schedule
 from topox_core.io.limits import is_number
 from topox_core.labs.generators.one_port import RECEIVERS, Board, FanOut, Patience
@@ -91,12 +91,14 @@ def check_starts(graph: TaskGraph, starts_ms: Mapping[str, Any]) -> None:
     known = [task.id for task in graph.tasks]
     for name, start in starts_ms.items():
         check_known(name, known, "task", field="start")
-        if not is_number(start, -LATEST_MS, LATEST_MS):
-            raise InputError(
+        refuse_if(
+            (
+                not is_number(start, -LATEST_MS, LATEST_MS),
                 f"must be a number of ms up to {LATEST_MS:,.0f} (got {shown(start)})",
-                item=f"task {name}",
-                field="start",
-            )
+            ),
+            item=f"task {name}",
+            field="start",
+        )
 
 
 def length_ms(task: Task, cluster: Cluster) -> float:

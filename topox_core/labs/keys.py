@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from topox_core.economics.price_sets import load_parts
-from topox_core.errors import InputError, check_rules, errors_at
+from topox_core.errors import InputError, errors_at, refuse_if
 from topox_core.io.cluster_file import load_cluster
 from topox_core.io.content import read
 from topox_core.io.limits import check_whole
@@ -274,9 +274,9 @@ _READERS: Mapping[str, Callable[[bytes, str], Any]] = {
 
 def _in_folder(folder: Path | None, name: str) -> bytes:
     is_sample = name.startswith(SAMPLE)
-    check_rules(
-        (is_sample, "", "there is no such sample"),
-        (not folder, "", "is not there: this lab has no folder of its own"),
+    refuse_if(
+        (is_sample, "there is no such sample"),
+        (not folder, "is not there: this lab has no folder of its own"),
         file=name,
     )
     return read((folder or Path()) / name)
@@ -345,10 +345,10 @@ def _check_form(lab: Lab, question: Question, truth: Value, seed: int) -> None:
     named = truth if isinstance(truth, tuple) else (truth,)
     strange = kind in CHOSEN and any(one not in options for one in named)
     alone = kind in ("multi", "order") and not isinstance(truth, tuple)
-    check_rules(
-        (kind in ("number", "schedule") and not number, "", f"its key is {truth!r}, no number"),
-        (strange, "", f"its key {truth!r} is none of the options {', '.join(options)}"),
-        (alone, "", f"its key is {truth!r}, no list of options"),
+    refuse_if(
+        (kind in ("number", "schedule") and not number, f"its key is {truth!r}, no number"),
+        (strange, f"its key {truth!r} is none of the options {', '.join(options)}"),
+        (alone, f"its key is {truth!r}, no list of options"),
     )
 
 

@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
-from topox_core.errors import InputError, check_known, check_rules, look_up
+from topox_core.errors import InputError, check_known, look_up, refuse_if
 from topox_core.schedule.settings import Settings
 from topox_core.schema.fields import setting
 
@@ -200,9 +200,9 @@ class Slider:
         start, end, step = self.start or 0.0, self.end or 0.0, self.step or 1.0
         steps = int((end - start) / step + 1e-9)
         whole = None not in (self.start, self.end, self.step) and start <= end
-        check_rules(
-            (not whole, "slider", "must have values, or from, to and step with from at most to"),
-            (steps > MAX_STEPS, "slider", f"has more than {MAX_STEPS:,} steps"),
+        refuse_if(
+            (not whole, "must have values, or from, to and step with from at most to", "slider"),
+            (steps > MAX_STEPS, f"has more than {MAX_STEPS:,} steps", "slider"),
         )
         values = tuple(float(f"{start + k * step:.12g}") for k in range(steps + 1))
         object.__setattr__(self, "values", values)

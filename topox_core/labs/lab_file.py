@@ -14,9 +14,9 @@ from typing import Any
 from topox_core.errors import (
     InputError,
     check_known,
-    check_rules,
     errors_in_file,
     printable,
+    refuse_if,
     shown,
     unknown,
 )
@@ -128,10 +128,9 @@ def _instances(given: Any) -> dict[str, Source]:
 
 def _source(name: str, entry: Any) -> Source:
     with errors_in_file(item=f"instance {printable(name)}"):
-        check_rules(
+        refuse_if(
             (
                 not NAME.fullmatch(name),
-                "",
                 "must be a small letter, then small letters, digits or _, 30 at most",
             )
         )
@@ -140,12 +139,12 @@ def _source(name: str, entry: Any) -> Source:
         check_values(Source, entry, "", must=("generator", "generator_version", "seed"))
         source = from_values(Source, entry, "")
         newest = generator(source.generator).version
-        check_rules(
+        refuse_if(
             (
                 source.version != newest,
-                "generator_version",
                 f"must be {newest}, the version here (got {source.version})",
-            )
+            ),
+            field="generator_version",
         )
     return source
 
@@ -155,7 +154,7 @@ def _of_files(entry: dict[str, Any]) -> Source:
         check_known(key, ("files",), field=printable(key))
     check_values(SourceFiles, entry["files"], "")
     files = {kind: name for kind, name in entry["files"].items() if name is not None}
-    check_rules((not files, "files", "must name at least one file"))
+    refuse_if((not files, "must name at least one file"), field="files")
     return Source(files=files)
 
 
@@ -164,16 +163,16 @@ def _screen(entry: Any, item: str, instances: Mapping[str, Source]) -> Screen:
         is_object = isinstance(entry, dict)
         given = entry.get("questions", []) if is_object else []
         screen = from_values(Screen, {**entry, "questions": []} if is_object else entry, "")
-        check_rules(
+        refuse_if(
             (
                 not isinstance(given, list) or len(given) > MAX_QUESTIONS,
-                "questions",
                 f"must be a list of at most {MAX_QUESTIONS} questions in brackets",
+                "questions",
             ),
             (
                 given and screen.stage not in LETTER_OF,
-                "questions",
                 f"must be empty: a {screen.stage} screen asks nothing",
+                "questions",
             ),
         )
         if screen.instance:
@@ -191,16 +190,16 @@ def _question(entry: Any, item: str, stage: str, source: Source | None) -> Quest
         own = {**entry, "key": None} if isinstance(entry, dict) else entry
         question = from_values(Question, own, "")
         letter, kind = LETTER_OF[stage], question.type
-        check_rules(
+        refuse_if(
             (
                 not question.id.startswith(letter),
-                "id",
                 f"must begin with {letter} on a {stage} screen (got {question.id})",
+                "id",
             ),
             (
                 (kind == "text") != (stage == "explain"),
-                "type",
                 f"cannot be {kind!r} on a {stage} screen: explanations are text, and nothing else is",
+                "type",
             ),
         )
         question = replace(question, key=_key(kind, entry.get("key"), source, f"{item}, key"))
@@ -210,15 +209,15 @@ def _question(entry: Any, item: str, stage: str, source: Source | None) -> Quest
 
 def _key(kind: str, given: Any, source: Source | None, item: str) -> str | Call | None:
     has, is_object = kind != "text", isinstance(given, dict)
-    check_rules(
+    refuse_if(
         (
             not has and given is not None,
-            "key",
             "must be left out: nobody computes the truth of a text",
+            "key",
         ),
-        (has and given is None, "key", "is missing"),
-        (has and not is_object, "key", f"must be an object in braces (got {shown(given)})"),
-        (has and source is None, "key", "needs an instance: name one on the screen"),
+        (has and given is None, "is missing", "key"),
+        (has and not is_object, f"must be an object in braces (got {shown(given)})", "key"),
+        (has and source is None, "needs an instance: name one on the screen", "key"),
     )
     if given is None or source is None:
         return None
@@ -228,12 +227,12 @@ def _key(kind: str, given: Any, source: Source | None, item: str) -> str | Call 
             _check_value(name, source)
             return name
         call = from_values(Call, given, "")
-        check_rules(
+        refuse_if(
             (
                 (call.relation == "value") != (call.against is None),
-                "as",
                 "must be given together with against: difference, ratio or saving",
-            )
+            ),
+            field="as",
         )
         check_options(call.call, call.options or {}, "with")
         check_options(call.call, call.against or {}, "against")
@@ -244,7 +243,9 @@ def _key(kind: str, given: Any, source: Source | None, item: str) -> str | Call 
 
 
 def _check_value(name: str, source: Source) -> None:
-    check_rules((not source.generator, "value", "an instance from files has no values: use a call"))
+    refuse_if(
+        (not source.generator, "an instance from files has no values: use a call"), field="value"
+    )
     one = generator(source.generator)
     check_known(name, one.values, f"value of generator {one.name}", field="value")
 
@@ -257,23 +258,25 @@ def _check_question(question: Question, source: Source | None, item: str) -> Non
     twice = next((one for one in ids if ids.count(one) > 1), "")
     draws = _DRAWN_FOR.get(kind, ())
     drawn_so = drawn is not None and value is not None and drawn.name in draws
-    check_rules(
-        (twice, "options", f"has {shown(twice)} twice"),
-        (kind in CHOSEN and not ids and not from_instance, "options", "is missing"),
-        (kind not in CHOSEN and ids, "options", f"must be left out of a {kind} question"),
-        (kind == "matrix" and value not in matrices, "key", "must be a value that is a matrix"),
-        (draws and not drawn_so, "type", f"needs an instance of {', '.join(draws)}"),
+    refuse_if(
+        (twice, f"has {shown(twice)} twice", "options"),
+        (kind in CHOSEN and not ids and not from_instance, "is missing", "options"),
+        (kind not in CHOSEN and ids, f"must be left out of a {kind} question", "options"),
+        (kind == "matrix" and value not in matrices, "must be a value that is a matrix", "key"),
+        (draws and not drawn_so, f"needs an instance of {', '.join(draws)}", "type"),
         (
             question.least > question.most,
-            "least",
             f"must be at most {question.most} (got {question.least})",
+            "least",
         ),
     )
     if isinstance(question.key, Call):
         _check_bands(question.key.bands, kind == "choice", ids)
     for one in question.feedback:
         several = [one.value, one.option, one.equation].count(None) != 2
-        check_rules((several, "feedback", "must have exactly one of value, option and equation"))
+        refuse_if(
+            (several, "must have exactly one of value, option and equation"), field="feedback"
+        )
         if one.option is not None and not from_instance:
             check_known(one.option, ids, "option", field="feedback")
         if one.value is not None and source is not None:
@@ -287,14 +290,14 @@ def _check_bands(bands: Sequence[Band], chosen: bool, ids: list[str]) -> None:
         check_known(band.option, ids, "option", field="key.bands")
     below = [band.below for band in bands]
     rising = [one for one in below if one is not None]
-    check_rules(
-        (bool(bands) != chosen, "key.bands", "must be given for a choice, and for nothing else"),
+    refuse_if(
+        (bool(bands) != chosen, "must be given for a choice, and for nothing else", "key.bands"),
         (
             bands and (rising != below[:-1] or below[-1] is not None),
-            "key.bands",
             "the last band, and only that, has no below",
+            "key.bands",
         ),
-        (rising != sorted(set(rising)), "key.bands", "must rise from band to band"),
+        (rising != sorted(set(rising)), "must rise from band to band", "key.bands"),
     )
 
 
@@ -302,7 +305,7 @@ def _check_whole(lab: Lab) -> None:
     names = [f"screen {one.id}" for one in lab.screens]
     names += [f"question {one.id}" for one in lab.questions]
     twice = next((name for at, name in enumerate(names) if name in names[:at]), "")
-    check_rules((twice, "id", "is there twice"), item=twice)
+    refuse_if((twice, "is there twice"), item=twice, field="id")
     for item, field, text in _plain_texts(lab):
         _check_plain(text, item, field)
     for at, screen in enumerate(lab.screens):
@@ -346,9 +349,9 @@ def _check_plain(text: str, item: str, field: str) -> None:
     key = text.removeprefix(MARK)
     lost = key != text and key not in texts_in("en").flat
     foreign = _TAG.search(text) or _ADDRESS.search(text)
-    check_rules(
-        (lost, field, f"there is no text {shown(key)}"),
-        (foreign, field, "must be plain text without tags and addresses"),
+    refuse_if(
+        (lost, f"there is no text {shown(key)}", field),
+        (foreign, "must be plain text without tags and addresses", field),
         item=item,
     )
 
@@ -362,21 +365,23 @@ def _check_places(
     for name in PLACE.findall(text):
         place, asked = f"{{{name}}}", keys.get(f"{screen.instance}.{name}")
         says = asked and name in values and name not in shown_too
-        check_rules(
+        refuse_if(
             (
                 not _PLACED.fullmatch(name),
-                field,
                 f"{shown(place)} is no name of a value; nothing in a text is computed",
+                field,
             ),
-            (not drawn, field, f"{place}: has no instance with values"),
-            (says, field, f"{place} would say the answer of question {asked}"),
+            (not drawn, f"{place}: has no instance with values", field),
+            (says, f"{place} would say the answer of question {asked}", field),
             item=item,
         )
         if name not in shown_too and name not in values:
             problem = unknown(name, (*shown_too, *values), "value")
             raise InputError(f"{place}: {problem}", item=item, field=field)
     rest = PLACE.sub("", text)
-    check_rules(("{" in rest or "}" in rest, field, "has a brace without its partner"), item=item)
+    refuse_if(
+        ("{" in rest or "}" in rest, "has a brace without its partner"), item=item, field=field
+    )
 
 
 # -- labs that ship, and others -------------------------------------------------------------------
@@ -424,7 +429,8 @@ def labs_in(folder: Path) -> dict[str, Lab]:
     own: dict[str, Lab] = {}
     for path in sorted(folder.glob(f"*{ENDING}")):
         lab = _loaded(read(path), path.name, folder)
-        if lab.id in own:
-            raise InputError(f"has the id {lab.id!r} of another file", file=path.name, field="id")
+        refuse_if(
+            (lab.id in own, f"has the id {lab.id!r} of another file"), file=path.name, field="id"
+        )
         own[lab.id] = lab
     return {**ready_labs(), **own}

@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec import structs
 
-from topox_core.errors import InputError, check_known, check_rules, look_up, printable, shown
+from topox_core.errors import InputError, check_known, look_up, printable, refuse_if, shown
 from topox_core.io.content import FileFormat, read_object
 from topox_core.io.limits import ANSWERS
 from topox_core.io.tables import table_bytes
@@ -119,9 +119,8 @@ def shared_jobs() -> Jobs:
 def _hand_ms(starts_ms: Mapping[str, Any]) -> float:
     graph, cluster = hand_instance()
     verdict = check_by_hand(graph, cluster, starts_ms)
-    if verdict.broken is not None:
-        more = f" and {verdict.more} more" if verdict.more else ""
-        raise InputError(f"{verdict.broken}{more}", field="starts_ms")
+    more = f" and {verdict.more} more" if verdict.more else ""
+    refuse_if((verdict.broken is not None, f"{verdict.broken}{more}"), field="starts_ms")
     return verdict.makespan_ms
 
 
@@ -130,12 +129,13 @@ def _round_s(groups: Mapping[str, Any]) -> float:
     known = [job.id for job in jobs.jobs]
     for name, group in groups.items():
         check_known(name, known, "job", field="groups")
-        check_rules(
-            (group not in ("A", "B"), "groups", f"must be A or B (got {shown(group)})"),
+        refuse_if(
+            (group not in ("A", "B"), f"must be A or B (got {shown(group)})"),
             item=f"job {printable(name)}",
+            field="groups",
         )
     for name in known:
-        check_rules((name not in groups, "groups", "has no group"), item=f"job {name}")
+        refuse_if((name not in groups, "has no group"), item=f"job {name}", field="groups")
     return float(round_of(StageTable(jobs), ["AB".index(groups[name]) for name in known]).round_s)
 
 
@@ -178,12 +178,12 @@ def load_entry(data: bytes, file: str) -> Entry:
     alias, field = record.get("alias"), BOARDS[str(name)].field
     value = record.get(field)
     short = isinstance(alias, str) and 1 <= len(alias.strip()) <= MAX_ALIAS
-    check_rules(
-        (not short, "alias", f"must be 1 to {MAX_ALIAS} characters (got {shown(alias)})"),
+    refuse_if(
+        (not short, f"must be 1 to {MAX_ALIAS} characters (got {shown(alias)})", "alias"),
         (
             not isinstance(value, dict) or not value,
-            field,
             f"must be an object with an entry for each task or job (got {shown(value)})",
+            field,
         ),
         file=file,
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import floor
 from typing import Any
 
-from topox_core.errors import InputError, check_known, check_rules, shown
+from topox_core.errors import check_known, refuse_if, shown
 from topox_core.io.limits import is_number, is_whole, number_in
 from topox_core.labs.generators.four_jobs import NAMES, FourJobs, grouping_of
 from topox_core.labs.generators.generator import Matrix, Value
@@ -207,8 +207,10 @@ def _number(_lab: Lab, question: Question, _seed: int, given: Any) -> float:
         if text.count(",") == 1 and "." not in text:
             text = text.replace(",", ".")
         read = number_in(text)
-    if not is_number(read, -LARGEST, LARGEST):
-        raise InputError(f"must be a number (got {shown(given)})", field="value")
+    refuse_if(
+        (not is_number(read, -LARGEST, LARGEST), f"must be a number (got {shown(given)})"),
+        field="value",
+    )
     value = round(float(read), question.digits)
     return int(value) if value.is_integer() else value
 
@@ -220,15 +222,20 @@ def _one_option(lab: Lab, question: Question, seed: int, given: Any) -> str:
 
 def _several(lab: Lab, question: Question, seed: int, given: Any) -> list[str]:
     options = options_of(lab, question, seed)
-    if not isinstance(given, list | tuple) or len(given) > len(options):
-        raise InputError(f"must be a list of options (got {shown(given)})", field="value")
+    refuse_if(
+        (
+            not isinstance(given, list | tuple) or len(given) > len(options),
+            f"must be a list of options (got {shown(given)})",
+        ),
+        field="value",
+    )
     chosen, ordered = (
         [_one_option(lab, question, seed, one) for one in given],
         question.type == "order",
     )
-    check_rules(
-        (len(set(chosen)) < len(chosen), "value", "has an option twice"),
-        (ordered and len(chosen) < len(options), "value", "must have every option"),
+    refuse_if(
+        (len(set(chosen)) < len(chosen), "has an option twice", "value"),
+        (ordered and len(chosen) < len(options), "must have every option", "value"),
     )
     # A set has no order: two files of the same marks are the same.
     return chosen if ordered else [one for one in options if one in chosen]
@@ -240,38 +247,32 @@ def _matrix(lab: Lab, question: Question, seed: int, given: Any) -> list[list[in
     shaped = len(rows) == len(matrix.rows) and all(
         isinstance(row, list | tuple) and len(row) == len(matrix.columns) for row in rows
     )
-    check_rules(
+    refuse_if(
         (
             not shaped,
-            "value",
             f"must be {len(matrix.rows)} rows of {len(matrix.columns)} cells (got {shown(given)})",
-        )
+        ),
+        field="value",
     )
     most = 1 if matrix.marks else 1_000
     wrong = [cell for row in rows for cell in row if not is_whole(cell, 0, most)]
-    check_rules(
-        (
-            wrong,
-            "value",
-            f"must hold whole numbers from 0 to {most:,} (got {shown(*wrong[:1] or [''])})",
-        )
+    refuse_if(
+        (wrong, f"must hold whole numbers from 0 to {most:,} (got {shown(*wrong[:1] or [''])})"),
+        field="value",
     )
     uneven = matrix.symmetric and any(
         rows[i][j] != rows[j][i] or (i == j and rows[i][j])
         for i in range(len(rows))
         for j in range(len(rows))
     )
-    check_rules((uneven, "value", "must mark both cells of a pair, and none of its own"))
+    refuse_if((uneven, "must mark both cells of a pair, and none of its own"), field="value")
     return [list(row) for row in rows]
 
 
 def _starts(lab: Lab, question: Question, seed: int, given: Any) -> dict[str, Any]:
-    check_rules(
-        (
-            not isinstance(given, dict),
-            "value",
-            f"must be an object: a start a task (got {shown(given)})",
-        )
+    refuse_if(
+        (not isinstance(given, dict), f"must be an object: a start a task (got {shown(given)})"),
+        field="value",
     )
     check_starts(_instance(lab, question, seed).graph(), given)
     return dict(given)
@@ -280,21 +281,22 @@ def _starts(lab: Lab, question: Question, seed: int, given: Any) -> dict[str, An
 def _groups(_lab: Lab, _question: Question, _seed: int, given: Any) -> dict[str, str]:
     whole = isinstance(given, dict) and sorted(given) == sorted(NAMES)
     right = whole and all(group in ("A", "B") for group in given.values())
-    check_rules(
-        (not right, "value", f"must say A or B for each of {', '.join(NAMES)} (got {shown(given)})")
+    refuse_if(
+        (not right, f"must say A or B for each of {', '.join(NAMES)} (got {shown(given)})"),
+        field="value",
     )
     return dict(given)
 
 
 def _text(_lab: Lab, question: Question, _seed: int, given: Any) -> str:
-    check_rules((not isinstance(given, str), "value", f"must be text (got {shown(given)})"))
+    refuse_if((not isinstance(given, str), f"must be text (got {shown(given)})"), field="value")
     length = len(given.strip())
-    check_rules(
+    refuse_if(
         (
             not question.least <= length <= question.most,
-            "value",
             f"must be {question.least:,} to {question.most:,} characters (got {length:,})",
-        )
+        ),
+        field="value",
     )
     return str(given)
 

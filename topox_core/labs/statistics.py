@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from topox_core.errors import InputError, check_known, shown
+from topox_core.errors import InputError, check_known, refuse_if, shown
 from topox_core.io.tables import table_bytes
 from topox_core.labs.answers import Answers, Prediction
 from topox_core.labs.keys import depends_on_student, filled, in_words, key_of, option_texts
@@ -307,12 +307,14 @@ def read_called_out(lab: Lab, question: Question, text: str) -> dict[Any, int]:
 
 def check_votes(question: Question, votes: Votes) -> None:
     """Refuse counts below 0, or more votes than a room has; raises InputError."""
-    if min(votes.values(), default=0) < 0 or sum(votes.values()) > MAX_VOTES:
-        raise InputError(
+    refuse_if(
+        (
+            min(votes.values(), default=0) < 0 or sum(votes.values()) > MAX_VOTES,
             f"must be 0 to {MAX_VOTES} votes in all (got {sum(votes.values()):,})",
-            item=f"question {question.id}",
-            field="votes",
-        )
+        ),
+        item=f"question {question.id}",
+        field="votes",
+    )
 
 
 def counted_statistics(

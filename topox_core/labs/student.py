@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from topox_core.errors import InputError, check_rules, shown
+from topox_core.errors import refuse_if, shown
 from topox_core.labs.answers import Answers, Attempt, Explained, Given, Locked, Prediction
 from topox_core.labs.generators.generator import GivenTable, Value, seed_of
 from topox_core.labs.hand_schedule import HandVerdict
@@ -82,11 +82,13 @@ def check_name(name: str, field: str) -> None:
     good = 1 <= len(name.strip()) <= MAX_NAME and all(
         letter.isalnum() or letter in _LETTERS for letter in name
     )
-    if not good:
-        raise InputError(
+    refuse_if(
+        (
+            not good,
             f"must be 1 to {MAX_NAME} letters, digits, spaces or . _ @ - (got {shown(name)})",
-            field=field,
-        )
+        ),
+        field=field,
+    )
 
 
 def begin(lab: Lab, course: str, student: str, at: str, seed: int | None = None) -> Answers:
@@ -124,8 +126,13 @@ def lock(lab: Lab, answers: Answers, name: str, value: Any, at: str) -> Answers:
     before = answers.prediction(name)
     if before is None:
         return _with(answers, name, Prediction(at, kept), at)
-    if not question.vote or before.second is not None or revealed_at(lab, answers, name):
-        raise InputError("is locked and cannot be changed", item=f"question {name}")
+    refuse_if(
+        (
+            not question.vote or before.second is not None or revealed_at(lab, answers, name),
+            "is locked and cannot be changed",
+        ),
+        item=f"question {name}",
+    )
     return _with(answers, name, replace(before, second=Locked(at, kept)), at)
 
 
@@ -141,9 +148,9 @@ def attempt(
     """
     question = _of_stage(lab, name, "work")
     waits = waiting_for(lab, answers, lab.screen_of(name))
-    check_rules(
-        (waits, "", f"waits for {', '.join(waits)}"),
-        (closed(answers, question), "", "is closed: there is no attempt left"),
+    refuse_if(
+        (waits, f"waits for {', '.join(waits)}"),
+        (closed(answers, question), "is closed: there is no attempt left"),
         item=f"question {name}",
     )
     kept = read_answer(lab, question, value, answers.seed)
@@ -279,8 +286,10 @@ def revealed(lab: Lab, answers: Answers, name: str, language: str = "") -> Revea
     InputError
         If its reveal is still to come.
     """
-    if not revealed_at(lab, answers, name):
-        raise InputError("its reveal is still to come", item=f"question {name}")
+    refuse_if(
+        (not revealed_at(lab, answers, name), "its reveal is still to come"),
+        item=f"question {name}",
+    )
     question = lab.question(name)
     key = key_of(lab, question, answers.seed)
     answer = last_answer(answers, name)
@@ -352,11 +361,10 @@ def _asked(lab: Lab, screen: Screen, question: Question, seed: int, words: Texts
 
 def _of_stage(lab: Lab, name: str, stage: str) -> Question:
     question = lab.question(name)
-    if question.stage != stage:
-        raise InputError(
-            f"belongs to a {question.stage} screen, not to a {stage} screen",
-            item=f"question {name}",
-        )
+    refuse_if(
+        (question.stage != stage, f"belongs to a {question.stage} screen, not to a {stage} screen"),
+        item=f"question {name}",
+    )
     return question
 
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from topox_core.errors import InputError, errors_in_file
+from topox_core.errors import errors_in_file, refuse_if
 from topox_core.io.content import gc_paused
 from topox_core.io.limits import MAX_TASKS
 from topox_core.model.cluster import Cluster, one_port_a_switch
@@ -118,9 +118,13 @@ def rail_program(job: Job, by_layer: bool = True) -> Program:
         return Simulation(folded, rail, lasting_ms + factor * more_ms).undisturbed_ms
 
     shortest = length_ms(0.0)
-    if shortest >= wanted:
-        problem = f"must be more than the {shortest:,.6g} ms that everything but the passes' computing lasts"
-        raise InputError(f"{problem} (got {wanted:g})", field="iteration_ms")
+    refuse_if(
+        (
+            shortest >= wanted,
+            f"must be more than the {shortest:,.6g} ms that everything but the passes' computing lasts (got {wanted:g})",
+        ),
+        field="iteration_ms",
+    )
     factor = scale_to(length_ms, wanted, (0.0, wanted / max(scaled)), CLOSE)
     longer = zip(least.steps, scaled, strict=True)
     return replace(built, steps=tuple(replace(one, ms=one.ms + factor * ms) for one, ms in longer))
@@ -317,8 +321,10 @@ def _check_size(job: Job, steps: tuple[Step, ...], waits: list[list[int]], met: 
         (nodes, MAX_NODES, "nodes"),
         (edges, MAX_DEPENDENCIES, "dependencies"),
     ):
-        if count > most:
-            raise InputError(
+        refuse_if(
+            (
+                count > most,
                 f"would have {count:,} {what} on {job.servers:,} ranks, more than the limit of {most:,}: fold its "
-                "replicas, or merge the layers"
+                "replicas, or merge the layers",
             )
+        )

@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.errors import InputError, wrong_setting
+from topox_core.errors import refuse_if
 from topox_core.model import cluster
 from topox_core.model.csr import pointer_of, row_of_entry
 from topox_core.model.execution import Execution
@@ -57,8 +57,7 @@ def recorded(execution: Execution) -> tuple[RailIteration, FloatArray]:
     """
     graph = execution.graph
     transfers = np.flatnonzero(graph.kind == TRANSFER)
-    if not len(transfers):
-        raise InputError("has no transfer, so no circuit is ever asked for")
+    refuse_if((not len(transfers), "has no transfer, so no circuit is ever asked for"))
     tasks, first, node_task = np.unique(graph.origin, return_index=True, return_inverse=True)
     n = len(tasks)
     ends = np.stack((graph.source[transfers], graph.destination[transfers]))
@@ -368,10 +367,14 @@ def study(source: Source, delays_ms: Sequence[float] = DELAYS_MS) -> DelayStudy:
     InputError
         If there is no delay, more than ``MAX_DELAYS``, or one is out of range.
     """
-    if not 0 < len(delays_ms) <= MAX_DELAYS:
-        raise wrong_setting(
-            "delays_ms", f"must be 1 to {MAX_DELAYS} values (got {len(delays_ms):,})"
-        )
+    refuse_if(
+        (
+            not 0 < len(delays_ms) <= MAX_DELAYS,
+            f"must be 1 to {MAX_DELAYS} values (got {len(delays_ms):,})",
+        ),
+        file="settings",
+        field="delays_ms",
+    )
     for delay in delays_ms:
         check_delay(delay, "delay_ms")
     rows = tuple(DelayRow(delay, *source.both_ms(delay)) for delay in sorted(set(delays_ms)))
@@ -400,12 +403,15 @@ def slowest_switch(source: Source, limit_percent: float, provisioned: bool = Tru
 
     low, high = 0.0, max(1e-6, source.base_ms * limit_percent / 100)
     below = above(low)
-    if below > 0:
-        raise wrong_setting(
-            "limit_percent",
+    refuse_if(
+        (
+            below > 0,
             f"the overhead is above {limit_percent:g} % even if switching takes no time (overlapping traffic is "
             "serialised)",
-        )
+        ),
+        file="settings",
+        field="limit_percent",
+    )
     while (over := above(high)) <= 0:
         if high >= MAX_DELAY_MS:
             return None
@@ -434,14 +440,20 @@ def slowest_switch(source: Source, limit_percent: float, provisioned: bool = Tru
 
 def check_limit(percent: float) -> None:
     """Refuse a limit on the overhead that cannot be; raises InputError."""
-    if not 0 <= percent <= 1e6:
-        raise wrong_setting("limit_percent", f"must be 0 to 1e6 (got {percent:g})")
+    refuse_if(
+        (not 0 <= percent <= 1e6, f"must be 0 to 1e6 (got {percent:g})"),
+        file="settings",
+        field="limit_percent",
+    )
 
 
 def _checked(
     base_ms: float, windows_ms: Sequence[float], delay_ms: float
 ) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    if not 0 <= base_ms < 1e15:
-        raise wrong_setting("base_ms", f"must be 0 to 1e15 (got {base_ms:g})")
+    refuse_if(
+        (not 0 <= base_ms < 1e15, f"must be 0 to 1e15 (got {base_ms:g})"),
+        file="settings",
+        field="base_ms",
+    )
     check_delay(delay_ms, "delay_ms")
     return lengths_ms(windows_ms)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from topox_core.errors import wrong_setting
+from topox_core.errors import refuse_if
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.rails.iteration import COMPUTE, RailIteration, Window
 
@@ -27,8 +27,11 @@ def pass_factors(iteration: RailIteration, spread: float, seed: int) -> FloatArr
     InputError
         If ``spread`` is not from 0 to ``MAX``.
     """
-    if not 0 <= spread <= MAX:
-        raise wrong_setting("spread", f"must be from 0 to {MAX:g} (got {spread:g})")
+    refuse_if(
+        (not 0 <= spread <= MAX, f"must be from 0 to {MAX:g} (got {spread:g})"),
+        file="settings",
+        field="spread",
+    )
     factors = np.ones(len(iteration))
     computes = np.flatnonzero(iteration.kind == COMPUTE)
     passes = np.stack((iteration.rank, iteration.work, iteration.microbatch))[:, computes]

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from topox_core.errors import InputError, check_known, errors_in_file, look_up, shown
+from topox_core.errors import InputError, check_known, errors_in_file, look_up, refuse_if, shown
 from topox_core.training.job import Job
 from topox_core.training.machine import MACHINES
 from topox_core.training.plan import FSDP, Plan, Schedule
@@ -58,8 +58,13 @@ def changed(job: Job, settings: Mapping[str, Any]) -> Job:
     with errors_in_file(f"preset {job.name}"):
         for key, value in settings.items():
             check_known(key, KEYS, field=key)
-            if key in _TRUTHS and not isinstance(value, bool):
-                raise InputError(f"must be true or false (got {shown(value)})", field=key)
+            refuse_if(
+                (
+                    key in _TRUTHS and not isinstance(value, bool),
+                    f"must be true or false (got {shown(value)})",
+                ),
+                field=key,
+            )
         changes = dict(settings)
         gpus = changes.pop("gpus", job.plan.gpus)
         if "fsdp" in changes:
@@ -99,13 +104,15 @@ def changed(job: Job, settings: Mapping[str, Any]) -> Job:
 def check_on_rail(job: Job) -> None:
     """Raise InputError unless tensor parallelism fills a server, so that a server is one rank of every rail."""
     tensor, gpus = job.plan.tensor, job.machine.gpus_per_server
-    if tensor != gpus:
-        raise InputError(
+    refuse_if(
+        (
+            tensor != gpus,
             f"must be gpus_per_server, {gpus} (got {tensor}): tensor parallel GPUs fill a server, "
             "which is one rank of every rail",
-            file=f"preset {job.name}",
-            field="tensor",
-        )
+        ),
+        file=f"preset {job.name}",
+        field="tensor",
+    )
 
 
 def degrees_in_words(job: Job) -> str:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from topox_core.errors import unknown, wrong_setting
+from topox_core.errors import look_up, refuse_if
 
 PORTS_PER_GPU = 2  # a ring takes two ports of the switch: 2-port NIC, transceivers that carry both ways (Table 3)
 SCALE_UP = {"GB200": 72, "H200": 8}  # GPUs of one scale-up domain
@@ -63,9 +63,7 @@ def technology(key: str) -> Technology:
         If there is none of that key; the nearest one is named.
     """
     known = {one.key: one for one in TECHNOLOGIES}
-    if key not in known:
-        raise wrong_setting("technology", f"{key!r}: {unknown(key, list(known), 'technology')}")
-    return known[key]
+    return look_up(key, known, "technology", file="settings", field="technology")
 
 
 def servers(one: Technology) -> int:
@@ -91,10 +89,13 @@ def fits(one: Technology, on_rail: int, split: bool = False) -> int:
         If the rail is wider than the switch and may not be split.
     """
     most = servers(one)
-    if on_rail > most and not split:
-        raise wrong_setting(
-            "technology",
+    refuse_if(
+        (
+            on_rail > most and not split,
             f"a rail of {on_rail:,} servers needs {PORTS_PER_GPU * on_rail:,} ports, more than the {one.radix:,} of "
             f"{one.name} ({one.vendor}): at most {most:,} servers per switch, or split the rail",
-        )
+        ),
+        file="settings",
+        field="technology",
+    )
     return -(-on_rail // most)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topox_core.errors import wrong_setting
+from topox_core.errors import refuse_if
 from topox_core.model.transfer_graph import FloatArray, transfer_ms
 from topox_core.rails.iteration import (
     ALL_GATHER,
@@ -121,12 +121,15 @@ def static_ports(iteration: RailIteration, rail: Rail) -> dict[str, int]:
             name = owner[group.parallelism]
             need[name] = max(need.get(name, 0), degree)
     total = sum(need.values())
-    if total > rail.nic_ports:
-        words = ", ".join(f"{name} {count}" for name, count in need.items())
-        raise wrong_setting(
-            "nic_ports",
+    words = ", ".join(f"{name} {count}" for name, count in need.items())
+    refuse_if(
+        (
+            total > rail.nic_ports,
             f"a static split needs {total} ports per NIC, one for each neighbour ({words}); got {rail.nic_ports}",
-        )
+        ),
+        file="settings",
+        field="nic_ports",
+    )
     dealt = dict(need)
     left = rail.nic_ports - total
     while poorest := min(
@@ -266,8 +269,11 @@ def check_delay(value: float, field: str) -> None:
     InputError
         If it is.
     """
-    if not 0 <= value <= MAX_DELAY_MS:
-        raise wrong_setting(field, f"must be 0 to {MAX_DELAY_MS:g} (got {value:g})")
+    refuse_if(
+        (not 0 <= value <= MAX_DELAY_MS, f"must be 0 to {MAX_DELAY_MS:g} (got {value:g})"),
+        file="settings",
+        field=field,
+    )
 
 
 def _members(iteration: RailIteration) -> FloatArray:

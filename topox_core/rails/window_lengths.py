@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from topox_core.errors import InputError, Mistakes, printable, wrong_setting
+from topox_core.errors import InputError, Mistakes, printable, refuse_if
 from topox_core.io.content import FileFormat, entries_of, first_letter, read_object
 from topox_core.io.limits import WINDOWS, check_count
 from topox_core.io.tables import as_meant, read_table, table_bytes
@@ -79,10 +79,12 @@ def lengths_ms(windows: Iterable[Window | float]) -> FloatArray:
         [one.length_ms if isinstance(one, Window) else float(one) for one in windows],
         dtype=np.float64,
     )
-    if not len(lengths):
-        raise wrong_setting("windows", "at least one window is needed (the list is empty)")
-    if not np.isfinite(lengths).all():
-        raise wrong_setting("windows", "must be finite numbers")
+    refuse_if(
+        (not len(lengths), "at least one window is needed (the list is empty)"),
+        (not np.isfinite(lengths).all(), "must be finite numbers"),
+        file="settings",
+        field="windows",
+    )
     return lengths
 
 
@@ -228,9 +230,14 @@ def _of_table(data: bytes, file: str) -> WindowList:
 
     def rows() -> Iterator[tuple[int, dict[str, str | float]]]:
         for number, cells in table.rows:
-            if any(cells[len(table.columns) :]):
-                problem = f"has more cells than the first row names ({len(table.columns)})"
-                raise InputError(problem, file=file, item=f"row {number}")
+            refuse_if(
+                (
+                    any(cells[len(table.columns) :]),
+                    f"has more cells than the first row names ({len(table.columns)})",
+                ),
+                file=file,
+                item=f"row {number}",
+            )
             named = zip(table.columns, cells, strict=False)
             yield number, {key: _cell(key, one, table.delimiter) for key, one in named if one}
 
@@ -267,8 +274,7 @@ def _listed(
         except InputError as error:
             wrong.add(error.problem, item=error.item, field=error.field)
     wrong.stop()
-    if not windows:
-        raise InputError("holds no window", file=file)
+    refuse_if((not windows, "holds no window"), file=file)
     if untimed:
         if len(untimed) < len(windows):
             item = f"{noun} {untimed[0]}"
@@ -278,11 +284,14 @@ def _listed(
         begins_ms = accumulate(lengths_ms, initial=0.0)
         windows = [replace(one, begin_ms=at) for one, at in zip(windows, begins_ms, strict=False)]
     ends_ms = max(one.begin_ms + max(0.0, one.length_ms) for one in windows)
-    if iteration_ms is not None and iteration_ms < ends_ms - 1e-6:
-        problem = (
-            f"must be at least {ends_ms:.15g}, where the last window ends (got {iteration_ms:.15g})"
-        )
-        raise InputError(problem, file=file, field="iteration_ms")
+    refuse_if(
+        (
+            iteration_ms is not None and iteration_ms < ends_ms - 1e-6,
+            f"must be at least {ends_ms:.15g}, where the last window ends (got {iteration_ms:.15g})",
+        ),
+        file=file,
+        field="iteration_ms",
+    )
     whole_ms = ends_ms if iteration_ms is None else float(iteration_ms)
     return WindowList(name, whole_ms, tuple(windows), not untimed)
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.errors import InputError, unknown, wrong_setting
+from topox_core.errors import check_known, refuse_if
 from topox_core.io.limits import check_whole
 from topox_core.model.csr import row_of_entry
 from topox_core.model.execution import Execution
@@ -94,20 +94,24 @@ def _check(stages: int, microbatches: int, schedule: str, chunks: int) -> None:
     check_whole(stages, file="settings", field="stages")
     check_whole(microbatches, file="settings", field="microbatches")
     check_whole(chunks, file="settings", field="chunks")
-    if schedule not in ORDERS:
-        raise wrong_setting("schedule", f"{schedule!r}: {unknown(schedule, ORDERS, 'schedule')}")
-    if schedule == "interleaved" and microbatches % stages:
-        raise wrong_setting(
-            "microbatches",
+    check_known(schedule, ORDERS, "schedule", file="settings", field="schedule")
+    refuse_if(
+        (
+            schedule == "interleaved" and microbatches % stages,
             f"must be a multiple of the {stages} stages when they are interleaved (got {microbatches})",
-        )
+        ),
+        file="settings",
+        field="microbatches",
+    )
     passes = 2 * stages * microbatches * (chunks if schedule == "interleaved" else 1)
-    if passes > MAX_PASSES:
-        raise InputError(
+    refuse_if(
+        (
+            passes > MAX_PASSES,
             f"{stages:,} stages and {microbatches:,} microbatches make {passes:,} passes, "
             f"more than the {MAX_PASSES:,} that are walked",
-            file="settings",
-        )
+        ),
+        file="settings",
+    )
 
 
 @dataclass(frozen=True)
@@ -193,8 +197,7 @@ def windows_of_transfers(
     InputError
         If there is no transfer.
     """
-    if not len(task):
-        raise InputError("has no transfer, so it has no phases of communication")
+    refuse_if((not len(task), "has no transfer, so it has no phases of communication"))
     rails = int(rail.max()) + 1
     # One communication is one task on one rail.
     call, first, call_of = np.unique(task * rails + rail, return_index=True, return_inverse=True)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from topox_core.errors import require
+from topox_core.errors import refuse_if
 from topox_core.io.limits import check_whole
 from topox_core.strategy.operators import divisors
 from topox_core.training.iteration import Iteration, iteration, parts
@@ -177,19 +177,20 @@ def best_plans(
         ranked.append(RankedPlan(job, iteration(job), needed))
         if len(ranked) > 2 * LISTED:
             ranked = _fastest(ranked)
-    require(
-        considered or not complete,
-        f"no plan suits {servers * machine.gpus_per_server:,} GPUs and {batch:,} sequences: their number must "
-        "be a multiple of the data-parallel replicas",
+    refuse_if(
+        (
+            complete and not considered,
+            f"no plan suits {servers * machine.gpus_per_server:,} GPUs and {batch:,} sequences: their number must "
+            "be a multiple of the data-parallel replicas",
+            "servers",
+        ),
+        (
+            complete and not ranked,
+            f"none of {considered:,} plans fits: the smallest needs {least / 1e9:,.1f} GB on a GPU, "
+            f"which has {machine.memory_gb:g} GB",
+            "memory_gb",
+        ),
         file=file,
-        field="servers",
-    )
-    require(
-        ranked or not complete,
-        f"none of {considered:,} plans fits: the smallest needs {least / 1e9:,.1f} GB on a GPU, "
-        f"which has {machine.memory_gb:g} GB",
-        file=file,
-        field="memory_gb",
     )
     return Plans(tuple(_fastest(ranked)), considered, too_large, complete)
 
@@ -207,10 +208,12 @@ def timed(job: Job, file: str = "job") -> RankedPlan:
         If it does not fit the memory.
     """
     needed = memory(job)
-    require(
-        needed.total_bytes <= job.machine.memory_gb * 1e9,
-        f"the plan does not fit: stage {needed.stage} needs {needed.total_bytes / 1e9:,.1f} GB "
-        f"on a GPU, which has {job.machine.memory_gb:g} GB",
+    refuse_if(
+        (
+            needed.total_bytes > job.machine.memory_gb * 1e9,
+            f"the plan does not fit: stage {needed.stage} needs {needed.total_bytes / 1e9:,.1f} GB "
+            f"on a GPU, which has {job.machine.memory_gb:g} GB",
+        ),
         file=file,
         item="machine",
         field="memory_gb",

@@ -16,7 +16,7 @@ from functools import cached_property
 from itertools import accumulate, islice
 from typing import Annotated
 
-from topox_core.errors import InputError, printable, require, shown, unknown
+from topox_core.errors import InputError, printable, refuse_if, shown, unknown
 from topox_core.io.content import FileFormat, entries_of, named, read_object, without_header
 from topox_core.io.limits import MAX_GENERATED_TASKS, STRATEGY, check_number, check_whole, is_whole
 from topox_core.io.task_graph_rules import validated
@@ -163,9 +163,11 @@ def _check_placements(strategy: Strategy, graph: OperatorGraph, file: str) -> se
     seen: set[str] = set()
     for placement in strategy.placements:
         check_placement(placement, graph, strategy.servers, file)
-        if placement.operator in seen:
-            item = f"operator {placement.operator}"
-            raise InputError("is configured twice", file=file, item=item)
+        refuse_if(
+            (placement.operator in seen, "is configured twice"),
+            file=file,
+            item=f"operator {placement.operator}",
+        )
         seen.add(placement.operator)
     return seen
 
@@ -192,18 +194,23 @@ def check_placement(
     p, start = placement.partitions, placement.start
     check_whole(p, field="partitions", file=file, item=item)
     costs = graph.operator(placement.operator).costs
-    for holds, problem in (
-        (p <= servers, f"{p} partitions do not fit on {servers} servers"),
-        (servers % p == 0, f"must divide the number of servers, {servers} (got {p})"),
-        (graph.samples % p == 0, f"must divide the number of samples, {graph.samples} (got {p})"),
+    refuse_if(
+        (p > servers, f"{p} partitions do not fit on {servers} servers"),
+        (servers % p, f"must divide the number of servers, {servers} (got {p})"),
+        (graph.samples % p, f"must divide the number of samples, {graph.samples} (got {p})"),
         (
-            p in costs,
+            p not in costs,
             f"has no cost for {p} partitions (it has {', '.join(map(str, sorted(costs)))})",
         ),
-    ):
-        require(holds, problem, field="partitions", file=file, item=item)
-    problem = f"must be a server from 0 to {servers - 1} (got {shown(start)})"
-    require(is_whole(start, 0, servers - 1), problem, field="start", file=file, item=item)
+        (
+            not is_whole(start, 0, servers - 1),
+            f"must be a server from 0 to {servers - 1} (got {shown(start)})",
+            "start",
+        ),
+        file=file,
+        item=item,
+        field="partitions",
+    )
 
 
 def server_bytes(strategy: Strategy, graph: OperatorGraph) -> list[float]:
@@ -263,10 +270,14 @@ def load_strategy(data: bytes, file: str, graph: OperatorGraph | None = None) ->
     strategy = _read(data, file)
     placements = strategy.placements
     if graph is not None:
-        if strategy.model != graph.name:
-            raise InputError(
-                f"must be {graph.name} (got {printable(strategy.model)})", file=file, field="model"
-            )
+        refuse_if(
+            (
+                strategy.model != graph.name,
+                f"must be {graph.name} (got {printable(strategy.model)})",
+            ),
+            file=file,
+            field="model",
+        )
         _check_placements(strategy, graph, file)
         order = graph.position
         placements = tuple(sorted(placements, key=lambda placement: order[placement.operator]))
@@ -286,16 +297,18 @@ def dump_strategy(strategy: Strategy) -> bytes:
 def _read(data: bytes, file: str) -> Strategy:
     file = printable(file, MAX_NAME) if file else "strategy"
     body = read_object(data, file, _FORM)
-    require(
-        body.get("plan") is None,
-        "is no longer read here: rank the plans anew and keep one as a job (*.job.json)",
+    refuse_if(
+        (
+            body.get("plan") is not None,
+            "is no longer read here: rank the plans anew and keep one as a job (*.job.json)",
+        ),
         file=file,
         field="plan",
     )
     check_values(
         Strategy, without_header(body, "operators", "plan"), file, must=("model", "servers")
     )
-    require(body.get("operators") is not None, "is missing", file=file, field="operators")
+    refuse_if((body.get("operators") is None, "is missing"), file=file, field="operators")
     placements = tuple(
         from_values(Placement, entry, file, named(entry, "operator", "operator", number))
         for number, entry in enumerate(entries_of(body, "operators", "operators", _FORM, file), 1)
@@ -321,9 +334,11 @@ def task_graph(
     """
     check_strategy(strategy, graph, memory_gb)
     tasks = list(islice(_tasks(graph, strategy), MAX_GENERATED_TASKS + 1))
-    require(
-        len(tasks) <= MAX_GENERATED_TASKS,
-        f"would have more than {MAX_GENERATED_TASKS:,} tasks: use fewer servers",
+    refuse_if(
+        (
+            len(tasks) > MAX_GENERATED_TASKS,
+            f"would have more than {MAX_GENERATED_TASKS:,} tasks: use fewer servers",
+        ),
         file=f"model {graph.name}",
     )
     return validated(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from topox_core.errors import InputError, errors_in_file, require, shown, wrong_setting
+from topox_core.errors import InputError, errors_in_file, refuse_if, shown
 from topox_core.io.content import gc_paused
 from topox_core.io.limits import (
     MAX_GENERATED_TASKS,
@@ -78,11 +78,13 @@ def read_text_workload(source: Source) -> TextWorkload:
     content = Content(source, TEXT_WORKLOAD)
     text = b"".join(content).decode("utf-8", "replace").removeprefix("\ufeff")
     lines = [line for line in text.splitlines() if line.strip()]
-    require(len(lines) >= 2, "has no header and number of rows", file=source.name)
+    refuse_if((len(lines) < 2, "has no header and number of rows"), file=source.name)
     words = lines[0].split()
-    require(
-        _WORDS.match(words[0]),
-        f"must begin with a word such as HYBRID_TRANSFORMER (got {shown(words[0])})",
+    refuse_if(
+        (
+            not _WORDS.match(words[0]),
+            f"must begin with a word such as HYBRID_TRANSFORMER (got {shown(words[0])})",
+        ),
         file=source.name,
     )
     try:
@@ -92,12 +94,11 @@ def read_text_workload(source: Source) -> TextWorkload:
             f"must be the number of rows (got {shown(lines[1])})", file=source.name, item="line 2"
         ) from None
     check_count(len(lines) - 2, TEXT_WORKLOAD.entries, "rows a workload may have", source.name)
-    require(
-        announced == len(lines) - 2,
-        f"announces {announced:,} rows and has {len(lines) - 2:,}",
+    refuse_if(
+        (announced != len(lines) - 2, f"announces {announced:,} rows and has {len(lines) - 2:,}"),
+        (not announced, "holds no row"),
         file=source.name,
     )
-    require(announced, "holds no row", file=source.name)
     layers = tuple(_layer(line, f"row {n}", source.name) for n, line in enumerate(lines[2:], 1))
     header = {key.rstrip(":"): value for key, value in pairwise(words[1:]) if key.endswith(":")}
     return TextWorkload(words[0], header, layers)
@@ -105,33 +106,33 @@ def read_text_workload(source: Source) -> TextWorkload:
 
 def _layer(line: str, item: str, file: str) -> Layer:
     cells = line.split()
-    require(
-        len(cells) >= COLUMNS,
-        f"must have {COLUMNS} columns (got {len(cells)})",
+    refuse_if(
+        (len(cells) < COLUMNS, f"must have {COLUMNS} columns (got {len(cells)})"),
         file=file,
         item=item,
     )
 
     def number(at: int, field: str) -> float:
         value = number_in(cells[at])
-        if not 0 <= value < 1e18:
-            raise InputError(
-                f"must be a number from 0 (got {shown(cells[at])})",
-                file=file,
-                item=item,
-                field=field,
-            )
+        refuse_if(
+            (not 0 <= value < 1e18, f"must be a number from 0 (got {shown(cells[at])})"),
+            file=file,
+            item=item,
+            field=field,
+        )
         return value
 
     def call(at: int, field: str) -> tuple[str, float]:
         word, size = cells[at].upper(), number(at + 1, f"{field}_bytes")
-        if word != "NONE" and word.partition("_")[0] not in _KINDS:
-            raise InputError(
+        refuse_if(
+            (
+                word != "NONE" and word.partition("_")[0] not in _KINDS,
                 f"must be NONE or one of {', '.join(_KINDS)} (got {shown(cells[at])})",
-                file=file,
-                item=item,
-                field=f"{field}_comm",
-            )
+            ),
+            file=file,
+            item=item,
+            field=f"{field}_comm",
+        )
         return word, size
 
     ticks = tuple(
@@ -164,8 +165,11 @@ def import_text(
         If there would be more tasks than a graph may have.
     """
     check_whole(servers, 2, MAX_SERVERS, file="settings", field="servers")
-    if not 0 < tick_ns < 1e12:
-        raise wrong_setting("tick_ns", f"must be above 0 (got {tick_ns:g})")
+    refuse_if(
+        (not 0 < tick_ns < 1e12, f"must be above 0 (got {tick_ns:g})"),
+        file="settings",
+        field="tick_ns",
+    )
     workload = read_text_workload(source)
     if (most := workload.most_tasks(servers)) > MAX_GENERATED_TASKS:
         raise Refused(
@@ -328,27 +332,36 @@ def read_network(
     kinds = found.get("topology", [])
     n = len(kinds)
     for key in _KEYS:
-        require(key in found, "is missing", file=file, field=key)
-        require(
-            len(found[key]) == n and 1 <= n <= 16,
-            f"must list one value for each of the {n} dimensions (got {len(found[key])})",
+        refuse_if((key not in found, "is missing"), file=file, field=key)
+        refuse_if(
+            (
+                not (len(found[key]) == n and 1 <= n <= 16),
+                f"must list one value for each of the {n} dimensions (got {len(found[key])})",
+            ),
             file=file,
             field=key,
         )
     for kind in kinds:
-        require(
-            _plain(kind) in _TOPOLOGIES,
-            f"must be Ring, FullyConnected or Switch (got {shown(kind)})",
+        refuse_if(
+            (
+                _plain(kind) not in _TOPOLOGIES,
+                f"must be Ring, FullyConnected or Switch (got {shown(kind)})",
+            ),
             file=file,
             field="topology",
         )
     counts = [int(_number(one, "npus_count", file, whole=True)) for one in found["npus_count"]]
     at = n - 1 if optical is None else optical - 1
-    if not 0 <= at < n:
-        raise wrong_setting("optical", f"must be from 1 to {n} (got {optical})")
-    require(
-        n - 1 - at <= 1,
-        f"has {n - 1 - at} dimensions after the optical one: one at most is left out",
+    refuse_if(
+        (not 0 <= at < n, f"must be from 1 to {n} (got {optical})"),
+        file="settings",
+        field="optical",
+    )
+    refuse_if(
+        (
+            n - 1 - at > 1,
+            f"has {n - 1 - at} dimensions after the optical one: one at most is left out",
+        ),
         file=file,
     )
     notes = []
@@ -380,18 +393,24 @@ def _plain(kind: str) -> str:
 
 def _number(text: str, field: str, file: str, *, least: float = 1e-9, whole: bool = False) -> float:
     value = number_in(text)
-    if not least <= value < 1e9 or (whole and value != int(value)):
-        kind = (
-            "a whole number from 1" if whole else "a number above 0" if least else "a number from 0"
-        )
-        raise InputError(f"must be {kind} (got {shown(text)})", file=file, field=field)
+    kind = "a whole number from 1" if whole else "a number above 0" if least else "a number from 0"
+    refuse_if(
+        (
+            not least <= value < 1e9 or (whole and value != int(value)),
+            f"must be {kind} (got {shown(text)})",
+        ),
+        file=file,
+        field=field,
+    )
     return value
 
 
 def _keys(text: str, file: str) -> dict[str, list[str]]:
     """Return the lists of a file of plain keys, ``key: [a, b]`` or ``key: a``, as text."""
     values = loaded_yaml(text, file, NETWORK)
-    require(isinstance(values, dict), f"must be keys and values (got {shown(values)})", file=file)
+    refuse_if(
+        (not isinstance(values, dict), f"must be keys and values (got {shown(values)})"), file=file
+    )
     return {
         str(key): [str(one) for one in (value if isinstance(value, list) else [value])]
         for key, value in values.items()

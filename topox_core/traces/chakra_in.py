@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import zip_longest
 from typing import Annotated
 
-from topox_core.errors import InputError, require
+from topox_core.errors import InputError, needed, refuse_if
 from topox_core.io.limits import (
     MAX_CALL_MEMBERS,
     MAX_RANKS,
@@ -109,7 +109,7 @@ def import_chakra(
                 f"rank {one.rank} was already read from {ranks[one.rank].file}", file=source.name
             )
         ranks[one.rank] = one
-    require(ranks, "none of the files is of these ranks", file="settings", field="ranks")
+    refuse_if((not ranks, "none of the files is of these ranks"), file="settings", field="ranks")
     builder = _Builder(ranks, groups, settings.world, machine or Machine())
     builder.build()
     world = builder.world
@@ -210,9 +210,11 @@ class _Builder:
     def _highest_of_groups(self) -> int:
         told = (ranks for one in self.ranks.values() for ranks in one.groups.values())
         highest = max((max(ranks) for ranks in (*self.given.values(), *told) if ranks), default=0)
-        require(
-            highest < MAX_RANKS,
-            f"names rank {highest:,}, more than the {MAX_RANKS:,} a run may have",
+        refuse_if(
+            (
+                highest >= MAX_RANKS,
+                f"names rank {highest:,}, more than the {MAX_RANKS:,} a run may have",
+            )
         )
         return 1 + highest
 
@@ -227,14 +229,14 @@ class _Builder:
         ranks = one.groups.get(str(name), self.given.get(str(name)))
         if ranks is None and str(name) == ALL_RANKS:
             return self.everyone
-        if ranks is None:
-            raise InputError(
-                f"{str(name)[:40]!r} is not in the groups file",
-                file=one.file,
-                item=f"node {node.id}",
-                field="pg_name",
-            )
-        return ranks or self.everyone
+        listed = needed(
+            ranks,
+            f"{str(name)[:40]!r} is not in the groups file",
+            file=one.file,
+            item=f"node {node.id}",
+            field="pg_name",
+        )
+        return listed or self.everyone
 
     def _compute(self, rank: int, at: int, node: ChakraNode) -> None:
         self.wrappers += node.type in (SEND, RECEIVE, COLLECTIVE)
@@ -260,9 +262,8 @@ class _Builder:
             self.unmatched.append(f"group {name or 'of all ranks'}, call {k + 1}: is {what}")
             return
         (number,) = kinds
-        require(
-            number < len(KINDS),
-            f"must be from 0 to {len(KINDS) - 1} (got {number})",
+        refuse_if(
+            (number >= len(KINDS), f"must be from 0 to {len(KINDS) - 1} (got {number})"),
             file=self.ranks[members[0][0]].file,
             item=f"node {nodes[0].id}",
             field="comm_type",

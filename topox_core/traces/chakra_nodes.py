@@ -14,7 +14,7 @@ from typing import Any
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, proto, text_format
 from google.protobuf.message import DecodeError
 
-from topox_core.errors import InputError, as_mb, errors_in_file, require
+from topox_core.errors import InputError, as_mb, errors_in_file, needed, refuse_if
 from topox_core.io.content import gc_paused
 from topox_core.io.limits import CHAKRA, MAX_RUN_DEPENDENCIES, WHOLE_JSON, check_count, is_whole
 from topox_core.model.waiting_order import cycle_of
@@ -123,12 +123,11 @@ def read_chakra(source: Source, rank: int | None = None) -> ChakraRank:
     """
     content = Content(source, CHAKRA)
     data = b"".join(content)
-    require(not content.cut, "ends early", file=source.name)
-    require(data.strip(), "is empty", file=source.name)
+    refuse_if((content.cut, "ends early"), (not data.strip(), "is empty"), file=source.name)
     with gc_paused():
         text = data.lstrip()[:1] in (b"{", b"[")
         records = _of_json(data, source.name) if text else _of_wire(data, source.name)
-        require(records, "holds no node", file=source.name)
+        refuse_if((not records, "holds no node"), file=source.name)
         return _rank(source.name, records, rank)
 
 
@@ -150,9 +149,11 @@ def _of_wire(data: bytes, file: str) -> list[dict[str, Any]]:
 
 
 def _of_json(data: bytes, file: str) -> list[dict[str, Any]]:
-    require(
-        len(data) <= WHOLE_JSON.file_bytes,
-        f"is more than the {as_mb(WHOLE_JSON.file_bytes)} of JSON that a trace may have",
+    refuse_if(
+        (
+            len(data) > WHOLE_JSON.file_bytes,
+            f"is more than the {as_mb(WHOLE_JSON.file_bytes)} of JSON that a trace may have",
+        ),
         file=file,
     )
     record = json_of(data, file)
@@ -216,8 +217,7 @@ def _plain(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def _rank(file: str, records: Sequence[Mapping[str, Any]], given: int | None) -> ChakraRank:
     number = rank_in_name(file, *_IN_NAME) if given is None else given
-    if number is None:
-        raise InputError("names no rank: rename it to ....0.et, or give --ranks", file=file)
+    number = needed(number, "names no rank: rename it to ....0.et, or give --ranks", file=file)
     ids: dict[int, int] = {}
     for at, one in enumerate(records):
         key = one["id"]
@@ -291,9 +291,11 @@ def read_groups(source: Source) -> dict[str, tuple[int, ...]]:
     """
     record = read_json(source)
     found = groups_of_text(record)
-    require(
-        isinstance(record, dict) and len(found) == len(record),
-        'must be groups such as {"1": [0, 1]}',
+    refuse_if(
+        (
+            not (isinstance(record, dict) and len(found) == len(record)),
+            'must be groups such as {"1": [0, 1]}',
+        ),
         file=source.name,
     )
     return found

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from topox_core.errors import InputError, shown
+from topox_core.errors import InputError, needed, shown
 from topox_core.io.limits import MAX_RANKS
 from topox_core.model.task_graph import MAX_SIZE_BYTES
 
@@ -138,10 +138,8 @@ def element_bytes(word: str) -> int:
     bare = word.lower().replace(" ", "").removeprefix("tensor(").rstrip(")")
     if bare.startswith(("float8", "c10::float8")):
         return 1
-    size = _ELEMENT.get(bare)
-    if size is None:
-        raise InputError(f"{shown(word)} is no type whose size is known", field="dtype")
-    return size
+    problem = f"{shown(word)} is no type whose size is known"
+    return needed(_ELEMENT.get(bare), problem, field="dtype")
 
 
 def meta_of(args: Mapping[str, Any]) -> Meta | None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from topox_core.errors import InputError, require
+from topox_core.errors import InputError, refuse_if
 from topox_core.io.limits import MAX_ENTRY_CHARACTERS, MAX_REST_CHARACTERS
 from topox_core.traces.source import Content, Source
 
@@ -98,7 +98,7 @@ class EventStream:
                 return buffer[: found.start()], buffer[found.end() :]
             if len(buffer) > MAX_REST_CHARACTERS:
                 break
-        require(buffer.strip(), "is empty", file=self._source.name)
+        refuse_if((not buffer.strip(), "is empty"), file=self._source.name)
         raise InputError(
             "holds no traceEvents (a profiler trace has them; a task graph has tasks)",
             file=self._source.name,

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from topox_core.errors import InputError, as_mb, require
+from topox_core.errors import InputError, as_mb, needed, refuse_if
 from topox_core.io.content import gc_paused
 from topox_core.io.limits import (
     MAX_KEPT_OBJECTS,
@@ -167,9 +167,11 @@ def read_kineto(source: Source, communication: str = "", rank: int | None = None
                 source.name,
             )
             check_count(len(columns.steps), MAX_STEPS, "steps a trace may have", source.name)
-            require(
-                columns.told_bytes <= MAX_TOLD_BYTES,
-                f"tells more of its communications than the {as_mb(MAX_TOLD_BYTES)} that are kept",
+            refuse_if(
+                (
+                    columns.told_bytes > MAX_TOLD_BYTES,
+                    f"tells more of its communications than the {as_mb(MAX_TOLD_BYTES)} that are kept",
+                ),
                 file=source.name,
             )
     if not columns.work_times and not columns.kernels:
@@ -302,7 +304,18 @@ def _recording(file: str, stream: EventStream, columns: _Columns, rank: int | No
     times = np.array(columns.work_times).reshape(-1, 2)
     start, lasts = np.concatenate((times, [one[:2] for one in columns.kernels] or times[:0])).T
     end = start + lasts
-    _check_finite(file, columns.base_us, start, end)
+    refuse_if(
+        (
+            not (abs(columns.base_us or 0.0) < 1e18 and np.isfinite(end).all())
+            or (end < start).any(),
+            "has times or durations that are no numbers from 0",
+        ),
+        file=file,
+        field="dur",
+    )
+    refuse_if(
+        (float(end.max() - start.min()) > 1e13, "spans more than 100 days"), file=file, field="ts"
+    )
     stream_of, asked = np.array(columns.work_numbers).reshape(-1, 2).T
     asked = np.append(asked, np.array([one[3] for one in columns.kernels], np.int64))
     at = launches.positions(asked)
@@ -393,22 +406,8 @@ def _steps(steps: list[Step]) -> tuple[Step, ...]:
     return tuple(first.values())
 
 
-def _check_finite(file: str, base_us: float | None, start: Floats, end: Floats) -> None:
-    require(
-        abs(base_us or 0.0) < 1e18 and np.isfinite(end).all() and (end >= start).all(),
-        "has times or durations that are no numbers from 0",
-        file=file,
-        field="dur",
-    )
-    require(
-        float(end.max() - start.min()) <= 1e13, "spans more than 100 days", file=file, field="ts"
-    )
-
-
 def _rank(info: Mapping[str, Any], file: str, given: int | None) -> int:
     told = info.get("rank")
     found = told if is_whole(told, 0, MAX_RANKS - 1) else rank_in_name(file, *_IN_NAME)
     found = given if found is None else found
-    if found is None:
-        raise InputError("names no rank: rename it to ..._rank0.json, or give --ranks", file=file)
-    return found
+    return needed(found, "names no rank: rename it to ..._rank0.json, or give --ranks", file=file)

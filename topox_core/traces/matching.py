@@ -7,7 +7,7 @@ from difflib import SequenceMatcher
 
 import numpy as np
 
-from topox_core.errors import require
+from topox_core.errors import refuse_if
 from topox_core.traces.communication import RECEIVE, SEND, UNKNOWN, Meta, parallelism_of
 from topox_core.traces.run_graph import Node, Place, spans
 from topox_core.traces.steps import StepOfRank
@@ -53,10 +53,12 @@ class Matched:
                     ungrouped[rank] += meta.ranks is None
                     groups[frozenset(meta.ranks or everyone)][rank].append(place)
         few, many = (most(steps, key=ungrouped.__getitem__) for most in (min, max))
-        require(
-            ungrouped[few] >= ungrouped[many],
-            f"has {ungrouped[many]} communications of an unknown group, rank {few} has "
-            f"{ungrouped[few]}: they cannot be those of all ranks",
+        refuse_if(
+            (
+                ungrouped[few] < ungrouped[many],
+                f"has {ungrouped[many]} communications of an unknown group, rank {few} has "
+                f"{ungrouped[few]}: they cannot be those of all ranks",
+            ),
             file=steps[many].recording.file,
         )
         for ranks, places in sorted(groups.items(), key=lambda g: sorted(g[0])):

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from topox_core.errors import InputError, errors_in_file, require
+from topox_core.errors import InputError, errors_in_file, needed, refuse_if
 from topox_core.io.limits import MAX_RANKS, RECORDING
 from topox_core.traces.assembly import CutLane, assemble
 from topox_core.traces.communication import Meta, meta_of
@@ -250,9 +250,11 @@ def run_of(
             problem = f"rank {rank} was already read from {ranks[rank].recording.file}"
             raise InputError(problem, file=file)
         kept += len(recording.work) + len(recording.kernels)
-        require(
-            kept <= RECORDING.entries,
-            f"all files together hold more than the {RECORDING.entries:,} activities a run may have",
+        refuse_if(
+            (
+                kept > RECORDING.entries,
+                f"all files together hold more than the {RECORDING.entries:,} activities a run may have",
+            ),
             file=file,
         )
         host = told.get(rank)
@@ -266,7 +268,7 @@ def run_of(
         ranks[rank] = RankSteps(recording, entries, named)
         warnings += _warnings_of(ranks[rank])
         world = max(world, recording.world)
-    require(ranks, "none of the files is of these ranks", file="settings", field="ranks")
+    refuse_if((not ranks, "none of the files is of these ranks"), file="settings", field="ranks")
     if not any(one.recording.kernels for one in ranks.values()):
         one = ranks[min(ranks)].recording
         raise Refused(
@@ -287,11 +289,8 @@ def _host_traces(hosts: Sequence[Source]) -> dict[int, HostTrace]:
     told: dict[int, HostTrace] = {}
     for source in hosts:
         rank = rank_in_name(source.name, r"(\d+)\D*$", most=10**9)
-        if rank is None:
-            raise InputError(
-                "names no rank: its name must end in the rank's number", file=source.name
-            )
-        told[rank] = read_host_trace(source)
+        unnamed = "names no rank: its name must end in the rank's number"
+        told[needed(rank, unnamed, file=source.name)] = read_host_trace(source)
     return told
 
 
@@ -299,9 +298,11 @@ def _world(ranks: Mapping[int, RankSteps], world: int) -> int:
     entries = (entry for one in ranks.values() for entry in one.entries)
     named = ((*(part.ranks or ()), part.peer or 0) for entry in entries for part in entry.parts)
     highest = max(max(ranks), *map(max, named), 0)
-    require(
-        highest < MAX_RANKS,
-        f"names rank {highest:,}, more than the {MAX_RANKS:,} ranks a run may have",
+    refuse_if(
+        (
+            highest >= MAX_RANKS,
+            f"names rank {highest:,}, more than the {MAX_RANKS:,} ranks a run may have",
+        ),
         file=ranks[min(ranks)].recording.file,
     )
     return max(world, 1 + highest)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.errors import InputError, errors_in_file, require
+from topox_core.errors import InputError, errors_in_file, refuse_if
 from topox_core.io.limits import MAX_CALL_MEMBERS
 from topox_core.traces.communication import (
     RECEIVE,
@@ -205,9 +205,11 @@ def entries_of(recording: Recording, host: Sequence[Meta] | None = None) -> tupl
                 parts = (parts[0].completed(told[number]),)
             entries.append(Entry(kernel, tuple(_with_group(part, recording) for part in parts)))
             members += sum(len(part.ranks or ()) for part in entries[-1].parts)
-            require(
-                members <= MAX_CALL_MEMBERS,
-                f"has communications of more than the {MAX_CALL_MEMBERS:,} members, added up, that a trace may have",
+            refuse_if(
+                (
+                    members > MAX_CALL_MEMBERS,
+                    f"has communications of more than the {MAX_CALL_MEMBERS:,} members, added up, that a trace may have",
+                )
             )
             previous[kernel.thread] = launch_us(kernel)
     return tuple(entries)

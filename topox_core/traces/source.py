@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal
 
-from topox_core.errors import InputError, as_mb, require
+from topox_core.errors import InputError, as_mb, refuse_if
 from topox_core.io.content import GZIP, bare_name, unpacked, why
 from topox_core.io.limits import MAX_RANKS, RECORDING, WHOLE_JSON, Limits, check_one_of, is_whole
 from topox_core.model.cluster import MAX_PORTS
@@ -137,7 +137,7 @@ def sources_of(paths: Sequence[str]) -> tuple[Source, ...]:
             )
         except (OSError, ValueError) as error:
             raise InputError(f"cannot be read: {why(error)}", file=name) from None
-        require(inside, f"holds no {', '.join(ENDINGS)} file", file=name)
+        refuse_if((not inside, f"holds no {', '.join(ENDINGS)} file"), file=name)
         found += map(Source.of_path, inside)
     return tuple(found)
 
@@ -224,9 +224,12 @@ class Content:
                 held = bytearray()  # gzip of many parts comes in crumbs
                 for piece in self._unpacked(stream):
                     size += len(piece)
-                    require(
-                        size <= self._limits.file_bytes,
-                        f"is more than the {as_mb(self._limits.file_bytes)} unpacked that a trace may have",
+                    most = self._limits.file_bytes
+                    refuse_if(
+                        (
+                            size > most,
+                            f"is more than the {as_mb(most)} unpacked that a trace may have",
+                        ),
                         file=self._source.name,
                     )
                     held += piece
@@ -269,10 +272,12 @@ def format_of(source: Source) -> str:
         If it is empty, an archive, or a text that is no trace.
     """
     head = b"".join(islice(Content(source), 3))
-    require(head.strip(), "is empty", file=source.name)
-    require(
-        not (head.startswith(_ZIP) or head[257:262] == b"ustar"),
-        "is an archive: unpack it and give its folder",
+    refuse_if(
+        (not head.strip(), "is empty"),
+        (
+            head.startswith(_ZIP) or head[257:262] == b"ustar",
+            "is an archive: unpack it and give its folder",
+        ),
         file=source.name,
     )
     is_json = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[")
@@ -285,9 +290,11 @@ def format_of(source: Source) -> str:
         (b'"traceEvents"' not in head and _GROUPS.match(head), GROUPS),
         (True, KINETO),
     )
-    require(
-        is_json or form != CHAKRA or not _PLAIN.fullmatch(head[:200]),
-        "holds no traceEvents (a profiler trace has them; a task graph has tasks)",
+    refuse_if(
+        (
+            not is_json and form == CHAKRA and _PLAIN.fullmatch(head[:200]),
+            "holds no traceEvents (a profiler trace has them; a task graph has tasks)",
+        ),
         file=source.name,
     )
     return form
@@ -303,12 +310,14 @@ def format_of_all(sources: Sequence[Source]) -> tuple[str, tuple[Source, ...]]:
     """
     found = [(format_of(source), source) for source in sources]
     traces = [(form, source) for form, source in found if form != GROUPS]
-    require(traces, "is no trace, only groups of ranks", file=sources[0].name)
+    refuse_if((not traces, "is no trace, only groups of ranks"), file=sources[0].name)
     first = traces[0][0]
     for form, source in traces:
-        require(
-            form == first,
-            f"is of format {form}, {traces[0][1].name} of {first}: give files of one",
+        refuse_if(
+            (
+                form != first,
+                f"is of format {form}, {traces[0][1].name} of {first}: give files of one",
+            ),
             file=source.name,
         )
     return first, tuple(source for _, source in traces)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topox_core.errors import InputError, require
+from topox_core.errors import InputError, refuse_if
 from topox_core.traces.kineto import ends_early
 from topox_core.traces.recording import Entry, Floats, Ints, Recording, Scope, Step, Work, launch_us
 from topox_core.traces.run_graph import spans
@@ -91,7 +91,7 @@ class RankSteps:
         )
         if not self.numbers and recording.cut:
             raise ends_early(recording.file, recording.events)
-        require(self.numbers, "has no step with work on the GPU", file=recording.file)
+        refuse_if((not self.numbers, "has no step with work on the GPU"), file=recording.file)
 
     def _steps_of(self, launched: Floats) -> Ints:
         """Return the position of the step of each launch, -1 for none."""
@@ -137,10 +137,11 @@ class RankSteps:
             If the file does not hold it.
         """
         recording = self.recording
-        if number not in self.numbers:
-            raise InputError(
-                f"holds {_span(self.numbers)}", file=recording.file, item=f"step {number}"
-            )
+        refuse_if(
+            (number not in self.numbers, f"holds {_span(self.numbers)}"),
+            file=recording.file,
+            item=f"step {number}",
+        )
         at = next(i for i, one in enumerate(self._known) if one.number == number)
         lane = recording.work.taken(np.flatnonzero(self._of_work == at))
         inside = np.flatnonzero(self._of_entry == at).tolist()
@@ -193,9 +194,11 @@ def chosen_step(ranks: Mapping[int, RankSteps], choice: int | str) -> int:
     common = [n for n in lowest.numbers if all(n in one.numbers for one in ranks.values())]
     if not common:
         for one in ranks.values():
-            require(
-                set(one.numbers) & set(lowest.numbers),
-                f"holds {_span(one.numbers)}; no step is on all ranks",
+            refuse_if(
+                (
+                    not set(one.numbers) & set(lowest.numbers),
+                    f"holds {_span(one.numbers)}; no step is on all ranks",
+                ),
                 file=one.recording.file,
                 item=f"step {lowest.numbers[0]}",
             )

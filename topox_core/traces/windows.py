@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from topox_core.errors import InputError, require
+from topox_core.errors import InputError, refuse_if
 from topox_core.io.limits import check_count, is_number, is_whole
 from topox_core.io.perfetto import FORMAT
 from topox_core.rails.iteration import Window
@@ -117,12 +117,14 @@ def windows_of_trace(source: Source) -> tuple[tuple[Window, ...], float]:
         check_count(len(rows), MAX_TRANSFERS, "transfers a trace may have", source.name)
     other = stream.header.get("otherData")
     other = other if isinstance(other, dict) else {}
-    require(
-        other.get("format") == FORMAT,
-        "is no trace of ours (otherData has no format topox-trace)",
+    refuse_if(
+        (
+            other.get("format") != FORMAT,
+            "is no trace of ours (otherData has no format topox-trace)",
+        ),
+        (not rows, "has no transfer"),
         file=source.name,
     )
-    require(rows, "has no transfer", file=source.name)
     columns = list(zip(*rows.values(), strict=True))
     ends = np.array(columns[5], np.float64)
     makespan = other.get("makespan_ms")

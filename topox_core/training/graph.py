@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
-from topox_core.errors import errors_in_file, require
+from topox_core.errors import errors_in_file, refuse_if
 from topox_core.io.limits import MAX_GENERATED_TASKS
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster, one_port_a_switch
@@ -68,9 +68,11 @@ def graph_of(built: Program, most_tasks: int, one_rail: bool = False) -> TaskGra
     """
     job, unfolding = built.job, Unfolding(built, one_rail)
     count = unfolding.count()
-    require(
-        count <= most_tasks,
-        f"would have {count:,} tasks, more than {most_tasks:,}: use fewer microbatches or GPUs",
+    refuse_if(
+        (
+            count > most_tasks,
+            f"would have {count:,} tasks, more than {most_tasks:,}: use fewer microbatches or GPUs",
+        ),
         item="plan",
         field="microbatches",
     )

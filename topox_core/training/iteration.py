@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from topox_core.errors import require
+from topox_core.errors import refuse_if
 from topox_core.training.collectives import (
     Call,
     Group,
@@ -202,9 +202,11 @@ def _exposed_ms(job: Job, stage: int, gradients_ms: float, last_pass_ms: float) 
 def _factor(length_ms: Callable[[float], float], wanted_ms: float) -> float:
     """Return the factor at which an iteration lasts as long as is wanted; its length grows with the factor."""
     low, high, least = 0.0, 1.0, length_ms(0.0)
-    require(
-        least < wanted_ms,
-        f"must be more than the {least:,.6g} ms that all but computing lasts (got {wanted_ms:g})",
+    refuse_if(
+        (
+            least >= wanted_ms,
+            f"must be more than the {least:,.6g} ms that all but computing lasts (got {wanted_ms:g})",
+        ),
         item="schedule",
         field="iteration_ms",
     )

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import Annotated, Any
 
-from topox_core.errors import InputError, errors_in_file, printable, require, shown, unknown
+from topox_core.errors import InputError, errors_in_file, printable, refuse_if, shown, unknown
 from topox_core.io.assertions import KEY as ASSERT, Assertion, assertions_of
 from topox_core.io.content import FileFormat, read_object, without_header
 from topox_core.io.limits import TRAINING_JOB
@@ -52,8 +52,7 @@ class Job:
         check_fields(self)
         self._check_degrees()
         self._check_stages()
-        self._check_exchanges()
-        self._check_size()
+        self._check_together()
 
     @property
     def chunks(self) -> int:
@@ -177,36 +176,35 @@ class Job:
             )
             obey(plan, "plan", "microbatches", [rule])
 
-    def _check_exchanges(self) -> None:
-        layer_by_layer = self.schedule.exchanges == "layer"
-        problem = "must be 0 unless expert is 2 or more and schedule.exchanges is layer"
-        require(
-            not self.plan.skew or (layer_by_layer and self.plan.expert > 1),
-            f"{problem} (got {self.plan.skew:g})",
+    def _check_together(self) -> None:
+        layer_by_layer, gpus = self.schedule.exchanges == "layer", self.plan.gpus
+        passes = 2 * self.chunks * self.plan.microbatches
+        refuse_if(
+            (
+                self.plan.skew and not (layer_by_layer and self.plan.expert > 1),
+                "must be 0 unless expert is 2 or more and schedule.exchanges is layer "
+                f"(got {self.plan.skew:g})",
+                "skew",
+            ),
+            (
+                gpus > MAX_GPUS,
+                f"tensor x context x data x pipeline is {gpus:,} GPUs, more than the limit of {MAX_GPUS:,}",
+                "data",
+            ),
+            (
+                passes > MAX_PASSES,
+                f"would make {passes:,} passes, more than the limit of {MAX_PASSES:,}",
+                "microbatches",
+            ),
             item="plan",
-            field="skew",
         )
-        require(
-            not self.schedule.overlap_exchanges or (layer_by_layer and self.plan.zero < 3),
-            "must be false unless exchanges is layer and plan.zero is 2 or less",
+        refuse_if(
+            (
+                self.schedule.overlap_exchanges and not (layer_by_layer and self.plan.zero < 3),
+                "must be false unless exchanges is layer and plan.zero is 2 or less",
+            ),
             item="schedule",
             field="overlap_exchanges",
-        )
-
-    def _check_size(self) -> None:
-        gpus = self.plan.gpus
-        require(
-            gpus <= MAX_GPUS,
-            f"tensor x context x data x pipeline is {gpus:,} GPUs, more than the limit of {MAX_GPUS:,}",
-            item="plan",
-            field="data",
-        )
-        passes = 2 * self.chunks * self.plan.microbatches
-        require(
-            passes <= MAX_PASSES,
-            f"would make {passes:,} passes, more than the limit of {MAX_PASSES:,}",
-            item="plan",
-            field="microbatches",
         )
 
 
@@ -348,8 +346,9 @@ def job_of(name: str) -> Job:
     InputError
         If there is none of that name.
     """
-    require(
-        name in JOBS, f"must be a file or one of {', '.join(JOBS)} (got {name[:80]})", file="job"
+    refuse_if(
+        (name not in JOBS, f"must be a file or one of {', '.join(JOBS)} (got {name[:80]})"),
+        file="job",
     )
     return JOBS[name]
 
@@ -394,7 +393,7 @@ def load_design(data: bytes, file: str) -> tuple[Job, tuple[Assertion, ...]]:
     file = printable(file, 200) if file else "job"
     record = without_header(read_object(data, file, _FORM))
     for part in ("shape", "plan", "machine"):
-        require(part in record, "is missing", file=file, field=part)
+        refuse_if((part not in record, "is missing"), file=file, field=part)
     with errors_in_file(file):
         asserted = assertions_of(record.pop(ASSERT, []), ASSERTED)
         parts = {name: _part(name, record.pop(name, {})) for name in _PARTS}
@@ -416,5 +415,5 @@ def _part(name: str, entry: object) -> Any:
             raise InputError(f"{unknown(entry, known, 'name')} (got {shown(entry)})", field=name)
         return known[entry]
     words = "a name or an object" if known else "an object in braces"
-    require(isinstance(entry, dict), f"must be {words} (got {shown(entry)})", field=name)
+    refuse_if((not isinstance(entry, dict), f"must be {words} (got {shown(entry)})"), field=name)
     return from_values(kind, entry, "", name)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
-from topox_core.errors import InputError, errors_in_file, printable, require, shown
+from topox_core.errors import InputError, errors_in_file, printable, refuse_if, shown
 from topox_core.io.limits import MEASURED, check_count, number_in
 from topox_core.io.tables import read_table
 from topox_core.training.job import JOBS, Job
@@ -71,10 +71,10 @@ def read_measured(data: bytes, file: str, machine: Machine | None = None) -> lis
     for number, cells in table.rows:
         check_count(len(found) + 1, MEASURED.entries, "rows a file may have", file)
         with errors_in_file(file, f"row {number}"):
-            require(len(cells) <= len(table.columns), "has more cells than columns")
+            refuse_if((len(cells) > len(table.columns), "has more cells than columns"))
             row = dict.fromkeys(COLUMNS, "") | dict(zip(table.columns, cells, strict=False))
             found.append(_measured(row, number, machine or MACHINES["vtrain"]))
-    require(found, "holds no row", file=file)
+    refuse_if((not found, "holds no row"), file=file)
     return found
 
 
@@ -82,15 +82,16 @@ def _measured(row: Mapping[str, str], number: int, machine: Machine) -> Measured
     values = {column: _number(row[column], column) for column in COLUMNS}
     whole = {column: int(values[column]) for column in WHOLE}
     gpus = whole[TENSOR] * whole[DATA] * whole[PIPELINE]
-    require(
-        gpus == whole[GPUS],
-        f"must be tensor x data x pipeline = {gpus:,} (got {whole[GPUS]:,})",
+    refuse_if(
+        (gpus != whole[GPUS], f"must be tensor x data x pipeline = {gpus:,} (got {whole[GPUS]:,})"),
         field=GPUS,
     )
     step = whole[DATA] * whole[MICRO]
-    require(
-        whole[BATCH] % step == 0,
-        f"must be a multiple of data parallelism x micro batch = {step:,} (got {whole[BATCH]:,})",
+    refuse_if(
+        (
+            whole[BATCH] % step != 0,
+            f"must be a multiple of data parallelism x micro batch = {step:,} (got {whole[BATCH]:,})",
+        ),
         field=BATCH,
     )
     try:
@@ -99,9 +100,11 @@ def _measured(row: Mapping[str, str], number: int, machine: Machine) -> Measured
         column = _COLUMN_OF.get(error.field, error.field)
         raise InputError(error.problem, field=column) from None
     billions = job.shape.parameters / 1e9
-    require(
-        1 / _PARAMETERS_WITHIN < billions / values[MODEL] < _PARAMETERS_WITHIN,
-        f"must be near the {billions:,.3g} billion of this shape (got {shown(row[MODEL])})",
+    refuse_if(
+        (
+            not 1 / _PARAMETERS_WITHIN < billions / values[MODEL] < _PARAMETERS_WITHIN,
+            f"must be near the {billions:,.3g} billion of this shape (got {shown(row[MODEL])})",
+        ),
         field=MODEL,
     )
     return Measured(number, row[MODEL], job, values[TIME])
@@ -121,12 +124,14 @@ _COLUMN_OF = {
 
 
 def _number(cell: str, column: str) -> float:
-    require(cell, "is empty", field=column)
+    refuse_if((not cell, "is empty"), field=column)
     kind = "a whole number of at least 1" if column in WHOLE else "a number above 0"
     value = number_in(cell)
-    require(
-        0 < value <= 1e12 and (column not in WHOLE or value == int(value)),
-        f"must be {kind}, without a unit (got {shown(cell)})",
+    refuse_if(
+        (
+            not (0 < value <= 1e12 and (column not in WHOLE or value == int(value))),
+            f"must be {kind}, without a unit (got {shown(cell)})",
+        ),
         field=column,
     )
     return value

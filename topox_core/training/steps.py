@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from topox_core.errors import require
+from topox_core.errors import refuse_if
 from topox_core.training.collectives import (
     Call,
     Groups,
@@ -108,9 +108,11 @@ class ProgramBuilder:
         if self.sharded or self.layered:
             units = (10 if self.layered else 2) * job.shape.layers + 2
         count = 2 * units * job.plan.microbatches
-        require(
-            count <= MAX_STEPS,
-            f"would take {count:,} steps for each rank of a stage, more than the limit of {MAX_STEPS:,}",
+        refuse_if(
+            (
+                count > MAX_STEPS,
+                f"would take {count:,} steps for each rank of a stage, more than the limit of {MAX_STEPS:,}",
+            ),
             item="plan",
             field="microbatches",
         )

@@ -8,7 +8,7 @@ from itertools import chain, permutations
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.errors import require
+from topox_core.errors import refuse_if
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.text.numbers import percent
 from topox_core.training.iteration import iteration, parts
@@ -123,9 +123,11 @@ def predicted(rows: Sequence[Measured], file: str = "measurements") -> list[Comp
     times = [iteration(row.job).total_ms for row in rows]
     for row, time_ms in zip(rows, times, strict=True):
         ratio = row.measured_ms / time_ms
-        require(
-            1 / _FAR < ratio < _FAR,
-            f"must be in ms (got {row.measured_ms:g}, {ratio:.3g} times the prediction)",
+        refuse_if(
+            (
+                not 1 / _FAR < ratio < _FAR,
+                f"must be in ms (got {row.measured_ms:g}, {ratio:.3g} times the prediction)",
+            ),
             file=file,
             item=f"row {row.row}",
             field=TIME,
