@@ -268,14 +268,13 @@ def _loaded_beside(shape: Shape) -> None:
 def _times_on_schedule(best: RankedPlan, own: RankedPlan | None) -> None:
     """Say how plans are ranked, and what Schedule finds for the loaded one and for the fastest."""
     there = on_schedule() if own else ""
-    ahead = ""
-    if own and there and not same_time(best.total_ms, own.total_ms):
-        ahead = once_used(best.job)
+    slower = own is not None and not same_time(best.total_ms, own.total_ms)
+    ahead = once_used(best.job) if there and slower else ""
     quiet(
         "Ranked by a closed form, on packet switches where no transfer waits for a port. "
         + f"On Schedule an iteration takes {there} as loaded{ahead and f', <b>{ahead}</b> with this plan'}. "
         * bool(there)
-        + "Press <b>Use this job</b>, then open <b>Schedule</b>."
+        + "Press <b>Use this job</b>, then open <b>Schedule</b>." * (own is None or slower)
     )
 
 
