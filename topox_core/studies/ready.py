@@ -187,7 +187,7 @@ READY: Mapping[str, Ready] = {
     ),
     "ports-and-speed": Ready(
         "What more or faster ports save",
-        "Which network is the fastest, with more or faster ports, and which gives most iterations for a dollar?",
+        "Which network is fastest, and which ports give most iterations for a dollar?",
         _GRAPHS,
         _SAMPLE,
         {
@@ -200,8 +200,8 @@ READY: Mapping[str, Ready] = {
     ),
     "seeds": Ready(
         "How much the random seed matters",
-        "Which network is the fastest, over eight random draws of a workload and nine delays?",
-        ("workload", "job", "sample", "files", "recorded"),
+        "Which network is the fastest, over random draws and delays?",
+        ("workload", "job"),  # of a job that is given nothing is drawn
         {"kind": "workload", "generator": "random-layered"},
         {
             "axes": [

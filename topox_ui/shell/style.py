@@ -267,8 +267,8 @@ button[kind^="primary"]:not(:disabled), button[kind^="primary"]:not(:disabled) *
 [data-testid="stMain"] [class*="st-key-table_"] {{ margin-top: -.55rem; }}
 /* The server does not know the width: numbers that have room in bars on a laptop go where there is none. */
 .st-key-iterations, .st-key-gantt, .st-key-lanes_gantt, .st-key-strip, .st-key-tornado, .st-key-yearly, .st-key-by_size,
-  .st-key-tornado_few, .st-key-placements, .st-key-clock, .st-key-delay, .st-key-delay_live, .st-key-breakdown, .st-key-rivals, .st-key-changes,
-  .st-key-over_time, .st-key-study_map_dense, .st-key-study_front {{
+  .st-key-placements, .st-key-clock, .st-key-delay, .st-key-delay_live, .st-key-breakdown, .st-key-rivals, .st-key-changes,
+  .st-key-tornado_few, .st-key-over_time, .st-key-study_map_dense, .st-key-study_front {{
   container-type: inline-size; }}
 @container (max-width: 440px) {{
   .st-key-iterations .textpoint, .st-key-gantt .bartext, .st-key-lanes_gantt .bartext, .st-key-strip .bartext,
