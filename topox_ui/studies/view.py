@@ -1,7 +1,7 @@
 """Studies: many what-ifs at once, built, run, watched and drawn, every point of them among it."""
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -252,7 +252,8 @@ def sections(now: Asked, theme: Theme) -> None:
         "build": partial(builder, now),
     }
     # A study that has not begun is one that may still be changed.
-    with nullcontext() if begun else st.expander("Change the study", key="change_study"):
+    fold = partial(st.expander, "Change the study", expanded=StudiesState.now().see != "lines")
+    with st.container() if begun else fold(key="change_study"):
         section("Look at", StudiesState, VIEWS, draws, value=usual)
     files_section(now, view, figures_of(view) if begun else {})
     back_button()
