@@ -65,6 +65,16 @@ class Swing:
     low: tuple[str, float] | None
     high: tuple[str, float] | None
 
+    @property
+    def ends(self) -> list[tuple[str, float]]:
+        """The ends that there are, the lower one first."""
+        return [end for end in (self.low, self.high) if end is not None]
+
+    def width(self, base: float) -> float:
+        """Return how far apart its ends and the number now are."""
+        values = [base, *(value for _, value in self.ends)]
+        return max(values) - min(values)
+
 
 def tornado(
     question: Question,

@@ -31,7 +31,6 @@ from topox_core.text.numbers import NBSP, percent
 from topox_core.text.sentences import and_more
 
 PLOT_PX = 190.0  # of the bars, without their labels, on a laptop
-NARROW_PX = 62.0  # the same on a phone, where the ends stand below the names
 
 
 @dataclass(frozen=True)
@@ -47,8 +46,8 @@ class Swinging:
     least_span
         The axis covers at least so much.
     ends_below
-        What a figure moves between stands below its name, the end of the smaller value first, and
-        not at the bars: so that the chart fits a narrow screen.
+        What comes of both ends stands below a figure's name, the smaller value first, and what it
+        moves to in the bars: so that the chart fits a narrow screen.
     """
 
     name: str
@@ -84,8 +83,8 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme, of: Swinging = S
         rows = [
             (k, end)
             for k, swing in enumerate(swings)
-            for end in (swing.low, swing.high)
-            if end is not None and (end[1] - base) * side > 1e-12 * max(1.0, abs(base))
+            for end in swing.ends
+            if (end[1] - base) * side > 1e-12 * max(1.0, abs(base))
         ]
         # Where both ends lie on one side, the longer is drawn beneath, so that neither hides the
         # other.
@@ -101,7 +100,10 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme, of: Swinging = S
                 width=0.56,
                 name=words,
                 marker={"color": colour, "line": line(theme.page, 1)},
-                text=["" if row in longest else of.label(row[1][1]) for row in rows],
+                text=[
+                    row[1][0] if of.ends_below else "" if row in longest else of.label(row[1][1])
+                    for row in rows
+                ],
                 textposition="inside",
                 insidetextanchor="end",
                 textangle=0,
@@ -112,10 +114,9 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme, of: Swinging = S
             )
         )
         values += [end[1] for _, end in rows]
-        for k, (moved_to, value) in longest:
+        for k, (moved_to, value) in () if of.ends_below else longest:
             share = f"<b>{of.label(value)}</b>".replace("-", "−")
             text = f"{share}&nbsp; {moved_to}" if side > 0 else f"{moved_to}&nbsp; {share}"
-            text = share if of.ends_below else text
             marks.append(
                 note(
                     text,
@@ -132,11 +133,11 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme, of: Swinging = S
     before, after = (
         _label_share(
             [mark["text"] for mark in marks if mark["xanchor"] == side],
-            NARROW_PX if of.ends_below else PLOT_PX,
+            0.0 if of.ends_below else 0.12,
         )
         for side in ("right", "left")
     )
-    names = [_with_ends(swing) if of.ends_below else swing.name for swing in swings]
+    names = [_with_ends(swing, of) if of.ends_below else swing.name for swing in swings]
     return frame(
         layers,
         theme,
@@ -156,17 +157,17 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme, of: Swinging = S
     )
 
 
-def _with_ends(swing: Swing) -> str:
-    """Return a figure's name and below it what it moves between, as the bars stand from left to right."""
-    ends = [end for end in (swing.low, swing.high) if end is not None]
-    words = " to ".join(end[0] for end in sorted(ends, key=lambda end: end[1]))
-    return f"{swing.name}<br><span style='font-size:10px'>{words}</span>"
+def _with_ends(swing: Swing, of: Swinging) -> str:
+    """Return a figure's name and below it what comes of its ends, as the bars stand from left to right."""
+    ends = sorted(swing.ends, key=lambda end: end[1])
+    words = ", ".join(f"{moved_to}: {of.label(value)}" for moved_to, value in ends)
+    return f"{swing.name}<br><span style='font-size:11px'>{words}</span>"
 
 
-def _label_share(texts: Sequence[str], plot_px: float) -> float:
+def _label_share(texts: Sequence[str], least: float) -> float:
     """Return the width of the longest label as a share of the bars' width."""
     plain = (text.replace("&nbsp;", " ") for text in texts)
-    return max(0.12, (6.3 * max(map(letters_of, plain), default=0) + 12) / plot_px)
+    return max(least, (6.3 * max(map(letters_of, plain), default=0) + 12) / PLOT_PX)
 
 
 HEIGHT = 400

@@ -41,7 +41,7 @@ from topox_core.tdm.algorithms.catalogue import ALGORITHMS as TDM_ALGORITHMS
 from topox_core.tdm.mixes.deployment import SetUp
 from topox_core.tdm.model.jobs import Reading, TdmSettings
 from topox_core.text.numbers import count, delay_label, money, percent, plural, power, short, time
-from topox_core.text.sentences import capitalised, uncapitalised, words_of
+from topox_core.text.sentences import uncapitalised, words_of
 from topox_core.training.job import MAX_GPUS
 from topox_core.training.machine import Machine
 from topox_core.training.plan import Plan, Schedule
@@ -166,15 +166,15 @@ _COMMON = (
 _PRICES = tuple(
     _key(
         f"prices.{part}.{field}",
-        f"{capitalised(LINE_NAMES[part])}, {word}",
+        f"{word} of {LINE_NAMES[part]}",
         float,
         unit,
         le=most,
     )
     for part in PARTS
     for field, word, unit, most in (
-        ("price_usd", "price", "$", MAX_USD),
-        ("power_w", "power", "W", MAX_W),
+        ("price_usd", "Price", "$", MAX_USD),
+        ("power_w", "Power", "W", MAX_W),
     )
 )
 _RINGS = Annotated[int, setting(ge=1, le=4_096)] | Annotated[str, setting(choices=(AUTO, DEFAULT))]

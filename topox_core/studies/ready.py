@@ -173,7 +173,7 @@ READY: Mapping[str, Ready] = {
     ),
     "crossover-map": Ready(
         "Which network wins by delay and port speed",
-        "Above which reconfiguration delay do circuits that change no longer pay, at each port speed?",
+        "Which network is the fastest, at each delay and port speed?",
         _GRAPHS,
         _SAMPLE,
         {
@@ -187,7 +187,7 @@ READY: Mapping[str, Ready] = {
     ),
     "ports-and-speed": Ready(
         "What more or faster ports save",
-        "How much time does another port or a faster port save, and what does it cost?",
+        "Which network is fastest, and which ports give most iterations for a dollar?",
         _GRAPHS,
         _SAMPLE,
         {
@@ -200,8 +200,8 @@ READY: Mapping[str, Ready] = {
     ),
     "seeds": Ready(
         "How much the random seed matters",
-        "Does the answer hold for other draws of the same workload?",
-        ("workload", "job", "sample", "files", "recorded"),
+        "Which network is the fastest, over random draws and delays?",
+        ("workload", "job"),  # of a job that is given nothing is drawn
         {"kind": "workload", "generator": "random-layered"},
         {
             "axes": [
@@ -233,7 +233,7 @@ READY: Mapping[str, Ready] = {
     ),
     "cost-tornado": Ready(
         "What the price of rails depends on",
-        "Which price and which way of counting changes the saving of photonic rails most?",
+        "Which price or way of counting changes the price of photonic rails most?",
         ("network",),
         {"kind": "network"},
         _tornado(),

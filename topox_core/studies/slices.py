@@ -17,8 +17,18 @@ from topox_core.io.assertions import failures
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.runs.identity import code_version
 from topox_core.studies.axes import Point
-from topox_core.studies.keys import MEASURES, Value
+from topox_core.studies.keys import (
+    COUNTED,
+    LABEL,
+    MEASURES,
+    SEED,
+    Value,
+    axis_words,
+    named_value,
+    value_label,
+)
 from topox_core.studies.study_run import PointRow, StudyResult
+from topox_core.text.sentences import uncapitalised
 
 FABRIC_KEY = "fabric"
 BASE: Value = ""  # stands for the subject's own value, where an axis is at its base
@@ -387,6 +397,28 @@ def best(result: StudyResult, name: str, rows: Sequence[PointRow] | None = None)
         return None
     sign = -1.0 if MEASURES[name].better == "most" else 1.0
     return min(having, key=lambda one: (sign * one[0], one[1].number))[1]
+
+
+def at_most(result: StudyResult, measure: str) -> tuple[str, dict[str, float]] | None:
+    """Return means of a measure at the largest value of an axis of numbers, by the values of an axis of words.
+
+    Returns
+    -------
+    tuple or None
+        The largest value in words, and the means; None where a study, seeds and labels apart, has not just such two axes.
+    """
+    keys = [axis.key for axis in result.study.axes if axis.key.name not in (SEED, LABEL)]
+    pair = sorted(keys, key=lambda key: not key.numeric)
+    if len(pair) != 2 or not pair[0].numeric or pair[1].kind != "choice":
+        return None
+    number, word = pair
+    largest = axis_values(result, number.name)[-1]
+    where = named_value(number, largest)
+    if number.name not in COUNTED:
+        where = f"{uncapitalised(axis_words(number))} {value_label(number, largest)}"
+    found = cells(result, Slice(measure, {number.name: largest}), word.name, word.name)
+    means = {at: one.mean for (at, _), one in found.items() if one.mean is not None}
+    return where, {value_label(word, at): mean for at, mean in means.items()}
 
 
 def axis_values(result: StudyResult, key: str) -> tuple[Value, ...]:

@@ -1,6 +1,7 @@
 """What is loaded, in figures: tasks, transfers, bytes, critical path."""
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from topox_core.figures.facts import (
     bytes_by_parallelism,
@@ -24,7 +25,7 @@ from topox_ui.runs.owner import once
 from topox_ui.shell.charts import chart, chart_title, escape, kpis, quiet, show_input_errors
 from topox_ui.shell.downloads import download_menu, job_links, stem
 from topox_ui.shell.menu import job_name, page_link
-from topox_ui.state.loading import Loaded, cluster_words, loaded, loaded_job, scenario
+from topox_ui.state.loading import Loaded, cluster_words, loaded_job, scenario
 
 # Why a schedule takes another time than the closed form, by whether exchanges of a microbatch overlap another's computing.
 AGAINST_SCHEDULE = {
@@ -36,30 +37,28 @@ EVENLY = ", as if tokens were spread evenly over experts"
 Path = tuple[float, tuple[str, ...]]
 
 
-def job_section(theme: Theme) -> None:
-    """Draw what the loaded job is made of, with its files and the way to its schedule."""
-    opened = loaded()
-    if opened is None:
-        return
-    name = job_name(opened)
-    with st.container(key="job_section"):
-        with st.container(horizontal=True, vertical_alignment="center"):
-            assumed = ", assumed" if opened.assumed else ""
-            chart_title(f"Loaded: {name}", f"{cluster_words(opened.cluster)}{assumed}", beside=True)
-            with st.container(key="see", width="content"):
-                page_link("Schedule", "**See the schedule**")
-            take_away(opened)
-        with show_input_errors():
-            case = case_of(opened, scenario())
+def job_section(opened: Loaded, top: DeltaGenerator, theme: Theme) -> None:
+    """Draw what is loaded and whether switching pays for it at the top of the page, and here what it is made of."""
+    head = top.container(key="job_section")
+    with head, st.container(horizontal=True, vertical_alignment="center"):
+        assumed = ", assumed" if opened.assumed else ""
+        words = f"{cluster_words(opened.cluster)}{assumed}"
+        chart_title(f"Loaded: {job_name(opened)}", words, beside=True)
+        with st.container(key="see", width="content"):
+            page_link("Schedule", "**See the schedule**")
+        take_away(opened)
+    with show_input_errors():
+        case = case_of(opened, scenario())
+        path = once(
+            "critical path",
+            case.key,
+            lambda: least_chain(case.graph, case.cluster, listing(case.settings)),
+        )
+        with head:
             verdict_line(case)
-            path = once(
-                "critical path",
-                case.key,
-                lambda: least_chain(case.graph, case.cluster, listing(case.settings)),
-            )
             summary(opened, path)
-            _pieces(theme)
-            fact_charts(opened, case, path, theme)
+        _pieces(theme)
+        fact_charts(opened, case, path, theme)
 
 
 def _pieces(theme: Theme) -> None:

@@ -259,9 +259,10 @@ def draw(theme: Theme) -> None:
     """Draw the page."""
     headline(
         "TOPO-X Workbench · what would optical circuit switches do for your training job?",
-        "An optical circuit switch is cheap and fast, but slow to change. "
+        "An optical circuit switch is cheap and takes little power, but is slow to change. "
         "Here you see whether <b>your job</b> gains from it, and how sure that is.",
     )
+    top = st.container()  # drawn last: a verdict may take seconds
     introduction(theme)
 
     with st.container(horizontal=True, vertical_alignment="center", key="open_job"):
@@ -279,4 +280,6 @@ def draw(theme: Theme) -> None:
     else:
         workloads()
     questions()
-    job_section(theme)
+    opened = loaded()
+    if opened is not None:
+        job_section(opened, top, theme)

@@ -291,7 +291,8 @@ def run_words(one: StoredRun) -> str:
 def row_of_example(record: RunRecord) -> dict[str, object]:
     """Return a run that is not in the library as a row of the list."""
     shown = _row(StoredRun(0, record, has_result=True), "", several_versions=False)
-    return {name: value for name, value in shown.items() if name not in ("Choose", " ", "Run")}
+    left_out = ["Choose", " ", "Run", *(["Subject"] if shown["Name"] == shown["Subject"] else [])]
+    return {name: value for name, value in shown.items() if name not in left_out}
 
 
 def _row(one: StoredRun, letter: str, several_versions: bool) -> dict[str, object]:

@@ -345,7 +345,6 @@ def nothing_yet() -> None:
         page_link("Schedule", "Open the example", icon=":material/open_in_new:", sample=EXAMPLE)
         page_link("Schedule", "Go to Schedule", icon=":material/arrow_forward:")
         page_link("Compare", "Go to Compare", icon=":material/arrow_forward:")
-        page_link("Studies", "Go to Studies", icon=":material/arrow_forward:")
     undo_button()
     with sidebar():
         st.divider()
@@ -380,9 +379,10 @@ def where_it_lies(library: RunLibrary | None = None) -> None:
     path = default_path()
     if not server_limits().shared:
         large = f", {size(path.stat().st_size)}" if path.exists() else ""
-        quiet(
-            f"Runs are kept on this computer in {escape(str(path.parent))}, in the file {escape(path.name)}{large}."
-        )
+        with st.expander("Where runs are kept", key="where_kept", type="compact"):
+            quiet(
+                f"On this computer in {escape(str(path.parent))}, in the file {escape(path.name)}{large}."
+            )
     if library is not None and library.read_only:
         quiet(f"The library can only be read: {escape(library.read_only)}.")
 

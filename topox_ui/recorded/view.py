@@ -169,10 +169,14 @@ def _kpis(found: RecordedStep, speed: float) -> None:
 
 def steps_section(found: RecordedStep, theme: Theme) -> None:
     """Draw the recording's steps, and the choice of one."""
+    alike = found.opened.example and all(
+        same_time(one.recorded_ms, found.recorded_ms) for one in found.steps
+    )
     [choice] = title_row(
         (2.6, 1),
         "Steps of the recording",
-        "outlined: the step in view, click another; pale: the most that the network can account for",
+        "outlined: the step in view, click another; pale: the most that the network can account for"
+        + "; all alike, as the example repeats one step" * alike,
     )
     if len(found.steps) > 1:
         menu(

@@ -118,11 +118,11 @@ def _remark(opened: Loaded) -> str:
     remark = "<br>cluster assumed" if opened.assumed else ""
     if opened_by_itself():
         remark = "<br>a sample, to begin with"
-    told = _what_ifs(opened)
+    told = what_if_words(opened)
     return f"{remark}<br>what if: {enumeration(told)}" if told else remark
 
 
-def _what_ifs(opened: Loaded) -> list[str]:
+def what_if_words(opened: Loaded) -> list[str]:
     """Return which choices differ from the files: of the cluster with both values, the rest by their number."""
     now, bare = scenario(), scenario().without_what_ifs()
     changed = {

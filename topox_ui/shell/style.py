@@ -238,6 +238,7 @@ section[data-testid="stSidebar"] a:focus-visible:not([aria-current="page"]) {{ b
 [class*="st-key-card_"]:focus-within {{ outline: 2px solid {theme.primary}; outline-offset: 1px; }}
 .card {{ font-size: .84rem; line-height: 1.4; margin: 0; color: {theme.ink}; }}
 .card span {{ display: block; color: {theme.muted}; font-size: .78rem; margin-top: .2rem; }}
+[class*="st-key-ready_"] > :last-child {{ margin-top: auto; }}
 .picture {{ display: block; width: 100%; max-width: 330px; height: auto; margin: .3rem 0 .35rem; }}
 .five {{ display: grid; grid-template-columns: auto 1fr; gap: .5rem .9rem; font-size: .88rem; margin: .25rem 0 .4rem !important;
   padding: 0 !important; line-height: 1.35; }}
@@ -267,11 +268,11 @@ button[kind^="primary"]:not(:disabled), button[kind^="primary"]:not(:disabled) *
 /* The server does not know the width: numbers that have room in bars on a laptop go where there is none. */
 .st-key-iterations, .st-key-gantt, .st-key-lanes_gantt, .st-key-strip, .st-key-tornado, .st-key-yearly, .st-key-by_size,
   .st-key-placements, .st-key-clock, .st-key-delay, .st-key-delay_live, .st-key-breakdown, .st-key-rivals, .st-key-changes,
-  .st-key-over_time, .st-key-study_map_dense, .st-key-study_front {{
+  .st-key-tornado_few, .st-key-over_time, .st-key-study_map_dense, .st-key-study_front {{
   container-type: inline-size; }}
 @container (max-width: 440px) {{
   .st-key-iterations .textpoint, .st-key-gantt .bartext, .st-key-lanes_gantt .bartext, .st-key-strip .bartext,
-  .st-key-study_front .annotation:not([data-index="0"]), .st-key-study_map_dense .annotation-text,
+  .st-key-tornado_few .bartext, .st-key-study_front .annotation:not([data-index="0"]), .st-key-study_map_dense .annotation-text,
   .st-key-study_map_dense .xtick:nth-child(even) text,
   .st-key-clock .bartext, .st-key-clock .textpoint, .st-key-rivals .annotation-text,
   .st-key-tornado .annotation-text, .st-key-yearly .annotation-text, .st-key-by_size .xtick:nth-child(even) text,

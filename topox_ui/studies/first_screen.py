@@ -15,6 +15,7 @@ from topox_core.studies.axes import KIND_WORDS
 from topox_core.studies.ready import READY, Ready
 from topox_core.studies.study import study_record
 from topox_core.text.numbers import count, delay_label, plural, when
+from topox_core.text.sentences import enumeration
 from topox_ui.answers.keeping import HOW_ON, existing_library, keeps_runs, named_subject
 from topox_ui.runs.panel import watched
 from topox_ui.shell.charts import (
@@ -27,7 +28,7 @@ from topox_ui.shell.charts import (
     show_error,
     write_html,
 )
-from topox_ui.shell.menu import page_link
+from topox_ui.shell.menu import page_link, what_if_words
 from topox_ui.state.loading import loaded
 from topox_ui.state.session import notify_errors
 from topox_ui.studies.choosing import StudiesState, axis_chip, finding, time_words, view_of
@@ -50,10 +51,10 @@ CARDS_A_ROW = 3
 FIRST = READY["what-matters"]  # what the page shows of the loaded job before anything is chosen
 # Of ready studies: the page that shows the same of the loaded job without a study, and what its link says.
 SHOWN_ON = {
-    "crossover-map": ("Where which wins", "This job's map is on Compare"),
-    "jobs-in-turns": ("Sharing", "This job beside itself is on Sharing"),
-    "rails-delay": ("Rails", "This job's rails are on Rails"),
-    "cost-tornado": ("Network", "These prices are on Cost"),
+    "crossover-map": ("Where which wins", "This job on Compare"),
+    "jobs-in-turns": ("Sharing", "This job on Sharing"),
+    "rails-delay": ("Rails", "This job on Rails"),
+    "cost-tornado": ("Network", "These prices on Cost"),
 }
 # What came of each ready study about its own subject, and how long it took; ``tools/make_answers.py`` writes it.
 ANSWERS = SAMPLE_FOLDER / "ready-studies.json"
@@ -61,7 +62,7 @@ ANSWERS = SAMPLE_FOLDER / "ready-studies.json"
 
 def nothing_chosen(theme: Theme) -> None:
     """Show what the loaded job depends on most, and offer the other ready studies, those of the library, a file."""
-    kicker = "Studies · many what-ifs at once, computed beside the page"
+    kicker = "Studies · many what-ifs at once"
     opened, named = loaded(), named_subject()
     about = None if named is None else named.as_record()
     own = opened is None or named is not None
@@ -70,20 +71,27 @@ def nothing_chosen(theme: Theme) -> None:
         title = "this job" if opened is None else escape(opened.title)
         headline(
             kicker,
-            f"What does an iteration of <b>{title}</b> depend on most: delay, port speed or ports? One click computes it.",
+            f"What does an iteration of <b>{title}</b> depend on most: delay, port speed or ports?",
         )
-        button("Compute it", "study_loaded", "play_arrow", _begin, FIRST, True, primary=True)
+        points = "it" if now is None else plural(now.missing, "point")
+        button(f"Compute {points}", "study_loaded", "play_arrow", _begin, FIRST, True, primary=True)
         now = asked(text_of(FIRST.record()))
-        quiet(f"<b>An example, {escape(now.plan.resolved.title)}:</b> {finding(now.result)}")
+        yours = named is not None and about == FIRST.subject and opened is not None
+        told = f" (yours: {enumeration(what_if_words(opened))})" if yours else ""
+        quiet(
+            f"<b>An example, {escape(now.plan.resolved.title)} with the sample's own settings{told}:</b> "
+            f"{finding(now.result)}"
+        )
     else:
         headline(f"{kicker} · {escape(now.plan.resolved.title)}", finding(now.result))
         quiet(_base(now))
     tornado_section(view_of(now.result), theme)
+    button("Open this study", "begin_what-matters", "arrow_forward", _begin, FIRST)
     chart_title(
         "More studies",
-        "each opens about the loaded job where it can; on its card stands what came of an example",
+        "each opens about the loaded job where it can and says how long that takes; results and times here are of the examples",
     )
-    names = list(READY)
+    names = [name for name in READY if READY[name] is not FIRST]
     for begin in range(0, len(names), CARDS_A_ROW):
         for column, name in zip(
             st.columns(CARDS_A_ROW), names[begin : begin + CARDS_A_ROW], strict=False
@@ -94,9 +102,10 @@ def nothing_chosen(theme: Theme) -> None:
                     f'<p class="card"><b>{one.title}</b><span>{one.question}</span>'
                     f"<span>{came_of(name)}</span></p>"
                 )
-                button("Open this study", f"begin_{name}", "arrow_forward", _begin, one)
-                if name in SHOWN_ON:
-                    page_link(*SHOWN_ON[name])
+                with st.container(horizontal=True, vertical_alignment="center"):
+                    button("Open this study", f"begin_{name}", "arrow_forward", _begin, one)
+                    if name in SHOWN_ON:
+                        page_link(*SHOWN_ON[name])
     chart_title("A study of your own", "from a file, which the command topox study reads too")
     open_box()
     _kept()
@@ -105,12 +114,13 @@ def nothing_chosen(theme: Theme) -> None:
 
 
 @cache
-def came_of(name: str) -> str:
-    """Return what came of a ready study about its own subject, and about how long that takes here, as HTML."""
+def came_of(name: str, timed: bool = True) -> str:
+    """Return what came of a ready study about its own subject, as HTML; ``timed`` adds about how long that takes here."""
     one = json.loads(ANSWERS.read_text(encoding="utf-8"))[name]
+    words = f"<b>Example, {escape(one['subject'])}:</b> {one['finding']}"
     takes_s = 2.0 + one["work_s"] * slowness() / processes()  # processes begin within 2 s
-    took = f"{plural(one['points'], 'point')}, {time_words(takes_s)} on this machine."
-    return f"<b>Example, {escape(one['subject'])}:</b> {one['finding']} {took}"
+    took = f" {plural(one['points'], 'point')}, {time_words(takes_s)} for this example."
+    return words + took * timed
 
 
 def _base(now: Asked) -> str:
@@ -124,9 +134,9 @@ def _base(now: Asked) -> str:
     )
     ports_words = plural(int(ports), "port")
     return (
-        f"The line is the job as it is: planned circuits, a delay of {delay_label(float(delay_ms))}, "
-        f"{ports_words} of {float(gbps):g} Gbit/s per server. At the end of each bar it is planned anew. "
-        "All of them are list schedules: what Prove it finds is not in them."
+        f"The line is the job as loaded: planned circuits, a delay of {delay_label(float(delay_ms))}, "
+        f"{ports_words} of {float(gbps):g} Gbit/s per server. Each end of a bar is a new plan with that one setting "
+        "changed. Plans that Prove it found do not count."
     )
 
 
@@ -183,8 +193,16 @@ def first_screen(now: Asked) -> None:
     with head:
         state = " · running" if now.running else "" if now.missing else " · complete"
         kicker = f"Studies · {escape(study.name)} · {escape(now.plan.resolved.title)}{state}"
-        begun = f"<b>{plural(len(result.rows), 'point')}</b> are being computed; pictures show those that are there."
-        headline(kicker, begun if now.running and not result.done else finding(result))
+        words = finding(result)
+        if not result.done:
+            begun = f"<b>{plural(len(result.rows), 'point')}</b> are being computed; pictures show those that are there."
+            asks = [
+                f"{READY[k].question} {came_of(k, False)}"
+                for k in READY
+                if READY[k].title == study.name
+            ]
+            words = (*asks, begun if now.running else words)[0]
+        headline(kicker, words)
         chips = [axis_chip(axis) for axis in study.axes]
         points = f"= <b>{plural(len(result.rows), 'point')}</b>"
         if study.design.kind != "grid":
@@ -212,16 +230,14 @@ def _panel(now: Asked) -> None:
             quiet(f"{plural(failed, 'point')} of them cannot run; the table says why.")
         quiet(_where())
         return
-    words = (
-        f"<b>{count(done)} of {plural(now.different, 'point')}</b> are computed"
-        if done
-        else (f"<b>{plural(now.different, 'point')}</b> to compute")
-    )
+    points = f"<b>{count(done)} of {plural(now.different, 'point')}</b> are computed"
+    if not done:
+        points = f"<b>{plural(now.different, 'point')}</b> to compute"
+    write_html(f'<p class="claim">{points} for <b>{escape(now.plan.resolved.title)}</b></p>')
     left = expected_s(now)
-    when = f", {time_words(left)}" if left is not None else ""
-    write_html(f'<p class="claim">{words}{when}</p>')
+    takes = f", {time_words(left)}" if left is not None else ""
     button(
-        "Go on" if done else "Compute",
+        f"{'Go on' if done else 'Compute'}{takes}",
         "start_study",
         "play_arrow",
         start,

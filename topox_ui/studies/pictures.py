@@ -239,7 +239,7 @@ def tornado_section(view: View, theme: Theme, live: bool = False) -> None:
     words = measure_of_study(measure)
     chart_title(
         f"Sensitivity: {escape(words.title)}",
-        "one axis changes at a time, all others stay at their base; the largest effect on top",
+        "one setting changes at a time; the largest effect on top",
     )
     if base is None:
         quiet("The point with all axes at their base is not computed yet.")

@@ -203,7 +203,8 @@ FOLLOW_S = 3.0  # how often pictures of a running study are drawn again
 def pictures(now: Asked, theme: Theme) -> None:
     """Draw the main pictures; while points come in, again and again."""
     view = view_of(now.result)
-    controls(view)
+    if now.running or now.result.done:
+        controls(view)
     if now.running:
         _following(theme)
     elif now.result.done:
@@ -239,9 +240,8 @@ def _main(view: View, theme: Theme, live: bool) -> None:
 def sections(now: Asked, theme: Theme) -> None:
     """Draw what else can be looked at, one at a time, and what can be taken away."""
     view = view_of(now.result)
-    # A study that has not begun is one that may still be changed.
-    usual = StudiesState.now().see
-    if usual == "lines" and not (now.result.done or now.running):
+    usual, begun = StudiesState.now().see, bool(now.result.done or now.running)
+    if usual == "lines" and not begun:
         usual = "build"
     elif usual == "lines" and alone(now.result):  # of lines each would have two points
         usual = "table"
@@ -251,8 +251,11 @@ def sections(now: Asked, theme: Theme) -> None:
         "table": partial(table_section, view),
         "build": partial(builder, now),
     }
-    section("Look at", StudiesState, VIEWS, draws, value=usual)
-    files_section(now, view, figures_of(view))
+    # A study that has not begun is one that may still be changed.
+    fold = partial(st.expander, "Change the study", expanded=StudiesState.now().see != "lines")
+    with st.container() if begun else fold(key="change_study"):
+        section("Look at", StudiesState, VIEWS, draws, value=usual)
+    files_section(now, view, figures_of(view) if begun else {})
     back_button()
 
 

@@ -64,14 +64,16 @@ def test_who_only_looks_begins_no_library_and_one_that_is_none_is_a_line_and_sta
 ) -> None:
     at, path = page(), Path(os.environ["TOPOX_LIBRARY"])
     assert "No run is kept yet." in words(at) and not path.exists()
-    assert f"kept on this computer in {path.parent}, in the file {path.name}." in words(at)
+    (fold,) = [one for one in at.expander if one.label == "Where runs are kept"]
+    assert not fold.proto.expanded and str(path.parent) in words(at)
     owner_sets(ADDRESS="0.0.0.0", RUN_LIBRARY="yes")
     assert "No run is kept yet." in words(elsewhere := page())
     assert str(path.parent) not in words(elsewhere), "the folder is on another computer"
     owner_sets(ADDRESS="127.0.0.1")
     # It explains itself with one kept run: the sample's schedule that ships with the release.
     (example,) = table(at, "Outcome").to_dict("records")
-    assert (example["Subject"], example["Fabric"]) == ("race", "Planned circuits")
+    assert (example["Name"], example["Fabric"]) == ("race", "Planned circuits")
+    assert "Subject" not in example and "Go to Studies" not in ways_on(at)
     assert all(example[name] for name in ("Name", "When", "Delay"))
     assert {"Open the example", "Go to Schedule", "Go to Compare"} <= set(ways_on(at))
     path.write_bytes(b"somebody else's notes" * 100)
