@@ -5,6 +5,7 @@ from contextlib import suppress
 import streamlit as st
 
 from topox_core.errors import InputError
+from topox_core.schedule.result import Result
 from topox_core.text.numbers import time
 from topox_ui.answers.solving import best, case_of, settled, shipped_answer
 from topox_ui.classroom.held import shows
@@ -13,10 +14,6 @@ from topox_ui.shell.menu import page_link
 from topox_ui.state.loading import loaded, loaded_job, scenario
 
 TITLE = "Why other pages show other times for this job"
-SHARING = (
-    "An iteration of your job computes first and then sends, without overlap, and its servers stand in pods, whose ports, "
-    "each of which either sends or receives, are together as fast as their own."
-)
 RAILS_OF_MODEL = (
     "Your job's model, parallelism and machine are simulated, not its task graph: each GPU of a server has a rail of its own, "
     "with rings only; on Schedule they share the server's ports."
@@ -27,14 +24,20 @@ RAILS_OF_GRAPH = (
 )
 
 
-def on_schedule() -> str:
-    """Return the time that Schedule shows for the loaded job; empty until it is known."""
+def schedule_of_loaded() -> Result | None:
+    """Return what Schedule shows for the loaded job; None until it is known."""
     opened = loaded()
     with suppress(InputError):
         case = case_of(opened, scenario()) if opened else None
         if case is not None and (settled(case) or shipped_answer(case) is not None):
-            return time(best(case).makespan_ms or 0.0)
-    return ""
+            return best(case)
+    return None
+
+
+def on_schedule() -> str:
+    """Return the time that Schedule shows for the loaded job; empty until it is known."""
+    known = schedule_of_loaded()
+    return time(known.makespan_ms or 0.0) if known else ""
 
 
 def what_pages_model(generated: bool) -> dict[str, str]:
@@ -43,7 +46,7 @@ def what_pages_model(generated: bool) -> dict[str, str]:
         "Schedule": "This job on these circuits, by the best plan known so far: Compare's planned circuits.",
         "Cost": "The same times as Compare.",
         "Rails": RAILS_OF_MODEL if generated else RAILS_OF_GRAPH,
-        "Sharing": f"{SHARING} All jobs take turns on the fabric.",
+        "Sharing": "An iteration computes first and then sends all that it sends as one collective, without overlap; jobs take turns.",
     } | (
         {"Plans": "Closed form, no task graph: the fastest split of the model found, not yours."}
         if generated
