@@ -192,8 +192,8 @@ def _stage_numbers(cycle: Cycle, name: str, px: float, theme: Theme) -> list[tup
         for text in (f"stage {number}", str(number)):
             width = 6.2 * theme.scale * len(text)
             if width < room and px * middle - width / 2 > begins:
-                # On a telephone one that would stand on the name of the round goes.
-                there = NARROW * px * middle > begins + 8 * theme.scale
+                # On a telephone one goes that would stand on the name of the round, or on the next.
+                there = NARROW * min(px * middle - begins / NARROW, room) > 8 * theme.scale
                 numbers.append((_number_stays(text) if there else f"<span>{text}</span>", middle))
                 break
     return numbers
