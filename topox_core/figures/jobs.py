@@ -1,5 +1,6 @@
 """Jobs that share a fabric: rounds on one clock, which pod group holds everybody up, and what one pod does."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import fields, replace
 
@@ -54,6 +55,7 @@ GROUP_NAMES = "ABCDEFGH"
 TIMELINE_PX = 900.0  # width of the timeline on a laptop; decides which bars have room for words
 LEFT = 84  # room for the lanes' names
 HEADER, LANE, GAP = 0.95, 1.0, 0.35  # heights within a round's block
+NARROW = 0.29  # of that width on a telephone, where a page hides what is in <span>
 IN_MS = 2.0  # a clock shorter than this many s counts in ms
 
 
@@ -190,9 +192,16 @@ def _stage_numbers(cycle: Cycle, name: str, px: float, theme: Theme) -> list[tup
         for text in (f"stage {number}", str(number)):
             width = 6.2 * theme.scale * len(text)
             if width < room and px * middle - width / 2 > begins:
-                numbers.append((text, middle))
+                # On a telephone one goes that would stand on the name of the round, or on the next.
+                there = NARROW * min(px * middle - begins / NARROW, room) > 8 * theme.scale
+                numbers.append((_number_stays(text) if there else f"<span>{text}</span>", middle))
                 break
     return numbers
+
+
+def _number_stays(text: str) -> str:
+    """Return a label of which a telephone, where a page hides what is in <span>, shows the number alone."""
+    return re.sub(r"[^\d.,]+", r"<span>\g<0></span>", text)
 
 
 def _bars(kind: str, placed: Sequence[tuple[float, Bar]], px: float, theme: Theme) -> go.Bar | None:
@@ -214,7 +223,7 @@ def _bars(kind: str, placed: Sequence[tuple[float, Bar]], px: float, theme: Them
         words,
         {"color": colour, "line": line(theme.page, 1)},
         width=0.18 if thin else 0.74,
-        text=[""] * len(of) if thin else texts,
+        text=[""] * len(of) if thin else [_number_stays(text) for text in texts],
         **INSIDE,
         textfont={"size": 11.5 * theme.scale, "color": ink},
         customdata=[

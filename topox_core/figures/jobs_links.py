@@ -23,7 +23,7 @@ from topox_core.figures.template import (
     on_a_circle,
     opaque,
 )
-from topox_core.tdm.model.bottleneck import LinkView, link_view
+from topox_core.tdm.model.bottleneck import LinkView, as_large, link_view
 from topox_core.tdm.model.jobs import PUSH, Round
 from topox_core.text.numbers import short
 
@@ -95,10 +95,11 @@ def link_matrix(view: LinkView, theme: Theme) -> go.Figure:
         hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]} links, %{customdata[2]} Gbit, %{customdata[3]}"
         "<extra></extra>",
     )
-    worst = None
-    if view.worst is not None:
-        i, j = view.worst
-        worst = box(j - 0.47, j + 0.47, i - 0.47, i + 0.47, line=line(VERMILION, 3))
+    worst = [
+        box(j - 0.47, j + 0.47, i - 0.47, i + 0.47, line=line(VERMILION, 3))
+        for i, j in [view.worst or (0, 0)]
+        if view.worst and as_large(view.time_s)[0] == 1
+    ]
     ports, room = _port_bars(view, theme)
     every = 1 if n <= 16 else -(-n // 16)
     names: Look = {
@@ -121,7 +122,7 @@ def link_matrix(view: LinkView, theme: Theme) -> go.Figure:
                 yanchor="bottom",
                 yshift=3,
             ),
-            worst,
+            *worst,
         ],
         margin=margins(30, 4, 24, 4),
         xaxis=axis(theme, **names, side="top", range=[-0.5, n - 0.5 + room]),

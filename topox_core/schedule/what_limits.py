@@ -6,7 +6,7 @@ from topox_core.compiled import at_once
 from topox_core.model.execution import Execution, in_port, out_port
 from topox_core.model.intervals import added_ms
 from topox_core.model.passes import heads, topological_order
-from topox_core.model.transfer_graph import COMPUTE
+from topox_core.model.transfer_graph import COMPUTE, TransferGraph
 from topox_core.text.numbers import time
 
 # Of the longer time that share the shorter one has where both limit a job alike, and of the iteration
@@ -27,14 +27,7 @@ def what_limits(execution: Execution, exclusive_devices: bool) -> str:
     exclusive_devices
         Whether a device runs one task at a time.
     """
-    graph = execution.graph
-    length_ms = np.where(graph.kind == COMPUTE, np.nan_to_num(graph.duration_ms), 0.0)
-    # A first page does not wait for the compiler.
-    order = at_once(topological_order)(graph.pred_ptr, *graph.successors)
-    chain_ms = at_once(heads)(order, graph.pred_ptr, graph.pred_idx, length_ms) + length_ms
-    device = graph.devices(exclusive_devices)[0]
-    load_ms = np.bincount(device[device >= 0], length_ms[device >= 0])
-    compute_ms = float(max(chain_ms.max(initial=0.0), load_ms.max(initial=0.0)))
+    compute_ms = computing_alone_ms(execution.graph, exclusive_devices)
     whole_ms = execution.makespan_ms
     ports, ports_ms = busiest_ports(execution)
     (most_ms, verdict, first), (least_ms, _, second) = sorted(
@@ -53,6 +46,17 @@ def what_limits(execution: Execution, exclusive_devices: bool) -> str:
     elif least_ms >= ALIKE * most_ms:
         verdict = "Computing and ports limit this job alike"
     return f"{verdict}: {first} of the {time(whole_ms)}, and {second}."
+
+
+def computing_alone_ms(graph: TransferGraph, exclusive_devices: bool) -> float:
+    """Return what computing takes at least on a network of any speed: the longest chain of tasks, or the busiest device."""
+    length_ms = np.where(graph.kind == COMPUTE, np.nan_to_num(graph.duration_ms), 0.0)
+    # A first page does not wait for the compiler.
+    order = at_once(topological_order)(graph.pred_ptr, *graph.successors)
+    chain_ms = at_once(heads)(order, graph.pred_ptr, graph.pred_idx, length_ms) + length_ms
+    device = graph.devices(exclusive_devices)[0]
+    load_ms = np.bincount(device[device >= 0], length_ms[device >= 0])
+    return float(max(chain_ms.max(initial=0.0), load_ms.max(initial=0.0)))
 
 
 def busiest_ports(execution: Execution) -> tuple[str, float]:

@@ -28,10 +28,6 @@ from topox_ui.state.loading import has_what_ifs, loaded, loaded_job, scenario
 from topox_ui.state.scenario import Scenario
 
 TITLE = "Why other pages show other times for this job"
-SHARING = (
-    "An iteration of your job computes first and then sends, without overlap, and its servers stand in pods, whose ports, "
-    "each of which either sends or receives, are together as fast as their own."
-)
 RAILS_OF_MODEL = (
     "Your job's model, parallelism and machine are simulated, not its task graph: each GPU of a server has a rail of its own, "
     "with rings only; on Schedule they share the server's ports."
@@ -42,14 +38,20 @@ RAILS_OF_GRAPH = (
 )
 
 
-def on_schedule() -> str:
-    """Return the time that Schedule shows for the loaded job; empty until it is known."""
+def schedule_of_loaded() -> Result | None:
+    """Return what Schedule shows for the loaded job; None until it is known."""
     opened = loaded()
     with suppress(InputError):
         case = case_of(opened, scenario()) if opened else None
         if case is not None and (settled(case) or shipped_answer(case) is not None):
-            return time(best(case).makespan_ms or 0.0)
-    return ""
+            return best(case)
+    return None
+
+
+def on_schedule() -> str:
+    """Return the time that Schedule shows for the loaded job; empty until it is known."""
+    known = schedule_of_loaded()
+    return time(known.makespan_ms or 0.0) if known else ""
 
 
 @st.cache_resource(max_entries=24, show_spinner=False)
@@ -87,7 +89,7 @@ def what_pages_model(generated: bool) -> dict[str, str]:
         "Schedule": "This job on these circuits, by the best plan known so far: Compare's planned circuits.",
         "Cost": "The same times as Compare.",
         "Rails": RAILS_OF_MODEL if generated else RAILS_OF_GRAPH,
-        "Sharing": f"{SHARING} All jobs take turns on the fabric.",
+        "Sharing": "An iteration computes first and then sends all that it sends as one collective, without overlap; jobs take turns.",
     } | (
         {"Plans": "Closed form, no task graph: the fastest split of the model found, not yours."}
         if generated

@@ -9,18 +9,22 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
+from topox_core.fabrics.compare import same_time
 from topox_core.figures.jobs import group_name, stage_name, timeline
 from topox_core.figures.jobs_study import climb
 from topox_core.figures.palette import Theme
+from topox_core.model.cluster import Cluster
 from topox_core.runs.run import FunctionRun
+from topox_core.schedule.what_limits import computing_alone_ms
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
+from topox_core.tdm.mixes.from_graph import counted_as
 from topox_core.tdm.model.jobs import COLLECTIVES, Round, RoundTracePoint
 from topox_core.tdm.model.round_words import in_turns, lasting
-from topox_core.tdm.model.rounds import iterations_per_s, numbered
+from topox_core.tdm.model.rounds import iterations_per_round, iterations_per_s, numbered
 from topox_core.tdm.model.traffic import Floats, TooFewPortsError
 from topox_core.text.numbers import apart, count, percent, plural, seconds, short
 from topox_core.text.sentences import ROUND_STOPPED_BY, capitalised
-from topox_ui.answers.other_times import SHARING, on_schedule
+from topox_ui.answers.other_times import schedule_of_loaded
 from topox_ui.jobs.solving import (
     AT_ONCE,
     BOUND,
@@ -45,10 +49,11 @@ from topox_ui.jobs.words import (
     hill_climbing_differs,
     hopeless,
     kicker,
+    slowed,
     title_of,
     without_rings,
 )
-from topox_ui.runs.owner import run_owner
+from topox_ui.runs.owner import once, run_owner
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import (
     Content,
@@ -77,11 +82,10 @@ def first_lines(rounds: Rounds, title: str) -> None:
     headline(kicker(best.jobs, title), finding(rounds))
     quiet(emphasised(in_turns(best, together)))
     if JobsState.now().origin == JOB and (opened := loaded()):
-        servers = scenario().cluster(opened.cluster).servers / best.jobs.network.pods_per_group
-        pod = f"A pod holds {plural(math.ceil(servers), 'server')}."
-        there = on_schedule()
-        than = f"On Schedule, where they overlap, an iteration takes {there}."
-        quiet(f"{SHARING} {pod} {than if there else 'On Schedule they overlap.'}")
+        quiet(
+            f"{_beside_schedule(rounds)} {once('counted as', opened.graph.digest, lambda: counted_as(opened.graph))} "
+            f"{_pods(scenario().cluster(opened.cluster), best)}"
+        )
     mean = f", mean {lasting(best.mean_round_s)}" if len(best.cycles) > 1 else ""
     row = [
         ("No time division", "none", "ports too few for all at once")
@@ -108,6 +112,35 @@ def first_lines(rounds: Rounds, title: str) -> None:
     kpis(*row)
     if together is None:
         st.html(f'<p class="note">{escape(crowding(rounds))}</p>')
+
+
+def _beside_schedule(rounds: Rounds) -> str:
+    """Return how long an iteration of the loaded job takes alone, here and on Schedule, and why computing differs."""
+    here_s = float(rounds.alone_s[0] / iterations_per_round(rounds.case.jobs)[0])
+    words = f"Alone, an iteration of your job takes {lasting(here_s)} here, where it first computes and then sends"
+    there = schedule_of_loaded()
+    if there is None or there.execution is None:
+        return f"{words}; on Schedule both overlap."
+    there_s, train_s = (there.makespan_ms or 0.0) / 1000, rounds.case.jobs.jobs[0].train_s
+    overlap = "where both overlap; jobs that overlap may cost each other more"
+    how = overlap if there_s < here_s else "which has each transfer by itself"
+    least_s = computing_alone_ms(there.execution.graph, there.settings.exclusive_devices) / 1000
+    included = f"{lasting(train_s)}, includes waits of tasks for each other; Schedule's {lasting(least_s)} do not"
+    computing = "" if same_time(least_s, train_s) else f" Computing, {included}."
+    return f"{words}, and {lasting(there_s)} on Schedule, {how}.{computing}"
+
+
+def _pods(cluster: Cluster, round_: Round) -> str:
+    """Return what a pod is of a cluster, and how its ports compare with those of its servers."""
+    network = round_.jobs.network
+    servers = math.ceil(cluster.servers / network.pods_per_group)
+    ports = (
+        f": {plural(network.ports_per_pod, 'one-way port')} of {network.port_gbps:,g}G in place of "
+        f"{plural(servers * cluster.ports_per_server, 'two-way port' if cluster.duplex == 'full' else 'port')} of "
+        f"{cluster.port_gbps:,g}G, as fast together"
+    )
+    pod = "a server" if servers == 1 else f"{servers} servers"
+    return f"A pod is {pod} here{'' if JobsState.now().network else ports}."
 
 
 def no_round_yet(rounds: Rounds, title: str, theme: Theme) -> None:
@@ -138,8 +171,10 @@ def no_round_yet(rounds: Rounds, title: str, theme: Theme) -> None:
 
 def named(rounds: Rounds) -> list[tuple[str, Round]]:
     """Return the rounds side by side, the best first, with their names."""
-    paper = rounds.paper if hill_climbing_differs(rounds) else None
-    beside = (("Hill climbing", paper), ("No time division", rounds.together))
+    paper, together = rounds.paper, rounds.together
+    moved = together is None or paper is None or not same_time(paper.round_s, together.round_s)
+    paper = paper if moved and hill_climbing_differs(rounds) else None
+    beside = (("Hill climbing", paper), ("No time division", together))
     best = (
         [(title_of(rounds.best.algorithm), rounds.best)]
         if rounds.best.algorithm not in AT_ONCE
@@ -156,11 +191,16 @@ def clock(rounds: Rounds, now: JobsState, theme: Theme) -> None:
     where = ""
     if own:
         where = f" Each pod group has a barrier of its own: shown is {'the slowest' if now.pod_group < 0 else 'the one chosen below'}."
+    once_a_round = (
+        " (with a parameter server, which gets gradients and gives weights: after pull only)"
+        if any(job.collective == "parameter_server" for job in best.jobs.jobs)
+        else ""
+    )
     chart_title(
         "One round on one clock",
-        "One lane for each group of jobs: while one communicates (push; pull: over the same links reversed), the other trains. "
-        "Dotted line: a stage ends, all wait for each other; solid: the round begins again."
-        + where,
+        "One lane for each group of jobs. Push: it sends over its links; pull: over the same links reversed; after each it trains"
+        f"{once_a_round}. Dotted line: all wait for each other; solid: the round begins again, so that its first push follows "
+        "the last training." + where,
     )
     pod_group = None if now.pod_group < 0 else now.pod_group
     lengths = "; ".join(f"{name} {lasting(round_.round_s)}" for name, round_ in rows)
@@ -195,7 +235,7 @@ def alone_and_shared(rounds: Rounds) -> None:
                 "job": best.jobs.jobs[n].id,
                 "alone": lasting(float(alone[n])),
                 "shared": lasting(float(shared[n])),
-                "slowdown": f"{slower[n]:.3g}x",
+                "longer by": slowed(float(slower[n]) - 1) or "nothing",
                 "no time division": together,
             }
             for n in order
@@ -356,7 +396,8 @@ def rates(rounds: Rounds) -> Content:
         "group": [group_name(k) for k in best.group],
         "alone (s)": alone,
         "shared (s)": shared,
-        "slowdown": np.divide(shared, alone, out=np.ones_like(shared), where=alone > 0),
+        "longer by (%)": 100 * np.divide(shared, alone, out=np.ones_like(shared), where=alone > 0)
+        - 100,
         "iterations/h": after,
     }
     for words, round_ in (("hill climbing", rounds.paper), ("no time division", rounds.together)):

@@ -1,7 +1,7 @@
 """Sharing below its first screen, a section at a time: links, rings, pod groups, one pod, how the search went, jobs, files."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import pandas as pd
@@ -21,14 +21,13 @@ from topox_core.figures.palette import Theme
 from topox_core.model.execution import Execution
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 from topox_core.tdm.model.as_execution import execution_of
-from topox_core.tdm.model.bottleneck import LinkView, bottlenecks, link_view
+from topox_core.tdm.model.bottleneck import LinkView, as_large, in_words, link_view
 from topox_core.tdm.model.jobs import PUSH, Cycle, Round
 from topox_core.tdm.model.jobs_file import dump_jobs
 from topox_core.tdm.model.round_file import to_record
 from topox_core.tdm.model.round_words import lasting
 from topox_core.tdm.model.rounds import cycle_in_view
 from topox_core.text.numbers import plural, short
-from topox_core.text.sentences import capitalised
 from topox_ui.jobs.first_screen import named, rates, stages
 from topox_ui.jobs.solving import AT_ONCE, Rounds, token
 from topox_ui.jobs.state import JOB, SECTIONS, JobsState
@@ -116,13 +115,13 @@ def _controls(best: Round, now: JobsState, view: View) -> int | None:
 
     Return the one job whose ring is drawn, or None for all.
     """
-    slowest, rings = slowest_of(best), rings_of(best, view)
-    left, middle, right = st.columns([1, 1.5, 1])
-    pods = {-1: f"slowest (pod group {slowest})"} | {
-        g: f"pod group {g}, {plural(len(best.jobs.of_group(g)), 'job')}"
-        for g in range(best.jobs.network.pod_groups)
-    }
-    menu("Pod group", JobsState, "pod_group", pods, at=left)
+    rings, groups = rings_of(best, view), best.jobs.network.pod_groups
+    left, middle, right = st.columns([1, 1.5, 1]) if groups > 1 else (None, *st.columns([2.5, 1]))
+    if groups > 1:
+        pods = {-1: f"slowest (pod group {slowest_of(best)})"} | {
+            g: f"pod group {g}, {plural(len(best.jobs.of_group(g)), 'job')}" for g in range(groups)
+        }
+        menu("Pod group", JobsState, "pod_group", pods, at=left)
     pick(
         "Stage",
         JobsState,
@@ -131,11 +130,9 @@ def _controls(best: Round, now: JobsState, view: View) -> int | None:
         value=f"{view.group}.{view.way}",
         at=middle,
     )
-    every = {0: "no ring in this stage", 1: "the one ring"}.get(
-        len(rings), f"all {len(rings)} rings"
-    )
-    names = {"": every} | {best.jobs.jobs[n].id: best.jobs.jobs[n].id for n in rings}
-    menu("Ring", JobsState, "ring", names, at=right, disabled=not rings)
+    if len(rings) > 1:
+        ids = {best.jobs.jobs[n].id: best.jobs.jobs[n].id for n in rings}
+        menu("Ring", JobsState, "ring", {"": f"all {len(rings)} rings"} | ids, at=right)
     return next((n for n in rings if best.jobs.jobs[n].id == now.ring), None)
 
 
@@ -146,7 +143,7 @@ def links(rounds: Rounds, now: JobsState, theme: Theme) -> None:
     only = _controls(best, now, view)
     drawn = link_view(best, view.pod_group, view.group, view.way)
     rings = rings_of(best, view)
-    left, right = st.columns(2, gap="medium")
+    left, right = st.columns(2, gap="medium") if rings else (st.container(), None)
     below = f", {time_unit(drawn)[1]} below" if len(drawn.links) <= MAX_TIMES else ""
     with left:
         chart(
@@ -157,24 +154,23 @@ def links(rounds: Rounds, now: JobsState, theme: Theme) -> None:
             "Every pair",
             title=(
                 "Links between pods",
-                f"From (row) to (column): links{below}. Deeper: slower; outlined: the slowest",
+                f"From (row) to (column): links{below}. Deeper: slower"
+                + ("; outlined: the slowest" if as_large(drawn.time_s)[0] == 1 else ""),
             ),
         )
-    with right:
-        chart(
-            ring_drawing(best, view.pod_group, view.group, theme, view.way, only),
-            "rings",
-            f"{plural(len(rings), 'ring')} in {view.words}. The table has each one’s pods in order.",
-            lambda: _rings(best, rings, view.way),
-            "Every ring",
-            title=(
-                "Rings on these links",
-                "Width: number of links. Grey: also used by other traffic; on a pale band: links "
-                "added for a ring"
-                if rings
-                else "No ring all-reduce crosses pods in this stage",
-            ),
-        )
+    if right:
+        with right:
+            chart(
+                ring_drawing(best, view.pod_group, view.group, theme, view.way, only),
+                "rings",
+                f"{plural(len(rings), 'ring')} in {view.words}. The table has each one’s pods in order.",
+                lambda: _rings(best, rings, view.way),
+                "Every ring",
+                title=(
+                    "Rings on these links",
+                    "Width: number of links. Grey: also used by other traffic; on a pale band: links added for a ring",
+                ),
+            )
     when_opened("One pod on the clock, port by port", "jobs_pods", lambda: _pod(rounds, theme))
 
 
@@ -222,11 +218,7 @@ def waits(rounds: Rounds, now: JobsState) -> None:
     best = rounds.best
     cycle = cycle_in_view(best, None if now.pod_group < 0 else now.pod_group)
     chart_title("Bottleneck of each stage", ALGORITHMS[best.algorithm].title, beside=True)
-    limits = [limit for limit in bottlenecks(best, cycle) if limit.seconds > 0]
-    lines = [
-        escape(replace(limit, stage=number).words(best)) for number, limit in enumerate(limits, 1)
-    ]
-    st.html("".join(f'<p class="card">{capitalised(line)}.</p>' for line in lines))
+    st.html("".join(f'<p class="card">{escape(line)}</p>' for line in in_words(best, cycle)))
 
 
 def pod_groups(rounds: Rounds, theme: Theme) -> None:
@@ -298,13 +290,21 @@ def how_found(rounds: Rounds, theme: Theme) -> None:
     )
     moves = max((point.step for point in paper.trace), default=0)
     begin = paper.trace[0].round_s if paper.trace else None
-    chart(
-        climb(paper.trace, levels, theme),
-        "climb",
-        f"{plural(moves, 'move')} from {lasting(paper.round_s if begin is None else begin)} to {lasting(paper.round_s)}.",
-        lambda: [{"move": m.step, "round (s)": m.round_s} for m in paper.trace],
-        "Every move",
-    )
+    if moves < 2:
+        where = f"One move, from {lasting(begin or 0)} to {lasting(paper.round_s)}."
+        quiet(
+            where
+            if moves
+            else f"No move shortens the round of all jobs at once, {lasting(paper.round_s)}."
+        )
+    else:
+        chart(
+            climb(paper.trace, levels, theme),
+            "climb",
+            f"{plural(moves, 'move')} from {lasting(paper.round_s if begin is None else begin)} to {lasting(paper.round_s)}.",
+            lambda: [{"move": m.step, "round (s)": m.round_s} for m in paper.trace],
+            "Every move",
+        )
 
 
 def job_table(rounds: Rounds) -> None:
@@ -314,7 +314,7 @@ def job_table(rounds: Rounds) -> None:
     )
     numbers = (
         *("iterations/h", "hill climbing", "no time division", "train (s)", "volume (Gbit)"),
-        *("alone (s)", "shared (s)", "slowdown"),
+        *("alone (s)", "shared (s)", "longer by (%)"),
     )
     frame(
         rates(rounds),
@@ -452,9 +452,10 @@ def sections(rounds: Rounds, now: JobsState, theme: Theme) -> None:
     draws: dict[str, Callable[[], None]] = {
         "links": partial(links, rounds, now, theme),
         "search": partial(how_found, rounds, theme),
-        "study": partial(study, now, theme),
         "jobs": partial(job_table, rounds),
     }
+    if now.origin != JOB:  # it draws many jobs of the paper's set-up
+        draws["study"] = partial(study, now, theme)
     if rounds.best.jobs.network.pod_groups > 1:
         draws["groups"] = partial(pod_groups, rounds, theme)
     section("Details", JobsState, SECTIONS, draws)

@@ -129,10 +129,10 @@ JOBS = (16, 32, 64, 128, 256, 512, 1024)
 CONTEXTS = tuple(1024 * 2**k for k in range(8))
 PORTS = (2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 20, 24, 32, 48, 64)
 FAMILIES = {
-    "paper": "From the paper, a draft by Tang, Chen and Zhu.",
-    "baseline": "To compare with.",
-    "exact": "Proves its answer.",
-    "beyond": "Not in the paper, the draft by Tang, Chen and Zhu: added here.",
+    "paper": "It is in the paper, a draft by Tang, Chen and Zhu.",
+    "baseline": "It is there to compare with.",
+    "exact": "It proves its answer.",
+    "beyond": "It is added here, and not in the paper, a draft by Tang, Chen and Zhu.",
 }
 
 
@@ -246,9 +246,10 @@ def what_ifs(jobs: Jobs) -> None:
             other = ALGORITHMS[entry.extends]
             what = other.explanation.split(". ")[0]
             extends = f" Its round is never longer than that of “{other.title}”: {what[:1].lower()}{what[1:]}."
-        quiet(f"{escape(FAMILIES[entry.family])}{escape(extends)}")
-        with st.expander("What it does", key="jobs_algorithm", type="compact"):
-            quiet(f"{escape(entry.explanation)}")
+        first, _, more = entry.explanation.partition(". ")
+        quiet(f"{escape(first.rstrip('.'))}.")
+        with st.expander("More about this method", key="jobs_algorithm", type="compact"):
+            quiet(escape(f"{more} {FAMILIES[entry.family]}{extends}".strip()))
         with st.expander("How Tang, Chen and Zhu are read", key="jobs_reading", type="compact"):
             quiet(
                 "Tang, Chen and Zhu, “Scheduling Multiple AI models in Optical Data Center Networks”, "
@@ -310,8 +311,8 @@ def draw(theme: Theme) -> None:
     with main:
         clock(rounds, now, theme)
         alone_and_shared(rounds)
-        waits(rounds, now)
     with rail:
         certificate(rounds)
+        waits(rounds, now)
         files(rounds, now, title)
     sections(rounds, now, theme)

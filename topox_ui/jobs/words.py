@@ -33,9 +33,10 @@ def kicker(jobs: Jobs, title: str) -> str:
         if (n := sum(job.collective == kind for job in jobs.jobs))
     ]
     pods = plural(network.pod_groups * network.pods_per_group, "pod")
+    groups = f" in {plural(network.pod_groups, 'pod group')}" if network.pod_groups > 1 else ""
     return (
-        f"Sharing · {escape(title)} · {pods} in {plural(network.pod_groups, 'pod group')}, each pod with "
-        f"{plural(network.ports_per_pod, 'one-way port')} of {network.port_gbps:g} Gbit/s · {', '.join(kinds)}"
+        f"Sharing · {escape(title)} · {pods}{groups}, each pod with "
+        f"{plural(network.ports_per_pod, 'one-way port')} of {network.port_gbps:,g} Gbit/s · {', '.join(kinds)}"
     )
 
 
@@ -72,15 +73,11 @@ def finding(rounds: Rounds) -> str:
             f"Time division gains <b>nothing</b> for these {jobs}: a round takes <b>{lasting(best.round_s)}</b> with all "
             f"of them at once; {alone_in_words(rounds)}. Nothing shorter by more than {percent(EQUAL)} was found."
         )
-    shared = f"{taking_turns(rounds)}; sending all at once, in step, {lasting(together.round_s)}"
+    shared = f"{taking_turns(rounds)}; sending all at the same time, {lasting(together.round_s)}"
     if best.gap <= 1e-6:
-        of = best.bound.holds_for
-        proved = (
-            "No shorter round is possible"
-            if of == ANY_ROUND.holds_for
-            else f"Proved for {without_rings(of, best.jobs)}: no round is shorter"
-        )
-        return f"{shared}. {proved}."
+        any_round = best.bound.holds_for == ANY_ROUND.holds_for
+        proved = "" if any_round else " with turns of this kind"
+        return f"{shared}. No shorter round is possible{proved}."
     if best.gap <= UNREADABLE:
         return f"{shared}. No round of these groups can be more than {lasting(best.round_s - best.bound_s)} shorter."
     return f"{shared}. The best possible is at least {lasting(best.bound_s)}."
@@ -92,8 +89,7 @@ def taking_turns(rounds: Rounds) -> str:
     every, each = capitalised(all_of(best.jobs)), iterations_of_each(best.jobs)
     round_, takes = f"a round{each and f' ({each})'}", f"<b>{lasting(best.round_s)}</b>"
     longest = float(alone.max())
-    more = best.round_s / longest - 1
-    cost = "" if more <= EQUAL else "less than 1&nbsp;%" if more < 0.01 else percent(more)
+    cost = slowed(best.round_s / longest - 1)
     if len(alone) > 1 and same_time(float(alone.min()), longest):
         return (
             f"{every}, which compute first and then send, cost each other <b>{cost or 'nothing'}</b> if they take turns: "
@@ -106,11 +102,18 @@ def taking_turns(rounds: Rounds) -> str:
     )
 
 
+def slowed(share: float) -> str:
+    """Return by how much sharing makes a round longer; empty where that is nothing."""
+    return "" if share <= EQUAL else percent(share)
+
+
 def without_rings(words: str, jobs: Jobs) -> str:
     """Return what a bound says, of jobs of which none runs on a ring without a word on rings."""
     if any(job.collective == "ring_all_reduce" for job in jobs.jobs):
         return words
-    return words.replace(", any rings", "").replace(" and ring ", " ")
+    return (
+        words.replace(", any rings", "").replace(" and ring ", " ").replace(" and every ring", "")
+    )
 
 
 def alone_in_words(rounds: Rounds) -> str:
@@ -187,7 +190,8 @@ def against(round_: Round, together: Round | None, more: str = "") -> tuple[str,
 
 def faster(best: Round, together: Round | None) -> tuple[str, str, str]:
     """Return how many more iterations a round brings than the one without time division: words, arrow, colour."""
-    per_round = f"{short(float(iterations_per_round(best.jobs).mean()))} iterations per round"
+    each = short(float(iterations_per_round(best.jobs).mean()))
+    per_round = f"{each} {'iteration' if each == '1' else 'iterations'} per round"
     if together is None:
         return per_round, "off", "off"
     rate, before = float(iterations_per_s(best).mean()), float(iterations_per_s(together).mean())

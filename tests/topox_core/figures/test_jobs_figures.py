@@ -1,12 +1,13 @@
 """Rounds on one clock, links with their ports, rings, and the study: what is drawn is what was decided."""
 
 import itertools
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from topox_core.figures.jobs import pod_view
+from topox_core.figures.jobs import pod_view, timeline
 from topox_core.figures.jobs_links import link_matrix
 from topox_core.figures.palette import DARK, LIGHT
 from topox_core.tdm.model.as_execution import execution_of
@@ -107,6 +108,15 @@ def test_a_group_computes_from_the_barrier_after_its_stage_while_the_other_commu
         (1, "aggregate", 15.5): 0.25,
         (1, "train", 0.5): 8.0,
     }  # the parameter server once, after its pull
+
+
+def test_a_telephone_hides_all_of_a_label_but_its_number() -> None:
+    """What stands in <span> goes there; the number of a stage that would stand on the round's name goes too."""
+    figure = timeline([("Hill climbing", ROUND)], LIGHT)
+    texts = [text for trace in figure.data for text in (trace.text or ()) if text]
+    left = {re.sub("<span>.*?</span>", "", text) for text in texts}
+    assert left == {"8", "6", "2", "3", "4", ""}
+    assert {"stage 1", "push"} <= {re.sub("</?span>", "", text) for text in texts}
 
 
 def trains_of_the_parameter_server(round_: Round) -> list[tuple[float, float]]:

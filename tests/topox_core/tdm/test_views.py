@@ -19,9 +19,15 @@ from topox_core.model.lowering import lower
 from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.model.transfer_graph import COMPUTE, TRANSFER
-from topox_core.tdm.mixes.from_graph import computing_ms, derived, jobs_from_graphs, pods_of
+from topox_core.tdm.mixes.from_graph import (
+    computing_ms,
+    counted_as,
+    derived,
+    jobs_from_graphs,
+    pods_of,
+)
 from topox_core.tdm.model.as_execution import execution_of
-from topox_core.tdm.model.bottleneck import bottlenecks
+from topox_core.tdm.model.bottleneck import bottlenecks, in_words
 from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading, Round, RoundBound, TdmSettings
 from topox_core.tdm.model.round_file import to_record
 from topox_core.tdm.model.rounds import alone_s, iterations_per_s, round_of
@@ -115,6 +121,26 @@ def test_every_stage_lasts_as_long_as_its_bottleneck(form: str) -> None:
             assert (limit.job is None) == (limit.cause == "nothing")
 
 
+def test_stages_that_wait_for_the_same_have_one_sentence_whoever_sends_and_whichever_way() -> None:
+    """Both jobs exchange 10 Gbit between each two of three pods, with ports for one link of 10G each."""
+    exchange = [Job(id, "all_to_all", 0, (1, 1, 1), 10.0, 0.5) for id in "ab"]
+    mix = Jobs("mix", PodNetwork(1, 3, 4, 10.0, 1e6, 0.0), tuple(exchange))
+    (said,) = in_words(round_of(StageTable(mix, Reading()), [0, 1]))
+    assert said.replace("\u00a0", " ") == (
+        "All 4 stages last 1 s each: all 6 pairs of pods that send take as long, such as one with 10 Gbit over 1 link."
+    )
+    uneven = replace(mix, jobs=(exchange[0], replace(exchange[1], train_s=3.0)))
+    said = [
+        one.replace("\u00a0", " ")
+        for one in in_words(round_of(StageTable(uneven, Reading()), [0, 1]))
+    ]
+    assert said[0] == "Stages 1 and 3 last 3 s each: training of job b."
+    assert said[1].startswith("Stages 2 and 4 last 1 s each: all 6 pairs")
+    one_way = replace(mix, jobs=(replace(exchange[0], units_per_pod=(3, 1, 1)), exchange[1]))
+    said = in_words(round_of(StageTable(one_way, Reading()), [0, 1]))
+    assert "4 of the 6 pairs" in said[0]
+
+
 def test_the_file_says_what_the_round_is() -> None:
     answer = replace(made(0, "the drafts' four phases"), bound=RoundBound(float("inf")))
     record = to_record(answer, non_tdm_s=200.0, settings=TdmSettings())
@@ -163,6 +189,29 @@ def test_a_star_becomes_a_parameter_server_and_exchanges_and_scattered_sends_bec
     shape = derived(graph(*tasks))
     assert (shape.collective, shape.units) == (collective, units)
     assert shape.volume_gbit == pytest.approx(volume_gbit)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "says"),
+    [
+        (STAR, "exchange of 3 servers with a parameter server."),
+        ([EXCHANGE], "all-to-all of 4 servers."),
+        (
+            # 12 GB go between all, 6 round the ring.
+            [EXCHANGE, Task("r", "all_reduce", (), size_bytes=1e9, members=(0, 1, 2, 3))],
+            "all-to-all of 4 servers, though 33.3 % of its bytes are all-reduces.",
+        ),
+        (
+            [
+                Task(k, k, (), size_bytes=1e9, members=(0, 1))
+                for k in ("all_gather", "reduce_scatter")
+            ],
+            "ring all-reduce of 2 servers, though 100 % of its bytes are all-gathers and reduce-scatters.",
+        ),
+    ],
+)
+def test_what_a_graph_sends_as_something_else_is_said(tasks: list[Task], says: str) -> None:
+    assert counted_as(graph(*tasks)).replace("\u00a0", " ") == f"What it sends counts as one {says}"
 
 
 @pytest.mark.parametrize(

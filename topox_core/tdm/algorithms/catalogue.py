@@ -170,8 +170,8 @@ ALGORITHMS: Mapping[str, Entry] = MappingProxyType(
         ),
         "hill-climbing": Entry(
             "Hill climbing",
-            "The paper's algorithm 1, its loop corrected. From all jobs in one group, the one job whose change of group shortens "
-            "the round most changes it, as long as one does. Links come from algorithm 2, rings from algorithm 3. "
+            "From all jobs in one group, the one job whose change of group shortens the round most changes it, as long as one "
+            "does. The paper's algorithm 1, its loop corrected; links come from algorithm 2, rings from algorithm 3. "
             "It stops on plateaus: a change in a pod group that no barrier waits for gains nothing at once.",
             "paper",
             "non-tdm",
@@ -242,9 +242,9 @@ ALGORITHMS: Mapping[str, Entry] = MappingProxyType(
         ),
         "best": Entry(
             "Best of all methods",
-            "The shortest round with one barrier and two groups that any method here finds in the time given: hill climbing, best "
-            "grouping, all-train phases and load-aware rings together, and for small cases the exact model, which then proves "
-            "it. Barriers for each pod group and three groups change what the jobs must agree on: choose those by name.",
+            "The shortest round that any method here finds in the time given, with two groups and one barrier for all. Hill climbing, "
+            "best grouping, all-train phases and load-aware rings look for it, and for small cases the exact model, which then "
+            "proves it. Barriers for each pod group and three groups change what the jobs must agree on: choose those by name.",
             "beyond",
             "all-train",
             partial(by_splits, find=best_of_all),

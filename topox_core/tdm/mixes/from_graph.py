@@ -22,6 +22,8 @@ from topox_core.model.waiting_order import last_end
 from topox_core.tdm.mixes.deployment import Placement
 from topox_core.tdm.model.jobs import MAX_UNITS, Collective, Job, Jobs, PodNetwork
 from topox_core.tdm.model.jobs_file import MAX_JOBS, check_network, validated
+from topox_core.text.numbers import percent, plural
+from topox_core.text.sentences import enumeration
 
 _GBIT = 8 / 1e9  # of a byte
 # The drafts' pods in a group, and ports of a pod: enough for a link to and from every other pod.
@@ -97,6 +99,29 @@ def derived(graph: TaskGraph) -> Derived:
     }
     volume = total / shares[collective] * _GBIT
     return Derived(collective, units, volume, computing_ms(graph) / 1000)
+
+
+# One collective in words, and the tasks that are one, or a part of one, without a word.
+_AS: dict[Collective, tuple[str, tuple[str, ...]]] = {
+    "ring_all_reduce": ("ring all-reduce of {}", ("all_reduce",)),
+    "parameter_server": ("exchange of {} with a parameter server", TRANSFER_KINDS),
+    "all_to_all": ("all-to-all of {}", ("all_to_all", *TRANSFER_KINDS)),
+}
+
+
+def counted_as(graph: TaskGraph) -> str:
+    """Return what all that an iteration sends counts as, and what share of its bytes is something else in the graph."""
+    of = derived(graph)
+    one, own = _AS[of.collective]
+    moved = [(task.kind, _moved(task)[0]) for task in graph.tasks if task.kind not in COMPUTE_KINDS]
+    others = [(kind, size) for kind, size in moved if size and kind not in own]
+    names = dict.fromkeys(
+        "transfers between two servers" if kind in TRANSFER_KINDS else f"{kind.replace('_', '-')}s"
+        for kind, _ in others
+    )
+    share = sum(size for _, size in others) / sum(size for _, size in moved)
+    but = f", though {percent(share)} of its bytes are {enumeration([*names])}" if others else ""
+    return f"What it sends counts as one {one.format(plural(of.units, 'server'))}{but}."
 
 
 def jobs_from_graphs(

@@ -9,8 +9,11 @@ from numpy.typing import NDArray
 
 from topox_core.io.content import record_of
 from topox_core.tdm.model.jobs import NOBODY, PULL, PUSH, Cycle, Phase, Round
+from topox_core.tdm.model.round_words import lasting
 from topox_core.tdm.model.rounds import computing_after, cycle_in_view
 from topox_core.tdm.model.traffic import Floats, between_pods_gbit, inside_pods_gbit, ports_used
+from topox_core.text.numbers import plural
+from topox_core.text.sentences import enumeration
 
 Cause = Literal["link", "tor", "training", "aggregation", "nothing"]
 _SAME = 1e-9
@@ -38,6 +41,8 @@ class Limit:
         What passes there, and over how many links.
     full_pods
         The pods of the pair that have no free port.
+    alike
+        How many pairs of pods (or pods, of a ``tor``) take as long as this one, and how many send.
     """
 
     stage: int
@@ -50,6 +55,7 @@ class Limit:
     gbit: float = 0.0
     links: int = 0
     full_pods: tuple[int, ...] = ()
+    alike: tuple[int, int] = (1, 1)
 
     def words(self, answer: Round) -> str:
         """Return the sentence, e.g. ``stage 2 lasts 41.2 s: job 17, pods 3 to 5, ...``."""
@@ -72,6 +78,21 @@ class Limit:
             line += f", {has.format(*self.full_pods)} no free port"
         return line
 
+    def of_many(self, answer: Round) -> str:
+        """Return the cause whichever job sends and whichever way, with how many pairs or pods take as long."""
+        if self.cause not in ("link", "tor"):
+            return self._because(answer)
+        tor, (alike, among) = self.cause == "tor", self.alike
+        all_ = "both" if among == 2 else f"all {among}"
+        where = f" of pod group {self.pod_group}" if answer.jobs.network.pod_groups > 1 else ""
+        carries = f"{_gbit(self.gbit)} Gbit over {'a top-of-rack switch' if tor else plural(self.links, 'link')}"
+        if alike == 1:
+            return f"pod{'' if tor else 's'} {enumeration(sorted(self.pods))}{where}, {carries}"
+        return (
+            f"{all_ if alike == among else f'{alike} of the {among}'} {'pods' if tor else 'pairs of pods'}{where} "
+            f"that send take as long, such as one with {carries}"
+        )
+
     def as_record(self, answer: Round) -> dict[str, Any]:
         """Return it as files write it."""
         return {
@@ -89,6 +110,20 @@ def bottlenecks(answer: Round, cycle: Cycle | None = None) -> tuple[Limit, ...]:
     """Return what each stage of a cycle waits for; the longest cycle's, if none is named."""
     one = cycle or cycle_in_view(answer, None)
     return tuple(_limit(answer, one, position) for position in range(len(one.phases)))
+
+
+def in_words(answer: Round, cycle: Cycle | None = None) -> list[str]:
+    """Return what the stages of a cycle that take time wait for, a sentence for all that wait for the same."""
+    limits = [limit for limit in bottlenecks(answer, cycle) if limit.seconds > 0]
+    same: dict[tuple[str, str], list[int]] = {}
+    for number, limit in enumerate(limits, 1):
+        same.setdefault((lasting(limit.seconds), limit.of_many(answer)), []).append(number)
+    return [
+        f"{f'All {len(limits)} stages' if len(of) == len(limits) else f'Stages {enumeration(of)}'} last {length} each: {why}."
+        if len(of) > 1
+        else f"Stage {of[0]} lasts {length}: {limits[of[0] - 1]._because(answer)}."
+        for (length, why), of in same.items()
+    ]
 
 
 def _limit(answer: Round, cycle: Cycle, position: int) -> Limit:
@@ -155,6 +190,7 @@ def _communication(answer: Round, stage: int, phase: Phase, pod_group: int) -> L
             *_most(members, local[:, pod]),
             (pod,),
             float(local[:, pod].sum()),
+            alike=as_large(local.sum(0)),
         )
     return Limit(
         stage,
@@ -166,7 +202,13 @@ def _communication(answer: Round, stage: int, phase: Phase, pod_group: int) -> L
         float(view.demand_gbit[i, j]),
         int(view.links[i, j]),
         full,
+        as_large(view.time_s),
     )
+
+
+def as_large(values: Floats) -> tuple[int, int]:
+    """Return how many of some values are as large as the largest, and how many are above zero."""
+    return int((values >= values.max() * (1 - _SAME)).sum()), int((values > 0).sum())
 
 
 def _most(members: Sequence[int], gbit: Floats) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from topox_core.text.numbers import plural, time
 
 
 def in_turns(round_: Round, together: Round | None) -> str:
-    """Return who sends while who computes, what that is instead of, and what a round is.
+    """Return who sends while who computes, and what that is instead of.
 
     Parameters
     ----------
@@ -33,10 +33,7 @@ def in_turns(round_: Round, together: Round | None) -> str:
                 f" All at once they share the links and send for {lasting(beside.communication_s)}: there, as in the paper, "
                 "all begin each stage together; jobs that fall out of step may lose less."
             )
-    return (
-        f"{words} In a round every job communicates twice, over its links (push) and over the same links reversed (pull): "
-        f"{_iterations(round_)}."
-    )
+    return words
 
 
 def _first_sent(round_: Round) -> Phase | None:
@@ -56,15 +53,6 @@ def iterations_of_each(jobs: Jobs) -> str:
     each = set(iterations_per_round(jobs).tolist())
     words = {1.0: "one iteration of each", 2.0: "two iterations of each"}
     return words[each.pop()] if len(each) == 1 else ""
-
-
-def _iterations(round_: Round) -> str:
-    each = iterations_of_each(round_.jobs)
-    if not each:
-        return "one iteration of a job with a parameter server, two of any other"
-    if each.startswith("one"):
-        return f"gradients to its parameter server, weights back, {each} job"
-    return f"{each} job"
 
 
 def lasting(value_s: float) -> str:
