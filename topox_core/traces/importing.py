@@ -8,6 +8,7 @@ from typing import Any
 
 from topox_core.io.limits import MAX_TASKS
 from topox_core.model.cluster import Cluster
+from topox_core.model.groups import by_key
 from topox_core.model.task_graph import TaskGraph
 from topox_core.traces.assembly import short_list
 from topox_core.traces.checks import Check, busy_share, checks_of, host_ms
@@ -330,23 +331,21 @@ def _facts(run: RecordedRun, step: RunStep, settings: ImportSettings) -> dict[st
 
 def groups_of(calls: Sequence[Node]) -> list[dict[str, Any]]:
     """Return ranks, calls, bytes and label of each group, in order of bytes."""
-    found: dict[tuple[str, str], dict[str, Any]] = {}
-    for node in calls:
-        one = found.setdefault(
-            (node.group, node.description),
-            {
-                "group": node.group,
-                "description": node.description,
-                "ranks": spans(sorted(node.ranks)),
-                "members": len(node.ranks),
-                "calls": 0,
-                "size_bytes": 0.0,
-                "parallelism": node.parallelism,
-            },
-        )
-        one["calls"] += 1
-        one["size_bytes"] += node.size_bytes or 0.0
-    return sorted(found.values(), key=lambda one: (-one["size_bytes"], one["group"]))
+    found = [
+        {
+            "group": group,
+            "description": description,
+            "ranks": spans(sorted(nodes[0].ranks)),
+            "members": len(nodes[0].ranks),
+            "calls": len(nodes),
+            "size_bytes": sum((node.size_bytes or 0.0 for node in nodes), 0.0),
+            "parallelism": nodes[0].parallelism,
+        }
+        for (group, description), nodes in by_key(
+            ((node.group, node.description), node) for node in calls
+        ).items()
+    ]
+    return sorted(found, key=lambda one: (-one["size_bytes"], one["group"]))
 
 
 def inspect_run(run: RecordedRun, settings: ImportSettings) -> dict[str, Any]:

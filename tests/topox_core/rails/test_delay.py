@@ -248,9 +248,7 @@ REFUSED: dict[str, Callable[[], object]] = {
     "settings, field stages: must be a whole number of at least 1 (got 0)": lambda: (
         windows_by_stage(0, 4)
     ),
-    "settings, field schedule: unknown schedule": lambda: windows_by_stage(
-        4, 4, "gpipes"
-    ),
+    "settings, field schedule: unknown schedule": lambda: windows_by_stage(4, 4, "gpipes"),
     "settings, field microbatches: must be a multiple of the 4 stages": lambda: windows_by_stage(
         4, 6, "interleaved"
     ),
@@ -280,8 +278,8 @@ REFUSED: dict[str, Callable[[], object]] = {
     "settings, field limit_percent: the overhead is above 1 % even": lambda: slowest_switch(
         windows_source(10.0, [-1.0]), 1.0
     ),
-    "settings, field technology: unknown technology (did you mean 'piezo'?)": lambda: (
-        technology("piezzo")
+    "settings, field technology: unknown technology (did you mean 'piezo'?)": lambda: technology(
+        "piezzo"
     ),
     "a rail of 512 servers needs 1,024 ports, more than the 576 of Piezo (Polatis)": lambda: fits(
         technology("piezo"), 512
