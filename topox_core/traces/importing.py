@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from topox_core.errors import refuse_if
 from topox_core.io.limits import MAX_TASKS
 from topox_core.model.cluster import Cluster
 from topox_core.model.groups import by_key
@@ -49,11 +50,14 @@ def for_all(graph: RunGraph, world: int, file: str) -> RunGraph:
         be more tasks than a graph may have.
     """
     (rank,) = graph.present
-    if graph.segments * world > MAX_TASKS:
-        raise Refused(
+    refuse_if(
+        (
+            graph.segments * world > MAX_TASKS,
             f"would have more than the {MAX_TASKS:,} tasks a graph may have on {world:,} ranks",
-            file=file,
-        )
+        ),
+        file=file,
+        kind=Refused,
+    )
     nodes: list[Node] = []
     # Where each node of the recorded rank is for rank q.
     place: list[list[int]] = []
@@ -112,19 +116,20 @@ def _images(node: Node, rank: int, world: int, file: str) -> list[tuple[int, ...
         base = q - stride * ((q // stride) % n)
         return tuple(base + stride * k for k in range(n))
 
-    if image(rank) != ranks:
-        raise Refused(
-            f"ranks {spans(ranks)} have no stride: the other ranks' groups cannot be made",
-            file=file,
-            item=f"group {node.group!r}",
-        )
     groups = [image(q) for q in range(world)]
-    if max(map(max, groups)) >= world:
-        raise Refused(
+    refuse_if(
+        (
+            image(rank) != ranks,
+            f"ranks {spans(ranks)} have no stride: the other ranks' groups cannot be made",
+        ),
+        (
+            max(map(max, groups)) >= world,
             f"groups of {n} ranks do not fit into {world} ranks: give --world",
-            file=file,
-            item=f"group {node.group!r}",
-        )
+        ),
+        file=file,
+        item=f"group {node.group!r}",
+        kind=Refused,
+    )
     return groups
 
 
