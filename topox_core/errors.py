@@ -98,17 +98,18 @@ def refuse_if(
     file: str = "",
     item: str = "",
     field: str = "",
+    kind: type[InputError] = InputError,
 ) -> None:
     """Refuse what breaks a rule: each says whether it is broken, the problem, and its field if it has its own.
 
     Raises
     ------
     InputError
-        For the first that is broken.
+        For the first that is broken, of the kind given.
     """
     for broken, problem, *own in rules:
         if broken:
-            raise InputError(problem, file=file, item=item, field=own[0] if own else field)
+            raise kind(problem, file=file, item=item, field=own[0] if own else field)
 
 
 def needed(value: T | None, problem: str, *, file: str = "", item: str = "", field: str = "") -> T:

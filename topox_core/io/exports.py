@@ -8,6 +8,7 @@ import numpy as np
 from topox_core.io.tables import table_bytes
 from topox_core.model.critical_path import CriticalPath, critical_path
 from topox_core.model.execution import Execution, held_circuits
+from topox_core.model.groups import by_key
 
 TASK_COLUMNS = (
     "id",
@@ -43,11 +44,8 @@ def task_rows(execution: Execution, path: CriticalPath | None = None) -> list[di
     graph = execution.graph
     path = path or critical_path(execution)
     critical = path.mask(len(graph)).tolist()
-    switches: dict[int, dict[int, None]] = {}
-    for node, switch in zip(
-        execution.circuits.node.tolist(), execution.circuits.switch.tolist(), strict=True
-    ):
-        switches.setdefault(node, {})[switch] = None
+    circuits = execution.circuits
+    switches = by_key(zip(circuits.node.tolist(), circuits.switch.tolist(), strict=True))
     start, end, sizes = (
         execution.start_ms.tolist(),
         execution.end_ms.tolist(),
@@ -73,7 +71,7 @@ def task_rows(execution: Execution, path: CriticalPath | None = None) -> list[di
                 "start_ms": start[i],
                 "end_ms": end[i],
                 "duration_ms": round(end[i] - start[i], 9),
-                "switch": " ".join(map(str, switches.get(i, ()))),
+                "switch": " ".join(map(str, dict.fromkeys(switches.get(i, ())))),
                 "critical": "yes" if critical[i] else "",
             }
         )

@@ -19,6 +19,7 @@ from topox_core.errors import InputError, errors_in_file, printable, refuse_if, 
 from topox_core.io.content import decoded, loaded, whole
 from topox_core.io.limits import INFRAGRAPH, MAX_NESTING, check_count
 from topox_core.model.cluster import Cluster
+from topox_core.model.groups import by_key
 from topox_core.schema.fields import fields_of
 from topox_core.schema.records import from_values
 
@@ -358,19 +359,20 @@ class _Reading:
 
     def _fat_tree(self, servers: list[tuple[str, int]]) -> dict[str, float]:
         """Return NIC, racks and oversubscription of the packet switches that servers are linked to."""
-        below: dict[tuple[str, int], dict[Node, str]] = defaultdict(dict)
-        for node, (switch, link) in self._ports.items():
-            if self._kinds[switch[0]] == "packet":
-                below[switch[:2]][node] = link
+        below = by_key(
+            (switch[:2], (node, link))
+            for node, (switch, link) in self._ports.items()
+            if self._kinds[switch[0]] == "packet"
+        )
         if not below:
             return {}
-        nic_gbps = sum(self._gbps(link) for ports in below.values() for link in ports.values())
+        nic_gbps = sum(self._gbps(link) for ports in below.values() for _, link in ports)
         found = {"equivalent_gbps": nic_gbps / len(servers)}
-        racks = {len({node[:2] for node in ports}) for ports in below.values()}
+        racks = {len({node[:2] for node, _ in ports}) for ports in below.values()}
         if len(racks) == 1 and (rack := racks.pop()) < len(servers):
             found["servers_per_rack"] = rack
         ratios = [
-            sum(map(self._gbps, ports.values())) / sum(map(self._gbps, self._above[switch]))
+            sum(self._gbps(link) for _, link in ports) / sum(map(self._gbps, self._above[switch]))
             for switch, ports in below.items()
             if self._above[switch]
         ]
@@ -379,15 +381,13 @@ class _Reading:
         return found
 
     def _left_out(self) -> Iterator[str]:
-        inside: dict[str, None] = {}
-        for name, kind in self._kinds.items():
-            if kind == "server":
-                parts = self._components(self._instances[name].device, "")
-                inside |= dict.fromkeys(
-                    one.name
-                    for one, _ in parts
-                    if one.choice not in ("xpu", "nic", "port", "device")
-                )
+        inside = dict.fromkeys(
+            one.name
+            for name, kind in self._kinds.items()
+            if kind == "server"
+            for one, _ in self._components(self._instances[name].device, "")
+            if one.choice not in ("xpu", "nic", "port", "device")
+        )
         if inside:
             yield f"has, without a meaning here, inside hosts: {', '.join(map(printable, inside))}"
         for link, count in self._between.items():

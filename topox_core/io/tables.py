@@ -37,6 +37,14 @@ class Table:
     delimiter: str
     rows: Iterator[tuple[int, list[str]]]
 
+    def records(self, file: str) -> Iterator[tuple[int, dict[str, str]]]:
+        """Yield each row with its number, its cells by column; raises InputError where it has more cells."""
+        more = f"has more cells than the first row names ({len(self.columns)})"
+        for number, cells in self.rows:
+            too_many = any(cells[len(self.columns) :])
+            refuse_if((too_many, more), file=file, item=f"row {number}")
+            yield number, dict(zip(self.columns, cells, strict=False))
+
 
 def read_table(
     data: bytes,

@@ -109,11 +109,11 @@ def _task(number: int, entry: Any, findings: Mistakes) -> Task | None:
 
 def dump_graph_json(graph: TaskGraph) -> bytes:
     """Write a task graph, one task a line; reading it back gives an equal graph."""
-    lines = []
-    for task in graph.tasks:
-        record = task.as_record()
-        ordered = encode({key: record[key] for key in KEYS if key in record})
-        lines.append(on_one_line(ordered, indent=0))
+    records = (task.as_record() for task in graph.tasks)
+    lines = [
+        on_one_line(encode({key: one[key] for key in KEYS if key in one}), indent=0)
+        for one in records
+    ]
     head = f'{{"format": "{FORMAT}", "version": {VERSION}, "name": {json.dumps(graph.name, ensure_ascii=False)},\n "tasks": [\n  '
     return head.encode() + b",\n  ".join(lines) + b"\n ]}\n"
 

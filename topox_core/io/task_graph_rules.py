@@ -1,7 +1,6 @@
 """A task graph out of tasks: each is checked, then ids, dependencies and cycles."""
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter, eq
 from typing import Any
@@ -10,6 +9,7 @@ import msgspec
 
 from topox_core.errors import InputError, Mistakes, printable, refuse_if, shown
 from topox_core.io.limits import MAX_DEPENDENCIES, MAX_MEMBERS, MAX_TASKS, check_count, check_text
+from topox_core.model.groups import by_key
 from topox_core.model.task_graph import (
     COLLECTIVE_KINDS,
     COMPUTE_KINDS,
@@ -130,9 +130,7 @@ def all_sound(tasks: Sequence[Task]) -> bool:
     labels = {label for task in tasks for label in (task.group, task.job) if label is not None}
     if not all(label.isprintable() and label == label.strip() for label in labels):
         return False
-    kinds: defaultdict[str, list[Task]] = defaultdict(list)
-    for task in tasks:
-        kinds[task.kind].append(task)
+    kinds = by_key((task.kind, task) for task in tasks)
     notes = {task.parallelism for task in tasks}
     return (
         notes <= {None, *PARALLELISMS}

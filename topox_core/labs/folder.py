@@ -23,6 +23,7 @@ from topox_core.io.tables import as_meant, harmless, read_table
 from topox_core.labs.answers import Answers, AnswersFile, Explained, load_answers
 from topox_core.labs.grading import Explanations, Grade, grade
 from topox_core.labs.lab import Lab, Texts, texts_in
+from topox_core.model.groups import by_key
 
 ENDING = ".answers.json"
 MAX_FILES = 2_000
@@ -135,10 +136,10 @@ def latest_of_each(every: Iterable[Answers]) -> tuple[Answers, ...]:
 
 def _by_student(every: Iterable[OfStudent]) -> Iterable[list[OfStudent]]:
     """Return what there is of each student and lab, what was finished last at the end."""
-    found: defaultdict[tuple[str, str, str], list[OfStudent]] = defaultdict(list)
-    for one in sorted(every, key=attrgetter("finished")):
-        found[one.lab, folded(one.course), folded(one.student)].append(one)
-    return found.values()
+    return by_key(
+        ((one.lab, folded(one.course), folded(one.student)), one)
+        for one in sorted(every, key=attrgetter("finished"))
+    ).values()
 
 
 def grade_folder(
@@ -192,8 +193,7 @@ def load_explanations(data: bytes, file: str) -> dict[tuple[str, str], float]:
     known = ("student", "question", "points")
     table = read_table(data, file, _POINTS, known, ",".join(known), known)
     points: dict[tuple[str, str], float] = {}
-    for number, cells in table.rows:
-        row = dict(zip(table.columns, cells, strict=False))
+    for number, row in table.records(file):
         value = number_in(row.get("points", "").replace(",", "."))
         refuse_if(
             (
@@ -250,10 +250,13 @@ def _with_equal_texts(
 
 def _one_a_student(grades: list[Grade]) -> list[Grade]:
     """Return one grade a student and lab: of several files the one that was finished last."""
-    kept = []
-    for *earlier, last in _by_student(grades):
-        notes = tuple(f"{one.file} is earlier and does not count" for one in earlier)
-        kept.append(replace(last, remarks=last.remarks + notes))
+    kept = [
+        replace(
+            last,
+            remarks=(*last.remarks, *(f"{e.file} is earlier and does not count" for e in earlier)),
+        )
+        for *earlier, last in _by_student(grades)
+    ]
     return sorted(kept, key=lambda one: (one.lab, folded(one.course), folded(one.student)))
 
 
@@ -420,13 +423,10 @@ def _emails(roster: Roster | None) -> dict[str, tuple[str, str]]:
         file="roster",
         item="first row",
     )
-    found = {}
-    for cells in roster.rows:
-        student, email = cells.get(_ID, "").strip(), cells.get(_EMAIL, "").strip()
-        for key in (student, email):
-            if key:
-                found[folded(key)] = (student, email)
-    return found
+    both = [(one.get(_ID, "").strip(), one.get(_EMAIL, "").strip()) for one in roster.rows]
+    return {
+        folded(key): (student, email) for student, email in both for key in (student, email) if key
+    }
 
 
 def _of_lab(graded: GradedFolder, lab: Lab) -> list[Grade]:

@@ -21,6 +21,7 @@ from topox_core.labs.keys import files_of, instance_of
 from topox_core.labs.lab import LESSON_SETTINGS, Lab, Screen
 from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Execution
+from topox_core.model.groups import by_key
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.model.transfer_graph import bytes_per_ms
 
@@ -217,10 +218,7 @@ def _crowded(
     tasks: Sequence[Task], cluster: Cluster, starts_ms: Mapping[str, float]
 ) -> frozenset[str]:
     """Return the tasks that run while a device or a port they need has no place for them."""
-    users: defaultdict[Need, list[Task]] = defaultdict(list)
-    for task in tasks:
-        for need in _needs(task):
-            users[need].append(task)
+    users = by_key((need, task) for task in tasks for need in _needs(task))
     crowded: set[str] = set()
     for (kind, _), of_one in users.items():
         spans = [(starts_ms[one.id], length_ms(one, cluster), one.id) for one in of_one]

@@ -43,6 +43,7 @@ from topox_core.labs.lab import (
     SourceFiles,
     texts_in,
 )
+from topox_core.model.groups import by_key
 from topox_core.schema.fields import fields_of
 from topox_core.schema.records import check_values, from_values
 
@@ -317,12 +318,13 @@ def _check_whole(lab: Lab) -> None:
 
 def keys_from(lab: Lab, at: int) -> dict[str, str]:
     """Return the values that are keys on screen ``at`` or later, with the first question that asks for each."""
-    keys: dict[str, str] = {}
-    for screen in lab.screens[at:]:
-        for question in screen.questions:
-            if isinstance(question.key, str):
-                keys.setdefault(f"{screen.instance}.{question.key}", question.id)
-    return keys
+    asking = by_key(
+        (f"{screen.instance}.{question.key}", question.id)
+        for screen in lab.screens[at:]
+        for question in screen.questions
+        if isinstance(question.key, str)
+    )
+    return {value: questions[0] for value, questions in asking.items()}
 
 
 def texts_of(screen: Screen) -> Iterator[tuple[str, str, str]]:

@@ -221,13 +221,12 @@ def statistics_rows(
 ) -> list[tuple[str, int, float | None, float | None, str, int | None]]:
     """Return a row a question, as :data:`COLUMNS`; shares from 0 to 1, the mistake in its sentence."""
     words = texts_in(language or lab.language)
-    rows = []
-    for one in every:
-        mistake = one.mistakes[0] if one.mistakes else None
-        say = "" if mistake is None else words.resolved(mistake[0])
-        times = None if mistake is None else mistake[1]
-        rows.append((one.question, one.count, one.right, one.right_again, say, times))
-    return rows
+    nobody = (("", None),)
+    return [
+        (one.question, one.count, one.right, one.right_again, words.resolved(say), times)
+        for one in every
+        for say, times in (one.mistakes or nobody)[:1]
+    ]
 
 
 def statistics_csv(lab: Lab, every: Sequence[QuestionStatistics], language: str = "") -> bytes:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from topox_core.io.limits import check_number, check_whole
+from topox_core.model.groups import by_key
 from topox_core.model.transfer_graph import transfer_ms
 from topox_core.rails.builder import SCALARS, rail_program
 from topox_core.text.numbers import percent
@@ -64,10 +65,10 @@ def byte_classes(job: Job, stage: int = 0) -> tuple[ByteClass, ...]:
             what = (step.parallelism, step.spread is Spread.EXPERTS, step.kind, step.group.size)
             passes.setdefault((what, when, own), []).append(step.size_bytes)
     # Passes that move as much in as many calls are of one class.
-    alike: dict[tuple[Any, ...], list[tuple[str, float]]] = {}
-    for (what, when, _), sizes in passes.items():
-        key = (*what, len(sizes), round(sum(sizes)))
-        alike.setdefault(key, []).append((when, sum(sizes)))
+    alike = by_key(
+        ((*what, len(sizes), round(sum(sizes))), (when, sum(sizes)))
+        for (what, when, _), sizes in passes.items()
+    )
     rows = sorted(alike.items(), key=lambda row: (_RAIL.index(row[0][0]), row[0][1]))
     return tuple(
         _class(parallelism, kind, {when for when, _ in of}, calls, of[0][1], n, len(of))

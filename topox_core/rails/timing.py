@@ -12,12 +12,12 @@ on: on an optical rail its pieces are forwarded through their neighbours, the sh
 (floor(n^2/4) S / 2n bytes on every link).
 """
 
-from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
 
 from topox_core.errors import refuse_if
+from topox_core.model.groups import by_key
 from topox_core.model.transfer_graph import FloatArray, transfer_ms
 from topox_core.rails.iteration import (
     ALL_GATHER,
@@ -110,16 +110,15 @@ def static_ports(iteration: RailIteration, rail: Rail) -> dict[str, int]:
     neighbours = _pipeline_neighbours(iteration, pair)
     owner = _owners(iteration, _wiring(iteration, _sides(iteration, rail.nic_ports)[0]))
     used = {int(g) for g in np.unique(iteration.group) if g >= 0}
-    need: dict[str, int] = {}
-    for g, group in enumerate(iteration.groups):
-        if group.size > 1 and g in used:
-            degree = (
-                max(len(neighbours[rank]) for rank in group.ranks)
-                if pair[g]
-                else min(2, group.size - 1)
-            )
-            name = owner[group.parallelism]
-            need[name] = max(need.get(name, 0), degree)
+    degrees = by_key(
+        (
+            owner[group.parallelism],
+            max(len(neighbours[one]) for one in group.ranks) if pair[g] else min(2, group.size - 1),
+        )
+        for g, group in enumerate(iteration.groups)
+        if group.size > 1 and g in used
+    )
+    need = {name: max(of) for name, of in degrees.items()}
     total = sum(need.values())
     words = ", ".join(f"{name} {count}" for name, count in need.items())
     refuse_if(
@@ -170,9 +169,8 @@ def _sides(
 
 def _owners(iteration: RailIteration, wiring: tuple[int, ...]) -> dict[str, str]:
     """Return whose ports each parallelism uses: another's if its circuits suffice, else its own."""
-    circuits: dict[str, set[int]] = {}
-    for g, group in enumerate(iteration.groups):
-        circuits.setdefault(group.parallelism, set()).add(wiring[g])
+    kinds = [group.parallelism for group in iteration.groups]
+    circuits = {name: {*own} for name, own in by_key(zip(kinds, wiring, strict=True)).items()}
     owner: dict[str, str] = {}
     for name in sorted(circuits, key=lambda name: -len(circuits[name])):
         owner[name] = next(
@@ -193,12 +191,13 @@ def _pairs(iteration: RailIteration) -> list[bool]:
 
 def _pipeline_neighbours(iteration: RailIteration, pair: list[bool]) -> dict[int, list[int]]:
     """Return the other ends of each rank's pairs, ascending."""
-    others_of: defaultdict[int, set[int]] = defaultdict(set)
-    for g, group in enumerate(iteration.groups):
-        if pair[g]:
-            for rank in group.ranks:
-                others_of[rank].add(_other(group.ranks, rank))
-    return {rank: sorted(others) for rank, others in others_of.items()}
+    others_of = by_key(
+        (rank, _other(group.ranks, rank))
+        for g, group in enumerate(iteration.groups)
+        if pair[g]
+        for rank in group.ranks
+    )
+    return {rank: sorted({*others}) for rank, others in others_of.items()}
 
 
 def _other(ranks: tuple[int, ...], rank: int) -> int:

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import accumulate
 from typing import Annotated, Any
@@ -13,6 +13,7 @@ from topox_core.errors import InputError, Mistakes, printable, refuse_if
 from topox_core.io.content import FileFormat, entries_of, first_letter, read_object
 from topox_core.io.limits import WINDOWS, check_count
 from topox_core.io.tables import as_meant, read_table, table_bytes
+from topox_core.model.groups import by_key
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.rails.iteration import Window
 from topox_core.schema.fields import PRINTABLE, setting
@@ -130,10 +131,10 @@ def by_class(windows: Sequence[Window]) -> tuple[TrafficClass, ...]:
         If there is no window.
     """
     lengths_ms(windows)
-    members: dict[tuple[str, str, int], list[Window]] = {}
-    for window in windows:
-        size = round(window.size_bytes / MIB) if window.size_bytes >= MIB else 0
-        members.setdefault((window.after, window.operation, size), []).append(window)
+    members = by_key(
+        ((w.after, w.operation, round(w.size_bytes / MIB) * (w.size_bytes >= MIB)), w)
+        for w in windows
+    )
     classes = (
         TrafficClass(
             f"{parallelism} {operation.replace('_', '-')}, "
@@ -152,9 +153,7 @@ def by_traffic(windows: Sequence[Window]) -> tuple[TrafficClass, ...]:
     Sizes of the same two leading digits are one class, named by its operation; the name is empty
     where that is unknown.
     """
-    members: dict[tuple[str, str, str], list[Window]] = {}
-    for one in windows:
-        members.setdefault((one.after, one.operation, f"{one.size_bytes:.2g}"), []).append(one)
+    members = by_key(((w.after, w.operation, f"{w.size_bytes:.2g}"), w) for w in windows)
     if len(members) > MAX_CLASSES:
         often = Counter({key: len(same) for key, same in members.items()})
         kept = [key for key, _ in often.most_common(MAX_CLASSES - 1)]
@@ -227,21 +226,11 @@ def _of_json(data: bytes, file: str) -> WindowList:
 
 def _of_table(data: bytes, file: str) -> WindowList:
     table = read_table(data, file, WINDOWS, COLUMNS, "length_ms,before,after", ("length_ms",))
-
-    def rows() -> Iterator[tuple[int, dict[str, str | float]]]:
-        for number, cells in table.rows:
-            refuse_if(
-                (
-                    any(cells[len(table.columns) :]),
-                    f"has more cells than the first row names ({len(table.columns)})",
-                ),
-                file=file,
-                item=f"row {number}",
-            )
-            named = zip(table.columns, cells, strict=False)
-            yield number, {key: _cell(key, one, table.delimiter) for key, one in named if one}
-
-    return _listed(rows(), file, "row", _stem(file), None)
+    rows = (
+        (number, {key: _cell(key, one, table.delimiter) for key, one in row.items() if one})
+        for number, row in table.records(file)
+    )
+    return _listed(rows, file, "row", _stem(file), None)
 
 
 def _cell(column: str, text: str, delimiter: str) -> str | float:
@@ -284,15 +273,15 @@ def _listed(
         begins_ms = accumulate(lengths_ms, initial=0.0)
         windows = [replace(one, begin_ms=at) for one, at in zip(windows, begins_ms, strict=False)]
     ends_ms = max(one.begin_ms + max(0.0, one.length_ms) for one in windows)
+    whole_ms = ends_ms if iteration_ms is None else float(iteration_ms)
     refuse_if(
         (
-            iteration_ms is not None and iteration_ms < ends_ms - 1e-6,
-            f"must be at least {ends_ms:.15g}, where the last window ends (got {iteration_ms:.15g})",
+            whole_ms < ends_ms - 1e-6,
+            f"must be at least {ends_ms:.15g}, where the last window ends (got {whole_ms:.15g})",
         ),
         file=file,
         field="iteration_ms",
     )
-    whole_ms = ends_ms if iteration_ms is None else float(iteration_ms)
     return WindowList(name, whole_ms, tuple(windows), not untimed)
 
 

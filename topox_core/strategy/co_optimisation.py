@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from topox_core.model.groups import by_key
 from topox_core.runs.run import Stop, never
 from topox_core.strategy.moves import Move, SearchSettings
 from topox_core.strategy.on_fabrics import FabricEvaluator, ModelOnCluster, Outcome
@@ -27,10 +28,8 @@ def boundary_changes(
     many proposals; where whole blocks of operators belong together it is the only one that leads on.
     """
     placed = strategy.by_operator
-    onward: tuple[dict[str, list[str]], ...] = ({}, {})
-    for edge in graph.edges:
-        onward[0].setdefault(edge.producer, []).append(edge.consumer)
-        onward[1].setdefault(edge.consumer, []).append(edge.producer)
+    after = by_key((edge.producer, edge.consumer) for edge in graph.edges)
+    before = by_key((edge.consumer, edge.producer) for edge in graph.edges)
     can_take = {
         operator.name: set(graph.choices(operator, strategy.servers))
         if operator.name not in fixed
@@ -40,8 +39,8 @@ def boundary_changes(
     tried: set[tuple[Placement, ...]] = set()
     for edge in graph.edges:
         for giver, taker, ahead in (
-            (edge.producer, edge.consumer, onward[0]),
-            (edge.consumer, edge.producer, onward[1]),
+            (edge.producer, edge.consumer, after),
+            (edge.consumer, edge.producer, before),
         ):
             given, old = placed[giver], placed[taker]
             if _alike(given, old):

@@ -4,6 +4,7 @@ import random
 from dataclasses import dataclass
 from typing import Annotated
 
+from topox_core.model.groups import by_key
 from topox_core.schema.fields import setting
 from topox_core.schema.records import check_fields
 from topox_core.strategy.operators import OperatorGraph
@@ -124,10 +125,11 @@ class Proposer:
             if name not in fixed and len(choices) * servers > 1
         ]
         self._free = frozenset(self.free)
-        self._neighbours: dict[str, list[tuple[str, float]]] = {name: [] for name in self.choices}
-        for edge in graph.edges:
-            self._neighbours[edge.producer].append((edge.consumer, edge.bytes_per_sample))
-            self._neighbours[edge.consumer].append((edge.producer, edge.bytes_per_sample))
+        self._neighbours = by_key(
+            (one, (other, edge.bytes_per_sample))
+            for edge in graph.edges
+            for one, other in ((edge.producer, edge.consumer), (edge.consumer, edge.producer))
+        )
 
     def configurations(self, operator: str) -> list[Placement]:
         """Return all configurations of an operator."""

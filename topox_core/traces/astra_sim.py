@@ -171,12 +171,16 @@ def import_text(
         field="tick_ns",
     )
     workload = read_text_workload(source)
-    if (most := workload.most_tasks(servers)) > MAX_GENERATED_TASKS:
-        raise Refused(
+    most = workload.most_tasks(servers)
+    refuse_if(
+        (
+            most > MAX_GENERATED_TASKS,
             f"up to {most:,} tasks on {servers:,} servers, more than the {MAX_GENERATED_TASKS:,} that are expanded: "
             "give fewer --servers",
-            file=source.name,
-        )
+        ),
+        file=source.name,
+        kind=Refused,
+    )
     maker = _Expansion(workload, servers, tick_ns)
     maker.expand()
     graph = RunGraph(maker.nodes, servers, tuple(range(servers)), 0.0, list(maker.notes()))

@@ -221,10 +221,14 @@ class _Builder:
     def _group(self, node: ChakraNode, one: ChakraRank) -> tuple[int, ...]:
         name = node.attributes.get("pg_name")
         if name in (None, ""):
-            if len(self.everyone) < 2 and len(self.ranks) == 1:
-                raise Refused(
-                    "its collectives name no group: give --groups, or --world", file=one.file
-                )
+            refuse_if(
+                (
+                    len(self.everyone) < 2 and len(self.ranks) == 1,
+                    "its collectives name no group: give --groups, or --world",
+                ),
+                file=one.file,
+                kind=Refused,
+            )
             return self.everyone
         ranks = one.groups.get(str(name), self.given.get(str(name)))
         if ranks is None and str(name) == ALL_RANKS:

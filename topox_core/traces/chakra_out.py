@@ -234,10 +234,8 @@ def _sent_ms(size_bytes: float | None, nic_gbps: float) -> float:
 def _servers(graph: TaskGraph) -> list[tuple[int, ...]]:
     """Return the servers that take part in each task; in a barrier those before and after it."""
     tasks, waits = graph.tasks, _waits_of(graph)
-    own: list[dict[int, None]] = []
-    for task in tasks:
-        named = (task.server, task.source, task.destination, *(task.members or ()))
-        own.append(dict.fromkeys(server for server in named if server is not None))
+    named = ((one.server, one.source, one.destination, *(one.members or ())) for one in tasks)
+    own = [dict.fromkeys(server for server in of if server is not None) for of in named]
     order = order_of(waits)
     below = [dict(one) for one in own]
     for at in order:

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from topox_core.errors import refuse_if
 from topox_core.io.limits import MAX_TASKS
 from topox_core.model.cluster import Cluster
+from topox_core.model.groups import by_key
 from topox_core.model.task_graph import TaskGraph
 from topox_core.traces.assembly import short_list
 from topox_core.traces.checks import Check, busy_share, checks_of, host_ms
@@ -48,11 +50,14 @@ def for_all(graph: RunGraph, world: int, file: str) -> RunGraph:
         be more tasks than a graph may have.
     """
     (rank,) = graph.present
-    if graph.segments * world > MAX_TASKS:
-        raise Refused(
+    refuse_if(
+        (
+            graph.segments * world > MAX_TASKS,
             f"would have more than the {MAX_TASKS:,} tasks a graph may have on {world:,} ranks",
-            file=file,
-        )
+        ),
+        file=file,
+        kind=Refused,
+    )
     nodes: list[Node] = []
     # Where each node of the recorded rank is for rank q.
     place: list[list[int]] = []
@@ -111,19 +116,20 @@ def _images(node: Node, rank: int, world: int, file: str) -> list[tuple[int, ...
         base = q - stride * ((q // stride) % n)
         return tuple(base + stride * k for k in range(n))
 
-    if image(rank) != ranks:
-        raise Refused(
-            f"ranks {spans(ranks)} have no stride: the other ranks' groups cannot be made",
-            file=file,
-            item=f"group {node.group!r}",
-        )
     groups = [image(q) for q in range(world)]
-    if max(map(max, groups)) >= world:
-        raise Refused(
+    refuse_if(
+        (
+            image(rank) != ranks,
+            f"ranks {spans(ranks)} have no stride: the other ranks' groups cannot be made",
+        ),
+        (
+            max(map(max, groups)) >= world,
             f"groups of {n} ranks do not fit into {world} ranks: give --world",
-            file=file,
-            item=f"group {node.group!r}",
-        )
+        ),
+        file=file,
+        item=f"group {node.group!r}",
+        kind=Refused,
+    )
     return groups
 
 
@@ -330,23 +336,21 @@ def _facts(run: RecordedRun, step: RunStep, settings: ImportSettings) -> dict[st
 
 def groups_of(calls: Sequence[Node]) -> list[dict[str, Any]]:
     """Return ranks, calls, bytes and label of each group, in order of bytes."""
-    found: dict[tuple[str, str], dict[str, Any]] = {}
-    for node in calls:
-        one = found.setdefault(
-            (node.group, node.description),
-            {
-                "group": node.group,
-                "description": node.description,
-                "ranks": spans(sorted(node.ranks)),
-                "members": len(node.ranks),
-                "calls": 0,
-                "size_bytes": 0.0,
-                "parallelism": node.parallelism,
-            },
-        )
-        one["calls"] += 1
-        one["size_bytes"] += node.size_bytes or 0.0
-    return sorted(found.values(), key=lambda one: (-one["size_bytes"], one["group"]))
+    found = [
+        {
+            "group": group,
+            "description": description,
+            "ranks": spans(sorted(nodes[0].ranks)),
+            "members": len(nodes[0].ranks),
+            "calls": len(nodes),
+            "size_bytes": sum((node.size_bytes or 0.0 for node in nodes), 0.0),
+            "parallelism": nodes[0].parallelism,
+        }
+        for (group, description), nodes in by_key(
+            ((node.group, node.description), node) for node in calls
+        ).items()
+    ]
+    return sorted(found, key=lambda one: (-one["size_bytes"], one["group"]))
 
 
 def inspect_run(run: RecordedRun, settings: ImportSettings) -> dict[str, Any]:

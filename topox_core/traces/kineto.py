@@ -23,6 +23,7 @@ from topox_core.io.limits import (
     check_count,
     is_whole,
 )
+from topox_core.model.groups import by_key
 from topox_core.traces.communication import COMMUNICATION
 from topox_core.traces.event_stream import Event, EventStream
 from topox_core.traces.recording import (
@@ -400,10 +401,8 @@ def _exact_waits(columns: _Columns, launches: _Launches) -> Iterator[ExactWait]:
 
 def _steps(steps: list[Step]) -> tuple[Step, ...]:
     """Return the steps in order of time, each number once."""
-    first: dict[int, Step] = {}
-    for one in sorted(steps, key=lambda step: step.begin_us):
-        first.setdefault(one.number, one)
-    return tuple(first.values())
+    ordered = sorted(steps, key=lambda step: step.begin_us)
+    return tuple(same[0] for same in by_key((one.number, one) for one in ordered).values())
 
 
 def _rank(info: Mapping[str, Any], file: str, given: int | None) -> int:

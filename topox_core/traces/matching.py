@@ -8,6 +8,7 @@ from difflib import SequenceMatcher
 import numpy as np
 
 from topox_core.errors import refuse_if
+from topox_core.model.groups import by_key
 from topox_core.traces.communication import RECEIVE, SEND, UNKNOWN, Meta, parallelism_of
 from topox_core.traces.run_graph import Node, Place, spans
 from topox_core.traces.steps import StepOfRank
@@ -240,9 +241,7 @@ def align(steps: Mapping[int, StepOfRank], calls: Sequence[Node]) -> Clocks:
             told[first, other].append(at - end)
             told[other, first].append(end - at)
     ends = rough | ends
-    neighbours: dict[int, list[int]] = defaultdict(list)
-    for rank, other in ends:
-        neighbours[rank].append(other)
+    neighbours = by_key(ends)
     offset: dict[int, float] = {}
     alone: list[int] = []
     for start in sorted(steps):

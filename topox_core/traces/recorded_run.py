@@ -269,12 +269,15 @@ def run_of(
         warnings += _warnings_of(ranks[rank])
         world = max(world, recording.world)
     refuse_if((not ranks, "none of the files is of these ranks"), file="settings", field="ranks")
-    if not any(one.recording.kernels for one in ranks.values()):
-        one = ranks[min(ranks)].recording
-        raise Refused(
-            f"has {len(one.work):,} kernels and no communication: a job on one GPU needs no network",
-            file=one.file,
-        )
+    lowest = ranks[min(ranks)].recording
+    refuse_if(
+        (
+            not any(one.recording.kernels for one in ranks.values()),
+            f"has {len(lowest.work):,} kernels and no communication: a job on one GPU needs no network",
+        ),
+        file=lowest.file,
+        kind=Refused,
+    )
     world = _world(ranks, world)
     absent = sorted(set(range(world)) - set(ranks))
     if absent and not settings.symmetry:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.errors import InputError, errors_in_file, refuse_if
+from topox_core.errors import errors_at, errors_in_file, refuse_if
 from topox_core.io.limits import MAX_CALL_MEMBERS
+from topox_core.model.groups import by_key
 from topox_core.traces.communication import (
     RECEIVE,
     SEND,
@@ -193,14 +193,8 @@ def entries_of(recording: Recording, host: Sequence[Meta] | None = None) -> tupl
     with errors_in_file(recording.file):
         for number, kernel in enumerate(ordered):
             since = previous.get(kernel.thread, -math.inf)
-            try:
+            with errors_at(item=f"call {number} at {kernel.start_us / 1000:.1f} ms"):
                 parts = _parts(kernel, scopes, launches[kernel.thread], since)
-            except InputError as error:
-                raise InputError(
-                    error.problem,
-                    item=f"call {number} at {kernel.start_us / 1000:.1f} ms",
-                    field=error.field,
-                ) from None
             if told is not None and len(parts) == 1:
                 parts = (parts[0].completed(told[number]),)
             entries.append(Entry(kernel, tuple(_with_group(part, recording) for part in parts)))
@@ -217,12 +211,7 @@ def entries_of(recording: Recording, host: Sequence[Meta] | None = None) -> tupl
 
 def _launches(recording: Recording) -> dict[int, list[float]]:
     """Return when each thread of the host asked for communications, in order."""
-    launches: dict[int, list[float]] = defaultdict(list)
-    for kernel in recording.kernels:
-        launches[kernel.thread].append(launch_us(kernel))
-    for times in launches.values():
-        times.sort()
-    return launches
+    return by_key(sorted((kernel.thread, launch_us(kernel)) for kernel in recording.kernels))
 
 
 def _with_group(meta: Meta, recording: Recording) -> Meta:
@@ -284,9 +273,7 @@ class Scopes:
     """The scopes of each thread, to be asked which contain a moment."""
 
     def __init__(self, scopes: Sequence[Scope]) -> None:
-        self._of: dict[int, list[Scope]] = defaultdict(list)
-        for one in scopes:
-            self._of[one.thread].append(one)
+        self._of = by_key((one.thread, one) for one in scopes)
         self._begins = {thread: [s.begin_us for s in of] for thread, of in self._of.items()}
         self._longest = {
             thread: max(s.end_us - s.begin_us for s in of) for thread, of in self._of.items()

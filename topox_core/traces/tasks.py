@@ -12,6 +12,7 @@ from typing import Any
 
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster, one_port_a_switch
+from topox_core.model.groups import by_key
 from topox_core.model.task_graph import COLLECTIVE_KINDS, Task, TaskGraph
 from topox_core.traces.run_graph import LinkedNodes, Node, RunGraph, label_of
 from topox_core.traces.source import Refused
@@ -49,10 +50,11 @@ def coarsened(graph: RunGraph, most: int) -> tuple[RunGraph, float]:
 
 def _bundled(graph: RunGraph, theta_ms: float) -> RunGraph:
     links = LinkedNodes(graph.nodes)
-    on_stream: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for at, node in enumerate(links.nodes):
-        if node.is_call and node.kind != "barrier" and node.splits_bytes is None:
-            on_stream[node.stream, node.kind].append(at)
+    on_stream = by_key(
+        ((node.stream, node.kind), at)
+        for at, node in enumerate(links.nodes)
+        if node.is_call and node.kind != "barrier" and node.splits_bytes is None
+    )
     for calls in on_stream.values():
         for c, d in pairwise(calls):
             pairs = _between(links, c, d, theta_ms)

@@ -6,12 +6,12 @@ stream that is idle until a call ends.
 """
 
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
 
+from topox_core.model.groups import by_key
 from topox_core.traces.communication import RECEIVE, SEND
 from topox_core.traces.recording import ExactWait, Floats, Scope, launch_us, launching, waits_told
 from topox_core.traces.steps import StepOfRank
@@ -56,9 +56,7 @@ class Waits:
         self._end = [one.kernel.end_us for one in self._entries]
         self._sends = [all(p.kind in (SEND, RECEIVE) for p in one.parts) for one in self._entries]
         self._unwaited = list(range(count))  # in order of launch
-        self._on_stream: dict[int, list[int]] = defaultdict(list)
-        for c, one in enumerate(self._entries):
-            self._on_stream[one.kernel.stream].append(c)
+        self._on_stream = by_key((one.kernel.stream, c) for c, one in enumerate(self._entries))
         if len(work):
             self._find(min(*launch.tolist(), *self._launch, np.inf))
 

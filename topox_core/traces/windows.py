@@ -6,6 +6,7 @@ between kernels of one rank would count that waiting as traffic, and skew betwee
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from topox_core.errors import InputError, refuse_if
 from topox_core.io.limits import check_count, is_number, is_whole
 from topox_core.io.perfetto import FORMAT
+from topox_core.model.groups import by_key
 from topox_core.rails.iteration import Window
 from topox_core.rails.windows import windows_of_calls, windows_of_transfers
 from topox_core.traces.event_stream import Event, EventStream
@@ -85,17 +87,12 @@ def windows_of_step(step: RunStep, labels: Mapping[str, str]) -> RecordedWindows
 
 def _once(windows: tuple[Window, ...]) -> tuple[Window, ...]:
     """Return each window once, though several ranks have it, in order of begin."""
-    found: dict[tuple[object, ...], Window] = {}
-    for one in windows:
-        key = (
-            one.before,
-            one.after,
-            round(one.begin_ms / SAME_MS),
-            round(one.length_ms / SAME_MS),
-        )
-        if key not in found or one.rank < found[key].rank:
-            found[key] = one
-    ordered = sorted(found.values(), key=lambda one: (one.begin_ms, one.rank))
+    same = by_key(
+        ((w.before, w.after, round(w.begin_ms / SAME_MS), round(w.length_ms / SAME_MS)), w)
+        for w in windows
+    )
+    found = [min(ranks, key=attrgetter("rank")) for ranks in same.values()]
+    ordered = sorted(found, key=attrgetter("begin_ms", "rank"))
     return tuple(replace(one, begin_ms=max(0.0, one.begin_ms)) for one in ordered)
 
 

@@ -68,11 +68,10 @@ def read_measured(data: bytes, file: str, machine: Machine | None = None) -> lis
     example = ",".join(COLUMNS[:3]) + ",..."
     table = read_table(data, file, MEASURED, COLUMNS, example, COLUMNS)
     found: list[Measured] = []
-    for number, cells in table.rows:
+    for number, cells in table.records(file):
         check_count(len(found) + 1, MEASURED.entries, "rows a file may have", file)
         with errors_in_file(file, f"row {number}"):
-            refuse_if((len(cells) > len(table.columns), "has more cells than columns"))
-            row = dict.fromkeys(COLUMNS, "") | dict(zip(table.columns, cells, strict=False))
+            row = dict.fromkeys(COLUMNS, "") | cells
             found.append(_measured(row, number, machine or MACHINES["vtrain"]))
     refuse_if((not found, "holds no row"), file=file)
     return found

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.errors import refuse_if
+from topox_core.model.groups import by_key
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.text.numbers import percent
 from topox_core.training.iteration import iteration, parts
@@ -136,9 +137,7 @@ def predicted(rows: Sequence[Measured], file: str = "measurements") -> list[Comp
         Compared(row, time_ms, contradicts)
         for row, time_ms, contradicts in zip(rows, times, _contradictions(rows, times), strict=True)
     ]
-    kinds: dict[object, list[float]] = {}
-    for one in found:
-        kinds.setdefault(_kind(one), []).append(one.error)
+    kinds = by_key((_kind(one), one.error) for one in found)
     return [_beside(one, kinds[_kind(one)]) for one in found]
 
 
@@ -155,11 +154,11 @@ def _beside(one: Compared, errors: Sequence[float]) -> Compared:
 def _contradictions(rows: Sequence[Measured], times: Sequence[float]) -> list[int]:
     """Return for each row the one it contradicts: only the microbatches differ, and the order is the reverse."""
     found = [0] * len(rows)
-    kinds: dict[object, list[int]] = {}
-    for at, row in enumerate(rows):
-        alike = row.job.changed(plan__microbatches=row.job.plan.pipeline, plan__microbatch_size=1)
-        key = (row.job.plan.batch, alike)
-        kinds.setdefault(key, []).append(at)
+    alike = [
+        row.job.changed(plan__microbatches=row.job.plan.pipeline, plan__microbatch_size=1)
+        for row in rows
+    ]
+    kinds = by_key(((rows[at].job.plan.batch, one), at) for at, one in enumerate(alike))
     for one, other in chain.from_iterable(permutations(same, 2) for same in kinds.values()):
         slower = rows[one].measured_ms > CONTRADICTION * rows[other].measured_ms
         if slower and CONTRADICTION * times[one] < times[other]:
