@@ -27,8 +27,7 @@ from topox_core.tdm.model.jobs_file import dump_jobs
 from topox_core.tdm.model.round_file import to_record
 from topox_core.tdm.model.round_words import lasting
 from topox_core.tdm.model.rounds import cycle_in_view
-from topox_core.text.numbers import plural, short
-from topox_core.text.sentences import capitalised
+from topox_core.text.numbers import capitalised, plural, short
 from topox_ui.jobs.first_screen import named, rates, stages
 from topox_ui.jobs.solving import AT_ONCE, Rounds, token
 from topox_ui.jobs.state import JOB, SECTIONS, JobsState

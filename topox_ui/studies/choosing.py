@@ -26,8 +26,15 @@ from topox_core.studies.keys import (
 )
 from topox_core.studies.slices import FABRIC_KEY, Slice, axis_values, best, measure_of, place, wins
 from topox_core.studies.study_run import PointRow, StudyResult
-from topox_core.text.numbers import count, percent, plural, seconds
-from topox_core.text.sentences import and_more, capitalised, uncapitalised
+from topox_core.text.numbers import (
+    and_more,
+    capitalised,
+    count,
+    percent,
+    plural,
+    seconds,
+    uncapitalised,
+)
 from topox_ui.shell.charts import escape
 from topox_ui.state.session import PageState, split_words
 from topox_ui.state.widgets import menu, sidebar_part, slide
