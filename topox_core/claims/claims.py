@@ -16,8 +16,7 @@ from topox_core.fabrics.compare import EQUAL
 from topox_core.fabrics.registry import FABRICS
 from topox_core.io.content import record_of
 from topox_core.papers.rows import VERDICTS, Verdict
-from topox_core.text.numbers import delay_label, percent, plural
-from topox_core.text.sentences import is_or_are
+from topox_core.text.numbers import delay_label, is_or_are, percent, plural
 
 FORMAT, VERSION = "topox-claims", 1
 # A claim holds where it is true of so many cells, and in part where it is of so many.

@@ -26,7 +26,7 @@ from topox_core.io.cluster_file import dump_cluster, load_cluster
 from topox_core.io.content import read, why
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
-from topox_core.text.sentences import ENDED
+from topox_core.text.numbers import ENDED
 from topox_core.training.job import is_job, load_design, load_job
 
 __all__ = [

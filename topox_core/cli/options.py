@@ -12,7 +12,7 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.lowering_choices import Lowering
 from topox_core.schedule.settings import AUTO, DEFAULT, Settings, lowering_and_free
 from topox_core.schema.fields import Field, fields_of
-from topox_core.text.sentences import uncapitalised
+from topox_core.text.numbers import uncapitalised
 
 # Fields whose options have another name.
 _FLAGS = {

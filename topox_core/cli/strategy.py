@@ -57,7 +57,7 @@ from topox_core.strategy.strategy import (
     load_strategy,
     task_graph as graph_of,
 )
-from topox_core.text.sentences import and_more
+from topox_core.text.numbers import and_more
 from topox_core.topology.finder import find_layout, traffic_of
 from topox_core.training.graph import task_graph
 from topox_core.training.job import Job, dump_job, load_job

@@ -15,7 +15,7 @@ from topox_core.model.cluster import one_port_a_switch
 from topox_core.model.execution import Layout
 from topox_core.model.lowering import lower
 from topox_core.schedule.settings import Settings
-from topox_core.text.sentences import and_more
+from topox_core.text.numbers import and_more
 from topox_core.topology.finder import find_layout
 from topox_core.topology.ring_circuits import LayoutResult
 from topox_core.topology.traffic import all_reduce_demand, check_servers, traffic_of

@@ -9,8 +9,7 @@ from topox_core.fabrics.registry import ENTRIES, FABRICS, PAYS_DELAY, SPOKEN
 from topox_core.fabrics.run import FabricRun
 from topox_core.model.algorithm_choice import RING, RING_KINDS
 from topox_core.schedule.result import gap
-from topox_core.text.numbers import time
-from topox_core.text.sentences import capitalised, enumeration
+from topox_core.text.numbers import capitalised, enumeration, time
 
 # The ideal switch is a yardstick that nobody can buy; it wins only where nothing else was run.
 YARDSTICK = "ideal"

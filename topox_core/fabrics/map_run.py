@@ -27,8 +27,7 @@ from topox_core.fabrics.sweep import (
 from topox_core.runs.cells import CellsResult, CellsRun
 from topox_core.runs.executor import Shared
 from topox_core.runs.run import RunsInTurn, Turn
-from topox_core.text.numbers import delay_label, percent, short, whole_percent
-from topox_core.text.sentences import enumeration
+from topox_core.text.numbers import delay_label, enumeration, percent, short, whole_percent
 
 OPEN = {"gap": "◐", "rounding": "≈"}
 OPEN_WORDS = {

@@ -26,8 +26,7 @@ from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.run import Stop, never
 from topox_core.schedule.replay import replayed_on_circuits
 from topox_core.schedule.settings import FREE, Settings
-from topox_core.text.numbers import delay_in_sentence, time
-from topox_core.text.sentences import enumeration
+from topox_core.text.numbers import delay_in_sentence, enumeration, time
 
 Effort = Literal["list", "search", "prove"]
 EFFORTS: tuple[Effort, ...] = ("list", "search", "prove")

@@ -27,8 +27,7 @@ from topox_core.figures.template import (
     row_axis,
     upright,
 )
-from topox_core.text.numbers import NBSP, percent
-from topox_core.text.sentences import and_more
+from topox_core.text.numbers import NBSP, and_more, percent
 
 PLOT_PX = 190.0  # of the bars, without their labels, on a laptop
 

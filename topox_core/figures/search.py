@@ -24,8 +24,7 @@ from topox_core.figures.template import (
 from topox_core.schedule.result import TracePoint
 from topox_core.schedule.source import Family
 from topox_core.schedule.story import ENGINES, FAMILY_WORDS, Contestant, Event, events_of
-from topox_core.text.numbers import apart, seconds, short
-from topox_core.text.sentences import STOPPED_BY
+from topox_core.text.numbers import STOPPED_BY, apart, seconds, short
 
 GLYPHS: dict[Family, str] = {
     "rules": "●",

@@ -35,8 +35,7 @@ from topox_core.studies.keys import (
     value_words,
 )
 from topox_core.studies.slices import SeedLine, SeedPoint
-from topox_core.text.numbers import short
-from topox_core.text.sentences import uncapitalised
+from topox_core.text.numbers import short, uncapitalised
 
 # More values than this are drawn at their place on a number line, fewer at equal steps.
 MAX_NAMED = 12

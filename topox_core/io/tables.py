@@ -11,7 +11,7 @@ from typing import Any
 from topox_core.errors import InputError, check_known, printable, refuse_if, shown
 from topox_core.io.content import decoded, whole
 from topox_core.io.limits import MAX_CELLS, MAX_COLUMNS, MAX_ENTRY_CHARACTERS, MAX_ROWS, Limits
-from topox_core.text.sentences import first_that_holds
+from topox_core.text.numbers import first_that_holds
 
 DELIMITERS = (",", ";", "\t")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")

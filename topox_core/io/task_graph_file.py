@@ -25,7 +25,7 @@ from topox_core.io.task_graph_rules import graph_of
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import MAX_TEXT, Task, TaskGraph
 from topox_core.schema.fields import fields_of
-from topox_core.text.sentences import first_that_holds
+from topox_core.text.numbers import first_that_holds
 
 FORMAT = "topox-taskgraph"
 VERSION = 1

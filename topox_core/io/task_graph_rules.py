@@ -22,7 +22,7 @@ from topox_core.model.task_graph import (
 )
 from topox_core.model.waiting_order import cycle_of
 from topox_core.schema.fields import WITHOUT_SPACES, fields_of, is_text, problems
-from topox_core.text.sentences import first_that_holds
+from topox_core.text.numbers import first_that_holds
 
 # For each kind: the keys it must have, the keys it may have.
 FIELDS_OF: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {

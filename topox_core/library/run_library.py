@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import queue
 import sqlite3
+import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -82,10 +82,6 @@ def decode_study(row: sqlite3.Row, file: str) -> StoredStudy:
     return StoredStudy(record=record, **{key: row[key] for key in keys})
 
 
-# Threads of a server come and go with every click; so many connections are kept for the next.
-KEPT = 8
-
-
 PAGE = 200  # runs of one page of a list
 ALL = RunFilter()
 RUNS = "SELECT * FROM runs"
@@ -110,7 +106,8 @@ class RunLibrary:
 
     def __init__(self, file: OpenedFile) -> None:
         self._file = file
-        self._idle: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue(KEPT)
+        self._lock = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
         self.path = file.path
         self.read_only = file.read_only
         self.notices = file.notices
@@ -123,10 +120,11 @@ class RunLibrary:
         return cls(open_file(path, create, read_only))
 
     def close(self) -> None:
-        """Let go of the file as far as nobody uses it at the moment; another call opens it again."""
-        with suppress(queue.Empty):
-            while True:
-                self._idle.get_nowait().close()
+        """Let go of the file; another call opens it again."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+            self._connection = None
 
     def __enter__(self) -> RunLibrary:
         return self
@@ -395,30 +393,22 @@ class RunLibrary:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        """Lend a connection to one thread.
+        """Lend the connection to one thread.
 
         Raises
         ------
         InputError
             In place of any error of SQLite's in the block.
         """
-        try:
-            connection = self._idle.get_nowait()
-        except queue.Empty:
-            connection = self._file.connect()
-        try:
-            with errors_of(self._file.path):
-                yield connection
-        except BaseException:
-            # Whatever state it is in; a transaction is rolled back. The file may have been damaged or
-            # set aside: others begin anew as well.
-            connection.close()
-            self.close()
-            raise
-        try:
-            self._idle.put_nowait(connection)
-        except queue.Full:
-            connection.close()
+        with self._lock, errors_of(self._file.path):
+            self._connection = self._connection or self._file.connect()
+            try:
+                yield self._connection
+            except BaseException:
+                # Whatever state it is in; a transaction is rolled back. The file may have been
+                # damaged or set aside.
+                self.close()
+                raise
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:

@@ -373,11 +373,10 @@ class Card:
         executor: Executor | int | None,
     ) -> Answer:
         """Compute rows, each told as soon as it is there; use :meth:`run`."""
-        module, name = (
-            import_module(f"{__package__}.cards.{self.module}"),
-            self.name.replace("-", "_"),
-        )
-        rows, calls, said = (getattr(module, name + part, None) for part in ("", "_calls", "_said"))
+        name = self.name.replace("-", "_")
+        module = import_module(f"{__package__}.cards.{self.module}")
+        rows: Callable[[CardRun], Rows] = getattr(module, name)
+        said: Callable[[CardRun], Mapping[str, Any]] = getattr(module, f"{name}_said", lambda _: {})
         run, lost = CardRun(self, settings), list[str]()
         told: set[tuple[str, str]] = set()
 
@@ -388,7 +387,7 @@ class Card:
                     on_row(row)
 
         if self.workers:
-            known = answers(calls(run), stop, lost, executor, tell)
+            known = answers(getattr(module, f"{name}_calls")(run), stop, lost, executor, tell)
             run = replace(run, answers=known)
             run = replace(run, rows=tuple(rows(run)))
         else:
@@ -406,7 +405,7 @@ class Card:
             "settings": settings,
             "printed": self.printed,
             "series": self.series,
-            **(said(run) if said else {}),
+            **said(run),
         }
         remarks = [f"Built from the abstract: {self.built}."] if self.built else []
         remarks += filter(None, (one.format(**named) for one in self.remarks))

@@ -10,12 +10,10 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
-from itertools import count
-from queue import Empty, SimpleQueue
 from typing import Any, ParamSpec, TypeVar
-from uuid import uuid4
 
 from topox_core.errors import InputError, one_line, require
 from topox_core.runs.executor import AnswerLost, Executor, Shared, WorkerDied
@@ -38,7 +36,8 @@ _ADDRESS = re.compile(r"(tcp|tls)://[^\s/:]+:\d{1,5}|(tcp|tls)://\[[0-9a-fA-F:]+
 # Of an error that a worker sends, whose kind may be lost on the way.
 _MISSING = re.compile(r"No module named '([\w.]+)'")
 
-_Call = tuple[Any, "concurrent.futures.Future[Any]"]  # of Dask, of ours
+# What a call ends with where scheduler or worker went away with it.
+_LOST = ("FutureCancelledError", "CancelledError", "LostWorkerError")
 
 
 class DaskExecutor(Executor):
@@ -69,12 +68,9 @@ class DaskExecutor(Executor):
         except BaseException:
             _end(self._client)
             raise
-        self._name, self._numbers = f"topox-{uuid4().hex[:12]}", count()
-        self._lock = threading.RLock()
-        self._calls: dict[str, _Call] = {}
+        self._calls: set[concurrent.futures.Future[Any]] = set()
         self._placed: dict[str, Any] = {}
-        self._closed = self._lost = False
-        self._done: SimpleQueue[Any] = SimpleQueue()
+        self._closed = threading.Event()
         self._thread = threading.Thread(target=self._attend, name="dask", daemon=True)
         self._thread.start()
 
@@ -87,43 +83,37 @@ class DaskExecutor(Executor):
         self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs
     ) -> concurrent.futures.Future[R]:
         """Return the future of a call."""
+        if self._closed.is_set():
+            raise RuntimeError("the connection to the scheduler was closed")
         future: concurrent.futures.Future[R] = concurrent.futures.Future()
-        with self._lock:
-            if self._closed:
-                raise RuntimeError("the connection to the scheduler was closed")
-            key = f"{self._name}-{next(self._numbers)}"
-            try:
-                if self.away:
-                    raise AnswerLost(self.away)
-                # Only deaths are tried again, by the scheduler; what a call raises is its answer.
-                asked = self._client.submit(
-                    _answered,
-                    fn,
-                    *(self._sent(one) for one in args),
-                    key=key,
-                    pure=False,
-                    retries=0,
-                    **kwargs,
-                )
-            except Exception as error:
-                future.set_exception(AnswerLost(one_line(str(error))))
-                return future
-            self._calls[key] = asked, future
+        try:
+            if self.away:
+                raise AnswerLost(self.away)
+            # Only deaths are tried again, by the scheduler; what a call raises is its answer.
+            asked = self._client.submit(
+                _answered,
+                identity(),
+                fn,
+                *map(self._sent, args),
+                pure=False,
+                retries=0,
+                **kwargs,
+            )
+        except Exception as error:
+            future.set_exception(AnswerLost(one_line(str(error))))
+            return future
+        self._calls.add(future)
+        future.add_done_callback(self._calls.discard)
         future.add_done_callback(lambda ended: asked.release() if ended.cancelled() else None)
-        asked.add_done_callback(self._done.put)
+        asked.add_done_callback(partial(self._pass_on, future))
         return future
 
     def kill(self) -> None:
         """Give up all calls and end the connection; workers finish the calls they are at."""
-        with self._lock:
-            self._closed = True
-            calls, self._calls = list(self._calls.values()), {}
-        for _, future in calls:
+        self._closed.set()
+        for future in tuple(self._calls):
             future.cancel()
-        self._done.put(None)
-        if self._thread is not threading.current_thread():
-            self._thread.join(2 * POLL_S)
-        _end(self._client)
+        self._thread.join(2 * POLL_S)
 
     def _sent(self, argument: Any) -> Any:
         """Return an argument as it goes to the workers: a large shared value goes once, ahead."""
@@ -135,82 +125,31 @@ class DaskExecutor(Executor):
             )
         return self._placed[argument.digest]
 
-    # -- in the executor's thread ------------------------------------------------------------------
-
-    def _attend(self) -> None:
-        """Take results at once, for they are gone with their worker; come back after a loss."""
-        counted_s = time.monotonic()
-        while not self._closed:
-            done = []
-            with contextlib.suppress(Empty):
-                done.append(self._done.get(timeout=POLL_S))
-                while True:
-                    done.append(self._done.get_nowait())
-            self._take([one for one in done if one is not None])
-            if self._lost or self._client.status != "running":
-                self._return()
-            elif time.monotonic() - counted_s > COUNT_S:
-                counted_s = time.monotonic()
-                with contextlib.suppress(Exception):  # then the next look finds it lost
-                    threads = sum(self._client.nthreads().values())
-                    self.workers, self.away = threads or self.workers, "" if threads else NOBODY
-
-    def _take(self, done: Iterable[Any]) -> None:
-        """Pass answers on. A future of a lost scheduler looks done and is cancelled: only ``finished`` counts."""
-        finished = []
-        for asked in done:
-            if asked.status == "finished":
-                finished.append(asked)
-            elif asked.status == "error":
-                self._fail(asked.key, asked.exception())
-            elif asked.key in self._calls:
-                self._lost = self._lost or not self._calls[asked.key][1].cancelled()
-                self._fail(asked.key, AnswerLost(AWAY))
+    def _pass_on(self, future: concurrent.futures.Future[Any], asked: Any) -> None:
+        """Pass an answer on at once, for it is gone with its worker; called in Dask's thread for that."""
+        if not future.set_running_or_notify_cancel():
+            return
         try:
-            answers = self._client.gather(finished) if finished else []
-        except Exception:
-            answers = [self._one(asked) for asked in finished]
-        for asked, answer in zip(finished, answers, strict=True):
-            self._answer(asked.key, answer)
-
-    def _one(self, asked: Any) -> Any:
-        """Return one answer, or why it cannot be had."""
-        try:
-            return asked.result()
+            answer = asked.result()
         except Exception as error:
-            return error if self._client.status == "running" else AnswerLost(AWAY)
+            future.set_exception(self._in_words(error))
+        else:
+            future.set_result(answer)
 
-    def _answer(self, key: str, answer: Any) -> None:
-        if isinstance(answer, Exception):
-            self._fail(key, answer)
-            return
-        worker, theirs, result = answer
-        if difference := identity().difference(theirs):
-            self._fail(key, InputError(difference, file=f"worker {worker}"))
-        elif (future := self._future(key)) is not None:
-            future.set_result(result)
-
-    def _fail(self, key: str, error: Exception) -> None:
-        future = self._future(key)
-        if future is None:
-            return
+    def _in_words(self, error: Exception) -> Exception:
+        """Return what a call raised, or in its place what became of its worker."""
         kind = type(error).__name__
         if kind == "KilledWorker":
-            error = WorkerDied(tries=error.allowed_failures + 1)  # type: ignore[attr-defined]
-        elif _MISSING.search(str(error)):
+            return WorkerDied(tries=error.allowed_failures + 1)  # type: ignore[attr-defined]
+        if kind in _LOST or self._client.status != "running":
+            self.away = AWAY
+            return AnswerLost(AWAY)
+        if _MISSING.search(str(error)):
             try:
                 self._meet()
             except InputError as problem:
-                error = problem
-        elif kind in ("FutureCancelledError", "CancelledError", "LostWorkerError"):
-            error = AnswerLost(AWAY)
-        future.set_exception(error)
-
-    def _future(self, key: str) -> concurrent.futures.Future[Any] | None:
-        """Return the future of a call that is over, if somebody still waits for it."""
-        with self._lock:
-            _, future = self._calls.pop(key, (None, None))
-        return future if future is not None and future.set_running_or_notify_cancel() else None
+                return problem
+        return error
 
     # -- connections -------------------------------------------------------------------------------
 
@@ -228,41 +167,43 @@ class DaskExecutor(Executor):
             require(not problem, problem, file=f"worker {worker}")
         self.workers = sum(threads.values())
 
-    def _return(self) -> None:
-        """Give up what was under way, and wait until scheduler and workers are there again."""
-        with self._lock:
-            self.away = AWAY
-            lost, self._calls = list(self._calls.values()), {}
-            self._placed.clear()
-        for _, future in lost:
-            if future.set_running_or_notify_cancel():
-                future.set_exception(AnswerLost(AWAY))
-        while not self._closed:
-            try:
-                if self._client.status == "closed":
-                    self._client = _connected(self.address)
-                if self._client.status == "running":
-                    self._meet()
-                    break
-            except InputError as error:
-                self.away = AWAY if UNREACHABLE in error.problem else str(error)
-            except Exception:
-                self.away = AWAY  # gone again while it was asked
-            time.sleep(POLL_S)
-        with self._lock:
-            self._lost, self.away = False, ""
-        if self._closed:
-            _end(self._client)
+    def _attend(self) -> None:
+        """Count the workers now and then, and come back to a scheduler that was lost; in the executor's thread."""
+        counted_s = time.monotonic()
+        while not self._closed.wait(POLL_S):
+            there = not self.away and self._client.status == "running"
+            if not there or time.monotonic() - counted_s > COUNT_S:
+                self.away = self._why_away()
+                counted_s = time.monotonic()
+        _end(self._client)
+
+    def _why_away(self) -> str:
+        """Return in words why nothing can be computed now; empty if it can."""
+        try:
+            if self._client.status == "closed":
+                self._client = _connected(self.address)
+            threads = sum(self._client.nthreads().values())
+            if self.away and threads:  # others may have come
+                self._placed.clear()
+                self._meet()
+        except InputError as error:
+            return AWAY if UNREACHABLE in error.problem else str(error)
+        except Exception:
+            return AWAY  # gone again while it was asked
+        self.workers = threads or self.workers
+        return "" if threads else NOBODY
 
 
 # -- in a worker -----------------------------------------------------------------------------------
 
 
-def _answered(function: Callable[..., R], *args: Any, **kwargs: Any) -> tuple[str, Identity, R]:
-    """Return which worker answers, what it runs, and the answer."""
+def _answered(asking: Identity, function: Callable[..., R], *args: Any, **kwargs: Any) -> R:
+    """Return the answer of a worker that runs what whoever asks does; raises InputError otherwise."""
     from distributed import get_worker
 
-    return get_worker().address, identity(), function(*args, **kwargs)
+    difference = asking.difference(identity())
+    require(not difference, difference, file=f"worker {get_worker().address}")
+    return function(*args, **kwargs)
 
 
 # -- connections -----------------------------------------------------------------------------------

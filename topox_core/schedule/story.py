@@ -9,8 +9,16 @@ from typing import Literal
 
 from topox_core.schedule.result import MET, ClassBound, Result, TracePoint, gap
 from topox_core.schedule.source import Family, TraceSource
-from topox_core.text.numbers import about_seconds, apart, percent, seconds, time
-from topox_core.text.sentences import STOPPED_BY, capitalised, enumeration
+from topox_core.text.numbers import (
+    STOPPED_BY,
+    about_seconds,
+    apart,
+    capitalised,
+    enumeration,
+    percent,
+    seconds,
+    time,
+)
 
 FAMILY_WORDS: dict[Family, str] = {
     "rules": "list scheduling",

@@ -10,8 +10,7 @@ from topox_core.strategy.co_optimisation import CROSSING, CoOptimised, CoProgres
 from topox_core.strategy.moves import SearchSettings
 from topox_core.strategy.on_fabrics import ModelOnCluster, Outcome
 from topox_core.strategy.strategy import Placement, Strategy
-from topox_core.text.numbers import short, time
-from topox_core.text.sentences import first_that_holds
+from topox_core.text.numbers import first_that_holds, short, time
 
 # Whom a fabric is compared with in a sentence: circuits that stay, or else the plan.
 RIVALS = ("static", "scheduled")

@@ -13,9 +13,9 @@ from topox_core.fabrics.passed_plans import PassedPlan, best_passed
 from topox_core.io.limits import check_one_of, check_whole, is_number, is_whole
 from topox_core.model.cluster import MAX_PORTS, Cluster
 from topox_core.studies.axes import Axis, Design
-from topox_core.studies.fabric_point import fabric_case
 from topox_core.studies.keys import LABEL, Value
 from topox_core.studies.offers import LEVELS, OFFERS, Estimate, SwitchProduct
+from topox_core.studies.outcomes import fabric_case
 from topox_core.studies.study import Study
 from topox_core.studies.subject import Resolved
 

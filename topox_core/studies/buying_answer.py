@@ -18,9 +18,9 @@ from topox_core.studies.buying import (
     Question,
     Row,
 )
-from topox_core.studies.fabric_point import priced_at
 from topox_core.studies.keys import Value
 from topox_core.studies.offers import offer_of
+from topox_core.studies.outcomes import priced_at
 from topox_core.studies.slices import front_of, steps_of
 from topox_core.text.numbers import time
 

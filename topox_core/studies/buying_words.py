@@ -26,8 +26,7 @@ from topox_core.studies.offers import (
     price_and_source,
     published_for,
 )
-from topox_core.text.numbers import apart, delay_label, percent, plural, short, time
-from topox_core.text.sentences import enumeration
+from topox_core.text.numbers import apart, delay_label, enumeration, percent, plural, short, time
 
 # What a switch must do to win, by what is to be least.
 BEATS = {

@@ -40,8 +40,18 @@ from topox_core.schema.fields import (
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS as TDM_ALGORITHMS
 from topox_core.tdm.mixes.deployment import SetUp
 from topox_core.tdm.model.jobs import Reading, TdmSettings
-from topox_core.text.numbers import count, delay_label, money, percent, plural, power, short, time
-from topox_core.text.sentences import uncapitalised, words_of
+from topox_core.text.numbers import (
+    count,
+    delay_label,
+    money,
+    percent,
+    plural,
+    power,
+    short,
+    time,
+    uncapitalised,
+    words_of,
+)
 from topox_core.training.job import MAX_GPUS
 from topox_core.training.machine import Machine
 from topox_core.training.plan import Plan, Schedule

@@ -2,16 +2,12 @@
 
 import platform
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
-from functools import cached_property, lru_cache
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
-import numpy as np
-
-from topox_core.economics.comparison import Question
-from topox_core.economics.networks import Counting
-from topox_core.economics.price_sets import DEFAULT_SET, Catalogue
+from topox_core.economics.price_sets import Catalogue
 from topox_core.errors import InputError
 from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.options import FabricOptions
@@ -22,42 +18,29 @@ from topox_core.io.content import digest_of, record_of
 from topox_core.library.rows import FAILED, RunRecord
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
-from topox_core.rails.delay import simulation
-from topox_core.rails.iteration import Rail
-from topox_core.rails.presets import changed
-from topox_core.rails.window_lengths import lengths_ms
 from topox_core.runs.identity import code_version
 from topox_core.runs.run import AfterSeconds, Stop, never
 from topox_core.schedule.result import Result
 from topox_core.schedule.settings import Settings
-from topox_core.schema.fields import fields_of
-from topox_core.studies.fabric_point import (
-    FabricCase,
-    Outcome,
-    deflated,
-    fabric_case,
-    fabric_outcome,
-    measures_of_run,
-    priced_at,
-    run_of_point,
-    under,
-)
 from topox_core.studies.keys import (
-    BILL,
     FABRIC,
     FABRIC_FIELDS,
-    GPUS,
     LABEL,
-    RAIL,
-    ROUND,
     SEED,
     SETTINGS,
     Value,
 )
+from topox_core.studies.outcomes import (
+    OUTCOMES,
+    FabricCase,
+    Outcome,
+    deflated,
+    fabric_case,
+    measures_of_run,
+    run_of_point,
+)
 from topox_core.studies.subject import (
-    AGAINST,
     FAT_TREE_SHAPE,
-    MINE,
     Kept,
     Resolved,
     Values,
@@ -65,96 +48,7 @@ from topox_core.studies.subject import (
     resolve,
     subject_of,
 )
-from topox_core.tdm.algorithms.catalogue import BASELINE, solve
-from topox_core.tdm.mixes.deployment import SetUp, deploy
-from topox_core.tdm.model.jobs import Reading, Round, TdmSettings, shorter_by
 
-_RAIL = ("reconfiguration_ms", "control", "link_up_ms", "latency_us")
-
-
-def rail_outcome(resolved: Resolved, values: Values, _stop: Stop) -> Outcome:
-    """Return the measures of a job on one rail, replicas folded as in every delay study; raises InputError."""
-    assert resolved.job is not None
-    given = under("rails", values)
-    changes = {name: value for name, value in given.items() if name not in _RAIL}
-    job = changed(resolved.job, changes)
-    latency_us = float(given.get("latency_us", 0.0))
-    on_rail = simulation(job, Rail(nic_gbps=job.machine.nic_gbps, latency_us=latency_us))
-    provisioned = given.get("control", "provisioned") == "provisioned"
-    dark_ms = float(given.get("reconfiguration_ms", 0.0)) + float(given.get("link_up_ms", 0.0))
-    run, base_ms = on_rail.at(dark_ms, provisioned), on_rail.undisturbed_ms
-    lengths = lengths_ms(run.windows) if run.windows else None
-    return {
-        "measures": {
-            "iteration_ms": run.iteration_ms,
-            "undisturbed_ms": base_ms,
-            "overhead": run.iteration_ms / base_ms - 1.0 if base_ms else 0.0,
-            "changes": float(run.reconfigurations),
-            "windows": float(len(run.windows)),
-            "window_ms": None if lengths is None else float(np.median(lengths)),
-        }
-    }
-
-
-def round_outcome(_resolved: Resolved, values: Values, stop: Stop) -> Outcome:
-    """Return the measures of jobs that share a fabric, beside the round without turns; raises InputError."""
-    given, seed = under("tdm", values), int(values.get(SEED, 0))
-    algorithm = str(given.pop("algorithm", TdmSettings.algorithm))
-    reading = Reading(**{name: bool(given.pop(name, False)) for name in fields_of(Reading)})
-    set_up = SetUp(**given, seed=seed)  # type: ignore[arg-type]
-    base = _baseline(set_up, reading)
-    answer = base
-    if algorithm != BASELINE:
-        answer = solve(base.jobs, TdmSettings(algorithm, reading, seed), stop)
-    phases = [phase for cycle in base.cycles for phase in cycle.phases]
-    return {
-        "measures": {
-            "round_s": answer.round_s,
-            "mean_round_s": answer.mean_round_s,
-            "bound_s": answer.bound_s,
-            "gap": shorter_by(answer.bound_s, answer.round_s),
-            "reduction": shorter_by(answer.round_s, base.round_s),
-            "mean_reduction": shorter_by(answer.mean_round_s, base.mean_round_s),
-            "communicating_s": sum(one.communication_s for one in phases),
-            "computing_s": sum(one.computing_s for one in phases),
-        },
-        "status": answer.status,
-        "stopped_by": answer.stopped_by,
-        "message": answer.message,
-    }
-
-
-@lru_cache(maxsize=2)
-def _baseline(set_up: SetUp, reading: Reading) -> Round:
-    return solve(deploy(set_up), TdmSettings(BASELINE, reading, set_up.seed))
-
-
-def bill_outcome(resolved: Resolved, values: Values, _stop: Stop) -> Outcome:
-    """Return what a network costs and draws, and what it saves against another one; raises InputError."""
-    subject, given = resolved.subject.values, under("network", values)
-    mine, against = subject.get("network", MINE), subject.get("against", AGAINST)
-    known = {one.name for one in fields(Counting)}
-    counting = Counting(**{name: value for name, value in given.items() if name in known})  # type: ignore[arg-type]
-    prices = priced_at(values, DEFAULT_SET)
-    question = Question(int(given.get("gpus", GPUS)), prices, counting)
-    bill = question.bill(mine)
-    return {
-        "measures": {
-            "dollars": bill.cost_usd,
-            "watts": bill.power_w,
-            "cost_saving": question.saving(mine, against, "cost"),
-            "power_saving": question.saving(mine, against, "power"),
-        },
-        "status": "counted",
-    }
-
-
-OUTCOMES: Mapping[str, Callable[[Resolved, Values, Stop], Outcome]] = {
-    FABRIC: fabric_outcome,
-    RAIL: rail_outcome,
-    ROUND: round_outcome,
-    BILL: bill_outcome,
-}
 # What a call computes: what is set at a point, in order of the keys. It says all that a result hangs
 # on besides the subject.
 Cell = tuple[tuple[str, Value], ...]

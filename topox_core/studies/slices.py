@@ -28,7 +28,7 @@ from topox_core.studies.keys import (
     value_label,
 )
 from topox_core.studies.study_run import PointRow, StudyResult
-from topox_core.text.sentences import uncapitalised
+from topox_core.text.numbers import uncapitalised
 
 FABRIC_KEY = "fabric"
 BASE: Value = ""  # stands for the subject's own value, where an axis is at its base

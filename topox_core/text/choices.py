@@ -5,8 +5,7 @@ from collections.abc import Mapping
 
 from topox_core.model.algorithm_choice import DEFAULT
 from topox_core.model.lowering_choices import Lowering
-from topox_core.text.numbers import plural, size
-from topox_core.text.sentences import enumeration
+from topox_core.text.numbers import enumeration, plural, size
 
 _WORD = re.compile(r"([a-z_]+)(?:\((\d+)\))?(?:\*(\d+)|(\[[\d:|]+\]))?")
 MAX_LISTED = 3  # algorithms by size of tensor

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from topox_core.text.sentences import first_that_holds
+from topox_core.text.numbers import first_that_holds
 from topox_core.traces.recorded_run import RunStep
 from topox_core.traces.run_graph import Node, RunGraph, free, recorded_time, replay_ms
 from topox_core.traces.waits import EXACT, FOUND, NONE, SEEN

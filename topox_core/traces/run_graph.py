@@ -7,7 +7,7 @@ from operator import add
 from topox_core.errors import InputError
 from topox_core.model.transfer_graph import transfer_ms
 from topox_core.model.waiting_order import earliest
-from topox_core.text.sentences import and_more
+from topox_core.text.numbers import and_more
 
 # A part of a communication of a rank: (rank, entry, part).
 Place = tuple[int, int, int]

@@ -19,7 +19,7 @@ from topox_core.model.cluster import MAX_PORTS
 from topox_core.model.task_graph import PARALLELISMS
 from topox_core.schema.fields import setting
 from topox_core.schema.records import check_fields
-from topox_core.text.sentences import first_that_holds
+from topox_core.text.numbers import first_that_holds
 
 # Told what is being read: a sentence, and how far it is (0 to 1).
 Progress = Callable[[str, float], None]

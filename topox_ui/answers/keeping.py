@@ -26,8 +26,7 @@ from topox_core.schedule.result import Result
 from topox_core.schedule.result_file import from_record, to_record
 from topox_core.studies.point import KeptRun, record_of_fabric_run, record_of_solve
 from topox_core.studies.subject import Subject, resolved_of
-from topox_core.text.numbers import time
-from topox_core.text.sentences import enumeration
+from topox_core.text.numbers import enumeration, time
 from topox_ui.answers.contest import Contest, Runs
 from topox_ui.answers.solving import PROOF, Case, first_answer, joined, keep, listing, token
 from topox_ui.runs.limits import server_limits

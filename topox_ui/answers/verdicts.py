@@ -11,8 +11,7 @@ from topox_core.fabrics.verdict import RIVALS, Effort, Verdict, priced, verdict,
 from topox_core.runs.cells import CellsResult, futures_run
 from topox_core.runs.cores import NICENESS
 from topox_core.runs.executor import LocalExecutor
-from topox_core.text.numbers import percent, plural, time
-from topox_core.text.sentences import capitalised
+from topox_core.text.numbers import capitalised, percent, plural, time
 from topox_ui.answers.solving import Case, known_plans, listing, plans_of, plans_shown
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import run_note, watched

@@ -22,8 +22,7 @@ from topox_core.model.execution import (
 )
 from topox_core.schedule.circuits.standing import standing
 from topox_core.schedule.result import Result
-from topox_core.text.numbers import percent, plural, short, time
-from topox_core.text.sentences import enumeration, is_or_are
+from topox_core.text.numbers import enumeration, is_or_are, percent, plural, short, time
 from topox_ui.answers.solving import Case, Drawn, best, case_of, drawn, token
 from topox_ui.circuits.state import CircuitsState
 from topox_ui.shell.charts import chart, chart_title, escape, frame, headline, show_input_errors

@@ -24,8 +24,7 @@ from topox_core.figures.crossover import gated_lines
 from topox_core.figures.palette import Theme
 from topox_core.model.lowering import lower
 from topox_core.runs.run import Stop
-from topox_core.text.numbers import money, percent, plural, short, time
-from topox_core.text.sentences import enumeration
+from topox_core.text.numbers import enumeration, money, percent, plural, short, time
 from topox_ui.answers.solving import Case, listing
 from topox_ui.answers.state import ContestState
 from topox_ui.compare.state import GatingState

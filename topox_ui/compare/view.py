@@ -17,8 +17,7 @@ from topox_core.figures.palette import Theme
 from topox_core.model.cluster import Cluster
 from topox_core.schedule.result import gap
 from topox_core.text.choices import chosen_by_all
-from topox_core.text.numbers import count, percent, short, time
-from topox_core.text.sentences import capitalised, enumeration
+from topox_core.text.numbers import capitalised, count, enumeration, percent, short, time
 from topox_ui.answers.clicks import delays_here
 from topox_ui.answers.contest import (
     Contest,

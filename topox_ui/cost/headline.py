@@ -20,8 +20,7 @@ from topox_core.figures.buying import tornado as tornado_figure
 from topox_core.figures.cost import stacked
 from topox_core.figures.palette import Theme
 from topox_core.studies.offers import OFFERS, price_and_source
-from topox_core.text.numbers import count, money, percent, power, time
-from topox_core.text.sentences import enumeration
+from topox_core.text.numbers import count, enumeration, money, percent, power, time
 from topox_ui.answers.solving import Case
 from topox_ui.answers.verdicts import priced_verdict
 from topox_ui.cost.controls import MINE, CostState, question, radix

@@ -20,13 +20,13 @@ from topox_core.figures.palette import Theme
 from topox_core.text.numbers import (
     count,
     energy,
+    enumeration,
     large,
     money,
     plural,
     power,
     time,
 )
-from topox_core.text.sentences import enumeration
 from topox_ui.answers.contest import contest_of, redraw_when_shorter, run_all
 from topox_ui.answers.solving import case_of
 from topox_ui.answers.verdicts import verdict_line

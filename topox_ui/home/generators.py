@@ -7,8 +7,7 @@ from typing import Any
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.text.numbers import percent, plural, short, time
-from topox_core.text.sentences import capitalised
+from topox_core.text.numbers import capitalised, percent, plural, short, time
 from topox_core.training.iteration import iteration
 from topox_core.training.job import Job, dump_job
 from topox_core.training.machine import MACHINES

@@ -22,8 +22,16 @@ from topox_core.tdm.model.jobs import COLLECTIVES, Round, RoundTracePoint
 from topox_core.tdm.model.round_words import in_turns, lasting
 from topox_core.tdm.model.rounds import iterations_per_round, iterations_per_s, numbered
 from topox_core.tdm.model.traffic import Floats, TooFewPortsError
-from topox_core.text.numbers import apart, count, percent, plural, seconds, short
-from topox_core.text.sentences import ROUND_STOPPED_BY, capitalised
+from topox_core.text.numbers import (
+    ROUND_STOPPED_BY,
+    apart,
+    capitalised,
+    count,
+    percent,
+    plural,
+    seconds,
+    short,
+)
 from topox_ui.answers.other_times import schedule_of_loaded
 from topox_ui.jobs.solving import (
     AT_ONCE,

@@ -12,8 +12,7 @@ from topox_core.tdm.mixes.deployment import SetUp, deploy
 from topox_core.tdm.mixes.from_graph import jobs_from_graphs, pods_of
 from topox_core.tdm.model.jobs import Jobs, PodNetwork, Reading
 from topox_core.tdm.model.jobs_file import JOB_SAMPLES, load_job_sample, load_jobs, validated
-from topox_core.text.numbers import delay_label, in_1024s
-from topox_core.text.sentences import capitalised
+from topox_core.text.numbers import capitalised, delay_label, in_1024s
 from topox_core.workloads.samples import SAMPLES, load_sample
 from topox_ui.jobs.first_screen import (
     alone_and_shared,

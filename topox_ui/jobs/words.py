@@ -9,8 +9,7 @@ from topox_core.tdm.model.jobs import COLLECTIVES, Jobs, Round
 from topox_core.tdm.model.round_words import iterations_of_each, lasting
 from topox_core.tdm.model.rounds import iterations_per_round, iterations_per_s
 from topox_core.tdm.search import ANY_ROUND
-from topox_core.text.numbers import percent, plural, short
-from topox_core.text.sentences import capitalised
+from topox_core.text.numbers import capitalised, percent, plural, short
 from topox_ui.jobs.solving import (
     AT_ONCE,
     Case,

@@ -13,8 +13,7 @@ from topox_core.fabrics.registry import FABRICS
 from topox_core.library.rows import CARD, FAILED, RUNS_ONLY, RunFilter, RunRecord, StoredRun
 from topox_core.library.run_library import RunLibrary
 from topox_core.runs.identity import code_version
-from topox_core.text.numbers import delay_label, percent, seconds, time, when
-from topox_core.text.sentences import STOPPED_BY
+from topox_core.text.numbers import STOPPED_BY, delay_label, percent, seconds, time, when
 from topox_ui.answers.keeping import KeepState
 from topox_ui.shell.charts import button, editor
 from topox_ui.state.address import keep_address

@@ -26,8 +26,17 @@ from topox_core.schedule.result_file import from_record, settings_of_record
 from topox_core.studies.keys import key_words, value_words
 from topox_core.studies.point import fabric_run_of
 from topox_core.studies.subject import resolve, subject_of
-from topox_core.text.numbers import apart, count, money, percent, plural, time
-from topox_core.text.sentences import enumeration, is_or_are, uncapitalised
+from topox_core.text.numbers import (
+    apart,
+    count,
+    enumeration,
+    is_or_are,
+    money,
+    percent,
+    plural,
+    time,
+    uncapitalised,
+)
 from topox_ui.answers.keeping import kept_input, refuse_faults
 from topox_ui.library.listing import LETTERS, RunsState
 from topox_ui.shell.charts import (

@@ -29,8 +29,7 @@ from topox_core.labs.statistics import (
     statistics_html,
     statistics_rows,
 )
-from topox_core.text.numbers import short
-from topox_core.text.sentences import and_more
+from topox_core.text.numbers import and_more, short
 from topox_ui.classroom.held import check_word, class_profile, labs_offered
 from topox_ui.present.projector import projector
 from topox_ui.present.tally import (

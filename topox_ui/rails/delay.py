@@ -13,8 +13,7 @@ from topox_core.rails.delay import Question, slowest_switch
 from topox_core.rails.measured import SWEEPS
 from topox_core.rails.presets import PRESETS
 from topox_core.rails.technologies import TECHNOLOGIES
-from topox_core.text.numbers import delay_label, percent, plural, time
-from topox_core.text.sentences import capitalised
+from topox_core.text.numbers import capitalised, delay_label, percent, plural, time
 from topox_ui.rails.state import AUTHORS_PRESET, CONTROLS, RailsState
 from topox_ui.rails.subject import (
     CURVE_AT_ONCE,

@@ -16,8 +16,7 @@ from topox_core.rails.presets import PRESETS
 from topox_core.rails.technologies import PORTS_PER_GPU, SPLIT_NOTE, TECHNOLOGIES
 from topox_core.rails.window_lengths import hides
 from topox_core.rails.windows import Phase
-from topox_core.text.numbers import count, percent, plural, short, time
-from topox_core.text.sentences import enumeration
+from topox_core.text.numbers import count, enumeration, percent, plural, short, time
 from topox_ui.answers.other_times import RAILS_OF_GRAPH, RAILS_OF_MODEL, on_schedule
 from topox_ui.rails.delay import Curves, delay_chart, over, slowest_words, switch_table
 from topox_ui.rails.state import (

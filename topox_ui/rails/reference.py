@@ -15,8 +15,7 @@ from topox_core.rails.delay import BOTH, UNDISTURBED, Question, answer
 from topox_core.rails.iteration import Rail, RailRun
 from topox_core.rails.measured import WINDOWS
 from topox_core.rails.window_lengths import dump_windows_csv, dump_windows_json, mib, share_above
-from topox_core.text.numbers import percent, time
-from topox_core.text.sentences import capitalised
+from topox_core.text.numbers import capitalised, percent, time
 from topox_core.training.job import Job, dump_job
 from topox_core.training.plan import REDUCTIONS
 from topox_ui.rails.delay import BESIDE, authors_job, curves_of, measured_curves

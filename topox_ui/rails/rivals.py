@@ -12,8 +12,7 @@ from topox_core.rails.advice import constraints
 from topox_core.rails.delay import BOTH, UNDISTURBED, Question
 from topox_core.rails.iteration import Rail, RailRun
 from topox_core.rails.presets import PRESETS
-from topox_core.text.numbers import delay_label, percent, plural, short, time
-from topox_core.text.sentences import capitalised
+from topox_core.text.numbers import capitalised, delay_label, percent, plural, short, time
 from topox_core.training.job import Job
 from topox_ui.rails.first_screen import circuits_stay, dark_ms
 from topox_ui.rails.state import RailsState

@@ -17,8 +17,7 @@ from topox_core.rails.window_lengths import (
     load_windows,
     share_hiding,
 )
-from topox_core.text.numbers import count, percent, plural, size, time
-from topox_core.text.sentences import capitalised
+from topox_core.text.numbers import capitalised, count, percent, plural, size, time
 from topox_core.traces.checks import FAILED, PASSED, WARNED
 from topox_core.traces.communication import parallelism_of
 from topox_core.traces.recorded_run import spans

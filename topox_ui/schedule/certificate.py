@@ -8,8 +8,7 @@ from topox_core.schedule.replay import first_ms
 from topox_core.schedule.result import MET, Result
 from topox_core.schedule.story import class_words, found_by, limits, lowered_words
 from topox_core.text.choices import chosen_words
-from topox_core.text.numbers import about_seconds, percent, plural, short, time
-from topox_core.text.sentences import STOPPED_BY
+from topox_core.text.numbers import STOPPED_BY, about_seconds, percent, plural, short, time
 from topox_ui.answers.solving import Case, verdict
 from topox_ui.shell.charts import checker_card, escape, facts, show_input_errors, write_html
 

@@ -33,8 +33,7 @@ from topox_core.schedule.story import (
     race_table,
     summary_sentence,
 )
-from topox_core.text.numbers import percent, plural, seconds, short, time
-from topox_core.text.sentences import capitalised, enumeration
+from topox_core.text.numbers import capitalised, enumeration, percent, plural, seconds, short, time
 from topox_ui.answers.solving import PROOF, Case, case_of, keep, start_proof
 from topox_ui.runs.limits import server_limits
 from topox_ui.runs.owner import RunKind, run_owner

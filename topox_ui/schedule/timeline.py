@@ -11,8 +11,7 @@ from topox_core.figures.lanes import Lanes, first_window, overview, port_use
 from topox_core.figures.palette import Theme
 from topox_core.model.execution import port_table
 from topox_core.text.foreign import escape_untrusted
-from topox_core.text.numbers import short
-from topox_core.text.sentences import and_more
+from topox_core.text.numbers import and_more, short
 from topox_ui.answers.solving import Drawn
 from topox_ui.runs.owner import once
 from topox_ui.schedule.state import ScheduleState

@@ -4,8 +4,7 @@ import streamlit as st
 
 from topox_core.studies.keys import KEYS, value_label
 from topox_core.text.foreign import escape_untrusted
-from topox_core.text.numbers import plural
-from topox_core.text.sentences import enumeration, uncapitalised
+from topox_core.text.numbers import enumeration, plural, uncapitalised
 from topox_core.workloads.catalogue import WORKLOADS
 from topox_core.workloads.samples import SAMPLES
 from topox_ui.classroom.held import is_student, shows

@@ -16,8 +16,16 @@ from topox_core.strategy.models import Model
 from topox_core.strategy.moves import MoveProgress
 from topox_core.strategy.on_fabrics import cluster_of
 from topox_core.strategy.search import SearchResult
-from topox_core.text.numbers import count, delay_label, percent, plural, short, time
-from topox_core.text.sentences import STRATEGY_STOPPED_BY, enumeration
+from topox_core.text.numbers import (
+    STRATEGY_STOPPED_BY,
+    count,
+    delay_label,
+    enumeration,
+    percent,
+    plural,
+    short,
+    time,
+)
 from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import watched
 from topox_ui.shell.charts import Content, button, chart, chart_title, frame, headline, kpis, quiet

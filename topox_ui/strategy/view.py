@@ -13,8 +13,7 @@ from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.strategy.models import Model
 from topox_core.strategy.plans import Plans, RankedPlan, best_plans
-from topox_core.text.numbers import count, percent, plural, short, time, whole_percent
-from topox_core.text.sentences import enumeration
+from topox_core.text.numbers import count, enumeration, percent, plural, short, time, whole_percent
 from topox_core.training.graph import suggested_cluster, task_graph
 from topox_core.training.iteration import iteration
 from topox_core.training.job import Job, dump_job

@@ -35,8 +35,16 @@ from topox_core.studies.slices import (
     wins,
 )
 from topox_core.studies.study_run import PointRow, StudyResult
-from topox_core.text.numbers import count, percent, plural, seconds
-from topox_core.text.sentences import and_more, capitalised, enumeration, uncapitalised
+from topox_core.text.numbers import (
+    and_more,
+    capitalised,
+    count,
+    enumeration,
+    percent,
+    plural,
+    seconds,
+    uncapitalised,
+)
 from topox_ui.shell.charts import escape
 from topox_ui.state.session import PageState, split_words
 from topox_ui.state.widgets import menu, sidebar_part, slide

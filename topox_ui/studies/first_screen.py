@@ -14,8 +14,7 @@ from topox_core.runs.pace import slowness
 from topox_core.studies.axes import KIND_WORDS
 from topox_core.studies.ready import READY, Ready
 from topox_core.studies.study import study_record
-from topox_core.text.numbers import count, delay_label, plural, when
-from topox_core.text.sentences import enumeration
+from topox_core.text.numbers import count, delay_label, enumeration, plural, when
 from topox_ui.answers.keeping import HOW_ON, existing_library, keeps_runs, named_subject
 from topox_ui.runs.panel import watched
 from topox_ui.shell.charts import (

@@ -24,8 +24,7 @@ from topox_core.studies.slices import (
     place,
     seed_lines_of,
 )
-from topox_core.text.numbers import count, plural
-from topox_core.text.sentences import capitalised, uncapitalised
+from topox_core.text.numbers import capitalised, count, plural, uncapitalised
 from topox_ui.shell.charts import Content, chart, chart_title, escape, legend_line, quiet
 from topox_ui.shell.downloads import Figures
 from topox_ui.shell.menu import leave_for

@@ -25,8 +25,16 @@ from topox_core.model.execution import Layout
 from topox_core.model.lowering import lower
 from topox_core.model.transfer_graph import transfer_ms
 from topox_core.text.choices import kind_words
-from topox_core.text.numbers import count, delay_label, percent, plural, short, size, time
-from topox_core.text.sentences import enumeration
+from topox_core.text.numbers import (
+    count,
+    delay_label,
+    enumeration,
+    percent,
+    plural,
+    short,
+    size,
+    time,
+)
 from topox_core.topology.routing import RoutedNetwork
 from topox_ui.answers.clicks import delay_clicks
 from topox_ui.answers.contest import contest_of, run_all

@@ -38,7 +38,6 @@ from topox_core.studies.buying_answer import (
 )
 from topox_core.studies.buying_run import Answer, Turned, base_lead, buying_run
 from topox_core.studies.buying_words import details, finding, network_rows, questions_turned
-from topox_core.studies.fabric_point import fabric_case
 from topox_core.studies.offers import (
     FIGURES,
     OFFERS,
@@ -50,6 +49,7 @@ from topox_core.studies.offers import (
     with_edit,
     with_edits,
 )
+from topox_core.studies.outcomes import fabric_case
 from topox_core.studies.study_run import PointRow
 from topox_core.studies.subject import Resolved, Subject, resolve
 

@@ -22,8 +22,7 @@ from topox_core.model.waiting_order import last_end
 from topox_core.tdm.mixes.deployment import Placement
 from topox_core.tdm.model.jobs import MAX_UNITS, Collective, Job, Jobs, PodNetwork
 from topox_core.tdm.model.jobs_file import MAX_JOBS, check_network, validated
-from topox_core.text.numbers import percent, plural
-from topox_core.text.sentences import enumeration
+from topox_core.text.numbers import enumeration, percent, plural
 
 _GBIT = 8 / 1e9  # of a byte
 # The drafts' pods in a group, and ports of a pod: enough for a link to and from every other pod.

@@ -12,8 +12,7 @@ from topox_core.tdm.model.jobs import NOBODY, PULL, PUSH, Cycle, Phase, Round
 from topox_core.tdm.model.round_words import lasting
 from topox_core.tdm.model.rounds import computing_after, cycle_in_view
 from topox_core.tdm.model.traffic import Floats, between_pods_gbit, inside_pods_gbit, ports_used
-from topox_core.text.numbers import plural
-from topox_core.text.sentences import enumeration
+from topox_core.text.numbers import enumeration, plural
 
 Cause = Literal["link", "tor", "training", "aggregation", "nothing"]
 _SAME = 1e-9

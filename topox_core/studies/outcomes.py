@@ -1,8 +1,8 @@
-"""One point of a task graph: the graph on a fabric, with the measures of its run and of its network."""
+"""What one point gives: a task graph on a fabric, a job on a rail, a round of jobs, a bill; the measures of each."""
 
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from math import inf
@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from topox_core.economics.clusters import same_cost_nic_gbps
-from topox_core.economics.comparison import Running, per_dollar, year_of
-from topox_core.economics.networks import Bill
-from topox_core.economics.price_sets import SET_BY_SPEED, Catalogue, price_set
+from topox_core.economics.comparison import Question, Running, per_dollar, year_of
+from topox_core.economics.networks import Bill, Counting
+from topox_core.economics.price_sets import DEFAULT_SET, SET_BY_SPEED, Catalogue, price_set
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import fabric_bill, run_with_best_lowering
 from topox_core.fabrics.fixed_beside import FIXED, beside_fixed
@@ -27,6 +27,9 @@ from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Execution
 from topox_core.model.task_graph import TaskGraph
+from topox_core.rails.delay import simulation
+from topox_core.rails.iteration import Rail
+from topox_core.rails.presets import changed
 from topox_core.rails.window_lengths import lengths_ms
 from topox_core.rails.windows import windows_of_execution
 from topox_core.runs.latest import Latest
@@ -34,12 +37,29 @@ from topox_core.runs.run import Stop
 from topox_core.schedule.result import Result, gap
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings, lowering_and_free
-from topox_core.studies.keys import DEFAULT_FABRIC, FABRIC_FIELDS, SEED, SETTINGS, Value
+from topox_core.schema.fields import fields_of
+from topox_core.studies.keys import (
+    BILL,
+    DEFAULT_FABRIC,
+    FABRIC,
+    FABRIC_FIELDS,
+    GPUS,
+    RAIL,
+    ROUND,
+    SEED,
+    SETTINGS,
+    Value,
+)
 from topox_core.studies.subject import (
+    AGAINST,
     FAT_TREE_SHAPE,
+    MINE,
     Resolved,
     Values,
 )
+from topox_core.tdm.algorithms.catalogue import BASELINE, solve
+from topox_core.tdm.mixes.deployment import SetUp, deploy
+from topox_core.tdm.model.jobs import Reading, Round, TdmSettings, shorter_by
 from topox_core.workloads.catalogue import generate
 
 # What came of a point: fields of its record in the library, and as ``held`` the cluster as it was, by field.
@@ -273,3 +293,93 @@ def _money(run: FabricRun, bill: Bill | None, values: Values) -> dict[str, float
         "iterations_per_dollar": per if np.isfinite(per) else None,
         "joules_per_iteration": bill.power_w * run.iteration_ms / 1e3,
     }
+
+
+# -- other subjects than task graphs ----------------------------------------------------------------
+
+_RAIL = ("reconfiguration_ms", "control", "link_up_ms", "latency_us")
+
+
+def rail_outcome(resolved: Resolved, values: Values, _stop: Stop) -> Outcome:
+    """Return the measures of a job on one rail, replicas folded as in every delay study; raises InputError."""
+    assert resolved.job is not None
+    given = under("rails", values)
+    changes = {name: value for name, value in given.items() if name not in _RAIL}
+    job = changed(resolved.job, changes)
+    latency_us = float(given.get("latency_us", 0.0))
+    on_rail = simulation(job, Rail(nic_gbps=job.machine.nic_gbps, latency_us=latency_us))
+    provisioned = given.get("control", "provisioned") == "provisioned"
+    dark_ms = float(given.get("reconfiguration_ms", 0.0)) + float(given.get("link_up_ms", 0.0))
+    run, base_ms = on_rail.at(dark_ms, provisioned), on_rail.undisturbed_ms
+    lengths = lengths_ms(run.windows) if run.windows else None
+    return {
+        "measures": {
+            "iteration_ms": run.iteration_ms,
+            "undisturbed_ms": base_ms,
+            "overhead": run.iteration_ms / base_ms - 1.0 if base_ms else 0.0,
+            "changes": float(run.reconfigurations),
+            "windows": float(len(run.windows)),
+            "window_ms": None if lengths is None else float(np.median(lengths)),
+        }
+    }
+
+
+def round_outcome(_resolved: Resolved, values: Values, stop: Stop) -> Outcome:
+    """Return the measures of jobs that share a fabric, beside the round without turns; raises InputError."""
+    given, seed = under("tdm", values), int(values.get(SEED, 0))
+    algorithm = str(given.pop("algorithm", TdmSettings.algorithm))
+    reading = Reading(**{name: bool(given.pop(name, False)) for name in fields_of(Reading)})
+    set_up = SetUp(**given, seed=seed)  # type: ignore[arg-type]
+    base = _baseline(set_up, reading)
+    answer = base
+    if algorithm != BASELINE:
+        answer = solve(base.jobs, TdmSettings(algorithm, reading, seed), stop)
+    phases = [phase for cycle in base.cycles for phase in cycle.phases]
+    return {
+        "measures": {
+            "round_s": answer.round_s,
+            "mean_round_s": answer.mean_round_s,
+            "bound_s": answer.bound_s,
+            "gap": shorter_by(answer.bound_s, answer.round_s),
+            "reduction": shorter_by(answer.round_s, base.round_s),
+            "mean_reduction": shorter_by(answer.mean_round_s, base.mean_round_s),
+            "communicating_s": sum(one.communication_s for one in phases),
+            "computing_s": sum(one.computing_s for one in phases),
+        },
+        "status": answer.status,
+        "stopped_by": answer.stopped_by,
+        "message": answer.message,
+    }
+
+
+@lru_cache(maxsize=2)
+def _baseline(set_up: SetUp, reading: Reading) -> Round:
+    return solve(deploy(set_up), TdmSettings(BASELINE, reading, set_up.seed))
+
+
+def bill_outcome(resolved: Resolved, values: Values, _stop: Stop) -> Outcome:
+    """Return what a network costs and draws, and what it saves against another one; raises InputError."""
+    subject, given = resolved.subject.values, under("network", values)
+    mine, against = subject.get("network", MINE), subject.get("against", AGAINST)
+    counted = {name: given[name] for name in fields_of(Counting) if name in given}
+    counting = Counting(**counted)  # type: ignore[arg-type]
+    prices = priced_at(values, DEFAULT_SET)
+    question = Question(int(given.get("gpus", GPUS)), prices, counting)
+    bill = question.bill(mine)
+    return {
+        "measures": {
+            "dollars": bill.cost_usd,
+            "watts": bill.power_w,
+            "cost_saving": question.saving(mine, against, "cost"),
+            "power_saving": question.saving(mine, against, "power"),
+        },
+        "status": "counted",
+    }
+
+
+OUTCOMES: Mapping[str, Callable[[Resolved, Values, Stop], Outcome]] = {
+    FABRIC: fabric_outcome,
+    RAIL: rail_outcome,
+    ROUND: round_outcome,
+    BILL: bill_outcome,
+}
