@@ -250,8 +250,11 @@ class PortGenerator:
     ports: Ports
 
     @staticmethod
-    def of(generator: Generator, dark_slots: int) -> PortGenerator:
-        """Prepare the ports: each server's ports on every switch, both ways or shared by both (half duplex)."""
+    def of(generator: Generator, dark_slots: int, spare: int = 0) -> PortGenerator:
+        """Prepare the ports: each server's ports on every switch, both ways or shared by both (half duplex).
+
+        Of more ports than transfers so many are ``spare``.
+        """
         problem = generator.problem
         network = problem.switch_network
         carried = np.flatnonzero(problem.on_grid & (problem.duration > 0))
@@ -264,7 +267,7 @@ class PortGenerator:
         source[carried], destination[carried] = ends[: len(carried)], ends[len(carried) :]
         outs = np.bincount(source[carried], minlength=len(talking))
         ins = np.bincount(destination[carried], minlength=len(talking))
-        k = min(network.ports_on_switch, max(1, int((outs + ins).max(initial=0))))
+        k = min(network.ports_on_switch, max(1, int((outs + ins).max(initial=0))) + spare)
         per_server = network.switches * k
         bookings = int((outs + ins).sum()) * per_server
         if bookings > MAX_BOOKINGS:
@@ -320,15 +323,15 @@ class PortGenerator:
         repeats = self.network.repeats and not backwards
         if before is None:
             before = nothing_before(len(self.ports.port_ptr) - 1, repeats)
-        best, before = self._pass(sequence, source, backwards, before)
+        best, before = self.one_pass(sequence, source, backwards, before)
         for _ in range(PASSES - 1):
             if not repeats or best.makespan <= self._last_end(best):
                 break
-            again, before = self._pass(sequence, source, backwards, before)
+            again, before = self.one_pass(sequence, source, backwards, before)
             best = min(best, again, key=lambda one: one.cost)
         return self.held_back(best) if repeats else best
 
-    def _pass(
+    def one_pass(
         self, sequence: Int32, source: TraceSource, backwards: bool, before: Before
     ) -> tuple[SchedulePlan, Before]:
         """Return the serial schedule from what ports hold at first, and what they hold afterwards."""
