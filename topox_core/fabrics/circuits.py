@@ -58,10 +58,8 @@ class Profile:
 
     Attributes
     ----------
-    length_ms
-        Of every node.
-    wiring, server
-        Ports as numbers; ``server`` are the talking servers, in the numbering of the ports.
+    tasks, wiring
+        What is served, and the ports of the talking servers as numbers.
     known, first
         Order, ports and who came before whom: in the iteration that takes least once circuits are
         requested beforehand, of those that take turns, and in the first, which finds every port
@@ -77,9 +75,8 @@ class Profile:
 
     graph: TransferGraph
     cluster: Cluster
-    length_ms: FloatArray
+    tasks: RequestTasks
     wiring: RequestTables
-    server: IntArray
     known: Requests
     first: Requests
     repeats: bool
@@ -101,15 +98,18 @@ class Profile:
         carried = (graph.kind == TRANSFER) & (length > 0)
         device, places = graph.devices(request.settings.exclusive_devices)
         server, wiring = _wiring(request, carried)
+        chosen = np.full(len(graph), -1, np.int32)
         tasks = RequestTasks(
             np.diff(graph.pred_ptr),
             *graph.successors,
+            np.zeros(len(graph.pred_idx)),
             length,
             carried,
             device,
             len(places),
-            numbered_servers(graph.source, server),
-            numbered_servers(graph.destination, server),
+            _numbered_servers(graph.source, server),
+            _numbered_servers(graph.destination, server),
+            *(chosen, chosen, chosen),
         )
         repeats = request.settings.repeats
         rows, begins = _iterations(tasks, wiring, cluster.reconfiguration_ms, repeats)
@@ -117,12 +117,17 @@ class Profile:
         came_back = len(rows) < MAX_ITERATIONS
         profiles = [
             Profile(
-                *(graph, cluster, length, wiring, server),
+                *(graph, cluster, tasks, wiring),
                 *(row, rows[0], repeats, turns_ms, came_back),
             )
             for row in rows[begins:][-MAX_PROFILES:]
         ]
         return min(profiles, key=Profile.provisioned_ms) if len(profiles) > 1 else profiles[0]
+
+    @property
+    def length_ms(self) -> FloatArray:
+        """How long every node takes."""
+        return self.tasks.length
 
     @property
     def first_ms(self) -> float:
@@ -238,7 +243,7 @@ def _wiring(request: FabricRequest, carried: NDArray[np.bool_]) -> tuple[IntArra
     return server, RequestTables(len(server), cluster.switches, k, half, limit)
 
 
-def numbered_servers(end: IntArray, server: IntArray) -> IntArray:
+def _numbered_servers(end: IntArray, server: IntArray) -> IntArray:
     """Return each node's server in the numbering of the ports, -1 if it is no transfer."""
     if not len(server):
         return np.full(len(end), -1, np.int32)

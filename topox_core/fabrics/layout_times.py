@@ -65,7 +65,6 @@ class LayoutTimes:
         self._pair_head, self._pair_after = np.full(count, np.inf), np.full(count, np.inf)
         np.minimum.at(self._pair_head, pair, head_ms[moving])
         np.minimum.at(self._pair_after, pair, self.tail_ms[moving] - sent / speed)
-        self._by_destination = np.argsort(self.pairs.destination, kind="stable").astype(np.int32)
         # The time of a matrix, or minus the time up to which it is known not to be over.
         self._known: dict[bytes, float] = {}
         self._last: tuple[bytes, State] | None = None
@@ -156,7 +155,7 @@ class LayoutTimes:
         """Return the links one way with the routes of all pairs; None where one has none."""
         pairs = self.pairs
         connected, pair_ptr, path_ptr, path_link = shortest_routes(
-            circuits, pairs.source, pairs.destination, self._by_destination
+            circuits, pairs.source, pairs.destination
         )
         if not connected:
             return None

@@ -22,13 +22,12 @@ from topox_core.demand.decomposition import (
     equalised,
     few_matchings,
 )
-from topox_core.fabrics.circuits import Profile, circuit_run, numbered_servers
+from topox_core.fabrics.circuits import Profile, circuit_run
 from topox_core.fabrics.fluid import go_on
-from topox_core.fabrics.kernels.circuit_requests import Requests
-from topox_core.fabrics.kernels.port_order import OrderedTasks, with_port_orders
+from topox_core.fabrics.kernels.circuit_requests import first_come_first_served, unused
 from topox_core.fabrics.run import FabricRequest, FabricRun
-from topox_core.model.csr import ranks
-from topox_core.model.transfer_graph import TRANSFER, IntArray, TransferGraph
+from topox_core.model.csr import grouped, ranks, row_of_entry
+from topox_core.model.transfer_graph import IntArray, TransferGraph
 from topox_core.runs.latest import Latest
 from topox_core.runs.run import Stop
 from topox_core.schedule.kernels.known_order import Holders, Places, orders_of
@@ -56,7 +55,7 @@ def run_phased(request: FabricRequest, stop: Stop) -> FabricRun:
         If ``stop()`` is true.
     """
     go_on(stop)
-    profile = phased(Profile.of(request), request.settings.exclusive_devices)
+    profile = phased(Profile.of(request))
     return circuit_run("phased", request, profile.execution(profile.known.start), profile.first_ms)
 
 
@@ -118,7 +117,7 @@ class WholeTransfers(Configuration):
         return self._like(both)
 
 
-def phased(profile: Profile, exclusive_devices: bool) -> Profile:
+def phased(profile: Profile) -> Profile:
     """Return the iteration of a profile whose ports take their transfers phase by phase.
 
     The phase of a node is the number of transfers on the longest path into it, itself included;
@@ -133,58 +132,56 @@ def phased(profile: Profile, exclusive_devices: bool) -> Profile:
     graph, planes = profile.graph, profile.wiring.switches * profile.wiring.k
     key = (
         *(graph.digest, graph.lowering, profile.cluster.digest),
-        *(exclusive_devices, profile.repeats),
+        *(profile.tasks.devices, profile.repeats),
     )
     best = _kept.get(key)
     if best is None:
         unused = min(planes - 1, MAX_UNUSED_WORK // max(1, len(graph)))
-        carried = (graph.kind == TRANSFER) & (profile.length_ms > 0)
         by_phase = (
-            _phase_by_phase(profile, carried, used, by_length)
+            _phase_by_phase(profile, used, by_length)
             for used in range(planes, planes - unused - 1, -1)
             for by_length in (False, True)
         )
-        ways = (
-            _in_order(profile, exclusive_devices, carried, *way)
-            for way in (*by_phase, *_held(profile, carried, planes))
-        )
+        ways = (_in_order(profile, *way) for way in (*by_phase, *_held(profile, planes)))
         best = min(ways, key=lambda one: float((one.known.start + one.length_ms).max(initial=0.0)))
         _kept[key] = best
     return best
 
 
-def _in_order(
-    profile: Profile,
-    exclusive_devices: bool,
-    carried: NDArray[np.bool_],
-    rank: IntArray,
-    plane: IntArray,
-) -> Profile:
+def _in_order(profile: Profile, rank: IntArray, plane: IntArray) -> Profile:
     """Return the iteration whose ports take transfers by their rank, each on its plane."""
-    graph, wiring, length_ms = profile.graph, profile.wiring, profile.length_ms
-    planes, delay_ms = wiring.switches * wiring.k, profile.cluster.reconfiguration_ms
-    nobody, nothing = np.full(len(graph), -1, np.int32), np.zeros(0, np.int64)
-    ends = [
-        np.where(carried, numbered_servers(end, profile.server) * planes + plane, -1)
-        for end in (graph.source, graph.destination)
-    ]
+    tasks, wiring, delay_ms = profile.tasks, profile.wiring, profile.cluster.reconfiguration_ms
+    planes = wiring.switches * wiring.k
     in_side = 0 if wiring.half else wiring.servers * planes
-    switch = np.where(carried, plane // wiring.k, -1).astype(np.int32)
-    holders = Holders(
-        nobody,
-        ends[0].astype(np.int32),
-        np.where(carried, ends[1] + in_side, -1).astype(np.int32),
-        switch,
+    numbers = (
+        plane // wiring.k,
+        *(ends * planes + plane for ends in (tasks.source, tasks.destination)),
     )
-    orders = orders_of(
-        np.argsort(rank).astype(np.int32), holders, Places(0, 0, 0, nothing, nothing)
+    switch, out_port, in_port = (
+        np.where(tasks.carried, number + side, -1).astype(np.int32)
+        for number, side in zip(numbers, (0, 0, in_side), strict=True)
     )
-    device = np.where(length_ms > 0, graph.devices(exclusive_devices)[0], -1)
-    tasks = OrderedTasks(
-        graph.pred_ptr, *graph.successors, length_ms, device.astype(np.int32), *holders[1:]
+    nobody, nothing = np.full(len(rank), -1, np.int32), np.zeros(0, np.int64)
+    holders = Holders(nobody, out_port, in_port, switch)
+    order = np.argsort(rank).astype(np.int32)
+    orders = orders_of(order, holders, Places(0, 0, 0, nothing, nothing))
+    # A transfer also waits for the last users of its ports, and where one changes for its set-up.
+    sides = [(np.flatnonzero(side >= 0), side) for side in (orders.before_out, orders.before_in)]
+    later = np.concatenate([at for at, _ in sides])
+    first = np.concatenate([row_of_entry(tasks.succ_ptr), *(side[at] for at, side in sides)])
+    then = np.concatenate([tasks.succ_idx, later]).astype(np.int32)
+    lag = np.concatenate([tasks.lag, delay_ms * orders.changed[later]])
+    succ_ptr, succ_idx = grouped(first, then, len(rank))
+    tasks = tasks._replace(
+        waits_for=np.bincount(then, minlength=len(rank)).astype(np.int32),
+        succ_ptr=succ_ptr,
+        succ_idx=succ_idx,
+        lag=grouped(first, lag, len(rank))[1],
+        switch=switch,
+        out_port=out_port,
+        in_port=in_port,
     )
-    start_ms, orders = with_port_orders(tasks, orders, wiring.switches, wiring.limit, delay_ms)
-    known = Requests(start_ms, switch, holders.out_port, holders.in_port, orders)
+    known = first_come_first_served(tasks, wiring, delay_ms, unused(wiring))
     by_phases = replace(profile, known=known, first=known)
     if not profile.repeats:
         return by_phases
@@ -192,9 +189,7 @@ def _in_order(
     return replace(by_phases, known=known._replace(start=by_phases.provisioned_start_ms()))
 
 
-def _held(
-    profile: Profile, carried: NDArray[np.bool_], planes: int
-) -> Iterator[tuple[IntArray, IntArray]]:
+def _held(profile: Profile, planes: int) -> Iterator[tuple[IntArray, IntArray]]:
     """Yield a rank for every node and a plane for each transfer by which no circuit changes; nothing where planes are too few.
 
     Each plane holds one matching of all pairs; where planes are left, each matching has several, and
@@ -202,7 +197,7 @@ def _held(
     """
     graph, lengths = profile.graph, profile.length_ms.tolist()
     rank = ranks(graph.order)
-    nodes = np.flatnonzero(carried)
+    nodes = np.flatnonzero(profile.tasks.carried)
     in_order = nodes[np.argsort(rank[nodes])].tolist()
     matchings = _matched(graph, in_order, lengths, profile.wiring.half)
     if not 0 < len(matchings) <= planes:
@@ -218,11 +213,10 @@ def _held(
     yield rank, plane
 
 
-def _phase_by_phase(
-    profile: Profile, carried: NDArray[np.bool_], planes: int, by_length: bool
-) -> tuple[IntArray, IntArray]:
+def _phase_by_phase(profile: Profile, planes: int, by_length: bool) -> tuple[IntArray, IntArray]:
     """Return a rank for every node, by which ports take transfers, and the plane of each transfer."""
     graph, half, lengths = profile.graph, profile.wiring.half, profile.length_ms.tolist()
+    carried = profile.tasks.carried
     phase = graph.heads(carried.astype(np.float64)).astype(np.int32) + carried
     step, plane = np.zeros(len(graph), np.int32), np.zeros(len(graph), np.int32)
     times = SwitchTimes(profile.cluster.reconfiguration_ms, first_free=False)

@@ -269,9 +269,7 @@ class Controllers:
     @cached_property
     def by_phases(self) -> Profile | None:
         """The profile with an order phase by phase, which pays where changes cost something."""
-        if self.profile is None:
-            return None
-        return phased(self.profile, self.request.settings.exclusive_devices)
+        return None if self.profile is None else phased(self.profile)
 
     def _under(self, settings: Settings) -> Controllers:
         """Return the controllers where devices and cabling are read as ``settings`` have them."""

@@ -316,7 +316,7 @@ def test_phases_follow_each_other_as_early_as_possible_and_switches_carry_no_mor
     task_graph = lower(random_graph(seed, tasks=40))
     request = FabricRequest(task_graph, of.changed(reconfiguration_ms=0.5), Settings.of())
     profile = Profile.of(request)
-    by_phases = phased(profile, exclusive_devices=True)
+    by_phases = phased(profile)
     graph, orders, start_ms = profile.graph, by_phases.known.orders, by_phases.known.start
     assert start_ms == pytest.approx(by_phases.provisioned_start_ms(), abs=1e-9)
     end_ms = start_ms + by_phases.length_ms

@@ -2,7 +2,8 @@
 
 A request takes its place at both its ports the moment its transfer is ready. How long earlier
 holders of those ports stay is known by then, so its turn is known as well, and one sweep in the
-order of readiness decides everything.
+order of readiness decides everything. Where ports and who follows whom on them are given, a transfer
+is ready once its ports are, and only devices and places on switches are first come, first served.
 
 Ports are numbered ``(server * switches + switch) * k + port``, out-sides first, in-sides after them
 (full duplex) or the same ports (half duplex, one way at a time).
@@ -36,18 +37,24 @@ class RequestTables(NamedTuple):
 class RequestTasks(NamedTuple):
     """Of each task: successors, time, who carries it, and what it is carried by (a device, or a pair of servers).
 
-    ``waits_for`` counts its predecessors; ``carried`` transfers take circuits, others their ``device`` or -1.
+    ``waits_for`` counts its predecessors, ``lag`` is how long after its end each successor may start at the
+    soonest; ``carried`` transfers take circuits, others their ``device`` or -1. ``switch`` and ports are -1
+    where they are chosen.
     """
 
     waits_for: IntArray
     succ_ptr: IntArray
     succ_idx: IntArray
+    lag: FloatArray
     length: FloatArray
     carried: NDArray[np.bool_]
     device: IntArray
     devices: int
     source: IntArray
     destination: IntArray
+    switch: IntArray
+    out_port: IntArray
+    in_port: IntArray
 
 
 class Ports(NamedTuple):
@@ -163,6 +170,24 @@ class Requests(NamedTuple):
     orders: Orders
 
 
+@compiled_in_place
+def given_ports(
+    tasks: RequestTasks, j: int, ready: float, dark: float, wiring: RequestTables, ports: Ports
+) -> tuple[float, int, int]:
+    """Return (start, state, place) of a transfer on given ports, which are its own and set up by ``ready``."""
+    a, b, way = tasks.out_port[j], tasks.in_port[j], 1 if wiring.half else 0
+    state = CHANGED
+    if ports.held[a] < 0 and ports.held[b] < 0:
+        state = FRESH
+    elif ports.held[a] == 2 * b and ports.held[b] == 2 * a + way:
+        state = UP
+    if wiring.limit == 0:
+        return ready, state, -1
+    set_up, base = dark if state == CHANGED else 0.0, tasks.switch[j] * wiring.limit
+    place, turn = place_on_switch(ports.place_free, base, wiring.limit, ready - set_up)
+    return max(ready, turn + set_up), state, place
+
+
 @compiled
 def first_come_first_served(
     tasks: RequestTasks, wiring: RequestTables, dark: float, ports: Ports
@@ -212,7 +237,7 @@ def first_come_first_served(
             requests.start[j] = ready[j]
             for e in range(succ_ptr[j], succ_ptr[j + 1]):
                 s = succ_idx[e]
-                ready[s] = max(ready[s], ready[j])
+                ready[s] = max(ready[s], ready[j] + tasks.lag[e])
                 waiting[s] -= 1
                 if waiting[s] == 0:
                     stack[stacked] = s
@@ -230,11 +255,15 @@ def first_come_first_served(
             j = batch[i]
             start = ready[j]
             if tasks.carried[j]:
-                start, state, switch, out_port, in_port, place = choose(
-                    tasks.source[j], tasks.destination[j], start, wiring, ports
-                )
-                if state == CHANGED:
-                    start += dark
+                switch, out_port, in_port = tasks.switch[j], tasks.out_port[j], tasks.in_port[j]
+                if out_port >= 0:
+                    start, state, place = given_ports(tasks, j, start, dark, wiring, ports)
+                else:
+                    start, state, switch, out_port, in_port, place = choose(
+                        tasks.source[j], tasks.destination[j], start, wiring, ports
+                    )
+                    if state == CHANGED:
+                        start += dark
                 orders.changed[j] = state == CHANGED
                 requests.switch[j], requests.out_port[j], requests.in_port[j] = (
                     switch,
@@ -262,7 +291,7 @@ def first_come_first_served(
             end = start + length[j]
             for e in range(succ_ptr[j], succ_ptr[j + 1]):
                 s = succ_idx[e]
-                ready[s] = max(ready[s], end)
+                ready[s] = max(ready[s], end + tasks.lag[e])
                 waiting[s] -= 1
                 if waiting[s] == 0:
                     stack[stacked] = s

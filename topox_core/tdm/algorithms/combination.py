@@ -25,8 +25,8 @@ from topox_core.tdm.kernels.grouping import (
     Switching,
     cheapest,
     round_length_s,
-    split_turns,
-    subset_stages,
+    stages,
+    turns,
     undominated,
 )
 from topox_core.tdm.model.jobs import Jobs, Reading
@@ -127,8 +127,10 @@ def subsets_of(table: StageTable, pod_group: int, group: Sequence[int]) -> Subse
     item = np.full(len(members), -1, np.int64)
     for b, bundle in enumerate(bundles):
         item[table.place[list(bundle)]] = b
-    seconds, links = subset_stages(table.load(pod_group), table.fabric, item, len(bundles))
-    return timed(table.jobs, table.reading, bundles, seconds, split_turns(links))
+    sets = np.arange(1 << len(bundles))[:, None] >> item & 1 == 1
+    seconds, links = stages(table.load(pod_group), table.fabric, sets)
+    changes = turns(np.ascontiguousarray(links[::-1]), links)
+    return timed(table.jobs, table.reading, bundles, seconds, changes)
 
 
 def timed(

@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 from topox_core.model.csr import row_pointer
 from topox_core.runs.run import Stop
 from topox_core.tdm.kernels.grouping import (
-    NOBODY_FLIPS,
-    Cooling,
     OrderedJobs,
     Switching,
     anneal,
-    flips,
+    stages,
+    turns,
 )
 from topox_core.tdm.model.jobs import PULL, PUSH, Round
 from topox_core.tdm.model.rounds import after_push_s, round_of
@@ -66,13 +65,17 @@ class _Flips:
             return True
         here = self.in_second[members]
         piece = max(1, _CALL // (len(members) * self.table.jobs.network.pods_per_group**2))
-        # The grouping as it is comes with the first piece.
-        candidates = np.concatenate([[NOBODY_FLIPS], np.arange(len(members))])
+        # The grouping as it is, in which nobody (-1) flips, comes with the first piece.
+        candidates = np.arange(-1, len(members))
         for first in range(0, len(candidates), piece):
             if stop():
                 return False
             part = candidates[first : first + piece]
-            seconds, change = flips(self.table.load(pod_group), self.table.fabric, here, part)
+            second = np.repeat(here[None], len(part), axis=0)
+            second[part >= 0, part[part >= 0]] ^= True
+            sets = np.concatenate([~second, second])
+            both, links = stages(self.table.load(pod_group), self.table.fabric, sets)
+            seconds, change = both.reshape(2, -1).T, np.stack(turns(*np.split(links, 2)), axis=1)
             if first == 0:
                 self.now_s[pod_group], self.now_change[pod_group] = seconds[0], change[0]
                 part, seconds, change = part[1:], seconds[1:], change[1:]
@@ -224,9 +227,10 @@ def annealed(search: Search, best: Round) -> Round:
         if search.stop():
             return best
         steps = settings.steps * (number + 1) // pieces - settings.steps * number // pieces
-        cooling = Cooling(steps, float(temperature[number]), float(temperature[number + 1]))
+        cooling = float(temperature[number]), float(temperature[number + 1])
         length, second = anneal(
-            ordered, search.table.fabric, switching, second, cooling, form.all_train, random
+            *(ordered, search.table.fabric, switching, second),
+            *(steps, cooling, form.all_train, random),
         )
         if length < best.round_s:
             group = np.zeros(len(jobs), np.int64)

@@ -8,51 +8,40 @@ from numpy.typing import NDArray
 from topox_core.compiled import compiled
 from topox_core.tdm.kernels.stage import BoolArray, Fabric, FloatArray, GroupLoad, IntArray, stage_s
 
-NOBODY_FLIPS = -1
-
 
 @compiled
-def turns(first: IntArray, second: IntArray) -> tuple[bool, bool]:
-    """Say whether circuits change when the first group's stages begin, and when the second's do.
+def turns(firsts: NDArray[np.int16], seconds: NDArray[np.int16]) -> tuple[BoolArray, BoolArray]:
+    """Return whether circuits change when the first group's stages begin, and when the second's do, of each pair of groups.
 
-    ``first`` and ``second`` are the links of the two pushes. A stage without links leaves the
-    circuits as they are. Push to pull of the other group and back are each other's transposes, so
-    two answers cover four stages.
+    The links are those of the pushes. A stage without links leaves the circuits as they are. Push to
+    pull of the other group and back are each other's transposes, so two answers cover four stages.
     """
-    any_first, any_second = bool(first.any()), bool(second.any())
-    # Before the first group's push stands the second's pull, or its own where the second has no
-    # links.
-    before = second.T if any_second else first.T
-    to_first = any_first and not np.array_equal(first, before)
-    to_second = any_second and not np.array_equal(second, first if any_first else second.T)
+    to_first, to_second = np.empty(len(firsts), np.bool_), np.empty(len(firsts), np.bool_)
+    for at in range(len(firsts)):
+        first, second = firsts[at], seconds[at]
+        any_first, any_second = bool(first.any()), bool(second.any())
+        # Before the first group's push stands the second's pull, or its own where the second has no
+        # links.
+        before = second.T if any_second else first.T
+        to_first[at] = any_first and not np.array_equal(first, before)
+        before = first if any_first else second.T
+        to_second[at] = any_second and not np.array_equal(second, before)
     return to_first, to_second
 
 
 @compiled
-def flips(
-    load: GroupLoad, fabric: Fabric, in_second: BoolArray, candidates: IntArray
-) -> tuple[FloatArray, BoolArray]:
-    """Return both groups' communication times and :func:`turns` after each candidate alone has changed its group.
-
-    ``NOBODY_FLIPS`` as a candidate asks for the grouping as it is.
-    """
+def stages(
+    load: GroupLoad, fabric: Fabric, sets: BoolArray
+) -> tuple[FloatArray, NDArray[np.int16]]:
+    """Return communication time and links of sets of jobs, ``[set, job]``."""
     jobs, pods = load.units.shape
-    demand = np.empty((pods, pods))
+    demand, links = np.empty((pods, pods)), np.empty((pods, pods), np.int64)
     rings = np.empty((jobs, pods), np.int64)
-    links = np.empty((2, pods, pods), np.int64)
-    seconds = np.empty((len(candidates), 2))
-    changes = np.empty((len(candidates), 2), np.bool_)
-    second = in_second.copy()
-    for at in range(len(candidates)):
-        n = candidates[at]
-        if n != NOBODY_FLIPS:
-            second[n] = not second[n]
-        seconds[at, 0] = stage_s(load, ~second, fabric, demand, links[0], rings)
-        seconds[at, 1] = stage_s(load, second, fabric, demand, links[1], rings)
-        changes[at, 0], changes[at, 1] = turns(links[0], links[1])
-        if n != NOBODY_FLIPS:
-            second[n] = not second[n]
-    return seconds, changes
+    seconds, kept = np.empty(len(sets)), np.empty((len(sets), pods, pods), np.int16)
+    for at in range(len(sets)):
+        seconds[at] = stage_s(load, sets[at], fabric, demand, links, rings)
+        kept[at] = links
+    return seconds, kept
 
 
 class Points(NamedTuple):
@@ -131,41 +120,6 @@ def round_length_s(
             + max(second_s, computing.between_first_s)
         )
     return length + 2.0 * dark_s
-
-
-@compiled
-def subset_stages(
-    load: GroupLoad, fabric: Fabric, item: IntArray, items: int
-) -> tuple[FloatArray, NDArray[np.int16]]:
-    """Return communication time and links of every subset of items.
-
-    ``item`` says to which of them a job belongs; a job of item -1 is in no subset.
-    """
-    jobs, pods = load.units.shape
-    chosen = np.empty(jobs, np.bool_)
-    demand, links, rings = (
-        np.empty((pods, pods)),
-        np.empty((pods, pods), np.int64),
-        np.empty((jobs, pods), np.int64),
-    )
-    seconds = np.empty(1 << items)
-    kept = np.empty((1 << items, pods, pods), np.int16)
-    for subset in range(1 << items):
-        for n in range(jobs):
-            chosen[n] = item[n] >= 0 and (subset >> item[n]) & 1 == 1
-        seconds[subset] = stage_s(load, chosen, fabric, demand, links, rings)
-        kept[subset] = links
-    return seconds, kept
-
-
-@compiled
-def split_turns(links: NDArray[np.int16]) -> tuple[BoolArray, BoolArray]:
-    """Return whether circuits change when the first and the second group's stages begin, for every second group."""
-    full = len(links) - 1
-    first, second = np.empty(full + 1, np.bool_), np.empty(full + 1, np.bool_)
-    for subset in range(full + 1):
-        first[subset], second[subset] = turns(links[full - subset], links[subset])
-    return first, second
 
 
 @compiled
@@ -314,23 +268,14 @@ class OrderedJobs(NamedTuple):
 _PUSH = 2.0
 
 
-class Cooling(NamedTuple):
-    """Steps of an annealing, and its first and last temperature as shares of the round at the start."""
-
-    steps: int
-    hot: float
-    cold: float
-
-
 @compiled
 def _part(load: GroupLoad, low: int, high: int) -> GroupLoad:
     return GroupLoad(
-        load.kind[low:high],
         load.units[low:high],
+        load.into[low:high],
         load.volume_gbit[low:high],
         load.arc_gbit[low:high],
         load.local_gbit[low:high],
-        load.server[low:high],
         load.ring[low:high],
     )
 
@@ -372,12 +317,14 @@ def anneal(
     fabric: Fabric,
     switching: Switching,
     second: BoolArray,
-    cooling: Cooling,
+    steps: int,
+    cooling: tuple[float, float],
     all_train: bool,
     rng: np.random.Generator,
 ) -> tuple[float, BoolArray]:
     """Return the shortest round by simulated annealing from a grouping, and its grouping.
 
+    The temperature falls from one end of the ``cooling`` to the other, shares of the round at the start.
     A step flips one job, or lets two of a pod group change places; every other one takes the pod
     group that is longest in one of the stages.
     """
@@ -388,7 +335,7 @@ def anneal(
         np.empty((pods, pods), np.int64),
         np.empty((jobs, pods), np.int64),
     )
-    second = second.copy()
+    second, (hot, cold) = second.copy(), cooling
     seconds = np.zeros((groups, 2))
     for g in range(groups):
         part, inside = _part(load, start[g], start[g + 1]), second[start[g] : start[g + 1]]
@@ -400,9 +347,8 @@ def anneal(
     owner = np.empty(jobs, np.int64)
     for g in range(groups):
         owner[start[g] : start[g + 1]] = g
-    for step in range(cooling.steps):
-        cooled = (cooling.cold / cooling.hot) ** (step / cooling.steps)
-        temperature = scale * cooling.hot * cooled
+    for step in range(steps):
+        temperature = scale * hot * (cold / hot) ** (step / steps)
         g = owner[rng.integers(0, jobs)]
         if rng.random() < 0.5:
             g = int(seconds[:, rng.integers(0, 2)].argmax())

@@ -5,7 +5,6 @@ import numpy as np
 from topox_core.compiled import compiled
 from topox_core.tdm.kernels.stage import (
     NO_POD,
-    RING,
     BoolArray,
     Fabric,
     FloatArray,
@@ -98,7 +97,7 @@ def better_rings(load: GroupLoad, chosen: BoolArray, fabric: Fabric) -> tuple[fl
         switch_s = max(switch_s, (load.local_gbit[:, i] * chosen).sum() / fabric.tor_gbps)
     many = np.zeros(jobs, np.int64)
     for n in range(jobs):
-        if chosen[n] and load.kind[n] == RING:
+        if chosen[n] and load.arc_gbit[n] > 0.0:
             many[n] = (rings[n] != NO_POD).sum()
     order = np.argsort(-load.arc_gbit)
     rest_gbit = ROUNDING * (load.arc_gbit * chosen).sum()

@@ -14,7 +14,6 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
-PARAMETER_SERVER, RING, ALL_TO_ALL = range(3)
 NO_POD = -1
 
 
@@ -23,29 +22,25 @@ class GroupLoad(NamedTuple):
 
     Attributes
     ----------
-    kind
-        Collective of each job.
-    units
-        ``[job, pod]`` parallel units.
+    units, into
+        ``[job, pod]`` parallel units, and what of a pod's push each pod gets: of a parameter server 1 in
+        its own, of an all-to-all its units, of a ring 0.
     volume_gbit
         Of one unit, or of one ordered pair of units (all-to-all).
     arc_gbit
-        What each arc of a ring carries.
+        What each arc of a ring carries; 0 for what is no ring.
     local_gbit
         ``[job, pod]`` between servers and top-of-rack switch (eq. 5).
-    server
-        Pod of the parameter server, or ``NO_POD``.
     ring
         ``[job, pod]`` a ring given from outside, ending in ``NO_POD``; the first entry is
         ``NO_POD`` where Algorithm 3 decides.
     """
 
-    kind: IntArray
     units: FloatArray
+    into: FloatArray
     volume_gbit: FloatArray
     arc_gbit: FloatArray
     local_gbit: FloatArray
-    server: IntArray
     ring: IntArray
 
 
@@ -55,23 +50,6 @@ class Fabric(NamedTuple):
     ports: int
     port_gbps: float
     tor_gbps: float
-
-
-@compiled
-def add_fixed(load: GroupLoad, n: int, demand: FloatArray) -> None:
-    """Add what a parameter-server or all-to-all job pushes from pod to pod (eq. 4)."""
-    pods = len(demand)
-    if load.kind[n] == PARAMETER_SERVER:
-        s = load.server[n]
-        for i in range(pods):
-            if i != s:
-                demand[i, s] += load.units[n, i] * load.volume_gbit[n]
-    elif load.kind[n] == ALL_TO_ALL:
-        for i in range(pods):
-            if load.units[n, i] > 0.0:
-                for j in range(pods):
-                    if i != j:
-                        demand[i, j] += load.units[n, i] * load.units[n, j] * load.volume_gbit[n]
 
 
 @compiled
@@ -241,10 +219,12 @@ def stage_demand(
         if chosen[n]:
             for i in range(pods):
                 local[i] += load.local_gbit[n, i]
-            add_fixed(load, n, demand)
+                for j in range(pods):
+                    if i != j and load.into[n, j] > 0.0:
+                        demand[i, j] += load.units[n, i] * load.into[n, j] * load.volume_gbit[n]
     for n in range(jobs):
         rings[n, :] = NO_POD
-        if chosen[n] and load.kind[n] == RING:
+        if chosen[n] and load.arc_gbit[n] > 0.0:
             lap = add_ring(load, n, demand)
             rings[n, : len(lap)] = lap
     return local

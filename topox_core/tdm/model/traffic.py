@@ -9,26 +9,18 @@ from numpy.typing import NDArray
 
 from topox_core.errors import InputError
 from topox_core.tdm.kernels.stage import (
-    ALL_TO_ALL,
     NO_POD,
-    PARAMETER_SERVER,
-    RING,
     Fabric,
     GroupLoad,
     allocate,
     stage_demand,
 )
-from topox_core.tdm.model.jobs import Collective, Job, Jobs, PodNetwork, Reading
+from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Ring = tuple[int, ...]
 Rings = Mapping[int, Ring]
-_KIND: dict[Collective, int] = {
-    "parameter_server": PARAMETER_SERVER,
-    "ring_all_reduce": RING,
-    "all_to_all": ALL_TO_ALL,
-}
 
 
 class TooFewPortsError(InputError):
@@ -91,9 +83,20 @@ def from_lowest(lap: Iterable[int]) -> Ring:
 
 
 def arc_gbit(job: Job, reading: Reading) -> float:
-    """Return what each arc of a job's ring carries: the volume, or 2 (N - 1) / N of it on N pods."""
+    """Return what each arc of a job's ring carries: the volume, or 2 (N - 1) / N of it on N pods; 0 without a ring."""
+    if job.collective != "ring_all_reduce":
+        return 0.0
     pods = len(job.pods)
     return job.volume_gbit * (2 * (pods - 1) / pods if reading.physical_ring else 1.0)
+
+
+def _units_and_into(job: Job) -> tuple[Floats, Floats]:
+    """Return the units of each pod, and what of a pod's push each pod gets, as :class:`GroupLoad` has them."""
+    units = np.array(job.units_per_pod, float)
+    into = units if job.collective == "all_to_all" else np.zeros(len(units))
+    if job.server_pod is not None:
+        into[job.server_pod] = 1.0
+    return units, into
 
 
 def between_pods_gbit(job: Job, reading: Reading, ring: Sequence[int] = ()) -> Floats:
@@ -101,14 +104,9 @@ def between_pods_gbit(job: Job, reading: Reading, ring: Sequence[int] = ()) -> F
 
     A ring job along ``ring``.
     """
-    units = np.array(job.units_per_pod, float)
-    demand = np.zeros((len(units), len(units)))
-    if job.collective == "parameter_server":
-        demand[:, job.server_pod] = units * job.volume_gbit
-    elif job.collective == "all_to_all":
-        demand[:] = np.outer(units, units) * job.volume_gbit
-    elif len(ring) > 1:
-        demand[list(ring), [*ring[1:], ring[0]]] = arc_gbit(job, reading)
+    demand: Floats = np.outer(*_units_and_into(job)) * job.volume_gbit
+    if len(ring) > 1:
+        demand[list(ring), [*ring[1:], ring[0]]] += arc_gbit(job, reading)
     np.fill_diagonal(demand, 0.0)
     return demand
 
@@ -149,14 +147,11 @@ def load_of(
         ring = (rings or {}).get(n, ())
         given[at, : len(ring)] = ring
     return GroupLoad(
-        kind=np.array([_KIND[job.collective] for job in chosen], np.int64),
         units=np.array([job.units_per_pod for job in chosen], float).reshape(-1, pods),
+        into=np.array([_units_and_into(job)[1] for job in chosen]).reshape(-1, pods),
         volume_gbit=np.array([job.volume_gbit for job in chosen], float),
         arc_gbit=np.array([arc_gbit(job, reading) for job in chosen], float),
         local_gbit=np.array([inside_pods_gbit(job) for job in chosen], float).reshape(-1, pods),
-        server=np.array(
-            [NO_POD if job.server_pod is None else job.server_pod for job in chosen], np.int64
-        ),
         ring=given,
     )
 

@@ -7,11 +7,16 @@ from topox_core.compiled import compiled, compiled_in_place
 from topox_core.model.transfer_graph import IntArray
 
 PATHS = 2
+UNKNOWN = -2
 
 
 @compiled_in_place
 def hops_to(
-    destination: int, in_ptr: IntArray, in_from: IntArray, hops: IntArray, queue: IntArray
+    destination: int,
+    in_ptr: NDArray[np.int64],
+    in_from: NDArray[np.int64],
+    hops: IntArray,
+    queue: IntArray,
 ) -> None:
     """Write the hops from every server to ``destination``, -1 where no path leads."""
     hops[:] = -1
@@ -42,7 +47,7 @@ def next_hop(a: int, after: int, number: IntArray, hops: IntArray) -> int:
 
 @compiled
 def shortest_routes(
-    circuits: NDArray[np.int32], source: IntArray, destination: IntArray, by_destination: IntArray
+    circuits: NDArray[np.int32], source: IntArray, destination: IntArray
 ) -> tuple[bool, IntArray, IntArray, IntArray]:
     """Return up to two shortest paths of every pair, in the order of :class:`~topox_core.topology.routing.RoutedNetwork`.
 
@@ -52,8 +57,6 @@ def shortest_routes(
         Matrix servers x servers of parallel circuits; links are numbered row by row.
     source, destination
         The pairs.
-    by_destination
-        The pairs' numbers, sorted by destination.
 
     Returns
     -------
@@ -61,77 +64,48 @@ def shortest_routes(
     """
     n, pairs = len(circuits), len(source)
     number = np.full((n, n), -1, np.int32)
-    in_ptr = np.zeros(n + 1, np.int32)
-    links = 0
-    for a in range(n):
-        for b in range(n):
-            if circuits[a, b] > 0:
-                number[a, b] = links
-                links += 1
-                in_ptr[b + 1] += 1
-    for b in range(n):
-        in_ptr[b + 1] += in_ptr[b]
-    in_from = np.zeros(links, np.int32)
-    filled = in_ptr[:-1].copy()
-    for a in range(n):
-        for b in range(n):
-            if number[a, b] >= 0:
-                in_from[filled[b]] = a
-                filled[b] += 1
-    # Both paths of a pair are written into one row of a table, by destination; then in pair order.
-    hops, queue, stops = np.zeros(n, np.int32), np.zeros(n, np.int32), np.zeros(n + 1, np.int32)
-    count, length = np.zeros(pairs, np.int32), np.zeros(pairs, np.int32)
-    first_at = np.zeros(pairs, np.int64)
-    held = np.zeros(max(16, 4 * pairs), np.int32)
-    used, at = 0, -1
+    begins, ends = np.nonzero(circuits)
+    for link in range(len(begins)):
+        number[begins[link], ends[link]] = link
+    into, in_from = np.nonzero(circuits.T)
+    in_ptr = np.searchsorted(into, np.arange(n + 1))
+    hops_of = np.full((n, n), UNKNOWN, np.int32)  # of every destination
+    queue, stops = np.zeros(n, np.int32), np.zeros(n + 1, np.int32)
+    room = 0
     for i in range(pairs):
-        pair = by_destination[i]
-        a, d = source[pair], destination[pair]
-        if d != at:
-            hops_to(d, in_ptr, in_from, hops, queue)
-            at = d
-        h = hops[a]
-        if h < 0:
-            return False, in_ptr[:1], in_ptr[:1], in_from[:0]
-        length[pair] = h
-        first_at[pair] = used
-        while used + PATHS * h > len(held):
-            held = np.concatenate((held, np.zeros(len(held), np.int32)))
-        stops[0] = a
-        from_hop = 0
+        hops = hops_of[destination[i]]
+        if hops[0] == UNKNOWN:
+            hops_to(destination[i], in_ptr, in_from, hops, queue)
+        if hops[source[i]] < 0:
+            return False, queue[:1], queue[:1], queue[:0]
+        room += PATHS * hops[source[i]]
+    pair_ptr, path_ptr = np.zeros(pairs + 1, np.int32), np.zeros(PATHS * pairs + 1, np.int32)
+    path_link = np.zeros(room, np.int32)
+    paths, used = 0, 0
+    for i in range(pairs):
+        hops = hops_of[destination[i]]
+        h = hops[source[i]]
+        stops[0], from_hop = source[i], 0
         for path in range(PATHS):
             if path > 0:
                 # The next path in the same order leaves this one as late as it can.
-                from_hop = h - 1
-                while from_hop >= 0:
-                    here = stops[from_hop]
-                    was = (stops[from_hop + 1] - here) % n
-                    other = next_hop(here, was, number, hops)
-                    if other >= 0:
-                        stops[from_hop + 1] = other
-                        from_hop += 1
-                        break
+                from_hop, other = h, -1
+                while other < 0 and from_hop > 0:
                     from_hop -= 1
-                if from_hop < 0:
+                    here = stops[from_hop]
+                    other = next_hop(here, (stops[from_hop + 1] - here) % n, number, hops)
+                if other < 0:
                     break
+                from_hop += 1
+                stops[from_hop] = other
             for k in range(from_hop, h):
                 stops[k + 1] = next_hop(stops[k], 0, number, hops)
             for k in range(h):
-                held[used] = number[stops[k], stops[k + 1]]
+                path_link[used] = number[stops[k], stops[k + 1]]
                 used += 1
-            count[pair] += 1
+            paths += 1
+            path_ptr[paths] = used
             if h <= 1:
                 break
-    pair_ptr = np.zeros(pairs + 1, np.int32)
-    for pair in range(pairs):
-        pair_ptr[pair + 1] = pair_ptr[pair] + count[pair]
-    path_ptr = np.zeros(pair_ptr[pairs] + 1, np.int32)
-    path_link = np.zeros(used, np.int32)
-    written = 0
-    for pair in range(pairs):
-        for path in range(count[pair]):
-            for k in range(length[pair]):
-                path_link[written] = held[first_at[pair] + path * length[pair] + k]
-                written += 1
-            path_ptr[pair_ptr[pair] + path + 1] = written
-    return True, pair_ptr, path_ptr, path_link
+        pair_ptr[i + 1] = paths
+    return True, pair_ptr, path_ptr[: paths + 1], path_link[:used]
