@@ -227,38 +227,26 @@ class Mistakes:
     """
 
     def __init__(self, file: str) -> None:
-        self.file = file
-        self.first: InputError | None = None
-        self.count = 0
+        self.file, self.found = file, list[InputError]()
 
     def add(self, problem: str, *, item: str = "", field: str = "") -> None:
-        """Note one finding.
-
-        Raises
-        ------
-        InputError
-            The first finding, once there are as many as may be.
-        """
-        if self.first is None:
-            self.first = InputError(problem, file=self.file, item=item, field=field)
-        self.count += 1
-        if self.count >= MAX_MISTAKES:
-            raise self.error()
-
-    def error(self) -> InputError:
-        """Return the first finding, ending in ``(and N more)`` if there are others."""
-        first = self.first or InputError("is not valid", file=self.file)
-        least = "at least " if self.count >= MAX_MISTAKES else ""
-        more = f" (and {least}{self.count - 1:,} more)" if self.count > 1 else ""
-        return InputError(first.problem + more, file=first.file, item=first.item, field=first.field)
+        """Note one finding; once there are as many as may be, raises as :meth:`stop`."""
+        self.found.append(InputError(problem, file=self.file, item=item, field=field))
+        if len(self.found) >= MAX_MISTAKES:
+            self.stop()
 
     def stop(self) -> None:
-        """Raise :meth:`error` if anything was found.
+        """Raise the first finding, ending in ``(and N more)`` if there are others, if anything was found.
 
         Raises
         ------
         InputError
             The first finding.
         """
-        if self.count:
-            raise self.error()
+        if self.found:
+            first, others = self.found[0], len(self.found) - 1
+            least = "at least " if len(self.found) >= MAX_MISTAKES else ""
+            more = f" (and {least}{others:,} more)" if others else ""
+            raise InputError(
+                first.problem + more, file=self.file, item=first.item, field=first.field
+            )

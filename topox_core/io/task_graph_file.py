@@ -150,7 +150,7 @@ def _task_of_row(
 ) -> Task | None:
     """Return the task of one row, or None after noting what is wrong with it."""
     values: dict[str, Any] = {"id": "", "kind": ""}
-    before = findings.count
+    before = len(findings.found)
     for i, cell in enumerate(cells):
         if not cell:
             continue
@@ -165,9 +165,9 @@ def _task_of_row(
         except ValueError as error:
             findings.add(str(error), item=f"row {number}", field=columns[i])
     for column in ("id", "kind"):
-        if not values[column] and findings.count == before:
+        if not values[column] and len(findings.found) == before:
             findings.add("is missing", item=f"row {number}", field=column)
-    return Task(**values) if findings.count == before else None
+    return Task(**values) if len(findings.found) == before else None
 
 
 def _value(column: str, cell: str, delimiter: str) -> Any:

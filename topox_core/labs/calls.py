@@ -120,8 +120,7 @@ def call_value(call: Call, files: InstanceFiles) -> float | str:
 def _related(value: float, other: float, relation: str) -> float:
     if relation == "difference":
         return value - other
-    if other == 0:
-        raise InputError("is 0, and nothing can be related to it", field="key.against")
+    refuse_if((other == 0, "is 0, and nothing can be related to it"), field="key.against")
     return value / other if relation == "ratio" else 1.0 - value / other
 
 

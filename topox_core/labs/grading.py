@@ -7,7 +7,7 @@ from itertools import chain
 from time import monotonic
 from typing import Any
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, refuse_if
 from topox_core.labs.answers import (
     Answers,
     AnswersFile,
@@ -129,12 +129,11 @@ def grade(
     until_s = clock() + MAX_S
     graded: list[QuestionGrade] = []
     for question in lab.questions:
-        if clock() > until_s:
-            raise InputError(
-                f"takes longer to grade than the {MAX_S:g} s that a file may",
-                file=name,
-                item=f"question {question.id}",
-            )
+        refuse_if(
+            (clock() > until_s, f"takes longer to grade than the {MAX_S:g} s that a file may"),
+            file=name,
+            item=f"question {question.id}",
+        )
         graded.append(_graded(lab, answers, question, explanations or {}, remarks))
     known = {question.id for question in lab.questions}
     remarks += [f"no question {one[:20]}" for one in answers.given if one not in known]

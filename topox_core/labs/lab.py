@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
-from topox_core.errors import InputError, check_known, look_up, refuse_if
+from topox_core.errors import check_known, look_up, refuse_if
 from topox_core.schedule.settings import Settings
 from topox_core.schema.fields import setting
 
@@ -356,8 +356,9 @@ class Texts:
         InputError
             If no language has the key.
         """
-        if key not in self.flat:
-            raise InputError(f"there is no text {key[:80]!r}", file=f"{self.language}.json")
+        refuse_if(
+            (key not in self.flat, f"there is no text {key[:80]!r}"), file=f"{self.language}.json"
+        )
         return self.flat[key].format(**facts) if facts else self.flat[key]
 
     def resolved(self, text: str) -> str:

@@ -120,10 +120,13 @@ def load_lab(data: bytes, file: str, folder: Path | None = None) -> Lab:
 
 
 def _instances(given: Any) -> dict[str, Source]:
-    if not isinstance(given, dict) or not 1 <= len(given) <= MAX_INSTANCES:
-        raise InputError(
-            f"must name 1 to {MAX_INSTANCES} instances (got {shown(given)})", field="instances"
-        )
+    refuse_if(
+        (
+            not isinstance(given, dict) or not 1 <= len(given) <= MAX_INSTANCES,
+            f"must name 1 to {MAX_INSTANCES} instances (got {shown(given)})",
+        ),
+        field="instances",
+    )
     return {name: _source(name, entry) for name, entry in given.items()}
 
 

@@ -233,9 +233,8 @@ def _vgg_body(plan: Blueprint, side: int, *, measured: bool = False) -> tuple[st
     for b, block in enumerate(VGG_BLOCKS):
         for i, outputs in enumerate(block):
             known = f"Conv2D_3_3_{outputs}" if measured else ""
-            name = f"conv{b}.{i}"
             shape = Filter(3, channels, outputs, side, side)
-            below = _convolution(plan, name, shape, below, known)
+            below = _convolution(plan, f"conv{b}.{i}", shape, below, known)
             channels = outputs
         read, written = channels * side**2, channels * (side // 2) ** 2
         known = "Pool2D_3_3" if measured else ""
@@ -271,19 +270,18 @@ def _bottleneck(
     plan: Blueprint, name: str, channels: int, middle: int, into: int, side: int, below: str
 ) -> str:
     """Add 1x1, 3x3, 1x1 convolutions and the sum with their input; the 3x3 halves the image where it must."""
-    wide = 4 * middle
-    one = Filter(1, channels, middle, into, into)
-    first = _convolution(plan, f"{name}.a", one, below, normalised=True)
-    three = Filter(3, middle, middle, into, side)
-    second = _convolution(plan, f"{name}.b", three, first, normalised=True)
-    widening = Filter(1, middle, wide, side, side)
-    third = _convolution(plan, f"{name}.c", widening, second, normalised=True)
-    skip = below
+    wide, last = 4 * middle, below
+    for part, shape in (
+        ("a", Filter(1, channels, middle, into, into)),
+        ("b", Filter(3, middle, middle, into, side)),
+        ("c", Filter(1, middle, wide, side, side)),
+    ):
+        last = _convolution(plan, f"{name}.{part}", shape, last, normalised=True)
     if channels != wide:
         projection = Filter(1, channels, wide, into, side)
-        skip = _convolution(plan, f"{name}.skip", projection, below, normalised=True)
+        below = _convolution(plan, f"{name}.skip", projection, below, normalised=True)
     elements = wide * side**2
-    return plan.moving(f"{name}.add", "add", 2 * elements, elements, (third, skip))
+    return plan.moving(f"{name}.add", "add", 2 * elements, elements, (last, below))
 
 
 def _convolution(

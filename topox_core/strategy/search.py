@@ -1,7 +1,5 @@
 """Search for a fast strategy: a Markov chain, a descent, and a proof for small models."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable, Iterable
@@ -26,6 +24,52 @@ from topox_core.strategy.strategy import (
     server_limit,
     spread,
 )
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """The result of a search.
+
+    Attributes
+    ----------
+    strategy, iteration_ms
+        The best strategy and its time.
+    start, start_ms
+        Data parallel with tables round robin (with what was fixed), and its time: never better than
+        the best.
+    moves
+        Every accepted change, in order.
+    proposals, accepted, too_large
+        Proposals made, accepted, and refused for memory.
+    descent
+        Strategies tried after the chain: neighbours in blocks, then the descent.
+    proved
+        Every strategy was tried: none is faster on this simulator.
+    stopped_by
+        ``budget``, ``proof``, ``cancelled``, or ``fixed`` where nothing was left to choose.
+    """
+
+    strategy: Strategy
+    iteration_ms: float
+    start: Strategy
+    start_ms: float
+    moves: tuple[Move, ...]
+    proposals: int
+    accepted: int
+    too_large: int
+    descent: int
+    proved: bool
+    stopped_by: str
+
+    @property
+    def speed_up(self) -> float:
+        """How many times faster than the start."""
+        return self.start_ms / self.iteration_ms if self.iteration_ms > 0 else 1.0
+
+    @property
+    def tried(self) -> int:
+        """Strategies tried one by one: by the chain and after it, without those of a proof."""
+        return self.proposals + self.descent
 
 
 class Chain:
@@ -199,52 +243,6 @@ def best_of(
         if (found_ms := evaluate(strategy)) < best_ms:
             best, best_ms = strategy, found_ms
     return best, best_ms, True
-
-
-@dataclass(frozen=True)
-class SearchResult:
-    """The result of a search.
-
-    Attributes
-    ----------
-    strategy, iteration_ms
-        The best strategy and its time.
-    start, start_ms
-        Data parallel with tables round robin (with what was fixed), and its time: never better than
-        the best.
-    moves
-        Every accepted change, in order.
-    proposals, accepted, too_large
-        Proposals made, accepted, and refused for memory.
-    descent
-        Strategies tried after the chain: neighbours in blocks, then the descent.
-    proved
-        Every strategy was tried: none is faster on this simulator.
-    stopped_by
-        ``budget``, ``proof``, ``cancelled``, or ``fixed`` where nothing was left to choose.
-    """
-
-    strategy: Strategy
-    iteration_ms: float
-    start: Strategy
-    start_ms: float
-    moves: tuple[Move, ...]
-    proposals: int
-    accepted: int
-    too_large: int
-    descent: int
-    proved: bool
-    stopped_by: str
-
-    @property
-    def speed_up(self) -> float:
-        """How many times faster than the start."""
-        return self.start_ms / self.iteration_ms if self.iteration_ms > 0 else 1.0
-
-    @property
-    def tried(self) -> int:
-        """Strategies tried one by one: by the chain and after it, without those of a proof."""
-        return self.proposals + self.descent
 
 
 def search(

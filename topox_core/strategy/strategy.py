@@ -7,14 +7,12 @@ that share samples exchange them, activations forward and as many bytes of gradi
 network if their servers differ.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import accumulate, islice
-from typing import Annotated
+from typing import Annotated, Self
 
 from topox_core.errors import InputError, printable, refuse_if, shown, unknown
 from topox_core.io.content import FileFormat, entries_of, named, read_object, without_header
@@ -57,7 +55,7 @@ class Strategy:
         """Configurations by operator."""
         return {placement.operator: placement for placement in self.placements}
 
-    def changed(self, placements: Iterable[Placement]) -> Strategy:
+    def changed(self, placements: Iterable[Placement]) -> Self:
         """Return the strategy with some operators configured otherwise."""
         new = {placement.operator: placement for placement in placements}
         return replace(self, placements=tuple(new.get(p.operator, p) for p in self.placements))

@@ -1,13 +1,11 @@
 """What a communication is, read from its metadata: kind, bytes, ranks, and the label of its group."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
 from topox_core.errors import InputError, needed, shown
 from topox_core.io.limits import MAX_RANKS
@@ -112,7 +110,7 @@ class Meta:
     splits_bytes: tuple[float, ...] | None = None
     source: str = ""
 
-    def completed(self, other: Meta) -> Meta:
+    def completed(self, other: Self) -> Self:
         """Return what both know, this one's word first; a kind that is unknown is taken from the other."""
         changes: dict[str, Any] = {}
         if self.kind == UNKNOWN:

@@ -1,7 +1,5 @@
 """What a field of a job may be: refused by name, with the nearest values that work."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +26,14 @@ def short_text() -> Any:
     return setting(without=PRINTABLE, max_length=MAX_NAME)
 
 
+@dataclass(frozen=True)
+class Rule:
+    """What a whole number must do, in words that follow "must", and whether it does."""
+
+    words: str
+    holds: Callable[[int], bool]
+
+
 def obey(part: object, item: str, name: str, rules: Iterable[Rule], most: int = MAX) -> None:
     """Refuse a whole number that breaks a rule; the nearest ones that keep all of them are named.
 
@@ -45,14 +51,6 @@ def obey(part: object, item: str, name: str, rules: Iterable[Rule], most: int = 
             hint = f"{' and '.join(f'{one:,}' for one in near)} would do" if near else ""
             got = "; ".join(filter(None, (f"got {value:,}", hint)))
             raise InputError(f"must {rule.words} ({got})", item=item, field=name)
-
-
-@dataclass(frozen=True)
-class Rule:
-    """What a whole number must do, in words that follow "must", and whether it does."""
-
-    words: str
-    holds: Callable[[int], bool]
 
 
 def divides(total: int, what: str) -> Rule:

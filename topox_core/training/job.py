@@ -1,11 +1,9 @@
 """A training job: what is trained, how it is spread, on what, in which order; those that ship, and files, ``*.job.json``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from topox_core.errors import InputError, errors_in_file, printable, refuse_if, shown, unknown
 from topox_core.io.assertions import KEY as ASSERT, Assertion, assertions_of
@@ -114,7 +112,7 @@ class Job:
         """Its title, or else the job in one line."""
         return self.title or self.words
 
-    def changed(self, **changes: Any) -> Job:
+    def changed(self, **changes: Any) -> Self:
         """Return a copy with fields replaced, checked again: ``changed(plan__tensor=4, name="mine")``.
 
         Raises

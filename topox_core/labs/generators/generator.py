@@ -4,8 +4,6 @@ Draws are seeded and have names: each number comes from a hash of its name, so t
 old one. Any language can repeat them: SHA-256 over plain text, numbers in decimal.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -97,6 +95,40 @@ class TaskInstance(Instance):
     def given(self) -> GivenTable:
         """Return the tasks."""
         return task_table(self.graph())
+
+
+@dataclass(frozen=True)
+class Draws:
+    """The draws of one attempt at one instance of a generator."""
+
+    generator: str
+    seed: int
+    attempt: int
+
+    def whole(self, name: str, low: int, high: int) -> int:
+        """Return a whole number from ``low`` to ``high``, both included."""
+        text = f"topox-lab/1|{self.generator}|{self.seed}|{self.attempt}|{name}"
+        return low + _number(text) % (high - low + 1)
+
+    def ranged(self, **ranges: tuple[int, int]) -> dict[str, int]:
+        """Return whole numbers by name, each drawn from its range."""
+        return {name: self.whole(name, low, high) for name, (low, high) in ranges.items()}
+
+    def row(self, name: str, count: int, low: int, high: int, first: int = 0) -> tuple[int, ...]:
+        """Return several whole numbers, drawn under a name and their number, which is counted from ``first``."""
+        return tuple(self.whole(f"{name}{k}", low, high) for k in range(first, first + count))
+
+    def pick(self, name: str, items: Sequence[T]) -> T:
+        """Return one of several."""
+        return items[self.whole(name, 0, len(items) - 1)]
+
+    def shuffle(self, name: str, items: Sequence[T]) -> list[T]:
+        """Return items in a drawn order."""
+        order = list(items)
+        for i in range(len(order) - 1, 0, -1):
+            other = self.whole(f"{name}#{i}", 0, i)
+            order[i], order[other] = order[other], order[i]
+        return order
 
 
 @dataclass(frozen=True)
@@ -194,41 +226,7 @@ def task_table(graph: TaskGraph) -> GivenTable:
     return GivenTable(("task", "where", "how much", "waits for"), tuple(rows))
 
 
-# -- seeded draws with names ----------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Draws:
-    """The draws of one attempt at one instance of a generator."""
-
-    generator: str
-    seed: int
-    attempt: int
-
-    def whole(self, name: str, low: int, high: int) -> int:
-        """Return a whole number from ``low`` to ``high``, both included."""
-        text = f"topox-lab/1|{self.generator}|{self.seed}|{self.attempt}|{name}"
-        return low + _number(text) % (high - low + 1)
-
-    def ranged(self, **ranges: tuple[int, int]) -> dict[str, int]:
-        """Return whole numbers by name, each drawn from its range."""
-        return {name: self.whole(name, low, high) for name, (low, high) in ranges.items()}
-
-    def row(self, name: str, count: int, low: int, high: int, first: int = 0) -> tuple[int, ...]:
-        """Return several whole numbers, drawn under a name and their number, which is counted from ``first``."""
-        return tuple(self.whole(f"{name}{k}", low, high) for k in range(first, first + count))
-
-    def pick(self, name: str, items: Sequence[T]) -> T:
-        """Return one of several."""
-        return items[self.whole(name, 0, len(items) - 1)]
-
-    def shuffle(self, name: str, items: Sequence[T]) -> list[T]:
-        """Return items in a drawn order."""
-        order = list(items)
-        for i in range(len(order) - 1, 0, -1):
-            other = self.whole(f"{name}#{i}", 0, i)
-            order[i], order[other] = order[other], order[i]
-        return order
+# -- seeds ----------------------------------------------------------------------------------------
 
 
 def seed_of(course: str, student: str) -> int:
