@@ -57,7 +57,7 @@ from topox_core.training.job import MAX_GPUS
 from topox_core.training.machine import Machine
 from topox_core.training.plan import Plan, Schedule
 from topox_core.training.shape import Shape
-from topox_core.workloads.parameter import Parameter
+from topox_core.workloads.workload import Parameter
 
 Value = str | int | float | bool
 EFFORTS = ("first", "search", "prove")

@@ -41,9 +41,8 @@ from topox_core.traces.importing import import_kineto
 from topox_core.traces.source import KINETO, ImportSettings, Source, format_of_all, sources_of
 from topox_core.training.job import Job, load_job
 from topox_core.workloads.catalogue import generate, workload_of
-from topox_core.workloads.parameter import Workload
 from topox_core.workloads.samples import SAMPLES, load_sample
-from topox_core.workloads.training_jobs import TRAINING_JOBS, as_workload, job_of
+from topox_core.workloads.workload import TRAINING_JOBS, Workload, as_workload, job_of
 
 # Keys of a subject by its kind; those in the second tuple may be left out.
 KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {

@@ -9,10 +9,8 @@ from topox_core.io.limits import MAX_GENERATED_TASKS, check_one_of
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task, TaskGraph
-from topox_core.workloads.dlrm import DLRM
-from topox_core.workloads.drawn import RANDOM_LAYERED, SERVING_BURSTS
-from topox_core.workloads.parameter import Workload
-from topox_core.workloads.training_jobs import TRAINING_JOBS
+from topox_core.workloads.generators import DLRM, RANDOM_LAYERED, SERVING_BURSTS
+from topox_core.workloads.workload import TRAINING_JOBS, Workload
 
 WORKLOADS: dict[str, Workload] = {
     w.name: w for w in (DLRM, *TRAINING_JOBS.values(), SERVING_BURSTS, RANDOM_LAYERED)
