@@ -223,14 +223,8 @@ def _check_names(subject: Subject) -> None:
             look_up(values[key])
     for key in ("network", "against") if subject.kind == "network" else ():
         check_known(values.get(key, MINE), NETWORKS, "network", field=f"subject.{key}")
-    workload = subject.workload
-    if workload is not None:
-        known = {one.key: one for one in workload.parameters}
-        for key, value in subject.parameters.items():
-            place = f"subject.parameters.{printable(str(key))}"
-            check_known(key, known, "parameter", field=place)
-            with errors_at(field=place):
-                known[key].value(value, workload.name)
+    if subject.workload is not None:
+        subject.workload.chosen(subject.parameters, "subject.parameters.")
 
 
 def resolve(subject: Subject, folder: Path | None = None, kept: Kept = lambda _: None) -> Resolved:
@@ -397,7 +391,5 @@ def own_values(resolved: Resolved) -> dict[str, Value]:
         settings = settings_of(resolved.job).items()
         unnamed = ("reduce", "iteration_ms")
         own |= {f"rails.{name}": value for name, value in settings if name not in unnamed}
-    for one in workload.parameters if workload is not None else ():
-        given = subject.parameters.get(one.key, one.default)
-        own[f"{subject.kind}.{one.key}"] = one.value(given, "")
-    return own
+    chosen = {} if workload is None else workload.chosen(subject.parameters)
+    return own | {f"{subject.kind}.{key}": value for key, value in chosen.items()}

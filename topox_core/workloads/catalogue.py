@@ -50,15 +50,19 @@ def generate(
         would have more than ``most_tasks`` tasks.
     """
     workload = workload_of(name)
-    values, changes = _chosen(workload, overrides or {})
+    usual, values = workload.chosen({}), workload.chosen(overrides or {})
     most = _checked(workload, values, most_tasks)
     with errors_in_file(f"workload {name}"):
         tasks: list[Task] = list(islice(workload.tasks(values), most + 1))
     if len(tasks) > most:
         raise _too_many(name, most)
-    title = workload.title + (f" ({', '.join(changes)})" if changes else "")
-    if changes and workload.words is not None:
+    changed = [key for key in overrides or () if values[key] != usual[key]]
+    title = workload.title
+    if changed and workload.words is not None:
         title = workload.words(values)
+    elif changed:
+        words = (f"{k}={v:g}" if isinstance(v := values[k], float) else f"{k}={v}" for k in changed)
+        title += f" ({', '.join(words)})"
     return validated(title, tasks, f"workload {name}"), workload.cluster(values)
 
 
@@ -67,27 +71,9 @@ def count_tasks(
 ) -> int:
     """Return about how many tasks a workload's graph has, without generating it; raises InputError as :func:`generate`."""
     workload = workload_of(name)
-    values, _ = _chosen(workload, overrides)
+    values = workload.chosen(overrides)
     _checked(workload, values, most_tasks)
     return workload.count(values)
-
-
-def _chosen(
-    workload: Workload, overrides: Mapping[str, object]
-) -> tuple[dict[str, Any], list[str]]:
-    """Return the values of all parameters, and those that were changed in words."""
-    name = workload.name
-    known = {p.key: p for p in workload.parameters}
-    values: dict[str, Any] = {p.key: p.default for p in workload.parameters}
-    changes = []
-    for key, given in overrides.items():
-        if key not in known:
-            problem = f"unknown parameter (expected one of {', '.join(known)})"
-            raise InputError(problem, file=f"workload {name}", field=str(key)[:80])
-        value = values[key] = known[key].value(given, name)
-        if value != known[key].default:
-            changes.append(f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}")
-    return values, changes
 
 
 def _checked(workload: Workload, values: dict[str, Any], most_tasks: int) -> int:

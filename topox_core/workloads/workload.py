@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, errors_at, look_up, printable
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task
 from topox_core.schema.fields import Field, fields_of
@@ -111,6 +111,24 @@ class Workload:
     cluster: Callable[[dict[str, Any]], Cluster]
     words: Callable[[dict[str, Any]], str] | None = None
 
+    def chosen(self, given: Mapping[str, object], place: str = "") -> dict[str, Any]:
+        """Return the values of all parameters; ``place``: what a field's name begins with, if a study gives them.
+
+        Raises
+        ------
+        InputError
+            If a parameter is unknown, or a value has the wrong type or range.
+        """
+        file = "" if place else f"workload {self.name}"
+        known = {one.key: one for one in self.parameters}
+        values: dict[str, Any] = {one.key: one.default for one in self.parameters}
+        for key, value in given.items():
+            field = f"{place}{printable(str(key))}"
+            parameter = look_up(key, known, "parameter", file=file, field=field)
+            with errors_at(file=file, field=field):
+                values[key] = parameter.value(value, self.name)
+        return values
+
 
 def compute_task(
     name: str, kind: str, waits: tuple[str, ...], server: int, duration_ms: float, **notes: Any
@@ -180,13 +198,7 @@ def job_of(name: str, parameters: Mapping[str, object]) -> Job | None:
         If a parameter is unknown or its value cannot be.
     """
     workload = TRAINING_JOBS.get(name)
-    if workload is None:
-        return None
-    known = {one.key: one for one in workload.parameters}
-    values = {
-        key: known[key].value(value, name) for key, value in parameters.items() if key in known
-    }
-    return _changed(JOBS[name], values)
+    return None if workload is None else _changed(JOBS[name], workload.chosen(parameters))
 
 
 def as_workload(job: Job) -> tuple[str, tuple[tuple[str, str], ...]]:
