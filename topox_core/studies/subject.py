@@ -14,6 +14,7 @@ from topox_core.errors import (
     check_rules,
     errors_at,
     printable,
+    require,
     shown,
     unknown,
 )
@@ -162,7 +163,7 @@ class Resolved:
         return 1 if self.cluster is None else self.cluster.devices_per_server
 
 
-def subject_of(entry: object, folder: Path | None = None, kept: Kept = lambda _: None) -> Subject:
+def subject_of(entry: Any, folder: Path | None = None, kept: Kept = lambda _: None) -> Subject:
     """Return the subject of a record; of the files that it may name only that of a job is read.
 
     Raises
@@ -170,8 +171,11 @@ def subject_of(entry: object, folder: Path | None = None, kept: Kept = lambda _:
     InputError
         If it cannot be one; the field is named.
     """
-    if not isinstance(entry, dict):
-        raise InputError(f"must be an object in braces (got {shown(entry)})", field="subject")
+    require(
+        isinstance(entry, dict),
+        f"must be an object in braces (got {shown(entry)})",
+        field="subject",
+    )
     kind = entry.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
         words = unknown(kind, KINDS, "kind") if "kind" in entry else "is missing"
@@ -196,8 +200,11 @@ def subject_of(entry: object, folder: Path | None = None, kept: Kept = lambda _:
 
 def _job_values(values: dict[str, Any], folder: Path | None, kept: Kept) -> dict[str, Any]:
     """Return a job by the name of a known one and what differs, read from its file if it names one."""
-    if ("name" in values) == ("file" in values):
-        raise InputError("must have either a name or a file", field="subject")
+    require(
+        ("name" in values) != ("file" in values),
+        "must have either a name or a file",
+        field="subject",
+    )
     if "file" not in values:
         check_known(values["name"], TRAINING_JOBS, "job", field="subject.name")
         return values
@@ -311,11 +318,11 @@ def _recorded(subject: Subject, folder: Path | None, _: Kept) -> Resolved:
     except (InputError, TypeError) as error:
         raise InputError(str(error), field="subject.options") from None
     form, files = format_of_all(sources_of([str(path)]))
-    if form != KINETO:
-        problem = (
-            f"must be a profiler's files (got {form}); turn it into a task graph with trace import"
-        )
-        raise InputError(problem, field="subject.file")
+    require(
+        form == KINETO,
+        f"must be a profiler's files (got {form}); turn it into a task graph with trace import",
+        field="subject.file",
+    )
     if isinstance(digest, str):
         _check_unchanged(_digest_of_sources(files), digest, "subject.digest")
     title = path.name.partition(".")[0] or "recorded run"

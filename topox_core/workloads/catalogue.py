@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
-from topox_core.errors import InputError, errors_in_file
+from topox_core.errors import errors_in_file, require
 from topox_core.io.limits import MAX_GENERATED_TASKS, check_one_of
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster
@@ -54,8 +54,7 @@ def generate(
     most = _checked(workload, values, most_tasks)
     with errors_in_file(f"workload {name}"):
         tasks: list[Task] = list(islice(workload.tasks(values), most + 1))
-    if len(tasks) > most:
-        raise _too_many(name, most)
+    _check_size(len(tasks), most, workload)
     changed = [key for key in overrides or () if values[key] != usual[key]]
     title = workload.title
     if changed and workload.words is not None:
@@ -81,13 +80,13 @@ def _checked(workload: Workload, values: dict[str, Any], most_tasks: int) -> int
     most = min(most_tasks, MAX_GENERATED_TASKS)
     with errors_in_file(f"workload {workload.name}"):
         count = workload.count(values)
-    if count > most:
-        raise _too_many(workload.name, most)
+    _check_size(count, most, workload)
     return most
 
 
-def _too_many(name: str, most: int) -> InputError:
-    return InputError(
+def _check_size(count: int, most: int, workload: Workload) -> None:
+    require(
+        count <= most,
         f"would have more than {most:,} tasks: ask for fewer servers, layers or microbatches",
-        file=f"workload {name}",
+        file=f"workload {workload.name}",
     )
