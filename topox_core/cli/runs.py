@@ -271,7 +271,7 @@ def delete(options: Arguments) -> Answer:
     """Delete runs."""
     runs = _runs(options)
     with opened(options) as library:
-        count = len(library.delete(runs))
+        count = len(library.delete(runs)["runs"])
         require(count, "there is no such run", file=str(library.path), item=f"run {runs[0]}")
     return Answer({"deleted": count}, f"deleted {plural(count, 'run')}")
 

@@ -276,14 +276,8 @@ _UPDATE = (
 _TAKEN = {"runs": "id", "results": "run", "study_points": "run"}
 
 
-@dataclass(frozen=True)
-class Deleted:
-    """Runs that were taken out, whole, so that they can be put back: the rows of each table."""
-
-    rows: Mapping[str, Sequence[Mapping[str, Any]]]
-
-    def __len__(self) -> int:
-        return len(self.rows["runs"])
+# Runs that were taken out, whole, so that they can be put back: the rows of each table.
+Deleted = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
 def put_run(connection: sqlite3.Connection, record: RunRecord) -> tuple[int, bool]:
@@ -336,22 +330,21 @@ def take_out(connection: sqlite3.Connection, runs: Sequence[int]) -> Deleted:
             where = f"{table} WHERE {column} IN ({marks})"
             taken[table] += map(dict, connection.execute(f"SELECT * FROM {where}", chunk))
         connection.execute(f"DELETE FROM runs WHERE id IN ({marks})", chunk)
-    return Deleted(taken)
+    return taken
 
 
 def put_back(connection: sqlite3.Connection, deleted: Deleted) -> int:
     """Write deleted runs again under their old numbers, and return how many; what came in their place stays."""
     names = ("id", *COLUMNS)
     insert = f"INSERT OR IGNORE INTO runs ({', '.join(names)}) VALUES (:id, {_VALUES})"
-    rows = deleted.rows
-    back = {row["id"] for row in rows["runs"] if connection.execute(insert, row).rowcount == 1}
+    back = {row["id"] for row in deleted["runs"] if connection.execute(insert, row).rowcount == 1}
     again = {
         "results": "VALUES (:run, :content)",
         # A study that was deleted meanwhile takes no point any more.
         "study_points": "SELECT :study, :point, :run WHERE EXISTS (SELECT 1 FROM studies WHERE id = :study)",
     }
     for table, values in again.items():
-        there = [row for row in rows[table] if row["run"] in back]
+        there = [row for row in deleted[table] if row["run"] in back]
         connection.executemany(f"INSERT OR IGNORE INTO {table} {values}", there)
     return len(back)
 

@@ -306,10 +306,9 @@ def design_of(entry: Any, axes: Sequence[Axis]) -> Design:
     require(
         isinstance(entry, dict), f"must be an object in braces (got {shown(entry)})", field="design"
     )
-    kind = entry.get("kind")
-    if not isinstance(kind, str) or kind not in KINDS:
-        problem = unknown(kind, KINDS, "kind") if "kind" in entry else "is missing"
-        raise InputError(problem, field="design.kind")
+    require("kind" in entry, "is missing", field="design.kind")
+    kind = entry["kind"]
+    check_known(kind, KINDS, "kind", field="design.kind")
     for key in entry:
         check_known(key, ("kind", *KINDS[kind].keys), field=f"design.{printable(key)}")
     if kind == "listed":

@@ -13,10 +13,10 @@ from topox_core.errors import (
     check_known,
     check_rules,
     errors_at,
+    look_up,
     printable,
     require,
     shown,
-    unknown,
 )
 from topox_core.io.cluster_file import dump_cluster, load_cluster
 from topox_core.io.content import digest_of, read
@@ -176,16 +176,14 @@ def subject_of(entry: Any, folder: Path | None = None, kept: Kept = lambda _: No
         f"must be an object in braces (got {shown(entry)})",
         field="subject",
     )
-    kind = entry.get("kind")
-    if not isinstance(kind, str) or kind not in KINDS:
-        words = unknown(kind, KINDS, "kind") if "kind" in entry else "is missing"
-        raise InputError(words, field="subject.kind")
-    needed, others = KINDS[kind]
+    require("kind" in entry, "is missing", field="subject.kind")
+    kind = entry["kind"]
+    needed, others = look_up(kind, KINDS, "kind", field="subject.kind")
     values = {key: value for key, value in entry.items() if key != "kind"}
     for key, value in values.items():
-        if key not in (*needed, *others):
-            problem = unknown(key, (*needed, *others)) if needed or others else "has no further key"
-            raise InputError(problem, field=f"subject.{printable(str(key))}")
+        place = f"subject.{printable(str(key))}"
+        require(needed or others, "has no further key", field=place)
+        check_known(key, (*needed, *others), field=place)
         mapping = key in ("parameters", "digests", "options")
         kind_of, expected = (dict, "an object in braces") if mapping else (str, "text in quotes")
         problem = f"must be {expected} (got {shown(value)})"
