@@ -20,7 +20,7 @@ from typing import Any
 
 from topox_core.cli.manifest import manifest_of_answer
 from topox_core.cli.options import Group, Option, check_options, settings_as_options, wrong_option
-from topox_core.errors import InputError, errors_in_file, one_line
+from topox_core.errors import InputError, errors_in_file, one_line, require
 from topox_core.io.assertions import failures
 from topox_core.io.cluster_file import dump_cluster, load_cluster
 from topox_core.io.content import read, why
@@ -297,8 +297,7 @@ def must_be_writable(path: str, inputs: Iterable[str] = ()) -> None:
         problem = _not_writable(Path(path), inputs)
     except (OSError, ValueError) as error:  # such as a name of more than 255 characters
         problem = f"cannot be written: {why(error)}"
-    if problem:
-        raise InputError(problem, file=path)
+    require(not problem, problem, file=path)
 
 
 def _not_writable(target: Path, inputs: Iterable[str]) -> str:

@@ -20,7 +20,7 @@ from topox_core.cli.command import (
     write_result,
 )
 from topox_core.cli.options import JSON, Option, check_options, numbered, whole, wrong_option
-from topox_core.errors import InputError
+from topox_core.errors import require
 from topox_core.io.content import record_of
 from topox_core.labs.class_folder import secret_for
 from topox_core.labs.folder import (
@@ -386,8 +386,7 @@ def _seeds(options: Arguments) -> list[tuple[str, int]]:
         roster = load_students(read(options.students), options.students)
         first = roster.columns[0]
         names = [row[first].strip() for row in roster.rows if row[first].strip()]
-        if not names:
-            raise InputError("names no student below its first row", file=options.students)
+        require(names, "names no student below its first row", file=options.students)
         return [(name, seed_of(options.course, name)) for name in names]
     seeds = options.seeds if "seeds" in options else (options.seed,)
     for seed in seeds:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, NamedTuple, TypeVar
 
-from topox_core.errors import InputError, check_rules, errors_at
+from topox_core.errors import InputError, check_rules, errors_at, require
 from topox_core.fabrics.options import FabricOptions
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering_choices import Lowering
@@ -231,8 +231,7 @@ def changes_of(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     """
     changes: dict[str, str] = {}
     for key, text in pairs:
-        if key in changes:
-            raise InputError("is given twice", file="command line", item="--set", field=key)
+        require(key not in changes, "is given twice", file="command line", item="--set", field=key)
         changes[key] = text
     return changes
 

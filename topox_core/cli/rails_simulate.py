@@ -37,7 +37,7 @@ from topox_core.cli.options import (
     whole,
     yes_or_no,
 )
-from topox_core.errors import InputError, check_known, errors_in_file, printable
+from topox_core.errors import check_known, errors_in_file, printable, require
 from topox_core.io.content import record_of
 from topox_core.model.execution import Execution
 from topox_core.model.task_graph import TaskGraph
@@ -366,10 +366,9 @@ def window_lengths(options: Arguments) -> Answer:
         )
     )
     name, iteration_ms, windows = _listed_or_executed(options)
-    if not windows:
-        raise InputError(
-            "has no window: the rail carries only one kind of traffic", file=options.files[0]
-        )
+    require(
+        windows, "has no window: the rail carries only one kind of traffic", file=options.files[0]
+    )
     write(options.output, lambda: windows_file(name, iteration_ms, windows, options.output))
     lengths, classes = lengths_ms(windows), by_class(windows)
     share, overlaps = share_above(windows, options.above_ms), int((lengths < 0).sum())

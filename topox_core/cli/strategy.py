@@ -37,7 +37,7 @@ from topox_core.cli.strategy_fabric import (
     names_of,
     search_on_fabric,
 )
-from topox_core.errors import InputError, errors_in_file, printable
+from topox_core.errors import errors_in_file, printable, require
 from topox_core.io.content import record_of
 from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.model.execution import Layout
@@ -211,12 +211,12 @@ def _fixed(options: Arguments, graph: OperatorGraph) -> tuple[Placement, ...]:
     if not options.fix:
         return ()
     pinned = load_strategy(read(options.fix), options.fix, graph)
-    if pinned.servers != options.servers:
-        raise InputError(
-            f"must be {options.servers}, the servers asked for (got {pinned.servers})",
-            file=options.fix,
-            field="servers",
-        )
+    require(
+        pinned.servers == options.servers,
+        f"must be {options.servers}, the servers asked for (got {pinned.servers})",
+        file=options.fix,
+        field="servers",
+    )
     return pinned.placements
 
 
@@ -381,7 +381,10 @@ def _job(options: Arguments, model: Model) -> Job:
         known = machine_of(options.machine, "--machine") if options.machine else job.machine
         job = job.changed(machine=_machine(options, known))
     asked = options.servers or job.servers
-    if job.shape.name != model.name or job.servers != asked:
-        theirs = f"{printable(job.shape.name)} on {job.servers:,} servers"
-        raise InputError(f"is for {theirs}, not {model.name} on {asked:,}", file=options.fix)
+    theirs = f"{printable(job.shape.name)} on {job.servers:,} servers"
+    require(
+        (job.shape.name, job.servers) == (model.name, asked),
+        f"is for {theirs}, not {model.name} on {asked:,}",
+        file=options.fix,
+    )
     return job

@@ -36,7 +36,7 @@ from topox_core.cli.trace_reading import (
     refusable,
     settings_of,
 )
-from topox_core.errors import InputError, errors_in_file
+from topox_core.errors import InputError, errors_in_file, require
 from topox_core.io.task_graph_file import load_graph
 from topox_core.model.execution import Execution
 from topox_core.traces.importing import import_kineto, inspect_run
@@ -218,10 +218,11 @@ def windows(options: Arguments) -> Answer:
         waits = "here the waiting of each rank counts as traffic"
         gaps.append(("gaps between kernels", f"{_counted(naive)}: {waits}"))
     if options.output:
-        if not found:
-            raise InputError(
-                "has no window: the network carries only one kind of traffic", file=options.paths[0]
-            )
+        require(
+            found,
+            "has no window: the network carries only one kind of traffic",
+            file=options.paths[0],
+        )
         name = Path(options.output).name.partition(".")[0] or "windows"
         write(options.output, windows_file(name, iteration_ms, found, options.output))
     record |= {
@@ -317,8 +318,12 @@ def _executed(options: Arguments) -> tuple[Execution, Any, bool]:
     record = read_schedule(read(options.schedule), options.schedule)
     made_with = (record.get("settings") or {}).get("cluster") or {}
     graph, cluster = read_graph_and_cluster(options.graph, options.cluster, made_with)
-    if record.get("makespan_ms") is None:
-        raise InputError("holds no schedule", file=options.schedule, field="makespan_ms")
+    require(
+        record.get("makespan_ms") is not None,
+        "holds no schedule",
+        file=options.schedule,
+        field="makespan_ms",
+    )
     report = check(graph, cluster, record, file=options.schedule)
     if not report.ok:
         raise InputError(f"breaks the model: {report.lines(1)[0]}", file=options.schedule)

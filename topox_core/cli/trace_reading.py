@@ -18,7 +18,7 @@ from topox_core.cli.options import (
     whole,
     yes_or_no,
 )
-from topox_core.errors import InputError
+from topox_core.errors import require
 from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.resource_limits import limited_reading
 from topox_core.traces.astra_sim import import_text, read_network
@@ -150,8 +150,7 @@ def read_other(
     """Return what files of another format than the profiler's hold, as a task graph."""
     if form == CHAKRA:
         return _read_chakra(options, settings, files, name)
-    if form != TEXT:
-        raise InputError("is a schedule's trace: only its windows can be read", file=files[0].name)
+    require(form == TEXT, "is a schedule's trace: only its windows can be read", file=files[0].name)
     changes = given_of(options, ("servers", "tick_ns"))
     with settings_as_options(options):
         return import_text(only(files, "a text workload"), settings, **changes, name=name)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from topox_core.errors import InputError, as_mb
+from topox_core.errors import InputError, as_mb, check_rules, require
 from topox_core.io.limits import MAX_FILE_BYTES
 
 FAILED = "failed"  # the status of a run that has no result
@@ -99,14 +99,13 @@ def inflated(packed: bytes, file: str, item: str) -> bytes:
         content = unpacking.decompress(packed, MAX_FILE_BYTES)
     except (zlib.error, TypeError) as error:
         raise InputError(f"is damaged ({error})", file=file, item=item) from None
-    if unpacking.unconsumed_tail:
-        raise InputError(
-            f"unpacks to more than the {as_mb(MAX_FILE_BYTES)} a file may have",
-            file=file,
-            item=item,
-        )
-    if not unpacking.eof:
-        raise InputError("is damaged (it ends too early)", file=file, item=item)
+    require(
+        not unpacking.unconsumed_tail,
+        f"unpacks to more than the {as_mb(MAX_FILE_BYTES)} a file may have",
+        file=file,
+        item=item,
+    )
+    require(unpacking.eof, "is damaged (it ends too early)", file=file, item=item)
     return content
 
 
@@ -163,14 +162,17 @@ def encode(record: RunRecord) -> dict[str, Any]:
     InputError
         If the key is no SHA-256, the seed has more than 63 bits, or a setting is nothing that JSON has.
     """
-    if not _KEY.fullmatch(record.key):
-        raise _wrong("key", "must be a SHA-256 in 64 hexadecimal digits", record)
-    if record.seed is not None and not -(1 << 63) <= record.seed < 1 << 63:
-        raise _wrong("seed", "must be a whole number of at most 63 bits", record)
+    place, seed = {"file": "run", "item": record.subject}, record.seed or 0
+    large = not -(1 << 63) <= seed < 1 << 63
+    check_rules(
+        (not _KEY.fullmatch(record.key), "key", "must be a SHA-256 in 64 hexadecimal digits"),
+        (large, "seed", "must be a whole number of at most 63 bits"),
+        **place,
+    )
     try:
         settings = json.dumps(dict(record.settings), allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError) as error:
-        raise _wrong("settings", f"cannot be kept: {error}", record) from None
+        raise InputError(f"cannot be kept: {error}", field="settings", **place) from None
     measures = {
         name: _number(value) if value is not None and math.isfinite(value) else None
         for name, value in record.measures.items()
@@ -193,10 +195,6 @@ def _number(value: float) -> float:
     return value if type(value) is int else float(value)
 
 
-def _wrong(field: str, problem: str, record: RunRecord) -> InputError:
-    return InputError(problem, file="run", item=record.subject, field=field)
-
-
 def storable(text: str) -> str:
     """Return text with broken halves of characters escaped: a file holds whole ones only."""
     return text.encode("utf-8", "backslashreplace").decode()
@@ -212,17 +210,27 @@ def decode(row: sqlite3.Row, file: str) -> StoredRun:
     """
     item = f"run {row['id']}"
     for column, (kind, words) in _CELLS.items():
-        if not isinstance(row[column], kind):
-            raise InputError(f"must be {words}", file=file, item=item, field=column)
-    if not _KEY.fullmatch(row["key"]):
-        raise InputError("must be a SHA-256", file=file, item=item, field="key")
+        require(
+            isinstance(row[column], kind), f"must be {words}", file=file, item=item, field=column
+        )
+    require(_KEY.fullmatch(row["key"]), "must be a SHA-256", file=file, item=item, field="key")
     measures = json_object(row["measures"], "measures", file, item)
     for name, value in measures.items():
-        if isinstance(value, bool) or not isinstance(value, int | float | None):
-            raise InputError(f"holds {name!r} as no number", file=file, item=item, field="measures")
+        require(
+            not isinstance(value, bool) and isinstance(value, int | float | None),
+            f"holds {name!r} as no number",
+            file=file,
+            item=item,
+            field="measures",
+        )
     for name in PROMOTED:
-        if row[name] != measures.get(name):
-            raise InputError("is not the measure beside it", file=file, item=item, field=name)
+        require(
+            row[name] == measures.get(name),
+            "is not the measure beside it",
+            file=file,
+            item=item,
+            field=name,
+        )
     text = {column: row[column] for column in _TEXT}
     record = RunRecord(
         **text,
@@ -268,14 +276,8 @@ _UPDATE = (
 _TAKEN = {"runs": "id", "results": "run", "study_points": "run"}
 
 
-@dataclass(frozen=True)
-class Deleted:
-    """Runs that were taken out, whole, so that they can be put back: the rows of each table."""
-
-    rows: Mapping[str, Sequence[Mapping[str, Any]]]
-
-    def __len__(self) -> int:
-        return len(self.rows["runs"])
+# Runs that were taken out, whole, so that they can be put back: the rows of each table.
+Deleted = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
 def put_run(connection: sqlite3.Connection, record: RunRecord) -> tuple[int, bool]:
@@ -328,22 +330,21 @@ def take_out(connection: sqlite3.Connection, runs: Sequence[int]) -> Deleted:
             where = f"{table} WHERE {column} IN ({marks})"
             taken[table] += map(dict, connection.execute(f"SELECT * FROM {where}", chunk))
         connection.execute(f"DELETE FROM runs WHERE id IN ({marks})", chunk)
-    return Deleted(taken)
+    return taken
 
 
 def put_back(connection: sqlite3.Connection, deleted: Deleted) -> int:
     """Write deleted runs again under their old numbers, and return how many; what came in their place stays."""
     names = ("id", *COLUMNS)
     insert = f"INSERT OR IGNORE INTO runs ({', '.join(names)}) VALUES (:id, {_VALUES})"
-    rows = deleted.rows
-    back = {row["id"] for row in rows["runs"] if connection.execute(insert, row).rowcount == 1}
+    back = {row["id"] for row in deleted["runs"] if connection.execute(insert, row).rowcount == 1}
     again = {
         "results": "VALUES (:run, :content)",
         # A study that was deleted meanwhile takes no point any more.
         "study_points": "SELECT :study, :point, :run WHERE EXISTS (SELECT 1 FROM studies WHERE id = :study)",
     }
     for table, values in again.items():
-        there = [row for row in rows[table] if row["run"] in back]
+        there = [row for row in deleted[table] if row["run"] in back]
         connection.executemany(f"INSERT OR IGNORE INTO {table} {values}", there)
     return len(back)
 

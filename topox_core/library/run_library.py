@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, require
 from topox_core.library.opening import SIDE_FILES, OpenedFile, errors_of, open_file
 from topox_core.library.rows import (
     Deleted,
@@ -75,8 +75,7 @@ def decode_study(row: sqlite3.Row, file: str) -> StoredStudy:
     item = f"study {row['id']}"
     kinds = {"digest": str, "name": str, "points": int, "version": str, "state": str}
     for column, kind in {**kinds, "created": float}.items():
-        if not isinstance(row[column], kind):
-            raise InputError("is damaged", file=file, item=item, field=column)
+        require(isinstance(row[column], kind), "is damaged", file=file, item=item, field=column)
     record = json_object(inflated(row["record"], file, item), "record", file, item)
     keys = ("id", *kinds, "kept", "created")
     return StoredStudy(record=record, **{key: row[key] for key in keys})
@@ -171,10 +170,11 @@ class RunLibrary:
         InputError
             If there is such a file already, or it cannot be written.
         """
-        if path.exists():
-            raise InputError(
-                "is there already; a library is exported to a new file", file=str(path)
-            )
+        require(
+            not path.exists(),
+            "is there already; a library is exported to a new file",
+            file=str(path),
+        )
         partial = path.with_name(f".topox-{os.getpid()}.part")
         with errors_of(path):
             try:
@@ -277,8 +277,12 @@ class RunLibrary:
         )
         if not found or found[0]["result_bytes"] is None:
             return None
-        if not isinstance(found[0]["content"], bytes):
-            raise InputError("its result is damaged", file=str(self.path), item=f"run {run}")
+        require(
+            isinstance(found[0]["content"], bytes),
+            "its result is damaged",
+            file=str(self.path),
+            item=f"run {run}",
+        )
         return inflated(found[0]["content"], str(self.path), f"run {run}")
 
     def count(self, which: RunFilter = ALL) -> int:
@@ -423,8 +427,11 @@ class RunLibrary:
             If the library can only be read, another program does not let go of it, or in place of
             any other error of SQLite's.
         """
-        if self._file.read_only:
-            raise InputError(f"can only be read: {self._file.read_only}", file=str(self._file.path))
+        require(
+            not self._file.read_only,
+            f"can only be read: {self._file.read_only}",
+            file=str(self._file.path),
+        )
         with self._reading() as connection:
             connection.execute("BEGIN IMMEDIATE")
             yield connection

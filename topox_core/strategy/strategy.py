@@ -22,7 +22,7 @@ from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.schema.fields import PRINTABLE, setting
 from topox_core.schema.records import check_values, from_values
 from topox_core.strategy.operators import Edge, OperatorGraph
-from topox_core.workloads.parameter import compute_task
+from topox_core.workloads.workload import compute_task
 
 MAX_NAME = 200
 Name = Annotated[str, setting(min_length=1, max_length=MAX_NAME, without=PRINTABLE)]

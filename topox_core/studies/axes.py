@@ -19,6 +19,7 @@ from topox_core.errors import (
     errors_at,
     errors_in_file,
     printable,
+    require,
     shown,
     unknown,
 )
@@ -143,8 +144,7 @@ def axis_of(entry: object, number: int, keys: Mapping[str, Key], subject_digest:
     if found.key not in keys:
         raise InputError(unknown_key(found.key, keys, "axis"), item=item, field="key")
     forms = [form for form in FORMS if getattr(found, form) is not None]
-    if len(forms) != 1:
-        raise InputError(f"must have one of {', '.join(FORMS)}", item=item)
+    require(len(forms) == 1, f"must have one of {', '.join(FORMS)}", item=item)
     form, key = forms[0], keys[found.key]
     with errors_in_file(item=item):
         values = _values(form, getattr(found, form), key, subject_digest)
@@ -168,8 +168,7 @@ def _values(form: str, given: Any, key: Key, subject_digest: str) -> tuple[Value
         times = Counter((type(value), value) for value in values)
         if form == "values" and len(times) < len(values):
             raise InputError(f"holds {shown(times.most_common(1)[0][0][1])} twice")
-        if not values:
-            raise InputError("is empty")
+        require(values, "is empty")
     return tuple(value for _, value in times)
 
 
@@ -296,7 +295,7 @@ def _uniform(points: int, axes: int, seed: int) -> NDArray[np.float64]:
     return np.random.Generator(np.random.PCG64(seed)).random((points, axes))
 
 
-def design_of(entry: object, axes: Sequence[Axis]) -> Design:
+def design_of(entry: Any, axes: Sequence[Axis]) -> Design:
     """Return a study's design; the number of points is checked, none is made.
 
     Raises
@@ -304,12 +303,12 @@ def design_of(entry: object, axes: Sequence[Axis]) -> Design:
     InputError
         If it is none, or has too many points; the field is named.
     """
-    if not isinstance(entry, dict):
-        raise InputError(f"must be an object in braces (got {shown(entry)})", field="design")
-    kind = entry.get("kind")
-    if not isinstance(kind, str) or kind not in KINDS:
-        problem = unknown(kind, KINDS, "kind") if "kind" in entry else "is missing"
-        raise InputError(problem, field="design.kind")
+    require(
+        isinstance(entry, dict), f"must be an object in braces (got {shown(entry)})", field="design"
+    )
+    require("kind" in entry, "is missing", field="design.kind")
+    kind = entry["kind"]
+    check_known(kind, KINDS, "kind", field="design.kind")
     for key in entry:
         check_known(key, ("kind", *KINDS[kind].keys), field=f"design.{printable(key)}")
     if kind == "listed":
@@ -328,7 +327,7 @@ def design_of(entry: object, axes: Sequence[Axis]) -> Design:
     return design
 
 
-def _listed_points(given: object, axes: Sequence[Axis]) -> tuple[Point, ...]:
+def _listed_points(given: Any, axes: Sequence[Axis]) -> tuple[Point, ...]:
     entries = given if isinstance(given, list) else []
     count = len(entries)
     check_rules(
@@ -339,9 +338,10 @@ def _listed_points(given: object, axes: Sequence[Axis]) -> tuple[Point, ...]:
     for number, entry in enumerate(entries, 1):
         place = f"design.points {number}"
         with errors_at(field=place):
-            if not isinstance(entry, list) or len(entry) != len(axes):
-                problem = f"must be a list of {len(axes)} values, one an axis (got {shown(entry)})"
-                raise InputError(problem)
+            require(
+                isinstance(entry, list) and len(entry) == len(axes),
+                f"must be a list of {len(axes)} values, one an axis (got {shown(entry)})",
+            )
             points.append(
                 tuple(
                     None if value is None else axis.key.value(value)

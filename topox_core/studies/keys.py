@@ -20,7 +20,7 @@ from topox_core.economics.price_sets import (
     PRICE_SETS,
     SET_BY_SPEED,
 )
-from topox_core.errors import InputError, check_rules, shown
+from topox_core.errors import InputError, check_rules, require, shown
 from topox_core.fabrics.compare import MAX_DELAY_MS
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.registry import FABRICS
@@ -56,7 +56,7 @@ from topox_core.training.job import MAX_GPUS
 from topox_core.training.machine import Machine
 from topox_core.training.plan import Plan, Schedule
 from topox_core.training.shape import Shape
-from topox_core.workloads.parameter import Parameter
+from topox_core.workloads.workload import Parameter
 
 Value = str | int | float | bool
 EFFORTS = ("first", "search", "prove")
@@ -473,7 +473,7 @@ def of_runs(runs: str) -> tuple[str, ...]:
     return tuple(name for name, one in MEASURES.items() if runs in one.runs)
 
 
-def chosen_measures(names: object, runs: str) -> tuple[str, ...]:
+def chosen_measures(names: Any, runs: str) -> tuple[str, ...]:
     """Return the measures that a study asks for, in their order here.
 
     Raises
@@ -482,8 +482,11 @@ def chosen_measures(names: object, runs: str) -> tuple[str, ...]:
         If one is unknown or is not known for such runs.
     """
     known = of_runs(runs)
-    if not isinstance(names, Iterable) or isinstance(names, str | bytes | Mapping):
-        raise InputError(f"must be a list in brackets (got {shown(names)})", field="measures")
+    require(
+        isinstance(names, Iterable) and not isinstance(names, str | bytes | Mapping),
+        f"must be a list in brackets (got {shown(names)})",
+        field="measures",
+    )
     asked = list(names)
     strange = [name for name in asked if name not in known]
     check_rules(

@@ -10,7 +10,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
-from topox_core.errors import InputError, check_rules, errors_at, errors_in_file, printable, shown
+from topox_core.errors import (
+    InputError,
+    check_rules,
+    errors_at,
+    errors_in_file,
+    printable,
+    require,
+    shown,
+)
 from topox_core.io.assertions import KEY as ASSERT, Assertion, assertions_of
 from topox_core.io.content import FileFormat, digest_of, read_object
 from topox_core.io.limits import STUDY
@@ -177,12 +185,14 @@ def study_of(
 ) -> Study:
     """Return the study of a record that was read; arguments and errors as :func:`load_study`."""
     with errors_in_file(file):
-        if "subject" not in record:
-            raise InputError("is missing", field="subject")
+        require("subject" in record, "is missing", field="subject")
         subject = subject_of(record["subject"], folder, kept)
         entries = record.get("axes", [])
-        if not isinstance(entries, list):
-            raise InputError(f"must be a list in brackets (got {shown(entries)})", field="axes")
+        require(
+            isinstance(entries, list),
+            f"must be a list in brackets (got {shown(entries)})",
+            field="axes",
+        )
         keys = subject.keys
         axes = tuple(
             axis_of(entry, number, keys, subject.digest) for number, entry in enumerate(entries, 1)
@@ -207,9 +217,10 @@ def dump_study(study: Study) -> bytes:
     return (text + "\n").encode()
 
 
-def _fixed(given: object, keys: Mapping[str, Key]) -> dict[str, Value]:
-    if not isinstance(given, dict):
-        raise InputError(f"must be an object in braces (got {shown(given)})", field="fixed")
+def _fixed(given: Any, keys: Mapping[str, Key]) -> dict[str, Value]:
+    require(
+        isinstance(given, dict), f"must be an object in braces (got {shown(given)})", field="fixed"
+    )
     fixed = {}
     for name, value in given.items():
         if name not in keys:

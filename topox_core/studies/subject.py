@@ -13,9 +13,10 @@ from topox_core.errors import (
     check_known,
     check_rules,
     errors_at,
+    look_up,
     printable,
+    require,
     shown,
-    unknown,
 )
 from topox_core.io.cluster_file import dump_cluster, load_cluster
 from topox_core.io.content import digest_of, read
@@ -41,9 +42,8 @@ from topox_core.traces.importing import import_kineto
 from topox_core.traces.source import KINETO, ImportSettings, Source, format_of_all, sources_of
 from topox_core.training.job import Job, load_job
 from topox_core.workloads.catalogue import generate, workload_of
-from topox_core.workloads.parameter import Workload
 from topox_core.workloads.samples import SAMPLES, load_sample
-from topox_core.workloads.training_jobs import TRAINING_JOBS, as_workload, job_of
+from topox_core.workloads.workload import TRAINING_JOBS, Workload, as_workload, job_of
 
 # Keys of a subject by its kind; those in the second tuple may be left out.
 KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -163,7 +163,7 @@ class Resolved:
         return 1 if self.cluster is None else self.cluster.devices_per_server
 
 
-def subject_of(entry: object, folder: Path | None = None, kept: Kept = lambda _: None) -> Subject:
+def subject_of(entry: Any, folder: Path | None = None, kept: Kept = lambda _: None) -> Subject:
     """Return the subject of a record; of the files that it may name only that of a job is read.
 
     Raises
@@ -171,18 +171,19 @@ def subject_of(entry: object, folder: Path | None = None, kept: Kept = lambda _:
     InputError
         If it cannot be one; the field is named.
     """
-    if not isinstance(entry, dict):
-        raise InputError(f"must be an object in braces (got {shown(entry)})", field="subject")
-    kind = entry.get("kind")
-    if not isinstance(kind, str) or kind not in KINDS:
-        words = unknown(kind, KINDS, "kind") if "kind" in entry else "is missing"
-        raise InputError(words, field="subject.kind")
-    needed, others = KINDS[kind]
+    require(
+        isinstance(entry, dict),
+        f"must be an object in braces (got {shown(entry)})",
+        field="subject",
+    )
+    require("kind" in entry, "is missing", field="subject.kind")
+    kind = entry["kind"]
+    needed, others = look_up(kind, KINDS, "kind", field="subject.kind")
     values = {key: value for key, value in entry.items() if key != "kind"}
     for key, value in values.items():
-        if key not in (*needed, *others):
-            problem = unknown(key, (*needed, *others)) if needed or others else "has no further key"
-            raise InputError(problem, field=f"subject.{printable(str(key))}")
+        place = f"subject.{printable(str(key))}"
+        require(needed or others, "has no further key", field=place)
+        check_known(key, (*needed, *others), field=place)
         mapping = key in ("parameters", "digests", "options")
         kind_of, expected = (dict, "an object in braces") if mapping else (str, "text in quotes")
         problem = f"must be {expected} (got {shown(value)})"
@@ -197,8 +198,11 @@ def subject_of(entry: object, folder: Path | None = None, kept: Kept = lambda _:
 
 def _job_values(values: dict[str, Any], folder: Path | None, kept: Kept) -> dict[str, Any]:
     """Return a job by the name of a known one and what differs, read from its file if it names one."""
-    if ("name" in values) == ("file" in values):
-        raise InputError("must have either a name or a file", field="subject")
+    require(
+        ("name" in values) != ("file" in values),
+        "must have either a name or a file",
+        field="subject",
+    )
     if "file" not in values:
         check_known(values["name"], TRAINING_JOBS, "job", field="subject.name")
         return values
@@ -224,14 +228,8 @@ def _check_names(subject: Subject) -> None:
             look_up(values[key])
     for key in ("network", "against") if subject.kind == "network" else ():
         check_known(values.get(key, MINE), NETWORKS, "network", field=f"subject.{key}")
-    workload = subject.workload
-    if workload is not None:
-        known = {one.key: one for one in workload.parameters}
-        for key, value in subject.parameters.items():
-            place = f"subject.parameters.{printable(str(key))}"
-            check_known(key, known, "parameter", field=place)
-            with errors_at(field=place):
-                known[key].value(value, workload.name)
+    if subject.workload is not None:
+        subject.workload.chosen(subject.parameters, "subject.parameters.")
 
 
 def resolve(subject: Subject, folder: Path | None = None, kept: Kept = lambda _: None) -> Resolved:
@@ -318,11 +316,11 @@ def _recorded(subject: Subject, folder: Path | None, _: Kept) -> Resolved:
     except (InputError, TypeError) as error:
         raise InputError(str(error), field="subject.options") from None
     form, files = format_of_all(sources_of([str(path)]))
-    if form != KINETO:
-        problem = (
-            f"must be a profiler's files (got {form}); turn it into a task graph with trace import"
-        )
-        raise InputError(problem, field="subject.file")
+    require(
+        form == KINETO,
+        f"must be a profiler's files (got {form}); turn it into a task graph with trace import",
+        field="subject.file",
+    )
     if isinstance(digest, str):
         _check_unchanged(_digest_of_sources(files), digest, "subject.digest")
     title = path.name.partition(".")[0] or "recorded run"
@@ -398,7 +396,5 @@ def own_values(resolved: Resolved) -> dict[str, Value]:
         settings = settings_of(resolved.job).items()
         unnamed = ("reduce", "iteration_ms")
         own |= {f"rails.{name}": value for name, value in settings if name not in unnamed}
-    for one in workload.parameters if workload is not None else ():
-        given = subject.parameters.get(one.key, one.default)
-        own[f"{subject.kind}.{one.key}"] = one.value(given, "")
-    return own
+    chosen = {} if workload is None else workload.chosen(subject.parameters)
+    return own | {f"{subject.kind}.{key}": value for key, value in chosen.items()}

@@ -4,15 +4,13 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
-from topox_core.errors import InputError, errors_in_file
+from topox_core.errors import errors_in_file, require
 from topox_core.io.limits import MAX_GENERATED_TASKS, check_one_of
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task, TaskGraph
-from topox_core.workloads.dlrm import DLRM
-from topox_core.workloads.drawn import RANDOM_LAYERED, SERVING_BURSTS
-from topox_core.workloads.parameter import Workload
-from topox_core.workloads.training_jobs import TRAINING_JOBS
+from topox_core.workloads.generators import DLRM, RANDOM_LAYERED, SERVING_BURSTS
+from topox_core.workloads.workload import TRAINING_JOBS, Workload
 
 WORKLOADS: dict[str, Workload] = {
     w.name: w for w in (DLRM, *TRAINING_JOBS.values(), SERVING_BURSTS, RANDOM_LAYERED)
@@ -52,15 +50,18 @@ def generate(
         would have more than ``most_tasks`` tasks.
     """
     workload = workload_of(name)
-    values, changes = _chosen(workload, overrides or {})
+    usual, values = workload.chosen({}), workload.chosen(overrides or {})
     most = _checked(workload, values, most_tasks)
     with errors_in_file(f"workload {name}"):
         tasks: list[Task] = list(islice(workload.tasks(values), most + 1))
-    if len(tasks) > most:
-        raise _too_many(name, most)
-    title = workload.title + (f" ({', '.join(changes)})" if changes else "")
-    if changes and workload.words is not None:
+    _check_size(len(tasks), most, workload)
+    changed = [key for key in overrides or () if values[key] != usual[key]]
+    title = workload.title
+    if changed and workload.words is not None:
         title = workload.words(values)
+    elif changed:
+        words = (f"{k}={v:g}" if isinstance(v := values[k], float) else f"{k}={v}" for k in changed)
+        title += f" ({', '.join(words)})"
     return validated(title, tasks, f"workload {name}"), workload.cluster(values)
 
 
@@ -69,27 +70,9 @@ def count_tasks(
 ) -> int:
     """Return about how many tasks a workload's graph has, without generating it; raises InputError as :func:`generate`."""
     workload = workload_of(name)
-    values, _ = _chosen(workload, overrides)
+    values = workload.chosen(overrides)
     _checked(workload, values, most_tasks)
     return workload.count(values)
-
-
-def _chosen(
-    workload: Workload, overrides: Mapping[str, object]
-) -> tuple[dict[str, Any], list[str]]:
-    """Return the values of all parameters, and those that were changed in words."""
-    name = workload.name
-    known = {p.key: p for p in workload.parameters}
-    values: dict[str, Any] = {p.key: p.default for p in workload.parameters}
-    changes = []
-    for key, given in overrides.items():
-        if key not in known:
-            problem = f"unknown parameter (expected one of {', '.join(known)})"
-            raise InputError(problem, file=f"workload {name}", field=str(key)[:80])
-        value = values[key] = known[key].value(given, name)
-        if value != known[key].default:
-            changes.append(f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}")
-    return values, changes
 
 
 def _checked(workload: Workload, values: dict[str, Any], most_tasks: int) -> int:
@@ -97,13 +80,13 @@ def _checked(workload: Workload, values: dict[str, Any], most_tasks: int) -> int
     most = min(most_tasks, MAX_GENERATED_TASKS)
     with errors_in_file(f"workload {workload.name}"):
         count = workload.count(values)
-    if count > most:
-        raise _too_many(workload.name, most)
+    _check_size(count, most, workload)
     return most
 
 
-def _too_many(name: str, most: int) -> InputError:
-    return InputError(
+def _check_size(count: int, most: int, workload: Workload) -> None:
+    require(
+        count <= most,
         f"would have more than {most:,} tasks: ask for fewer servers, layers or microbatches",
-        file=f"workload {name}",
+        file=f"workload {workload.name}",
     )

@@ -13,8 +13,7 @@ from topox_core.training.job import Job, dump_job
 from topox_core.training.machine import MACHINES
 from topox_core.training.memory import memory
 from topox_core.workloads.catalogue import WORKLOADS, count_tasks
-from topox_core.workloads.parameter import Parameter, Workload
-from topox_core.workloads.training_jobs import job_of
+from topox_core.workloads.workload import Parameter, Workload, job_of
 from topox_ui.runs.limits import server_limits
 from topox_ui.shell.charts import escape, quiet, show_error
 from topox_ui.shell.downloads import offer

@@ -218,8 +218,8 @@ def actions(now: Listed) -> None:
 def undo_button() -> None:
     """Offer to put back what was deleted last in this session."""
     deleted = _DELETED.get()
-    if deleted is not None and len(deleted):
-        words = f"Restore {plural(len(deleted), 'deleted run')}"
+    if deleted is not None and deleted["runs"]:
+        words = f"Restore {plural(len(deleted['runs']), 'deleted run')}"
         button(words, "undo_delete", "undo", _undo)
 
 
@@ -247,7 +247,7 @@ def _delete(runs: list[int]) -> None:
     deleted = open_library().delete(runs)
     _DELETED.set(deleted)
     RunsState.choose(chosen=None)
-    notify("info", f"Deleted: {plural(len(deleted), 'run')}.")
+    notify("info", f"Deleted: {plural(len(deleted['runs']), 'run')}.")
 
 
 @notify_errors()

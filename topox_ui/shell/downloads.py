@@ -30,7 +30,7 @@ from topox_core.schedule.result import Result
 from topox_core.schedule.result_file import to_record
 from topox_core.text.numbers import plural
 from topox_core.training.job import Job
-from topox_core.workloads.training_jobs import as_workload
+from topox_core.workloads.workload import as_workload
 from topox_ui.runs.limits import only_this_machine, server_limits
 from topox_ui.shell.charts import button, when_opened
 from topox_ui.shell.menu import page_link

@@ -22,7 +22,7 @@ from topox_core.text.numbers import plural, short
 from topox_core.training.job import Job, is_job, load_job
 from topox_core.workloads.catalogue import count_tasks, generate
 from topox_core.workloads.samples import SAMPLES, load_sample
-from topox_core.workloads.training_jobs import as_workload, job_of
+from topox_core.workloads.workload import as_workload, job_of
 from topox_ui.runs.limits import server_limits
 from topox_ui.runs.owner import RunKind, call_or_refuse, run_owner
 from topox_ui.state.scenario import Scenario

@@ -34,7 +34,7 @@ from topox_core.training.job import JOBS
 from topox_core.training.plan import pass_order
 from topox_core.workloads.catalogue import WORKLOADS, generate
 from topox_core.workloads.samples import SAMPLES, load_sample
-from topox_core.workloads.training_jobs import as_workload, job_of
+from topox_core.workloads.workload import as_workload, job_of
 
 SMALL: dict[str, dict[str, object]] = {
     "llama3-70b": {"data": 1, "microbatches": 16},

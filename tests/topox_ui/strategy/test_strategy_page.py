@@ -35,7 +35,7 @@ from topox_core.training.iteration import iteration
 from topox_core.training.machine import MACHINES
 from topox_core.training.shape import SHAPES
 from topox_core.workloads.samples import SAMPLES
-from topox_core.workloads.training_jobs import job_of
+from topox_core.workloads.workload import job_of
 
 STRATEGY = "Plans"
 

@@ -13,7 +13,7 @@ from math import ceil
 from topox_core.io.task_graph_rules import validated
 from topox_core.labs.generators.generator import Generator, TaskInstance, send
 from topox_core.model.task_graph import TaskGraph
-from topox_core.workloads.parameter import compute_task
+from topox_core.workloads.workload import compute_task
 
 RECEIVERS = 4
 

@@ -10,7 +10,7 @@ from typing import Any
 from topox_core.io.task_graph_rules import validated
 from topox_core.labs.generators.generator import Draws, Generator, GivenTable, TaskInstance, send
 from topox_core.model.task_graph import Task, TaskGraph
-from topox_core.workloads.parameter import compute_task
+from topox_core.workloads.workload import compute_task
 
 SERVERS = 4
 TURNS = 4

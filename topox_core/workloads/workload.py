@@ -1,11 +1,12 @@
-"""Training jobs as workloads: every field of a job is a parameter, the task graph is the job's own."""
+"""What a workload is: a generator with named, ranged parameters; training jobs as workloads, every field a parameter."""
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+from topox_core.errors import InputError, errors_at, look_up, printable
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task
 from topox_core.schema.fields import Field, fields_of
@@ -16,7 +17,125 @@ from topox_core.training.plan import Plan, Schedule
 from topox_core.training.program import Program
 from topox_core.training.shape import Shape
 from topox_core.training.steps import program
-from topox_core.workloads.parameter import Parameter, Workload
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One choice of a workload.
+
+    The type is that of ``default``: int, float or str. Numbers lie from ``least`` to ``most``;
+    words (and numbers, if given) are one of ``choices``. ``group`` is what it belongs to, if many do.
+    """
+
+    key: str
+    default: int | float | str
+    unit: str
+    meaning: str
+    least: float = 0.0
+    most: float = math.inf
+    choices: tuple[int | str, ...] = ()
+    group: str = ""
+
+    @property
+    def range(self) -> str:
+        """What a value may be, in words."""
+        if self.choices:
+            return "one of " + ", ".join(str(c) for c in self.choices)
+        kind = "a whole number" if isinstance(self.default, int) else "a number"
+        return f"{kind} from {self.least:,.12g} to {self.most:,.12g}"
+
+    def value(self, given: object, workload: str) -> int | float | str:
+        """Return ``given`` (text or a number) as the parameter's type.
+
+        Raises
+        ------
+        InputError
+            If it has the wrong type or lies outside the range.
+        """
+        expected = InputError(
+            f"must be {self.range} (got {str(given)[:80]})",
+            file=f"workload {workload}",
+            field=self.key,
+        )
+        if isinstance(self.default, str):
+            if given not in self.choices:
+                raise expected
+            return str(given)
+        try:
+            number = float(str(given).strip())
+        except ValueError:
+            raise expected from None
+        if (
+            isinstance(given, bool)
+            or not math.isfinite(number)
+            or not self.least <= number <= self.most
+        ):
+            raise expected
+        if isinstance(self.default, float):
+            return number
+        if number != int(number) or (self.choices and int(number) not in self.choices):
+            raise expected
+        return int(number)
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A generator of task graphs.
+
+    Attributes
+    ----------
+    name, title, meaning
+        The word on the command line, a heading, and a line on what it models.
+    source
+        Where its formulas and numbers come from.
+    parameters
+        Its choices, in the order they are shown.
+    tasks
+        Yields the tasks one by one.
+    count
+        How many tasks it yields at least, without making one: exactly, unless chance decides. What
+        is too large is refused before any work begins.
+    cluster
+        Suggests a cluster that fits.
+    words
+        Says what it is once parameters were changed; None: its title and what was changed.
+    """
+
+    name: str
+    title: str
+    meaning: str
+    source: str
+    parameters: tuple[Parameter, ...]
+    tasks: Callable[[dict[str, Any]], Iterator[Task]]
+    count: Callable[[dict[str, Any]], int]
+    cluster: Callable[[dict[str, Any]], Cluster]
+    words: Callable[[dict[str, Any]], str] | None = None
+
+    def chosen(self, given: Mapping[str, object], place: str = "") -> dict[str, Any]:
+        """Return the values of all parameters; ``place``: what a field's name begins with, if a study gives them.
+
+        Raises
+        ------
+        InputError
+            If a parameter is unknown, or a value has the wrong type or range.
+        """
+        file = "" if place else f"workload {self.name}"
+        known = {one.key: one for one in self.parameters}
+        values: dict[str, Any] = {one.key: one.default for one in self.parameters}
+        for key, value in given.items():
+            field = f"{place}{printable(str(key))}"
+            parameter = look_up(key, known, "parameter", file=file, field=field)
+            with errors_at(file=file, field=field):
+                values[key] = parameter.value(value, self.name)
+        return values
+
+
+def compute_task(
+    name: str, kind: str, waits: tuple[str, ...], server: int, duration_ms: float, **notes: Any
+) -> Task:
+    """Return a task that computes on the first device of a server."""
+    return Task(name, kind, waits, server, 0, duration_ms, **notes)
+
 
 SOURCE = (
     "one training iteration in closed form; two shares were fitted to measured A100 iterations, other "
@@ -79,13 +198,7 @@ def job_of(name: str, parameters: Mapping[str, object]) -> Job | None:
         If a parameter is unknown or its value cannot be.
     """
     workload = TRAINING_JOBS.get(name)
-    if workload is None:
-        return None
-    known = {one.key: one for one in workload.parameters}
-    values = {
-        key: known[key].value(value, name) for key, value in parameters.items() if key in known
-    }
-    return _changed(JOBS[name], values)
+    return None if workload is None else _changed(JOBS[name], workload.chosen(parameters))
 
 
 def as_workload(job: Job) -> tuple[str, tuple[tuple[str, str], ...]]:
