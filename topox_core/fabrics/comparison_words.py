@@ -1,11 +1,11 @@
-"""One plain sentence: which fabric wins, by how much, and what the next one loses its time to."""
+"""Which fabric wins, by how much, and what the next one loses its time to, in plain sentences."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import EQUAL, fastest, same_time, undecided
-from topox_core.fabrics.registry import ENTRIES, FABRICS, PAYS_DELAY, SPOKEN
+from topox_core.fabrics.registry import ENTRIES, PAYS_DELAY, SPOKEN
 from topox_core.fabrics.run import FabricRun
 from topox_core.model.algorithm_choice import RING, RING_KINDS
 from topox_core.schedule.result import gap
@@ -25,41 +25,27 @@ LOSES_BY = {
 }
 
 
-def sentence(runs: Mapping[str, FabricRun], labels: Mapping[str, str] = FABRICS) -> str:
-    """Return who wins and why, in one sentence.
+def sentence(runs: Mapping[str, FabricRun]) -> str:
+    """Return the headline of a comparison, why the next fabric takes longer, and whether a better plan may yet win.
 
-    Of the fabrics called equal to the fastest all are named. The reason is what grows most along
-    the critical path from the winner to the next: dark time, exposed transfers, waiting or
-    compute. ``labels`` name the fabrics.
+    The reason is what grows most along the critical path from the winner to the next: dark time,
+    exposed transfers, waiting or compute.
     """
-    contenders = {
-        name: runs[name] for name in FABRICS if name in runs and name != YARDSTICK
-    } or dict(runs)
+    contenders = {name: run for name, run in runs.items() if name != YARDSTICK} or dict(runs)
     if not contenders:
         return "No fabric was run."
-    first = fastest(contenders)
-    winner = min((contenders[name] for name in first), key=lambda run: run.iteration_ms)
-    named = enumeration([labels[name] for name in first])
-    others = [run for name, run in contenders.items() if name not in first]
-    if others:
-        next_best = min(others, key=lambda run: run.iteration_ms)
-        verb = "are" if len(first) > 1 or ENTRIES[first[0]].plural else "is"
-        sentence = (
-            f"{named} {verb} fastest at {_ms(winner.iteration_ms)}, "
-            f"{_ahead_of(winner, next_best)} {labels[next_best.fabric]} ({_ms(next_best.iteration_ms)}), "
-            f"which has {_reason(winner, next_best)}"
-        )
-    elif len(first) > 1:
-        sentence = f"It makes no difference: {named} take {_ms(winner.iteration_ms)} within 0.5 %{_held_by(winner)}"
-    else:
-        sentence = f"{labels[winner.fabric]}: {_ms(winner.iteration_ms)}{_held_by(winner)}"
+    words, first = headline(runs).replace("\u00a0", " "), fastest(contenders)
+    winner, *others = sorted(contenders.values(), key=lambda run: run.iteration_ms)
+    next_best = next((run for run in others if run.fabric not in first), None)
+    if next_best is not None:
+        name = next_best.fabric
+        has = "have" if ENTRIES[name].plural else "has"
+        words += f" {capitalised(SPOKEN[name])} {has} {_reason(winner, next_best)}."
     if undecided(contenders):
         plan = contenders["scheduled"]
-        sentence += f", though the plan has a gap of {100 * gap(plan.iteration_ms, plan.bound_ms):.2g} % and may yet win"
-    ideal = runs.get(YARDSTICK)
-    if ideal is not None and YARDSTICK not in contenders:
-        sentence += f"; {_against(ideal, winner)}"
-    return sentence + "."
+        percent = 100 * gap(plan.iteration_ms, plan.bound_ms)
+        words += f" The plan has a gap of {percent:.2g} % and may yet win."
+    return words
 
 
 def headline(runs: Mapping[str, FabricRun], spoken: Mapping[str, str] = SPOKEN) -> str:
@@ -198,38 +184,6 @@ def _rings_on_circuits(run: FabricRun) -> int:
     if any(name != RING for name in graph.algorithm.values()):
         return 0
     return len(graph.lowering.strides) or graph.lowering.rings
-
-
-def _held_by(run: FabricRun) -> str:
-    """Return what binds, where the iteration meets its bound."""
-    return (
-        f", limited by {run.bound_by}"
-        if gap(run.iteration_ms, run.bound_ms) < 0.005 and run.bound_by
-        else ""
-    )
-
-
-def _against(ideal: FabricRun, winner: FabricRun) -> str:
-    """Return how far an ideal switch is ahead."""
-    if (
-        "ideal" in fastest({"ideal": ideal, winner.fabric: winner})
-        and winner.iteration_ms <= ideal.iteration_ms * 1.005
-    ):
-        return f"an ideal switch would be no faster ({_ms(ideal.iteration_ms)})"
-    if winner.iteration_ms < ideal.iteration_ms:
-        return f"an ideal switch without a plan takes {_ms(ideal.iteration_ms)}"
-    return f"an ideal switch would take {_ms(ideal.iteration_ms)}"
-
-
-def _ahead_of(winner: FabricRun, loser: FabricRun) -> str:
-    if winner.iteration_ms <= 0:
-        return "ahead of"
-    ratio = loser.iteration_ms / winner.iteration_ms
-    return (
-        f"{100 * (1 - 1 / ratio):.2g} % ahead of"
-        if ratio < 1.1
-        else f"{ratio:.3g} times as fast as"
-    )
 
 
 def ahead_of_time(runs: Mapping[str, FabricRun]) -> str:

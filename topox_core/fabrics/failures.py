@@ -215,15 +215,8 @@ def lost_ports(job: JobRequest, failure: Failure) -> frozenset[LostPort]:
         raise failure.error(
             f"there is no such port (0 to {job.cluster.ports_per_server - 1})", "port"
         )
-    switch, port = divmod(failure.port, each)
-    if failure.kind == "fibre":
-        return frozenset({LostPort("out", failure.source, switch, port)})
-    return frozenset(
-        {
-            LostPort("out", failure.server, switch, port),
-            LostPort("in", failure.server, switch, port),
-        }
-    )
+    sides = failure.sides(job.cluster.servers, job.cluster.ports_per_server, each)
+    return frozenset(LostPort(way, server, *divmod(plane, each)) for way, server, plane in sides)
 
 
 def on_ports_left(

@@ -10,8 +10,8 @@ import numpy as np
 
 from topox_core.errors import InputError
 from topox_core.fabrics.fluid import FluidNetwork, FluidTasks, Pairs
+from topox_core.fabrics.kernels.events import run_until
 from topox_core.fabrics.kernels.state import BATCHES, WORK, State, fresh
-from topox_core.fabrics.kernels.whole import run_until
 from topox_core.fabrics.links import half_duplex, shared_fairly, static_layout, wired
 from topox_core.fabrics.run import FabricRequest
 from topox_core.model.cluster import Cluster

@@ -374,7 +374,7 @@ def map_run(
     """
     there = {} if known is None else known
     failures: dict[Call, Exception] = {}
-    stopped: list[str] = []
+    lost: list[str] = []
 
     def rounds() -> Generator[Turn, CellsResult[Call, Point | ColumnResult], None]:
         words = "coarse grid"
@@ -384,19 +384,15 @@ def map_run(
             run = CellsRun(asked, sweep.key, run_call, there, executor, shared=shared)
             ended = yield Turn(words, run)
             failures.update(ended.failures)
+            lost.extend(ended.lost)
             if ended.stopped:
-                stopped.append(ended.stopped)
                 return
             if not isinstance(asked[0], Column):
                 words = "finer where the winner changes"
 
     def read(_turn: Turn | None, _ended: bool) -> MapResult:
-        reasons = [str(error) or type(error).__name__ for error in failures.values()]
-        lost = [
-            f"{reason}: {reasons.count(reason)} calls are missing"
-            for reason in dict.fromkeys(reasons)
-        ]
-        return MapResult(sweep.points(there), is_complete(sweep, there), (*stopped, *lost))
+        complete = is_complete(sweep, there)
+        return MapResult(sweep.points(there), complete, tuple(dict.fromkeys(lost)))
 
     return RunsInTurn(rounds(), read, "steps")
 

@@ -10,18 +10,21 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from itertools import pairwise
+from typing import Annotated
 
 import numpy as np
 
 from topox_core.errors import InputError
 from topox_core.fabrics.kernels.split_steps import Pattern, StepTimes, best_pattern, shared_steps
-from topox_core.io.limits import check_number, check_one_of, check_whole
+from topox_core.io.limits import check_one_of
 from topox_core.model.algorithm_choice import RING_KINDS
 from topox_core.model.collective_steps import ALGORITHMS, Shape, divisor_near_root, step_list
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.model.transfer_graph import FloatArray, IntArray
 from topox_core.runs.run import Stop, never
 from topox_core.schedule.engines.mip import Float, Index, MipBuilder, Run, solve
+from topox_core.schema.fields import setting
+from topox_core.schema.records import check_fields
 
 # Of each kind the algorithm whose steps are permutations and move least.
 PERMUTATIONS = {
@@ -90,21 +93,17 @@ class OneCollective:
         Of every change of a port's circuit; the first circuit of a port stands.
     """
 
-    kind: str
+    kind: Annotated[str, setting(choices=tuple(ALGORITHMS))]
     algorithm: str
-    members: int
-    ports: int
-    tensor_ms: float
-    latency_ms: float
-    delay_ms: float
+    members: Annotated[int, setting(ge=2, le=MAX_MEMBERS)]
+    ports: Annotated[int, setting(ge=1, le=MAX_PORTS)]
+    tensor_ms: Annotated[float, setting(ge=0)]
+    latency_ms: Annotated[float, setting(ge=0)]
+    delay_ms: Annotated[float, setting(ge=0)]
 
     def __post_init__(self) -> None:
-        check_one_of(self.kind, ALGORITHMS, file="settings", field="kind")
+        check_fields(self, "settings")
         check_one_of(self.algorithm, ALGORITHMS[self.kind], file="settings", field="algorithm")
-        check_whole(self.members, 2, MAX_MEMBERS, file="settings", field="members")
-        check_whole(self.ports, 1, MAX_PORTS, file="settings", field="ports")
-        for name in ("tensor_ms", "latency_ms", "delay_ms"):
-            check_number(getattr(self, name), file="settings", field=name)
         if len(self.steps.busy) > MAX_STEPS:
             raise _wrong(f"has {len(self.steps.busy)} steps (limit {MAX_STEPS})")
 

@@ -1,20 +1,12 @@
 """Every choice that belongs to a fabric rather than to the cluster, said once: type, range, words."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from topox_core.errors import InputError
 from topox_core.model.cluster import MAX_PORTS, MAX_SERVERS, Cluster
 from topox_core.schema.fields import plain_setting, setting
 from topox_core.schema.records import check_fields
-
-if TYPE_CHECKING:
-    from topox_core.model.execution import Layout
-else:
-    # Commands read the words of options before they load anything that computes.
-    Layout = Any
 
 HALF, GIVEN = "half", "given"
 MAX_STEPS = 1_000_000
@@ -66,8 +58,9 @@ class FabricOptions:
         ]
         | None
     ) = None
-    # Circuits of the static fabric; None lets TopologyFinder compute them.
-    layout: Layout | None = None
+    # A Layout, the circuits of the static fabric; None lets TopologyFinder compute them. (Its type would
+    # load what computes, and commands read the words of options before that.)
+    layout: Any = None
     topology_variant: Annotated[
         str,
         plain_setting(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from topox_core.errors import InputError
 from topox_core.fabrics.fluid import FluidNetwork, Pairs, Simulation, check_servers, go_on
 from topox_core.fabrics.gating import Gating
-from topox_core.fabrics.kernels.whole import advance_to_news, news_of
+from topox_core.fabrics.kernels.events import advance_to_news, news_of
 from topox_core.fabrics.options import GIVEN, FabricOptions
 from topox_core.fabrics.reevaluated import Iteration, typical_run
 from topox_core.fabrics.run import FabricRequest, FabricRun, Traffic
@@ -327,7 +327,11 @@ class _Controller:
             if not changes:
                 latest_ms = min((due for _, due in self.coming.values()), default=math.inf)
                 latest_ms -= self.since_ms
-                if self._run_to_news(run, latest_ms, now_open, stop):
+                groups = self.group_ptr, self.members, now_open
+                news = advance_to_news(
+                    run.plan, run.state, latest_ms, *groups, BATCHES_BETWEEN_STOPS
+                )
+                if news or run.advance(0, latest_ms):
                     continue
                 if run.over:
                     break
@@ -356,25 +360,6 @@ class _Controller:
                 if following:
                     changes |= self._ask(*following[0], now_ms)
         return changes
-
-    def _run_to_news(
-        self, run: Simulation, latest_ms: float, now_open: IntArray, stop: Stop
-    ) -> bool:
-        """Run until a block begins or ends; return whether one did by ``latest_ms``."""
-        while True:
-            if advance_to_news(
-                run.plan,
-                run.state,
-                latest_ms,
-                self.group_ptr,
-                self.members,
-                now_open,
-                BATCHES_BETWEEN_STOPS,
-            ):
-                return True
-            if not run.advance(0, latest_ms):
-                return False
-            go_on(stop)
 
     def _bring_up(self) -> None:
         """Let the circuits that come next carry."""

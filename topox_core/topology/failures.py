@@ -8,9 +8,9 @@ circuits that are left.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, product
 from math import gcd
 
 import numpy as np
@@ -19,12 +19,15 @@ from numpy.typing import NDArray
 from topox_core.errors import InputError
 from topox_core.io.limits import check_one_of
 from topox_core.model.execution import Layout
+from topox_core.model.transfer_graph import IntArray
 from topox_core.topology.finder import find_layout
 from topox_core.topology.ring_circuits import LayoutResult, LayoutStep, Routes, named, ring_pairs
 from topox_core.topology.routing import RoutedNetwork, SwitchWiring, wiring_of
 from topox_core.topology.traffic import Demand, Group, Pair
 
 FAILURES = ("fibre", "port", "switch", "server")
+# One side of one port: ("out" or "in", server, plane).
+Side = tuple[str, int, int]
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,26 @@ class Failure:
                 f"must be another server, 0 to {servers - 1} (got {self.substitute})", "substitute"
             )
 
+    def sides(self, servers: int, planes: int, ports_per_switch: int) -> frozenset[Side]:
+        """Return the sides of ports that no longer work; of a fibre the out-port of its source.
+
+        Parameters
+        ----------
+        planes
+            Ports of a server.
+        ports_per_switch
+            As of :func:`fail_layout`.
+        """
+        if self.kind == "fibre":
+            return frozenset({("out", self.source, self.port)})
+        first = self.switch * ports_per_switch
+        at = {
+            "port": ((self.server,), (self.port,)),
+            "server": ((self.server,), range(planes)),
+            "switch": (range(servers), range(first, first + ports_per_switch)),
+        }[self.kind]
+        return frozenset(product(("out", "in"), *at))
+
     def stand_in(self) -> int:
         """Return the server that takes over the tasks of a failed one.
 
@@ -122,12 +145,12 @@ class Failure:
         return self.substitute
 
 
-# One side of one port: ("out" or "in", server, plane).
-Side = tuple[str, int, int]
-
-
 def lend(
-    wiring: SwitchWiring, lost: NDArray[np.bool_], banned: set[Side], demand: Demand, planes: int
+    wiring: SwitchWiring,
+    lost: NDArray[np.bool_],
+    banned: Collection[Side],
+    demand: Demand,
+    planes: int,
 ) -> tuple[SwitchWiring, tuple[str, ...]]:
     """Return the wiring with broken ring circuits replaced where possible, and what was done.
 
@@ -246,7 +269,7 @@ def fail_layout(
         If there is no such element, or two talking servers are cut off from one another; names
         both.
     """
-    lost = _lost(wiring, failure, layout.servers, ports_per_switch)
+    lost, _ = _lost(wiring, failure, layout.servers, ports_per_switch)
     left = wiring.without(lost).circuits(layout.servers)
     rerouted = _rerouted(layout.routes, left, failure)
     return Layout(left, rerouted, f"{layout.name} without {failure}".strip())
@@ -278,27 +301,11 @@ def repair(
                 f"found anew for the {result.layout.servers - 1} servers that are left.",
             ),
         )
-    lost = _lost(result.wiring, failure, result.layout.servers, ports_per_switch)
-    banned = {
-        port
-        for k in np.flatnonzero(lost).tolist()
-        for port in (
-            ("out", int(result.wiring.source[k]), int(result.wiring.plane[k])),
-            ("in", int(result.wiring.destination[k]), int(result.wiring.plane[k])),
-        )
-    }
-    if failure.kind == "switch":
-        planes = range(failure.switch * ports_per_switch, (failure.switch + 1) * ports_per_switch)
-        banned |= {
-            (way, server, plane)
-            for way in ("out", "in")
-            for server in range(result.layout.servers)
-            for plane in planes
-        }
-    elif failure.kind == "port":
-        banned |= {("out", failure.server, failure.port), ("in", failure.server, failure.port)}
+    lost, sides = _lost(result.wiring, failure, result.layout.servers, ports_per_switch)
+    gone = zip(*result.wiring.ends_of(lost), result.wiring.plane[lost].tolist(), strict=True)
+    banned = {end for a, b, plane in gone for end in (("out", a, plane), ("in", b, plane))}
     name = f"{result.layout.name}, repaired after the loss of {failure}"
-    wiring, done = lend(result.wiring, lost, banned, demand, result.degree)
+    wiring, done = lend(result.wiring, lost, sides | banned, demand, result.degree)
     try:
         return _repaired(result, wiring, failure, name, done)
     except InputError:
@@ -324,49 +331,53 @@ def _repaired(
 
 def _lost(
     wiring: SwitchWiring, failure: Failure, servers: int, ports_per_switch: int
-) -> NDArray[np.bool_]:
-    """Return which circuits the failure takes out."""
+) -> tuple[NDArray[np.bool_], frozenset[Side]]:
+    """Return which circuits the failure takes out, and which sides of ports."""
     failure.check(servers)
-    if failure.kind == "fibre":
-        return np.asarray(np.arange(len(wiring)) == _fibre(wiring, failure))
-    at: NDArray[np.bool_] = (wiring.source == failure.server) | (
-        wiring.destination == failure.server
-    )
-    if failure.kind == "server":
-        return at
+    failure = at_its_port(failure, wiring)
     planes = int(wiring.plane.max(initial=-1)) + 1
-    if failure.kind == "port":
-        if not 0 <= failure.port < planes:
-            raise failure.error(f"there is no such port in use (0 to {planes - 1})", "port")
-        return np.asarray(at & (wiring.plane == failure.port))
-    switches = -(-planes // ports_per_switch)
-    if not 0 <= failure.switch < switches:
-        raise failure.error(f"there is no such switch in use (0 to {switches - 1})", "switch")
-    return np.asarray(wiring.plane // ports_per_switch == failure.switch)
+    for kind, number, count in (
+        ("port", failure.port, planes),
+        ("switch", failure.switch, -(-planes // ports_per_switch)),
+    ):
+        if failure.kind == kind and not 0 <= number < count:
+            raise failure.error(f"there is no such {kind} in use (0 to {count - 1})", kind)
+    sides = failure.sides(servers, planes, ports_per_switch)
+    return on_sides(sides, wiring.source, wiring.destination, wiring.plane, wiring.plane), sides
+
+
+def on_sides(
+    sides: Collection[Side],
+    source: IntArray,
+    destination: IntArray,
+    out_plane: IntArray,
+    in_plane: IntArray,
+) -> NDArray[np.bool_]:
+    """Return which circuits begin or end at one of these sides of ports."""
+    ends = (one.tolist() for one in (source, out_plane, destination, in_plane))
+    at = [("out", a, p) in sides or ("in", b, q) in sides for a, p, b, q in zip(*ends, strict=True)]
+    return np.array(at, np.bool_)
 
 
 def lost_circuits(layout: Layout, failure: Failure, ports_per_switch: int = 1) -> NDArray[np.int32]:
     """Return how many circuits of each pair a failure takes out, as the layout is coloured afresh."""
     wiring = wiring_of(layout)
-    lost = _lost(wiring, failure, layout.servers, ports_per_switch)
+    lost, _ = _lost(wiring, failure, layout.servers, ports_per_switch)
     return layout.circuits - wiring.without(lost).circuits(layout.servers)
 
 
-def _fibre(wiring: SwitchWiring, failure: Failure) -> int:
-    """Return which circuit a cut fibre carried; of parallel ones a ring's own: the harder case."""
-    between = np.flatnonzero(
-        (wiring.source == failure.source) & (wiring.destination == failure.destination)
-    )
-    if not len(between):
-        raise failure.error("there is no such circuit")
-    return int(between[np.argmax(wiring.for_rings[between])])
-
-
 def at_its_port(failure: Failure, wiring: SwitchWiring) -> Failure:
-    """Return the failure with the port of its source, where it is a fibre of fixed circuits."""
+    """Return the failure with the port of its source, where it is a fibre of fixed circuits.
+
+    Of parallel circuits a ring's own is the one: the harder case.
+    """
     if failure.kind != "fibre":
         return failure
-    port = int(wiring.plane[_fibre(wiring, failure)])
+    ends = (wiring.source == failure.source) & (wiring.destination == failure.destination)
+    between = np.flatnonzero(ends)
+    if not len(between):
+        raise failure.error("there is no such circuit")
+    port = int(wiring.plane[between[np.argmax(wiring.for_rings[between])]])
     return Failure.fibre(failure.source, failure.destination, port)
 
 

@@ -20,7 +20,7 @@ from topox_core.model.task_graph import (
     TaskGraph,
 )
 from topox_core.model.transfer_graph import TRANSFER
-from topox_core.topology.failures import Failure, lost_circuits, moved_members
+from topox_core.topology.failures import Failure, lost_circuits, moved_members, on_sides
 
 
 def fail_cluster(cluster: Cluster, failure: Failure) -> Cluster:
@@ -214,21 +214,14 @@ def _transfers_on(execution: Execution, at_ms: float, failure: Failure) -> froze
         return frozenset(np.flatnonzero(flying & hit).tolist())
     if not len(circuits):
         return frozenset(np.flatnonzero(flying & _on_fixed(execution, failure)).tolist())
-    switch, port = divmod(
-        failure.port, max(1, execution.cluster.ports_per_server // execution.cluster.switches)
-    )
-    out = (circuits.switch == switch) & (circuits.source_port == port)
-    if failure.kind == "fibre" and failure.port >= 0:
-        on = out & (circuits.source == failure.source)
-    elif failure.kind == "fibre":
-        on = (circuits.source == failure.source) & (circuits.destination == failure.destination)
-    elif failure.kind == "switch":
-        on = circuits.switch == failure.switch
+    of, cluster = circuits, execution.cluster
+    if failure.kind == "fibre" and failure.port < 0:
+        on = (of.source == failure.source) & (of.destination == failure.destination)
     else:
-        into = (circuits.switch == switch) & (circuits.destination_port == port)
-        on = (out & (circuits.source == failure.server)) | (
-            into & (circuits.destination == failure.server)
-        )
+        each = max(1, cluster.ports_per_server // cluster.switches)
+        sides = failure.sides(cluster.servers, cluster.ports_per_server, each)
+        planes = (of.switch * each + port for port in (of.source_port, of.destination_port))
+        on = on_sides(sides, of.source, of.destination, *planes)
     now = on & (circuits.start_ms <= at_ms) & (circuits.end_ms > at_ms)
     return frozenset(node for node in circuits.node[now].tolist() if flying[node])
 

@@ -195,7 +195,7 @@ def test_calls_that_are_lost_are_told_and_not_asked_for_for_ever() -> None:
 
     result = finish(map_run(swept(), {}, Dies()))
     assert not result.complete
-    assert result.lost == ("the worker died: 6 calls are missing",)
+    assert result.lost == ("the worker died: 6 of 6 calls are missing",)
 
 
 @pytest.mark.long

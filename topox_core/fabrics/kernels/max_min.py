@@ -52,51 +52,16 @@ def leave_links(plan: TaskTables, state: State, c: int) -> None:
 
 
 @compiled_in_place
-def reschedule(state: State, c: int) -> None:
-    """Put class ``c`` where it belongs on the heap of finishes (its key may have moved either way)."""
-    heap, place, finish = state.finishing, state.place, state.finish
-    size = state.counts[FINISHING]
-    i = int(place[c])
-    if i < 0:
-        i = int(size)
-        size += 1
-        state.counts[FINISHING] = size
-    while i > 0:
-        parent = (i - 1) >> 1
-        if finish[heap[parent]] <= finish[c]:
-            break
-        heap[i] = heap[parent]
-        place[heap[i]] = i
-        i = parent
-    while True:
-        child = 2 * i + 1
-        if child >= size:
-            break
-        if child + 1 < size and finish[heap[child + 1]] < finish[heap[child]]:
-            child += 1
-        if finish[heap[child]] >= finish[c]:
-            break
-        heap[i] = heap[child]
-        place[heap[i]] = i
-        i = child
-    heap[i] = c
-    place[c] = i
-
-
-@compiled_in_place
-def unschedule(state: State, c: int) -> None:
-    """Take class ``c`` off the heap of finishes, if it is on it."""
-    i = int(state.place[c])
-    if i < 0:
-        return
-    state.place[c] = -1
-    state.counts[FINISHING] -= 1
-    last = state.counts[FINISHING]
-    moved = state.finishing[last]
-    if i < last:
-        state.finishing[i] = moved
-        state.place[moved] = i
-        reschedule(state, moved)
+def note_finish(state: State, c: int, finish: float) -> None:
+    """Remember when the next part of class ``c`` is through."""
+    heap, size = state.finishing, state.counts[FINISHING]
+    if size == len(heap.keys):  # of each class at most one entry counts
+        size = 0
+        for other in range(len(state.finish)):
+            if other != c and state.active[other] > 0:
+                size = push(heap.keys, heap.items, 0, size, state.finish[other], other)
+    state.finish[c] = finish
+    state.counts[FINISHING] = push(heap.keys, heap.items, 0, size, finish, c)
 
 
 @compiled_in_place
@@ -241,8 +206,7 @@ def refill(plan: TaskTables, state: State) -> None:
         bring_up(state, c)
         state.rate[c] = state.new_rate[c]
         next_target = state.flows.keys[plan.flow_ptr[c]]
-        state.finish[c] = now + max(0.0, next_target - state.served[c]) / state.rate[c]
-        reschedule(state, c)
+        note_finish(state, c, now + max(0.0, next_target - state.served[c]) / state.rate[c])
     for i in range(state.counts[CHANGED]):
         state.change[state.changed[i]] = 0
     state.counts[CHANGED] = 0

@@ -103,8 +103,7 @@ class State(NamedTuple):
     served: FloatArray
     since: FloatArray  # time at which ``served`` was true
     finish: FloatArray  # when the next part is through
-    finishing: IntArray  # heap of classes by finish
-    place: IntArray  # of a class on that heap, or -1
+    finishing: Heap  # of classes by finish; an entry that says another time counts no more
     changed: IntArray  # classes that gained or lost parts in this batch
     change: NDArray[np.uint8]  # LOST, GAINED or both
     # links
@@ -135,8 +134,8 @@ def fresh(plan: TaskTables, waiting: IntArray) -> State:
     )
     devices, hops = len(plan.queue_ptr) - 1, len(plan.class_link)
 
-    def whole(size: int, value: int = 0) -> IntArray:
-        return np.full(size, value, np.int32)
+    def whole(size: int) -> IntArray:
+        return np.zeros(size, np.int32)
 
     def real(size: int) -> FloatArray:
         return np.zeros(size)
@@ -164,8 +163,7 @@ def fresh(plan: TaskTables, waiting: IntArray) -> State:
         served=real(classes),
         since=real(classes),
         finish=real(classes),
-        finishing=whole(classes),
-        place=whole(classes, -1),
+        finishing=heap(4 * classes),
         changed=whole(classes),
         change=np.zeros(classes, np.uint8),
         members=whole(hops),

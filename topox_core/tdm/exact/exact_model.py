@@ -326,23 +326,18 @@ class ExactModel:
         self,
         group: Sequence[int],
         rings: Sequence[Sequence[int]],
-        links: Callable[[int, int, Pair], int] | None,
+        links: Callable[[int, int, Pair], int],
     ) -> tuple[NDArray[np.int32], Float]:
-        """Return columns and values of a known round.
-
-        Without ``links`` the solver finds its links.
-        """
+        """Return columns and values of a known round."""
         known: dict[int, float] = dict(zip(self.group, map(float, group), strict=True))
         for (n, k), arc in self.arc.items():
             ring = rings[n]
             taken = set(zip(ring, (*ring[1:], *ring[:1]), strict=True)) if group[n] == k else set()
             known |= {column: float(pair in taken) for pair, column in arc.items()}
-        if links is not None:
-            for (g, k, i, j), columns in self.links.items():
-                known |= {
-                    column: float(count == links(g, k, (i, j)))
-                    for count, column in enumerate(columns)
-                }
+        for (g, k, i, j), columns in self.links.items():
+            known |= {
+                column: float(count == links(g, k, (i, j))) for count, column in enumerate(columns)
+            }
         return np.array(list(known), np.int32), np.array(list(known.values()))
 
 
