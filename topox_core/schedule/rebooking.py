@@ -1,6 +1,6 @@
 """A schedule on fewer ports: what a lost port carried goes over those that are left, in the order of the schedule."""
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ GONE, NEVER = NOTHING - 1, FAR >> 1
 class LostPort(NamedTuple):
     """One end of circuits that is gone: the out- or the in-port of a server on a switch (half duplex: both)."""
 
-    way: Literal["out", "in"]
+    way: str
     server: int
     switch: int
     port: int

@@ -10,7 +10,7 @@ from topox_core.schedule.result import Result
 from topox_core.text.numbers import time
 from topox_core.training.job import Job
 from topox_core.workloads.catalogue import generate
-from topox_core.workloads.training_jobs import as_workload
+from topox_core.workloads.workload import as_workload
 from topox_ui.answers.solving import (
     MAX_TASKS,
     Case,
