@@ -28,7 +28,7 @@ from topox_core.cli.library_options import (
 )
 from topox_core.cli.manifest import manifest_of_run
 from topox_core.cli.options import JSON, Option, numbered, positive
-from topox_core.errors import InputError
+from topox_core.errors import InputError, needed, refuse_if
 from topox_core.io.content import loaded, record_of
 from topox_core.io.limits import SCHEDULE
 from topox_core.library.rows import StoredRun
@@ -160,14 +160,10 @@ def show(options: Arguments) -> Answer:
     with opened(options) as library:
         one = library.get(options.number)
         if options.output:
-            result = library.result(one.id)
-            if result is None:
-                raise InputError("has no result file", file=str(library.path), item=f"run {one.id}")
-            whole = loaded(result, str(library.path), SCHEDULE)
-            if not isinstance(whole, dict):
-                raise InputError(
-                    "its result is damaged", file=str(library.path), item=f"run {one.id}"
-                )
+            file, item = str(library.path), f"run {one.id}"
+            result = needed(library.result(one.id), "has no result file", file=file, item=item)
+            whole = loaded(result, file, SCHEDULE)
+            refuse_if((not isinstance(whole, dict), "its result is damaged"), file=file, item=item)
             whole["manifest"] = manifest_of_run(one.record, whole)
             write(options.output, f"{json.dumps(whole)}\n".encode())
         if options.inputs:
@@ -185,10 +181,9 @@ def _write_inputs(library: RunLibrary, one: StoredRun, folder: Path) -> None:
         If none was kept, or the folder is not there.
     """
     kept = [found for digest in sorted(one.digests) if (found := library.input(digest)) is not None]
-    if not kept:
-        raise InputError(
-            "no input file was kept with it", file=str(library.path), item=f"run {one.id}"
-        )
+    refuse_if(
+        (not kept, "no input file was kept with it"), file=str(library.path), item=f"run {one.id}"
+    )
     for found in kept:
         # Not the name that the library has: it may come from anybody.
         path = str(folder / f"{found.digest[:12]}{_NAMES.get(found.kind, '.input')}")
@@ -273,8 +268,9 @@ def delete(options: Arguments) -> Answer:
     runs = _runs(options)
     with opened(options) as library:
         count = len(library.delete(runs))
-        if not count:
-            raise InputError("there is no such run", file=str(library.path), item=f"run {runs[0]}")
+        refuse_if(
+            (not count, "there is no such run"), file=str(library.path), item=f"run {runs[0]}"
+        )
     return Answer({"deleted": count}, f"deleted {plural(count, 'run')}")
 
 
