@@ -11,7 +11,7 @@ from typing import Any
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, refuse_if
 from topox_core.figures.palette import LIGHT, Theme
 
 # Print is on white. A figure is drawn this wide; a pixel becomes three by three in a PNG, which is
@@ -94,11 +94,12 @@ def check_figure_file(path: str) -> None:
         If the end of its name is none of a page or a picture, or pictures cannot be made here.
     """
     form = _form(path)
-    if form not in (PAGE, *PICTURES):
-        known = ", ".join(f".{one}" for one in (PAGE, *PICTURES))
-        raise InputError(f"must end in one of {known}", file=path)
-    if form != PAGE and find_spec("kaleido") is None:
-        raise InputError(_NEEDS, file=path)
+    known = ", ".join(f".{one}" for one in (PAGE, *PICTURES))
+    refuse_if(
+        (form not in (PAGE, *PICTURES), f"must end in one of {known}"),
+        (form != PAGE and find_spec("kaleido") is None, _NEEDS),
+        file=path,
+    )
 
 
 def figure_file(figure: go.Figure, path: str, title: str) -> bytes:
