@@ -15,7 +15,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from topox_core.errors import InputError, one_line
+from topox_core.errors import InputError, one_line, refuse_if
 from topox_core.io.content import why
 
 FILE_NAME = "runs.sqlite"
@@ -256,10 +256,11 @@ def _must_be_there(path: Path, create: bool) -> bool:
         if create:
             return False
         raise InputError("there is no such file", file=str(path)) from None
-    if not stat.S_ISREG(status.st_mode):
-        raise InputError("is no run library: it is no file", file=str(path))
-    if status.st_size == 0 and not create:
-        raise InputError("is empty", file=str(path))
+    refuse_if(
+        (not stat.S_ISREG(status.st_mode), "is no run library: it is no file"),
+        (status.st_size == 0 and not create, "is empty"),
+        file=str(path),
+    )
     return status.st_size > 0
 
 
@@ -270,13 +271,17 @@ def _ready(path: Path, read_only: bool, notices: tuple[str, ...] = ()) -> Opened
     connection, immutable = _for_reading(path) if reason else (_connect(path, "rw"), False)
     with closing(connection):
         version = user_version(connection)
-        if version > VERSION:
-            newer = f"was made by a newer version ({version}, this one knows {VERSION})"
-            raise InputError(f"{newer} and cannot be read", file=str(path))
-        if version != VERSION or not has_the_tables(connection):
-            raise InputError(
-                f"is no run library: its tables are not those of version {VERSION}", file=str(path)
-            )
+        refuse_if(
+            (
+                version > VERSION,
+                f"was made by a newer version ({version}, this one knows {VERSION}) and cannot be read",
+            ),
+            (
+                version != VERSION or not has_the_tables(connection),
+                f"is no run library: its tables are not those of version {VERSION}",
+            ),
+            file=str(path),
+        )
         wal = True if reason else _choose_log(connection, path)
     return OpenedFile(path, reason, immutable, wal, notices)
 
@@ -327,8 +332,13 @@ def damage_of(path: Path) -> str:
         with closing(_for_checking(path)) as connection:
             if path.stat().st_size < _HEADER:  # SQLite takes it for empty
                 return _damage_of_ours(path, "it is cut short")
-            if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
-                raise InputError("is no run library, but another SQLite file", file=str(path))
+            refuse_if(
+                (
+                    connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID,
+                    "is no run library, but another SQLite file",
+                ),
+                file=str(path),
+            )
             if path.stat().st_size > MAX_CHECKED_BYTES:
                 return ""
             (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
@@ -368,8 +378,7 @@ def _damage_of_ours(path: Path, error: str) -> str:
         ours = len(head) < _HEADER or int.from_bytes(head[68:72], "big") == APPLICATION_ID
     else:
         ours = any(word in head for word in _OUR_WORDS)
-    if not ours:
-        raise InputError("is no run library", file=str(path))
+    refuse_if((not ours, "is no run library"), file=str(path))
     return error
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from topox_core.errors import InputError, as_mb
+from topox_core.errors import InputError, as_mb, refuse_if
 from topox_core.io.limits import MAX_FILE_BYTES
 
 FAILED = "failed"  # the status of a run that has no result
@@ -99,14 +99,15 @@ def inflated(packed: bytes, file: str, item: str) -> bytes:
         content = unpacking.decompress(packed, MAX_FILE_BYTES)
     except (zlib.error, TypeError) as error:
         raise InputError(f"is damaged ({error})", file=file, item=item) from None
-    if unpacking.unconsumed_tail:
-        raise InputError(
+    refuse_if(
+        (
+            unpacking.unconsumed_tail,
             f"unpacks to more than the {as_mb(MAX_FILE_BYTES)} a file may have",
-            file=file,
-            item=item,
-        )
-    if not unpacking.eof:
-        raise InputError("is damaged (it ends too early)", file=file, item=item)
+        ),
+        (not unpacking.eof, "is damaged (it ends too early)"),
+        file=file,
+        item=item,
+    )
     return content
 
 
@@ -214,8 +215,9 @@ def decode(row: sqlite3.Row, file: str) -> StoredRun:
     for column, (kind, words) in _CELLS.items():
         if not isinstance(row[column], kind):
             raise InputError(f"must be {words}", file=file, item=item, field=column)
-    if not _KEY.fullmatch(row["key"]):
-        raise InputError("must be a SHA-256", file=file, item=item, field="key")
+    refuse_if(
+        (not _KEY.fullmatch(row["key"]), "must be a SHA-256"), file=file, item=item, field="key"
+    )
     measures = json_object(row["measures"], "measures", file, item)
     for name, value in measures.items():
         if isinstance(value, bool) or not isinstance(value, int | float | None):

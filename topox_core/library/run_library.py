@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, refuse_if
 from topox_core.library.opening import SIDE_FILES, OpenedFile, errors_of, open_file
 from topox_core.library.rows import (
     Deleted,
@@ -173,10 +173,9 @@ class RunLibrary:
         InputError
             If there is such a file already, or it cannot be written.
         """
-        if path.exists():
-            raise InputError(
-                "is there already; a library is exported to a new file", file=str(path)
-            )
+        refuse_if(
+            (path.exists(), "is there already; a library is exported to a new file"), file=str(path)
+        )
         partial = path.with_name(f".topox-{os.getpid()}.part")
         with errors_of(path):
             try:
@@ -433,8 +432,10 @@ class RunLibrary:
             If the library can only be read, another program does not let go of it, or in place of
             any other error of SQLite's.
         """
-        if self._file.read_only:
-            raise InputError(f"can only be read: {self._file.read_only}", file=str(self._file.path))
+        refuse_if(
+            (self._file.read_only, f"can only be read: {self._file.read_only}"),
+            file=str(self._file.path),
+        )
         with self._reading() as connection:
             connection.execute("BEGIN IMMEDIATE")
             yield connection
