@@ -18,7 +18,7 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
-from topox_core.errors import InputError, errors_in_file
+from topox_core.errors import InputError, errors_in_file, refuse_if
 from topox_core.papers.answer import Answer, Claim
 from topox_core.papers.rows import (
     NOT_PRINTED,
@@ -350,13 +350,12 @@ class Card:
         """
         known = {choice.key: choice for choice in self.choices}
         for key in given or {}:
-            if key not in known:
-                expected = ", ".join(known) or "none: this card has no switches"
-                raise InputError(
-                    f"unknown switch (expected one of {expected})",
-                    file=f"card {self.name}",
-                    field=str(key)[:80],
-                )
+            expected = ", ".join(known) or "none: this card has no switches"
+            refuse_if(
+                (key not in known, f"unknown switch (expected one of {expected})"),
+                file=f"card {self.name}",
+                field=str(key)[:80],
+            )
         with errors_in_file(f"card {self.name}"):
             return {
                 key: choice.value((given or {}).get(key, choice.default))

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, refuse_if
 from topox_core.fabrics.compare import run_one
 from topox_core.fabrics.links import ideal_bound, static_layout
 from topox_core.fabrics.options import FabricOptions
@@ -217,12 +217,14 @@ def ours(row: Printed, on_network: bool, switches: Switches) -> Ours:
     plan = run_one("scheduled", FabricRequest(planned, slotted, settings))
     scheduled_ms, bound_ms = plan.iteration_ms, plan.bound_ms
     if switches["release"] == "unrounded" and settings.on_slots:
-        if settings.circuits == "per-slot":
-            raise InputError(
+        refuse_if(
+            (
+                settings.circuits == "per-slot",
                 "needs circuits that stay on real ports: set model to continuous",
-                file="card topox-table3",
-                field="release",
-            )
+            ),
+            file="card topox-table3",
+            field="release",
+        )
         early = released_unrounded(plan.execution, settings.exclusive_devices)
         # The bound of whole slots does not hold for what is released earlier.
         scheduled_ms, bound_ms = early.makespan_ms, min(plan.bound_ms, floor.ms)

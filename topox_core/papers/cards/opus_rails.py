@@ -7,7 +7,7 @@ from itertools import repeat
 
 import numpy as np
 
-from topox_core.errors import wrong_setting
+from topox_core.errors import refuse_if
 from topox_core.papers.card import CardRun, Rows
 from topox_core.papers.rows import LEVEL
 from topox_core.rails.builder import build
@@ -28,8 +28,9 @@ def together(jobs: Sequence[RailIteration]) -> RailIteration:
     InputError
         If there is no job.
     """
-    if not jobs:
-        raise wrong_setting("jobs", "at least one job is needed (the list is empty)")
+    refuse_if(
+        (not jobs, "at least one job is needed (the list is empty)"), file="settings", field="jobs"
+    )
     sizes = [
         (job.ranks, len(job.groups), len(job), len(job.pred_idx), len(job.issue_idx))
         for job in jobs
