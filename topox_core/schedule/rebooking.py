@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from topox_core.errors import InputError
+from topox_core.errors import needed
 from topox_core.model.cluster import Cluster
 from topox_core.model.csr import ranks
 from topox_core.model.execution import BookedPorts, Circuits, Execution
@@ -122,12 +122,11 @@ class _Ports:
                 option = self._option(out_port, in_port, ends, ready_ms)
                 if best is None or option[:3] < best[:3]:
                     best = option
-        if best is None:
-            raise InputError(
-                f"server {ends[0]} can no longer reach server {ends[1]}: no switch has a port of both",
-                file="failure",
-            )
-        start_ms, state, _, out_port, in_port = best
+        start_ms, state, _, out_port, in_port = needed(
+            best,
+            f"server {ends[0]} can no longer reach server {ends[1]}: no switch has a port of both",
+            file="failure",
+        )
         end_ms = start_ms + length_ms
         self.held[out_port] = self.held[in_port] = end_ms, (out_port, in_port, ends[0])
         self._take_place(out_port[2], start_ms, state == 2, end_ms)
