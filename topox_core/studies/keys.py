@@ -20,7 +20,7 @@ from topox_core.economics.price_sets import (
     PRICE_SETS,
     SET_BY_SPEED,
 )
-from topox_core.errors import InputError, check_rules, shown
+from topox_core.errors import InputError, refuse_if, shown
 from topox_core.fabrics.compare import MAX_DELAY_MS
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.registry import FABRICS
@@ -476,12 +476,9 @@ def chosen_measures(names: object, runs: str) -> tuple[str, ...]:
         raise InputError(f"must be a list in brackets (got {shown(names)})", field="measures")
     asked = list(names)
     strange = [name for name in asked if name not in known]
-    check_rules(
-        (
-            strange,
-            "measures",
-            f"must be some of {', '.join(known)} (got {', '.join(map(shown, strange[:1]))})",
-        ),
-        (not asked, "measures", f"must name at least one of {', '.join(known)}"),
+    refuse_if(
+        (strange, f"must be some of {', '.join(known)} (got {', '.join(map(shown, strange[:1]))})"),
+        (not asked, f"must name at least one of {', '.join(known)}"),
+        field="measures",
     )
     return tuple(name for name in known if name in asked)

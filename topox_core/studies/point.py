@@ -12,7 +12,7 @@ import numpy as np
 from topox_core.economics.comparison import Question
 from topox_core.economics.networks import Counting
 from topox_core.economics.price_sets import DEFAULT_SET, Catalogue
-from topox_core.errors import InputError
+from topox_core.errors import InputError, refuse_if
 from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.registry import ENTRIES
@@ -265,8 +265,10 @@ def fabric_run_of(settings: Mapping[str, Any], kept: Kept = lambda _: None) -> F
         If its subject is gone, or it is no run of a task graph.
     """
     job, cell = point_of(settings, kept)
-    if job.resolved.subject.runs != FABRIC:
-        raise InputError("is no run of a task graph: it has no times to draw", file="run")
+    refuse_if(
+        (job.resolved.subject.runs != FABRIC, "is no run of a task graph: it has no times to draw"),
+        file="run",
+    )
     return run_of_point(fabric_case(job.resolved, dict(cell)), never)
 
 

@@ -10,7 +10,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
-from topox_core.errors import InputError, check_rules, errors_at, errors_in_file, printable, shown
+from topox_core.errors import (
+    InputError,
+    errors_at,
+    errors_in_file,
+    printable,
+    refuse_if,
+    shown,
+)
 from topox_core.io.assertions import KEY as ASSERT, Assertion, assertions_of
 from topox_core.io.content import FileFormat, digest_of, read_object
 from topox_core.io.limits import STUDY
@@ -87,11 +94,12 @@ class Study:
         alone = self.design.kind == "one_at_a_time"  # its axes have a base, which may be fixed
         fixed = next((name for name in names if name in self.fixed and not alone), "")
         twice = next((name for name in names if names.count(name) > 1), "")
-        check_rules(
-            (fixed, "axes", f"{fixed} is also in fixed"),
-            (twice, "axes", f"holds {shown(twice)} twice"),
-            (len(names) > MAX_AXES, "axes", f"has {len(names)} axes (limit {MAX_AXES})"),
+        refuse_if(
+            (fixed, f"{fixed} is also in fixed"),
+            (twice, f"holds {shown(twice)} twice"),
+            (len(names) > MAX_AXES, f"has {len(names)} axes (limit {MAX_AXES})"),
             self.design.too_large(self.axes, self.budget.points),
+            field="axes",
         )
 
     @property
@@ -177,12 +185,13 @@ def study_of(
 ) -> Study:
     """Return the study of a record that was read; arguments and errors as :func:`load_study`."""
     with errors_in_file(file):
-        if "subject" not in record:
-            raise InputError("is missing", field="subject")
+        refuse_if(("subject" not in record, "is missing"), field="subject")
         subject = subject_of(record["subject"], folder, kept)
         entries = record.get("axes", [])
-        if not isinstance(entries, list):
-            raise InputError(f"must be a list in brackets (got {shown(entries)})", field="axes")
+        refuse_if(
+            (not isinstance(entries, list), f"must be a list in brackets (got {shown(entries)})"),
+            field="axes",
+        )
         keys = subject.keys
         axes = tuple(
             axis_of(entry, number, keys, subject.digest) for number, entry in enumerate(entries, 1)

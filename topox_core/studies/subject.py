@@ -11,9 +11,9 @@ from topox_core.economics.networks import NETWORKS
 from topox_core.errors import (
     InputError,
     check_known,
-    check_rules,
     errors_at,
     printable,
+    refuse_if,
     shown,
     unknown,
 )
@@ -186,8 +186,8 @@ def subject_of(entry: object, folder: Path | None = None, kept: Kept = lambda _:
         mapping = key in ("parameters", "digests", "options")
         kind_of, expected = (dict, "an object in braces") if mapping else (str, "text in quotes")
         problem = f"must be {expected} (got {shown(value)})"
-        check_rules((not isinstance(value, kind_of), f"subject.{key}", problem))
-    check_rules(*((key not in values, f"subject.{key}", "is missing") for key in needed))
+        refuse_if((not isinstance(value, kind_of), problem), field=f"subject.{key}")
+    refuse_if(*((key not in values, "is missing", f"subject.{key}") for key in needed))
     if kind == "job":
         values = _job_values(values, folder, kept)
     subject = Subject(kind, values)
@@ -197,8 +197,10 @@ def subject_of(entry: object, folder: Path | None = None, kept: Kept = lambda _:
 
 def _job_values(values: dict[str, Any], folder: Path | None, kept: Kept) -> dict[str, Any]:
     """Return a job by the name of a known one and what differs, read from its file if it names one."""
-    if ("name" in values) == ("file" in values):
-        raise InputError("must have either a name or a file", field="subject")
+    refuse_if(
+        (("name" in values) == ("file" in values), "must have either a name or a file"),
+        field="subject",
+    )
     if "file" not in values:
         check_known(values["name"], TRAINING_JOBS, "job", field="subject.name")
         return values
@@ -318,11 +320,13 @@ def _recorded(subject: Subject, folder: Path | None, _: Kept) -> Resolved:
     except (InputError, TypeError) as error:
         raise InputError(str(error), field="subject.options") from None
     form, files = format_of_all(sources_of([str(path)]))
-    if form != KINETO:
-        problem = (
-            f"must be a profiler's files (got {form}); turn it into a task graph with trace import"
-        )
-        raise InputError(problem, field="subject.file")
+    refuse_if(
+        (
+            form != KINETO,
+            f"must be a profiler's files (got {form}); turn it into a task graph with trace import",
+        ),
+        field="subject.file",
+    )
     if isinstance(digest, str):
         _check_unchanged(_digest_of_sources(files), digest, "subject.digest")
     title = path.name.partition(".")[0] or "recorded run"
@@ -355,18 +359,18 @@ def _there(what: str, name: str, digest: object, folder: Path | None, place: str
     """Return the path of a file; raises InputError where there is none."""
     path = (folder or Path()) / name
     words = f" (digest {digest[:8]}...)" if isinstance(digest, str) else ""
-    check_rules((not path.exists(), place, f"{what} {printable(name)} is gone{words}"))
+    refuse_if((not path.exists(), f"{what} {printable(name)} is gone{words}"), field=place)
     return path
 
 
 def _check_unchanged(now: str, digest: str, place: str) -> None:
     """Refuse a file that was changed since its digest was taken."""
-    check_rules(
+    refuse_if(
         (
             now != digest,
-            place,
             f"the file was changed since (digest {now[:8]}..., the study says {digest[:8]}...)",
-        )
+        ),
+        field=place,
     )
 
 
