@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
-from topox_core.errors import InputError, errors_in_file
+from topox_core.errors import InputError, errors_in_file, refuse_if
 from topox_core.io.limits import MAX_GENERATED_TASKS, check_one_of
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster
@@ -83,9 +83,11 @@ def _chosen(
     values: dict[str, Any] = {p.key: p.default for p in workload.parameters}
     changes = []
     for key, given in overrides.items():
-        if key not in known:
-            problem = f"unknown parameter (expected one of {', '.join(known)})"
-            raise InputError(problem, file=f"workload {name}", field=str(key)[:80])
+        refuse_if(
+            (key not in known, f"unknown parameter (expected one of {', '.join(known)})"),
+            file=f"workload {name}",
+            field=str(key)[:80],
+        )
         value = values[key] = known[key].value(given, name)
         if value != known[key].default:
             changes.append(f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}")
