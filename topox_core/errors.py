@@ -119,14 +119,6 @@ def needed(value: T | None, problem: str, *, file: str = "", item: str = "", fie
     return value
 
 
-def require(
-    holds: object, problem: str, *, file: str = "", item: str = "", field: str = ""
-) -> None:
-    """Refuse what does not hold, with the error that is said beside it; raises InputError."""
-    if not holds:
-        raise InputError(problem, file=file, item=item, field=field)
-
-
 def wrong_setting(field: str, problem: str) -> InputError:
     """Return the error of a setting."""
     return InputError(problem, file="settings", field=field)
@@ -205,19 +197,6 @@ def look_up(key: str, known: Mapping[str, T], what: str = "key", **place: str) -
     """Return what a word stands for; raises InputError as :func:`check_known`, whose ``file``, ``item``, ``field`` may be given."""
     check_known(key, known, what, **place)
     return known[key]
-
-
-def check_rules(*rules: tuple[object, str, str], **place: str) -> None:
-    """Refuse by the first rule that is broken: whether it is, the field, and the problem; ``place``: ``file``, ``item``.
-
-    Raises
-    ------
-    InputError
-        If one is.
-    """
-    for broken, field, problem in rules:
-        if broken:
-            raise InputError(problem, field=field, **place)
 
 
 class Mistakes:

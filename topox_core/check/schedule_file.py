@@ -23,7 +23,7 @@ from topox_core.check.rows import (
     rows_of,
     wrong,
 )
-from topox_core.errors import InputError, shown
+from topox_core.errors import InputError, refuse_if, shown
 from topox_core.io.content import FileFormat, check_header, read_object
 from topox_core.io.limits import SCHEDULE, check_one_of
 from topox_core.model.cluster import Cluster
@@ -133,15 +133,19 @@ def read_linked(data: bytes, file: str = "") -> tuple[dict[str, str], str, dict[
     """
     record = read_object(data, file, LINKED)
     link, digest = record.pop("link", None), record.pop("graph_digest", None)
-    if not isinstance(link, dict) or not all(isinstance(text, str) for text in link.values()):
-        raise InputError(
+    refuse_if(
+        (
+            not isinstance(link, dict) or not all(isinstance(text, str) for text in link.values()),
             f"must be an object: the parameters of a link as text (got {shown(link)})",
-            file=file,
-            field="link",
-        )
-    if not isinstance(digest, str):
-        problem = f"must be text: what identifies the task graph (got {shown(digest)})"
-        raise InputError(problem, file=file, field="graph_digest")
+            "link",
+        ),
+        (
+            not isinstance(digest, str),
+            f"must be text: what identifies the task graph (got {shown(digest)})",
+            "graph_digest",
+        ),
+        file=file,
+    )
     record |= {"format": FORMAT, "version": VERSION}
     columns_of(record, file)
     return link, digest, record
@@ -158,12 +162,14 @@ def columns_of(record: Any, file: str = "") -> Schedule:
     if not isinstance(record, Mapping):
         raise wrong("one JSON object", record, file, "", "")
     check_header(dict(record), FORMAT, VERSION, file)
-    if "fixed" in record:
-        raise InputError(
+    refuse_if(
+        (
+            "fixed" in record,
             "is no key of version 2, in which transfers have paths and rates: save the result again",
-            file=file,
-            field="fixed",
-        )
+        ),
+        file=file,
+        field="fixed",
+    )
     status = record.get("status")
     check_one_of(status, STATUSES, file=file, field="status")
     settings = record.get("settings")
@@ -254,12 +260,14 @@ def _length(record: Mapping[str, Any], key: str, file: str, optional: bool) -> f
     value = _number(record, key, file, optional)
     if value is None:
         return 1.0
-    if not SHORTEST_MS <= value <= LONGEST_MS:
-        raise InputError(
+    refuse_if(
+        (
+            not SHORTEST_MS <= value <= LONGEST_MS,
             f"must be from {SHORTEST_MS:g} to {LONGEST_MS:g} ms (got {value:g})",
-            file=file,
-            field=key,
-        )
+        ),
+        file=file,
+        field=key,
+    )
     return value
 
 
@@ -311,15 +319,19 @@ class Rules:
     clock: str = "slots"
 
     def __post_init__(self) -> None:
-        if not all(isinstance(word, str) for word in self.algorithm.values()):
-            problem = f"must be a record of names of algorithms (got {shown(self.algorithm)})"
-            raise InputError(problem, field="algorithm")
-        if self.continuous and (self.share_circuits or self.any_port):
-            raise InputError(
+        refuse_if(
+            (
+                not all(isinstance(word, str) for word in self.algorithm.values()),
+                f"must be a record of names of algorithms (got {shown(self.algorithm)})",
+                "algorithm",
+            ),
+            (
+                self.continuous and (self.share_circuits or self.any_port),
                 "continuous circuits book real ports: they are neither shared nor on any switch a server likes, "
                 "as the printed model has them",
-                field="circuits",
-            )
+                "circuits",
+            ),
+        )
 
     @property
     def repeats(self) -> bool:
@@ -346,13 +358,15 @@ class Rules:
         """
         if self.any_port:
             return 1
-        if cluster.ports_per_server % cluster.switches:
-            raise InputError(
+        refuse_if(
+            (
+                cluster.ports_per_server % cluster.switches,
                 f"must be a multiple of switches, {cluster.switches} (got {cluster.ports_per_server}): only the "
                 "printed model lets a server use any switch",
-                item="cluster",
-                field="ports_per_server",
-            )
+            ),
+            item="cluster",
+            field="ports_per_server",
+        )
         return cluster.ports_per_server // cluster.switches
 
     @staticmethod

@@ -19,8 +19,8 @@ from types import FrameType
 from typing import Any
 
 from topox_core.cli.manifest import manifest_of_answer
-from topox_core.cli.options import Group, Option, check_options, settings_as_options, wrong_option
-from topox_core.errors import InputError, errors_in_file, one_line, require
+from topox_core.cli.options import Group, Option, settings_as_options
+from topox_core.errors import InputError, errors_in_file, needed, one_line, refuse_if
 from topox_core.io.assertions import failures
 from topox_core.io.cluster_file import dump_cluster, load_cluster
 from topox_core.io.content import read, why
@@ -177,9 +177,11 @@ def _check(option: Option, options: Arguments) -> None:
     """Refuse now what is left out though it is needed, and a file that could not be written later."""
     value, endings = getattr(options, option.key), option.endings
     ends = not value or not endings or value.removesuffix(".gz").endswith(endings)
-    check_options(
-        (not value and option.needed, option.spoken, option.needed),
-        (not ends, option.spoken, f"must end in {' or '.join(endings)}"),
+    refuse_if(
+        (not value and option.needed, option.needed),
+        (not ends, f"must end in {' or '.join(endings)}"),
+        file="command line",
+        field=option.spoken,
     )
     if value and option.over is not None:
         must_be_writable(
@@ -297,7 +299,7 @@ def must_be_writable(path: str, inputs: Iterable[str] = ()) -> None:
         problem = _not_writable(Path(path), inputs)
     except (OSError, ValueError) as error:  # such as a name of more than 255 characters
         problem = f"cannot be written: {why(error)}"
-    require(not problem, problem, file=path)
+    refuse_if((problem, problem), file=path)
 
 
 def _not_writable(target: Path, inputs: Iterable[str]) -> str:
@@ -334,8 +336,8 @@ def read_graph_and_cluster(
         graph, cluster = task_graph(job), cluster or suggested_cluster(job)
     else:
         graph = load_graph(content, graph_path)
-    if cluster is None:
-        raise wrong_option("CLUSTER", "must be given: only a training job suggests one")
+    problem = "must be given: only a training job suggests one"
+    cluster = needed(cluster, problem, file="command line", field="CLUSTER")
     if overrides:
         with errors_in_file("command line"):
             cluster = cluster.changed(**overrides)
@@ -368,8 +370,7 @@ def cluster_beside(path: str) -> str:
     """
     bare = path.removesuffix(".gz")
     ending = next((one for one in _GRAPH_ENDINGS if bare.endswith(one)), None)
-    if ending is None:
-        raise InputError("must end in .json or .csv, and may be followed by .gz", file=path)
+    ending = needed(ending, "must end in .json or .csv, and may be followed by .gz", file=path)
     beside = bare.removesuffix(ending) + ".cluster.json"
     must_be_writable(path)
     must_be_writable(beside)

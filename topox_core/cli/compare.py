@@ -38,10 +38,9 @@ from topox_core.cli.options import (
     planner,
     reader,
     settings,
-    wrong_option,
 )
 from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
-from topox_core.errors import printable
+from topox_core.errors import printable, refuse_if
 from topox_core.fabrics.compare import chosen, compare, fastest
 from topox_core.fabrics.comparison_words import first_iterations, sentence
 from topox_core.fabrics.failures import FixedCircuits, after_failure
@@ -248,11 +247,17 @@ def failure_of(text: str) -> Failure:
         if re.fullmatch(r"\d{1,9}(-\d{1,9})?", where)
         else []
     )
-    if kind not in KINDS or len(numbers) != KINDS[kind][1]:
-        expected = "; ".join(
-            f"{name}:{'-'.join('AB'[:count])} ({words})" for name, (words, count) in KINDS.items()
-        )
-        raise wrong_option("--fail", f"must be {expected} (got {printable(text)[:80]})")
+    expected = "; ".join(
+        f"{name}:{'-'.join('AB'[:count])} ({words})" for name, (words, count) in KINDS.items()
+    )
+    refuse_if(
+        (
+            kind not in KINDS or len(numbers) != KINDS[kind][1],
+            f"must be {expected} (got {printable(text)[:80]})",
+        ),
+        file="command line",
+        field="--fail",
+    )
     makers: dict[str, Callable[..., Failure]] = {
         "fibre": Failure.fibre,
         "port": Failure.of_port,

@@ -9,8 +9,8 @@ import time
 from contextlib import closing, suppress
 
 from topox_core.cli.command import Arguments, command, note
-from topox_core.cli.options import Option, check_options, reader, wrong_option
-from topox_core.errors import require
+from topox_core.cli.options import Option, reader
+from topox_core.errors import InputError, refuse_if
 
 HERE, USUAL_PORT, LAST_PORT = "127.0.0.1", 8501, 65_535
 # How many ports after the usual one are tried, and how long a server may take until it answers.
@@ -33,9 +33,11 @@ PORTS_TRIED, START_S, POLL_S = 50, 120.0, 0.1
 )
 def run(options: Arguments) -> int:
     """Start the server, open the browser once it answers, and wait until the server ends."""
-    require(
-        importlib.util.find_spec("topox_ui") is not None,
-        "is not installed here: pip install topox-workbench",
+    refuse_if(
+        (
+            importlib.util.find_spec("topox_ui") is None,
+            "is not installed here: pip install topox-workbench",
+        ),
         file="topox_ui",
     )
     port = _port(options.port)
@@ -63,14 +65,18 @@ def _port(wanted: int | None) -> int:
         If the port that is wanted is taken or is none, or no other is free.
     """
     if wanted is not None:
-        problem = f"{wanted} is taken: leave it out, or name another"
-        check_options((not _free(wanted), "--port", problem))
+        refuse_if(
+            (not _free(wanted), f"{wanted} is taken: leave it out, or name another"),
+            file="command line",
+            field="--port",
+        )
         return wanted
     for port in range(USUAL_PORT, USUAL_PORT + PORTS_TRIED):
         if _free(port):
             return port
     last = USUAL_PORT + PORTS_TRIED - 1
-    raise wrong_option("--port", f"{USUAL_PORT} to {last} are all taken: name another")
+    problem = f"{USUAL_PORT} to {last} are all taken: name another"
+    raise InputError(problem, file="command line", field="--port")
 
 
 def _free(port: int) -> bool:

@@ -18,8 +18,8 @@ from topox_core.cli.command import (
     table,
 )
 from topox_core.cli.library_options import LIBRARY, SCHEDULER, WORKERS, executor_of, library_of
-from topox_core.cli.options import JSON, Option, changes_of, check_options, setting_option
-from topox_core.errors import look_up
+from topox_core.cli.options import JSON, Option, changes_of, setting_option
+from topox_core.errors import look_up, refuse_if
 from topox_core.io.content import record_of
 from topox_core.papers.card import Card
 from topox_core.papers.catalogue import CARDS, CardStep, card_named, keep, run_cards, to_record
@@ -40,13 +40,14 @@ from topox_core.papers.rows import COUNTED, Answer as CardAnswer, counts_of
 def run(options: Arguments) -> Answer | int:
     """List the cards, or run one; 1 if rows are missing because it was stopped or a process died."""
     one = options.card is not None
-    check_options(
+    refuse_if(
         (
             options.every and (one or options.switches),
-            "--all",
             "runs every card as it is: leave --card and --set out",
+            "--all",
         ),
-        (options.switches and not one, "--set", "needs --card: switches belong to a card"),
+        (options.switches and not one, "needs --card: switches belong to a card", "--set"),
+        file="command line",
     )
     if options.every:
         return _run_all(options)

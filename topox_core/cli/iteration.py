@@ -19,7 +19,8 @@ from topox_core.cli.command import (
     write,
     write_graph,
 )
-from topox_core.cli.options import JSON, Option, changes_of, check_options, setting_option, value_of
+from topox_core.cli.options import JSON, Option, changes_of, setting_option, value_of
+from topox_core.errors import refuse_if
 from topox_core.io.limits import check_one_of
 from topox_core.studies.offers import sources_of
 from topox_core.training.graph import suggested_cluster, task_graph
@@ -111,12 +112,10 @@ def _job(options: Arguments) -> Job:
     for key, text in changes_of(options.changes).items():
         part, dot, field = key.partition(".")
         named = dot and part in ("shape", "plan", "machine", "schedule")
-        check_options(
-            (
-                not named,
-                "--set",
-                f"must be PART.FIELD=VALUE such as plan.tensor=4 (got {key[:60]!r})",
-            )
+        refuse_if(
+            (not named, f"must be PART.FIELD=VALUE such as plan.tensor=4 (got {key[:60]!r})"),
+            file="command line",
+            field="--set",
         )
         values[f"{part}__{field}"] = value_of(text)
     return job.changed(**values)

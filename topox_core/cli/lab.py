@@ -19,8 +19,8 @@ from topox_core.cli.command import (
     write,
     write_result,
 )
-from topox_core.cli.options import JSON, Option, check_options, numbered, whole, wrong_option
-from topox_core.errors import require
+from topox_core.cli.options import JSON, Option, numbered, whole
+from topox_core.errors import needed, refuse_if
 from topox_core.io.content import record_of
 from topox_core.labs.class_folder import secret_for
 from topox_core.labs.folder import (
@@ -294,12 +294,12 @@ def _grade_table(
     used = sorted({one.lab for one in graded.grades})
     name = options.lab or (used[0] if len(used) == 1 else "")
     one = f"must be one of {', '.join(used) or 'the labs'}: a table has one"
-    check_options((name not in labs, "--lab", one))
+    refuse_if((name not in labs, one), file="command line", field="--lab")
     if options.lms == "moodle":
         return moodle_table(graded, labs[name], roster)
-    if roster is None:
-        raise wrong_option("--roster", "must be given: the gradebook as Canvas exports it")
-    return canvas_table(graded, labs[name], roster)
+    export = "must be given: the gradebook as Canvas exports it"
+    students = needed(roster, export, file="command line", field="--roster")
+    return canvas_table(graded, labs[name], students)
 
 
 @command(
@@ -382,11 +382,15 @@ def run_worksheet(options: Arguments) -> Answer:
 def _seeds(options: Arguments) -> list[tuple[str, int]]:
     """Return names and seeds: of a list of students, of a list of seeds, else of one seed."""
     if options.students is not None:
-        check_options((not options.course, "--course", "must be given with --students"))
+        refuse_if(
+            (not options.course, "must be given with --students"),
+            file="command line",
+            field="--course",
+        )
         roster = load_students(read(options.students), options.students)
         first = roster.columns[0]
         names = [row[first].strip() for row in roster.rows if row[first].strip()]
-        require(names, "names no student below its first row", file=options.students)
+        refuse_if((not names, "names no student below its first row"), file=options.students)
         return [(name, seed_of(options.course, name)) for name in names]
     seeds = options.seeds if "seeds" in options else (options.seed,)
     for seed in seeds:

@@ -15,13 +15,12 @@ from topox_core.cli.options import (
     Group,
     Option,
     changes_of,
-    check_options,
     number,
     positive,
     setting_option,
     value_of,
 )
-from topox_core.errors import visible
+from topox_core.errors import refuse_if, visible
 from topox_core.fabrics.options import FabricOptions
 from topox_core.io.content import record_of
 from topox_core.library.rows import CARD, RUNS_ONLY, RunFilter, StoredRun, Value
@@ -149,8 +148,10 @@ def check_keep(options: argparse.Namespace) -> None:
     if options.keep is not None:
         with opened(options, to_write=True):
             return
-    check_options(
-        (options.library is not None, "--library", "says where to keep the answer: give --keep too")
+    refuse_if(
+        (options.library is not None, "says where to keep the answer: give --keep too"),
+        file="command line",
+        field="--library",
     )
 
 
@@ -209,7 +210,9 @@ def library_of(options: argparse.Namespace, to_write: bool = False) -> Iterator[
         with opened(options, to_write) as library:
             yield library
         return
-    check_options((options.library, "--library", "cannot go with --no-library"))
+    refuse_if(
+        (options.library, "cannot go with --no-library"), file="command line", field="--library"
+    )
     yield None
 
 

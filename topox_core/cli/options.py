@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, NamedTuple, TypeVar
 
-from topox_core.errors import InputError, check_rules, errors_at, require
+from topox_core.errors import InputError, errors_at, refuse_if
 from topox_core.fabrics.options import FabricOptions
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering_choices import Lowering
@@ -203,16 +203,6 @@ _READ_AS: dict[object, tuple[Callable[[str], object], str]] = {
 }
 
 
-def wrong_option(field: str, problem: str) -> InputError:
-    """Return the error of an option or argument of the command line."""
-    return InputError(problem, file="command line", field=field)
-
-
-def check_options(*rules: tuple[object, str, str]) -> None:
-    """Refuse options by the first rule that is broken: whether it is, which option, and the problem; raises InputError."""
-    check_rules(*rules, file="command line")
-
-
 def key_and_value(pair: str) -> tuple[str, str]:
     """Read ``KEY=VALUE``."""
     key, sign, value = (part.strip() for part in pair.partition("="))
@@ -231,7 +221,7 @@ def changes_of(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     """
     changes: dict[str, str] = {}
     for key, text in pairs:
-        require(key not in changes, "is given twice", file="command line", item="--set", field=key)
+        refuse_if((key in changes, "is given twice"), file="command line", item="--set", field=key)
         changes[key] = text
     return changes
 
@@ -423,12 +413,13 @@ def fabric_options(options: argparse.Namespace, cluster: Cluster) -> FabricOptio
 
     chosen = given_of(options, _FABRIC_FIELDS)
     described = not chosen.keys().isdisjoint(_SHAPE)
-    check_options(
+    refuse_if(
         (
             options.fat_tree is not None and described,
-            "--fat-tree",
             "describes another fat-tree than the options of its racks or its NIC: leave it out",
-        )
+        ),
+        file="command line",
+        field="--fat-tree",
     )
     if options.fat_tree != "full" and not described:
         chosen["equivalent_gbps"] = default_options(cluster).equivalent_gbps

@@ -22,19 +22,17 @@ from topox_core.cli.options import (
     JSON,
     Group,
     Option,
-    check_options,
     errors_of_option,
     given_of,
     number,
     options_of,
     whole,
-    wrong_option,
 )
 from topox_core.cli.rails_simulate import CHANGES, ON_FABRIC, executed, preset_of
 from topox_core.economics.comparison import Question, Running, caveats_of, year_of
 from topox_core.economics.networks import NETWORKS, Counting, bills, saving, savings
 from topox_core.economics.price_sets import DEFAULT_SET, Catalogue, load_parts, price_set
-from topox_core.errors import check_rules, errors_in_file
+from topox_core.errors import errors_in_file, needed, refuse_if
 from topox_core.io.content import record_of
 from topox_core.rails.technologies import SCALE_UP, TECHNOLOGIES, gpus
 from topox_core.schema.fields import fields_of
@@ -212,14 +210,15 @@ def _source(options: Arguments) -> tuple[Source, int | None]:
     chosen = [f"--{name.replace('_', '-')}" for name in sources if getattr(options, name)]
     first, other, *_ = (*chosen, "", "")
     listed = not options.preset and not options.execution
-    check_options(
-        (other, other, f"cannot be given with {first}"),
-        (options.changes and not options.preset, "--set", "changes a preset: needs --preset"),
+    refuse_if(
+        (other, f"cannot be given with {first}", other),
+        (options.changes and not options.preset, "changes a preset: needs --preset", "--set"),
         (
             options.base_ms is not None and not listed,
-            "--base-ms",
             f"cannot be given with {first}, which has a length of its own",
+            "--base-ms",
         ),
+        file="command line",
     )
     if listed:
         return _listed(options)
@@ -245,12 +244,12 @@ def _listed(options: Arguments) -> tuple[Source, int]:
     several = (
         f"holds windows of {lanes} ranks and rails; a delay study needs those of one, in series"
     )
-    check_rules((options.windows and lanes > 1, "", several), file=options.windows)
+    refuse_if((options.windows and lanes > 1, several), file=options.windows)
     lengths = [one.length_ms for one in windows] or options.window_ms or []
     base = own_ms if options.base_ms is None else options.base_ms
-    if base is None:
-        raise wrong_option("--base-ms", "is needed: how long the iteration lasts without switching")
-    return windows_source(base, lengths), len(lengths)
+    problem = "is needed: how long the iteration lasts without switching"
+    base_ms = needed(base, problem, file="command line", field="--base-ms")
+    return windows_source(base_ms, lengths), len(lengths)
 
 
 @command(
@@ -369,12 +368,13 @@ def _switch(radix: int | None) -> tuple[int, str]:
 def _catalogue(options: Arguments) -> Catalogue:
 
     if options.parts is not None:
-        check_options(
+        refuse_if(
             (
                 options.prices is not None,
-                "--parts",
                 "cannot be given with --prices: a parts file says itself which set it is based on",
-            )
+            ),
+            file="command line",
+            field="--parts",
         )
         return load_parts(read(options.parts), options.parts)
     with errors_of_option("--prices"):

@@ -26,7 +26,6 @@ from topox_core.cli.options import (
     Group,
     Option,
     changes_of,
-    check_options,
     errors_of_option,
     fabric_options,
     number,
@@ -37,7 +36,7 @@ from topox_core.cli.options import (
     whole,
     yes_or_no,
 )
-from topox_core.errors import check_known, errors_in_file, printable, require
+from topox_core.errors import check_known, errors_in_file, printable, refuse_if
 from topox_core.io.content import record_of
 from topox_core.model.execution import Execution
 from topox_core.model.task_graph import TaskGraph
@@ -315,12 +314,13 @@ def rail_bytes(options: Arguments) -> Answer:
     preset = preset_of(options)
     all_stages = range(preset.plan.pipeline)
     stages = all_stages if options.stage is None else (options.stage,)
-    check_options(
+    refuse_if(
         (
             not {*stages} <= {*all_stages},
-            "--stage",
             f"must be from 0 to {preset.plan.pipeline - 1} (got {options.stage})",
-        )
+        ),
+        file="command line",
+        field="--stage",
     )
     classes = {str(stage): byte_classes(preset, stage) for stage in stages}
     return Answer(
@@ -358,16 +358,18 @@ def rail_bytes(options: Arguments) -> Answer:
 def window_lengths(options: Arguments) -> Answer:
     """Return how long windows are."""
     count = len(options.files)
-    check_options(
+    refuse_if(
         (
             count > 2,
-            "FILE",
             f"must be a list of windows, or a task graph and a cluster (got {count} files)",
-        )
+        ),
+        file="command line",
+        field="FILE",
     )
     name, iteration_ms, windows = _listed_or_executed(options)
-    require(
-        windows, "has no window: the rail carries only one kind of traffic", file=options.files[0]
+    refuse_if(
+        (not windows, "has no window: the rail carries only one kind of traffic"),
+        file=options.files[0],
     )
     write(options.output, lambda: windows_file(name, iteration_ms, windows, options.output))
     lengths, classes = lengths_ms(windows), by_class(windows)

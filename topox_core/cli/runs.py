@@ -28,7 +28,7 @@ from topox_core.cli.library_options import (
 )
 from topox_core.cli.manifest import manifest_of_run
 from topox_core.cli.options import JSON, Option, numbered, positive
-from topox_core.errors import InputError, require
+from topox_core.errors import InputError, refuse_if
 from topox_core.io.content import loaded, record_of
 from topox_core.io.limits import SCHEDULE
 from topox_core.library.rows import StoredRun
@@ -164,9 +164,8 @@ def show(options: Arguments) -> Answer:
             if result is None:
                 raise InputError("has no result file", file=str(library.path), item=f"run {one.id}")
             whole = loaded(result, str(library.path), SCHEDULE)
-            require(
-                isinstance(whole, dict),
-                "its result is damaged",
+            refuse_if(
+                (not isinstance(whole, dict), "its result is damaged"),
                 file=str(library.path),
                 item=f"run {one.id}",
             )
@@ -187,7 +186,9 @@ def _write_inputs(library: RunLibrary, one: StoredRun, folder: Path) -> None:
         If none was kept, or the folder is not there.
     """
     kept = [found for digest in sorted(one.digests) if (found := library.input(digest)) is not None]
-    require(kept, "no input file was kept with it", file=str(library.path), item=f"run {one.id}")
+    refuse_if(
+        (not kept, "no input file was kept with it"), file=str(library.path), item=f"run {one.id}"
+    )
     for found in kept:
         # Not the name that the library has: it may come from anybody.
         path = str(folder / f"{found.digest[:12]}{_NAMES.get(found.kind, '.input')}")
@@ -272,7 +273,9 @@ def delete(options: Arguments) -> Answer:
     runs = _runs(options)
     with opened(options) as library:
         count = len(library.delete(runs)["runs"])
-        require(count, "there is no such run", file=str(library.path), item=f"run {runs[0]}")
+        refuse_if(
+            (not count, "there is no such run"), file=str(library.path), item=f"run {runs[0]}"
+        )
     return Answer({"deleted": count}, f"deleted {plural(count, 'run')}")
 
 

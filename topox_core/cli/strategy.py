@@ -23,12 +23,10 @@ from topox_core.cli.options import (
     JSON,
     Group,
     Option,
-    check_options,
     given_of,
     number,
     positive,
     whole,
-    wrong_option,
 )
 from topox_core.cli.strategy_fabric import (
     OPTIONS as ON_FABRIC,
@@ -37,7 +35,7 @@ from topox_core.cli.strategy_fabric import (
     names_of,
     search_on_fabric,
 )
-from topox_core.errors import errors_in_file, printable, require
+from topox_core.errors import errors_in_file, needed, printable, refuse_if
 from topox_core.io.content import record_of
 from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.model.execution import Layout
@@ -149,7 +147,11 @@ def run(options: Arguments) -> Answer:
     if options.servers is None and not (options.fix and method == "plans"):
         options.servers = model.servers
     on_fabric = options.fabric or not (options.beside or options.cluster)
-    check_options((not on_fabric, "--fabric", "must be given with --beside or --cluster"))
+    refuse_if(
+        (not on_fabric, "must be given with --beside or --cluster"),
+        file="command line",
+        field="--fabric",
+    )
     if options.fabric:
         names_of(options)
     return _plans(options, model) if method == "plans" else _search(options, model)
@@ -211,9 +213,11 @@ def _fixed(options: Arguments, graph: OperatorGraph) -> tuple[Placement, ...]:
     if not options.fix:
         return ()
     pinned = load_strategy(read(options.fix), options.fix, graph)
-    require(
-        pinned.servers == options.servers,
-        f"must be {options.servers}, the servers asked for (got {pinned.servers})",
+    refuse_if(
+        (
+            pinned.servers != options.servers,
+            f"must be {options.servers}, the servers asked for (got {pinned.servers})",
+        ),
         file=options.fix,
         field="servers",
     )
@@ -304,8 +308,8 @@ def _search_lines(
 
 def _plans(options: Arguments, model: Model) -> Answer:
 
-    if model.shape is None:
-        raise wrong_option("--method", f"{model.name} is no language model: only those have plans")
+    problem = f"{model.name} is no language model: only those have plans"
+    shape = needed(model.shape, problem, file="command line", field="--method")
     if options.fix:
         ranked: tuple[RankedPlan, ...] = (timed(_job(options, model), options.fix),)
         considered, too_large = 1, 0
@@ -313,7 +317,7 @@ def _plans(options: Arguments, model: Model) -> Answer:
         machine = _machine(options, machine_of(options.machine or "h100", "--machine"))
         with ctrl_c_stops() as stop:
             result = best_plans(
-                model.shape, machine, options.servers, options.batch or model.batch, stop=stop
+                shape, machine, options.servers, options.batch or model.batch, stop=stop
             )
         ranked, considered, too_large = result.ranked, result.considered, result.too_large
         if not ranked:
@@ -382,9 +386,11 @@ def _job(options: Arguments, model: Model) -> Job:
         job = job.changed(machine=_machine(options, known))
     asked = options.servers or job.servers
     theirs = f"{printable(job.shape.name)} on {job.servers:,} servers"
-    require(
-        (job.shape.name, job.servers) == (model.name, asked),
-        f"is for {theirs}, not {model.name} on {asked:,}",
+    refuse_if(
+        (
+            (job.shape.name, job.servers) != (model.name, asked),
+            f"is for {theirs}, not {model.name} on {asked:,}",
+        ),
         file=options.fix,
     )
     return job

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from topox_core.cli.command import Arguments, ctrl_c_stops, figure, note, table, write
-from topox_core.cli.options import Option, check_options, number
+from topox_core.cli.options import Option, number
+from topox_core.errors import refuse_if
 from topox_core.fabrics.compare import chosen
 from topox_core.fabrics.registry import FABRICS, USUAL
 from topox_core.io.cluster_file import dump_cluster
@@ -48,9 +49,10 @@ def names_of(options: Arguments) -> tuple[str, ...]:
         If one is unknown, or options do not go together.
     """
     plans = options.method == "plans"
-    check_options(
-        (options.alternate, "--alternate", "is TopoOpt's own search: leave it out with --fabric"),
-        (plans, "--fabric", "judges a search over operators: --method search"),
+    refuse_if(
+        (options.alternate, "is TopoOpt's own search: leave it out with --fabric", "--alternate"),
+        (plans, "judges a search over operators: --method search", "--fabric"),
+        file="command line",
     )
     beside = options.beside or ""
     listed = USUAL if beside.strip() == "all" else [name.strip() for name in beside.split(",")]

@@ -43,7 +43,6 @@ from topox_core.cli.options import (
     JSON,
     Group,
     Option,
-    check_options,
     given_of,
     key_and_value,
     listed,
@@ -52,10 +51,9 @@ from topox_core.cli.options import (
     positive,
     settings_as_options,
     value_of,
-    wrong_option,
 )
 from topox_core.economics.comparison import Running
-from topox_core.errors import InputError, look_up
+from topox_core.errors import InputError, look_up, refuse_if
 from topox_core.io.assertions import FAILED
 from topox_core.io.content import record_of
 from topox_core.io.limits import check_one_of
@@ -252,7 +250,11 @@ def ready(options: Arguments) -> Answer:
         return Answer({"ready": questions}, table(*questions.items()))
     one, subject = look_up(options.name, READY, "study", file="command line", field="NAME"), None
     if options.sample is not None:
-        check_options(("sample" not in one.kinds, "--sample", f"is not for {options.name}"))
+        refuse_if(
+            ("sample" not in one.kinds, f"is not for {options.name}"),
+            file="command line",
+            field="--sample",
+        )
         subject = {"kind": "sample", "name": options.sample}
         one.study(subject)
     text = json.dumps(one.record(subject), indent=1)
@@ -406,9 +408,10 @@ def _question(options: Arguments) -> Question:
 def _resolved(options: Arguments) -> Resolved:
 
     both = (options.sample is None) == (options.graph is None)
-    check_options(
-        (both, "--sample", "or --graph with --cluster must name the job"),
-        (options.graph is not None and options.cluster is None, "--cluster", "is missing"),
+    refuse_if(
+        (both, "or --graph with --cluster must name the job", "--sample"),
+        (options.graph is not None and options.cluster is None, "is missing", "--cluster"),
+        file="command line",
     )
     sample = {"kind": "sample", "name": options.sample}
     files = {"kind": "files", "graph": options.graph, "cluster": options.cluster}
@@ -419,12 +422,16 @@ def _fixed(options: Arguments, subject: Subject) -> dict[str, Value]:
 
     fixed: dict[str, Value] = {}
     for name, text in options.fixed or ():
-        if name not in subject.keys:
-            raise wrong_option("--fixed", unknown_key(name, subject.keys, "key"))
+        refuse_if(
+            (name not in subject.keys, unknown_key(name, subject.keys, "key")),
+            file="command line",
+            field="--fixed",
+        )
         try:
             fixed[name] = subject.keys[name].value(value_of(text))
         except InputError as error:
-            raise wrong_option("--fixed", f"{name} {error.problem}") from None
+            problem = f"{name} {error.problem}"
+            raise InputError(problem, file="command line", field="--fixed") from None
     return fixed
 
 

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from topox_core.cli.command import Answer, Arguments, command, ctrl_c_stops, figure, read, table
-from topox_core.cli.options import JSON, Option, check_options, number, settings_as_options, whole
+from topox_core.cli.options import JSON, Option, number, settings_as_options, whole
+from topox_core.errors import refuse_if
 from topox_core.fabrics.layout_search import layout_by_graph, layout_by_matrix
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest
@@ -135,12 +136,10 @@ def _searched(options: Arguments) -> Answer:
 
 def _request(options: Arguments) -> FabricRequest:
     """Return the task graph on a cluster of the servers, ports and speed given."""
-    check_options(
-        (
-            options.graph is None,
-            "--layout-by",
-            f"{options.layout_by} needs a task graph: give --graph",
-        )
+    refuse_if(
+        (options.graph is None, f"{options.layout_by} needs a task graph: give --graph"),
+        file="command line",
+        field="--layout-by",
     )
     check_servers(options.servers)
     task_graph = load_graph(read(options.graph), options.graph)

@@ -22,7 +22,7 @@ from topox_core.cli.command import (
     write_graph,
     write_result,
 )
-from topox_core.cli.options import FILES, GRAPH, JSON, Option, check_options, reader
+from topox_core.cli.options import FILES, GRAPH, JSON, Option, reader
 from topox_core.cli.rails_simulate import windows_file
 from topox_core.cli.trace_reading import (
     FORMATTING,
@@ -36,7 +36,7 @@ from topox_core.cli.trace_reading import (
     refusable,
     settings_of,
 )
-from topox_core.errors import InputError, errors_in_file, require
+from topox_core.errors import InputError, errors_in_file, needed, refuse_if
 from topox_core.io.task_graph_file import load_graph
 from topox_core.model.execution import Execution
 from topox_core.traces.importing import import_kineto, inspect_run
@@ -138,7 +138,11 @@ def import_run(options: Arguments) -> Answer:
     form, files = files_of(options)
     if form == NETWORK:
         return network(options, files)
-    check_options((options.output is None, "--output", "must be given: the file to write"))
+    refuse_if(
+        (options.output is None, "must be given: the file to write"),
+        file="command line",
+        field="--output",
+    )
     name = Path(options.output).name.partition(".")[0] or "recorded run"
     if form == KINETO:
         imported = import_kineto(files, settings, sources_of(options.host_traces), progress, name)
@@ -218,9 +222,8 @@ def windows(options: Arguments) -> Answer:
         waits = "here the waiting of each rank counts as traffic"
         gaps.append(("gaps between kernels", f"{_counted(naive)}: {waits}"))
     if options.output:
-        require(
-            found,
-            "has no window: the network carries only one kind of traffic",
+        refuse_if(
+            (not found, "has no window: the network carries only one kind of traffic"),
             file=options.paths[0],
         )
         name = Path(options.output).name.partition(".")[0] or "windows"
@@ -318,9 +321,8 @@ def _executed(options: Arguments) -> tuple[Execution, Any, bool]:
     record = read_schedule(read(options.schedule), options.schedule)
     made_with = (record.get("settings") or {}).get("cluster") or {}
     graph, cluster = read_graph_and_cluster(options.graph, options.cluster, made_with)
-    require(
-        record.get("makespan_ms") is not None,
-        "holds no schedule",
+    refuse_if(
+        (record.get("makespan_ms") is None, "holds no schedule"),
         file=options.schedule,
         field="makespan_ms",
     )
@@ -330,9 +332,8 @@ def _executed(options: Arguments) -> tuple[Execution, Any, bool]:
     with errors_in_file(options.schedule):
         settings = settings_of_record(record)
         result = from_record(record, graph, cluster, settings)
-    if result.execution is None:
-        raise InputError("holds no schedule", file=options.schedule)
-    return result.execution, graph, settings.exclusive_devices
+    execution = needed(result.execution, "holds no schedule", file=options.schedule)
+    return execution, graph, settings.exclusive_devices
 
 
 @command(

@@ -8,7 +8,6 @@ from pathlib import Path
 from topox_core.cli.command import Answer, Arguments, Run, figure, note, percent, table, write
 from topox_core.cli.options import (
     Option,
-    check_options,
     given_of,
     number,
     numbered,
@@ -18,7 +17,7 @@ from topox_core.cli.options import (
     whole,
     yes_or_no,
 )
-from topox_core.errors import require
+from topox_core.errors import refuse_if
 from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.resource_limits import limited_reading
 from topox_core.traces.astra_sim import import_text, read_network
@@ -136,7 +135,9 @@ def files_of(options: Arguments) -> tuple[str, tuple[Source, ...]]:
 
 def only(files: tuple[Source, ...], what: str) -> Source:
     """Return the file of what is one file; raises InputError where there are several."""
-    check_options((len(files) > 1, "PATH", f"must be one file, if it is {what}"))
+    refuse_if(
+        (len(files) > 1, f"must be one file, if it is {what}"), file="command line", field="PATH"
+    )
     return files[0]
 
 
@@ -150,7 +151,9 @@ def read_other(
     """Return what files of another format than the profiler's hold, as a task graph."""
     if form == CHAKRA:
         return _read_chakra(options, settings, files, name)
-    require(form == TEXT, "is a schedule's trace: only its windows can be read", file=files[0].name)
+    refuse_if(
+        (form != TEXT, "is a schedule's trace: only its windows can be read"), file=files[0].name
+    )
     changes = given_of(options, ("servers", "tick_ns"))
     with settings_as_options(options):
         return import_text(only(files, "a text workload"), settings, **changes, name=name)
@@ -174,7 +177,9 @@ def network(options: Arguments, files: tuple[Source, ...]) -> Answer:
     """Return the cluster of a network file, and write it where a file is named for it."""
     file, target = only(files, "a network"), getattr(options, "cluster", None)
     lost = options.part == "import" and target is None
-    check_options((lost, "--cluster", "must be given: a network becomes a cluster"))
+    refuse_if(
+        (lost, "must be given: a network becomes a cluster"), file="command line", field="--cluster"
+    )
     with settings_as_options(options):
         cluster, notes = read_network(file, options.optical, options.ports or 2)
     write(target, lambda: dump_cluster(cluster))

@@ -22,7 +22,7 @@ from topox_core.demand.decomposition import (
     peels,
     shortest_few,
 )
-from topox_core.errors import InputError, shown
+from topox_core.errors import InputError, refuse_if, shown
 from topox_core.io.limits import DEMAND, check_number, check_one_of, check_whole, number_in
 from topox_core.io.tables import read_rows, table_bytes
 from topox_core.model.transfer_graph import FloatArray
@@ -170,13 +170,21 @@ def checked_matrix(demand_ms: FloatArray) -> FloatArray:
         As :func:`plan_demand`.
     """
     demand = np.asarray(demand_ms, np.float64)
-    if demand.ndim != 2 or demand.shape[0] != demand.shape[1]:
-        shape = " x ".join(map(str, demand.shape))
-        raise InputError(f"must be a square matrix (got {shape})", file="demand")
-    if not 1 <= len(demand) <= MAX_LINES:
-        raise InputError(
-            f"must have 1 to {MAX_LINES} rows and columns (got {len(demand):,})", file="demand"
-        )
+    shape = " x ".join(map(str, demand.shape))
+    refuse_if(
+        (
+            demand.ndim != 2 or demand.shape[0] != demand.shape[1],
+            f"must be a square matrix (got {shape})",
+        ),
+        file="demand",
+    )
+    refuse_if(
+        (
+            not 1 <= len(demand) <= MAX_LINES,
+            f"must have 1 to {MAX_LINES} rows and columns (got {len(demand):,})",
+        ),
+        file="demand",
+    )
     wrong = np.argwhere(~((demand >= 0) & (demand <= MAX_MS)))
     if len(wrong):
         i, j = wrong[0].tolist()
@@ -215,10 +223,13 @@ def read_demand(data: bytes, file: str) -> FloatArray:
                 file=file,
                 item=f"row {number}",
             )
-    if len(rows) != len(rows[0]):
-        raise InputError(
-            f"must be a square matrix (got {len(rows)} rows of {len(rows[0])})", file=file
-        )
+    refuse_if(
+        (
+            len(rows) != len(rows[0]),
+            f"must be a square matrix (got {len(rows)} rows of {len(rows[0])})",
+        ),
+        file=file,
+    )
     return np.array(rows)
 
 

@@ -13,7 +13,7 @@ from topox_core.economics.price_sets import (
     USD_BY_SPEED,
     Catalogue,
 )
-from topox_core.errors import InputError
+from topox_core.errors import InputError, refuse_if
 from topox_core.model.cluster import Cluster
 from topox_core.text.numbers import plural, short
 
@@ -41,11 +41,13 @@ def at_speed(catalogue: Catalogue, gbps: float) -> Catalogue:
     InputError
         If no part can have that speed.
     """
-    if not 0 < gbps <= FASTEST_GBPS:
-        raise InputError(
+    refuse_if(
+        (
+            not 0 < gbps <= FASTEST_GBPS,
             f"must be above 0 and at most {FASTEST_GBPS:,.0f} to be priced (got {gbps:g})",
-            field="port_gbps",
-        )
+        ),
+        field="port_gbps",
+    )
     if gbps == catalogue.port_gbps:
         return catalogue
     share = gbps / catalogue.port_gbps
@@ -148,11 +150,13 @@ def cost_equivalent_gbps(
     low, high = 1e-3, 800.0
     while packet_usd(high) <= aim and high < FASTEST_GBPS:
         high = min(2 * high, FASTEST_GBPS)
-    if packet_usd(high) <= aim or aim <= 0:
-        raise InputError(
+    refuse_if(
+        (
+            packet_usd(high) <= aim or aim <= 0,
             "has packet switches, NICs and transceivers so cheap that any speed costs no more than the circuits",
-            item=f"price catalogue {catalogue.name}",
-        )
+        ),
+        item=f"price catalogue {catalogue.name}",
+    )
     # The price rises with speed and is continuous; halving on a logarithmic axis ends after 60
     # steps at 10 digits.
     for _ in range(60):

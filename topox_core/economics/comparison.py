@@ -17,7 +17,7 @@ from topox_core.economics.networks import (
     saving,
 )
 from topox_core.economics.price_sets import Catalogue
-from topox_core.errors import InputError
+from topox_core.errors import refuse_if
 from topox_core.schema.fields import setting
 from topox_core.schema.records import check_fields
 
@@ -293,8 +293,7 @@ def caveats_of(
     InputError
         If the GPUs do not fill whole servers, or the switch has no port.
     """
-    if radix is not None and radix < 1:
-        raise InputError(f"must be at least 1 (got {radix})", field="radix")
+    refuse_if((radix is not None and radix < 1, f"must be at least 1 (got {radix})"), field="radix")
     check_size(question.gpus, question.counting)
     return tuple(_caveats(question, radix, switch))
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from topox_core.economics.price_sets import Catalogue
-from topox_core.errors import InputError
+from topox_core.errors import refuse_if
 from topox_core.io.limits import check_one_of, check_whole
 from topox_core.schema.fields import setting
 from topox_core.schema.records import check_fields
@@ -167,11 +167,13 @@ def check_size(gpus: int, counting: Counting) -> int:
         If the GPUs do not fill whole servers, or are absurdly many.
     """
     check_whole(gpus, 1, MAX_GPUS, field="gpus")
-    if gpus % counting.gpus_per_server:
-        raise InputError(
+    refuse_if(
+        (
+            gpus % counting.gpus_per_server,
             f"must be a multiple of the {counting.gpus_per_server} GPUs of a server (got {gpus})",
-            field="gpus",
-        )
+        ),
+        field="gpus",
+    )
     return gpus // counting.gpus_per_server
 
 

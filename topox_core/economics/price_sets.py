@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import Annotated, Any
 
-from topox_core.errors import InputError, check_known, errors_in_file, printable, shown
+from topox_core.errors import InputError, check_known, errors_in_file, printable, refuse_if, shown
 from topox_core.io.content import (
     FileFormat,
     entries_of,
@@ -370,8 +370,7 @@ def load_parts(data: bytes, file: str) -> Catalogue:
         item = named(entry, "id", "part", number)
         check_values(Part, entry, file, item, must=("id",))
         part = entry["id"]
-        if part in figures:
-            raise InputError("is in the file twice", file=file, item=item)
+        refuse_if((part in figures, "is in the file twice"), file=file, item=item)
         figures[part] = {key: value for key, value in entry.items() if key != "id"}
     values = without_header(body, "parts")
     base_name = values.pop("based_on", FILE_SET)

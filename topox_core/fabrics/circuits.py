@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.errors import InputError
+from topox_core.errors import refuse_if
 from topox_core.fabrics.fluid import check_servers, go_on
 from topox_core.fabrics.kernels.circuit_requests import (
     Requests,
@@ -209,13 +209,15 @@ def _wiring(request: FabricRequest, carried: NDArray[np.bool_]) -> tuple[IntArra
     """Return the talking servers and their ports, no more on a switch than they have transfers."""
     graph, cluster = request.graph, request.cluster
     highest = check_servers(graph, cluster)
-    if cluster.ports_per_server % cluster.switches:
-        raise InputError(
+    refuse_if(
+        (
+            cluster.ports_per_server % cluster.switches,
             f"must be a multiple of switches ({cluster.switches}): circuits that are switched hold real ports, "
             f"spread evenly (got {cluster.ports_per_server})",
-            file="cluster",
-            field="ports_per_server",
-        )
+        ),
+        file="cluster",
+        field="ports_per_server",
+    )
     k = cluster.ports_per_server // cluster.switches
     half = cluster.duplex == "half"
     source, destination = graph.source[carried], graph.destination[carried]
@@ -229,12 +231,14 @@ def _wiring(request: FabricRequest, carried: NDArray[np.bool_]) -> tuple[IntArra
     )
     k = min(k, max(1, busiest))
     ports = (1 if half else 2) * len(server) * cluster.switches * k
-    if ports > MAX_PORTS:
-        raise InputError(
+    refuse_if(
+        (
+            ports > MAX_PORTS,
             f"{len(server):,} talking servers have {ports:,} ports (limit {MAX_PORTS:,})",
-            file="cluster",
-            field="ports_per_server",
-        )
+        ),
+        file="cluster",
+        field="ports_per_server",
+    )
     most = len(server) * k // 2 if half else min(int((outs > 0).sum()), int((ins > 0).sum())) * k
     limit = cluster.ports_per_switch if cluster.ports_per_switch < most else 0
     return server, RequestTables(len(server), cluster.switches, k, half, limit)

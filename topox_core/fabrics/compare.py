@@ -8,7 +8,7 @@ from typing import TypeVar
 from topox_core.economics.clusters import cluster_bill, same_cost_nic_gbps
 from topox_core.economics.networks import Bill
 from topox_core.economics.price_sets import Catalogue
-from topox_core.errors import InputError
+from topox_core.errors import InputError, refuse_if
 from topox_core.fabrics.fixed_beside import FIXED, fixed_run
 from topox_core.fabrics.fluid import Stopped, go_on
 from topox_core.fabrics.ideal import CANDIDATES
@@ -189,27 +189,29 @@ def chosen(fabrics: Iterable[str]) -> tuple[str, ...]:
     """
     asked = list(fabrics)
     for name in asked:
-        if name not in FABRICS:
-            raise InputError(
-                f"must be some of {', '.join(FABRICS)} (got {str(name)[:80]!r})",
-                file="settings",
-                field="fabrics",
-            )
-    if not asked:
-        raise InputError(
-            f"must name at least one of {', '.join(FABRICS)}", file="settings", field="fabrics"
+        refuse_if(
+            (name not in FABRICS, f"must be some of {', '.join(FABRICS)} (got {str(name)[:80]!r})"),
+            file="settings",
+            field="fabrics",
         )
+    refuse_if(
+        (not asked, f"must name at least one of {', '.join(FABRICS)}"),
+        file="settings",
+        field="fabrics",
+    )
     return tuple(name for name in FABRICS if name in asked)
 
 
 def check_delay(cluster: Cluster) -> None:
     """Refuse a delay that no switch has, with one line."""
-    if cluster.reconfiguration_ms > MAX_DELAY_MS:
-        raise InputError(
+    refuse_if(
+        (
+            cluster.reconfiguration_ms > MAX_DELAY_MS,
             f"must be at most {MAX_DELAY_MS:,.0f}, an hour (got {cluster.reconfiguration_ms:g})",
-            file="cluster",
-            field="reconfiguration_ms",
-        )
+        ),
+        file="cluster",
+        field="reconfiguration_ms",
+    )
 
 
 def same_time(one_ms: float, other_ms: float) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, refuse_if
 from topox_core.fabrics.compare import run_one, run_with_best_lowering
 from topox_core.fabrics.links import static_layout
 from topox_core.fabrics.run import FabricRequest, FabricRun, JobRequest
@@ -61,12 +61,14 @@ class FixedCircuits:
         InputError
             If the circuits are not TopologyFinder's, whose rings a repair needs.
         """
-        if job.options.layout_by != "topoopt":
-            raise InputError(
+        refuse_if(
+            (
+                job.options.layout_by != "topoopt",
                 f"must be topoopt where something fails (got {job.options.layout_by})",
-                file="settings",
-                field="layout_by",
-            )
+            ),
+            file="settings",
+            field="layout_by",
+        )
         run = job.runs.get("static") or run_with_best_lowering("static", job)
         lowering = job.settings.lowering if run.chosen is None else run.chosen.lowering
         request = job.lowered(lowering)

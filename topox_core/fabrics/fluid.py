@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.errors import InputError
+from topox_core.errors import refuse_if
 from topox_core.fabrics.kernels.events import advance, begin, resume, unsent
 from topox_core.fabrics.kernels.state import ENDED, NOW, State, TaskTables, fresh
 from topox_core.model.cluster import Cluster
@@ -54,13 +54,15 @@ def check_servers(graph: TransferGraph, cluster: Cluster) -> int:
     """
     named = (graph.server, graph.source, graph.destination)
     highest = max((int(ends.max()) for ends in named if len(ends)), default=-1)
-    if highest >= cluster.servers:
-        raise InputError(
+    refuse_if(
+        (
+            highest >= cluster.servers,
             f"must be at least {highest + 1}, because the task graph names server {highest} (got "
             f"{cluster.servers})",
-            file="cluster",
-            field="servers",
-        )
+        ),
+        file="cluster",
+        field="servers",
+    )
     return highest
 
 

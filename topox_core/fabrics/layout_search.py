@@ -16,7 +16,7 @@ from itertools import islice
 
 import numpy as np
 
-from topox_core.errors import InputError
+from topox_core.errors import refuse_if
 from topox_core.fabrics.fluid import go_on
 from topox_core.fabrics.layout_times import (
     LayoutTimes,
@@ -186,12 +186,11 @@ def layout_by_graph(request: FabricRequest, stop: Stop) -> LayoutAnswer:
 
 def _check_connected(time_ms: float) -> None:
     """Refuse a job for which no start connects those that talk."""
-    if time_ms == math.inf:
-        raise InputError(
-            "no layout was found in which every server reaches all its partners",
-            file="layout",
-            field="circuits",
-        )
+    refuse_if(
+        (time_ms == math.inf, "no layout was found in which every server reaches all its partners"),
+        file="layout",
+        field="circuits",
+    )
 
 
 def _matrices(request: FabricRequest, chordal: bool = False) -> Iterator[MatrixStart]:

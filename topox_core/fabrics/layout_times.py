@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, refuse_if
 from topox_core.fabrics.fluid import FluidNetwork, FluidTasks, Pairs
 from topox_core.fabrics.kernels.events import run_until
 from topox_core.fabrics.kernels.state import BATCHES, WORK, State, fresh
@@ -194,13 +194,15 @@ class MatrixStart:
 
 def check_size(request: FabricRequest) -> None:
     """Refuse a cluster whose matrices of circuits would be too large, with one line."""
-    if request.cluster.servers > MAX_SERVERS:
-        raise InputError(
+    refuse_if(
+        (
+            request.cluster.servers > MAX_SERVERS,
             f"must be at most {MAX_SERVERS:,} for circuits from a matrix or the task graph "
             f"(got {request.cluster.servers:,})",
-            file="cluster",
-            field="servers",
-        )
+        ),
+        file="cluster",
+        field="servers",
+    )
 
 
 def ring_graphs(request: FabricRequest) -> Iterator[tuple[str, TransferGraph]]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, refuse_if
 from topox_core.model.cluster import MAX_PORTS, MAX_SERVERS, Cluster
 from topox_core.schema.fields import plain_setting, setting
 from topox_core.schema.records import check_fields
@@ -220,6 +220,8 @@ class FabricOptions:
             ("regional_packet_ports", self.packet_ports_of(cluster), cluster.ports_per_server),
             ("region_servers", self.region_servers, cluster.servers),
         ):
-            if given > most:
-                problem = f"must be a whole number from 0 to {most:,} (got {given:,})"
-                raise InputError(problem, file="settings", field=field)
+            refuse_if(
+                (given > most, f"must be a whole number from 0 to {most:,} (got {given:,})"),
+                file="settings",
+                field=field,
+            )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from topox_core.errors import InputError
+from topox_core.errors import refuse_if
 from topox_core.fabrics.fluid import BATCHES_BETWEEN_STOPS, Pairs, Simulation, go_on
 from topox_core.fabrics.links import LinkRoutes, ideal_bound, traffic_over, wired
 from topox_core.fabrics.run import FabricRequest, FabricRun, Traffic
@@ -174,12 +174,14 @@ class _Controller:
     def _evaluate(self, run: Simulation, now_ms: float) -> bool:
         """Choose circuits for what is not sent; return whether any change."""
         self.evaluations += 1
-        if self.evaluations > MAX_EVALUATIONS:
-            raise InputError(
+        refuse_if(
+            (
+                self.evaluations > MAX_EVALUATIONS,
                 f"is so short that circuits would be re-evaluated more than {MAX_EVALUATIONS:,} times",
-                file="settings",
-                field="reevaluate_ms",
-            )
+            ),
+            file="settings",
+            field="reevaluate_ms",
+        )
         boundary, delay_ms = self.next_ms, self.cluster.reconfiguration_ms
         self.next_ms += self.options.reevaluate_ms
         # What is not sent of transfers under way, by pair.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
-from topox_core.errors import InputError
+from topox_core.errors import refuse_if
 from topox_core.fabrics.compare import chosen, same_time, ties
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.passed_plans import PassedPlan
@@ -245,13 +245,15 @@ def with_degree(cluster: Cluster, degree: int) -> Cluster:
     """
     if cluster.ports_per_server == cluster.switches:
         return cluster.changed(ports_per_server=degree, switches=degree)
-    if degree % cluster.switches:
-        raise InputError(
+    refuse_if(
+        (
+            degree % cluster.switches,
             f"must be multiples of the {cluster.switches} switches, which have several ports of a server each "
             f"(got {degree})",
-            file="sweep",
-            field="degree",
-        )
+        ),
+        file="sweep",
+        field="degree",
+    )
     return cluster.changed(ports_per_server=degree)
 
 

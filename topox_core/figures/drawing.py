@@ -5,7 +5,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from topox_core.economics.networks import Bill
-from topox_core.errors import InputError
+from topox_core.errors import InputError, needed
 from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.run import FabricRun
 from topox_core.figures.cost import stacked
@@ -33,9 +33,8 @@ def figure_of(subject: Any, theme: str = "light") -> go.Figure:
     """
     tokens = theme_of(theme)
     if isinstance(subject, Result):
-        if subject.execution is None:
-            raise InputError(f"has no schedule to draw (status {subject.status})", file="result")
-        execution = subject.execution
+        problem = f"has no schedule to draw (status {subject.status})"
+        execution = needed(subject.execution, problem, file="result")
         lanes = lanes_of(execution)
         return gantt(
             execution,

@@ -11,7 +11,7 @@ from typing import Any
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
-from topox_core.errors import InputError, require
+from topox_core.errors import InputError, refuse_if
 from topox_core.figures.palette import LIGHT, Theme
 
 # Print is on white. A figure is drawn this wide; a pixel becomes three by three in a PNG, which is
@@ -95,8 +95,8 @@ def check_figure_file(path: str) -> None:
     """
     form = _form(path)
     known = ", ".join(f".{one}" for one in (PAGE, *PICTURES))
-    require(form in (PAGE, *PICTURES), f"must end in one of {known}", file=path)
-    require(form == PAGE or find_spec("kaleido") is not None, _NEEDS, file=path)
+    refuse_if((form not in (PAGE, *PICTURES), f"must end in one of {known}"), file=path)
+    refuse_if((form != PAGE and find_spec("kaleido") is None, _NEEDS), file=path)
 
 
 def figure_file(figure: go.Figure, path: str, title: str) -> bytes:

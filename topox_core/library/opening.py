@@ -15,7 +15,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from topox_core.errors import InputError, one_line, require
+from topox_core.errors import InputError, one_line, refuse_if
 from topox_core.io.content import why
 
 FILE_NAME = "runs.sqlite"
@@ -256,8 +256,10 @@ def _must_be_there(path: Path, create: bool) -> bool:
         if create:
             return False
         raise InputError("there is no such file", file=str(path)) from None
-    require(stat.S_ISREG(status.st_mode), "is no run library: it is no file", file=str(path))
-    require(status.st_size != 0 or create, "is empty", file=str(path))
+    refuse_if(
+        (not stat.S_ISREG(status.st_mode), "is no run library: it is no file"), file=str(path)
+    )
+    refuse_if((status.st_size == 0 and not create, "is empty"), file=str(path))
     return status.st_size > 0
 
 
@@ -271,9 +273,11 @@ def _ready(path: Path, read_only: bool, notices: tuple[str, ...] = ()) -> Opened
         if version > VERSION:
             newer = f"was made by a newer version ({version}, this one knows {VERSION})"
             raise InputError(f"{newer} and cannot be read", file=str(path))
-        require(
-            version == VERSION and has_the_tables(connection),
-            f"is no run library: its tables are not those of version {VERSION}",
+        refuse_if(
+            (
+                version != VERSION or not has_the_tables(connection),
+                f"is no run library: its tables are not those of version {VERSION}",
+            ),
             file=str(path),
         )
         wal = True if reason else _choose_log(connection, path)
@@ -326,9 +330,11 @@ def damage_of(path: Path) -> str:
         with closing(_for_checking(path)) as connection:
             if path.stat().st_size < _HEADER:  # SQLite takes it for empty
                 return _damage_of_ours(path, "it is cut short")
-            require(
-                connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID,
-                "is no run library, but another SQLite file",
+            refuse_if(
+                (
+                    connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID,
+                    "is no run library, but another SQLite file",
+                ),
                 file=str(path),
             )
             if path.stat().st_size > MAX_CHECKED_BYTES:
@@ -370,7 +376,7 @@ def _damage_of_ours(path: Path, error: str) -> str:
         ours = len(head) < _HEADER or int.from_bytes(head[68:72], "big") == APPLICATION_ID
     else:
         ours = any(word in head for word in _OUR_WORDS)
-    require(ours, "is no run library", file=str(path))
+    refuse_if((not ours, "is no run library"), file=str(path))
     return error
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from topox_core.errors import InputError, as_mb, check_rules, require
+from topox_core.errors import InputError, as_mb, refuse_if
 from topox_core.io.limits import MAX_FILE_BYTES
 
 FAILED = "failed"  # the status of a run that has no result
@@ -99,13 +99,15 @@ def inflated(packed: bytes, file: str, item: str) -> bytes:
         content = unpacking.decompress(packed, MAX_FILE_BYTES)
     except (zlib.error, TypeError) as error:
         raise InputError(f"is damaged ({error})", file=file, item=item) from None
-    require(
-        not unpacking.unconsumed_tail,
-        f"unpacks to more than the {as_mb(MAX_FILE_BYTES)} a file may have",
+    refuse_if(
+        (
+            unpacking.unconsumed_tail,
+            f"unpacks to more than the {as_mb(MAX_FILE_BYTES)} a file may have",
+        ),
         file=file,
         item=item,
     )
-    require(unpacking.eof, "is damaged (it ends too early)", file=file, item=item)
+    refuse_if((not unpacking.eof, "is damaged (it ends too early)"), file=file, item=item)
     return content
 
 
@@ -164,10 +166,11 @@ def encode(record: RunRecord) -> dict[str, Any]:
     """
     place, seed = {"file": "run", "item": record.subject}, record.seed or 0
     large = not -(1 << 63) <= seed < 1 << 63
-    check_rules(
-        (not _KEY.fullmatch(record.key), "key", "must be a SHA-256 in 64 hexadecimal digits"),
-        (large, "seed", "must be a whole number of at most 63 bits"),
-        **place,
+    refuse_if(
+        (not _KEY.fullmatch(record.key), "must be a SHA-256 in 64 hexadecimal digits", "key"),
+        (large, "must be a whole number of at most 63 bits", "seed"),
+        file="run",
+        item=record.subject,
     )
     try:
         settings = json.dumps(dict(record.settings), allow_nan=False, separators=(",", ":"))
@@ -210,23 +213,29 @@ def decode(row: sqlite3.Row, file: str) -> StoredRun:
     """
     item = f"run {row['id']}"
     for column, (kind, words) in _CELLS.items():
-        require(
-            isinstance(row[column], kind), f"must be {words}", file=file, item=item, field=column
+        refuse_if(
+            (not isinstance(row[column], kind), f"must be {words}"),
+            file=file,
+            item=item,
+            field=column,
         )
-    require(_KEY.fullmatch(row["key"]), "must be a SHA-256", file=file, item=item, field="key")
+    refuse_if(
+        (not _KEY.fullmatch(row["key"]), "must be a SHA-256"), file=file, item=item, field="key"
+    )
     measures = json_object(row["measures"], "measures", file, item)
     for name, value in measures.items():
-        require(
-            not isinstance(value, bool) and isinstance(value, int | float | None),
-            f"holds {name!r} as no number",
+        refuse_if(
+            (
+                isinstance(value, bool) or not isinstance(value, int | float | None),
+                f"holds {name!r} as no number",
+            ),
             file=file,
             item=item,
             field="measures",
         )
     for name in PROMOTED:
-        require(
-            row[name] == measures.get(name),
-            "is not the measure beside it",
+        refuse_if(
+            (row[name] != measures.get(name), "is not the measure beside it"),
             file=file,
             item=item,
             field=name,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from topox_core.errors import InputError, require
+from topox_core.errors import InputError, refuse_if
 from topox_core.library.opening import SIDE_FILES, OpenedFile, errors_of, open_file
 from topox_core.library.rows import (
     Deleted,
@@ -75,7 +75,9 @@ def decode_study(row: sqlite3.Row, file: str) -> StoredStudy:
     item = f"study {row['id']}"
     kinds = {"digest": str, "name": str, "points": int, "version": str, "state": str}
     for column, kind in {**kinds, "created": float}.items():
-        require(isinstance(row[column], kind), "is damaged", file=file, item=item, field=column)
+        refuse_if(
+            (not isinstance(row[column], kind), "is damaged"), file=file, item=item, field=column
+        )
     record = json_object(inflated(row["record"], file, item), "record", file, item)
     keys = ("id", *kinds, "kept", "created")
     return StoredStudy(record=record, **{key: row[key] for key in keys})
@@ -170,10 +172,8 @@ class RunLibrary:
         InputError
             If there is such a file already, or it cannot be written.
         """
-        require(
-            not path.exists(),
-            "is there already; a library is exported to a new file",
-            file=str(path),
+        refuse_if(
+            (path.exists(), "is there already; a library is exported to a new file"), file=str(path)
         )
         partial = path.with_name(f".topox-{os.getpid()}.part")
         with errors_of(path):
@@ -277,9 +277,8 @@ class RunLibrary:
         )
         if not found or found[0]["result_bytes"] is None:
             return None
-        require(
-            isinstance(found[0]["content"], bytes),
-            "its result is damaged",
+        refuse_if(
+            (not isinstance(found[0]["content"], bytes), "its result is damaged"),
             file=str(self.path),
             item=f"run {run}",
         )
@@ -427,9 +426,8 @@ class RunLibrary:
             If the library can only be read, another program does not let go of it, or in place of
             any other error of SQLite's.
         """
-        require(
-            not self._file.read_only,
-            f"can only be read: {self._file.read_only}",
+        refuse_if(
+            (self._file.read_only, f"can only be read: {self._file.read_only}"),
             file=str(self._file.path),
         )
         with self._reading() as connection:

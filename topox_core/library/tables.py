@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from topox_core.errors import InputError, require
+from topox_core.errors import InputError, refuse_if
 from topox_core.io.tables import table_bytes
 from topox_core.library.rows import RunFilter, StoredRun
 from topox_core.library.run_library import ALL, RunLibrary
@@ -65,7 +65,10 @@ def compare_runs(runs: Sequence[StoredRun]) -> RunComparison:
     InputError
         If there are fewer than two or more than 20.
     """
-    require(2 <= len(runs) <= MAX, f"must be 2 to {MAX} (got {len(runs)})", file="runs to compare")
+    refuse_if(
+        (not (2 <= len(runs) <= MAX), f"must be 2 to {MAX} (got {len(runs)})"),
+        file="runs to compare",
+    )
     settings = compared([{**_given(one), **flat(one.record.settings)} for one in runs])
     # The cluster's digest says no more than the keys that differ.
     if any(one.name.startswith("cluster.") and not one.equal for one in settings):

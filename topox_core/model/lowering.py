@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, refuse_if
 from topox_core.model.algorithm_choice import (
     RING_KINDS,
     Choice,
@@ -176,13 +176,15 @@ def _patterns(
 ) -> tuple[dict[int, Pattern], dict[int, str]]:
     """Return pattern and algorithm of each collective that uses the network, by position in the graph."""
     active, transfers = _collectives(graph, lowering, whole, strides)
-    if transfers > MAX_TRANSFERS:
-        raise InputError(
+    refuse_if(
+        (
+            transfers > MAX_TRANSFERS,
             f"the collectives become {transfers:,} transfers, more than the limit of {MAX_TRANSFERS:,}: "
             "use fewer rings, the fluid lowering or smaller groups",
-            file="settings",
-            field="rings",
-        )
+        ),
+        file="settings",
+        field="rings",
+    )
     built: dict[tuple[str, int, int, Choice | None, Strides], Pattern] = {}
     result: dict[int, Pattern] = {}
     waits = 0

@@ -18,7 +18,7 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
-from topox_core.errors import InputError, errors_in_file, require
+from topox_core.errors import InputError, errors_in_file, refuse_if
 from topox_core.papers.rows import (
     NOT_PRINTED,
     Answer,
@@ -352,9 +352,11 @@ class Card:
         """
         known = {choice.key: choice for choice in self.choices}
         for key in given or {}:
-            require(
-                key in known,
-                f"unknown switch (expected one of {', '.join(known) or 'none: this card has no switches'})",
+            refuse_if(
+                (
+                    key not in known,
+                    f"unknown switch (expected one of {', '.join(known) or 'none: this card has no switches'})",
+                ),
                 file=f"card {self.name}",
                 field=str(key)[:80],
             )

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from topox_core.errors import InputError, require
+from topox_core.errors import InputError, refuse_if
 from topox_core.fabrics.compare import run_one
 from topox_core.fabrics.links import ideal_bound, static_layout
 from topox_core.fabrics.options import FabricOptions
@@ -217,9 +217,11 @@ def ours(row: Printed, on_network: bool, switches: Switches) -> Ours:
     plan = run_one("scheduled", FabricRequest(planned, slotted, settings))
     scheduled_ms, bound_ms = plan.iteration_ms, plan.bound_ms
     if switches["release"] == "unrounded" and settings.on_slots:
-        require(
-            settings.circuits != "per-slot",
-            "needs circuits that stay on real ports: set model to continuous",
+        refuse_if(
+            (
+                settings.circuits == "per-slot",
+                "needs circuits that stay on real ports: set model to continuous",
+            ),
             file="card topox-table3",
             field="release",
         )

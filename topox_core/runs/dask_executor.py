@@ -15,7 +15,7 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any, ParamSpec, TypeVar
 
-from topox_core.errors import InputError, one_line, require
+from topox_core.errors import InputError, one_line, refuse_if
 from topox_core.runs.executor import AnswerLost, Executor, Shared, WorkerDied
 from topox_core.runs.identity import Identity, identity
 
@@ -156,7 +156,7 @@ class DaskExecutor(Executor):
     def _meet(self) -> None:
         """Count the workers, and see that all of them run this code; raises InputError otherwise."""
         threads = self._client.nthreads()
-        require(threads, "has no workers", file=f"scheduler {self.address}")
+        refuse_if((not threads, "has no workers"), file=f"scheduler {self.address}")
         for worker, theirs in self._client.run(identity, on_error="return").items():
             if isinstance(theirs, Identity):
                 problem = identity().difference(theirs)
@@ -164,7 +164,7 @@ class DaskExecutor(Executor):
                 problem = f"has no {missing[1]}"
             else:
                 problem = f"does not say what it runs ({type(theirs).__name__}: {theirs})"
-            require(not problem, problem, file=f"worker {worker}")
+            refuse_if((problem, problem), file=f"worker {worker}")
         self.workers = sum(threads.values())
 
     def _attend(self) -> None:
@@ -202,7 +202,7 @@ def _answered(asking: Identity, function: Callable[..., R], *args: Any, **kwargs
     from distributed import get_worker
 
     difference = asking.difference(identity())
-    require(not difference, difference, file=f"worker {get_worker().address}")
+    refuse_if((difference, difference), file=f"worker {get_worker().address}")
     return function(*args, **kwargs)
 
 
@@ -210,12 +210,14 @@ def _answered(asking: Identity, function: Callable[..., R], *args: Any, **kwargs
 
 
 def _checked(address: str) -> str:
-    require(
-        _ADDRESS.fullmatch(address) and 0 < int(address.rpartition(":")[2]) < 65_536,
-        f"address must look like tcp://host:8786 (got {address!r})",
+    refuse_if(
+        (
+            not (_ADDRESS.fullmatch(address) and 0 < int(address.rpartition(":")[2]) < 65_536),
+            f"address must look like tcp://host:8786 (got {address!r})",
+        ),
         file="scheduler",
     )
-    require(find_spec("distributed") is not None, "dask is not installed: pip install .[dask]")
+    refuse_if((find_spec("distributed") is None, "dask is not installed: pip install .[dask]"))
     return address
 
 

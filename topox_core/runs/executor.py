@@ -28,7 +28,7 @@ from weakref import WeakKeyDictionary
 
 from loky.process_executor import ProcessPoolExecutor, ShutdownExecutorError
 
-from topox_core.errors import InputError, require
+from topox_core.errors import InputError, refuse_if
 from topox_core.runs.cores import NICENESS, lower_priority, on_all_cores
 from topox_core.runs.run import Stop, Throttled
 
@@ -432,9 +432,8 @@ def executor_for(scheduler: str | None = None, workers: int | None = None) -> Ex
     InputError
         If both are given, and as :class:`~topox_core.runs.dask_executor.DaskExecutor` does.
     """
-    require(
-        not (scheduler and workers),
-        "a scheduler has workers of its own: give one or the other",
+    refuse_if(
+        (scheduler and workers, "a scheduler has workers of its own: give one or the other"),
         field="workers",
     )
     if scheduler is None and workers is None:

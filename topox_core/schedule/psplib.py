@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from topox_core.errors import InputError, shown
+from topox_core.errors import InputError, refuse_if, shown
 from topox_core.io.content import decoded, whole
 from topox_core.io.limits import PSPLIB
 from topox_core.model.csr import flattened, transposed
@@ -25,8 +25,10 @@ class _Lines:
     def __init__(self, data: bytes, file: str) -> None:
         self.file = file
         self.lines = decoded(whole(data, file, PSPLIB), file).splitlines()
-        if not any(line.strip() for line in self.lines):
-            raise InputError("is empty (expected a PSPLIB .sm file)", file=file)
+        refuse_if(
+            (not any(line.strip() for line in self.lines), "is empty (expected a PSPLIB .sm file)"),
+            file=file,
+        )
         self.at = 0
 
     def error(self, problem: str, line: int | None = None) -> InputError:
@@ -92,8 +94,7 @@ def read_psplib(data: bytes, file: str) -> Problem:
     text.seek(r"RESOURCEAVAILABILITIES", "RESOURCEAVAILABILITIES:")
     capacity = _availabilities(text, renewable)
     problem = _problem(duration, demand, capacity, successors)
-    if len(problem.order) < problem.n:
-        raise InputError("the precedence has a cycle", file=file)
+    refuse_if((len(problem.order) < problem.n, "the precedence has a cycle"), file=file)
     return problem
 
 
@@ -126,11 +127,13 @@ def _requests(text: _Lines, jobs: int, renewable: int) -> tuple[list[int], list[
 
     rows = _by_job(text, jobs, "REQUESTS/DURATIONS", wrong)
     total = sum(row[2] for row in rows)
-    if total > MAX_TOTAL_DURATION:
-        raise InputError(
+    refuse_if(
+        (
+            total > MAX_TOTAL_DURATION,
             f"durations add up to {total:,}, at most {MAX_TOTAL_DURATION:,} are supported",
-            file=text.file,
-        )
+        ),
+        file=text.file,
+    )
     return [row[2] for row in rows], [row[3:] for row in rows]
 
 

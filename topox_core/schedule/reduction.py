@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, refuse_if
 from topox_core.model.cluster import Cluster
 from topox_core.model.csr import grouped
 from topox_core.model.transfer_graph import (
@@ -64,13 +64,15 @@ def ports_on_switch(cluster: Cluster, settings: Settings) -> int:
     """Return how many circuits a server may have on one switch, each way (right-hand side of eqs 9, 10)."""
     if settings.any_port:
         return 1
-    if cluster.ports_per_server % cluster.switches:
-        raise InputError(
+    refuse_if(
+        (
+            cluster.ports_per_server % cluster.switches,
             f"must be a multiple of switches ({cluster.switches}), so that ports are spread evenly (got "
             f"{cluster.ports_per_server}); the paper model lets any server use any switch",
-            file="cluster",
-            field="ports_per_server",
-        )
+        ),
+        file="cluster",
+        field="ports_per_server",
+    )
     return cluster.ports_per_server // cluster.switches
 
 
@@ -88,12 +90,14 @@ def reduce(graph: TransferGraph, cluster: Cluster, settings: Settings) -> Reduct
         If ports cannot be cabled evenly, per-slot circuits are asked to pay a delay, the tick does
         not divide the slot, or the iteration has more slots than :data:`MAX_SLOTS`.
     """
-    if settings.circuits == "per-slot" and cluster.reconfiguration_ms > 0:
-        raise InputError(
+    refuse_if(
+        (
+            settings.circuits == "per-slot" and cluster.reconfiguration_ms > 0,
             "per-slot circuits have no state that could pay a delay: set it to 0 or choose continuous circuits",
-            file="cluster",
-            field="reconfiguration_ms",
-        )
+        ),
+        file="cluster",
+        field="reconfiguration_ms",
+    )
     duration_ms = durations_ms(graph, cluster)
     _refuse_long_tasks(graph, duration_ms, cluster)
     skeleton = without_clock(graph, cluster, settings)
@@ -130,31 +134,33 @@ def _raised(problem: Problem, cheap: Bound, reference: Bound) -> float:
 
 def _ticks_that_divide(tick_ms: float, slot_ms: float) -> int:
     ticks = round(slot_ms / tick_ms)
-    if ticks < 1 or abs(ticks * tick_ms - slot_ms) > 1e-9 * slot_ms:
-        raise InputError(
+    refuse_if(
+        (
+            ticks < 1 or abs(ticks * tick_ms - slot_ms) > 1e-9 * slot_ms,
             f"must divide the slot of {slot_ms:g} ms (got {tick_ms:g})",
-            file="settings",
-            field="tick",
-        )
-    if ticks > UNROUNDED:
-        raise InputError(
+        ),
+        (
+            ticks > UNROUNDED,
             f"must be at least a millionth of the slot of {slot_ms:g} ms (got {tick_ms:g})",
-            file="settings",
-            field="tick",
-        )
+        ),
+        file="settings",
+        field="tick",
+    )
     return ticks
 
 
 def _dark_slots(cluster: Cluster) -> int:
     slots = cluster.reconfiguration_ms / cluster.slot_ms
     most = MAX_SLOTS // cluster.switches
-    if slots > most:
-        raise InputError(
+    refuse_if(
+        (
+            slots > most,
             f"must be at most {most:,} slots of {cluster.slot_ms:g} ms with {cluster.switches} switches (got {slots:.6g} slots); "
             "choose a longer slot",
-            file="cluster",
-            field="reconfiguration_ms",
-        )
+        ),
+        file="cluster",
+        field="reconfiguration_ms",
+    )
     return int(ceil_units(np.array([cluster.reconfiguration_ms]), cluster.slot_ms)[0])
 
 
@@ -176,13 +182,15 @@ def _refuse_many_slots(skeleton: Problem, least: float, cluster: Cluster) -> Non
     if least > MAX_SLOTS:
         raise _too_many_slots(least, cluster, "")
     rows = len(skeleton.capacity) + int(skeleton.pair.max(initial=-1)) + 1
-    if rows * 2 * least > MAX_PROFILE_CELLS:
-        raise InputError(
+    refuse_if(
+        (
+            rows * 2 * least > MAX_PROFILE_CELLS,
             f"{rows:,} ports and shared circuits over at least {least:,.0f} slots need more than {MAX_PROFILE_CELLS:,} entries: "
             "choose a longer slot",
-            file="cluster",
-            field="slot_ms",
-        )
+        ),
+        file="cluster",
+        field="slot_ms",
+    )
 
 
 def _too_many_slots(least: float, cluster: Cluster, longest: str) -> InputError:

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from topox_core.errors import InputError, shown
+from topox_core.errors import InputError, refuse_if, shown
 from topox_core.io.limits import check_one_of
 from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Circuits, Execution, Layout, PathRates
@@ -340,11 +340,13 @@ def _times(
             start[i], end[i] = row["start_ms"], row["end_ms"]
     missing = np.flatnonzero(np.isnan(end)).tolist()
     named = next((graph.ids[i] for i in missing if graph.ids[i]), None)
-    if named is not None:
-        raise InputError(
+    refuse_if(
+        (
+            named is not None,
             "is missing: the collectives of this result became other transfers than its settings make of them",
-            item=f"task {named}",
-        )
+        ),
+        item=f"task {named}",
+    )
     for i in missing:  # what opens a collective, and waits for nodes that have names
         waits = graph.pred_idx[graph.pred_ptr[i] : graph.pred_ptr[i + 1]]
         end[i] = end[waits].max(initial=0.0)
@@ -355,8 +357,9 @@ def _times(
 def _circuits_of(rows: Rows, cluster: Cluster, place: Mapping[str, int], repeats: bool) -> Circuits:
     """Return the circuits of a schedule that switches; a port that had another one before has changed it."""
     strange = next((row["task"] for row in rows if row["task"] not in place), None)
-    if strange is not None:
-        raise InputError("carries no transfer of this graph", item=f"circuit of {strange}")
+    refuse_if(
+        (strange is not None, "carries no transfer of this graph"), item=f"circuit of {strange}"
+    )
     # The only out-port there is stands in no file.
     rows = sorted(
         rows,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any, Literal
 
-from topox_core.errors import InputError
+from topox_core.errors import refuse_if
 from topox_core.model.algorithm_choice import RING_KINDS
 from topox_core.model.lowering_choices import Lowering
 from topox_core.schema.fields import plain_setting, setting
@@ -175,27 +175,28 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_fields(self, "settings")
-        if self.circuits == "continuous" and self.share_circuits:
-            raise InputError(
+        refuse_if(
+            (
+                self.circuits == "continuous" and self.share_circuits,
                 "shared circuits (eq. 6 as printed) are drawn per slot: choose per-slot circuits "
                 "or give every transfer its own circuit",
-                file="settings",
-                field="share_circuits",
-            )
-        if self.circuits == "continuous" and self.any_port:
-            raise InputError(
+                "share_circuits",
+            ),
+            (
+                self.circuits == "continuous" and self.any_port,
                 "continuous circuits book real ports, which are cabled evenly to the switches: choose "
                 "per-slot circuits or even cabling",
-                file="settings",
-                field="any_port",
-            )
-        if self.clock == "continuous" and (self.circuits == "per-slot" or self.engine == "printed"):
-            raise InputError(
+                "any_port",
+            ),
+            (
+                self.clock == "continuous"
+                and (self.circuits == "per-slot" or self.engine == "printed"),
                 "circuits drawn slot by slot, and the printed model, know no other time than slots: "
                 "choose continuous circuits or the clock 'slots'",
-                file="settings",
-                field="clock",
-            )
+                "clock",
+            ),
+            file="settings",
+        )
 
     @staticmethod
     def of(model: Model = "physical", **changes: Any) -> Settings:

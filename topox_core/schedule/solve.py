@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from topox_core.compiled import working_s
-from topox_core.errors import InputError
+from topox_core.errors import InputError, refuse_if
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import TransferGraph
@@ -152,10 +152,11 @@ def solve_problem(
         If the engine is ``printed``, which needs circuits.
     """
     began = working_s()
-    if settings.engine == "printed":
-        raise InputError(
-            "must be list, highs, cpsat or auto (got 'printed')", file="settings", field="engine"
-        )
+    refuse_if(
+        (settings.engine == "printed", "must be list, highs, cpsat or auto (got 'printed')"),
+        file="settings",
+        field="engine",
+    )
     reason = impossible(problem)
     if reason is not None:
         return infeasible(problem, settings, reason)

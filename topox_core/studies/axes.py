@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 from topox_core.errors import (
     InputError,
     check_known,
-    check_rules,
     errors_at,
     errors_in_file,
     printable,
-    require,
+    refuse_if,
     shown,
     unknown,
 )
@@ -90,24 +89,25 @@ class _Span:
         """Return the numbers of a ``range``, or on a ``log`` axis; raises InputError."""
         low, high, log = self.low, self.high, form == "log"
         both = self.points is not None and self.step is not None
-        check_rules(
+        refuse_if(
             (
                 log and low <= 0,
-                "log.from",
                 f"must be greater than 0 on a logarithmic axis (got {low:g})",
+                "log.from",
             ),
-            (low > high, form, f"is empty: from {low:g} to {high:g}"),
-            (both, form, "must have either a step or points"),
-            (log and self.points is None, "log.points", "is missing"),
+            (low > high, f"is empty: from {low:g} to {high:g}", form),
+            (both, "must have either a step or points", form),
+            (log and self.points is None, "is missing", "log.points"),
         )
         if self.points is not None:
             spread = (np.geomspace if log else np.linspace)(low, high, self.points)
             return [float(f"{value:.12g}") for value in spread]
         step = 1.0 if self.step is None else self.step
         values = (high - low) / step + 1e-9 + 1  # a step that is small enough makes infinitely many
-        if values >= MAX_VALUES + 1:
-            words = f"{math.floor(values):,}" if values < MAX_VALUES**2 else "too many"
-            raise InputError(f"has {words} values (limit {MAX_VALUES:,})", field=form)
+        words = f"{math.floor(values):,}" if values < MAX_VALUES**2 else "too many"
+        refuse_if(
+            (values >= MAX_VALUES + 1, f"has {words} values (limit {MAX_VALUES:,})"), field=form
+        )
         return [float(f"{low + k * step:.12g}") for k in range(math.floor(values))]
 
 
@@ -144,7 +144,7 @@ def axis_of(entry: object, number: int, keys: Mapping[str, Key], subject_digest:
     if found.key not in keys:
         raise InputError(unknown_key(found.key, keys, "axis"), item=item, field="key")
     forms = [form for form in FORMS if getattr(found, form) is not None]
-    require(len(forms) == 1, f"must have one of {', '.join(FORMS)}", item=item)
+    refuse_if((len(forms) != 1, f"must have one of {', '.join(FORMS)}"), item=item)
     form, key = forms[0], keys[found.key]
     with errors_in_file(item=item):
         values = _values(form, getattr(found, form), key, subject_digest)
@@ -153,9 +153,10 @@ def axis_of(entry: object, number: int, keys: Mapping[str, Key], subject_digest:
 
 def _values(form: str, given: Any, key: Key, subject_digest: str) -> tuple[Value, ...]:
     seeds, words = form == "replicates", form != "values" and not key.numeric
-    check_rules(
-        (seeds and key.name != SEED, form, f"is for the axis {SEED}"),
-        (words, form, f"must be a list of values: {key.name} is no number"),
+    refuse_if(
+        (seeds and key.name != SEED, f"is for the axis {SEED}"),
+        (words, f"must be a list of values: {key.name} is no number"),
+        field=form,
     )
     if seeds:
         # The same for every point, so that differences can be taken seed by seed.
@@ -168,7 +169,7 @@ def _values(form: str, given: Any, key: Key, subject_digest: str) -> tuple[Value
         times = Counter((type(value), value) for value in values)
         if form == "values" and len(times) < len(values):
             raise InputError(f"holds {shown(times.most_common(1)[0][0][1])} twice")
-        require(values, "is empty")
+        refuse_if((not values, "is empty"))
     return tuple(value for _, value in times)
 
 
@@ -231,7 +232,7 @@ class Design:
         """Return the rule that it has no more points than there may be."""
         size = self.size(axes)
         problem = f"has {size:,} points (limit {most:,}): {self.size_words(axes)}"
-        return size > most, "design", problem
+        return size > most, problem, "design"
 
     def points(self, axes: Sequence[Axis]) -> tuple[Point, ...]:
         """Return the points, in their order; equal ones stay."""
@@ -303,10 +304,11 @@ def design_of(entry: Any, axes: Sequence[Axis]) -> Design:
     InputError
         If it is none, or has too many points; the field is named.
     """
-    require(
-        isinstance(entry, dict), f"must be an object in braces (got {shown(entry)})", field="design"
+    refuse_if(
+        (not isinstance(entry, dict), f"must be an object in braces (got {shown(entry)})"),
+        field="design",
     )
-    require("kind" in entry, "is missing", field="design.kind")
+    refuse_if(("kind" not in entry, "is missing"), field="design.kind")
     kind = entry["kind"]
     check_known(kind, KINDS, "kind", field="design.kind")
     for key in entry:
@@ -316,31 +318,34 @@ def design_of(entry: Any, axes: Sequence[Axis]) -> Design:
     elif kind in ("random", "latin"):
         count, seed = entry.get("points"), entry.get("seed", 0)
         at_least = "must be a whole number of at least"
-        check_rules(
-            (not is_whole(count, 1, 10**12), "design.points", f"{at_least} 1 (got {shown(count)})"),
-            (not is_whole(seed, 0, 2**63 - 1), "design.seed", f"{at_least} 0 (got {shown(seed)})"),
+        refuse_if(
+            (not is_whole(count, 1, 10**12), f"{at_least} 1 (got {shown(count)})", "design.points"),
+            (not is_whole(seed, 0, 2**63 - 1), f"{at_least} 0 (got {shown(seed)})", "design.seed"),
         )
         design = Design(kind, entry["points"], seed)
     else:
         design = Design(kind)
-    check_rules(design.too_large(axes))
+    refuse_if(design.too_large(axes))
     return design
 
 
 def _listed_points(given: Any, axes: Sequence[Axis]) -> tuple[Point, ...]:
     entries = given if isinstance(given, list) else []
     count = len(entries)
-    check_rules(
-        (not count, "design.points", f"must be a list of points in brackets (got {shown(given)})"),
-        (count > MAX_POINTS, "design.points", f"has {count:,} points (limit {MAX_POINTS:,})"),
+    refuse_if(
+        (not count, f"must be a list of points in brackets (got {shown(given)})"),
+        (count > MAX_POINTS, f"has {count:,} points (limit {MAX_POINTS:,})"),
+        field="design.points",
     )
     points = []
     for number, entry in enumerate(entries, 1):
         place = f"design.points {number}"
         with errors_at(field=place):
-            require(
-                isinstance(entry, list) and len(entry) == len(axes),
-                f"must be a list of {len(axes)} values, one an axis (got {shown(entry)})",
+            refuse_if(
+                (
+                    not isinstance(entry, list) or len(entry) != len(axes),
+                    f"must be a list of {len(axes)} values, one an axis (got {shown(entry)})",
+                )
             )
             points.append(
                 tuple(

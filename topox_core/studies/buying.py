@@ -7,7 +7,7 @@ from itertools import chain
 from math import inf
 
 from topox_core.economics.comparison import Running, year_at
-from topox_core.errors import check_rules
+from topox_core.errors import refuse_if
 from topox_core.fabrics.compare import fabric_bill
 from topox_core.fabrics.passed_plans import PassedPlan, best_passed
 from topox_core.io.limits import check_one_of, check_whole, is_number, is_whole
@@ -72,12 +72,9 @@ class Assumptions:
     def __post_init__(self) -> None:
         for level in LEVELS:
             usd = self.usd_per_gpu_hour.at(level)
-            check_rules(
-                (
-                    not is_number(usd, 0.0, 10_000.0),
-                    "usd_per_gpu_hour",
-                    f"must be from 0 to 10,000 (got {usd:g})",
-                )
+            refuse_if(
+                (not is_number(usd, 0.0, 10_000.0), f"must be from 0 to 10,000 (got {usd:g})"),
+                field="usd_per_gpu_hour",
             )
             Running(self.usd_per_kwh.at(level), self.pue, self.years.at(level))
         if self.gpus_per_server is not None:
@@ -193,7 +190,7 @@ class Question:
 
     def __post_init__(self) -> None:
         runs = self.resolved.subject.runs
-        check_rules((runs != "fabric", "subject", "has no task graph to run on switches"))
+        refuse_if((runs != "fabric", "has no task graph to run on switches"), field="subject")
         check_one_of(self.by, CRITERIA, field="by")
         for rival in self.rivals:
             check_one_of(rival, RIVALS, field="rivals")
@@ -203,18 +200,18 @@ class Question:
         object.__setattr__(self, "fixed", kept)
         degrees = tuple(sorted(set(self.degrees or (self.cluster.ports_per_server,))))
         wrong = [one for one in degrees if not is_whole(one, 1, MAX_PORTS)]
-        check_rules(
-            (not self.rivals, "rivals", f"must name some of {', '.join(RIVALS)}"),
-            (not self.offers, "offers", "must have at least one offer"),
+        refuse_if(
+            (not self.rivals, f"must name some of {', '.join(RIVALS)}", "rivals"),
+            (not self.offers, "must have at least one offer", "offers"),
             (
                 wrong,
-                "ports",
                 f"must be whole numbers from 1 to {MAX_PORTS:,} (got {', '.join(map(str, wrong))})",
+                "ports",
             ),
             (
                 len(degrees) > MAX_DEGREES,
-                "ports",
                 f"has {len(degrees)} values (limit {MAX_DEGREES})",
+                "ports",
             ),
         )
         object.__setattr__(self, "degrees", degrees)

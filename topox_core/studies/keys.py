@@ -20,7 +20,7 @@ from topox_core.economics.price_sets import (
     PRICE_SETS,
     SET_BY_SPEED,
 )
-from topox_core.errors import InputError, check_rules, require, shown
+from topox_core.errors import InputError, refuse_if, shown
 from topox_core.fabrics.compare import MAX_DELAY_MS
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.registry import FABRICS
@@ -482,19 +482,18 @@ def chosen_measures(names: Any, runs: str) -> tuple[str, ...]:
         If one is unknown or is not known for such runs.
     """
     known = of_runs(runs)
-    require(
-        isinstance(names, Iterable) and not isinstance(names, str | bytes | Mapping),
-        f"must be a list in brackets (got {shown(names)})",
+    refuse_if(
+        (
+            not isinstance(names, Iterable) or isinstance(names, str | bytes | Mapping),
+            f"must be a list in brackets (got {shown(names)})",
+        ),
         field="measures",
     )
     asked = list(names)
     strange = [name for name in asked if name not in known]
-    check_rules(
-        (
-            strange,
-            "measures",
-            f"must be some of {', '.join(known)} (got {', '.join(map(shown, strange[:1]))})",
-        ),
-        (not asked, "measures", f"must name at least one of {', '.join(known)}"),
+    refuse_if(
+        (strange, f"must be some of {', '.join(known)} (got {', '.join(map(shown, strange[:1]))})"),
+        (not asked, f"must name at least one of {', '.join(known)}"),
+        field="measures",
     )
     return tuple(name for name in known if name in asked)

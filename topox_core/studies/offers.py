@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from topox_core.economics.price_sets import MAX_PORTS, MAX_USD, MAX_W, Catalogue
-from topox_core.errors import InputError, errors_in_file, look_up, printable, require, shown
+from topox_core.errors import InputError, errors_in_file, look_up, printable, refuse_if, shown
 from topox_core.fabrics.compare import MAX_DELAY_MS
 from topox_core.io.content import FileFormat, entries_of, named, read_object
 from topox_core.io.limits import OFFERS as LIMITS, is_number
@@ -235,13 +235,13 @@ def load_offers(data: bytes, file: str) -> tuple[SwitchProduct, ...]:
     """
     file = printable(file, 200) if file else "offers"
     entries = entries_of(read_object(data, file, _FORM), "offers", "offers", _FORM, file)
-    require(entries, "is empty", file=file, field="offers")
+    refuse_if((not entries, "is empty"), file=file, field="offers")
     offers: dict[str, SwitchProduct] = {}
     with errors_in_file(file):
         for number, entry in enumerate(entries, 1):
             item = named(entry, "key", "offer", number)
             offer = from_values(SwitchProduct, _with_published(entry, item), file, item)
-            require(offer.key not in offers, "is in the file twice", item=item)
+            refuse_if((offer.key in offers, "is in the file twice"), item=item)
             offers[offer.key] = offer
     return tuple(offers.values())
 
@@ -270,9 +270,11 @@ def _with_published(entry: Any, item: str) -> Any:
         given = values[field]
         if is_number(given):
             given = {"usual": given}
-        require(
-            isinstance(given, Mapping),
-            f"must be a number, or an object with low, usual and high (got {shown(given)})",
+        refuse_if(
+            (
+                not isinstance(given, Mapping),
+                f"must be a number, or an object with low, usual and high (got {shown(given)})",
+            ),
             item=item,
             field=field,
         )

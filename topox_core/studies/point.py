@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from topox_core.economics.price_sets import Catalogue
-from topox_core.errors import InputError, require
+from topox_core.errors import InputError, refuse_if
 from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.registry import ENTRIES
@@ -159,9 +159,8 @@ def fabric_run_of(settings: Mapping[str, Any], kept: Kept = lambda _: None) -> F
         If its subject is gone, or it is no run of a task graph.
     """
     job, cell = point_of(settings, kept)
-    require(
-        job.resolved.subject.runs == FABRIC,
-        "is no run of a task graph: it has no times to draw",
+    refuse_if(
+        (job.resolved.subject.runs != FABRIC, "is no run of a task graph: it has no times to draw"),
         file="run",
     )
     return run_of_point(fabric_case(job.resolved, dict(cell)), never)

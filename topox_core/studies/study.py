@@ -12,11 +12,10 @@ from typing import Annotated, Any
 
 from topox_core.errors import (
     InputError,
-    check_rules,
     errors_at,
     errors_in_file,
     printable,
-    require,
+    refuse_if,
     shown,
 )
 from topox_core.io.assertions import KEY as ASSERT, Assertion, assertions_of
@@ -95,11 +94,12 @@ class Study:
         alone = self.design.kind == "one_at_a_time"  # its axes have a base, which may be fixed
         fixed = next((name for name in names if name in self.fixed and not alone), "")
         twice = next((name for name in names if names.count(name) > 1), "")
-        check_rules(
-            (fixed, "axes", f"{fixed} is also in fixed"),
-            (twice, "axes", f"holds {shown(twice)} twice"),
-            (len(names) > MAX_AXES, "axes", f"has {len(names)} axes (limit {MAX_AXES})"),
+        refuse_if(
+            (fixed, f"{fixed} is also in fixed"),
+            (twice, f"holds {shown(twice)} twice"),
+            (len(names) > MAX_AXES, f"has {len(names)} axes (limit {MAX_AXES})"),
             self.design.too_large(self.axes, self.budget.points),
+            field="axes",
         )
 
     @property
@@ -185,12 +185,11 @@ def study_of(
 ) -> Study:
     """Return the study of a record that was read; arguments and errors as :func:`load_study`."""
     with errors_in_file(file):
-        require("subject" in record, "is missing", field="subject")
+        refuse_if(("subject" not in record, "is missing"), field="subject")
         subject = subject_of(record["subject"], folder, kept)
         entries = record.get("axes", [])
-        require(
-            isinstance(entries, list),
-            f"must be a list in brackets (got {shown(entries)})",
+        refuse_if(
+            (not isinstance(entries, list), f"must be a list in brackets (got {shown(entries)})"),
             field="axes",
         )
         keys = subject.keys
@@ -218,8 +217,9 @@ def dump_study(study: Study) -> bytes:
 
 
 def _fixed(given: Any, keys: Mapping[str, Key]) -> dict[str, Value]:
-    require(
-        isinstance(given, dict), f"must be an object in braces (got {shown(given)})", field="fixed"
+    refuse_if(
+        (not isinstance(given, dict), f"must be an object in braces (got {shown(given)})"),
+        field="fixed",
     )
     fixed = {}
     for name, value in given.items():

@@ -11,11 +11,10 @@ from topox_core.economics.networks import NETWORKS
 from topox_core.errors import (
     InputError,
     check_known,
-    check_rules,
     errors_at,
     look_up,
     printable,
-    require,
+    refuse_if,
     shown,
 )
 from topox_core.io.cluster_file import dump_cluster, load_cluster
@@ -171,24 +170,23 @@ def subject_of(entry: Any, folder: Path | None = None, kept: Kept = lambda _: No
     InputError
         If it cannot be one; the field is named.
     """
-    require(
-        isinstance(entry, dict),
-        f"must be an object in braces (got {shown(entry)})",
+    refuse_if(
+        (not isinstance(entry, dict), f"must be an object in braces (got {shown(entry)})"),
         field="subject",
     )
-    require("kind" in entry, "is missing", field="subject.kind")
+    refuse_if(("kind" not in entry, "is missing"), field="subject.kind")
     kind = entry["kind"]
     needed, others = look_up(kind, KINDS, "kind", field="subject.kind")
     values = {key: value for key, value in entry.items() if key != "kind"}
     for key, value in values.items():
         place = f"subject.{printable(str(key))}"
-        require(needed or others, "has no further key", field=place)
+        refuse_if((not needed and not others, "has no further key"), field=place)
         check_known(key, (*needed, *others), field=place)
         mapping = key in ("parameters", "digests", "options")
         kind_of, expected = (dict, "an object in braces") if mapping else (str, "text in quotes")
         problem = f"must be {expected} (got {shown(value)})"
-        check_rules((not isinstance(value, kind_of), f"subject.{key}", problem))
-    check_rules(*((key not in values, f"subject.{key}", "is missing") for key in needed))
+        refuse_if((not isinstance(value, kind_of), problem), field=f"subject.{key}")
+    refuse_if(*((key not in values, "is missing", f"subject.{key}") for key in needed))
     if kind == "job":
         values = _job_values(values, folder, kept)
     subject = Subject(kind, values)
@@ -198,9 +196,8 @@ def subject_of(entry: Any, folder: Path | None = None, kept: Kept = lambda _: No
 
 def _job_values(values: dict[str, Any], folder: Path | None, kept: Kept) -> dict[str, Any]:
     """Return a job by the name of a known one and what differs, read from its file if it names one."""
-    require(
-        ("name" in values) != ("file" in values),
-        "must have either a name or a file",
+    refuse_if(
+        (("name" in values) == ("file" in values), "must have either a name or a file"),
         field="subject",
     )
     if "file" not in values:
@@ -316,9 +313,11 @@ def _recorded(subject: Subject, folder: Path | None, _: Kept) -> Resolved:
     except (InputError, TypeError) as error:
         raise InputError(str(error), field="subject.options") from None
     form, files = format_of_all(sources_of([str(path)]))
-    require(
-        form == KINETO,
-        f"must be a profiler's files (got {form}); turn it into a task graph with trace import",
+    refuse_if(
+        (
+            form != KINETO,
+            f"must be a profiler's files (got {form}); turn it into a task graph with trace import",
+        ),
         field="subject.file",
     )
     if isinstance(digest, str):
@@ -353,18 +352,18 @@ def _there(what: str, name: str, digest: object, folder: Path | None, place: str
     """Return the path of a file; raises InputError where there is none."""
     path = (folder or Path()) / name
     words = f" (digest {digest[:8]}...)" if isinstance(digest, str) else ""
-    check_rules((not path.exists(), place, f"{what} {printable(name)} is gone{words}"))
+    refuse_if((not path.exists(), f"{what} {printable(name)} is gone{words}"), field=place)
     return path
 
 
 def _check_unchanged(now: str, digest: str, place: str) -> None:
     """Refuse a file that was changed since its digest was taken."""
-    check_rules(
+    refuse_if(
         (
             now != digest,
-            place,
             f"the file was changed since (digest {now[:8]}..., the study says {digest[:8]}...)",
-        )
+        ),
+        field=place,
     )
 
 

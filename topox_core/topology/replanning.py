@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
-from topox_core.errors import InputError
+from topox_core.errors import refuse_if
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Execution
@@ -76,29 +76,31 @@ def remaining_graph(
         If nothing is left, the graph is another one, or a failed server with tasks has no
         substitute.
     """
-    if not math.isfinite(at_ms) or at_ms < 0:
-        raise InputError(
-            f"must be a time of at least 0 ms (got {at_ms:g})", file="failure", field="at_ms"
-        )
+    refuse_if(
+        (not math.isfinite(at_ms) or at_ms < 0, f"must be a time of at least 0 ms (got {at_ms:g})"),
+        file="failure",
+        field="at_ms",
+    )
     failure.check(execution.cluster.servers)
     nodes: list[list[int]] = [[] for _ in graph.tasks]
     for i, (origin, name) in enumerate(
         zip(execution.graph.origin.tolist(), execution.graph.ids, strict=True)
     ):
-        if origin >= len(nodes):
-            raise InputError("is not the graph that was run", file=graph.name)
+        refuse_if((origin >= len(nodes), "is not the graph that was run"), file=graph.name)
         if name:  # not the entry barrier of a collective
             nodes[origin].append(i)
     rest = _Rest(execution, at_ms, failure)
     tasks: list[Task] = []
     for task, own in zip(graph.tasks, nodes, strict=True):
         tasks += rest.of_task(task, own)
-    if not tasks:
-        raise InputError(
+    refuse_if(
+        (
+            not tasks,
             f"no task is left to run at {at_ms:g} ms: the iteration ended at {execution.makespan_ms:g} ms",
-            file="failure",
-            field="at_ms",
-        )
+        ),
+        file="failure",
+        field="at_ms",
+    )
     left = {task.id for task in tasks}
     return validated(
         graph.name,

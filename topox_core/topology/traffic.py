@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, refuse_if
 from topox_core.io.limits import check_whole
 from topox_core.model.algorithm_choice import (
     RING,
@@ -91,12 +91,14 @@ def demand_of(graph: TransferGraph, servers: int) -> Demand:
     check_servers(servers)
     is_transfer = graph.kind == TRANSFER
     highest = int(max(graph.source.max(initial=-1), graph.destination.max(initial=-1)))
-    if highest >= servers:
-        raise InputError(
+    refuse_if(
+        (
+            highest >= servers,
             f"the graph names server {highest}, but there are {servers:,} (0 to {servers - 1:,})",
-            file="topology",
-            field="servers",
-        )
+        ),
+        file="topology",
+        field="servers",
+    )
     mutable = _mutable(graph)
     sized = np.nan_to_num(graph.size_bytes, nan=0.0)
     fixed = np.flatnonzero(is_transfer & ~mutable)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
-from topox_core.errors import errors_in_file, require
+from topox_core.errors import errors_in_file, refuse_if
 from topox_core.io.limits import MAX_GENERATED_TASKS, check_one_of
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster
@@ -85,8 +85,10 @@ def _checked(workload: Workload, values: dict[str, Any], most_tasks: int) -> int
 
 
 def _check_size(count: int, most: int, workload: Workload) -> None:
-    require(
-        count <= most,
-        f"would have more than {most:,} tasks: ask for fewer servers, layers or microbatches",
+    refuse_if(
+        (
+            count > most,
+            f"would have more than {most:,} tasks: ask for fewer servers, layers or microbatches",
+        ),
         file=f"workload {workload.name}",
     )

@@ -7,7 +7,7 @@ from itertools import repeat
 
 import numpy as np
 
-from topox_core.errors import require
+from topox_core.errors import refuse_if
 from topox_core.papers.card import CardRun, Rows, Settings
 from topox_core.papers.rows import LEVEL
 from topox_core.rails.advice import byte_classes
@@ -225,7 +225,9 @@ def together(jobs: Sequence[RailIteration]) -> RailIteration:
     InputError
         If there is no job.
     """
-    require(jobs, "at least one job is needed (the list is empty)", file="settings", field="jobs")
+    refuse_if(
+        (not jobs, "at least one job is needed (the list is empty)"), file="settings", field="jobs"
+    )
     sizes = [
         (job.ranks, len(job.groups), len(job), len(job.pred_idx), len(job.issue_idx))
         for job in jobs

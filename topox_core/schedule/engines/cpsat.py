@@ -6,7 +6,7 @@ Of problems that count set-ups the schedules are on real ports.
 import math
 from collections.abc import Callable
 
-from topox_core.errors import InputError
+from topox_core.errors import refuse_if
 from topox_core.runs.run import Stop, any_of, never
 from topox_core.schedule.bounds.propagation import (
     PROPAGATION_BY,
@@ -186,13 +186,15 @@ def _solve_on_ports(
         assert given is not None  # the best known schedule lies within
         pairs = Disjunctions(problem, given).count
     if pairs > MAX_DISJUNCTIONS:
-        if not nearby:
-            raise InputError(
+        refuse_if(
+            (
+                not nearby,
                 f"with set-up times {pairs:,} pairs of transfers would have to be put in order (limit "
                 f"{MAX_DISJUNCTIONS:,}): use the list engine",
-                file="settings",
-                field="engine",
-            )
+            ),
+            file="settings",
+            field="engine",
+        )
         search_with_set_ups(known, stop, news, math.inf)
         return known.answer(stop)
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from ortools.sat.python import cp_model
 
-from topox_core.errors import InputError
+from topox_core.errors import refuse_if
 from topox_core.model.csr import row_of_entry
 from topox_core.runs.run import AfterSeconds, Stop
 from topox_core.schedule.bounds.windows import Windows
@@ -65,20 +65,20 @@ def refuse(problem: Problem) -> None:
     InputError
         If the problem has too many tasks, or transfers that share circuits.
     """
-    if problem.n > MAX_INTERVALS:
-        raise InputError(
+    refuse_if(
+        (
+            problem.n > MAX_INTERVALS,
             f"CP-SAT takes at most {MAX_INTERVALS:,} tasks and lowered transfers (got {problem.n:,}): use the list "
             "engine",
-            file="settings",
-            field="engine",
-        )
-    if problem.shares:
-        raise InputError(
+        ),
+        (
+            problem.shares,
             "CP-SAT has no model of shared circuits (eq. 6 as printed): use highs, or give every transfer its own "
             "circuit",
-            file="settings",
-            field="engine",
-        )
+        ),
+        file="settings",
+        field="engine",
+    )
 
 
 class Model:

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from topox_core.errors import InputError
+from topox_core.errors import refuse_if
 from topox_core.model.csr import grouped, pointer_of, ranks, row_pointer
 from topox_core.model.passes import heads, tails
 from topox_core.schedule.circuits.held_ports import (
@@ -110,8 +110,7 @@ class Generator:
             If a task needs more of a resource than there is: no horizon would suffice.
         """
         reason = impossible(problem)
-        if reason is not None:
-            raise InputError(f"no schedule exists: {reason}")
+        refuse_if((reason is not None, f"no schedule exists: {reason}"))
         p = problem
         order = p.order
         head = heads(order, p.pred_ptr, p.pred_idx, p.duration, p.slot_clock)
@@ -270,13 +269,15 @@ class PortGenerator:
         k = min(network.ports_on_switch, max(1, int((outs + ins).max(initial=0))) + spare)
         per_server = network.switches * k
         bookings = int((outs + ins).sum()) * per_server
-        if bookings > MAX_BOOKINGS:
-            raise InputError(
+        refuse_if(
+            (
+                bookings > MAX_BOOKINGS,
                 f"continuous circuits would need {bookings:,} bookings of ports (limit {MAX_BOOKINGS:,}): choose fewer "
                 "ports or per-slot circuits",
-                file="cluster",
-                field="ports_per_server",
-            )
+            ),
+            file="cluster",
+            field="ports_per_server",
+        )
         room = (
             np.repeat(outs + ins, per_server)
             if network.half_duplex

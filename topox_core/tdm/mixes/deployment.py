@@ -6,7 +6,7 @@ from typing import Annotated
 
 import numpy as np
 
-from topox_core.errors import InputError, wrong_setting
+from topox_core.errors import InputError, refuse_if, wrong_setting
 from topox_core.schema.fields import setting
 from topox_core.schema.records import wrong_fields
 from topox_core.tdm.model.jobs import (
@@ -240,9 +240,16 @@ def _check(setup: SetUp) -> None:
     """Refuse what cannot be drawn; the network has a check of its own."""
     for field, problem in wrong_fields(setup):
         raise wrong_setting(field, problem)
-    if setup.degree_min > setup.degree_max:
-        problem = f"must be from 1 to {setup.degree_max:,} (got {setup.degree_min:,})"
-        raise wrong_setting("degree_min", problem)
-    if len(setup.mix) != 3 or not sum(setup.mix) > 0:
-        words = "must be three weights of at least 0, not all 0"
-        raise wrong_setting("mix", f"{words}: parameter server, ring, all-to-all")
+    refuse_if(
+        (
+            setup.degree_min > setup.degree_max,
+            f"must be from 1 to {setup.degree_max:,} (got {setup.degree_min:,})",
+            "degree_min",
+        ),
+        (
+            len(setup.mix) != 3 or not sum(setup.mix) > 0,
+            "must be three weights of at least 0, not all 0: parameter server, ring, all-to-all",
+            "mix",
+        ),
+        file="settings",
+    )

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, refuse_if
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import (
     COLLECTIVE_KINDS,
@@ -154,9 +154,11 @@ def jobs_from_graphs(
     placement = Placement(network, room, "units_per_pod")
     jobs: list[Job] = []
     for graph, copies in graphs:
-        if not 1 <= copies <= MAX_JOBS:
-            problem = f"must be from 1 to {MAX_JOBS:,} (got {copies:,})"
-            raise InputError(problem, item=f"graph {graph.name}", field="count")
+        refuse_if(
+            (not 1 <= copies <= MAX_JOBS, f"must be from 1 to {MAX_JOBS:,} (got {copies:,})"),
+            item=f"graph {graph.name}",
+            field="count",
+        )
         names = [f"{graph.name}-{k}" if copies > 1 else graph.name for k in range(copies)]
         of = derived(graph)
         jobs += [placement.placed(one, *of) for one in names]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.errors import InputError
+from topox_core.errors import refuse_if
 from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.lowering import lower
@@ -36,10 +36,13 @@ def execution_of(answer: Round, pod_group: int) -> Execution:
         If there is no such pod group.
     """
     network = answer.jobs.network
-    if not 0 <= pod_group < network.pod_groups:
-        raise InputError(
-            f"must be from 0 to {network.pod_groups - 1} (got {pod_group})", field="pod_group"
-        )
+    refuse_if(
+        (
+            not 0 <= pod_group < network.pod_groups,
+            f"must be from 0 to {network.pod_groups - 1} (got {pod_group})",
+        ),
+        field="pod_group",
+    )
     drawing = _Drawing(answer, pod_group, answer.cycle_of(pod_group))
     drawing.stages()
     drawing.computing()

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from topox_core.errors import InputError, printable, shown
+from topox_core.errors import InputError, printable, refuse_if, shown
 from topox_core.io.content import FileFormat, entries_of, named, read_object
 from topox_core.io.limits import JOBS, check_text
 from topox_core.io.sample_folder import SAMPLE_FOLDER, named_sample, samples_of
@@ -32,9 +32,12 @@ def load_jobs(data: bytes, file: str) -> Jobs:
         from_values(Job, entry, file, named(entry, "id", "job", number))
         for number, entry in enumerate(entries_of(record, "jobs", "jobs", _FORM, file), 1)
     ]
-    if not isinstance(record.get("network"), dict):
-        got = f"got {shown(record['network'])}" if "network" in record else "is missing"
-        raise InputError(f"must be an object in braces ({got})", file=file, field="network")
+    got = f"got {shown(record['network'])}" if "network" in record else "is missing"
+    refuse_if(
+        (not isinstance(record.get("network"), dict), f"must be an object in braces ({got})"),
+        file=file,
+        field="network",
+    )
     network = from_values(PodNetwork, record["network"], file, "network")
     return validated(record.get("name", ""), network, jobs, file)
 
@@ -69,19 +72,22 @@ def validated(name: str, network: PodNetwork, jobs: Sequence[Job], file: str) ->
         pods of the job's group, or there are no jobs or too many.
     """
     check_text(name, MAX_NAME, file=file, field="name")
-    if not jobs:
-        raise InputError("must hold at least one job", file=file, field="jobs")
-    if len(jobs) > MAX_JOBS:
-        problem = (
-            f"holds {len(jobs):,} jobs, more than the {MAX_JOBS:,} that can share a fabric here"
-        )
-        raise InputError(problem, file=file, field="jobs")
+    refuse_if(
+        (not jobs, "must hold at least one job"),
+        (
+            len(jobs) > MAX_JOBS,
+            f"holds {len(jobs):,} jobs, more than the {MAX_JOBS:,} that can share a fabric here",
+        ),
+        file=file,
+        field="jobs",
+    )
     check_network(network, file)
     seen: set[str] = set()
     for at, job in enumerate(jobs):
         item = f"job {printable(job.id)}" if job.id.strip() else f"job {at + 1}"
-        if job.id in seen:
-            raise InputError("is used by an earlier job as well", file=file, item=item, field="id")
+        refuse_if(
+            (job.id in seen, "is used by an earlier job as well"), file=file, item=item, field="id"
+        )
         seen.add(job.id)
         for key, problem in _problems(job, network):
             raise InputError(problem, file=file, item=item, field=key)
@@ -99,9 +105,12 @@ def check_network(network: PodNetwork, file: str) -> None:
     for key, problem in wrong_fields(network):
         raise InputError(problem, file=file, item="network", field=key)
     pods = network.pod_groups * network.pods_per_group
-    if pods > MAX_PODS:
-        problem = f"makes {pods:,} pods, more than the {MAX_PODS:,} there may be"
-        raise InputError(problem, file=file, item="network", field="pod_groups")
+    refuse_if(
+        (pods > MAX_PODS, f"makes {pods:,} pods, more than the {MAX_PODS:,} there may be"),
+        file=file,
+        item="network",
+        field="pod_groups",
+    )
 
 
 def _problems(job: Job, network: PodNetwork) -> Iterator[tuple[str, str]]:
