@@ -27,7 +27,7 @@ from topox_core.library.rows import CARD, RUNS_ONLY, RunFilter, StoredRun, Value
 from topox_core.library.run_library import RunLibrary
 from topox_core.model.cluster import Cluster
 from topox_core.runs.identity import code_version
-from topox_core.runs.run import Throttled
+from topox_core.runs.run import Throttled, finish
 from topox_core.schedule.settings import Settings
 from topox_core.text.numbers import plural
 
@@ -230,8 +230,6 @@ def executor_of(options: argparse.Namespace) -> Iterator[Executor]:
 
 def compute(options: argparse.Namespace, run_on: Callable[[Executor], Any]) -> Any:
     """Return the result of a run on many points; now and then it says how far it is, and Ctrl-C ends it."""
-    from topox_core.runs.run import finish
-
     with executor_of(options) as executor, ctrl_c_stops("what is done is kept") as stop:
         run = run_on(executor)
 

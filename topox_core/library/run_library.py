@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from topox_core.errors import InputError, refuse_if
+from topox_core.errors import refuse_if
 from topox_core.library.opening import SIDE_FILES, OpenedFile, errors_of, open_file
 from topox_core.library.rows import (
     Deleted,
@@ -248,8 +248,7 @@ class RunLibrary:
             If there is no such run.
         """
         found = self._select(f"{RUNS} WHERE id = ?", [run])
-        if not found:
-            raise self._missing("run", run)
+        self._check_there(found, "run", run)
         return found[0]
 
     def known(self, keys: Iterable[str], version: str | None = None) -> dict[str, StoredRun]:
@@ -388,11 +387,12 @@ class RunLibrary:
     def _change(self, statement: str, value: str, kind: str, number: int) -> None:
         """Change one row; refuse a number that there is not."""
         with self._writing() as connection:
-            if connection.execute(statement, (value, number)).rowcount != 1:
-                raise self._missing(kind, number)
+            changed = connection.execute(statement, (value, number)).rowcount
+            self._check_there(changed, kind, number)
 
-    def _missing(self, kind: str, number: int) -> InputError:
-        return InputError(f"there is no such {kind}", file=str(self.path), item=f"{kind} {number}")
+    def _check_there(self, found: object, kind: str, number: int) -> None:
+        problem = f"there is no such {kind}"
+        refuse_if((not found, problem), file=str(self.path), item=f"{kind} {number}")
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
