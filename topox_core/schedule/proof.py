@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from topox_core.runs.cores import give_way
 from topox_core.runs.run import AfterSeconds, RunProgress, Stop, never
 from topox_core.schedule.bounds.propagation import raise_bounds
 from topox_core.schedule.bounds.unrounded import Bound
@@ -359,42 +358,21 @@ def root_phase(
         if better is not None:
             raised = RaisedBound(better.ticks, better.text, HEADS_AND_TAILS, True)
     search = LocalSearch(search_planner or planner, plan, limits.seed)
-    _search(search, AfterSeconds(min(ROOT_SEARCH_S, limits.time_limit_s)))
-    plan = _better_of(plan, search, planner)
+    over, pace = AfterSeconds(min(ROOT_SEARCH_S, limits.time_limit_s)), Pace(ROOT_SEARCH_S / 5)
+    while not over() and not search.finished:
+        pace.timed(search.go_on)
+    known_ticks = plan.makespan if planner.ports is not None else plan.reduced_makespan
+    if search.cost < (known_ticks, plan.changes):
+        plan = min(plan, keeping_reduced(search.best_plan(), plan), key=lambda one: one.cost)
     if planner.problem.n > ROOT_TASKS or plan.reduced_makespan <= raised.ticks:
         return plan, raised, search_planner
-    enough = threading.Event()
-    beside = threading.Thread(target=_search, args=(search, enough.is_set, True), daemon=True)
-    if limits.threads > 1:
-        beside.start()
     root_s = LEARNT_SOON_S if planner.problem.n < LEARNING_TASKS else ROOT_S
     root_s = min(root_s, limits.time_limit_s)
     known = initially_known(
         planner.problem, Limits(root_s, bound=raised.ticks, solution=Solution(plan.reduced_start))
     )
     raise_bounds(known, AfterSeconds(root_s))
-    enough.set()
-    if limits.threads > 1:
-        beside.join()
     if known.bound_by:
         ticks = max(raised.ticks, known.bound)
         raised = RaisedBound(ticks, known.bound_by, known.bound_source, True)
-    return _better_of(plan, search, planner), raised, search_planner
-
-
-def _search(search: LocalSearch, stop: Stop, on_another_core: bool = False) -> None:
-    """Take a search forward until told to stop, in short calls."""
-    if on_another_core:
-        give_way()
-    pace = Pace(ROOT_SEARCH_S / 5)
-    while not stop() and not search.finished:
-        pace.timed(search.go_on)
-
-
-def _better_of(plan: SchedulePlan, search: LocalSearch, planner: Planner) -> SchedulePlan:
-    """Return the plan, or the search's if that is better."""
-    known = plan.makespan if planner.ports is not None else plan.reduced_makespan
-    if search.cost >= (known, plan.changes):
-        return plan
-    searched = search.best_plan()
-    return keeping_reduced(searched, plan) if searched.cost < plan.cost else plan
+    return plan, raised, search_planner

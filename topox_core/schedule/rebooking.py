@@ -10,7 +10,8 @@ from topox_core.model.execution import Execution
 from topox_core.schedule.circuits.held_ports import carried_tasks
 from topox_core.schedule.fine_clock import FineClock
 from topox_core.schedule.generation.list_scheduler import PortGenerator
-from topox_core.schedule.kernels.continuous import FAR, NOTHING, Before, nothing_before
+from topox_core.schedule.kernels.continuous import Before, nothing_before
+from topox_core.schedule.kernels.serial import FAR, NOTHING
 from topox_core.schedule.planner import prepare
 from topox_core.schedule.replay import replayed_on_circuits
 from topox_core.schedule.report import to_execution

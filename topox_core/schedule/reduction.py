@@ -275,59 +275,35 @@ def _ports(
     transfers = np.flatnonzero(graph.kind == TRANSFER).astype(np.int32)
     side = network.ports_on_switch * network.switches
     d_s = network.ports_per_server
-    rows: list[tuple[Int32, Int32, int, str]] = []  # (transfers, server of each, capacity, name)
+    sides: list[tuple[Int32, Int32, int, str]] = []  # (transfers, server of each, capacity, name)
     source, destination = graph.source[transfers], graph.destination[transfers]
     if not (network.half_duplex and side >= d_s):
         each_way = side if network.half_duplex else min(side, d_s)
-        rows.append((transfers, source, each_way, "out-ports of server {}"))
-        rows.append((transfers, destination, each_way, "in-ports of server {}"))
+        sides.append((transfers, source, each_way, "out-ports of server {}"))
+        sides.append((transfers, destination, each_way, "in-ports of server {}"))
     if network.half_duplex:
-        rows.append(
-            (
-                np.concatenate([transfers, transfers]),
-                np.concatenate([source, destination]),
-                d_s,
-                "ports of server {}",
-            )
-        )
-    owners: list[Int32] = []
-    resources: list[Int32] = []
-    capacity: list[int] = []
-    names: list[str] = []
+        ends = np.concatenate([source, destination])
+        sides.append((np.tile(transfers, 2), ends, d_s, "ports of server {}"))
+    rows: list[tuple[Int32, int, str]] = []  # the transfers that hold a port there, capacity, name
     at_once = 0
-    for tasks, server, limit, name in rows:
-        count = (
-            np.bincount(server, minlength=network.servers)
-            if len(server)
-            else np.zeros(network.servers, np.int64)
-        )
+    for tasks, server, limit, name in sides:
+        pointer, held = grouped(server, tasks, network.servers)
+        count = np.diff(pointer)
         at_once = max(at_once, int(np.minimum(count, limit).sum()))
-        binding = np.flatnonzero(count > limit)
-        number = np.full(network.servers, -1, np.int32)
-        number[binding] = np.arange(len(capacity), len(capacity) + len(binding), dtype=np.int32)
-        keep = number[server] >= 0 if len(server) else np.zeros(0, np.bool_)
-        owners.append(tasks[keep])
-        resources.append(number[server[keep]])
-        capacity += [limit] * len(binding)
-        names += [name.format(s) for s in binding.tolist()]
-    server_ports = [True] * len(capacity)
+        rows += [
+            (held[pointer[s] : pointer[s + 1]], limit, name.format(s))
+            for s in np.flatnonzero(count > limit).tolist()
+        ]
+    servers = len(rows)
     total = network.switches * network.circuits_per_switch
     if at_once > total:
-        owners.append(transfers)
-        resources.append(np.full(len(transfers), len(capacity), np.int32))
-        capacity.append(total)
-        server_ports.append(False)
-        names.append("all switches together")
-    owner = np.concatenate(owners) if owners else np.zeros(0, np.int32)
-    resource = np.concatenate(resources) if resources else np.zeros(0, np.int32)
-    pointer, resource = grouped(owner, resource.astype(np.int32), len(graph))
-    return (
-        pointer,
-        resource,
-        np.array(capacity, np.int32),
-        np.array(server_ports, np.bool_),
-        tuple(names),
-    )
+        rows.append((transfers, total, "all switches together"))
+    owner = np.concatenate([transfers[:0], *(tasks for tasks, _, _ in rows)])
+    numbers = np.arange(len(rows), dtype=np.int32)
+    resource = np.repeat(numbers, [len(tasks) for tasks, _, _ in rows])
+    pointer, resource = grouped(owner, resource, len(graph))
+    capacity = np.array([limit for _, limit, _ in rows], np.int32)
+    return pointer, resource, capacity, numbers < servers, tuple(name for *_, name in rows)
 
 
 def _with_clock(

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 from topox_core.compiled import working_s
@@ -237,24 +238,20 @@ def _planned(
 def _plan_never_behind_stricter(
     plans: ContinuousPlans, candidates: Candidates | None, ended: Stop, late: Stop
 ) -> None:
-    """Plan on continuous time; the best iteration of every stricter reading planned before ``late`` is a candidate."""
+    """Plan on continuous time; the best iteration of the stricter reading, planned before ``late``, is a candidate."""
     plan_on_continuous_time(plans, candidates, ended)
     prepared = plans.prepared
     graph, cluster = prepared.graph_and_cluster
-    for settings in stricter(prepared.settings, cluster):
-        try:
-            if late():
-                continue
+    for settings in stricter(prepared.settings, cluster):  # devices held alone
+        with suppress(InputError):  # it may be refused where the weaker reading is not
             strict = ContinuousPlans.of(prepare(graph, cluster, settings))
-            if plans.best is None or strict.bound.ms >= plans.best.makespan_ms:
+            if late() or plans.best is None or strict.bound.ms >= plans.best.makespan_ms:
                 continue
-            _plan_never_behind_stricter(strict, candidates, late, late)
-        except InputError:  # it may be refused where the weaker reading is not
-            continue
-        if strict.best is not None:
-            plans.take_replay(strict.best)
-        if strict.slotted is not None:
-            plans.take(*carried_over(strict.slotted, strict.prepared, prepared))
+            plan_on_continuous_time(strict, candidates, late)
+            if strict.best is not None:
+                plans.take_replay(strict.best)
+            if strict.slotted is not None:
+                plans.take(*carried_over(strict.slotted, strict.prepared, prepared))
 
 
 def _better_and_better(

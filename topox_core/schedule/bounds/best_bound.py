@@ -12,7 +12,7 @@ from topox_core.schedule.bounds.unrounded import (
     longest_path,
     path_in_words,
 )
-from topox_core.schedule.kernels.loads import dark_load_bound, shared_load_bound
+from topox_core.schedule.kernels.loads import pair_load_bound
 from topox_core.schedule.problem import Int, Problem
 
 
@@ -56,7 +56,9 @@ def load_bounds(
         work = problem.duration[tasks] // unit * amount
         load = Load(head[tasks], work, tail[tasks])
         if r < ports and problem.shares:
-            found = shared_load_bound(load, problem.pair[tasks], THRESHOLDS, capacity, unit)
+            pair = problem.pair[tasks]
+            seen = np.zeros(int(pair.max()) + 2, np.int32)
+            found = pair_load_bound(load, pair, THRESHOLDS, capacity, unit, 0, True, seen)
         else:
             found = load_bound(load, THRESHOLDS, capacity, unit)
             if dark_slots and r < ports and problem.server_ports[r]:
@@ -106,13 +108,14 @@ def _dark_load(
         whole = (max(-(-needed // capacity), fullest) * problem.ticks_per_slot, 0, 0)
     return max(
         whole,
-        dark_load_bound(
+        pair_load_bound(
             Load(load.head[carried], load.work[carried], load.tail[carried]),
             pair.astype(np.int32),
             THRESHOLDS,
             capacity,
             problem.ticks_per_slot,
             dark_slots,
+            False,
             np.zeros(int(pair.max()) + 2, np.int32),
         ),
     )

@@ -168,9 +168,7 @@ def branch_and_bound(
             known.raise_bound(bound, reading.source, reading.words)
         return known.close_enough or enough()
 
-    run = mip.Run(
-        until_s - known.elapsed_s, known.limits.gap, 1.0, known.limits.threads, known.limits.seed
-    )
+    run = mip.Run(until_s - known.elapsed_s, known.limits.gap, 1.0, known.limits.seed)
     if run.time_limit_s <= 0:
         return
     outcome = mip.solve(built, run, start, stop, on_values, on_dual)

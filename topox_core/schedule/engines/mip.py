@@ -11,10 +11,6 @@ Float = NDArray[np.float64]
 Index = NDArray[np.int32]
 Ended = Literal["optimal", "infeasible", "time_limit", "interrupted"]
 
-# HiGHS's scheduler belongs to the process: another number of threads later makes solves fail
-# silently.
-_threads: int | None = None
-
 
 @dataclass(frozen=True)
 class Mip:
@@ -84,12 +80,11 @@ class MipBuilder:
 
 @dataclass(frozen=True)
 class Run:
-    """How HiGHS is to be run: seconds, relative gap, smallest step of the objective, threads, seed, presolve."""
+    """How HiGHS is to be run: seconds, relative gap, smallest step of the objective, seed, presolve."""
 
     time_limit_s: float
     gap: float
     step: float
-    threads: int = 1
     seed: int = 0
     presolve: bool = True
 
@@ -106,41 +101,20 @@ class MipOutcome:
 class _Watch:
     """Callbacks of one run; an exception in Python code must not travel through C++, so it waits here."""
 
-    def __init__(
-        self,
-        stop: Callable[[], bool],
-        on_values: Callable[[Float], None] | None,
-        on_dual: Callable[[float], bool] | None,
-    ) -> None:
-        self.stop, self.on_values, self.on_dual = stop, on_values, on_dual
-        self.raised: BaseException | None = None
-        self.interrupted = False
+    raised: BaseException | None = None
 
-    def improved(self, event: Any) -> None:
-        if self.raised is None and self.on_values is not None:
+    def asking(self, over: Callable[[Any], object]) -> Callable[[Any], None]:
+        """Return a callback that interrupts the run where ``over`` says so of an event, or has raised."""
+
+        def callback(event: Any) -> None:
             try:
-                self.on_values(np.array(event.data_out.mip_solution, np.float64))
+                if self.raised is not None or over(event):
+                    event.interrupt()
             except BaseException as error:
                 self.raised = error
+                event.interrupt()
 
-    def mip_tick(self, event: Any) -> None:
-        def enough() -> bool:
-            return self.on_dual is not None and self.on_dual(float(event.data_out.mip_dual_bound))
-
-        self._ask(event, enough)
-
-    def lp_tick(self, event: Any) -> None:
-        self._ask(event, lambda: False)
-
-    def _ask(self, event: Any, enough: Callable[[], bool]) -> None:
-        """Interrupt a run that has come far enough, is to stop or has raised."""
-        if self.raised is None:
-            try:
-                self.interrupted = enough() or self.interrupted or self.stop()
-            except BaseException as error:
-                self.raised = error
-        if self.interrupted or self.raised is not None:
-            event.interrupt()
+        return callback
 
 
 def solve(
@@ -208,10 +182,18 @@ def solve(
         raise RuntimeError("HiGHS did not take the model")
     if known is not None:
         h.setSolution(len(known[0]), known[0], known[1])
-    watch = _Watch(stop, on_values, on_dual)
-    h.cbMipImprovingSolution += watch.improved
-    h.cbMipInterrupt += watch.mip_tick
-    h.cbSimplexInterrupt += watch.lp_tick
+    watch = _Watch()
+    if on_values is not None:
+        tell = on_values
+        h.cbMipImprovingSolution += watch.asking(
+            lambda event: tell(np.array(event.data_out.mip_solution, np.float64))
+        )
+    h.cbMipInterrupt += watch.asking(
+        lambda event: (
+            (on_dual is not None and on_dual(float(event.data_out.mip_dual_bound))) or stop()
+        )
+    )
+    h.cbSimplexInterrupt += watch.asking(lambda _: stop())
     h.run()
     if watch.raised is not None:
         raise watch.raised
@@ -219,12 +201,10 @@ def solve(
 
 
 def _set_options(h: Any, run: Run) -> None:
-    global _threads
-    if _threads is None:
-        _threads = max(1, run.threads)
     options = {
         "output_flag": False,
-        "threads": _threads,
+        # Its scheduler belongs to the process: another number later makes solves fail silently.
+        "threads": 1,
         "random_seed": run.seed & 0x7FFFFFFF,
         "time_limit": max(run.time_limit_s, 0.0),
         "mip_rel_gap": run.gap,

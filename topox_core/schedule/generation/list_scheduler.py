@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from topox_core.errors import refuse_if
-from topox_core.model.csr import grouped, pointer_of, ranks, row_pointer
+from topox_core.model.csr import grouped, pointer_of, ranks, row_of_entry, row_pointer
 from topox_core.model.passes import heads, tails
 from topox_core.schedule.circuits.held_ports import (
     Booking,
@@ -28,7 +28,6 @@ from topox_core.schedule.kernels.continuous import (
     nothing_before,
     serial_on_ports,
 )
-from topox_core.schedule.kernels.loads import successor_work
 from topox_core.schedule.kernels.parallel import parallel
 from topox_core.schedule.kernels.serial import serial
 from topox_core.schedule.kernels.tasks import Rows, Tasks, by_rank, turned
@@ -196,11 +195,12 @@ class Generator:
         """Return the tasks' ranks by a priority rule of :data:`RULES`, ties by least latest start."""
         p = self.problem
         latest = -(self.tail + p.duration)
+        behind = np.bincount(row_of_entry(p.succ_ptr), p.duration[p.succ_idx], p.n)
         key = {
             "LST": latest,
             "LFT": -self.tail,
             "SLK": latest - self.head,
-            "GRPW": -successor_work(self.order, p.succ_ptr, p.succ_idx, p.duration),
+            "GRPW": -(p.duration + behind.astype(np.int64)),
             "MIS": -np.diff(p.succ_ptr).astype(np.int64),
             "EST": self.head,
         }[name]

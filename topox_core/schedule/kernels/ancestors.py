@@ -7,7 +7,7 @@ import numpy as np
 from topox_core.compiled import compiled
 from topox_core.model.heap import Heap, pop, push
 from topox_core.model.loads import Load, load_bound
-from topox_core.schedule.kernels.loads import dark_load_bound
+from topox_core.schedule.kernels.loads import pair_load_bound
 from topox_core.schedule.kernels.tasks import Flags, Precedence
 from topox_core.schedule.problem import Int, Int32
 
@@ -33,7 +33,7 @@ class Room(NamedTuple):
     """Room to work in: all of ``path`` is 0 and all of ``inside`` False between two tasks.
 
     ``later`` is minus the topological place of a task; ``seen`` belongs to
-    :func:`~topox_core.schedule.kernels.loads.dark_load_bound`.
+    :func:`~topox_core.schedule.kernels.loads.pair_load_bound`.
     """
 
     later: Int32
@@ -101,8 +101,8 @@ def resource_bound(j: int, size: int, head: Int, uses: Uses, dark: int, room: Ro
             own, pair = owner[part], uses.pair[used[part]]
             load = Load(head[own], uses.work[used[part]], room.path[own])
             if dark > 0 and pair[0] >= 0:
-                bound = dark_load_bound(
-                    load, pair, DARK_THRESHOLDS, uses.capacity[r], 1, dark, room.seen
+                bound = pair_load_bound(
+                    load, pair, DARK_THRESHOLDS, uses.capacity[r], 1, dark, False, room.seen
                 )[0]
             else:
                 bound = load_bound(load, THRESHOLDS, uses.capacity[r], 1)[0]

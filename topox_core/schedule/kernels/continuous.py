@@ -13,13 +13,20 @@ from typing import NamedTuple
 import numpy as np
 
 from topox_core.compiled import compiled
-from topox_core.schedule.kernels.serial import hold_device, ready_at
+from topox_core.schedule.kernels.serial import (
+    CIRCUIT,
+    END,
+    FAR,
+    FIRST,
+    NOTHING,
+    earliest_on_port,
+    ended_by,
+    hold_device,
+    insert,
+    ready_at,
+)
 from topox_core.schedule.kernels.tasks import Tasks
 from topox_core.schedule.problem import Int, Int32
-
-FAR = 1 << 60  # past every slot
-NOTHING = -2  # no circuit at all
-FIRST, END, CIRCUIT = range(3)  # rows of the bookings: first slot, end slot, circuit
 
 
 class Before(NamedTuple):
@@ -41,73 +48,14 @@ def nothing_before(ports: int, repeats: bool) -> Before:
 
 
 @compiled
-def earliest_on_port(
-    booked: Int,
-    base: int,
-    count: int,
-    start: int,
-    slots: int,
-    held: int,
-    dark: int,
-    begins: tuple[int, int],
-) -> int:
-    """Return the first slot at or after ``start`` where a port can hold circuit ``held`` for ``slots`` slots.
-
-    ``begins`` is what it holds at first and since when.
-    """
-    low, high = 0, count
-    while low < high:
-        middle = (low + high) >> 1
-        if booked[END, base + middle] > start:
-            high = middle
-        else:
-            low = middle + 1
-    s = start
-    i = low
-    while True:
-        if i > 0:
-            s = max(
-                s,
-                booked[END, base + i - 1] + (0 if booked[CIRCUIT, base + i - 1] == held else dark),
-            )
-        elif begins[0] != NOTHING and begins[0] != held:
-            s = max(s, begins[1] + dark)
-        if i == count:
-            return s
-        gap = 0 if booked[CIRCUIT, base + i] == held else dark
-        if s + slots + gap <= booked[FIRST, base + i]:
-            return s
-        i += 1
-
-
-@compiled
-def book(booked: Int, base: int, count: int, start: int, slots: int, held: int) -> None:
-    """Insert a booking in a port's sorted list (the caller raises its count)."""
-    i = count
-    while i > 0 and booked[FIRST, base + i - 1] > start:
-        for row in range(3):
-            booked[row, base + i] = booked[row, base + i - 1]
-        i -= 1
-    booked[FIRST, base + i] = start
-    booked[END, base + i] = start + slots
-    booked[CIRCUIT, base + i] = held
-
-
-@compiled
 def held_before(
     booked: Int, base: int, count: int, start: int, begins: tuple[int, int]
 ) -> tuple[int, int]:
     """Return (circuit, end slot) of a port's last booking that ends by ``start``, or what it held at first."""
-    low, high = 0, count
-    while low < high:
-        middle = (low + high) >> 1
-        if booked[END, base + middle] > start:
-            high = middle
-        else:
-            low = middle + 1
-    if low == 0:
+    ended = ended_by(booked, base, count, start)
+    if ended == 0:
         return begins
-    return booked[CIRCUIT, base + low - 1], booked[END, base + low - 1]
+    return booked[CIRCUIT, base + ended - 1], booked[END, base + ended - 1]
 
 
 @compiled
@@ -273,7 +221,7 @@ def serial_on_ports(
     start = np.zeros(n, np.int64)
     switch_of = np.full(n, -1, np.int32)
     out_of, in_of = switch_of.copy(), switch_of.copy()
-    begin, over = np.zeros(device_ptr[-1], np.int64), np.zeros(device_ptr[-1], np.int64)
+    on_device = np.zeros((3, device_ptr[-1]), np.int64)
     held = np.zeros(len(device_ptr) - 1, np.int32)
     booked = np.zeros((3, base[-1]), np.int64)
     count = np.zeros(len(base) - 1, np.int32)
@@ -292,14 +240,14 @@ def serial_on_ports(
                         return start, -1, switch_of, out_of, in_of, 0, before
                     for u in range(max(0, s - dark), s + slots):
                         carried[r, u] += 1
-                book(booked, base[a], count[a], s, slots, 2 * b)
+                insert(booked, base[a], count[a], s, slots, 2 * b)
                 count[a] += 1
-                book(booked, base[b], count[b], s, slots, 2 * a + way)
+                insert(booked, base[b], count[b], s, slots, 2 * a + way)
                 count[b] += 1
                 switch_of[j], out_of[j], in_of[j] = r, a, b
             t = s * slot
         elif device[j] >= 0 and duration[j] > 0:
-            t = hold_device(begin, over, held, device[j], device_ptr[device[j]], t, duration[j])
+            t = hold_device(on_device, held, device[j], device_ptr[device[j]], t, duration[j])
         start[j] = t
         makespan = max(makespan, t + duration[j])
     changed = changes(base, count, booked, before.repeats)

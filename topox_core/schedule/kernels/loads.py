@@ -1,11 +1,11 @@
-"""Loads of ports whose circuits may be shared, or take time to set up; the work behind a task."""
+"""Loads of ports whose circuits may be shared, or take time to set up."""
 
 import numpy as np
 
 from topox_core.compiled import compiled
 from topox_core.model.loads import Load, load_bound
 from topox_core.model.transfer_graph import FloatArray, IntArray
-from topox_core.schedule.problem import Int, Int32
+from topox_core.schedule.problem import Int32
 
 
 @compiled
@@ -24,49 +24,15 @@ def largest_load(
 
 
 @compiled
-def successor_work(order: Int32, succ_ptr: Int32, succ_idx: Int32, duration: Int) -> Int:
-    """Return each task's own duration plus those of its direct successors (greatest rank positional weight)."""
-    weight = duration.copy()
-    for j in range(len(order)):
-        for e in range(succ_ptr[j], succ_ptr[j + 1]):
-            weight[j] += duration[succ_idx[e]]
-    return weight
-
-
-@compiled
-def shared_load_bound(
-    load: Load, pair: Int32, limit: int, capacity: int, unit: int
-) -> tuple[int, int, int]:
-    """Return the load bound where a pair's transfers count once, by the longest of them (eq. 6 as printed)."""
-    head, work, tail = load
-    k = len(head)
-    by_head = np.argsort(-head, kind="mergesort")
-    levels = np.unique(np.sort(tail)[:: max(1, k // limit)])
-    best, best_head, best_tail = 0, 0, 0
-    for level in levels:
-        longest = np.zeros(pair.max() + 1, np.int64)
-        total = 0
-        for e in range(k):
-            j = by_head[e]
-            if tail[j] < level:
-                continue
-            if pair[j] < 0:
-                total += work[j]
-            elif work[j] > longest[pair[j]]:
-                total += work[j] - longest[pair[j]]
-                longest[pair[j]] = work[j]
-            if e + 1 < k and head[by_head[e + 1]] == head[j]:
-                continue
-            start = -(-head[j] // unit)
-            bound = (start + (total + capacity - 1) // capacity) * unit + level
-            if total > 0 and bound > best:
-                best, best_head, best_tail = bound, start * unit, level
-    return best, best_head, best_tail
-
-
-@compiled
-def dark_load_bound(
-    load: Load, pair: Int32, limit: int, ports: int, unit: int, dark: int, seen: Int32
+def pair_load_bound(
+    load: Load,
+    pair: Int32,
+    limit: int,
+    ports: int,
+    unit: int,
+    dark: int,
+    shares: bool,
+    seen: Int32,
 ) -> tuple[int, int, int]:
     """Return the load bound of a server's ports with ``dark`` units for every circuit that they must set up.
 
@@ -74,6 +40,9 @@ def dark_load_bound(
     the first start and the last end: only the first circuit of a port among them may stand already.
     And some port serves at least P / c of the pairs, rounded up: it carries as many transfers, none
     shorter than the shortest, with a change between any two.
+
+    Where a circuit ``shares`` its time, a pair's transfers count once, by the longest of them (eq. 6
+    as printed), and nothing is dark.
     ``seen`` has room for every pair and one entry more, which says the highest mark in it.
     """
     head, work, tail = load
@@ -84,16 +53,21 @@ def dark_load_bound(
     for level in levels:
         mark = seen[-1] + 1
         seen[-1] = mark
+        longest = np.zeros(len(seen) if shares else 0, np.int64)
         total, circuits, least = 0, 0, work.max()
         for e in range(k):
             j = by_head[e]
             if tail[j] < level:
                 continue
             total += work[j]
-            least = min(least, work[j])
-            if seen[pair[j]] != mark:
-                seen[pair[j]] = mark
-                circuits += 1
+            if not shares:
+                least = min(least, work[j])
+                if seen[pair[j]] != mark:
+                    seen[pair[j]] = mark
+                    circuits += 1
+            elif pair[j] >= 0:
+                total -= min(work[j], longest[pair[j]])
+                longest[pair[j]] = max(work[j], longest[pair[j]])
             if e + 1 < k and head[by_head[e + 1]] == head[j]:
                 continue
             start = -(-head[j] // unit)

@@ -11,10 +11,9 @@ from topox_core.schedule.problem import Int, Int32
 
 Float = NDArray[np.float64]
 Random = np.random.Generator
-MOVES = 8
-ALL, FEW, WINDOW, CHAIN, TREE, RESOURCE, HOLE, CIRCUIT = range(MOVES)
+MOVES = 6
+ALL, FEW, WINDOW, CHAIN, RESOURCE, CIRCUIT = range(MOVES)
 CHAIN_LENGTH = 40
-TREE_SIZE = 400
 NEAR_SLOTS, FAR_SHARE = 30.0, 0.2  # how far tasks move at most: slots, or a part of the iteration
 
 
@@ -100,28 +99,6 @@ def pull_chain(
 
 
 @compiled
-def pull_tree(
-    random: Random, key: Float, start: Int, tail: Int, enough: int, tasks: Tasks, far: float
-) -> None:
-    """Pull a task that ends too late earlier, and all ancestors that would be in its way."""
-    j = a_late_task(random, start, tasks.duration, tail, enough)
-    key[j] -= spread(random, tasks.slot, far)
-    waiting = np.empty(TREE_SIZE, np.int32)
-    waiting[0] = j
-    first, last = 0, 1
-    while first < last:
-        j = waiting[first]
-        first += 1
-        for e in range(tasks.pred_ptr[j], tasks.pred_ptr[j + 1]):
-            p = tasks.pred_idx[e]
-            if key[p] + tasks.duration[p] > key[j]:
-                key[p] = key[j] - tasks.duration[p]
-                if last < TREE_SIZE:
-                    waiting[last] = p
-                    last += 1
-
-
-@compiled
 def shuffle_resource(random: Random, key: Float, slot: int, rows: Neighbours, far: float) -> None:
     """Shake the tasks of one resource or device within a window."""
     if len(rows.resource_task) == 0:
@@ -135,58 +112,6 @@ def shuffle_resource(random: Random, key: Float, slot: int, rows: Neighbours, fa
         j = rows.resource_task[i]
         if abs(key[j] - middle) < width:
             key[j] += random.normal(0.0, sigma)
-
-
-@compiled
-def fill_holes(
-    random: Random, key: Float, start: Int, tail: Int, enough: int, tasks: Tasks, rows: Neighbours
-) -> None:
-    """Pull tasks of one resource into slots in which it idles, on a resource that a late task needs."""
-    j = a_late_task(random, start, tasks.duration, tail, enough)
-    demands = tasks.demand_ptr[j + 1] - tasks.demand_ptr[j]
-    uses = demands + (1 if tasks.device[j] >= 0 else 0)
-    if uses == 0:
-        return
-    k = random.integers(0, uses)
-    ports = len(tasks.capacity)
-    r = tasks.resource[tasks.demand_ptr[j] + k] if k < demands else ports + tasks.device[j]
-    capacity = tasks.capacity[r] if k < demands else 1
-    slot = tasks.slot
-    first, last = rows.resource_ptr[r], rows.resource_ptr[r + 1]
-    used = np.zeros(start[j] // slot + 1, np.int32)
-    for e in range(first, last):
-        i = rows.resource_task[e]
-        for u in range(
-            start[i] // slot, min(len(used), -(-(start[i] + tasks.duration[i]) // slot))
-        ):
-            used[u] += 1
-    for _ in range(random.integers(1, 5)):
-        hole, seen = -1, 0
-        for u in range(len(used)):
-            if used[u] < capacity:
-                seen += 1
-                if random.integers(0, seen) == 0:
-                    hole = u
-        if hole < 0:
-            return
-        chosen, seen = -1, 0
-        for e in range(first, last):
-            i = rows.resource_task[e]
-            if start[i] <= hole * slot:
-                continue
-            ready = True
-            for d in range(tasks.pred_ptr[i], tasks.pred_ptr[i + 1]):
-                p = tasks.pred_idx[d]
-                if start[p] + tasks.duration[p] > hole * slot:
-                    ready = False
-                    break
-            if ready:
-                seen += 1
-                if random.integers(0, seen) == 0:
-                    chosen = i
-        if chosen >= 0:
-            key[chosen] = (hole - 0.5) * slot
-        used[hole] = capacity
 
 
 @compiled
@@ -228,12 +153,8 @@ def moved(
             shuffle_window(random, key, tasks.slot)
         elif kind == CHAIN:
             pull_chain(random, key, start, tail, enough, tasks, far)
-        elif kind == TREE:
-            pull_tree(random, key, start, tail, enough, tasks, far)
         elif kind == RESOURCE:
             shuffle_resource(random, key, tasks.slot, rows, far)
-        elif kind == HOLE:
-            fill_holes(random, key, start, tail, enough, tasks, rows)
         else:
             join_circuits(random, key, tasks.slot, rows)
     return key

@@ -95,22 +95,19 @@ def precedence(
 
 
 @compiled
-def fits_from(
-    start: int, length: int, demand: int, capacity: int, profile: Int, own_from: int, own_until: int
+def blocked_at(
+    start: int,
+    length: int,
+    demand: int,
+    capacity: int,
+    profile: Int,
+    own_from: int,
+    own_until: int,
+    last: bool,
 ) -> int:
-    """Return -1 if a task fits at ``start`` beside the profile, else the last moment at which it does not."""
-    for t in range(start + length - 1, start - 1, -1):
-        if not own_from <= t < own_until and profile[t] + demand > capacity:
-            return t
-    return -1
-
-
-@compiled
-def fits_until(
-    start: int, length: int, demand: int, capacity: int, profile: Int, own_from: int, own_until: int
-) -> int:
-    """Return -1 if a task fits at ``start`` beside the profile, else the first moment at which it does not."""
-    for t in range(start, start + length):
+    """Return -1 if a task fits at ``start`` beside the profile, else the last moment (or the first) at which it does not."""
+    for k in range(length):
+        t = start + length - 1 - k if last else start + k
         if not own_from <= t < own_until and profile[t] + demand > capacity:
             return t
     return -1
@@ -144,15 +141,17 @@ def time_table(
             continue
         own_from, own_until = last // unit, first // unit + length
         while earliest[j] <= latest[j]:
-            blocked = fits_from(
-                earliest[j] // unit, length, demand[i], capacity, profile, own_from, own_until
+            at = earliest[j] // unit
+            blocked = blocked_at(
+                at, length, demand[i], capacity, profile, own_from, own_until, True
             )
             if blocked < 0:
                 break
             earliest[j] = -(-(blocked + 1) * unit // clock[j]) * clock[j]
         while earliest[j] <= latest[j]:
-            blocked = fits_until(
-                latest[j] // unit, length, demand[i], capacity, profile, own_from, own_until
+            at = latest[j] // unit
+            blocked = blocked_at(
+                at, length, demand[i], capacity, profile, own_from, own_until, False
             )
             if blocked < 0:
                 break
@@ -304,18 +303,6 @@ def propagate_from(j: int, earliest: Int, latest: Int, given: Constraints, room:
 
 
 @compiled
-def struck(
-    j: int, ticks: int, late: int, earliest: Int, latest: Int, given: Constraints, room: Room
-) -> bool:
-    """Take the first (or last, if ``late``) ``ticks`` off task j's window and propagate; False if nothing is left."""
-    if late:
-        latest[j] -= ticks
-    else:
-        earliest[j] += ticks
-    return propagate_from(j, earliest, latest, given, room)
-
-
-@compiled
 def shave(j: int, earliest: Int, latest: Int, given: Constraints, room: Room) -> int:
     """Try the first and the last starts of task j; those that propagation refutes leave the window.
 
@@ -339,7 +326,11 @@ def shave(j: int, earliest: Int, latest: Int, given: Constraints, room: Room) ->
                 stretch = 0
                 continue
             shrank = 1
-            if not struck(j, (stretch + 1) * step, late, earliest, latest, given, room):
+            if late:
+                latest[j] -= (stretch + 1) * step
+            else:
+                earliest[j] += (stretch + 1) * step
+            if not propagate_from(j, earliest, latest, given, room):
                 return -1
             stretch = 2 * stretch + 1
     return shrank

@@ -2,43 +2,80 @@
 
 import numpy as np
 
-from topox_core.compiled import compiled
+from topox_core.compiled import compiled, written_out
 from topox_core.schedule.kernels.slots import WORD, book, book_short, first_free, nothing_held
 from topox_core.schedule.kernels.tasks import Rows, Tasks
 from topox_core.schedule.problem import Int, Int32
 
+FAR = 1 << 60  # past every slot
+NOTHING = -2  # no circuit at all
+FIRST, END, CIRCUIT = range(3)  # rows of bookings: first slot or tick, end, circuit
 
-@compiled
-def device_slack(
-    begin: Int, end: Int, base: int, count: int, earliest: int, length: int
-) -> tuple[int, int]:
-    """Return the earliest start of ``length`` ticks on a device, and where in its sorted intervals it goes."""
+
+@written_out
+def ended_by(booked: Int, base: int, count: int, start: int) -> int:
+    """Return how many of a port's bookings, which are sorted, end by ``start``."""
     low, high = 0, count
     while low < high:
         middle = (low + high) >> 1
-        if end[base + middle] > earliest:
+        if booked[END, base + middle] > start:
             high = middle
         else:
             low = middle + 1
-    t = earliest
-    i = low
-    while i < count and begin[base + i] < t + length:
-        t = max(t, end[base + i])
+    return low
+
+
+@compiled
+def earliest_on_port(
+    booked: Int,
+    base: int,
+    count: int,
+    start: int,
+    slots: int,
+    held: int,
+    dark: int,
+    begins: tuple[int, int],
+) -> int:
+    """Return the first slot at or after ``start`` where a port can hold circuit ``held`` for ``slots`` slots.
+
+    ``begins`` is what it holds at first and since when.
+    """
+    s = start
+    i = ended_by(booked, base, count, start)
+    while True:
+        if i > 0:
+            gap = 0 if booked[CIRCUIT, base + i - 1] == held else dark
+            s = max(s, booked[END, base + i - 1] + gap)
+        elif begins[0] != NOTHING and begins[0] != held:
+            s = max(s, begins[1] + dark)
+        if i == count:
+            return s
+        gap = 0 if booked[CIRCUIT, base + i] == held else dark
+        if s + slots + gap <= booked[FIRST, base + i]:
+            return s
         i += 1
-    return t, i
+
+
+@compiled
+def insert(booked: Int, base: int, count: int, start: int, slots: int, held: int) -> None:
+    """Insert a booking in a port's sorted list (the caller raises its count)."""
+    i = count
+    while i > 0 and booked[FIRST, base + i - 1] > start:
+        for row in range(3):
+            booked[row, base + i] = booked[row, base + i - 1]
+        i -= 1
+    booked[FIRST, base + i] = start
+    booked[END, base + i] = start + slots
+    booked[CIRCUIT, base + i] = held
 
 
 @compiled
 def hold_device(
-    begin: Int, end: Int, count: Int32, device: int, base: int, earliest: int, length: int
+    booked: Int, count: Int32, device: int, base: int, earliest: int, length: int
 ) -> int:
-    """Book a device for the first gap of ``length`` ticks from ``earliest`` on; return the start."""
-    t, i = device_slack(begin, end, base, count[device], earliest, length)
-    for e in range(base + count[device], base + i, -1):
-        begin[e] = begin[e - 1]
-        end[e] = end[e - 1]
-    begin[base + i] = t
-    end[base + i] = t + length
+    """Book a device, a port without dark times, for the first gap of ``length`` ticks from ``earliest`` on; return the start."""
+    t = earliest_on_port(booked, base, count[device], earliest, length, 0, 0, (NOTHING, 0))
+    insert(booked, base, count[device], t, length, 0)
     count[device] += 1
     return t
 
@@ -143,7 +180,7 @@ def serial(sequence: Int32, tasks: Tasks, horizon: int) -> tuple[Int, int]:
     use = np.zeros((0 if plain else len(capacity), horizon), np.int32)
     bits, digits = nothing_held(capacity, horizon if plain else 0)
     pair_use = np.zeros((tasks.pairs, horizon if tasks.pairs > 0 else 0), np.int32)
-    begin, end = np.zeros(device_ptr[-1], np.int64), np.zeros(device_ptr[-1], np.int64)
+    booked = np.zeros((3, device_ptr[-1]), np.int64)
     count = np.zeros(len(device_ptr) - 1, np.int32)
     start = np.zeros(len(sequence), np.int64)
     makespan = 0
@@ -174,7 +211,7 @@ def serial(sequence: Int32, tasks: Tasks, horizon: int) -> tuple[Int, int]:
                         use[resource[e], u] += amount[e]
             t = s * slot
         elif device[j] >= 0 and duration[j] > 0:
-            t = hold_device(begin, end, count, device[j], device_ptr[device[j]], t, duration[j])
+            t = hold_device(booked, count, device[j], device_ptr[device[j]], t, duration[j])
         start[j] = t
         makespan = max(makespan, t + duration[j])
     return start, makespan

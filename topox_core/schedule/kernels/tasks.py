@@ -71,8 +71,8 @@ def turned(tasks: Tasks) -> Tasks:
 
 
 @compiled
-def by_time(time: Int, order: Int32, place: Int32, backwards: bool) -> Int32:
-    """Return the tasks by time, those of one moment as in ``order`` (a topological order), or against it.
+def by_time(time: Int, order: Int32, place: Int32) -> Int32:
+    """Return the tasks by time, those of one moment as in ``order`` (a topological order).
 
     ``place`` says where each task stands in ``order``. Counting sort, unless there are many more
     moments than tasks.
@@ -81,8 +81,7 @@ def by_time(time: Int, order: Int32, place: Int32, backwards: bool) -> Int32:
     low = time.min() if n > 0 else 0
     span = (time.max() - low + 1) if n > 0 else 0
     if span > MOMENTS + MOMENTS_A_TASK * n:
-        sign = -1 if backwards else 1
-        return np.argsort(time * n + sign * place).astype(np.int32)
+        return np.argsort(time * n + place).astype(np.int32)
     begin = np.zeros(span + 1, np.int32)
     for j in range(n):
         begin[time[j] - low + 1] += 1
@@ -90,7 +89,7 @@ def by_time(time: Int, order: Int32, place: Int32, backwards: bool) -> Int32:
         begin[t + 1] += begin[t]
     sequence = np.empty(n, np.int32)
     for i in range(n):
-        j = order[n - 1 - i] if backwards else order[i]
+        j = order[i]
         t = time[j] - low
         sequence[begin[t]] = j
         begin[t] += 1
@@ -119,7 +118,7 @@ def by_key(
         for e in range(pred_ptr[j], pred_ptr[j + 1]):
             k = max(k, raised[pred_idx[e]])
         raised[j] = k
-    return by_time(raised, order, place, False)
+    return by_time(raised, order, place)
 
 
 @compiled

@@ -18,7 +18,7 @@ from topox_core.model.csr import grouped
 from topox_core.schedule.generation.list_scheduler import candidates
 from topox_core.schedule.kernels import improve as number
 from topox_core.schedule.kernels.continuous import Before, Ports, nothing_before
-from topox_core.schedule.kernels.improve import CHOICES, SearchSpace, State, improve, lateness
+from topox_core.schedule.kernels.improve import SearchSpace, State, improve, lateness
 from topox_core.schedule.kernels.moves import Neighbours
 from topox_core.schedule.kernels.tasks import by_time
 from topox_core.schedule.planner import Planner, SchedulePlan
@@ -83,9 +83,6 @@ class LocalSearch:
             before,
             best_before,
             np.zeros(number.NUMBERS, np.int64),
-            np.ones(CHOICES),
-            np.zeros(CHOICES),
-            np.zeros(CHOICES),
         )
         self._aim(makespan, changes)
         dark = 0 if self.planner.ports is None else self.planner.ports.ports.dark
@@ -116,6 +113,11 @@ class LocalSearch:
     def cost(self) -> tuple[int, int]:
         """Makespan and circuit changes of the best schedule."""
         return self.makespan, int(self._state.number[number.CHANGES])
+
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        """The lower the better: what it has come to, and how far it is from less."""
+        return *self.cost, self.lateness
 
     @property
     def finished(self) -> bool:
@@ -180,7 +182,7 @@ class LocalSearch:
 
     def _sequence(self, start: Int) -> Int32:
         generator = self.planner.generator
-        return by_time(start, generator.order, generator.place, False)
+        return by_time(start, generator.order, generator.place)
 
     def _as_searched(self, plan: SchedulePlan) -> tuple[Int, int, int]:
         """Return start, makespan and circuit changes of a plan: of the reduced problem where no ports are held."""
@@ -208,24 +210,6 @@ class Pace:
         return better
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """One search of a round, and the makespan it began the round at."""
-
-    search: LocalSearch
-    began_at: int
-
-    @property
-    def rank(self) -> tuple[int, int, int]:
-        """The lower the better: what it has come to, and how far it is from less."""
-        return *self.search.cost, self.search.lateness
-
-    @property
-    def promise(self) -> tuple[int, tuple[int, int, int]]:
-        """The lower the better: the makespan it would come to if it gained as much again, then its rank."""
-        return 2 * self.search.makespan - self.began_at, self.rank
-
-
 class SuccessiveHalving:
     """A search taken forward in calls of a few candidates each, as :class:`LocalSearch`.
 
@@ -245,7 +229,7 @@ class SuccessiveHalving:
     """
 
     def __init__(self, planner: Planner, plan: SchedulePlan, seed: int = 0) -> None:
-        self.planner, self.seed, self.runners = planner, seed, list[Candidate]()
+        self.planner, self.seed, self.runners = planner, seed, list[LocalSearch]()
         self.steps = self.contests = self._searches = 0
         # Candidates that may still be tried in this call; whether the rounds of this contest are over.
         self._left, self._alone = 0, False
@@ -265,10 +249,10 @@ class SuccessiveHalving:
     def take_up(self, plan: SchedulePlan) -> None:
         """Go on from a better plan that somebody else found, too."""
         if self._alone:
-            self.runners[0].search.take_up(plan)
+            self.runners[0].take_up(plan)
         else:
-            self._enter(self._search_from(plan))
-        self._note_best(self.runners[-1].search)
+            self.runners.append(self._search_from(plan))
+        self._note_best(self.runners[-1])
 
     def go_on(self, candidates: int) -> bool:
         """Try so many candidates; return whether the best schedule became better."""
@@ -286,21 +270,21 @@ class SuccessiveHalving:
         n = self.planner.problem.n
         patience = min(PATIENCE + PATIENCE_A_TASK * n, (PATIENCE_LARGE // max(1, n)) ** 2)
         first = min(MAX, max(FEWEST, (FIRST_ROUND // max(1, n)) ** 2))
-        self._enter(self.best)
+        self.runners.append(self.best)
         while True:
             many = first << self.contests
             self.contests += 1
             self._alone = False
             yield from self._round(many)
             for listed in self._rules():
-                self._enter(self._search_from(listed))
+                self.runners.append(self._search_from(listed))
                 yield from self._round(many, len(self.runners) - 1)
             self._halve()
             while len(self.runners) > 1:
                 many *= 2
                 yield from self._round(many)
                 self._halve()
-            self._alone, last = True, self.runners[0].search
+            self._alone, last = True, self.runners[0]
             while last.idle < patience:
                 yield from self._try(last, patience - last.idle)
             self.runners = []
@@ -317,7 +301,7 @@ class SuccessiveHalving:
     def _round(self, many: int, first: int = 0) -> Iterator[None]:
         """Try so many candidates of each who takes part, those that enter meanwhile included."""
         while first < len(self.runners):
-            yield from self._try(self.runners[first].search, many)
+            yield from self._try(self.runners[first], many)
             first += 1
 
     def _try(self, search: LocalSearch, many: int) -> Iterator[None]:
@@ -336,17 +320,11 @@ class SuccessiveHalving:
         self._searches += 1
         return LocalSearch(self.planner, plan, self.seed * 1_000_000 + self._searches - 1)
 
-    def _enter(self, search: LocalSearch) -> None:
-        self.runners.append(Candidate(search, search.makespan))
-
     def _note_best(self, search: LocalSearch) -> None:
         if search.cost < self.best.cost:
             self.best = search
 
     def _halve(self) -> None:
-        """Keep some of the best ranked and some that promise most."""
+        """Keep the best ranked."""
         stay = -(-len(self.runners) // STAY)
-        kept = sorted(self.runners, key=lambda runner: runner.rank)[: -(-stay // 2)]
-        others = [runner for runner in self.runners if runner not in kept]
-        kept += sorted(others, key=lambda runner: runner.promise)[: stay // 2]
-        self.runners = [Candidate(runner.search, runner.search.makespan) for runner in kept]
+        self.runners = sorted(self.runners, key=lambda runner: runner.rank)[:stay]
