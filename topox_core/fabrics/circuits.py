@@ -116,10 +116,7 @@ class Profile:
         turns_ms = tuple(float((row.start + length).max(initial=0.0)) for row in rows[begins:])
         came_back = len(rows) < MAX_ITERATIONS
         profiles = [
-            Profile(
-                *(graph, cluster, tasks, wiring),
-                *(row, rows[0], repeats, turns_ms, came_back),
-            )
+            Profile(graph, cluster, tasks, wiring, row, rows[0], repeats, turns_ms, came_back)
             for row in rows[begins:][-MAX_PROFILES:]
         ]
         return min(profiles, key=Profile.provisioned_ms) if len(profiles) > 1 else profiles[0]

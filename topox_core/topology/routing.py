@@ -46,7 +46,7 @@ class SwitchWiring:
         np.add.at(matrix, (self.source, self.destination), 1)
         return matrix
 
-    def ends_of(self, circuits: list[int]) -> tuple[IntArray, IntArray]:
+    def ends_of(self, circuits: list[int] | NDArray[np.bool_]) -> tuple[IntArray, IntArray]:
         """Return the sources and the destinations of some circuits."""
         return self.source[circuits], self.destination[circuits]
 
