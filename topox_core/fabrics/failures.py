@@ -218,7 +218,10 @@ def lost_ports(job: JobRequest, failure: Failure) -> frozenset[LostPort]:
             f"there is no such port (0 to {job.cluster.ports_per_server - 1})", "port"
         )
     sides = failure.sides(job.cluster.servers, job.cluster.ports_per_server, each)
-    return frozenset(LostPort(way, server, *divmod(plane, each)) for way, server, plane in sides)
+    return frozenset(
+        LostPort("out" if way == "out" else "in", server, *divmod(plane, each))
+        for way, server, plane in sides
+    )
 
 
 def on_ports_left(

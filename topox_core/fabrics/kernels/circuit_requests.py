@@ -188,6 +188,27 @@ def given_ports(
     return max(ready, turn + set_up), state, place
 
 
+@compiled_in_place
+def release(
+    tasks: RequestTasks,
+    j: int,
+    end: float,
+    ready: FloatArray,
+    waiting: IntArray,
+    keys: FloatArray,
+    items: IntArray,
+    heaped: int,
+) -> int:
+    """Put on the heap by readiness whoever waited last for a task that ends; return its size."""
+    for e in range(tasks.succ_ptr[j], tasks.succ_ptr[j + 1]):
+        s = tasks.succ_idx[e]
+        ready[s] = max(ready[s], end + tasks.lag[e])
+        waiting[s] -= 1
+        if waiting[s] == 0:
+            heaped = push(keys, items, 0, heaped, ready[s], s)
+    return heaped
+
+
 @compiled
 def first_come_first_served(
     tasks: RequestTasks, wiring: RequestTables, dark: float, ports: Ports
@@ -196,8 +217,8 @@ def first_come_first_served(
 
     ``ports`` are as the iteration finds them, and afterwards as it leaves them.
     """
-    length, succ_ptr, succ_idx = tasks.length, tasks.succ_ptr, tasks.succ_idx
-    n, way = len(length), 1 if wiring.half else 0
+    length, way = tasks.length, 1 if wiring.half else 0
+    n = len(length)
     device_free, device_last = np.zeros(tasks.devices), np.full(tasks.devices, -1, np.int32)
     orders = Orders(
         np.empty(n, np.int32),
@@ -216,40 +237,25 @@ def first_come_first_served(
     )
     ready = np.zeros(n)
     waiting = tasks.waits_for.copy()
-    stack, batch = np.empty(n, np.int32), np.empty(n, np.int32)
-    keys, items = np.empty(n), np.empty(n, np.int32)
-    heaped, stacked, done = 0, 0, 0
+    keys, items, batch = np.empty(n), np.empty(n, np.int32), np.empty(n, np.int32)
+    heaped, done = 0, 0
     for j in range(n):
         if waiting[j] == 0:
-            stack[stacked] = j
-            stacked += 1
-    while True:
+            heaped = push(keys, items, 0, heaped, 0.0, j)
+    while heaped > 0:
         # Who is ready now: a task of no length ends at once, everyone else waits for the choice by
         # position.
-        while stacked > 0:
-            stacked -= 1
-            j = stack[stacked]
-            if length[j] > 0:
-                heaped = push(keys, items, 0, heaped, ready[j], j)
-                continue
-            orders.sequence[done] = j
-            done += 1
-            requests.start[j] = ready[j]
-            for e in range(succ_ptr[j], succ_ptr[j + 1]):
-                s = succ_idx[e]
-                ready[s] = max(ready[s], ready[j] + tasks.lag[e])
-                waiting[s] -= 1
-                if waiting[s] == 0:
-                    stack[stacked] = s
-                    stacked += 1
-        if heaped == 0:
-            return requests
-        now = keys[0]
-        size = 0
+        now, size = keys[0], 0
         while heaped > 0 and not earlier(now, keys[0]):
-            batch[size] = pop(keys, items, 0, heaped)
+            j = pop(keys, items, 0, heaped)
             heaped -= 1
-            size += 1
+            if length[j] > 0:
+                batch[size] = j
+                size += 1
+            else:
+                requests.start[j], orders.sequence[done] = ready[j], j
+                done += 1
+                heaped = release(tasks, j, ready[j], ready, waiting, keys, items, heaped)
         batch[:size] = np.sort(batch[:size])
         for i in range(size):
             j = batch[i]
@@ -285,14 +291,8 @@ def first_come_first_served(
                 start = max(start, device_free[d])
                 orders.before_device[j] = device_last[d]
                 device_free[d], device_last[d] = start + length[j], j
-            requests.start[j] = start
-            orders.sequence[done] = j
+            requests.start[j], orders.sequence[done] = start, j
             done += 1
             end = start + length[j]
-            for e in range(succ_ptr[j], succ_ptr[j + 1]):
-                s = succ_idx[e]
-                ready[s] = max(ready[s], end + tasks.lag[e])
-                waiting[s] -= 1
-                if waiting[s] == 0:
-                    stack[stacked] = s
-                    stacked += 1
+            heaped = release(tasks, j, end, ready, waiting, keys, items, heaped)
+    return requests
