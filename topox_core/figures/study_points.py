@@ -26,6 +26,7 @@ from topox_core.figures.template import (
     name_px,
     opaque,
 )
+from topox_core.studies.slices import CloudRows
 from topox_core.text.numbers import short
 
 # More lines take a browser without a graphics card more than two seconds and show no more.
@@ -173,36 +174,26 @@ HEIGHT = 420
 
 @dataclass(frozen=True)
 class Cloud:
-    """Runs by two measures, and which of them no other run beats.
+    """Runs by two measures, how these are written, and what is said of each run.
 
     Attributes
     ----------
-    on_front
-        In these two measures, or in these and a third.
-    steps
-        The front in these two measures, as positions in order along the first.
     names
         Of each run, for the label of a point on the front.
-    runs
-        What a click is given.
     other
         What a hover says of each run besides, such as its power.
     """
 
     across: MeasureWords
     up: MeasureWords
-    x: tuple[float, ...]
-    y: tuple[float, ...]
-    on_front: tuple[bool, ...]
-    steps: tuple[int, ...]
+    found: CloudRows
     names: tuple[str, ...]
-    runs: tuple[object, ...]
     other: tuple[str, ...] = ()
 
 
 def drawn_points(cloud: Cloud, most: int = MAX_POINTS) -> NDArray[np.int64]:
     """Return which runs are drawn: all on the front, and of the others as many as there is room for, evenly."""
-    front = np.array(cloud.on_front, bool)
+    front = np.array(cloud.found.on_front, bool)
     others = thinned(np.flatnonzero(~front), max(0, most - int(front.sum())))
     return np.sort(np.concatenate([np.flatnonzero(front), others]))
 
@@ -219,13 +210,13 @@ def pareto_front(
     card draws them sooner than WebGL's.
     """
     shown = drawn_points(cloud, most).tolist()
-    front = [k for k in shown if cloud.on_front[k]]
-    x_axis = measure_axis(theme, cloud.across, cloud.x, 0.1)
-    y_axis = measure_axis(theme, cloud.up, cloud.y, 0.1)
+    front = [k for k in shown if cloud.found.on_front[k]]
+    x_axis = measure_axis(theme, cloud.across, cloud.found.x, 0.1)
+    y_axis = measure_axis(theme, cloud.up, cloud.found.y, 0.1)
     accent = theme.fabric_colour("scheduled")
     steps = go.Scatter(
-        x=[cloud.x[k] for k in cloud.steps],
-        y=[cloud.y[k] for k in cloud.steps],
+        x=[cloud.found.x[k] for k in cloud.found.steps],
+        y=[cloud.found.y[k] for k in cloud.found.steps],
         mode="lines",
         line={"shape": "hv", **line(accent, 1.8)},
         hoverinfo="skip",
@@ -233,10 +224,10 @@ def pareto_front(
     )
     return frame(
         [
-            steps if len(cloud.steps) > 1 else None,
+            steps if len(cloud.found.steps) > 1 else None,
             _points(
                 cloud,
-                [k for k in shown if not cloud.on_front[k]],
+                [k for k in shown if not cloud.found.on_front[k]],
                 "worse in both than another",
                 {"size": 5.5 * theme.scale, "color": theme.line, "opacity": 0.75},
             ),
@@ -265,18 +256,18 @@ def pareto_front(
 
 def _points(cloud: Cloud, rows: Sequence[int], name: str, marker: Look) -> go.Scatter:
     return go.Scatter(
-        x=[cloud.x[k] for k in rows],
-        y=[cloud.y[k] for k in rows],
+        x=[cloud.found.x[k] for k in rows],
+        y=[cloud.found.y[k] for k in rows],
         mode="markers",
         name=name,
         showlegend=True,
         marker=marker,
         customdata=[
             [
-                cloud.runs[k],
+                cloud.found.rows[k].run,
                 cloud.names[k],
-                cloud.across.words(cloud.x[k]),
-                cloud.up.words(cloud.y[k]),
+                cloud.across.words(cloud.found.x[k]),
+                cloud.up.words(cloud.found.y[k]),
                 cloud.other[k] if cloud.other else "",
             ]
             for k in rows
@@ -298,13 +289,15 @@ def _labels(
     """Return names beside points of the front, the best one's in bold; below and left of a front nothing stands."""
     first = [best] if best is not None and best in front else []
     named = [
-        k for k in (*first, *(k for k in (cloud.steps or front) if k != best)) if cloud.names[k]
+        k
+        for k in (*first, *(k for k in (cloud.found.steps or front) if k != best))
+        if cloud.names[k]
     ]
     labels = [
         (
             f"<b>{cloud.names[k]}</b>" if k == best else cloud.names[k],
-            place_on(axes[0], cloud.x[k]),
-            place_on(axes[1], cloud.y[k]),
+            place_on(axes[0], cloud.found.x[k]),
+            place_on(axes[1], cloud.found.y[k]),
             (False,),
         )
         for k in named

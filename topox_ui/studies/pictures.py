@@ -150,8 +150,8 @@ def _map_table(view: View, of: Slice) -> Content:
     ]
 
 
-def front_picture(view: View) -> tuple[Cloud, int | None, int]:
-    """Return every point by two measures, the one that gives most for a dollar, and how many lack a measure."""
+def front_picture(view: View) -> tuple[Cloud, int | None]:
+    """Return every point by two measures, and the one that gives most for a dollar."""
     x, y = view.cloud
     third = _third(view)
     found = cloud(view.result, x, y, third)
@@ -159,17 +159,13 @@ def front_picture(view: View) -> tuple[Cloud, int | None, int]:
     picture = Cloud(
         measure_of_study(x),
         measure_of_study(y),
-        found.x,
-        found.y,
-        found.on_front,
-        found.steps,
+        found,
         tuple(point_words(view.result, row) for row in found.rows),
-        tuple(row.run for row in found.rows),
         tuple(measure_of_study(third).words(v) if v is not None else "" for v in besides),
     )
     chosen = best(view.result, "iterations_per_dollar", found.rows) if x == "dollars" else None
     star = found.rows.index(chosen) if chosen is not None else None
-    return picture, star if star is not None and found.on_front[star] else None, found.missing
+    return picture, star if star is not None and found.on_front[star] else None
 
 
 def _third(view: View) -> str:
@@ -188,45 +184,44 @@ def front_section(view: View, theme: Theme, live: bool = False) -> None:
         "No point is better in both than a point on the line"
         + ("; marked points off the line use less power" if third else ""),
     )
-    picture, star, missing = front_picture(view)
-    if not picture.x:
+    picture, star = front_picture(view)
+    found = picture.found
+    if not found.x:
         quiet("No point with both measures is computed yet.")
         return
     chart(
         pareto_front(picture, theme, star),
         f"study_front{'_live' if live else ''}",
-        f"{plural(len(picture.x), 'point')} by {uncapitalised(MEASURES[x].words)} and "
+        f"{plural(len(found.x), 'point')} by {uncapitalised(MEASURES[x].words)} and "
         f"{uncapitalised(MEASURES[y].words)}; best trade-offs: "
         + "; ".join(
-            f"{picture.names[k]} ({picture.up.words(picture.y[k])}, {picture.across.words(picture.x[k])})"
-            for k in picture.steps[:8]
+            f"{picture.names[k]} ({picture.up.words(found.y[k])}, {picture.across.words(found.x[k])})"
+            for k in found.steps[:8]
         ),
         None
         if live
         else lambda: [
             {
                 "point": picture.names[k],
-                picture.across.title: picture.x[k],
-                picture.up.title: picture.y[k],
-                "on the line": k in picture.steps,
-                "run": picture.runs[k],
+                picture.across.title: found.x[k],
+                picture.up.title: found.y[k],
+                "on the line": k in found.steps,
+                "run": found.rows[k].run,
             }
-            for k in range(len(picture.x))
-            if picture.on_front[k]
+            for k in range(len(found.x))
+            if found.on_front[k]
         ],
         "The front",
         on_click=None if live else _clicked,
     )
     drawn, lines = len(drawn_points(picture)), []
-    if drawn < len(picture.x):
-        lines.append(
-            f"{count(drawn)} of {count(len(picture.x))} points are drawn, all of the front."
-        )
-    if missing:
-        lines.append(f"{plural(missing, 'point')} without these measures are left out.")
+    if drawn < len(found.x):
+        lines.append(f"{count(drawn)} of {count(len(found.x))} points are drawn, all of the front.")
+    if found.missing:
+        lines.append(f"{plural(found.missing, 'point')} without these measures are left out.")
     if not view.result.complete:
         lines.append("More points appear as they are computed.")
-    if not live and any(run is not None for run in picture.runs):
+    if not live and any(row.run is not None for row in found.rows):
         lines.append("A click on a point opens its run.")
     quiet(" ".join(lines))
 
@@ -365,5 +360,5 @@ def figures_of(view: View) -> Figures:
     if not alone(view.result) and len(view.map_axes) > 1:
         figures["Map"] = lambda look: heat_map(map_picture(view), look)
     if len(view.priced) > 1 and any(row.done for row in view.result.rows):
-        figures["Front"] = lambda look: pareto_front(*front_picture(view)[:1], look)
+        figures["Front"] = lambda look: pareto_front(front_picture(view)[0], look)
     return figures

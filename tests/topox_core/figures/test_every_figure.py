@@ -402,8 +402,8 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         [5, 7, 9],
     ),
     study_points.pareto_front: lambda look: (
-        study_points.pareto_front(cloud(40), look, cloud(40).steps[0]),
-        [*cloud(40).x, *cloud(40).y],
+        study_points.pareto_front(cloud(40), look, cloud(40).found.steps[0]),
+        [*cloud(40).found.x, *cloud(40).found.y],
     ),
     facts.pieces_bars: lambda look: (facts.pieces_bars(PIECES, look), [40, 12.5, 2.5, 55]),
     lanes.port_use: lambda look: (

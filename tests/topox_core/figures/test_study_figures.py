@@ -17,7 +17,8 @@ from topox_core.figures.palette import LIGHT
 from topox_core.figures.predictions import numbers_as_dots, numbers_histogram, options_chosen
 from topox_core.figures.study_axes import MeasureWords, StudyAxis, measure_axis, seed_lines
 from topox_core.figures.study_points import Cloud, Upright, drawn_points, inside
-from topox_core.studies.slices import front_of, seed_lines_of
+from topox_core.studies.slices import CloudRows, front_of, seed_lines_of
+from topox_core.studies.study_run import PointRow
 from topox_core.text.numbers import delay_label, money, power, short, time
 
 MS = MeasureWords("iteration time", time)
@@ -118,21 +119,24 @@ def cloud(n: int = 300) -> Cloud:
     return Cloud(
         MeasureWords("price", lambda v: f"${v:,.0f}"),
         MS,
-        tuple(X[:n].tolist()),
-        tuple(Y[:n].tolist()),
-        tuple(on.tolist()),
-        tuple(steps),
+        CloudRows(
+            tuple(PointRow(k, (), run=k) for k in range(n)),
+            tuple(X[:n].tolist()),
+            tuple(Y[:n].tolist()),
+            tuple(on.tolist()),
+            tuple(steps),
+            0,
+        ),
         tuple(f"run {k}" for k in range(n)),
-        tuple(range(n)),
     )
 
 
 def test_of_many_points_the_front_is_drawn_whole_and_the_rest_evenly_from_first_to_last() -> None:
     picture = cloud()
     shown = drawn_points(picture, most=40)
-    assert len(shown) == 40 and set(picture.steps) <= set(shown.tolist())
-    beaten = [k for k in range(300) if not picture.on_front[k]]
-    kept = [k for k in shown.tolist() if not picture.on_front[k]]
+    assert len(shown) == 40 and set(picture.found.steps) <= set(shown.tolist())
+    beaten = [k for k in range(300) if not picture.found.on_front[k]]
+    kept = [k for k in shown.tolist() if not picture.found.on_front[k]]
     assert (kept[0], kept[-1]) == (beaten[0], beaten[-1])
     assert max(np.diff(kept)) <= 2 * min(np.diff(kept)) + 2
 
