@@ -55,7 +55,8 @@ def row(
 ) -> str:
     lowered, lower_s = timed(lambda: lower(graph, settings.lowering))
     reduction, reduce_s = timed(lambda: reduce(lowered, cluster, settings))
-    folding, fold_s = timed(lambda: fold(reduction.problem))
+    dark = reduction.dark_slots if settings.circuits == "continuous" else None
+    folding, fold_s = timed(lambda: fold(reduction.problem, dark_slots=dark))
     result, solve_s = timed(lambda: solve(graph, cluster, settings))
     report, check_s = timed(lambda: check(graph, cluster, to_record(result)))
     folded = "-" if folding is None else f"{folding.problem.n:,}"

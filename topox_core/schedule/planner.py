@@ -23,6 +23,7 @@ from topox_core.schedule.bounds.windows import clocks
 from topox_core.schedule.circuits.held_ports import (
     Solution,
     booking_of,
+    changed_rows,
     per_slot,
 )
 from topox_core.schedule.folding.fold import FOLD_ABOVE, Folding, fold
@@ -134,10 +135,12 @@ class Planner:
         """The folding of the problem's equal replicas, and its planner; None for one that is small or has few."""
         if self.problem.n <= FOLD_ABOVE:
             return None
-        folding = fold(self.problem)
+        dark = None if self.ports is None else self.ports.ports.dark
+        folding = fold(self.problem, dark_slots=dark)
         if folding is None:
             return None
-        return folding, Planner.of(folding.problem, self.bound, False, 0)
+        on_ports = folding.problem.network is not None
+        return folding, Planner.of(folding.problem, self.bound, on_ports, dark or 0)
 
     def plans(self, stop: Stop = never) -> Iterator[SchedulePlan]:
         """Yield plans by every rule until ``stop``, those of the folded problem first, each better than those before."""
@@ -179,8 +182,23 @@ class Planner:
         """Return the plan of this problem that a plan of the folded one stands for."""
         assert self.folded is not None
         folding, _ = self.folded
-        source = plan.source.within(f"folded: {folding.words}")
-        return self.with_circuits(folding.unfolded(plan.reduced_start), source)
+        start, source = (
+            folding.unfolded(plan.reduced_start),
+            plan.source.within(f"folded: {folding.words}"),
+        )
+        if plan.booking is None or self.problem.network is None:
+            return self.with_circuits(start, source)
+        booking = folding.unfolded_booking(plan.booking)
+        changes = int(changed_rows(booking, self.problem.network).sum())
+        return SchedulePlan(
+            folding.unfolded(plan.start),
+            plan.makespan,
+            booking,
+            changes,
+            source,
+            start,
+            plan.reduced_makespan,
+        )
 
     def _good_enough(self, plan: SchedulePlan) -> bool:
         return plan.makespan <= self.bound and (self.problem.n > KEEP_LOOKING or plan.changes == 0)

@@ -4,6 +4,7 @@ import random
 from dataclasses import replace
 from functools import partial
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -188,6 +189,28 @@ def test_shared_circuits_and_plain_projects_are_not_folded():
     assert fold(replace(build([1] * 4), network=None), ANY) is None
 
 
+def rings(back: int, **fabric: Any) -> Problem:
+    """A ring of four transfers, and one to the next but ``back`` behind it."""
+    ends = {j: (j, (j + 1) % 4) for j in range(4)} | {4 + j: (j, (j + back) % 4) for j in range(4)}
+    return build([1] * 8, ends, [(j, 4 + j) for j in range(4)], Fabric(servers=4, **fabric))
+
+
+@pytest.mark.parametrize(
+    ("problem", "dark_slots", "folds"),
+    [
+        (rings(1), 0, True),
+        (rings(1), 2, True),
+        (rings(3), 0, True),
+        (rings(3), 2, False),
+        (rings(1, half_duplex=True), 0, False),
+        (rings(1, circuits_per_switch=3), 0, False),  # a switch may fill
+    ],
+)
+def test_ports_fold_where_a_circuit_of_the_quotient_is_one_of_the_whole(problem, dark_slots, folds):
+    quotient = fold(problem, ANY, dark_slots=dark_slots).problem
+    assert (quotient.network is not None) == folds
+
+
 @pytest.mark.parametrize(
     "keys",
     [
@@ -205,12 +228,13 @@ def test_the_checker_finds_nothing_wrong_with_what_unfolds(folded_always, keys, 
     for seed in range(0 if circuits == "per-slot" and "reconfiguration_ms" in keys else 4):
         g = copies(random_graph(seed, 12, 3, collectives=False), 4)
         prepared = prepare(g, cluster(g.servers, **keys), Settings.of(circuits=circuits))
-        bound, (_, planner) = prepared.reduction.bound, prepared.planner.folded
+        bound, (folding, planner) = prepared.reduction.bound, prepared.planner.folded
         for plan in planner.plans():
             whole = prepared.planner.unfolded(plan)
             result = to_result(prepared, whole, bound.ticks, bound.text, "heuristic", (), 0.0)
             assert check(g, prepared.cluster, to_record(result)).ok
-            if prepared.planner.ports is None:
+            on_ports = folding.problem.network is not None
+            if on_ports or prepared.planner.ports is None:
                 assert whole.makespan == plan.makespan
 
 

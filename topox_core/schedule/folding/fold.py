@@ -5,13 +5,14 @@ partition of the tasks; a partition that colour refinement made is also faithful
 critical path and loads are those of the whole.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.model.csr import entries_of, grouped, pointer_of, ranks, row_of_entry, transposed
+from topox_core.schedule.circuits.held_ports import Booking
 from topox_core.schedule.kernels.colouring import colour_slots
 from topox_core.schedule.kernels.refinement import (
     Surroundings,
@@ -20,7 +21,7 @@ from topox_core.schedule.kernels.refinement import (
     joined,
     sweep,
 )
-from topox_core.schedule.problem import Int, Int32, Problem
+from topox_core.schedule.problem import Int, Int32, Problem, SwitchNetwork
 
 FOLD_ABOVE = 500  # tasks; below, the whole is searched as fast
 MIN_RATIO = 3  # the quotient must be so many times smaller
@@ -29,7 +30,11 @@ MAX_PARTS = 256  # that one orbit may be cut into
 
 @dataclass(frozen=True)
 class Folding:
-    """A problem folded: ``problem`` is the quotient, ``orbit`` the quotient's task that each task starts with."""
+    """A problem folded: ``problem`` is the quotient, ``orbit`` the quotient's task that each task starts with.
+
+    The quotient has a network where its real ports stand for those of the whole: what books them
+    unfolds as well.
+    """
 
     problem: Problem
     orbit: Int32
@@ -47,13 +52,24 @@ class Folding:
         """Return the whole problem's start ticks: every task starts with its orbit."""
         return start[self.orbit]
 
+    def unfolded_booking(self, booking: Booking) -> Booking:
+        """Return the whole problem's circuits: every transfer on the switch and the ports of its orbit's."""
+        row_of = np.full(self.problem.n, -1, np.int64)
+        row_of[booking.node] = np.arange(len(booking.node))
+        node = np.flatnonzero(row_of[self.orbit] >= 0).astype(np.int32)
+        row = row_of[self.orbit[node]]
+        columns = [getattr(booking, one.name)[row] for one in fields(booking)[1:]]
+        return Booking(node, *columns)
 
-def fold(problem: Problem, least: float = MIN_RATIO) -> Folding | None:
+
+def fold(
+    problem: Problem, least: float = MIN_RATIO, dark_slots: int | None = None
+) -> Folding | None:
     """Return the folding of a problem, or None if its quotient is not ``least`` times smaller.
 
     Also None for a plain RCPSP, for shared circuits (eq. 6 as printed: whether two transfers need
-    one circuit or two is no matter of counting), and where no schedule exists. Its ports are
-    capacities: circuits that stay are booked by the whole, in the order of the quotient's starts.
+    one circuit or two is no matter of counting), and where no schedule exists. Given ``dark_slots``
+    (continuous circuits), the quotient has a network of its own if the whole's ports fold.
     """
     if problem.network is None or problem.shares or problem.n == 0:
         return None
@@ -65,7 +81,14 @@ def fold(problem: Problem, least: float = MIN_RATIO) -> Folding | None:
             return None
         if part.any():
             orbit = _cut(problem, orbit, part, most)
-    return None if orbit is None else _folding(problem, orbit)
+    if orbit is None:
+        return None
+    folding = _folding(problem, orbit)
+    if folding is None or dark_slots is None:
+        return folding
+    return replace(
+        folding, problem=replace(folding.problem, network=_lifted(problem, orbit, dark_slots))
+    )
 
 
 def _cut(problem: Problem, orbit: Int32, part: Int32, most: int) -> Int32 | None:
@@ -270,6 +293,43 @@ def _resources(
         rows,
         tuple(_alike(p.resource_names[r], m) for r, m in zip(kept, many, strict=True)),
     )
+
+
+def _lifted(problem: Problem, orbit: Int32, dark_slots: int) -> SwitchNetwork | None:
+    """Return the network of the quotient, in which a server stands for all that send (or receive) an orbit together.
+
+    None where its ports would not stand for theirs: half duplex, a total that may bind on a switch,
+    an orbit with two transfers at one port, or, with a delay, one circuit of the quotient that is
+    several of the whole.
+    """
+    whole = problem.switch_network
+    if whole.half_duplex or whole.circuits_per_switch < whole.servers * whole.ports_on_switch:
+        return None
+    carried = np.flatnonzero(problem.on_grid & (problem.duration > 0))
+    orbits = int(orbit.max()) + 1
+    group = orbit[carried].astype(np.int64)
+    ends = []
+    for server in (whole.source[carried], whole.destination[carried]):
+        if len(np.unique(group * whole.servers + server)) < len(carried):
+            return None
+        joint = joined(
+            (whole.servers + group).astype(np.int32),
+            server.astype(np.int32),
+            whole.servers + orbits,
+        )
+        end = np.full(orbits, -1, np.int32)
+        end[group] = joint[server]
+        ends.append(end)
+    source, destination = ends
+    if dark_slots:
+        pair = source[group].astype(np.int64) * whole.servers + destination[group]
+        _, place = np.unique(pair, return_inverse=True)
+        circuit = np.unique(
+            np.stack([place.reshape(-1), whole.source[carried], whole.destination[carried]]), axis=1
+        )
+        if (np.bincount(group)[group] < np.bincount(circuit[0])[place.reshape(-1)]).any():
+            return None
+    return replace(whole, source=source, destination=destination)
 
 
 def _alike(name: str, many: int) -> str:
