@@ -9,7 +9,7 @@ from topox_core.fabrics.registry import ENTRIES, PAYS_DELAY, SPOKEN
 from topox_core.fabrics.run import FabricRun
 from topox_core.model.algorithm_choice import RING, RING_KINDS
 from topox_core.schedule.result import gap
-from topox_core.text.numbers import capitalised, enumeration, time
+from topox_core.text.numbers import capitalised, enumeration, short, time
 
 # The ideal switch is a yardstick that nobody can buy; it wins only where nothing else was run.
 YARDSTICK = "ideal"
@@ -17,6 +17,8 @@ YARDSTICK = "ideal"
 FULL = "fat_tree_full"
 # A mean of hops above this is worth a word; below, nearly every byte goes direct.
 NOTABLE_TAX = 1.02
+# Of how much longer the loser takes, what the largest part leaves is worth a word above this share.
+NOTABLE_REST = 0.05
 # What the loser has more of, where it is not exposed transfer.
 LOSES_BY = {
     "dark": "dark time, in which ports change their circuits",
@@ -26,26 +28,31 @@ LOSES_BY = {
 
 
 def sentence(runs: Mapping[str, FabricRun]) -> str:
-    """Return the headline of a comparison, why the next fabric takes longer, and whether a better plan may yet win.
+    """Return the headline of a comparison, why the next fabric takes longer, and whether a better plan may yet win."""
+    if not runs:
+        return "No fabric was run."
+    return f"{headline(runs)} {why_longer(runs)}".replace("\u00a0", " ").strip()
+
+
+def why_longer(runs: Mapping[str, FabricRun], spoken: Mapping[str, str] = SPOKEN) -> str:
+    """Return why the next fabric takes longer than the fastest, and whether a better plan may yet win; may be empty.
 
     The reason is what grows most along the critical path from the winner to the next: dark time,
     exposed transfers, waiting or compute.
     """
     contenders = {name: run for name, run in runs.items() if name != YARDSTICK} or dict(runs)
-    if not contenders:
-        return "No fabric was run."
-    words, first = headline(runs).replace("\u00a0", " "), fastest(contenders)
     winner, *others = sorted(contenders.values(), key=lambda run: run.iteration_ms)
+    first, said = fastest(contenders), []
     next_best = next((run for run in others if run.fabric not in first), None)
     if next_best is not None:
         name = next_best.fabric
-        has = "have" if ENTRIES[name].plural else "has"
-        words += f" {capitalised(SPOKEN[name])} {has} {_reason(winner, next_best)}."
+        takes = f"{capitalised(spoken[name])} {_verb('take', [name])}"
+        said.append(f"{takes} {_reason(winner, next_best)}.")
     if undecided(contenders):
         plan = contenders["scheduled"]
         percent = 100 * gap(plan.iteration_ms, plan.bound_ms)
-        words += f" The plan has a gap of {percent:.2g} % and may yet win."
-    return words
+        said.append(f"The plan has a gap of {percent:.2g} % and may yet win.")
+    return " ".join(said)
 
 
 def headline(runs: Mapping[str, FabricRun], spoken: Mapping[str, str] = SPOKEN) -> str:
@@ -61,25 +68,30 @@ def headline(runs: Mapping[str, FabricRun], spoken: Mapping[str, str] = SPOKEN) 
     first = fastest(contenders)
     winner = min((contenders[name] for name in first), key=lambda run: run.iteration_ms)
     full = rest.get(FULL, winner)
-    best = _fastest_of(runs, winner, full)
-    slower = [full] if full.iteration_ms > winner.iteration_ms * (1 + EQUAL) else []
-    words = _before_full(contenders, first, winner, spoken, best, slower)
+    taken = _full_taken(runs, full)
+    beaten = full.iteration_ms > winner.iteration_ms * (1 + EQUAL)
+    words = _before_full(contenders, first, winner, spoken, (full, taken) if beaten else None)
     if full is winner or spoken[FULL] in words:
         return words
     told = "takes"
-    if full.iteration_ms <= winner.iteration_ms * (1 + EQUAL):
+    if not beaten:
         level = same_time(full.iteration_ms, winner.iteration_ms)
-        told = f"is {'as fast' if level else 'faster still'}:"
-    return f"{words} {capitalised(spoken[FULL])} {told} {time(full.iteration_ms)}."
+        told = f"is {'as fast' if level else 'faster'}:"
+    return f"{words} {capitalised(spoken[FULL])} {told} {taken}."
 
 
-def _fastest_of(runs: Mapping[str, FabricRun], winner: FabricRun, full: FabricRun) -> str:
-    """Return of what the winner is the fastest: of all, or of less where a switch nobody builds or a dearer network is faster."""
-    if full.iteration_ms * (1 + EQUAL) < winner.iteration_ms:
-        return "the fastest at this cost"
-    ideal = runs.get(YARDSTICK, winner)
-    faster = ideal.iteration_ms * (1 + EQUAL) < winner.iteration_ms
-    return "the fastest that can be built" if faster else "fastest"
+def _full_taken(runs: Mapping[str, FabricRun], full: FabricRun) -> str:
+    """Return what a full fat-tree takes as it is run here, and at most if its hosts send in the order of the ideal switch.
+
+    Its links carry whatever the ideal switch does, so that it can do the same in the same order.
+    """
+    ordered = runs.get(YARDSTICK, full)
+    if ordered.iteration_ms * (1 + EQUAL) >= full.iteration_ms:
+        return time(full.iteration_ms)
+    return (
+        f"{time(full.iteration_ms)} where its hosts share links and at most {time(ordered.iteration_ms)} "
+        "where they send in an order"
+    )
 
 
 def _before_full(
@@ -87,10 +99,9 @@ def _before_full(
     first: Sequence[str],
     winner: FabricRun,
     spoken: Mapping[str, str],
-    best: str,
-    slower: Sequence[FabricRun],
+    slower: tuple[FabricRun, str] | None,
 ) -> str:
-    """Return the headline of runs among which no full fat-tree is, or nothing else; ``slower``: one that the winner beats."""
+    """Return the headline of runs among which no full fat-tree is, or nothing else; ``slower``: one that loses, what it takes."""
     changing = _best_that_switches(contenders, spoken, winner.iteration_ms)
     stays = [name for name in first if not _switches(contenders[name])]
     if stays and changing:
@@ -103,21 +114,19 @@ def _before_full(
         time(winner.iteration_ms),
     )
     others = [run for name, run in contenders.items() if name not in first]
+    takes = f"{names} {_verb('take', first)} {reached}"
     if not others:
         equal = len(first) > 1
-        return (
-            f"It makes no difference: {names[:1].lower()}{names[1:]} take {reached}."
-            if equal
-            else f"{names} {_verb('take', first)} {reached}."
-        )
-    beaten = sorted([*others, *slower], key=lambda run: run.iteration_ms)
-    told = [run for run in beaten if run is beaten[0] or run.fabric in ("fat_tree", FULL)]
-    takes = f"{_verb('take', [beaten[0].fabric])} "
-    times = [
-        f"{spoken[run.fabric]} {takes * (run is beaten[0])}{time(run.iteration_ms)}" for run in told
-    ]
-    verb = "is" if _verb("take", first) == "takes" else "are"
-    return f"{names} {verb} {best}: {reached}; {enumeration(times)}."
+        return f"It makes no difference: {takes[:1].lower()}{takes[1:]}." if equal else f"{takes}."
+    next_best = min(others, key=lambda run: run.iteration_ms)
+    if slower is not None:
+        full, taken = slower
+        takes += f", {spoken[FULL]} {taken}"
+        next_best = min(next_best, full, key=lambda run: run.iteration_ms)
+    told = [run for run in others if run is next_best or run.fabric == "fat_tree"]
+    told.sort(key=lambda run: run.iteration_ms)
+    times = enumeration([f"{spoken[run.fabric]} {time(run.iteration_ms)}" for run in told])
+    return f"{takes}; {times}." if told else f"{takes}."
 
 
 def _switches(run: FabricRun) -> bool:
@@ -145,7 +154,7 @@ def _verb(plural: str, names: Sequence[str]) -> str:
 
 
 def _reason(winner: FabricRun, loser: FabricRun) -> str:
-    """Return what the loser spends more of along its critical path, the largest part of it."""
+    """Return how much longer the loser takes, and what of its critical path that is: the part that grows most, then the rest."""
     ours, theirs = winner.breakdown, loser.breakdown
     more = {
         "dark": theirs.dark_ms - ours.dark_ms,
@@ -154,10 +163,13 @@ def _reason(winner: FabricRun, loser: FabricRun) -> str:
         "compute": theirs.compute_ms - ours.compute_ms,
     }
     what = max(more, key=lambda key: more[key])
-    longer = _ms(more[what])
+    longer_ms = loser.iteration_ms - winner.iteration_ms
+    rest_ms, because = longer_ms - more[what], ""
+    said = f"{short(longer_ms)} ms longer: {short(more[what])} ms more"
+    rest = f", {short(abs(rest_ms))} ms {'more' if rest_ms > 0 else 'less'} of all else"
+    rest *= abs(rest_ms) > NOTABLE_REST * longer_ms
     if what in LOSES_BY:
-        return f"{longer} more {LOSES_BY[what]}"
-    because = ""
+        return f"{said} {LOSES_BY[what]}{rest}"
     if loser.traffic.bandwidth_tax > max(NOTABLE_TAX, winner.traffic.bandwidth_tax):
         because = f", its bytes travelling {loser.traffic.mean_hops:.3g} hops on average"
     elif loser.result is not None and (
@@ -171,7 +183,7 @@ def _reason(winner: FabricRun, loser: FabricRun) -> str:
         < (ports := loser.execution.cluster.ports_per_server)
     ):
         because = f", its collectives on {rings} ring{'s' if rings > 1 else ''} using {rings} of {ports} ports"
-    return f"{longer} more of exposed transfer{because}"
+    return f"{said} of exposed transfer{because}{rest}"
 
 
 def _rings_on_circuits(run: FabricRun) -> int:

@@ -34,8 +34,9 @@ EFFORTS: tuple[Effort, ...] = ("list", "search", "prove")
 RIVALS: Mapping[str, str] = {
     "fixed": "the best fixed circuits found",
     "fat_tree_same_cost": "a fat-tree of the same cost",
-    "fat_tree_full": "a full fat-tree",
+    "fat_tree_full": "a full fat-tree whose hosts share links",
 }
+SHARING = " whose hosts share links"  # left out where a sentence before has it
 RUN_AS = {
     "static": "fixed",
     "static_graph": "fixed",
@@ -489,7 +490,10 @@ def _sentences(brackets: Sequence[Bracket]) -> Iterable[str]:
         if one.cannot_pay_from_ms is not None:
             excluded.setdefault(delay_in_sentence(one.cannot_pay_from_ms), []).append(one)
     if excluded:
-        said = (f"from {start} on against {_named(them)}" for start, them in excluded.items())
+        said = (
+            f"from {start} on against {_named(them).replace(SHARING, '')}"
+            for start, them in excluded.items()
+        )
         yield f"No plan can pay (proved) {', '.join(said)}; at delays between, no plan that pays was found."
 
 

@@ -1,6 +1,6 @@
 """One graph on every fabric: where each iteration's time goes, and all iterations on one clock."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
@@ -83,6 +83,7 @@ def iteration_bars(
     labels: Mapping[str, str],
     notes: Mapping[str, str],
     theme: Theme,
+    first: Collection[str] = (),
     legend: bool = True,
 ) -> go.Figure:
     """Return a stacked bar of time a fabric, with its lower bound as a tick across it.
@@ -92,7 +93,9 @@ def iteration_bars(
     labels
         Name of each fabric, in words.
     notes
-        What to write under a fabric's name, which is bold then; absent for most.
+        What to write under a fabric's name; absent for most.
+    first
+        The fastest, which are bold.
     legend
         Whether it has its own, which grows into the bars in a narrow window.
     """
@@ -148,7 +151,7 @@ def iteration_bars(
     )
     numbers = _numbers(spent, starts, ends, [run.bound_ms for run in runs.values()], end, theme)
     totals = [
-        f"<b>{time(t)}</b>" if name in notes else time(t) + (" ›" if t > limit else "")
+        f"<b>{time(t)}</b>" if name in first else time(t) + (" ›" if t > limit else "")
         for name, t in zip(names, times, strict=True)
     ]
     return frame(
@@ -164,16 +167,19 @@ def iteration_bars(
             30,
         ),
         xaxis=time_axis(theme, end, grid=True, most_ticks=5),
-        yaxis=row_axis(theme, [_row_name(labels[name], notes.get(name), theme) for name in names]),
+        yaxis=row_axis(
+            theme, [_row_name(labels[n], notes.get(n), theme, n in first) for n in names]
+        ),
     )
 
 
-def _row_name(label: str, words: str | None, theme: Theme) -> str:
+def _row_name(label: str, words: str | None, theme: Theme, first: bool) -> str:
     """Return the name of a row, with what is to be said of it in a second line."""
     if words is None:
         return label
-    size = 10.5 * theme.scale
-    return f'<b>{label}</b><br><span style="font-size:{size:g}px;color:{theme.good}">{words}</span>'
+    size, colour = 10.5 * theme.scale, theme.good if first else theme.muted
+    label = f"<b>{label}</b>" if first else label
+    return f'{label}<br><span style="font-size:{size:g}px;color:{colour}">{words}</span>'
 
 
 def _numbers(

@@ -27,8 +27,8 @@ VERDICT = RunKind("verdict", most_kept=24, most_slots=0)
 # What a search may take, in words: 32 s on 1,066 tasks (benchmarks/verdicts.py).
 SEARCH_WORDS = "a minute or so"
 FAIR = (
-    "On a fat-tree transfers that meet on a link share it fairly; a plan sends first what others wait for, so that circuits can "
-    "be faster even than a full fat-tree."
+    "On a fat-tree transfers that meet on a link share it fairly; a plan sends first what others wait for, and can be faster. "
+    "A full fat-tree whose hosts sent in such an order would be no slower than circuits."
 )
 COLUMNS = ("Rival", "iteration", "pays up to", "cannot pay from", "how sure")
 

@@ -49,7 +49,10 @@ def test_three_shifts_on_one_port_pay_until_three_changes_cost_what_a_ring_forwa
     # Packets at full speed take 30 ms: even without a delay circuits are only as fast.
     assert full.iteration_ms == pytest.approx(30)
     assert (full.pays_up_to_ms, full.cannot_pay_from_ms) == (None, 0.0)
-    assert "It does not against a full fat-tree, at any delay (proved)." in found.sentence
+    assert (
+        "It does not against a full fat-tree whose hosts share links, at any delay (proved)."
+        in found.sentence
+    )
 
 
 def test_the_delay_of_the_cluster_does_not_move_the_verdict():
@@ -175,7 +178,7 @@ def test_the_lead_says_where_a_dearer_rival_is_harder_and_leaves_easier_ones_out
     dearer = Bracket("fat_tree_full", 119.0, "", 0.335, 1.82)
     assert Verdict("list", (one, easier, dearer)).lead.replace("\u00a0", " ") == (
         "Changing circuits pays up to a delay of 1.18 ms against the best fixed circuits found, "
-        "and up to 0.335 ms against a full fat-tree."
+        "and up to 0.335 ms against a full fat-tree whose hosts share links."
     )
 
 

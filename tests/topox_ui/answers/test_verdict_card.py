@@ -24,7 +24,8 @@ def test_the_card_leads_with_one_number_and_lists_every_rival(visit, monkeypatch
     lead = said.partition("|Rival|")[0].replace("|", "")
     assert (
         lead
-        == "Changing circuits pays up to a delay of 1.1 ms against the best fixed circuits found, but not against a full fat-tree."
+        == "Changing circuits pays up to a delay of 1.1 ms against the best fixed circuits found, "
+        "but not against a full fat-tree whose hosts share links."
     )
     assert "|165 ms|1.1 ms|6.2 ms|unknown in between|" in said
     assert "|366 ms|8 ms|16 ms|unknown in between|" in said

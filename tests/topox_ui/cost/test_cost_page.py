@@ -148,7 +148,8 @@ def test_the_price_up_to_which_a_port_is_worth_it_stands_below_the_verdict(visit
     at = visit(COST, sample="blackboard")
     assert (
         "Without a delay, by the purchase price of the network alone, an iteration whose circuits change costs less than "
-        "on the best fixed circuits found up to $612 per port, but more than on a full fat-tree, even with free ports. "
+        "on the best fixed circuits found up to $612 per port, "
+        "but more than on a full fat-tree whose hosts share links, even with free ports. "
         "A port of an optical switch is counted at $520 "
         "(published for Polatis), a switch that takes 25 ms per change. Which switch counts GPU hours and power too"
     ) in words(at)
