@@ -239,6 +239,11 @@ def year_at(cost_usd: float, power_w: float, running: Running) -> Year:
     return Year(cost_usd / running.years, energy * running.usd_per_kwh, energy)
 
 
+def usd_per_iteration(iteration_ms: float, year: Year, gpu_usd_per_hour: float) -> float:
+    """Return dollars of an iteration: network and all GPUs by the hour, times its duration."""
+    return (year.usd_per_hour + gpu_usd_per_hour) * iteration_ms / 3_600_000.0
+
+
 def per_dollar(iteration_ms: float, year: Year) -> float:
     """Return iterations for one dollar of network, by the hour; infinite where it is free.
 

@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import chain
 from math import inf
 
-from topox_core.economics.comparison import Running, year_at
+from topox_core.economics.comparison import Running, usd_per_iteration, year_at
 from topox_core.errors import refuse_if
 from topox_core.fabrics.compare import fabric_bill
 from topox_core.fabrics.passed_plans import PassedPlan, best_passed
@@ -304,9 +304,9 @@ class Question:
 
     def usd_per_iteration(self, iteration_ms: float, network_usd: float, network_w: float) -> float:
         """Return dollars of an iteration: network and GPUs by the hour, times its duration."""
-        network = year_at(network_usd, network_w, self.assumed.running).usd_per_hour
-        gpus = self.gpus * self.assumed.usd_per_gpu_hour.usual
-        return (network + gpus) * iteration_ms / 3_600_000.0
+        year = year_at(network_usd, network_w, self.assumed.running)
+        gpu_usd_per_hour = self.gpus * self.assumed.usd_per_gpu_hour.usual
+        return usd_per_iteration(iteration_ms, year, gpu_usd_per_hour)
 
     def network_usd(self, choice: Choice) -> float:
         """Return the price of a choice's network without running it; raises InputError."""

@@ -1,5 +1,7 @@
 """Cost: what photonic rails and their rivals cost and burn, by size, by year, part by part, and per iteration."""
 
+from collections.abc import Mapping
+
 import streamlit as st
 
 from topox_core.economics.clusters import CLUSTER_NETWORKS, cluster_bill
@@ -9,6 +11,7 @@ from topox_core.economics.comparison import (
     most_gpus,
     per_dollar,
     sizes_up_to,
+    usd_per_iteration,
     year_of,
 )
 from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill
@@ -25,11 +28,14 @@ from topox_core.text.numbers import (
     money,
     plural,
     power,
+    short,
     time,
 )
 from topox_ui.answers.contest import contest_of, redraw_when_shorter, run_all
+from topox_ui.answers.keeping import kept_of
 from topox_ui.answers.solving import case_of
 from topox_ui.answers.verdicts import verdict_line
+from topox_ui.buying.controls import BuyingState
 from topox_ui.cost.controls import LARGEST, CostState, controls, parts_table, price_controls, radix
 from topox_ui.cost.headline import (
     cost_headline,
@@ -70,7 +76,7 @@ SIX = (
     "Photonic rails: optical circuits that change during the job."
 )
 _LISTS_ALL = ", which has every port speed"
-# Beside the winner and the next, the first sentence has the plan, and the best fixed circuits and fat-tree.
+# Beside the winner the first sentence has the plan, and the best fixed circuits and fat-tree.
 TOLD = ("scheduled", "topoopt_patch_panel", "fat_tree")
 MAX_TASKS = 2_500  # a larger graph waits for a button
 # The large graph whose prices the reader asked for.
@@ -237,24 +243,34 @@ def for_a_dollar(opened: Loaded, theme: Theme) -> None:
         bought = {name: one for name, one in priced.items() if one is not None}
     if run_owner().busy and "scheduled" in runs:
         redraw_when_shorter(case, runs["scheduled"])
+    years = {name: year_of(one, running) for name, one in bought.items()}
+    assumed = BuyingState.now()
+    each = assumed.gpus_per_server or kept_of(opened, case).resolved.gpus_per_server
+    gpu_usd_per_hour = case.cluster.servers * each * assumed.usd_per_gpu_hour
+    usd = {
+        name: usd_per_iteration(runs[name].iteration_ms, year, gpu_usd_per_hour)
+        for name, year in years.items()
+    }
     rows = sorted(
         (
-            (name, contest.labels[name], per_dollar(runs[name].iteration_ms, year_of(one, running)))
-            for name, one in bought.items()
+            (name, contest.labels[name], per_dollar(runs[name].iteration_ms, year))
+            for name, year in years.items()
         ),
         key=lambda row: -row[2],
     )
     delay_ms = case.cluster.reconfiguration_ms
     where = f"At a delay of {time(delay_ms)}" if delay_ms else "Without a delay"
-    spoken = [(name, contest.spoken[name], value) for name, _, value in rows]
-    headline(f"{title} · {setting_words(case.cluster)}", _most(spoken, where))
+    headline(
+        f"{title} · {setting_words(case.cluster)}, ${assumed.usd_per_gpu_hour:g} per GPU and hour",
+        _least(usd, {name: value for name, _, value in rows}, contest.spoken, where),
+    )
     verdict_line(case)
     worth_of_a_port(case, runs.get("scheduled"))
     for line in failed:
         quiet(f"{escape(line)}")
     chart_title(
-        "Iterations per dollar",
-        "of the network's cost per hour, without GPU hours, on the fabrics of the page Compare",
+        "Iterations per dollar of network",
+        "the network's cost per hour alone, without GPU hours, on the fabrics of the page Compare",
     )
     left, right = st.columns([1, 1.25], gap="medium")
     with left:
@@ -271,8 +287,9 @@ def for_a_dollar(opened: Loaded, theme: Theme) -> None:
             [
                 {
                     "Fabric": contest.labels[name],
-                    "Per dollar": per_usd.get(name, "–"),
                     "Iteration": time(runs[name].iteration_ms),
+                    "With GPUs": f"${short(usd[name])}" if name in usd else "–",
+                    "Per dollar": per_usd.get(name, "–"),
                     "Network": money(bought[name].cost_usd) if name in bought else "–",
                     "Power": power(bought[name].power_w) if name in bought else "–",
                     "Priced as": CLUSTER_NETWORKS[ENTRIES[name].built_as]
@@ -292,26 +309,37 @@ def for_a_dollar(opened: Loaded, theme: Theme) -> None:
         link_menu(graph_kept_here())
 
 
-def _most(rows: list[tuple[str, str, float]], where: str) -> str:
-    """Return who, by its name in a sentence, gives most iterations for a dollar, and what the next and those of ``TOLD`` give.
-
-    ``rows``: from the most on.
-    """
-    most = max((value for _, _, value in rows), default=0.0)
-    if not most:
+def _least(
+    usd: Mapping[str, float],
+    per_usd: Mapping[str, float],
+    spoken: Mapping[str, str],
+    where: str,
+) -> str:
+    """Return on which fabric an iteration costs least, what on the best of each kind, and who buys most for a dollar of network."""
+    if not usd:
         return "<b>No fabric that was chosen can be bought.</b> Choose others on Compare."
-    first = [f"<b>{escape(spoken)}</b>" for _, spoken, value in rows if same_time(value, most)]
-    words = f"{where}, with {enumeration(first, 'or')} a dollar of network buys most iterations: <b>{large(most)}</b>"
-    # Of each kind the best; fabrics alike in kind are told apart by the chart.
-    kinds = {
-        ("scheduled" if one[0] == "scheduled" else ENTRIES[one[0]].built_as): one
-        for one in reversed(rows)
-    }
-    behind = [one for one in rows if not same_time(one[2], most)]
-    told = [one for one in behind if one is behind[0] or one in [kinds.get(kind) for kind in TOLD]]
-    if told:
-        words += f", against {enumeration([f'{large(value)} with {escape(spoken)}' for _, spoken, value in told])}"
-    return f"{words}. GPU hours are not counted; <em>Which switch</em> counts them."
+    by_cost = sorted(usd, key=lambda name: usd[name])
+    first = [name for name in by_cost if same_time(usd[name], usd[by_cost[0]])]
+    behind = by_cost[len(first) :]
+    # Of each kind the best; fabrics alike in kind are told apart by the table.
+    kinds = {_kind(name): name for name in reversed(by_cost)}
+    told = [name for name in behind if name == kinds.get(_kind(name)) and _kind(name) in TOLD]
+    against = [f"${short(usd[name])} on {escape(spoken[name])}" for name in told]
+    least = (
+        f"{escape(enumeration([spoken[name] for name in first], 'or'))}: ${short(usd[first[0]])}"
+    )
+    words = f"{where} an iteration costs least on <b>{least}</b>, GPU hours included"
+    words += f", against {enumeration(against)}" if against else ""
+    most = max(per_usd, key=lambda name: per_usd[name])
+    return (
+        f"{words}. Of the network alone a dollar buys most iterations with {escape(spoken[most])}: "
+        f"<b>{large(per_usd[most])}</b>."
+    )
+
+
+def _kind(name: str) -> str:
+    """Return what a fabric is built as; planned circuits are a kind of their own."""
+    return name if name == "scheduled" else ENTRIES[name].built_as
 
 
 def _beside_the_job(question: Question, priced: dict[str, Bill]) -> None:

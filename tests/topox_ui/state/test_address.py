@@ -43,7 +43,7 @@ OF_PAGE = {
     "Your trace": {"recorded.example": "yes", "recorded.delay_ms": "5"},
     "Sharing": {"jobs.source": "generator", "jobs.seed": "5"},
     "Rails": {"rails.source": "toy", "rails.delay_ms": "50"} | CONTEST | PRICES,
-    "Cost": {"cost.pue": "2"} | CONTEST | PRICES,
+    "Cost": {"cost.pue": "2", "buy.by": "time"} | CONTEST | PRICES,
     "Network": {"cost.pue": "2"} | PRICES,
     "Which switch": {"buy.by": "time"} | PRICES,
     "Claims against each other": {"argument.network": "4x400"},
