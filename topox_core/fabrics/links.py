@@ -7,6 +7,7 @@ duplex.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -40,6 +41,8 @@ from topox_core.schedule.bounds.unrounded import Bound, Loads, device_loads, low
 from topox_core.topology.finder import find_layout
 from topox_core.topology.ring_circuits import LayoutResult, on_rings
 from topox_core.topology.traffic import demand_of
+
+_wrong = partial(InputError, file="layout")
 
 
 @dataclass(frozen=True)
@@ -168,8 +171,9 @@ def wired(layout: Layout, pairs: Pairs, cluster: Cluster, partial: bool = False)
     Raises
     ------
     InputError
-        If two talking servers have no route.
+        As :func:`run_static`.
     """
+    _check_ports(layout, cluster)
     source, destination, parallel = layout.links
     number = {
         pair: i for i, pair in enumerate(zip(source.tolist(), destination.tolist(), strict=True))
@@ -180,7 +184,7 @@ def wired(layout: Layout, pairs: Pairs, cluster: Cluster, partial: bool = False)
     ]
     paths = [
         [
-            [number[hop] for hop in pairwise(route)]
+            [number[hop] for hop in hops_of(route, pair, number)]
             for route in (layout.routes.get(pair, ()) if partial else routes_of(layout, pair))
         ]
         for pair in pairs.ends
@@ -195,13 +199,44 @@ def wired(layout: Layout, pairs: Pairs, cluster: Cluster, partial: bool = False)
     return LinkRoutes(pairs=pairs, network=network, names=names, path_hops=hops)
 
 
+def _check_ports(layout: Layout, cluster: Cluster) -> None:
+    """Refuse a layout with more circuits at a server than it has ports."""
+    beyond = cluster.servers
+    if layout.circuits[beyond:].any() or layout.circuits[:, beyond:].any():
+        raise _wrong(f"joins {layout.servers} servers, but the cluster has {cluster.servers}")
+    for way, counts in (
+        ("out of", layout.circuits.sum(axis=1)),
+        ("into", layout.circuits.sum(axis=0)),
+    ):
+        if len(counts) and counts.max() > cluster.ports_per_server:
+            server = int(np.argmax(counts))
+            raise _wrong(
+                f"has {counts[server]} circuits {way} server {server}, which has {cluster.ports_per_server} ports"
+            )
+
+
 def routes_of(layout: Layout, pair: tuple[int, int]) -> tuple[tuple[int, ...], ...]:
     """Return the routes of a pair that talks; raises InputError if there are none."""
     routes = layout.routes.get(pair, ())
     if not routes:
-        problem = f"server {pair[0]} sends to server {pair[1]}, but has no route to it"
-        raise InputError(problem, file="layout")
+        raise _wrong(f"server {pair[0]} sends to server {pair[1]}, but has no route to it")
     return routes
+
+
+def hops_of(
+    route: tuple[int, ...], pair: tuple[int, int], number: dict[tuple[int, int], int]
+) -> list[tuple[int, int]]:
+    """Return the hops of a route, each a circuit that is there."""
+    written = " → ".join(map(str, route))
+    if len(route) < 2 or (route[0], route[-1]) != pair:
+        raise _wrong(f"the route {written} does not lead from server {pair[0]} to server {pair[1]}")
+    hops = list(pairwise(route))
+    for a, b in hops:
+        if (a, b) not in number:
+            raise _wrong(
+                f"the route {written} uses a circuit from server {a} to server {b}, which is not there"
+            )
+    return hops
 
 
 def half_duplex(

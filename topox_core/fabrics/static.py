@@ -38,7 +38,8 @@ def run_static(request: FabricRequest, stop: Stop) -> FabricRun:
     Raises
     ------
     InputError
-        If two talking servers have no route (they are named), or an option is out of range.
+        If two talking servers have no route, a route uses a circuit that is not there, a server
+        has more circuits than ports (the servers are named), or an option is out of range.
     Stopped
         If ``stop()`` turns true meanwhile.
     """

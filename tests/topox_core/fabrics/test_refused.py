@@ -9,7 +9,7 @@ import pytest
 
 from tests.topox_core.fabrics.exact_layout import exact_direct_layout
 from tests.topox_core.fabrics.test_collectives import alone
-from tests.topox_core.fabrics.test_links import layout
+from tests.topox_core.fabrics.test_links import layout, ring
 from tests.topox_core.small_graphs import cluster, compute, graph, transfer
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import run_one
@@ -72,7 +72,21 @@ def parts(word: str) -> Callable[[], object]:
         (on("reevaluated", pause="some"), "field pause: must be one of all, changed"),
         (on("reevaluated", reevaluate_ms=0.001), "more than 5,000 times"),
         # Layouts by hand.
+        (laid(layout(3, {(0, 1): 3})), "3 circuits out of server 0, which has 2 ports"),
+        (
+            laid(layout(4, {(0, 3): 1, (1, 3): 1, (2, 3): 1})),
+            "3 circuits into server 3, which has 2 ports",
+        ),
+        (
+            laid(layout(3, {(0, 2): 1}, (0, 2, 1))),
+            "uses a circuit from server 2 to server 1, which is not there",
+        ),
+        (
+            laid(Layout(layout(3, {(0, 2): 1}).circuits, {(0, 1): ((0, 2),)})),
+            "does not lead from server 0 to server 1",
+        ),
         (laid(layout(2, {(1, 0): 1})), "server 0 sends to server 1, but has no route to it"),
+        (laid(layout(5, ring(5))), "joins 5 servers, but the cluster has 4"),
         # Layouts searched.
         (on("static", layout_by="chance"), "layout_by: must be one of topoopt, matrix, graph"),
         (
