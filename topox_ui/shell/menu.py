@@ -138,12 +138,12 @@ def what_if_words(opened: Loaded) -> list[str]:
 
 
 def job_name(opened: Loaded) -> str:
-    """Return what a job is called, as HTML: a sample by its title, up to the colon."""
+    """Return what a job is called, as HTML: a sample by its title, up to the colon, what was generated as pages call it."""
     now = scenario()
-    named = now.source == "sample" and opened.title in SAMPLES
-    return (
-        source_name(now) if named else escape_untrusted(opened.graph.name or opened.title, "html")
-    )
+    if now.source == "sample" and opened.title in SAMPLES:
+        return source_name(now)
+    made = now.source == "workload"
+    return escape_untrusted(opened.title if made else opened.graph.name or opened.title, "html")
 
 
 def source_name(source: Scenario) -> str:
