@@ -167,9 +167,18 @@ def load(scenario: Scenario) -> bool:
     return True
 
 
-# What plans call their degrees.
-SHORT_WORDS = {"tensor": "TP", "context": "CP", "pipeline": "PP", "expert": "EP", "data": "DP"}
-NAMED = 6  # so many changes are in a name
+# What plans call their degrees and their sharding.
+SHORT_WORDS = {
+    "tensor": "TP",
+    "context": "CP",
+    "pipeline": "PP",
+    "expert": "EP",
+    "data": "DP",
+    "sequence_parallel": "SP",
+    "zero": "ZeRO",
+}
+NAMED = 6  # so many changes are in a name, behind this word
+DIFFERS = " with "
 
 
 def _changed(scenario: Scenario) -> str:
@@ -185,7 +194,7 @@ def _changed(scenario: Scenario) -> str:
         if value != usual[key]
     ]
     more = and_more(len(told), NAMED)
-    return f" with {', '.join(told[:NAMED])}{more}" if told else ""
+    return f"{DIFFERS}{', '.join(told[:NAMED])}{more}" if told else ""
 
 
 def _take(new: Loaded) -> None:

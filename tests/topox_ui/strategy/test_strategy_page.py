@@ -222,9 +222,9 @@ def test_a_plan_that_is_used_keeps_what_is_no_split_of_the_loaded_job_and_its_na
         "set.zero": "1",
         **given,
     }
-    split = "TP 2, CP 4, microbatches 1, microbatch size 8, sequence parallel yes, zero 1"
+    split = "TP 2, CP 4, microbatches 1, microbatch size 8, SP yes, ZeRO 1"
     assert at.session_state["loaded"].title == f"moe with {split} and 1 more"
-    assert f"moe with {split}" in words(at), "beside the menu"
+    assert f"moe with {split} and 1 more" in words(at), "beside the menu"
 
 
 def test_another_machine_brings_its_own_figures_and_another_ranking(page):
