@@ -7,7 +7,7 @@ from functools import cached_property
 from topox_core.errors import refuse_if
 from topox_core.io.limits import check_whole
 from topox_core.strategy.operators import divisors
-from topox_core.training.iteration import Iteration, iteration, parts
+from topox_core.training.iteration import Iteration, iteration, parts, timed as timed_with
 from topox_core.training.job import MAX_GPUS, MAX_PASSES, Job
 from topox_core.training.machine import Machine
 from topox_core.training.memory import Memory, memory
@@ -98,9 +98,11 @@ def jobs(
     Plans of more microbatches or passes than a job may have are left out.
 
     What is neither split nor sharding is as in ``like``, or else as a job begins with it: unevenness where
-    experts are apart, interleaved stages where they suit the microbatches. No length of ``like`` is kept.
+    experts are apart, interleaved stages where they suit the microbatches. Where the length of ``like`` is
+    given, computing is scaled as there.
     """
     gpus, kept = servers * machine.gpus_per_server, like.plan if like else Plan()
+    factor = iteration(like).factor if like and like.schedule.iteration_ms else None
     for tensor in divisors(machine.gpus_per_server):
         if shape.heads % tensor or not shape.keys_suit(tensor) or shape.feed_forward % tensor:
             continue
@@ -124,7 +126,12 @@ def jobs(
                             zero=1,
                             skew=kept.skew if expert > 1 else 0.0,
                         )
-                        yield from _with_microbatches(shape, machine, degrees, batch // data, like)
+                        for job in _with_microbatches(shape, machine, degrees, batch // data, like):
+                            yield job if factor is None else _scaled(job, factor)
+
+
+def _scaled(job: Job, factor: float) -> Job:
+    return job.changed(schedule__iteration_ms=timed_with(job, factor).total_ms)
 
 
 def _with_microbatches(

@@ -300,7 +300,6 @@ def _dropped(job: Job, like: Job) -> list[str]:
     gone = {
         "uneven experts, as each GPU has all of them": like.plan.skew > job.plan.skew,
         "interleaved stages, which it cannot have": like.schedule.virtual > job.schedule.virtual,
-        "the given length of an iteration": like.schedule.iteration_ms is not None,
     }
     return [words for words, holds in gone.items() if holds]
 

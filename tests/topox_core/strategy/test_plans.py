@@ -113,17 +113,24 @@ def test_plans_like_a_job_differ_from_it_in_split_sharding_and_what_is_recompute
         assert replace(kept, sequence_parallel=False, zero=0) == like.plan
         assert replace(job.schedule, recompute="none") == like.schedule
         assert job.plan.skew == skew
-    order = Schedule("interleaved", 2, iteration_ms=1e6)
+    order = Schedule("interleaved", 2)
     staged = Job(LLAMA, Plan(pipeline=4, data=8, microbatches=8), H100, order)
     ways = {
-        (job.plan.pipeline, job.plan.microbatches): (
-            job.schedule.virtual,
-            job.schedule.iteration_ms,
-        )
+        (job.plan.pipeline, job.plan.microbatches): job.schedule.virtual
         for job in jobs(LLAMA, H100, 4, 64, staged)
     }
-    assert (ways[4, 8], ways[8, 8], ways[1, 8]) == ((2, None), (2, None), (1, None))
-    assert (ways[4, 2], ways[32, 64]) == ((1, None), (1, None)), "what stages do not suit"
+    assert (ways[4, 8], ways[8, 8], ways[1, 8]) == (2, 2, 1)
+    assert (ways[4, 2], ways[32, 64]) == (1, 1), "what stages do not suit"
+
+
+def test_plans_like_a_job_whose_length_is_given_compute_as_much_slower_as_the_job() -> None:
+    like = job_of(tensor=8, data=4, microbatches=16)
+    longer = like.changed(schedule__iteration_ms=2 * iteration(like).total_ms)
+    same = next(job for job in jobs(LLAMA, H100, 4, 64, longer) if job.plan == like.plan)
+    assert iteration(same).total_ms == pytest.approx(iteration(longer).total_ms, rel=1e-9)
+    factor = iteration(longer).factor
+    for job in list(jobs(LLAMA, H100, 4, 64, longer))[::40]:
+        assert iteration(job).factor == pytest.approx(factor, rel=1e-6)
 
 
 @pytest.mark.parametrize("machine", ["h100", "perlmutter"])
