@@ -1,13 +1,13 @@
 """All parallel plans of a transformer on so many servers that fit the memory, ranked by their iteration in closed form."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from topox_core.errors import refuse_if
 from topox_core.io.limits import check_whole
 from topox_core.strategy.operators import divisors
-from topox_core.training.iteration import Iteration, iteration, parts
+from topox_core.training.iteration import Iteration, iteration, parts, timed as timed_with
 from topox_core.training.job import MAX_GPUS, MAX_PASSES, Job
 from topox_core.training.machine import Machine
 from topox_core.training.memory import Memory, memory
@@ -16,7 +16,7 @@ from topox_core.training.shape import Shape
 
 MICROBATCH_SIZES = (1, 2, 4, 8)
 # What is recomputed: with fused attention ``selective`` keeps as much as ``none`` and takes longer.
-SCHEDULES = (Schedule(), Schedule(recompute="full"))
+RECOMPUTED = ("none", "full")
 # So many of the fastest are kept, each with all that is known of it.
 LISTED = 300
 # How many plans are timed before anybody is asked whether to stop.
@@ -87,16 +87,22 @@ class Plans:
         return self.ranked[0]
 
 
-def jobs(shape: Shape, machine: Machine, servers: int, batch: int) -> Iterator[Job]:
+def jobs(
+    shape: Shape, machine: Machine, servers: int, batch: int, like: Job | None = None
+) -> Iterator[Job]:
     """Yield a job for every plan that takes all GPUs of the servers and ``batch`` sequences an iteration.
 
     Tensor parallelism stays inside a server; a sequence is cut into twice as many pieces as there are
     context-parallel ranks (each takes an early and a late one, for balance). All share out the
-    optimizer's state between replicas (ZeRO 1), split the residual stream over tensor-parallel GPUs, and
-    send gradients while the last backward pass computes. Plans of more microbatches or passes than a job
-    may have are left out.
+    optimizer's state between replicas (ZeRO 1) and split the residual stream over tensor-parallel GPUs.
+    Plans of more microbatches or passes than a job may have are left out.
+
+    What is neither split nor sharding is as in ``like``, or else as a job begins with it: unevenness where
+    experts are apart, interleaved stages where they suit the microbatches. Where the length of ``like`` is
+    given, computing is scaled as there.
     """
-    gpus = servers * machine.gpus_per_server
+    gpus, kept = servers * machine.gpus_per_server, like.plan if like else Plan()
+    factor = iteration(like).factor if like and like.schedule.iteration_ms else None
     for tensor in divisors(machine.gpus_per_server):
         if shape.heads % tensor or not shape.keys_suit(tensor) or shape.feed_forward % tensor:
             continue
@@ -109,30 +115,42 @@ def jobs(shape: Shape, machine: Machine, servers: int, batch: int) -> Iterator[J
                     continue
                 for expert in divisors(shape.experts):
                     if data % expert == 0:
-                        degrees = Plan(tensor, context, data, pipeline, expert)
-                        yield from _with_microbatches(shape, machine, degrees, batch // data)
+                        degrees = replace(
+                            kept,
+                            tensor=tensor,
+                            context=context,
+                            data=data,
+                            pipeline=pipeline,
+                            expert=expert,
+                            sequence_parallel=tensor > 1,
+                            zero=1,
+                            skew=kept.skew if expert > 1 else 0.0,
+                        )
+                        for job in _with_microbatches(shape, machine, degrees, batch // data, like):
+                            yield job if factor is None else _scaled(job, factor)
+
+
+def _scaled(job: Job, factor: float) -> Job:
+    return job.changed(schedule__iteration_ms=timed_with(job, factor).total_ms)
 
 
 def _with_microbatches(
-    shape: Shape, machine: Machine, degrees: Plan, sequences: int
+    shape: Shape, machine: Machine, degrees: Plan, sequences: int, like: Job | None
 ) -> Iterator[Job]:
+    order = replace(like.schedule, iteration_ms=None) if like else Schedule()
+    plain = replace(order, order="1f1b", virtual=1) if order.virtual > 1 else order
+    chunks = degrees.pipeline * order.virtual
     for size in MICROBATCH_SIZES:
         many, rest = divmod(sequences, size)
         if rest or many > MAX_MICROBATCHES or 2 * degrees.pipeline * many > MAX_PASSES:
             continue
-        plan = Plan(
-            degrees.tensor,
-            degrees.context,
-            degrees.data,
-            degrees.pipeline,
-            degrees.expert,
-            many,
-            size,
-            sequence_parallel=degrees.tensor > 1,
-            zero=1,
-        )
-        name, title = f"{shape.name}-{plan.gpus}", f"{shape.title}: {plan.words}"
-        for schedule in SCHEDULES:
+        plan = replace(degrees, microbatches=many, microbatch_size=size)
+        name = like.name if like else f"{shape.name}-{plan.gpus}"
+        title = f"{shape.title}: {plan.words}"
+        suits = degrees.pipeline > 1 and many % degrees.pipeline == 0 and chunks <= shape.layers
+        suits = suits and 2 * chunks * many <= MAX_PASSES
+        for recompute in RECOMPUTED:
+            schedule = replace(order if suits else plain, recompute=recompute)
             yield Job(shape, plan, machine, schedule, name, title, "ranked by the closed form")
 
 
@@ -142,6 +160,7 @@ def best_plans(
     servers: int,
     batch: int,
     *,
+    like: Job | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Plans:
     """Return the plans that fit, ranked.
@@ -150,6 +169,8 @@ def best_plans(
     ----------
     batch
         Sequences of an iteration.
+    like
+        As of :func:`jobs`.
     stop
         Asked now and then; what was found so far is ranked.
 
@@ -164,7 +185,7 @@ def best_plans(
     check_whole(servers, 1, most, file=file, field="servers")
     limit, considered, too_large, complete = machine.memory_gb * 1e9, 0, 0, True
     least, ranked = float("inf"), list[RankedPlan]()
-    for job in jobs(shape, machine, servers, batch):
+    for job in jobs(shape, machine, servers, batch, like):
         if considered % _TURN == 0 and stop():
             complete = False
             break

@@ -10,7 +10,6 @@ from topox_core.schedule.result import Result
 from topox_core.text.numbers import time
 from topox_core.training.job import Job
 from topox_core.workloads.catalogue import generate
-from topox_core.workloads.workload import as_workload
 from topox_ui.answers.solving import (
     MAX_TASKS,
     Case,
@@ -24,7 +23,14 @@ from topox_ui.classroom.held import shows
 from topox_ui.shell.charts import quiet
 from topox_ui.shell.menu import page_link
 from topox_ui.shell.preparing import prepared
-from topox_ui.state.loading import has_what_ifs, loaded, loaded_job, scenario
+from topox_ui.state.loading import (
+    Parameters,
+    has_what_ifs,
+    loaded,
+    loaded_job,
+    scenario,
+    scenario_of,
+)
 from topox_ui.state.scenario import Scenario
 
 TITLE = "Why other pages show other times for this job"
@@ -55,9 +61,8 @@ def on_schedule() -> str:
 
 
 @st.cache_resource(max_entries=24, show_spinner=False)
-def _ahead(job: Job) -> tuple[Case, Future[Result]]:
-    """Have a job scheduled beside the page as Schedule does once it is used; raises InputError of one that is too large."""
-    name, parameters = as_workload(job)
+def _ahead(name: str, parameters: Parameters) -> tuple[Case, Future[Result]]:
+    """Have a workload scheduled beside the page as Schedule does once it is used; raises InputError of one that is too large."""
     case = Case(*generate(name, dict(parameters), MAX_TASKS), Scenario().settings())
     return case, prefetch(case)
 
@@ -69,7 +74,8 @@ def once_used(job: Job) -> str:
     """
     if prepared() and not has_what_ifs():
         with suppress(InputError):
-            case, made = _ahead(job)
+            used = scenario_of(job)
+            case, made = _ahead(used.name, used.parameters)
             if settled(case):
                 return time(best(case).makespan_ms or 0.0)
             if not made.done():

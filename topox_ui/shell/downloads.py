@@ -30,13 +30,19 @@ from topox_core.schedule.result import Result
 from topox_core.schedule.result_file import to_record
 from topox_core.text.numbers import plural
 from topox_core.training.job import Job
-from topox_core.workloads.workload import as_workload
 from topox_ui.runs.limits import only_this_machine, server_limits
 from topox_ui.shell.charts import button, when_opened
 from topox_ui.shell.menu import page_link
 from topox_ui.shell.pages import PAGES
-from topox_ui.state.loading import Loaded, adopt, loaded, loaded_job, open_source, scenario
-from topox_ui.state.scenario import Scenario
+from topox_ui.state.loading import (
+    Loaded,
+    adopt,
+    loaded,
+    loaded_job,
+    open_source,
+    scenario,
+    scenario_of,
+)
 from topox_ui.state.session import PLACE, link_query, notify, notify_errors, view_query
 
 # What a menu calls a file, the end of its name, and what builds it.
@@ -316,9 +322,8 @@ def use_job(key: str, job: Job) -> None:
 
 
 def _open(job: Job) -> None:
-    name, parameters = as_workload(job)
     before = loaded()
-    open_source(Scenario(source="workload", name=name, parameters=parameters))
+    open_source(scenario_of(job))
     now = loaded()
     if now is not None and now is not before:
         notify(

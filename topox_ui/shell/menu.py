@@ -10,7 +10,7 @@ from topox_core.workloads.samples import SAMPLES
 from topox_ui.classroom.held import is_student, shows
 from topox_ui.shell.pages import PAGES, Page, groups, page_of
 from topox_ui.state.address import follow_address
-from topox_ui.state.loading import Loaded, loaded, opened_by_itself, scenario
+from topox_ui.state.loading import DIFFERS, Loaded, loaded, opened_by_itself, scenario
 from topox_ui.state.scenario import CLUSTER, Scenario
 from topox_ui.state.session import PLACE, Passing, link_query, states
 
@@ -106,10 +106,10 @@ def job_box() -> None:
             return
         cluster = opened.cluster
         switches = plural(cluster.switches, "switch", "switches")
+        name, joint, changes = job_name(opened).partition(DIFFERS)
+        changed = f"{joint}{changes}<br>" if joint else ""
         sizes = f"{plural(len(opened.graph.tasks), 'task')} · {plural(cluster.servers, 'server')} · {switches}"
-        st.html(
-            f'<p class="job"><b>{job_name(opened)}</b><span>{sizes}{_remark(opened)}</span></p>'
-        )
+        st.html(f'<p class="job"><b>{name}</b><span>{changed}{sizes}{_remark(opened)}</span></p>')
         page_link("Home", "Change job")
 
 
@@ -138,12 +138,12 @@ def what_if_words(opened: Loaded) -> list[str]:
 
 
 def job_name(opened: Loaded) -> str:
-    """Return what a job is called, as HTML: a sample by its title, up to the colon."""
+    """Return what a job is called, as HTML: a sample by its title, up to the colon, what was generated as pages call it."""
     now = scenario()
-    named = now.source == "sample" and opened.title in SAMPLES
-    return (
-        source_name(now) if named else escape_untrusted(opened.graph.name or opened.title, "html")
-    )
+    if now.source == "sample" and opened.title in SAMPLES:
+        return source_name(now)
+    made = now.source == "workload"
+    return escape_untrusted(opened.title if made else opened.graph.name or opened.title, "html")
 
 
 def source_name(source: Scenario) -> str:

@@ -18,9 +18,9 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import COMPUTE_KINDS, TaskGraph
 from topox_core.rails.window_lengths import WindowList
 from topox_core.runs.run import FunctionRun, Stop
-from topox_core.text.numbers import plural, short
+from topox_core.text.numbers import and_more, plural, short
 from topox_core.training.job import Job, is_job, load_job
-from topox_core.workloads.catalogue import count_tasks, generate
+from topox_core.workloads.catalogue import count_tasks, generate, workload_of
 from topox_core.workloads.samples import SAMPLES, load_sample
 from topox_core.workloads.workload import as_workload, job_of
 from topox_ui.runs.limits import server_limits
@@ -163,8 +163,38 @@ def load(scenario: Scenario) -> bool:
         graph, cluster = large or _workload(scenario.name, scenario.parameters)
     else:
         return False
-    _take(Loaded(graph, cluster, scenario.name))
+    _take(Loaded(graph, cluster, scenario.name + _changed(scenario)))
     return True
+
+
+# What plans call their degrees and their sharding.
+SHORT_WORDS = {
+    "tensor": "TP",
+    "context": "CP",
+    "pipeline": "PP",
+    "expert": "EP",
+    "data": "DP",
+    "sequence_parallel": "SP",
+    "zero": "ZeRO",
+}
+NAMED = 6  # so many changes are in a name, behind this word
+DIFFERS = " with "
+
+
+def _changed(scenario: Scenario) -> str:
+    """Return in what a generated workload differs from the sample made of it, or else from its own values; empty of a sample."""
+    if not scenario.parameters:
+        return ""
+    known, sample = workload_of(scenario.name), SAMPLES.get(scenario.name)
+    usual = known.chosen(sample.made_by["set"] if sample else {})
+    now = known.chosen(dict(scenario.parameters))
+    told = [
+        f"{SHORT_WORDS.get(key, key.replace('_', ' '))} {value if isinstance(value, str) else short(value)}"
+        for key, value in now.items()
+        if value != usual[key]
+    ]
+    more = and_more(len(told), NAMED)
+    return f"{DIFFERS}{', '.join(told[:NAMED])}{more}" if told else ""
 
 
 def _take(new: Loaded) -> None:
@@ -257,6 +287,15 @@ def loaded_job() -> Job | None:
     if made:
         return job_of(made["workload"], made["set"])
     return job_of(now.name, dict(now.parameters)) if now.source == "workload" else None
+
+
+def scenario_of(job: Job) -> Scenario:
+    """Return the scenario that opens a job; one of the loaded model and machine keeps the ports of its servers."""
+    name, parameters = as_workload(job)
+    now, ports = loaded_job(), dict(scenario().parameters).get("ports")
+    if now and ports and (now.shape, now.machine) == (job.shape, job.machine):
+        parameters += (("ports", ports),)
+    return Scenario(source="workload", name=name, parameters=parameters)
 
 
 def own_job() -> Job | None:

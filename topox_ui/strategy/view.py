@@ -1,5 +1,6 @@
 """Plans: how to split a model over servers, searched operator by operator, or all parallel plans ranked in closed form."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -90,8 +91,15 @@ def pick_machine(model: Model) -> tuple[Machine, int]:
 
 
 @st.cache_resource(max_entries=24, show_spinner="Ranking plans")
-def _ranked(key: str, _shape: Shape, _machine: Machine, servers: int, batch: int) -> Plans:  # noqa: ARG001
-    return best_plans(_shape, _machine, servers, batch)
+def _ranked(
+    key: str,  # noqa: ARG001
+    _shape: Shape,
+    _machine: Machine,
+    servers: int,
+    batch: int,
+    _like: Job | None,
+) -> Plans:
+    return best_plans(_shape, _machine, servers, batch, like=_like)
 
 
 def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: Theme) -> None:
@@ -103,7 +111,9 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
         f"Plans · {escape(shape.title)}, {plural(shape.layers, 'layer')} · {gpus} ({machine.title})"
     )
     try:
-        plans = _ranked(f"{model.name}|{machine}", shape, machine, servers, batch)
+        job = own_job()
+        like = job if job is not None and job.shape == shape else None
+        plans = _ranked(f"{shape}|{machine}|{like}", shape, machine, servers, batch, like)
     except InputError as error:
         headline(
             kicker,
@@ -115,10 +125,18 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
     alike = own and next((p for p in plans.ranked if plan_word(p) == plan_word(own)), None)
     if own and alike and same_time(own.total_ms, alike.total_ms):
         own = alike  # sharded as all plans are, it is one of them
-    headline(kicker, _finding(plans, own, alike))
+    there = on_schedule() if own else ""
+    slower = own is not None and not same_time(best.total_ms, own.total_ms)
+    ahead = once_used(best.job) if there and slower else ""
+    headline(kicker, _finding(plans, own, alike, there, ahead))
     if own is None:
         _loaded_beside(shape)
-    _times_on_schedule(best, own)
+    quiet(
+        "Ranked by a closed form, on packet switches where no transfer waits for a port"
+        + " and experts are chosen evenly" * (best.plan.skew > 0)
+        + "."
+        + " Press <b>Use this job</b>, then open <b>Schedule</b>." * (own is None or slower)
+    )
     kpis(
         ("Iteration time", time(best.total_ms), "in closed form"),
         ("Of peak", percent(best.iteration.utilisation), f"{machine.tflops:,g} TFLOP/s per GPU"),
@@ -154,8 +172,11 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
         )
         _take_away(plans.ranked[at].job)
         strategy_link()
+    if like and (dropped := _dropped(plans.ranked[at].job, like)):
+        quiet(f"Not taken over from the loaded job: {enumeration(dropped)}.")
     fastest = plans.ranked[:SHOWN]
     called = {id(alike): "sharded alike", id(own): "loaded as is"}
+    rows = called | ({} if own is alike else {id(alike): "loaded split, sharded alike"})
     shown = tuple({id(one): one for one in (*fastest, alike, own) if one}.values())
     chart_title(
         "Where the time goes",
@@ -167,12 +188,12 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
         "plans",
         "Iteration time of the fastest plans: "
         + "; ".join(f"{plan_word(one)} {short(one.total_ms)} ms" for one in shown),
-        lambda: _table(shown, parts=True),
+        lambda: _table(shown, rows, parts=True),
     )
     with st.expander("What this rests on", key="plans_rests", type="compact"):
-        _rests_on(best, machine)
+        _rests_on(best, machine, like)
     frame(
-        _table(plans.ranked),
+        _table(plans.ranked, rows),
         column_config={
             name: st.column_config.NumberColumn(format=form)
             for name, form in (
@@ -205,12 +226,22 @@ def _own(shape: Shape, machine: Machine, servers: int, batch: int) -> RankedPlan
     return RankedPlan(job, iteration(job), memory(job))
 
 
-def _finding(plans: Plans, own: RankedPlan | None, alike: RankedPlan | None) -> str:
-    """Return the fastest plan and what it saves beside the loaded one; ``alike``: the loaded split, sharded as all plans are."""
+def _finding(
+    plans: Plans, own: RankedPlan | None, alike: RankedPlan | None, there: str, ahead: str
+) -> str:
+    """Return the fastest plan and what it saves beside the loaded one.
+
+    ``alike``: the loaded split, sharded as all plans are; ``there``, ``ahead``: what Schedule finds for the loaded one and for
+    the fastest, empty until known.
+    """
     best, takes = plans.best, time(plans.best.total_ms)
     words, (others, near_ms) = f"<b>{escape(best.words)}</b>", _as_good(plans)
     if own is None:
         return f"{words} is the fastest of {plural(plans.fitting, 'plan')} that fit the memory: <b>{takes}</b>{others}."
+    with_plan = f", {ahead} with this plan" if ahead else ""
+    others += (
+        f". On Schedule an iteration takes <b>{there} as loaded{with_plan}</b>" if there else ""
+    )
     if same_time(best.total_ms, own.total_ms):
         return f"<b>No plan is faster than the loaded one</b>, {escape(own.words)}: {time(own.total_ms)}{others}."
     less = _less(best, own)
@@ -220,17 +251,17 @@ def _finding(plans: Plans, own: RankedPlan | None, alike: RankedPlan | None) -> 
             f"fastest here, takes {takes}{others}."
         )
     first = (
-        f"{words} takes <b>about {whole_percent(less)}&nbsp;% less time than as loaded</b> ({takes} against "
+        f"{words} takes <b>about {whole_percent(less)}&nbsp;% less time than as loaded</b> in closed form ({takes} against "
         f"{time(own.total_ms)}){others}."
     )
     if alike is None or alike is own:
         return first
     if same_time(best.total_ms, alike.total_ms):
-        return f"{first} All of it is sharding: sharded as here, the loaded split takes as long."
+        return f"{first} Sharded as here, the loaded split takes as long in closed form: all of the gain is sharding."
     part = _less(alike, own)
     saves = f" (sharding alone saves {whole_percent(part)}&nbsp;%)" * (part > 0)
-    saves += " and is one of them" * (alike.total_ms <= near_ms)
-    return f"{first} Sharded as here, the loaded split takes {time(alike.total_ms)}{saves}."
+    saves += " and is one of those plans" * (alike.total_ms <= near_ms)
+    return f"{first} Sharded as here, the loaded split takes {time(alike.total_ms)} in closed form{saves}."
 
 
 def _less(one: RankedPlan, other: RankedPlan) -> float:
@@ -264,20 +295,16 @@ def _loaded_beside(shape: Shape) -> None:
     )
 
 
-def _times_on_schedule(best: RankedPlan, own: RankedPlan | None) -> None:
-    """Say how plans are ranked, and what Schedule finds for the loaded one and for the fastest."""
-    there = on_schedule() if own else ""
-    slower = own is not None and not same_time(best.total_ms, own.total_ms)
-    ahead = once_used(best.job) if there and slower else ""
-    quiet(
-        "Ranked by a closed form, on packet switches where no transfer waits for a port. "
-        + f"On Schedule an iteration takes {there} as loaded{ahead and f', <b>{ahead}</b> with this plan'}. "
-        * bool(there)
-        + "Press <b>Use this job</b>, then open <b>Schedule</b>." * (own is None or slower)
-    )
+def _dropped(job: Job, like: Job) -> list[str]:
+    """Return what of the loaded job a plan cannot have, in words."""
+    gone = {
+        "uneven experts, as each GPU has all of them": like.plan.skew > job.plan.skew,
+        "interleaved stages, which it cannot have": like.schedule.virtual > job.schedule.virtual,
+    }
+    return [words for words, holds in gone.items() if holds]
 
 
-def _rests_on(one: RankedPlan, machine: Machine) -> None:
+def _rests_on(one: RankedPlan, machine: Machine, like: Job | None) -> None:
     """Say what a plan's short name means, what all plans have, what limits them, and how far predictions were off."""
     splits = {
         "tensors of a layer over {} (TP)": one.plan.tensor,
@@ -290,21 +317,31 @@ def _rests_on(one: RankedPlan, machine: Machine) -> None:
     micro = plural(one.plan.microbatches, "microbatch", "microbatches")
     each = plural(one.plan.microbatch_size, "sequence")
     reached = machine.nic_gbps * machine.network_share
+    order = one.job.schedule
+    given = [f"experts chosen unevenly (skew {one.plan.skew:g})"] * (one.plan.skew > 0)
+    given += ["exchanges layer by layer"] * (order.exchanges == "layer")
+    all_else = (
+        f"All else is as loaded: {enumeration(given)}." if given else "All else is as loaded."
+    )
     quiet(
         f"<b>{plan_word(one)}</b> splits {enumeration(words) or 'nothing'}, and each of its replicas computes {micro} of {each}. "
-        "All plans shard the optimizer's state across replicas (ZeRO), split norms over tensor-parallel GPUs (SP), and send "
-        "gradients while the last backward pass computes."
+        "All plans shard the optimizer's state across replicas (ZeRO) and split norms over tensor-parallel GPUs (SP)."
+        + " Gradients leave while the last backward pass computes." * order.overlap_gradients
+        + f" {all_else}" * (like is not None)
     )
+    uneven = " or experts are chosen unevenly" * (one.plan.skew > 0)
     quiet(
         f"A GPU's network card reaches {reached:g} of {machine.nic_gbps:g} Gbit/s, all cards of a server "
         f"{reached * machine.gpus_per_server:g}; nothing else limits a transfer. Schedule and Compare take longer where transfers "
-        "wait for ports, and less where a microbatch computes while another's tokens travel."
+        f"wait for ports{uneven}, and less where a microbatch computes while another's tokens travel."
     )
     quiet(f"<b>{escape(machine.title)}</b>: {trust(machine)}")
 
 
-def _table(ranked: tuple[RankedPlan, ...], parts: bool = False) -> Content:
-    """Return a row a plan; ``parts``: with what its time is spent on."""
+def _table(
+    ranked: tuple[RankedPlan, ...], called: Mapping[int, str], parts: bool = False
+) -> Content:
+    """Return a row a plan; ``called``: what some are, by their identity; ``parts``: with what its time is spent on."""
     spent = [part for part in PLAN_PARTS if parts and any(one.parts[part] for one in ranked)]
     # What no plan of the list does is no column: the table then fits a narrow window.
     degrees = {"PP": "pipeline", "CP": "context", "EP": "expert"}
@@ -314,7 +351,7 @@ def _table(ranked: tuple[RankedPlan, ...], parts: bool = False) -> Content:
     idle |= set() if any(one.recomputes for one in ranked) else {"recompute"}
     rows = [
         {
-            "plan": plan_word(one),
+            "plan": plan_word(one) + (f" ({called[id(one)]})" if id(one) in called else ""),
             "iteration (ms)": one.total_ms,
             "memory (GB)": one.memory.total_bytes / 1e9,
             "of peak": round(one.iteration.utilisation, 3),

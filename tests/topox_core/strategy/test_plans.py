@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -26,10 +26,10 @@ from topox_core.strategy.plans import LISTED, best_plans, jobs, timed
 from topox_core.strategy.strategy import Placement, Strategy, load_strategy
 from topox_core.training.graph import suggested_cluster, task_graph
 from topox_core.training.iteration import iteration, parts
-from topox_core.training.job import Job, dump_job
+from topox_core.training.job import JOBS, Job, dump_job
 from topox_core.training.machine import MACHINES
 from topox_core.training.memory import memory
-from topox_core.training.plan import Plan
+from topox_core.training.plan import Plan, Schedule
 from topox_core.training.shape import SHAPES, Shape
 
 LLAMA = SHAPES["llama3-8b"]
@@ -100,6 +100,37 @@ def test_plans_use_all_gpus_and_the_whole_batch() -> None:
         assert len({getattr(job.plan, field) for job in found}) > 1
     many = jobs(LLAMA, H100, 1, 100_000)
     assert 0 < max(job.plan.microbatches for job in many) <= 65_536
+
+
+def test_plans_like_a_job_differ_from_it_in_split_sharding_and_what_is_recomputed_alone() -> None:
+    like = JOBS["moe"].changed(plan__skew=0.5, plan__capacity=1.25, schedule__overlap_sends=True)
+    split = ("tensor", "context", "data", "pipeline", "expert", "microbatches", "microbatch_size")
+    found = list(jobs(like.shape, like.machine, 8, 64, like))
+    assert len(found) == len(list(jobs(like.shape, like.machine, 8, 64))), "none is refused"
+    for job in found:
+        skew = 0.5 if job.plan.expert > 1 else 0.0
+        kept = replace(job.plan, **{name: getattr(like.plan, name) for name in split}, skew=0.5)
+        assert replace(kept, sequence_parallel=False, zero=0) == like.plan
+        assert replace(job.schedule, recompute="none") == like.schedule
+        assert job.plan.skew == skew
+    order = Schedule("interleaved", 2)
+    staged = Job(LLAMA, Plan(pipeline=4, data=8, microbatches=8), H100, order)
+    ways = {
+        (job.plan.pipeline, job.plan.microbatches): job.schedule.virtual
+        for job in jobs(LLAMA, H100, 4, 64, staged)
+    }
+    assert (ways[4, 8], ways[8, 8], ways[1, 8]) == (2, 2, 1)
+    assert (ways[4, 2], ways[32, 64]) == (1, 1), "what stages do not suit"
+
+
+def test_plans_like_a_job_whose_length_is_given_compute_as_much_slower_as_the_job() -> None:
+    like = job_of(tensor=8, data=4, microbatches=16)
+    longer = like.changed(schedule__iteration_ms=2 * iteration(like).total_ms)
+    same = next(job for job in jobs(LLAMA, H100, 4, 64, longer) if job.plan == like.plan)
+    assert iteration(same).total_ms == pytest.approx(iteration(longer).total_ms, rel=1e-9)
+    factor = iteration(longer).factor
+    for job in list(jobs(LLAMA, H100, 4, 64, longer))[::40]:
+        assert iteration(job).factor == pytest.approx(factor, rel=1e-6)
 
 
 @pytest.mark.parametrize("machine", ["h100", "perlmutter"])
