@@ -54,7 +54,7 @@ KINDS = {
 GROUP_NAMES = "ABCDEFGH"
 TIMELINE_PX = 900.0  # width of the timeline on a laptop; decides which bars have room for words
 LEFT = 84  # room for the lanes' names
-HEADER, LANE, GAP = 0.95, 1.0, 0.35  # heights within a round's block
+HEADER, LANE, GAP = 1.3, 1.0, 0.35  # heights within a round's block
 NARROW = 0.29  # of that width on a telephone, where a page hides what is in <span>
 IN_MS = 2.0  # a clock shorter than this many s counts in ms
 
@@ -93,15 +93,15 @@ def timeline(
     stages: list[tuple[str, float, float]] = []
     y = 0.0
     for name, round_, cycle in blocks:
-        at, top = y + HEADER * 0.5, y + HEADER
+        at, top = y + HEADER - 0.4, y + HEADER
         lanes = [group for group in range(round_.groups) if members(round_, cycle, group)]
         lane_at = {group: top + (k + 0.5) * LANE for k, group in enumerate(lanes)}
         bottom = top + LANE * len(lanes)
         # The name of the round is on its left, its length behind its end.
         left = {"xref": "paper", "xanchor": "left", "xshift": round(-(LEFT - 8) * theme.scale)}
-        length, middle = f"<b>{lasting(cycle.round_s)}</b>", at + (HEADER + LANE) * 0.5
+        length, middle = f"<b>{lasting(cycle.round_s)}</b>", top + LANE * 0.5
         marks += [
-            note(f"<b>{name}</b>", 0, at, 12 * theme.scale, theme.ink, **left),
+            note(f"<b>{name}</b>", 0, y + 0.35, 12 * theme.scale, theme.ink, **left),
             note(
                 length, cycle.round_s, middle, 13 * theme.scale, theme.ink, xanchor="left", xshift=6
             ),
@@ -122,7 +122,7 @@ def timeline(
             upright(end, last if end == ends[-1] else usual, top - 0.12, bottom + 0.06, yref="y")
             for end in ends
         ]
-        stages += [(*one, at) for one in _stage_numbers(cycle, name, px, theme)]
+        stages += [(*one, at) for one in _stage_numbers(cycle, px, theme)]
         dark += [
             (phase.start_s, top - 0.1, phase.dark_s) for phase in cycle.phases if phase.dark_s > 0
         ]
@@ -183,17 +183,14 @@ def timeline(
     )
 
 
-def _stage_numbers(cycle: Cycle, name: str, px: float, theme: Theme) -> list[tuple[str, float]]:
-    """Return the number of each stage and where it stands, as long as there is room beside the name of the round."""
-    begins = (7.2 * len(name) - LEFT + 24) * theme.scale
+def _stage_numbers(cycle: Cycle, px: float, theme: Theme) -> list[tuple[str, float]]:
+    """Return the number of each stage and where it stands, as long as its stage has room for it."""
     numbers = []
     for number, phase in numbered(cycle):
         middle, room = (phase.start_s + phase.end_s) / 2, px * (phase.end_s - phase.start_s)
         for text in (f"stage {number}", str(number)):
-            width = 6.2 * theme.scale * len(text)
-            if width < room and px * middle - width / 2 > begins:
-                # On a telephone one goes that would stand on the name of the round, or on the next.
-                there = NARROW * min(px * middle - begins / NARROW, room) > 8 * theme.scale
+            if 6.2 * theme.scale * len(text) < room:
+                there = NARROW * room > 8 * theme.scale  # on a telephone it stands on no other
                 numbers.append((_number_stays(text) if there else f"<span>{text}</span>", middle))
                 break
     return numbers

@@ -44,13 +44,23 @@ RAILS_OF_GRAPH = (
 )
 
 
-def schedule_of_loaded() -> Result | None:
-    """Return what Schedule shows for the loaded job; None until it is known."""
+@st.cache_resource(max_entries=24, show_spinner=False, hash_funcs={Case: lambda case: case.key})
+def _beside(case: Case) -> Future[Result]:
+    return prefetch(case)
+
+
+def schedule_of_loaded(soon: bool = False) -> Result | None:
+    """Return what Schedule shows for the loaded job; None until it is known.
+
+    ``soon``: it is made beside the page, which is drawn again once it is known.
+    """
     opened = loaded()
     with suppress(InputError):
         case = case_of(opened, scenario()) if opened else None
         if case is not None and (settled(case) or shipped_answer(case) is not None):
             return best(case)
+        if soon and case and prepared() and not (made := _beside(case)).done():
+            _draw_again(made)
     return None
 
 
@@ -95,7 +105,7 @@ def what_pages_model(generated: bool) -> dict[str, str]:
         "Schedule": "This job on these circuits, by the best plan known so far: Compare's planned circuits.",
         "Cost": "The same times as Compare.",
         "Rails": RAILS_OF_MODEL if generated else RAILS_OF_GRAPH,
-        "Sharing": "An iteration computes first and then sends all that it sends as one collective, without overlap; jobs take turns.",
+        "Sharing": "What ports allow copies of this job; then a model where each first computes, then sends all as one collective.",
     } | (
         {"Plans": "Closed form, no task graph: the fastest split of the model found, not yours."}
         if generated

@@ -9,16 +9,18 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from topox_core.fabrics.compare import same_time
+from topox_core.fabrics.compare import EQUAL, same_time
 from topox_core.figures.jobs import group_name, stage_name, timeline
 from topox_core.figures.jobs_study import climb
 from topox_core.figures.palette import Theme
 from topox_core.model.cluster import Cluster
 from topox_core.runs.run import FunctionRun
+from topox_core.schedule.bounds.open_bound import busiest_sending
+from topox_core.schedule.result import Result
 from topox_core.schedule.what_limits import computing_alone_ms
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 from topox_core.tdm.mixes.from_graph import counted_as
-from topox_core.tdm.model.jobs import COLLECTIVES, Round, RoundTracePoint
+from topox_core.tdm.model.jobs import COLLECTIVES, Jobs, Round, RoundTracePoint
 from topox_core.tdm.model.round_words import in_turns, lasting
 from topox_core.tdm.model.rounds import iterations_per_round, iterations_per_s, numbered
 from topox_core.tdm.model.traffic import Floats, TooFewPortsError
@@ -31,6 +33,7 @@ from topox_core.text.numbers import (
     plural,
     seconds,
     short,
+    time,
 )
 from topox_ui.answers.other_times import schedule_of_loaded
 from topox_ui.jobs.solving import (
@@ -56,6 +59,7 @@ from topox_ui.jobs.words import (
     finding,
     hill_climbing_differs,
     hopeless,
+    in_model,
     kicker,
     slowed,
     title_of,
@@ -79,7 +83,7 @@ from topox_ui.shell.charts import (
     quiet,
     show_error,
 )
-from topox_ui.state.loading import loaded, scenario
+from topox_ui.state.loading import Loaded, cluster_words, loaded, scenario
 
 WORTH_A_CHART_S = 3.0
 
@@ -87,13 +91,22 @@ WORTH_A_CHART_S = 3.0
 def first_lines(rounds: Rounds, title: str) -> None:
     """Write headline and KPIs."""
     together, paper, best = rounds.together, rounds.paper, rounds.best
-    headline(kicker(best.jobs, title), finding(rounds))
-    quiet(emphasised(in_turns(best, together)))
-    if JobsState.now().origin == JOB and (opened := loaded()):
-        quiet(
-            f"{_beside_schedule(rounds)} {once('counted as', opened.graph.digest, lambda: counted_as(opened.graph))} "
-            f"{_pods(scenario().cluster(opened.cluster), best)}"
+    if JobsState.now().origin != JOB or (opened := loaded()) is None:
+        headline(kicker(best.jobs, title), finding(rounds))
+    else:
+        cluster, there = scenario().cluster(opened.cluster), schedule_of_loaded(soon=True)
+        model = once("counted as", opened.graph.digest, lambda: counted_as(opened.graph))
+        on_ports, how = _on_same_ports(opened, there, best.jobs)
+        headline(
+            kicker(best.jobs, title)
+            if JobsState.now().network
+            else f"Sharing · {escape(title)} · {cluster_words(cluster)}",
+            f"{on_ports} {in_model(rounds)}" if on_ports else finding(rounds),
         )
+        quiet(
+            f"{how and f'{how}<br>'}<b>In this model</b> {_beside_schedule(rounds, there)} {model} {_pods(cluster, best)}"
+        )
+    quiet(emphasised(in_turns(best, together)))
     mean = f", mean {lasting(best.mean_round_s)}" if len(best.cycles) > 1 else ""
     row = [
         ("No time division", "none", "ports too few for all at once")
@@ -122,20 +135,54 @@ def first_lines(rounds: Rounds, title: str) -> None:
         st.html(f'<p class="note">{escape(crowding(rounds))}</p>')
 
 
-def _beside_schedule(rounds: Rounds) -> str:
+def _on_same_ports(opened: Loaded, there: Result | None, jobs: Jobs) -> tuple[str, str]:
+    """Return what ports allow copies of the loaded job, as Schedule lowers it, in a sentence, and how that is known.
+
+    Empty of other jobs, beside this page's own what-ifs, until Schedule's plan is known, and where transfers of
+    one pair share a circuit, each at its full speed.
+    """
+    copies = len(jobs) if jobs.jobs[0].id == f"{opened.graph.name}-0" else 0
+    if there is None or there.execution is None or not copies or JobsState.now().network:
+        return "", ""
+    cluster, alone_ms = there.execution.cluster, there.makespan_ms or 0.0
+    (ports, each_ms), (_, any_ms) = (
+        once(
+            "busiest sending",
+            f"{opened.graph.digest}|{cluster.digest}|{settings!r}",
+            partial(busiest_sending, opened.graph, cluster, settings),
+        )
+        for settings in (replace(there.settings, free=()), scenario().settings())
+    )
+    least, alone, longer = time(copies * each_ms), time(alone_ms), copies * each_ms / alone_ms - 1
+    words = f"{'Two' if copies == 2 else copies} such jobs on the same ports"
+    how, plan, other = f"The {ports} carry the data of each for {time(each_ms)}", "", ""
+    if longer <= EQUAL:
+        dark = ", dark time not counted" if cluster.reconfiguration_ms else ""
+        words += f" may fit: the busiest carry data for at least <b>{least}</b>{dark}, and an iteration alone takes {alone}."
+        return (words, f"{how}.") if each_ms else ("", "")
+    if any_ms < each_ms * (1 - 1e-6):
+        plan = ", with the collectives of Schedule’s plan"
+        other = f"; with any other collectives an iteration takes at least {time(copies * any_ms)}"
+    words += (
+        f": at the same pace an iteration of each takes at least <b>{least}</b> in place of {alone}"
+    )
+    return f"{words}, {percent(longer)} longer{plan}.", f"{how}{other}."
+
+
+def _beside_schedule(rounds: Rounds, there: Result | None) -> str:
     """Return how long an iteration of the loaded job takes alone, here and on Schedule, and why computing differs."""
     here_s = float(rounds.alone_s[0] / iterations_per_round(rounds.case.jobs)[0])
-    words = f"Alone, an iteration of your job takes {lasting(here_s)} here, where it first computes and then sends"
-    there = schedule_of_loaded()
+    words = (
+        f"an iteration of your job alone takes {lasting(here_s)}: it first computes and then sends"
+    )
     if there is None or there.execution is None:
         return f"{words}; on Schedule both overlap."
     there_s, train_s = (there.makespan_ms or 0.0) / 1000, rounds.case.jobs.jobs[0].train_s
-    overlap = "where both overlap; jobs that overlap may cost each other more"
-    how = overlap if there_s < here_s else "which has each transfer by itself"
+    how = "where both overlap" if there_s < here_s else "which has each transfer by itself"
     least_s = computing_alone_ms(there.execution.graph, there.settings.exclusive_devices) / 1000
     included = f"{lasting(train_s)}, includes waits of tasks for each other; Schedule's {lasting(least_s)} do not"
     computing = "" if same_time(least_s, train_s) else f" Computing, {included}."
-    return f"{words}, and {lasting(there_s)} on Schedule, {how}.{computing}"
+    return f"{words}. On Schedule, {how}, it takes {lasting(there_s)}.{computing}"
 
 
 def _pods(cluster: Cluster, round_: Round) -> str:
@@ -143,12 +190,12 @@ def _pods(cluster: Cluster, round_: Round) -> str:
     network = round_.jobs.network
     servers = math.ceil(cluster.servers / network.pods_per_group)
     ports = (
-        f": {plural(network.ports_per_pod, 'one-way port')} of {network.port_gbps:,g}G in place of "
+        f" with {plural(network.ports_per_pod, 'one-way port')} of {network.port_gbps:,g}G in place of "
         f"{plural(servers * cluster.ports_per_server, 'two-way port' if cluster.duplex == 'full' else 'port')} of "
         f"{cluster.port_gbps:,g}G, as fast together"
     )
     pod = "a server" if servers == 1 else f"{servers} servers"
-    return f"A pod is {pod} here{'' if JobsState.now().network else ports}."
+    return f"A pod is {pod}{'' if JobsState.now().network else ports}."
 
 
 def no_round_yet(rounds: Rounds, title: str, theme: Theme) -> None:

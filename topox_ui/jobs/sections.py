@@ -51,6 +51,7 @@ from topox_ui.state.address import keep_address
 from topox_ui.state.widgets import menu, pick, section
 
 LABEL = 17  # letters that fit beside a chart
+MOSTLY = 0.9  # of the pairs that send: so many alike make a picture of one colour
 KEPT_HERE = (
     "A link can carry a sample, the paper’s set-up or task graphs of the samples with every slider. "
     "Your own file stays on this machine: send the file, or download the result."
@@ -143,22 +144,33 @@ def links(rounds: Rounds, now: JobsState, theme: Theme) -> None:
     only = _controls(best, now, view)
     drawn = link_view(best, view.pod_group, view.group, view.way)
     rings = rings_of(best, view)
-    left, right = st.columns(2, gap="medium") if rings else (st.container(), None)
+    alike, sending = as_large(drawn.time_s)
+    fold = sending > 0 and alike >= MOSTLY * sending
     below = f", {time_unit(drawn)[1]} below" if len(drawn.links) <= MAX_TIMES else ""
+    matrix = partial(
+        chart,
+        link_matrix(drawn, theme),
+        "link_matrix",
+        _words(drawn, view.words),
+        lambda: _pairs(drawn),
+        "Every pair",
+        title=(
+            "Links between pods",
+            f"From (row) to (column): links{below}. Deeper: slower"
+            + ("; outlined: the slowest" if alike == 1 else ""),
+        ),
+    )
+    left, right = (
+        st.columns(2, gap="medium") if rings and not fold else (st.container(), st.container())
+    )
     with left:
-        chart(
-            link_matrix(drawn, theme),
-            "link_matrix",
-            _words(drawn, view.words),
-            lambda: _pairs(drawn),
-            "Every pair",
-            title=(
-                "Links between pods",
-                f"From (row) to (column): links{below}. Deeper: slower"
-                + ("; outlined: the slowest" if as_large(drawn.time_s)[0] == 1 else ""),
-            ),
-        )
-    if right:
+        if fold:
+            when_opened(
+                f"Links pair by pair: {alike} of {sending} take as long", "jobs_links", matrix
+            )
+        else:
+            matrix()
+    if rings:
         with right:
             chart(
                 ring_drawing(best, view.pod_group, view.group, theme, view.way, only),

@@ -82,6 +82,18 @@ def finding(rounds: Rounds) -> str:
     return f"{shared}. The best possible is at least {lasting(best.bound_s)}."
 
 
+def in_model(rounds: Rounds) -> str:
+    """Return the finding on copies of a job whose ports were spoken of before."""
+    together, best, alone_s = rounds.together, rounds.best, float(rounds.alone_s.max())
+    if not together or ALGORITHMS[best.algorithm].family == "baseline" or rounds.saved <= EQUAL:
+        return f"In the model of this page a job first computes and then sends. {finding(rounds)}"
+    turns, at_once = (slowed(one.round_s / alone_s - 1) or "nothing" for one in (best, together))
+    return (
+        "In the model of this page, where a job first computes and then sends, taking turns costs each "
+        f"<b>{turns}</b>, sending at the same time {at_once}."
+    )
+
+
 def taking_turns(rounds: Rounds) -> str:
     """Return what taking turns costs the jobs: a round beside that of each alone, or of the longest where they differ."""
     best, alone = rounds.best, rounds.alone_s

@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from msgspec.structs import replace as replace_task
 
 from benchmarks.single_choices import made, single_choices
 from tests.conftest import long_after
@@ -19,7 +20,13 @@ from topox_core.model.lowering import lower
 from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import COLLECTIVE_KINDS, Task, TaskGraph
 from topox_core.model.transfer_graph import TRANSFER
-from topox_core.schedule.bounds.open_bound import least_chain, least_moved, open_bound, open_kinds
+from topox_core.schedule.bounds.open_bound import (
+    busiest_sending,
+    least_chain,
+    least_moved,
+    open_bound,
+    open_kinds,
+)
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings, lowering_and_free
 from topox_core.schedule.story import finding, lowered_words
@@ -248,3 +255,62 @@ def test_a_critical_path_by_hand() -> None:
         pytest.approx(8.0),
         ("a", "x"),
     )
+
+
+# -- jobs on the same ports --------------------------------------------------------------------------------
+
+# Server 0 sends 3 + 2 ms. Of an all-reduce of 4 ms a ring sends 2 * 3 / 4 of it from each of four, 6 ms;
+# any algorithm at least all of it once, 4 ms.
+ON_ONE_PORT = graph(
+    Task("x", "communication", (), source=0, destination=1, size_bytes=3.0 * MS),
+    Task("y", "communication", (), source=0, destination=2, size_bytes=2.0 * MS),
+    Task("R", "all_reduce", ("x",), members=(0, 1, 2, 3), size_bytes=4.0 * MS),
+)
+
+
+@pytest.mark.parametrize(
+    ("of", "settings", "words", "ms"),
+    [
+        ({}, chosen(rings=1, algorithm={"all_reduce": "ring"}), "out-ports of server 0", 11.0),
+        ({}, chosen(), "out-ports of server 0", 9.0),
+        ({"reconfiguration_ms": 5.0, "latency_us": 100.0}, chosen(), "out-ports of server 0", 9.0),
+        ({"ports_per_server": 2, "switches": 2}, chosen(), "out-ports of server 0", 4.5),
+        ({"duplex": "half"}, chosen(), "ports of 4 servers", 2 * 6 + 2 * 5 / 4),
+        ({}, Settings.of("paper"), "", 0.0),
+    ],
+    ids=["a ring", "any", "no dark time", "two ports", "half duplex", "shared circuits"],
+)
+def test_what_the_busiest_ports_carry_by_hand(of, settings, words, ms):
+    said, longest_ms = busiest_sending(ON_ONE_PORT, of_servers(4, port_gbps=10.0, **of), settings)
+    assert (said, longest_ms) == (words, pytest.approx(ms))
+
+
+def twice(job: TaskGraph, devices: int) -> TaskGraph:
+    """Two copies of a job, each on devices of its own."""
+    tasks = [
+        replace_task(
+            task,
+            id=f"{task.id}/{copy}",
+            dependencies=tuple(f"{one}/{copy}" for one in task.dependencies),
+            device=None if task.device is None else task.device + copy * devices,
+        )
+        for copy in range(2)
+        for task in job.tasks
+    ]
+    return graph(*tasks)
+
+
+@pytest.mark.parametrize("name", ["by hand", "fsdp", "race"])
+def test_two_copies_of_a_job_are_never_faster_than_their_busiest_ports(name):
+    job, cluster = (
+        (ON_ONE_PORT, of_servers(4, port_gbps=10.0)) if name == "by hand" else load_sample(name)
+    )
+    devices = cluster.devices_per_server
+    for switching in ("planned", "fixed"):
+        settings = chosen(switching, **({"rings": 1} if name == "fsdp" else {}))
+        both = schedule(
+            twice(job, devices), cluster.changed(devices_per_server=2 * devices), settings
+        )
+        for own in (replace(both.settings, free=()), settings):
+            least_ms = 2 * busiest_sending(job, cluster, own)[1]
+            assert 0 < least_ms <= both.makespan_ms * (1 + 1e-9)

@@ -7,7 +7,7 @@ import numpy as np
 
 from topox_core.model.algorithm_choice import DEFAULT, on_rings
 from topox_core.model.cluster import Cluster
-from topox_core.model.csr import grouped, row_pointer
+from topox_core.model.csr import grouped, row_of_entry, row_pointer
 from topox_core.model.facts import longest_chain
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import COLLECTIVE_KINDS, TaskGraph
@@ -105,6 +105,22 @@ def least_chain(
     """Return the critical path in ms and its ids, whatever carries the bytes and however the open collectives are lowered."""
     lowered, length, _ = _opened(graph, cluster, settings, "fixed")
     return longest_chain(lowered, length)
+
+
+def busiest_sending(graph: TaskGraph, cluster: Cluster, settings: Settings) -> tuple[str, float]:
+    """Return the ports that send or receive most in an iteration, in words, and for how long at least, in the mean (ms).
+
+    The bound holds over every lowering that the settings leave open, and for circuits that change or stay; dark
+    time does not count. Of jobs on the same ports those of all add up. 0 where transfers of one pair share a circuit.
+    """
+    words, longest_ms = "", 0.0
+    for side in _opened(graph, cluster, settings, "fixed")[2]:
+        for load in (side.of_servers(cluster.servers), side.of_groups()):
+            sums = np.append(np.bincount(row_of_entry(load.ptr), load.work_ms), 0.0)
+            which = int(np.round(sums, 6).argmax())  # of equals the first, as Schedule names it
+            if sums[which] > longest_ms:
+                words, longest_ms = load.name(which), float(sums[which])
+    return words, longest_ms
 
 
 class _Open(NamedTuple):
