@@ -45,9 +45,10 @@ def why_longer(runs: Mapping[str, FabricRun], spoken: Mapping[str, str] = SPOKEN
     first, said = fastest(contenders), []
     next_best = next((run for run in others if run.fabric not in first), None)
     if next_best is not None:
-        name = next_best.fabric
+        name, than = next_best.fabric, spoken[winner.fabric]
         takes = f"{capitalised(spoken[name])} {_verb('take', [name])}"
-        said.append(f"{takes} {_reason(winner, next_best)}.")
+        longer = f"{short(next_best.iteration_ms - winner.iteration_ms)} ms longer than {than}"
+        said.append(f"{takes} {longer}: {_reason(winner, next_best)}.")
     if undecided(contenders):
         plan = contenders["scheduled"]
         percent = 100 * gap(plan.iteration_ms, plan.bound_ms)
@@ -154,7 +155,7 @@ def _verb(plural: str, names: Sequence[str]) -> str:
 
 
 def _reason(winner: FabricRun, loser: FabricRun) -> str:
-    """Return how much longer the loser takes, and what of its critical path that is: the part that grows most, then the rest."""
+    """Return what the loser has more of along its critical path: the part that grows most, then the rest."""
     ours, theirs = winner.breakdown, loser.breakdown
     more = {
         "dark": theirs.dark_ms - ours.dark_ms,
@@ -165,7 +166,7 @@ def _reason(winner: FabricRun, loser: FabricRun) -> str:
     what = max(more, key=lambda key: more[key])
     longer_ms = loser.iteration_ms - winner.iteration_ms
     rest_ms, because = longer_ms - more[what], ""
-    said = f"{short(longer_ms)} ms longer: {short(more[what])} ms more"
+    said = f"{short(more[what])} ms more"
     rest = f", {short(abs(rest_ms))} ms {'more' if rest_ms > 0 else 'less'} of all else"
     rest *= abs(rest_ms) > NOTABLE_REST * longer_ms
     if what in LOSES_BY:

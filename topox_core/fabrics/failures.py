@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 
 from topox_core.errors import InputError, refuse_if
 from topox_core.fabrics.compare import run_one, run_with_best_lowering
 from topox_core.fabrics.links import static_layout
+from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.run import FabricRequest, FabricRun, JobRequest
 from topox_core.model.execution import Execution, Layout
 from topox_core.model.lowering import lower
@@ -28,8 +30,10 @@ from topox_core.topology.traffic import demand_of
 
 # How long an iteration takes on the way that was taken, and what was done, in sentences.
 Way = tuple[float, tuple[str, ...]]
-FORWARDED, REPAIRED = "Static, forwarded", "Static, repaired"
-THIS_ITERATION, NEXT_ONES = "Scheduled, this iteration", "Scheduled, the next ones"
+FORWARDED, REPAIRED = (f"{FABRICS['static']}, {way}" for way in ("forwarded", "repaired"))
+THIS_ITERATION, NEXT_ONES = (
+    f"{FABRICS['scheduled']}, {of}" for of in ("this iteration", "the next ones")
+)
 
 
 @dataclass(frozen=True)
@@ -147,12 +151,14 @@ def after_failure(
         again = partial(planned_again, job, fixed, located)
         ways[THIS_ITERATION, "scheduled"] = partial(again, at_ms)
         ways[NEXT_ONES, "scheduled"] = partial(again, 0.0)
-    outcomes = []
+    outcomes: list[FailureOutcome] = []
     for (label, fabric), way in ways.items():
         try:
             after_ms, done = way()
         except InputError as error:
             after_ms, done = None, (str(error),)
+        if label == NEXT_ONES and (after_ms or 0.0) > (outcomes[-1].after_ms or inf):
+            done = (*done, f"Longer than this iteration, which was whole until {time(at_ms)}.")
         before_ms = job.runs[fabric].iteration_ms
         outcomes.append(FailureOutcome(label, fabric, before_ms, after_ms, done))
     return tuple(outcomes)
@@ -184,7 +190,7 @@ def planned_again(job: JobRequest, fixed: FixedCircuits, failure: Failure, at_ms
     else:
         rest_ms, on = _without_a_port(job, rest, fixed, failure, at_ms)
     when = f"planned again at {time(at_ms)}" if at_ms else "planned for what is left"
-    return at_ms + rest_ms, (f"{when}: {on}.",)
+    return at_ms + rest_ms, (f"{when}; {on}.",)
 
 
 def _without_a_port(

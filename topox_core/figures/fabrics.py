@@ -316,9 +316,9 @@ def before_after(rows: Sequence[tuple[str, str, float, float]], theme: Theme) ->
         layers,
         theme,
         (54 * len(rows) + 40) * theme.scale,
-        margin=margins(176 * theme.scale, TIME_RIGHT * theme.scale, 6, 30),
+        margin=margins(LABEL_LEFT * theme.scale, TIME_RIGHT * theme.scale, 6, 30),
         xaxis=time_axis(theme, top * 1.01, grid=True, most_ticks=5),
-        yaxis=row_axis(theme, [row[0] for row in rows]),
+        yaxis=row_axis(theme, [row[0].replace(", ", ",<br>") for row in rows]),
     )
 
 

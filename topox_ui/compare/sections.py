@@ -1,5 +1,7 @@
 """All fabrics below the first figures: every iteration on one clock, or one of them lane by lane; and what if something breaks."""
 
+from functools import partial
+
 import streamlit as st
 
 from topox_core.errors import InputError
@@ -60,7 +62,8 @@ def lanes(contest: Contest, runs: Runs, theme: Theme) -> None:
                 "The iteration on every fabric, on one clock",
                 strip_words(next(iter(runs.values())).execution.cluster.servers),
             )
-        _all(contest, runs, theme)
+        draw = partial(_all, contest, runs, theme)
+        when_opened(f"{len(runs)} small timelines", "clock", draw, compact=True)
         return
     with title:
         chart_title(
@@ -173,7 +176,7 @@ KINDS = ("fibre", "port", "switch", "server")
 
 
 def failures(case: Case, contest: Contest, runs: Runs, theme: Theme) -> None:
-    """Offer an expander in which one element is taken out of the static and the scheduled fabric."""
+    """Offer an expander in which one element is taken out of fixed and of planned circuits."""
     when_opened(
         "What if something breaks",
         "failures",

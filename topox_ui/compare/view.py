@@ -206,10 +206,7 @@ def main_figures(contest: Contest, runs: Runs, theme: Theme) -> None:
     )
     frame(
         {
-            "Fabric": [
-                contest.labels[name] + (name == YARDSTICK) * f" ({IN_ORDER}: at most)"
-                for name in runs
-            ],
+            "Fabric": [contest.labels[name] for name in runs],
             "Iteration time": [time(run.iteration_ms) for run in runs.values()],
             "Gap": [_gap_words(run) for run in runs.values()],
             "Circuit changes": [count(run.circuits_changed) for run in runs.values()],

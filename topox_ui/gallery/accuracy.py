@@ -70,10 +70,10 @@ def draw(theme: Theme) -> None:
     )
     headline(
         "Papers · accuracy",
-        f"Nothing was fitted to {iterations.count} iterations of Megatron-LM on A100: <b>{_off(iterations.share(50))}</b> off in the "
-        f"median; nor to {others.count} on H100: {_off(others.share(50))}, at most {_off(others.most)}. Beside two simulators "
-        f"collectives are at most {_off(collectives)} off, whole iterations {_off(whole)}. No measured run "
-        "on optical switches was at hand.",
+        f"Predicted iterations are off by <b>{_off(iterations.share(50))}</b> in the median on A100 "
+        f"({plural(iterations.count, 'run')}) and <b>{_off(others.share(50))}</b> on H100 ({plural(others.count, 'run')}, "
+        f"worst {_off(others.most)}), nothing fitted; no measured run on optical switches was at hand. Beside two "
+        f"simulators collectives are at most {_off(collectives)} off, whole iterations {_off(whole)}.",
     )
     chart_title(
         "How far off", "a dot is one comparison, the bar their median; hollow: held by a test"

@@ -321,9 +321,11 @@ def _offer(case: Case, result: Result) -> None:
     own, other = result.own_class, result.other_class
     if other is not None and result.makespan_ms and other.bound_ms < own.bound_ms * (1 - MET):
         # The bound is that of the other class, which may be far from what it can reach.
+        now = f", now at {time(other.best_ms)}," if other.best_ms else ""
+        mine, theirs = (CLASS_WORDS[one.changes_circuits][0] for one in (own, other))
         quiet(
-            f"{capitalised(CLASS_WORDS[own.changes_circuits][0])} need at least {time(own.bound_ms)}: with them at most "
-            f"{percent(gap(result.makespan_ms, own.bound_ms))} can be saved."
+            f"At most {percent(gap(result.makespan_ms, own.bound_ms))} can be saved by {mine} (bound {time(own.bound_ms)}); "
+            f"{percent(result.gap or 0.0)} only if {theirs}{now} came down to {time(other.bound_ms)}."
         )
     if not proved:
         expect_request(case.settings.engine)

@@ -314,17 +314,18 @@ def _finding(one: OneCollective, ways: dict[str, StepsOnPorts], port_gbps: float
     rings = {} if rings_ms is None else {"rings": rings_ms}
     switching = {SPOKEN[name]: way.makespan_ms for name, way in ways.items()}
     first, best = ties(rings | switching), ties(switching)[0]
+    here = f"in this one {kind_words(one.kind)}"  # a job of many may gain
     if rings_ms is not None and "rings" in first:
         others = (
             f"{enumeration(first[1:])} {'takes' if len(first) == 2 else 'take'} as long within {percent(EQUAL)}"
             if len(first) > 1
             else f"{best}, the best way that switches, takes <b>{time(switching[best])}</b>"
         )
-        words = f"Switching gains nothing here: <b>{time(rings_ms)}</b> with rings that never change; {others}."
+        words = f"Switching gains nothing {here}: <b>{time(rings_ms)}</b> with rings that never change; {others}."
     elif rings_ms is not None:
         gain = percent(1 - switching[best] / rings_ms)
         words = (
-            f"Switching gains <b>{gain}</b> here: <b>{time(switching[best])}</b> with {best} instead of "
+            f"Switching gains <b>{gain}</b> {here}: <b>{time(switching[best])}</b> with {best} instead of "
             f"{time(rings_ms)} with rings that never change."
         )
     elif split_ms < other_ms and not same_time(split_ms, other_ms):
@@ -332,7 +333,7 @@ def _finding(one: OneCollective, ways: dict[str, StepsOnPorts], port_gbps: float
         words = f"Uneven parts hide set-ups: <b>{time(split_ms)}</b>, {less} less than the better simple way."
     else:
         free = ", since circuits change for free at this setting" if not one.delay_ms else ""
-        words = f"An uneven split gains nothing here, or less than {percent(EQUAL)}{free}: <b>{time(other_ms)}</b>."
+        words = f"An uneven split gains nothing {here}, or less than {percent(EQUAL)}{free}: <b>{time(other_ms)}</b>."
     headline(
         f"{KICKER} · {kind_words(one.kind)} of {plural(one.members, 'server')}, {plural(one.ports, 'port')} of "
         f"{short(port_gbps)}G each, {delay_label(one.delay_ms)} delay",

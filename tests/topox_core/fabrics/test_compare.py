@@ -344,7 +344,10 @@ def test_how_much_longer_the_next_takes_is_the_sum_of_what_the_sentence_names() 
         name: replace(run_of(name, ms), breakdown=Breakdown(ms - sent, sent, 0.0, 0.0))
         for name, ms, sent in (("static", 20.0, 10.0), ("fat_tree", 25.0, 18.0))
     }
-    assert "A fat-tree takes 5 ms longer: 8 ms more of exposed transfer" in why_longer(runs)
+    assert (
+        "A fat-tree takes 5 ms longer than circuits fixed by TopoOpt: 8 ms more of exposed"
+        in why_longer(runs)
+    )
     assert why_longer(runs).endswith(", 3 ms less of all else.")
 
 

@@ -1,5 +1,6 @@
 """After a failure: static circuits as the comparison runs them, plans on the ports that are left."""
 
+import math
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -19,6 +20,7 @@ from topox_core.fabrics.failures import (
     on_ports_left,
     planned_again,
 )
+from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.run import FabricRun, JobRequest
 from topox_core.model.execution import Execution
 from topox_core.schedule.rebooking import LostPort, rebooked
@@ -143,6 +145,10 @@ def test_every_way_to_go_on_is_told_with_its_time_or_its_reason() -> None:
     for one in chain.from_iterable(outcomes):
         assert one.before_ms == job.runs[one.fabric].iteration_ms
         assert one.done and (one.after_ms is None or one.after_ms > 0)
+        assert one.label.startswith(f"{FABRICS[one.fabric]}, ")
+    for *_, this, following in outcomes:
+        said = "Longer than this iteration" in following.done[-1]
+        assert said == ((following.after_ms or 0) > (this.after_ms or math.inf))
 
 
 def test_a_plan_that_keeps_circuits_fixed_goes_on_from_any_moment() -> None:

@@ -11,6 +11,7 @@ from tests.topox_ui.conftest import (
     address,
     buttons,
     chart,
+    charts,
     choose,
     control,
     metric,
@@ -78,6 +79,9 @@ def test_the_times_of_the_core_and_a_winner_that_schedule_shows_as_well(visit):
     at = visit(COMPARE, sample="moe")
     rivals = {name: spoken(run.iteration_ms) for name, run in runs.items()}
     assert times(at) == list((rivals | {"scheduled": best}).values())
+    assert "strips" not in charts(at)  # small timelines wait until they are asked for
+    at.session_state["clock"] = True
+    assert "strips" in charts(unbroken(at.run()))
     full, same_cost = rivals["fat_tree_full"], rivals["fat_tree"]
     assert (
         f"Planned circuits take {best}, a full fat-tree {full} where its hosts share links and at most "
@@ -184,6 +188,7 @@ def test_each_element_that_fails_has_its_own_outcome(visit):
         unbroken(control(at, "failed_circuit").select(circuit).run())
         done |= {one.proto.body for one in at.get("html") if one.proto.body.startswith("<ul")}
     assert len(done) == 2
+    assert f"{FABRICS['static']}, repaired" in words(at) and "Scheduled" not in words(at)
 
 
 def test_a_failure_that_leaves_nothing_is_told_in_a_line(visit):

@@ -124,7 +124,9 @@ def test_the_collective_begins_as_the_largest_of_the_loaded_job_at_its_delay(vis
     assert "circuits change for free" in words(at) and "Thin bars" not in words(at)
     press(at, "real_mems")
     assert "15 ms delay" in words(at) and "change for free" not in words(at)
-    assert "Switching gains nothing here: " in words(at) and "Thin bars are set-ups" in words(at)
+    said = words(at)
+    assert "Switching gains nothing in this one reduce-scatter: " in said
+    assert "Thin bars are set-ups" in said
     assert "change for free" in words(press(at, "real_none"))
     press(at, "real_mems")
     choose(at, members=4)
