@@ -177,7 +177,7 @@ def ready_answer(one: Ready, known: Mapping[str, PointRow]) -> dict[str, object]
         "subject": plan.resolved.title,
         "points": len(rows),
         "work_s": round(work_s / slowness(), 1),
-        "finding": finding(replace(result, rows=tuple(rows))),
+        "finding": finding(replace(result, rows=tuple(rows)), plan.held),
     }
 
 

@@ -364,30 +364,22 @@ def wirings(rows: Sequence[tuple[str, float | None, float]], theme: Theme) -> go
         hovertemplate="<b>%{customdata[0]}</b>: waits %{customdata[1]} for the switch<extra></extra>",
     )
     base = known[0][2] if known else 1.0
-    words = []
-    for k, (_, ms, _) in enumerate(rows):
-        text = "✗ cannot be built" if ms is None else time(ms)
-        if ms is not None and k and base:
-            text += f", {'+' if ms >= base else '−'}{percent(abs(ms / base - 1))}"
-        words.append(
-            note(
-                text,
-                ms or 0.0,
-                k,
-                12 * theme.scale,
-                theme.bad if ms is None else theme.ink,
-                xanchor="left",
-                xshift=6,
-            )
-        )
     names = [name for name, *_ in rows]
+    told = []
+    for k, (name, ms, _) in enumerate(rows):
+        words = f"<span style='color:{theme.bad}'>✗ cannot be built</span>"
+        if ms is not None:
+            more = (
+                f", {'+' if ms >= base else '−'}{percent(abs(ms / base - 1))}" if k and base else ""
+            )
+            words = f"<b>{time(ms)}</b>{more}"
+        told.append(f"{name}<br>{words}")  # below the name, where a phone has room for it
     return frame(
         [iterations, stalls if stalled else None],
         theme,
-        (31 * len(rows) + 66) * theme.scale,
-        words,
+        (38 * len(rows) + 66) * theme.scale,
         showlegend=bool(stalled),
         margin=margins(name_px(names, theme, 20, 6.3, 4), 8, 32 * theme.scale, 28),
-        xaxis=time_axis(theme, 1.22 * max((ms for _, _, ms, _ in known), default=1.0), grid=True),
-        yaxis=row_axis(theme, names, 11.5),
+        xaxis=time_axis(theme, 1.04 * max((ms for _, _, ms, _ in known), default=1.0), grid=True),
+        yaxis=row_axis(theme, told, 11.5),
     )

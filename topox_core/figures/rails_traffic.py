@@ -190,17 +190,25 @@ def _traffic(phases: Sequence[Phase], view: tuple[float, float], theme: Theme) -
                         parallelism_word(s.parallelism),
                         time(s.begin_ms),
                         time(s.end_ms - s.begin_ms),
-                        plural(s.communications, "communication"),
-                        s.operation.replace("_", " "),
-                        mib(s.size_bytes),
+                        _sent(s),
                     ]
                     for s in shown
                 ],
-                hovertemplate="<b>%{customdata[0]}</b> for %{customdata[2]} from %{customdata[1]}<br>%{customdata[3]}, first "
-                "%{customdata[4]}; %{customdata[5]}<extra></extra>",
+                hovertemplate="<b>%{customdata[0]}</b> for %{customdata[2]} from %{customdata[1]}<br>%{customdata[3]}"
+                "<extra></extra>",
             )
         )
     return [one for one in traces if one.x]
+
+
+def _sent(one: Phase) -> str:
+    """Return what a stretch of traffic sends, as far as it is known."""
+    known = (
+        one.communications and plural(one.communications, "communication"),
+        one.operation and f"first {one.operation.replace('_', ' ')}",
+        one.size_bytes and mib(one.size_bytes),
+    )
+    return ", ".join(words for words in known if words)
 
 
 def _marks(

@@ -22,6 +22,7 @@ from topox_core.model.transfer_graph import TRANSFER, FloatArray
 from topox_core.rails.iteration import COMPUTE, KINDS, RailIteration, Window
 from topox_core.training.plan import ORDERS, pass_order
 
+SAME_MS = 1e-9  # calls that are no further apart follow each other without a pause
 MAX_PASSES = 1_000_000  # forward and backward passes walked for one answer
 
 
@@ -116,7 +117,13 @@ def _check(stages: int, microbatches: int, schedule: str, chunks: int) -> None:
 
 @dataclass(frozen=True)
 class Phase:
-    """One phase of one rank on one rail, from its first communication's start to its last's end."""
+    """One phase of one rank on one rail, from its first communication's start to its last's end.
+
+    Attributes
+    ----------
+    communications
+        0 where a list of windows does not say how many.
+    """
 
     rank: int
     rail: int
@@ -154,8 +161,16 @@ def windows_of_execution(execution: Execution) -> tuple[Window, ...]:
     )
 
 
-def strip(iteration: RailIteration, start_ms: FloatArray, end_ms: FloatArray) -> tuple[Phase, ...]:
-    """Return the communication pattern (Fig. 3): a run's phases, by rank and time."""
+def strip(
+    iteration: RailIteration, start_ms: FloatArray, end_ms: FloatArray, apart: bool = False
+) -> tuple[Phase, ...]:
+    """Return the communication pattern (Fig. 3): a run's phases, by rank and time.
+
+    Parameters
+    ----------
+    apart
+        Take phases apart where they pause: each stretch then sends from its begin to its end.
+    """
     communicates = iteration.kind[iteration.issue_idx] != COMPUTE
     node, rank = (
         entries[communicates]
@@ -168,6 +183,7 @@ def strip(iteration: RailIteration, start_ms: FloatArray, end_ms: FloatArray) ->
         start_ms[node],
         end_ms[node],
         iteration.size_bytes[node],
+        apart,
     )
 
 
@@ -274,12 +290,12 @@ def traffic_between(windows: Sequence[Window], until_ms: float) -> tuple[Phase, 
     begin, operation, size = 0.0, "", 0.0
     for one in ordered:
         end = max(begin, one.begin_ms)
-        phases.append(Phase(one.rank, one.rail, one.before, operation, begin, end, 1, size))
+        phases.append(Phase(one.rank, one.rail, one.before, operation, begin, end, 0, size))
         begin = max(begin, one.begin_ms + one.length_ms)
         operation, size = one.operation, one.size_bytes
     if ordered:
         last, end = ordered[-1], max(begin, until_ms)
-        phases.append(Phase(last.rank, last.rail, last.after, operation, begin, end, 1, size))
+        phases.append(Phase(last.rank, last.rail, last.after, operation, begin, end, 0, size))
     return tuple(phases)
 
 
@@ -312,6 +328,7 @@ def _phases(
     start_ms: FloatArray,
     end_ms: FloatArray,
     size_bytes: FloatArray,
+    apart: bool = False,
 ) -> tuple[Phase, ...]:
     """Return the phases of calls: one row for every rank that takes part in a communication.
 
@@ -319,11 +336,17 @@ def _phases(
     ----------
     lanes
         Rank, rail and parallelism of each call.
+    apart
+        As of :func:`strip`.
     """
     order = np.lexsort((end_ms, start_ms, *lanes[1::-1]))
     sorted_lanes = [lane[order] for lane in lanes]
     begins = np.ones(len(order), np.bool_)
     begins[1:] = np.logical_or.reduce([lane[1:] != lane[:-1] for lane in sorted_lanes])
+    until_ms = -np.inf
+    for k, call in enumerate(order.tolist() if apart else ()):
+        begins[k] |= start_ms[call] > until_ms + SAME_MS
+        until_ms = end_ms[call] if begins[k] else max(until_ms, end_ms[call])
     first = np.flatnonzero(begins)
     if not len(first):
         return ()

@@ -379,6 +379,11 @@ def measure_of(row: PointRow, name: str) -> float | None:
     return None if row.measures is None else row.measures.get(name)
 
 
+def in_unit(name: str, value: float | None) -> float | None:
+    """Return a measure's value as its title counts it: a share in percent."""
+    return 100.0 * value if value is not None and MEASURES[name].share else value
+
+
 def version_words(row: PointRow) -> str:
     """Say whether this version of the code computed a row; empty where nothing is there."""
     if not row.version:

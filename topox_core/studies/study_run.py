@@ -17,6 +17,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, TypeVar
 
+from topox_core.economics.price_sets import DEFAULT_SET, SET_BY_SPEED
 from topox_core.library.rows import FAILED, RunRecord
 from topox_core.library.run_library import RunLibrary
 from topox_core.runs.cells import CellsRun
@@ -25,7 +26,8 @@ from topox_core.runs.identity import code_version
 from topox_core.runs.run import RunProgress, RunsInTurn, Turn
 from topox_core.schedule.result import gap
 from topox_core.studies.axes import Point
-from topox_core.studies.keys import DEFAULT_FABRIC, Value
+from topox_core.studies.keys import BILL, DEFAULT_FABRIC, Value
+from topox_core.studies.outcomes import priced_at
 from topox_core.studies.point import Cell, StudyJob, run_cell
 from topox_core.studies.study import Study, as_record
 from topox_core.studies.subject import Kept, Resolved, resolve
@@ -39,6 +41,7 @@ DELAY = "cluster.reconfiguration_ms"
 # Where one of these is set, plans may keep to slots or pay no delay.
 OWN_RULES = ("settings.model", "settings.circuits", "settings.clock")
 SERVED = "This point uses a plan made for a longer delay, or for slower or fewer ports: it is shorter than its own."
+PER_PART = ("price_usd", "power_w")
 OF_THE_PLAN = ("iteration_ms", "changes", "dark_share", "bandwidth_tax", "windows", "window_ms")
 
 
@@ -96,6 +99,18 @@ class StudyPlan:
         keys = {cell: self.job.key(cell) for cell in dict.fromkeys(self.cells)}
         self.keys = keys
         self._chains = chains(self.study)
+
+    @property
+    def held(self) -> dict[str, Value]:
+        """What holds where an axis is at its base, by key: what the study fixes, else the subject's own."""
+        held = {**self.job.own, **self.study.fixed}
+        if (ports := held.get("cluster.ports_per_server")) is not None:
+            held.setdefault("cluster.degree", ports)
+        if "prices" in self.study.keys:
+            usual = DEFAULT_SET if self.study.subject.runs == BILL else SET_BY_SPEED
+            for part in priced_at(held, usual).parts:
+                held |= {f"prices.{part.id}.{name}": getattr(part, name) for name in PER_PART}
+        return held
 
     def key_of(self, number: int) -> str:
         """Return the key of a point's run."""

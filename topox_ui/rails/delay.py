@@ -112,13 +112,13 @@ def small(subject: Simulated) -> bool:
 
 
 def _questions(subject: Simulated) -> list[Question]:
-    link, now = RailsState.now().link_up_ms, RailsState.now().delay_ms
+    link, now = RailsState.now().link_up_ms, RailsState.now().switch_ms
     return [subject.at(delay + link) for delay in sorted({*EVERY_MS, now})]
 
 
 def curves_of(subject: Subject, lane: Lane) -> Curves:
     """Return the curves as far as they are known; the delay is the switch's, the link start-up comes on top."""
-    link, now = RailsState.now().link_up_ms, RailsState.now().delay_ms
+    link, now = RailsState.now().link_up_ms, RailsState.now().switch_ms
     delays = sorted({*EVERY_MS, now})
     if isinstance(subject, Listed):
         source = subject.source(lane)
@@ -159,7 +159,7 @@ def _drawn(subject: Subject, lane: Lane, theme: Theme, live: bool = False) -> Cu
     shown = [*curves.values(), *(measured_curves() if now.authors and authors_job(subject) else ())]
     figure = overhead_curves(
         [one for one in shown if one.delay_ms],
-        now.delay_ms,
+        now.switch_ms,
         now.limit / 100,
         {one.name: one.reconfiguration_ms for one in TECHNOLOGIES},
         theme,
@@ -194,7 +194,7 @@ def switch_table(subject: Subject, lane: Lane) -> None:
         )
         for group in SWITCHES
     }
-    rows.setdefault(now.delay_ms, ("Your delay", _delay_words(now.delay_ms)))
+    rows.setdefault(now.switch_ms, ("Your delay", _delay_words(now.switch_ms)))
     cells, most = [], f"> {percent(MOST)}"
     for delay, (name, words) in sorted(rows.items()):
         adds = [at[control].get(delay) for control in (now.control, _other(now.control))]
@@ -207,7 +207,7 @@ def switch_table(subject: Subject, lane: Lane) -> None:
         told = "".join(
             f"<td>{'–' if one is None else over(one) if one < MOST else most}</td>" for one in adds
         )
-        here = ' class="here"' if delay == now.delay_ms else ""
+        here = ' class="here"' if delay == now.switch_ms else ""
         cells.append(f"<tr{here}><td>{sign}{name}</td><td>{words}</td>{told}</tr>")
     heads = "".join(
         f"<th>{CONTROLS[control]}</th>" for control in (now.control, _other(now.control))

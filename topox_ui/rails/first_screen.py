@@ -9,7 +9,7 @@ import streamlit as st
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme, parallelism_word
 from topox_core.figures.rails_delay import switch_word
-from topox_core.figures.rails_traffic import strip, strip_legend
+from topox_core.figures.rails_traffic import THINNEST, strip, strip_legend
 from topox_core.figures.rails_windows import cdf
 from topox_core.rails.iteration import RailRun, Window
 from topox_core.rails.presets import PRESETS
@@ -17,7 +17,12 @@ from topox_core.rails.technologies import PORTS_PER_GPU, SPLIT_NOTE, TECHNOLOGIE
 from topox_core.rails.window_lengths import hides
 from topox_core.rails.windows import Phase
 from topox_core.text.numbers import count, enumeration, percent, plural, short, time
-from topox_ui.answers.other_times import RAILS_OF_GRAPH, RAILS_OF_MODEL, on_schedule
+from topox_ui.answers.other_times import (
+    RAILS_OF_GRAPH,
+    RAILS_OF_MODEL,
+    on_schedule,
+    schedule_of_loaded,
+)
 from topox_ui.rails.delay import Curves, delay_chart, over, slowest_words, switch_table
 from topox_ui.rails.state import (
     JOB,
@@ -79,7 +84,7 @@ pp,dp,1961.5
 def dark_ms() -> float:
     """Return how long a changed circuit is dark: the switch, then the NIC's link."""
     now = RailsState.now()
-    return now.delay_ms + now.link_up_ms
+    return now.switch_ms + now.link_up_ms
 
 
 def needed_ms(subject: Subject) -> float:
@@ -195,8 +200,8 @@ def answer_first(subject: Subject, pattern: Pattern, lane: Lane) -> None:
     loaded_elsewhere()
     base = both_of(subject, lane)[0]
     # Where circuits stay, the headline says it.
-    rings = "" if circuits_stay(subject) else _rings_cost(subject, base)
-    if line := f"{_other_times(base)} {rings}".strip():
+    stay, rings = circuits_stay(subject), _rings_cost(subject, base)
+    if line := f"{_other_times(base, bool(stay and rings))} {'' if stay else rings}".strip():
         quiet(line)
 
 
@@ -289,7 +294,8 @@ def _headline(subject: Subject, pattern: Pattern, lane: Lane) -> None:
         cost = _rings_cost(subject, base)
         headline(
             kicker,
-            f"{f'{cost} In return' if cost else 'With a rail for each GPU, wired as rings,'} <b>any optical switch</b> "
+            f"{f'{cost} {_joined_elsewhere(base)}In return' if cost else 'With a rail for each GPU, wired as rings,'} "
+            "<b>any optical switch</b> "
             '<span class="good">✓ can serve this job</span>, however slow: during an iteration <b>no circuit changes</b>.',
         )
         return
@@ -322,15 +328,31 @@ def _rings_cost(subject: Subject, base: float) -> str:
     )
 
 
-def _other_times(base: float) -> str:
-    """Say what is taken of the loaded job and why it takes another time here than on Schedule; empty of another job."""
+def _other_times(base: float, cost: bool) -> str:
+    """Say what is taken of the loaded job and why it takes another time here than on Schedule; empty of another job.
+
+    ``cost``: the headline says what rings cost, and the time on Schedule where that is less.
+    """
     runs = RailsState.now().runs
     if runs not in (JOB, SCENARIO):
         return ""
     of_model = runs == JOB and loaded_job() is not None
     words = RAILS_OF_MODEL if of_model else RAILS_OF_GRAPH
+    if cost and _joined_elsewhere(base):
+        return f"{words} So a switch may serve here that does not pay there."
     there = f"{known} on Schedule" if (known := on_schedule()) else "another time on Schedule"
     return f"{words} So an iteration takes {time(base)} here and {there}, and a switch may serve here that does not pay there."
+
+
+def _joined_elsewhere(base: float) -> str:
+    """Say why circuits gain on Schedule where rings lose here; empty of another job, or where they do not."""
+    known = schedule_of_loaded() if RailsState.now().runs == JOB else None
+    if known is None or (known.makespan_ms or 0.0) >= base:
+        return ""
+    return (
+        f"On Schedule it takes {time(known.makespan_ms or 0.0)}: there circuits join any two servers, here rings pass data on "
+        "from server to server. "
+    )
 
 
 def _serves(base: float, on_demand: float, provisioned: float, rings: bool) -> str:
@@ -350,7 +372,7 @@ def _serves(base: float, on_demand: float, provisioned: float, rings: bool) -> s
     else:
         slower = f"<b>{over(share)} slower</b>" if share >= 5e-7 else "<b>no slower</b>"
         slower += f" than {instant}"
-    return f"A {time(now.delay_ms)} switch{link} on the rail {can}: {slower}, {against}."
+    return f"A {time(now.switch_ms)} switch{link} on the rail {can}: {slower}, {against}."
 
 
 def _up_to(subject: Subject, lane: Lane) -> str:
@@ -424,7 +446,14 @@ def traffic_strip(
 ) -> None:
     """Draw what one GPU sends on its rail and the windows between, and how many switches the rail takes."""
     traffic, windows = pattern.of(lane)
-    note = "one iteration; width is time. Outlined: windows, with their length where it fits (ms unless it says s)"
+    note = (
+        f"one iteration of {time(pattern.iteration_ms)}; data flow for {time(_busy_ms(traffic))} of it. Outlined: windows, with "
+        "their length where it fits (ms unless it says s)"
+    )
+    if any(one.end_ms - one.begin_ms < THINNEST * pattern.iteration_ms for one in traffic):
+        note += ". Shorter traffic is drawn 3 px wide"
+    if run is None:
+        note = "one iteration; a list of windows does not say where traffic of one kind pauses"
     if pattern.drawn_evenly:
         note = (
             "windows to scale; the list has no times, so the traffic between them is drawn evenly"
@@ -444,6 +473,15 @@ def traffic_strip(
     _strip_in_view(pattern, traffic, windows, needed_ms(subject), theme)
     if run is not None:
         _width(sum(run.iteration.stands_for.tolist()))
+
+
+def _busy_ms(traffic: Sequence[Phase]) -> float:
+    """Return how long some traffic is under way; kinds that overlap count once."""
+    busy_ms = until_ms = 0.0
+    for one in sorted(traffic, key=lambda one: one.begin_ms):
+        busy_ms += max(0.0, one.end_ms - max(one.begin_ms, until_ms))
+        until_ms = max(until_ms, one.end_ms)
+    return busy_ms
 
 
 def _width(servers: int) -> None:

@@ -194,7 +194,7 @@ def _use(job: Job) -> None:
 
 def _on_a_rail(job: Job) -> tuple[TaskGraph, Cluster]:
     tasks, cluster = as_task_graph(job)
-    return tasks, replace(cluster, reconfiguration_ms=RailsState.now().delay_ms)
+    return tasks, replace(cluster, reconfiguration_ms=RailsState.now().switch_ms)
 
 
 # What the paper's first version says of its own job: windows above 1 ms (Fig. 4a), and at 100 ms

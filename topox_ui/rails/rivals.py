@@ -40,11 +40,8 @@ WAYS: dict[str, dict[str, object]] = {
     "Rings, on demand": {"provisioned": False},
     "Ports split (C3)": {"static_split": True, "nic_ports": STATIC_PORTS},
 }
-# Where no circuit changes, all rings take as long.
-STAYING = {
-    name: WAYS.get(name, INSTANT)
-    for name in ("Electrical switch", "Rings, any switch", "Ports split (C3)")
-}
+# Where no circuit changes, all rings take as long, and there is nothing to split ports between.
+STAYING = {name: WAYS.get(name, INSTANT) for name in ("Electrical switch", "Rings, any switch")}
 
 
 def rivals_section(subject: Simulated, theme: Theme) -> None:
@@ -78,8 +75,12 @@ def rivals_section(subject: Simulated, theme: Theme) -> None:
         chart_title(
             "An iteration by the wiring of the rail",
             "in %: against the electrical switch. "
-            + ("" if circuits_stay(subject) else f"A circuit change takes {time(dark_ms())}. ")
-            + f"Ports split: fixed circuits, a NIC of {STATIC_PORTS} ports in place of {subject.rail.nic_ports}",
+            + (
+                "No circuit changes, so no split of ports (C3) is drawn"
+                if circuits_stay(subject)
+                else f"A circuit change takes {time(dark_ms())}. Ports split: fixed circuits, a NIC of "
+                f"{STATIC_PORTS} ports in place of {subject.rail.nic_ports}"
+            ),
         )
         _bars(subject, theme)
 

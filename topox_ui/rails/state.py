@@ -11,16 +11,17 @@ from topox_core.errors import InputError, wrong_setting
 from topox_core.fabrics.registry import FABRICS
 from topox_core.model.cluster import DELAYS_MS, SPEEDS_GBPS
 from topox_core.rails.presets import PRESETS, changed, check_on_rail, settings_of
-from topox_core.rails.technologies import TECHNOLOGIES, fits
+from topox_core.rails.technologies import TECHNOLOGIES, fits, technology
 from topox_core.rails.window_lengths import WindowList, load_windows
 from topox_core.text.numbers import delay_label, plural, time
 from topox_core.training.job import Job
 from topox_ui.shell.charts import file_box, quiet
-from topox_ui.state.loading import OWN_WINDOWS, loaded, loaded_job, own_job
+from topox_ui.state.loading import OWN_WINDOWS, loaded, loaded_job, own_job, scenario
 from topox_ui.state.session import PageState, one_of, put
 from topox_ui.state.widgets import menu, number, pick, sidebar_part, slide, tick
 
 JOB, SCENARIO, MEASURED, UPLOAD = "job", "scenario", "measured", "upload"
+USUAL_MS = technology("piezo").reconfiguration_ms
 AUTHORS_PRESET = "llama3-8b-perlmutter"
 ANY = "any"
 DEGREES = {
@@ -43,6 +44,8 @@ SECTIONS = {
     "bytes": "Bytes",
     "advice": "Which parallelism",
 }
+# What says how the page is looked at, and not what would be if the rail were another one.
+OF_VIEW = ("source", "see", "authors", "lane", "from_ms", "to_ms")
 OF_SOURCE = (*DEGREES, "schedule", "lane", "from_ms", "to_ms", "nic_gbps", "iteration_ms")
 Amount = Annotated[float, Field(ge=0, le=1e9)]
 Whole = Annotated[int, Field(ge=0, le=10_000_000)]
@@ -64,7 +67,7 @@ class RailsState(create_model("Degrees", __base__=PageState, **OF_DEGREES)):  # 
     nic_gbps: Amount | None = None
     iteration_ms: Amount | None = None
 
-    delay_ms: Amount = 25.0
+    delay_ms: Amount | None = None
     link_up_ms: Amount = 0.0
     control: Annotated[str, one_of(CONTROLS)] = "provisioned"
     switch: Annotated[str, one_of((ANY, *(one.key for one in TECHNOLOGIES)))] = ANY
@@ -94,6 +97,14 @@ class RailsState(create_model("Degrees", __base__=PageState, **OF_DEGREES)):  # 
         own = not changes.keys().isdisjoint(OF_SOURCE)
         now = self.model_copy(update={"source": self.runs}) if own else self
         return super(RailsState, now).changed(**changes)
+
+    @property
+    def switch_ms(self) -> float:
+        """How long a circuit change takes: as chosen here, else for the loaded job where the page shows it, else as usual."""
+        if self.delay_ms is not None:
+            return self.delay_ms
+        elsewhere = scenario().reconfiguration_ms if self.runs in (JOB, SCENARIO) else None
+        return USUAL_MS if elsewhere is None else elsewhere
 
     @property
     def degrees(self) -> dict[str, Any]:
@@ -191,8 +202,9 @@ def why_not(job: Job | None) -> str:
 
 
 def reset() -> None:
-    """Forget every choice but the source."""
-    put(RailsState(source=RailsState.now().source))
+    """Forget every choice but what runs and the section in view."""
+    now = RailsState.now()
+    put(RailsState(source=now.source, see=now.see, authors=now.authors))
 
 
 LINK_UPS_MS = (0.0, 1.0, 10.0, 50.0, 100.0, 500.0, 1000.0, 3000.0, 6000.0)
@@ -257,9 +269,11 @@ def controls() -> None:
             RailsState,
             "delay_ms",
             DELAYS_MS,
+            value=now.switch_ms,
             words=delay_label,
             take=lambda ms: RailsState.choose(delay_ms=ms, switch=None),
-            help="Dark time of a circuit change. Windows at least this long hide it.",
+            help="Dark time of a circuit change. Windows at least this long hide it. It begins as you chose it for the "
+            f"loaded job, else with {delay_label(USUAL_MS)}.",
         )
         # Two words beside each other in a narrow sidebar.
         st.html("<style>.st-key-rails_control button { padding: .25rem .5rem; }</style>")
@@ -288,13 +302,13 @@ def controls() -> None:
             words=lambda v: f"{v:g} %",
             help="Sets the slowest switch that is still acceptable.",
         )
-        if now.choices().keys() - {"source"}:
+        if now.choices().keys() - {*OF_VIEW}:
             st.button(
                 "Reset what-ifs",
                 key="rails_reset",
                 on_click=reset,
                 width="stretch",
-                help="Back to the preset.",
+                help="Back to the job and the delay as the page began.",
             )
 
 

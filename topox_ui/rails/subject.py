@@ -179,7 +179,7 @@ def _of_file(brought: WindowList) -> Listed:
 def _control() -> dict[str, Any]:
     now = RailsState.now()
     return {
-        "reconfiguration_ms": now.delay_ms,
+        "reconfiguration_ms": now.switch_ms,
         "link_up_ms": now.link_up_ms,
         "provisioned": now.control == "provisioned",
     }
@@ -232,7 +232,9 @@ def pattern_of_run(job: Simulated, run: RailRun) -> Pattern:
         "rail windows",
         str(hash(job.undisturbed().key)),
         lambda: Pattern(
-            run.windows, strip(run.iteration, run.start_ms, run.end_ms), run.iteration_ms
+            run.windows,
+            strip(run.iteration, run.start_ms, run.end_ms, apart=True),
+            run.iteration_ms,
         ),
     )
 

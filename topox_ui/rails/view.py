@@ -62,8 +62,17 @@ MAX_MESSAGES = 500
 
 
 def windows_section(subject: Subject, pattern: Pattern, theme: Theme) -> None:
-    """Draw how long the windows are, by the traffic after them, how many by formula and by counting, and the paper's."""
+    """Draw the windows in numbers and figures; these are folded where no circuit changes, so that none has to be long."""
     windows_in_numbers(subject, pattern)
+    draw_figures = partial(_figures, subject, pattern, theme)
+    if circuits_stay(subject):
+        when_opened("Windows (none has to be long)", "rails_windows", draw_figures, compact=True)
+    else:
+        draw_figures()
+
+
+def _figures(subject: Subject, pattern: Pattern, theme: Theme) -> None:
+    """Draw how long the windows are, by the traffic after them, how many by formula and by counting, and the paper's."""
     job, needed = subject.training, needed_ms(subject)
     left, right = st.columns(2, gap="medium")
     with left:
@@ -250,7 +259,7 @@ def figures_of(pattern: Pattern, curves: Curves, needed: float) -> Figures:
     if curves:
         figures["Delay study"] = lambda theme: overhead_curves(
             [one for one in curves.values() if one.delay_ms],
-            now.delay_ms,
+            now.switch_ms,
             now.limit / 100,
             {one.name: one.reconfiguration_ms for one in TECHNOLOGIES},
             theme,

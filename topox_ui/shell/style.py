@@ -274,7 +274,7 @@ button[kind^="primary"]:not(:disabled), button[kind^="primary"]:not(:disabled) *
   .st-key-iterations .textpoint, .st-key-gantt .bartext, .st-key-lanes_gantt .bartext, .st-key-strip .bartext,
   .st-key-tornado_few .bartext, .st-key-study_front .annotation:not([data-index="0"]), .st-key-study_map_dense .annotation-text,
   .st-key-study_map_dense .xtick:nth-child(even) text,
-  .st-key-clock :is(.bartext, .textpoint) tspan, .st-key-rivals .annotation-text,
+  .st-key-clock :is(.bartext, .textpoint) tspan,
   .st-key-tornado .annotation-text, .st-key-yearly .annotation-text, .st-key-by_size .xtick:nth-child(even) text,
   .st-key-breakdown .xtick:nth-child(even) text, .st-key-changes .xtick:nth-child(even) text,
   .st-key-over_time .xtick:nth-child(even) text, .st-key-placements .xtick:nth-child(even) text,

@@ -1,6 +1,6 @@
 """What of a study is looked at (measure, axes of the map, values of the others), and what it says in a sentence."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -288,8 +288,8 @@ NAMED, ALIKE = 3, 0.95
 COMPARING = ("reduction", "overhead")
 
 
-def finding(result: StudyResult) -> str:
-    """Return what the points say so far, as HTML."""
+def finding(result: StudyResult, held: Mapping[str, Any]) -> str:
+    """Return what the points say so far, as HTML; ``held`` is what holds where an axis is at its base, by key."""
     if not result.done:
         return f"<b>{plural(len(result.rows), 'point')}</b> to compute; none is computed yet."
     if result.failed == result.done:
@@ -298,7 +298,7 @@ def finding(result: StudyResult) -> str:
     begin = "" if result.complete else "So far "
     if alone(result) and not all(row.done for row in result.rows[:2]):
         return f"<b>{count(result.done)} of {plural(len(result.rows), 'point')}</b> are computed."
-    found = _moves_most(result) if alone(result) else _wins(result) or _at_most(result)
+    found = _moves_most(result, held) if alone(result) else _wins(result) or _at_most(result)
     words = found or _best(result)
     worth = _worth(result)
     sentence = begin + (words if begin else capitalised(words))
@@ -328,12 +328,18 @@ def _wins(result: StudyResult) -> str:
     )
 
 
-def swings_of(result: StudyResult, measure: str, base: float) -> list[Swing]:
+def swings_of(
+    result: StudyResult,
+    measure: str,
+    base: float,
+    label: Callable[[Key, Value], str] | None = None,
+) -> list[Swing]:
     """Return how far each axis moves a measure alone, the one that moves it most first; those that do not are left out."""
+    label = label or end_label
     swings = []
     for k, axis in enumerate(result.study.axes):
         ends = [
-            (end_label(axis.key, row.point[k]), value)
+            (label(axis.key, row.point[k]), value)
             for row in result.rows
             if row.point[k] is not None and (value := measure_of(row, measure)) is not None
         ]
@@ -350,11 +356,25 @@ def end_label(key: Key, value: Value) -> str:
     return named_value(key, value) if key.name in COUNTED else value_label(key, value)
 
 
-def _moves_most(result: StudyResult) -> str:
-    """Return which axes move the first measure most, and how far, and the next one; empty where none does."""
+def _moved_to(key: Key, value: Value, own: object) -> str:
+    """Return what an axis is moved to: twice the port speed, 4 ports, reconfiguration delay 10 ms."""
+    words = uncapitalised(axis_words(key))
+    if isinstance(own, int | float) and not isinstance(own, bool) and own:
+        for factor, times in ((0.5, "half"), (2.0, "twice")):
+            if value == factor * own:
+                return f"{times} the {words}"
+    return end_label(key, value) if key.name in COUNTED else f"{words} {value_label(key, value)}"
+
+
+def _moves_most(result: StudyResult, held: Mapping[str, Any]) -> str:
+    """Return how far the axes that move the first measure most move it, and the next one; empty where none does."""
     name = result.study.measures[0]
     base = measure_of(result.rows[0], name)
-    swings = [] if base is None else swings_of(result, name, base)
+
+    def label(key: Key, value: Value) -> str:
+        return _moved_to(key, value, held.get(key.name))
+
+    swings = [] if base is None else swings_of(result, name, base, label)
     if base is None or not swings:
         return ""
     near = (1 - ALIKE) * swings[0].width(base)
@@ -364,26 +384,27 @@ def _moves_most(result: StudyResult) -> str:
         if len(one.ends) == len(swings[0].ends)
         and all(abs(a[1] - b[1]) <= near for a, b in zip(one.ends, swings[0].ends, strict=True))
     ]
-    names = enumeration([escape(uncapitalised(one.name)) for one in first])
-    sides = dict.fromkeys(
-        _ends_words(name, ends) for ends in zip(*(one.ends for one in first), strict=True)
-    )
-    words = (
-        f"{uncapitalised(MEASURES[name].words)} depends most on {names}{', alike' * (len(first) > 1)}: "
-        f"{' and '.join(sides)}, in place of {measure_words(name, base)}"
-    )
+    sides = [_ends_words(name, ends) for ends in zip(*(one.ends for one in first), strict=True)]
+    # Of the same settings the second side says only how much: twice the ports, then half.
+    alike = {tuple(to.partition(" ")[2] for to in tos) for tos, _ in sides}
+    told = [
+        f"{tos[0].partition(' ')[0] if k and len(alike) == 1 else enumeration(tos, 'or')}: {span}"
+        for k, (tos, span) in enumerate(sides)
+    ]
     for one in [one for one in swings if one not in first][:1]:
         far = max(one.ends, key=lambda end: abs(end[1] - base))
-        much = "as much" if one.width(base) >= ALIKE * swings[0].width(base) else "next"
-        words += f"; {much} on {escape(uncapitalised(one.name))}: {_ends_words(name, [far])}"
-    return f"{words}."
+        (to,), span = _ends_words(name, [far])
+        much = " (as much)" if one.width(base) >= ALIKE * swings[0].width(base) else ""
+        told.append(f"{to}{much}: {span}")
+    words = f"{uncapitalised(MEASURES[name].words)} with {'; '.join(told)}"
+    return f"{words}; now <b>{measure_words(name, base)}</b>."
 
 
-def _ends_words(name: str, ends: Sequence[tuple[str, float]]) -> str:
-    """Return what a measure becomes at ends of bars: 85.7 ms to 87.2 ms with 720G or 4 ports."""
+def _ends_words(name: str, ends: Sequence[tuple[str, float]]) -> tuple[list[str], str]:
+    """Return what axes are moved to at ends of bars, and what a measure becomes there: 85.7 ms to 87.2 ms."""
     low, high = (measure_words(name, f(value for _, value in ends)) for f in (min, max))
     span = low if low == high else f"{low} to {high}"
-    return f"<b>{span}</b> with {enumeration([escape(label) for label, _ in ends], 'or')}"
+    return [escape(to) for to, _ in ends], f"<b>{span}</b>"
 
 
 def _at_most(result: StudyResult) -> str:

@@ -79,10 +79,12 @@ def nothing_chosen(theme: Theme) -> None:
         told = f" (yours: {enumeration(what_if_words(opened))})" if yours else ""
         quiet(
             f"<b>An example, {escape(now.plan.resolved.title)} with the sample's own settings{told}:</b> "
-            f"{finding(now.result)}"
+            f"{finding(now.result, now.plan.held)}"
         )
     else:
-        headline(f"{kicker} · {escape(now.plan.resolved.title)}", finding(now.result))
+        headline(
+            f"{kicker} · {escape(now.plan.resolved.title)}", finding(now.result, now.plan.held)
+        )
         quiet(_base(now))
     tornado_section(view_of(now.result), theme)
     button("Open this study", "begin_what-matters", "arrow_forward", _begin, FIRST)
@@ -116,7 +118,7 @@ def nothing_chosen(theme: Theme) -> None:
 def came_of(name: str, timed: bool = True) -> str:
     """Return what came of a ready study about its own subject, as HTML; ``timed`` adds about how long that takes here."""
     one = json.loads(ANSWERS.read_text(encoding="utf-8"))[name]
-    words = f"<b>Example, {escape(one['subject'])}:</b> {one['finding']}"
+    words = f"<b>Only an example, {escape(one['subject'])}:</b> {one['finding']}"
     takes_s = 2.0 + one["work_s"] * slowness() / processes()  # processes begin within 2 s
     took = f" {plural(one['points'], 'point')}, {time_words(takes_s)} for this example."
     return words + took * timed
@@ -192,7 +194,7 @@ def first_screen(now: Asked) -> None:
     with head:
         state = " · running" if now.running else "" if now.missing else " · complete"
         kicker = f"Studies · {escape(study.name)} · {escape(now.plan.resolved.title)}{state}"
-        words = finding(result)
+        words = finding(result, now.plan.held)
         if not result.done:
             begun = f"<b>{plural(len(result.rows), 'point')}</b> are being computed; pictures show those that are there."
             asks = [

@@ -1,5 +1,7 @@
 """The pictures of a study: the map, the front, the tornado, lines over seeds; each with its table and a way into its runs."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -20,6 +22,7 @@ from topox_core.studies.slices import (
     cells,
     chosen_rows,
     cloud,
+    in_unit,
     measure_of,
     place,
     seed_lines_of,
@@ -136,18 +139,24 @@ def at_words(view: View, of: Slice) -> str:
 def _map_table(view: View, of: Slice) -> Content:
     across, up = view.across, view.up
     found = cells(view.result, of, across, up)
+    shown = _in_unit(of)
     return [
         {
             view.key(across).title: axis_label(view.key(across), a),
             view.key(up).title: axis_label(view.key(up), b),
-            (MEASURES[of.measure].title if not of.against else "ratio"): one.mean,
-            "least": one.least,
-            "most": one.most,
+            (MEASURES[of.measure].title if not of.against else "ratio"): shown(one.mean),
+            "least": shown(one.least),
+            "most": shown(one.most),
             "points": one.values,
             "remark": one.message,
         }
         for (a, b), one in found.items()
     ]
+
+
+def _in_unit(of: Slice) -> Callable[[float | None], float | None]:
+    """Return how a table has what is looked at: in the unit of its title, a ratio as it is."""
+    return (lambda ratio: ratio) if of.against else partial(in_unit, of.measure)
 
 
 def front_picture(view: View) -> tuple[Cloud, int | None]:
@@ -203,8 +212,8 @@ def front_section(view: View, theme: Theme, live: bool = False) -> None:
         else lambda: [
             {
                 "point": picture.names[k],
-                picture.across.title: found.x[k],
-                picture.up.title: found.y[k],
+                MEASURES[x].title: in_unit(x, found.x[k]),
+                MEASURES[y].title: in_unit(y, found.y[k]),
                 "on the line": k in found.steps,
                 "run": found.rows[k].run,
             }
@@ -243,8 +252,8 @@ def tornado_section(view: View, theme: Theme, live: bool = False) -> None:
         {
             "what moves": axis.key.words,
             "to": value_label(axis.key, row.point[k]),
-            words.title: value,
-            "base": base,
+            MEASURES[measure].title: in_unit(measure, value),
+            "base": in_unit(measure, base),
         }
         for k, axis in enumerate(result.study.axes)
         for row in result.rows
@@ -310,7 +319,7 @@ def lines_section(view: View, theme: Theme) -> None:
         return
     if len(lines) > MAX_LINES:
         quiet(f"The first {MAX_LINES} of {len(lines)} lines; the table has all.")
-    measure = measure_of_study(of.measure, of.against)
+    measure, shown = measure_of_study(of.measure, of.against), _in_unit(of)
     seeds = len(view.values.get(SEED, ())) > 1
     chart(
         seed_lines(lines[:MAX_LINES], axis, measure, theme),
@@ -323,9 +332,9 @@ def lines_section(view: View, theme: Theme) -> None:
             {
                 "line": one.name,
                 axis.title: axis.labels[point.at],
-                "mean": point.mean,
-                "least": point.least,
-                "most": point.most,
+                "ratio" if of.against else MEASURES[of.measure].title: shown(point.mean),
+                "least": shown(point.least),
+                "most": shown(point.most),
                 "seeds": point.seeds,
             }
             for one in lines

@@ -1,6 +1,6 @@
 """Studies: many what-ifs at once, built, run, watched and drawn, every point of them among it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -12,7 +12,7 @@ from topox_core.figures.palette import Theme
 from topox_core.figures.study_axes import measure_of_study
 from topox_core.figures.study_points import Upright, drawn_rows, inside, parallel_axes
 from topox_core.studies.keys import MEASURES, axis_label, axis_words, measure_words
-from topox_core.studies.slices import measure_of, records
+from topox_core.studies.slices import in_unit, measure_of, records
 from topox_core.studies.study import dump_study
 from topox_core.studies.study_run import PointRow, StudyRun
 from topox_core.text.numbers import count, plural
@@ -43,7 +43,7 @@ MAX_UPRIGHTS = 9
 SHOWN_ROWS = 500  # of a table on the page; files have all
 
 
-def parallel_section(view: View, theme: Theme) -> None:
+def parallel_section(view: View, held: Mapping[str, Any], theme: Theme) -> None:
     """Draw every point as a line through its axes and measures; sliders say which are left in, a table lists them."""
     rows = [row for row in view.result.rows if row.done and not row.failed]
     uprights, names = _uprights(view, rows)
@@ -80,10 +80,15 @@ def parallel_section(view: View, theme: Theme) -> None:
             [
                 {
                     **{
-                        axis.key.title: "" if value is None else axis_label(axis.key, value)
+                        axis.key.title: axis_label(
+                            axis.key, held.get(axis.key.name, "") if value is None else value
+                        )
                         for axis, value in zip(view.result.study.axes, row.point, strict=True)
                     },
-                    **{MEASURES[n].title: measure_of(row, n) for n in view.result.study.measures},
+                    **{
+                        MEASURES[n].title: in_unit(n, measure_of(row, n))
+                        for n in view.result.study.measures
+                    },
                     "run": row.run,
                 }
                 for row in kept[:SHOWN_ROWS]
@@ -109,10 +114,7 @@ def _uprights(view: View, rows: Sequence[PointRow]) -> tuple[list[Upright], list
             uprights.append(Upright(title, tuple(map(ordered.index, values)), labels))
         names.append(axis.key.name)
     for name in view.result.study.measures:
-        factor = 100.0 if MEASURES[name].share else 1.0
-        found = tuple(
-            None if (value := measure_of(row, name)) is None else factor * value for row in rows
-        )
+        found = tuple(in_unit(name, measure_of(row, name)) for row in rows)
         if len({v for v in found if v is not None}) > 1 and len(uprights) < MAX_UPRIGHTS:
             uprights.append(Upright(MEASURES[name].title, found))
             names.append(name)
@@ -173,15 +175,26 @@ def _words(one: Upright, name: str) -> Callable[[float], str]:
     return lambda value: f"{value:.6g}"
 
 
-def table_section(view: View) -> None:
-    """Draw the table of all points, in the order of the design."""
+def table_section(view: View, held: Mapping[str, Any]) -> None:
+    """Draw the table of all points, in the order of the design; a setting that stays as it is has the value that holds."""
     found = records(view.result)
     chart_title("Every point", "in the order of the study; a missing point has no numbers yet")
     if len(found) > SHOWN_ROWS:
         quiet(f"The first {SHOWN_ROWS} of {count(len(found))} points; the file has all.")
     titles = {name: MEASURES[name].title for name in view.result.study.measures}
     titles |= {axis.key.name: axis.key.title for axis in view.result.study.axes}
-    frame([{titles.get(name, name): row[name] for name in row} for row in found[:SHOWN_ROWS]])
+
+    def shown(name: str, value: Any) -> Any:
+        if name in MEASURES:
+            return in_unit(name, value)
+        return held.get(name) if value is None else value
+
+    frame(
+        [
+            {titles.get(name, name): shown(name, row[name]) for name in row}
+            for row in found[:SHOWN_ROWS]
+        ]
+    )
 
 
 def files_section(now: Asked, view: View, figures: Figures) -> None:
@@ -247,8 +260,8 @@ def sections(now: Asked, theme: Theme) -> None:
         usual = "table"
     draws: dict[str, Callable[[], None]] = {
         "lines": partial(lines_section, view, theme),
-        "parallel": partial(parallel_section, view, theme),
-        "table": partial(table_section, view),
+        "parallel": partial(parallel_section, view, now.plan.held, theme),
+        "table": partial(table_section, view, now.plan.held),
         "build": partial(builder, now),
     }
     # A study that has not begun is one that may still be changed.

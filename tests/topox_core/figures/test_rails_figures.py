@@ -100,6 +100,16 @@ def phases(run: RailRun, rank: int) -> tuple[Phase, ...]:
     return tuple(one for one in strip(run.iteration, run.start_ms, run.end_ms) if one.rank == rank)
 
 
+def test_traffic_of_one_kind_is_taken_apart_where_it_pauses():
+    run = hand_run()
+    run.start_ms[1:6], run.end_ms[5] = np.array([5.0, 10, 12, 20, 3.0]), 5.0
+    of_one = [one for one in strip(run.iteration, run.start_ms, run.end_ms) if one.rank == 0]
+    apart = [one for one in strip(run.iteration, run.start_ms, run.end_ms, True) if one.rank == 0]
+    assert [(one.begin_ms, one.end_ms) for one in of_one] == [(0, 5), (10, 12), (20, 30)]
+    assert [(one.begin_ms, one.end_ms) for one in apart] == [(0, 2), (3, 5), (10, 12), (20, 30)]
+    assert sum(one.communications for one in apart) == sum(one.communications for one in of_one)
+
+
 def test_a_window_shorter_than_the_delay_is_marked_and_one_just_as_long_is_not():
     run = hand_run()
     for dark_ms, found in ((6.0, []), (7.0, [(7.0,)])):

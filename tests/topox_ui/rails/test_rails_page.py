@@ -5,6 +5,7 @@ import pytest
 from tests.topox_ui.conftest import (
     address,
     bring,
+    buttons,
     chart,
     metric,
     press,
@@ -80,6 +81,18 @@ def test_a_switch_brings_its_delay_and_a_delay_of_one_s_own_lets_go_of_it(page):
     assert "The slowest switch within the 5 % limit takes 122 ms" in words(at)
 
 
+def test_the_delay_begins_as_chosen_for_the_loaded_job_and_a_view_is_no_what_if(page, visit):
+    at = visit(RAILS, sample="moe", reconfiguration_ms="15", **{"rails.see": "bytes"})
+    delay = next(one for one in at.select_slider if one.label == "Reconfiguration delay")
+    assert delay.value == 15.0 and "rails_reset" not in buttons(at)
+    at = put(at.select_slider, "Reconfiguration delay", 100.0)
+    assert address(at)["rails.delay_ms"] == "100"
+    at = press(at, "rails_reset")
+    assert "rails.delay_ms" not in address(at) and address(at)["rails.see"] == "bytes"
+    # The paper's job is not the loaded one.
+    assert "A 25 ms switch" in words(visit(RAILS, reconfiguration_ms="15", sample="race"))
+
+
 def test_a_link_restores_every_choice_for_all_pages_and_names_what_it_cannot_read(page):
     link = {"delay_ms": "50", "link_up_ms": "100", "control": "on_demand", "limit": "1"}
     at = page(**link, see="control", colour="red")
@@ -95,8 +108,10 @@ def test_a_link_restores_every_choice_for_all_pages_and_names_what_it_cannot_rea
 def test_rings_that_cost_more_than_an_electrical_switch_are_said_beside_the_limit(page):
     at = page(source="job", sample="moe")
     rings = "Rings on rails cost 38.2 %, whatever the switch: an iteration takes 175 ms, on an electrical switch 127 ms."
-    assert f"{rings} In return any optical switch ✓ can serve this job, however slow" in words(at)
-    assert "So an iteration takes 175 ms here and 106 ms on Schedule, and" in words(at)
+    schedule = (
+        "On Schedule it takes 106 ms: there circuits join any two servers, here rings pass data on"
+    )
+    assert f"{rings} {schedule} from server to server. In return any optical switch ✓" in words(at)
     assert "Rings on rails cost" not in words(page())
 
 
@@ -145,14 +160,19 @@ def test_the_loaded_job_is_shown_at_once_and_one_that_fits_no_rail_with_the_reas
     assert metric(at, "Windows long enough") == "none needed"
     assert "Added time, provisioned" not in {one.label for one in at.metric}
     assert "last 25 ms" not in str([one.delta for one in at.metric])
-    assert "line: your delay" not in words(at)
-    assert not chart(at, "cdf")["layout"].get("shapes")
-    assert not chart(at, "breakdown")["layout"].get("shapes")
+    (fold,) = [one for one in at.expander if one.label == "Windows (none has to be long)"]
+    assert not fold.proto.expanded and "Windows by the traffic" not in words(at)
     assert address(at) == {"sample": "moe"} and "is not used here" not in words(at)
     # Over the delay its chart would be flat: the page shows what the wirings cost.
     assert "An iteration by the wiring" in words(at) and "Overhead of a slower" not in words(at)
     rows = list(chart(at, "rivals")["layout"]["yaxis"]["ticktext"])
-    assert rows == ["Electrical switch", "Rings, any switch", "Ports split (C3)"]
+    assert [row.replace("\u00a0", " ") for row in rows] == [
+        "Electrical switch<br><b>127 ms</b>",
+        "Rings, any switch<br><b>175 ms</b>, +38.2 %",
+    ]
+    # Computing between two exchanges of one kind is not painted as traffic.
+    assert "data flow for" in words(at)
+    assert len(chart(at, "strip")["data"][1]["x"]) > 10
     assert "Rings cost time, however fast the switch (C1)" in words(at)
     assert "✓ Enough ports for all circuits at once (C2)" in words(at)
     assert "race, is not used here: it is a task graph" in words(page(sample="race"))

@@ -158,7 +158,7 @@ def test_a_choice_sets_back_what_hangs_on_it_and_its_own_default_leaves_no_trace
         (ContestState, "fabrics", ()),
         (CostState, "pue", float("nan")),
         (StrategyState, "servers", 0),
-        (RailsState, "delay_ms", None),
+        (RailsState, "control", None),
     ],
 )
 def test_what_is_no_value_of_a_field_never_reaches_a_model(model, field, value):

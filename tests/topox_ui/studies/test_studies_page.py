@@ -85,9 +85,8 @@ def test_without_a_study_the_page_shows_one_of_the_loaded_job_offers_others_and_
     at = page(None)
     text = words(at)
     assert (
-        "Iteration time depends most on port speed and ports per server, alike: 85.7 ms to 87.2 ms with "
-        "720G or 4 ports and 176 ms to 179 ms with 180G or 1 port, in place of 106 ms; "
-        "next on reconfiguration delay: 165 ms with 10 ms." in text
+        "Iteration time with twice the port speed or twice the ports per server: 85.7 ms to 87.2 ms; "
+        "half: 176 ms to 179 ms; reconfiguration delay 10 ms: 165 ms; now 106 ms." in text
     )
     assert "planned circuits, a delay of 0 ms, 2 ports of 360 Gbit/s per server" in text
     picture = chart(at, "tornado_few")
@@ -103,7 +102,9 @@ def test_without_a_study_the_page_shows_one_of_the_loaded_job_offers_others_and_
     assert "31 points, about 2" in came_of("cost-tornado").replace(" ", " ")
     plan = plan_of(READY["cost-tornado"].study())
     rows = {key: row_of(run_cell(plan.job, cell)) for cell, key in plan.keys.items()}
-    assert finding(StudyResult(plan.study, plan.rows(rows))) in came_of("cost-tornado")
+    said = finding(StudyResult(plan.study, plan.rows(rows)), plan.held)
+    assert said in came_of("cost-tornado")
+    assert "half the price of optical-switch ports or half the optical ports" in said
     assert "race" in words(visit(STUDIES, sample="race"))
     assert not Path(os.environ["TOPOX_LIBRARY"]).exists()
 
@@ -142,7 +143,9 @@ def test_a_study_that_is_not_computed_begins_with_its_question_and_the_answer_of
 ) -> None:
     at = page(READY["ports-and-speed"].record({"kind": "sample", "name": "blackboard"}))
     text = words(at)
-    assert f"{READY['ports-and-speed'].question} Example, race: Planned circuits are" in text
+    assert (
+        f"{READY['ports-and-speed'].question} Only an example, race: Planned circuits are" in text
+    )
     assert "90 points to compute for blackboard" in text
     (button,) = [one for one in at.button if one.key == "start_study"]
     assert button.label.replace("\u00a0", " ") == "Compute, about 1 s"
@@ -171,9 +174,18 @@ def test_swings_that_end_alike_are_named_together_and_another_as_wide_one_is_sai
             )
         ),
     )
-    said = finding(result).replace("\u00a0", " ")
-    assert "depends most on port speed: <b>50 ms</b> with 20G and <b>150 ms</b> with 10G" in said
-    assert "; as much on ports per server: <b>198 ms</b> with 1 port." in said
+    said = finding(result, {}).replace("\u00a0", " ")
+    assert "Iteration time with port speed 20G: <b>50 ms</b>; port speed 10G: <b>150 ms</b>" in said
+    assert "; 1 port (as much): <b>198 ms</b>; now <b>100 ms</b>." in said
+
+
+def test_a_column_in_percent_has_percent_and_settings_that_stay_have_their_value(page) -> None:
+    record = READY["what-matters"].record({"kind": "sample", "name": "moe"})
+    shown = table(page(record, see="table"), "Ports dark (%)")
+    slow = shown[shown["Reconfiguration delay (ms)"] == 1.0].iloc[0]
+    assert slow["Ports dark (%)"] == pytest.approx(34.38, abs=0.01)
+    assert slow["Port speed (Gbit/s)"] == 360 and slow["Ports per server, switches with them"] == 2
+    assert shown["Reconfiguration delay (ms)"].tolist().count(0.0) == 5
 
 
 def test_a_file_of_the_reader_s_own_is_studied_with_one_click_too(visit, monkeypatch) -> None:
@@ -334,7 +346,7 @@ def test_all_points_that_buy_most_for_a_dollar_are_named() -> None:
         PointRow(k, point, measures=dict(zip(measures, (10.0, 100.0, worth[k]), strict=True)))
         for k, point in enumerate(study.points[:3])
     ]
-    said = finding(StudyResult(study, tuple(rows))).replace("\u00a0", " ")
+    said = finding(StudyResult(study, tuple(rows)), {}).replace("\u00a0", " ")
     best, other = (point_words(StudyResult(study, ()), rows[k]) for k in (1, 0))
     assert (
         f"most iterations (within 0.5 %) come from <b>{best}</b>, <b>{other}</b>: 10 ms each"
