@@ -177,8 +177,7 @@ SHORT_WORDS = {
     "sequence_parallel": "SP",
     "zero": "ZeRO",
 }
-NAMED = 6  # so many changes are in a name, behind this word
-DIFFERS = " with "
+DIFFERS = " with "  # between the name of a workload and what was changed of it
 
 
 def _changed(scenario: Scenario) -> str:
@@ -186,15 +185,15 @@ def _changed(scenario: Scenario) -> str:
     if not scenario.parameters:
         return ""
     known, sample = workload_of(scenario.name), SAMPLES.get(scenario.name)
-    usual = known.chosen(sample.made_by["set"] if sample else {})
-    now = known.chosen(dict(scenario.parameters))
+    usual, now = map(
+        known.chosen, (sample.made_by["set"] if sample else {}, dict(scenario.parameters))
+    )
     told = [
         f"{SHORT_WORDS.get(key, key.replace('_', ' '))} {value if isinstance(value, str) else short(value)}"
         for key, value in now.items()
         if value != usual[key]
     ]
-    more = and_more(len(told), NAMED)
-    return f"{DIFFERS}{', '.join(told[:NAMED])}{more}" if told else ""
+    return f"{DIFFERS}{', '.join(told[:6])}{and_more(len(told), 6)}" if told else ""
 
 
 def _take(new: Loaded) -> None:

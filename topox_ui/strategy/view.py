@@ -238,10 +238,9 @@ def _finding(
     words, (others, near_ms) = f"<b>{escape(best.words)}</b>", _as_good(plans)
     if own is None:
         return f"{words} is the fastest of {plural(plans.fitting, 'plan')} that fit the memory: <b>{takes}</b>{others}."
-    with_plan = f", {ahead} with this plan" if ahead else ""
-    others += (
-        f". On Schedule an iteration takes <b>{there} as loaded{with_plan}</b>" if there else ""
-    )
+    if there:
+        also = f", {ahead} with this plan" if ahead else ""
+        others += f". On Schedule an iteration takes <b>{there} as loaded{also}</b>"
     if same_time(best.total_ms, own.total_ms):
         return f"<b>No plan is faster than the loaded one</b>, {escape(own.words)}: {time(own.total_ms)}{others}."
     less = _less(best, own)
@@ -320,20 +319,17 @@ def _rests_on(one: RankedPlan, machine: Machine, like: Job | None) -> None:
     order = one.job.schedule
     given = [f"experts chosen unevenly (skew {one.plan.skew:g})"] * (one.plan.skew > 0)
     given += ["exchanges layer by layer"] * (order.exchanges == "layer")
-    all_else = (
-        f"All else is as loaded: {enumeration(given)}." if given else "All else is as loaded."
-    )
     quiet(
         f"<b>{plan_word(one)}</b> splits {enumeration(words) or 'nothing'}, and each of its replicas computes {micro} of {each}. "
         "All plans shard the optimizer's state across replicas (ZeRO) and split norms over tensor-parallel GPUs (SP)."
         + " Gradients leave while the last backward pass computes." * order.overlap_gradients
-        + f" {all_else}" * (like is not None)
+        + f" All else is as loaded{': ' * bool(given)}{' and '.join(given)}." * (like is not None)
     )
-    uneven = " or experts are chosen unevenly" * (one.plan.skew > 0)
     quiet(
         f"A GPU's network card reaches {reached:g} of {machine.nic_gbps:g} Gbit/s, all cards of a server "
         f"{reached * machine.gpus_per_server:g}; nothing else limits a transfer. Schedule and Compare take longer where transfers "
-        f"wait for ports{uneven}, and less where a microbatch computes while another's tokens travel."
+        + f"wait for ports{' or experts are chosen unevenly' * (one.plan.skew > 0)}"
+        + ", and less where a microbatch computes while another's tokens travel."
     )
     quiet(f"<b>{escape(machine.title)}</b>: {trust(machine)}")
 

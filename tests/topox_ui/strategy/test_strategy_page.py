@@ -225,6 +225,9 @@ def test_a_plan_that_is_used_keeps_what_is_no_split_of_the_loaded_job_and_its_na
     split = "TP 2, CP 4, microbatches 1, microbatch size 8, SP yes, ZeRO 1"
     assert at.session_state["loaded"].title == f"moe with {split} and 1 more"
     assert f"moe with {split} and 1 more" in words(at), "beside the menu"
+    at = visit(STRATEGY, workload="llama3-8b", **{"set.order": "interleaved", "set.virtual": "2"})
+    dropped = "Not taken over from the loaded job: interleaved stages, which it cannot have."
+    assert dropped in words(at) and "PP" not in table(at, "plan")["plan"][0]
 
 
 def test_another_machine_brings_its_own_figures_and_another_ranking(page):
