@@ -9,7 +9,7 @@ import streamlit as st
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme, parallelism_word
 from topox_core.figures.rails_delay import switch_word
-from topox_core.figures.rails_traffic import THINNEST, strip, strip_legend
+from topox_core.figures.rails_traffic import strip, strip_legend
 from topox_core.figures.rails_windows import cdf
 from topox_core.rails.iteration import RailRun, Window
 from topox_core.rails.presets import PRESETS
@@ -338,10 +338,10 @@ def _other_times(base: float, cost: bool) -> str:
         return ""
     of_model = runs == JOB and loaded_job() is not None
     words = RAILS_OF_MODEL if of_model else RAILS_OF_GRAPH
-    if cost and _joined_elsewhere(base):
-        return f"{words} So a switch may serve here that does not pay there."
     there = f"{known} on Schedule" if (known := on_schedule()) else "another time on Schedule"
-    return f"{words} So an iteration takes {time(base)} here and {there}, and a switch may serve here that does not pay there."
+    told = cost and _joined_elsewhere(base)
+    times = "" if told else f"an iteration takes {time(base)} here and {there}, and "
+    return f"{words} So {times}a switch may serve here that does not pay there."
 
 
 def _joined_elsewhere(base: float) -> str:
@@ -447,16 +447,14 @@ def traffic_strip(
     """Draw what one GPU sends on its rail and the windows between, and how many switches the rail takes."""
     traffic, windows = pattern.of(lane)
     note = (
-        f"one iteration of {time(pattern.iteration_ms)}; data flow for {time(_busy_ms(traffic))} of it. Outlined: windows, with "
-        "their length where it fits (ms unless it says s)"
+        f"one iteration of {time(pattern.iteration_ms)}; data flow for {time(_busy_ms(traffic))} of it, drawn at least 3 px "
+        "wide. Outlined: windows, with their length where it fits (ms unless it says s)"
     )
-    if any(one.end_ms - one.begin_ms < THINNEST * pattern.iteration_ms for one in traffic):
-        note += ". Shorter traffic is drawn 3 px wide"
     if run is None:
-        note = "one iteration; a list of windows does not say where traffic of one kind pauses"
-    if pattern.drawn_evenly:
         note = (
             "windows to scale; the list has no times, so the traffic between them is drawn evenly"
+            if pattern.drawn_evenly
+            else "one iteration; a list of windows does not say where traffic of one kind pauses"
         )
     [pick] = title_row((2.6, 1), "Traffic of one GPU on its rail, and the windows between", note)
     rails = len({rail for _, rail in pattern.lanes})

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 import streamlit as st
@@ -335,11 +336,10 @@ def swings_of(
     label: Callable[[Key, Value], str] | None = None,
 ) -> list[Swing]:
     """Return how far each axis moves a measure alone, the one that moves it most first; those that do not are left out."""
-    label = label or end_label
     swings = []
     for k, axis in enumerate(result.study.axes):
         ends = [
-            (label(axis.key, row.point[k]), value)
+            ((label or end_label)(axis.key, row.point[k]), value)
             for row in result.rows
             if row.point[k] is not None and (value := measure_of(row, measure)) is not None
         ]
@@ -356,13 +356,11 @@ def end_label(key: Key, value: Value) -> str:
     return named_value(key, value) if key.name in COUNTED else value_label(key, value)
 
 
-def _moved_to(key: Key, value: Value, own: object) -> str:
+def _moved_to(held: Mapping[str, Any], key: Key, value: Value) -> str:
     """Return what an axis is moved to: twice the port speed, 4 ports, reconfiguration delay 10 ms."""
-    words = uncapitalised(axis_words(key))
-    if isinstance(own, int | float) and not isinstance(own, bool) and own:
-        for factor, times in ((0.5, "half"), (2.0, "twice")):
-            if value == factor * own:
-                return f"{times} the {words}"
+    words, own = uncapitalised(axis_words(key)), held.get(key.name)
+    if key.numeric and own and value in (own / 2, 2 * own):
+        return f"{'half' if value < own else 'twice'} the {words}"
     return end_label(key, value) if key.name in COUNTED else f"{words} {value_label(key, value)}"
 
 
@@ -370,10 +368,7 @@ def _moves_most(result: StudyResult, held: Mapping[str, Any]) -> str:
     """Return how far the axes that move the first measure most move it, and the next one; empty where none does."""
     name = result.study.measures[0]
     base = measure_of(result.rows[0], name)
-
-    def label(key: Key, value: Value) -> str:
-        return _moved_to(key, value, held.get(key.name))
-
+    label = partial(_moved_to, held)
     swings = [] if base is None else swings_of(result, name, base, label)
     if base is None or not swings:
         return ""

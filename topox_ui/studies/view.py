@@ -183,15 +183,16 @@ def table_section(view: View, held: Mapping[str, Any]) -> None:
         quiet(f"The first {SHOWN_ROWS} of {count(len(found))} points; the file has all.")
     titles = {name: MEASURES[name].title for name in view.result.study.measures}
     titles |= {axis.key.name: axis.key.title for axis in view.result.study.axes}
-
-    def shown(name: str, value: Any) -> Any:
-        if name in MEASURES:
-            return in_unit(name, value)
-        return held.get(name) if value is None else value
-
     frame(
         [
-            {titles.get(name, name): shown(name, row[name]) for name in row}
+            {
+                titles.get(name, name): in_unit(name, value)
+                if name in MEASURES
+                else held.get(name, value)
+                if value is None
+                else value
+                for name, value in row.items()
+            }
             for row in found[:SHOWN_ROWS]
         ]
     )
