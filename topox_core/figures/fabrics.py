@@ -317,7 +317,7 @@ def before_after(rows: Sequence[tuple[str, str, float, float]], theme: Theme) ->
         theme,
         (54 * len(rows) + 40) * theme.scale,
         margin=margins(LABEL_LEFT * theme.scale, TIME_RIGHT * theme.scale, 6, 30),
-        xaxis=time_axis(theme, top * 1.01, grid=True, most_ticks=5),
+        xaxis=time_axis(theme, top * 1.01, grid=True, most_ticks=3),
         yaxis=row_axis(theme, [row[0].replace(", ", ",<br>") for row in rows]),
     )
 
