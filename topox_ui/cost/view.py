@@ -35,7 +35,6 @@ from topox_ui.answers.contest import contest_of, redraw_when_shorter, run_all
 from topox_ui.answers.keeping import kept_of
 from topox_ui.answers.solving import case_of
 from topox_ui.answers.verdicts import verdict_line
-from topox_ui.buying.controls import BuyingState
 from topox_ui.cost.controls import LARGEST, CostState, controls, parts_table, price_controls, radix
 from topox_ui.cost.headline import (
     cost_headline,
@@ -46,6 +45,7 @@ from topox_ui.cost.headline import (
     warnings,
     worth_of_a_port,
 )
+from topox_ui.cost.switches import BuyingState
 from topox_ui.runs.owner import run_owner
 from topox_ui.shell.charts import (
     chart,

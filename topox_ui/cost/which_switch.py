@@ -31,8 +31,8 @@ from topox_core.studies.study import dump_study
 from topox_core.text.numbers import NBSP, money, percent, plural, short, time
 from topox_ui.answers.solving import Case
 from topox_ui.answers.verdicts import priced_verdict
-from topox_ui.buying.controls import chosen_offers, controls, offers_table
-from topox_ui.buying.question import answered, case_now, question_now
+from topox_ui.cost.question import answered, case_now, question_now
+from topox_ui.cost.switches import chosen_offers, controls, offers_table
 from topox_ui.shell.charts import (
     chart,
     chart_title,

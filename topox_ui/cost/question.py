@@ -29,7 +29,7 @@ from topox_ui.answers.solving import (
     plans_shown,
     prefetch,
 )
-from topox_ui.buying.controls import BuyingState, chosen_offers
+from topox_ui.cost.switches import BuyingState, chosen_offers
 from topox_ui.runs.owner import Kept, RunKind, run_owner
 from topox_ui.runs.panel import run_note, watched
 from topox_ui.runs.slots import shared_workers

@@ -1,1 +1,0 @@
-"""Which switch: switches on offer, the answer, break-even points, and what it depends on."""
