@@ -318,10 +318,11 @@ def test_on_a_tiny_model_the_search_finds_the_best_of_all_strategies(
     model = TINY[seed]
     every = [model.outcomes(one, (fabric,))[fabric] for one in every_strategy(model)]
     least_ms = min(one.iteration_ms for one in every)
-    found = co_optimise(model, fabric, SearchSettings(30))
+    # From data parallel a chain of 30 ends 7 % above the least on planned circuits; one of 100 does not.
+    found = co_optimise(model, fabric, SearchSettings(100))
     assert found.outcome.iteration_ms == pytest.approx(least_ms, rel=1e-9)
     assert found.start_outcome.iteration_ms > least_ms * 1.01  # data parallel would not have done
-    assert found == co_optimise(model, fabric, SearchSettings(30))
+    assert found == co_optimise(model, fabric, SearchSettings(100))
 
 
 @pytest.fixture(scope="module")
