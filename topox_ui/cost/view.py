@@ -1,5 +1,6 @@
 """Cost: what photonic rails and their rivals cost and burn, by size, by year, part by part, and per iteration."""
 
+import math
 from collections.abc import Mapping
 
 import streamlit as st
@@ -16,7 +17,8 @@ from topox_core.economics.comparison import (
 )
 from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill
 from topox_core.economics.price_sets import SET_BY_SPEED
-from topox_core.fabrics.compare import fabric_bill, same_time
+from topox_core.fabrics.compare import EQUAL, fabric_bill, same_time
+from topox_core.fabrics.comparison_words import FULL, YARDSTICK
 from topox_core.fabrics.registry import ENTRIES
 from topox_core.figures.cost import SHORT_PARTS, by_size, worth, yearly
 from topox_core.figures.palette import Theme
@@ -258,11 +260,18 @@ def for_a_dollar(opened: Loaded, theme: Theme) -> None:
         ),
         key=lambda row: -row[2],
     )
+    in_order: dict[str, str] = {}
+    ordered_ms = runs[YARDSTICK].iteration_ms if YARDSTICK in runs else math.inf
+    if FULL in usd and ordered_ms * (1 + EQUAL) < runs[FULL].iteration_ms:
+        ordered = short(usd_per_iteration(ordered_ms, years[FULL], gpu_usd_per_hour))
+        in_order[FULL] = (
+            f"{contest.spoken[FULL]} (at most ${ordered} where its hosts send in an order)"
+        )
     delay_ms = case.cluster.reconfiguration_ms
     where = f"At a delay of {time(delay_ms)}" if delay_ms else "Without a delay"
     headline(
         f"{title} · {setting_words(case.cluster)}, ${assumed.usd_per_gpu_hour:g} per GPU and hour",
-        _least(usd, {name: value for name, _, value in rows}, contest.spoken, where),
+        _least(usd, {name: value for name, _, value in rows}, contest.spoken | in_order, where),
     )
     verdict_line(case)
     worth_of_a_port(case, runs.get("scheduled"))
@@ -325,10 +334,10 @@ def _least(
     kinds = {_kind(name): name for name in reversed(by_cost)}
     told = [name for name in behind if name == kinds.get(_kind(name)) and _kind(name) in TOLD]
     against = [f"${short(usd[name])} on {escape(spoken[name])}" for name in told]
-    least = (
-        f"{escape(enumeration([spoken[name] for name in first], 'or'))}: ${short(usd[first[0]])}"
+    names = escape(enumeration([spoken[name] for name in first], "or"))
+    words = (
+        f"{where} an iteration costs <b>${short(usd[first[0]])} on {names}</b>, GPU hours included"
     )
-    words = f"{where} an iteration costs least on <b>{least}</b>, GPU hours included"
     words += f", against {enumeration(against)}" if against else ""
     most = max(per_usd, key=lambda name: per_usd[name])
     return (

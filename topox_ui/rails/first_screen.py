@@ -294,8 +294,10 @@ def _headline(subject: Subject, pattern: Pattern, lane: Lane) -> None:
         cost = _rings_cost(subject, base)
         headline(
             kicker,
-            f"{f'{cost} {_joined_elsewhere(base)}In return' if cost else 'With a rail for each GPU, wired as rings,'} "
-            "<b>any optical switch</b> "
+            f"{cost} {_joined_elsewhere(base)}In return <b>no circuit changes</b> during an iteration: any optical switch will do, "
+            "however slow."
+            if cost
+            else "With a rail for each GPU, wired as rings, <b>any optical switch</b> "
             '<span class="good">✓ can serve this job</span>, however slow: during an iteration <b>no circuit changes</b>.',
         )
         return
@@ -347,7 +349,7 @@ def _other_times(base: float, cost: bool) -> str:
 def _joined_elsewhere(base: float) -> str:
     """Say why circuits gain on Schedule where rings lose here; empty of another job, or where they do not."""
     known = schedule_of_loaded() if RailsState.now().runs == JOB else None
-    if known is None or (known.makespan_ms or 0.0) >= base:
+    if known is None or known.switching == "fixed" or (known.makespan_ms or 0.0) >= base:
         return ""
     return (
         f"On Schedule it takes {time(known.makespan_ms or 0.0)}: there circuits join any two servers, here rings pass data on "

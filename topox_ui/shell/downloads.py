@@ -317,7 +317,7 @@ def use_job(key: str, job: Job) -> None:
         "arrow_forward",
         _open,
         job,
-        help="Load this job: Schedule, Compare, Plans and Rails then show the same iteration.",
+        help="Load this job: Schedule, Compare, Plans and, where it fits a rail, Rails then show the same iteration.",
     )
 
 
@@ -329,7 +329,7 @@ def _open(job: Job) -> None:
         notify(
             "info",
             f"{now.graph.name} is loaded: {plural(len(now.graph.tasks), 'task')}. Schedule, Compare, Plans "
-            "and Rails show it.",
+            "and, where it fits a rail, Rails show it.",
         )
 
 
