@@ -238,9 +238,9 @@ def _finding(
     words, (others, near_ms) = f"<b>{escape(best.words)}</b>", _as_good(plans)
     if own is None:
         return f"{words} is the fastest of {plural(plans.fitting, 'plan')} that fit the memory: <b>{takes}</b>{others}."
+    near = others
     if there:
-        also = f", {ahead} with this plan" if ahead else ""
-        others += f". On Schedule an iteration takes <b>{there} as loaded{also}</b>"
+        others += f". On Schedule an iteration takes <b>{there} as loaded</b>"
     if same_time(best.total_ms, own.total_ms):
         return f"<b>No plan is faster than the loaded one</b>, {escape(own.words)}: {time(own.total_ms)}{others}."
     less = _less(best, own)
@@ -253,6 +253,11 @@ def _finding(
         f"{words} takes <b>about {whole_percent(less)}&nbsp;% less time than as loaded</b> in closed form ({takes} against "
         f"{time(own.total_ms)}){others}."
     )
+    if ahead:
+        first = (
+            f"On Schedule an iteration takes <b>{ahead} with {escape(best.words)}</b>, <b>{there} as loaded</b>. The closed form, "
+            f"which ranks plans, says {takes} against {time(own.total_ms)}{near}."
+        )
     if alike is None or alike is own:
         return first
     if same_time(best.total_ms, alike.total_ms):
