@@ -28,6 +28,7 @@ from topox_ui.answers.solving import (
     listing,
     plans_shown,
     prefetch,
+    shipped_answer,
 )
 from topox_ui.cost.switches import BuyingState, chosen_offers
 from topox_ui.runs.owner import Kept, RunKind, run_owner
@@ -80,7 +81,9 @@ def answered(question: Question, case: Case, draw: Callable[[Answer], None]) -> 
 
     The plan that pages show for the case is among those of every switch, and they hear of the plan that is best here.
     """
-    plans = plans_shown(case)
+    plans, free = plans_shown(case), case.at_delay(0.0)
+    if free.key != case.key and shipped_answer(free) is not None:
+        plans += plans_shown(free)  # a sample's answer is the same at whichever delay it is loaded
     owner, key = run_owner(), key_of(question, plans)
     answer: Answer | None = owner.results(BUY).get(key)
     if answer is not None and answer.complete:

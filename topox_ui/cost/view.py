@@ -18,7 +18,7 @@ from topox_core.economics.comparison import (
 from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill
 from topox_core.economics.price_sets import SET_BY_SPEED
 from topox_core.fabrics.compare import EQUAL, fabric_bill, same_time
-from topox_core.fabrics.comparison_words import FULL, YARDSTICK
+from topox_core.fabrics.comparison_words import FULL, PATCH_PANEL, YARDSTICK
 from topox_core.fabrics.registry import ENTRIES
 from topox_core.figures.cost import SHORT_PARTS, by_size, worth, yearly
 from topox_core.figures.palette import Theme
@@ -79,7 +79,7 @@ SIX = (
 )
 _LISTS_ALL = ", which has every port speed"
 # Beside the winner the first sentence has the plan, and the best fixed circuits and fat-tree.
-TOLD = ("scheduled", "topoopt_patch_panel", "fat_tree")
+TOLD = ("scheduled", PATCH_PANEL, "fat_tree")
 MAX_TASKS = 2_500  # a larger graph waits for a button
 # The large graph whose prices the reader asked for.
 _ASKED_FOR = Lasting[str]("priced_for")

@@ -14,7 +14,7 @@ from topox_core.rails.iteration import Rail, RailRun
 from topox_core.rails.presets import PRESETS
 from topox_core.text.numbers import capitalised, delay_label, percent, plural, short, time
 from topox_core.training.job import Job
-from topox_ui.rails.first_screen import circuits_stay, dark_ms
+from topox_ui.rails.finding import circuits_stay, dark_ms
 from topox_ui.rails.state import RailsState
 from topox_ui.rails.subject import Simulated, answered, known, refusal, run_of, simulate, times_of
 from topox_ui.shell.charts import chart, chart_title, escape, quiet, write_html

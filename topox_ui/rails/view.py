@@ -18,14 +18,11 @@ from topox_core.rails.windows import FORMULA_NOTE, windows_by_formula, windows_b
 from topox_core.text.numbers import count, plural, short, time
 from topox_core.training.job import Job
 from topox_ui.rails.delay import Curves
+from topox_ui.rails.finding import KICKER, answer_first, circuits_stay, needed_ms
 from topox_ui.rails.first_screen import (
-    KICKER,
     NOT_TOGETHER,
-    answer_first,
     by_delay,
-    circuits_stay,
     lane_of,
-    needed_ms,
     nothing_yet,
     pattern_of,
     simulating,

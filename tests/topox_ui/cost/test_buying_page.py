@@ -1,6 +1,7 @@
 """Which switch: the command's numbers on a page, the switches edited, a link, what is empty and what is wrong."""
 
 import json
+import re
 from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import replace
@@ -176,6 +177,18 @@ def test_plans_go_from_schedule_to_the_switches_and_back(monkeypatch: pytest.Mon
     used = with_known_plans(asked, [replace(one, iteration_ms=1e6) for one in rows], [plan])
     hand_on(case, replace(answer, rows=used, verdict=verdict(asked, used)))
     assert len(delays) == 1
+
+
+def test_a_sample_has_one_answer_at_whichever_delay_it_is_loaded(visit: Any) -> None:
+    """The plan of moe for 14 µs, which the release has, serves fast switches beside a loaded delay of 15 ms too."""
+    told = set()
+    for query in ({}, {"reconfiguration_ms": "15"}):
+        at = press(visit(PAGE, sample="moe", **query), "work_out")
+        wait_until(lambda at=at: bool(at.exception) or "cancel_buy" not in buttons(at), at.run)
+        assert not at.exception
+        told.add(re.search("an iteration costs .*? less", words(at))[0])
+        forget_answers()
+    assert len(told) == 1
 
 
 def test_the_answer_does_not_hang_on_plans_for_other_delays_that_happen_to_be_known(
