@@ -61,6 +61,11 @@ def ours(instance: Instance, engine: str, seconds: float, cores: int, seed: int 
         "per-slot",
         "--tick-ms",
         "slot",
+        # Every peer gets these transfers.
+        "--rings",
+        "1",
+        "--algorithm",
+        "default",
         "--time-limit",
         f"{seconds:g}",
         "--threads",

@@ -2,8 +2,8 @@
 
 Each choice is run and the fastest is kept, in a fixed order and within limits counted in nodes of
 the lowered graph, so that the same input gives the same answer on any machine. A plan takes longer
-than anything else, and so more choices are looked at than planned: the provisioned controller says
-which are.
+than anything else, and so more choices are looked at than planned: the provisioned controller, on
+the plan's clock, says which are.
 """
 
 import math
@@ -122,6 +122,7 @@ RINGS = (1, 2, 4)
 SEVERAL_AT_ONCE = {"static_graph": MAX_COMPARED_NODES, "ideal": MAX_PLANNED_NODES}
 
 RunLowered = Callable[[FabricRequest], FabricRun]
+ProvisionedMs = Callable[[FabricRequest], float]
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,7 @@ class Case:
 
 
 def fastest_run(
-    case: Case, run: RunLowered, provisioned: RunLowered | None = None, few: bool = False
+    case: Case, run: RunLowered, provisioned: ProvisionedMs | None = None, few: bool = False
 ) -> FabricRun:
     """Return the fastest run over all free choices; of equal ones the first, the settings' own lowering foremost.
 
@@ -157,7 +158,7 @@ def fastest_run(
     run
         Runs the lowered job on the case's fabric.
     provisioned
-        For the scheduled fabric: the run of the provisioned controller.
+        For the scheduled fabric: how long the provisioned controller takes, in ms on the plan's clock.
     few
         Whether that looks at few choices, and one is planned.
 
@@ -181,7 +182,7 @@ def tried(case: Case, most: int = 0) -> Iterator[Lowering]:
         yield from islice(_many_choices(case), most) if most else choices(case)
 
 
-def planned_lowering(case: Case, run: RunLowered, provisioned: RunLowered) -> Lowering:
+def planned_lowering(case: Case, run: RunLowered, provisioned: ProvisionedMs) -> Lowering:
     """Return the lowering that an engine plans for: that of the best list schedule which switches.
 
     Nothing is planned where there is nothing to choose, or where the size of the graph lets the
@@ -200,7 +201,7 @@ def planned_lowering(case: Case, run: RunLowered, provisioned: RunLowered) -> Lo
     return (result.alternative or result).settings.lowering
 
 
-def _likely(case: Case, provisioned: RunLowered, few: bool = False) -> tuple[Lowering, ...]:
+def _likely(case: Case, provisioned: ProvisionedMs, few: bool = False) -> tuple[Lowering, ...]:
     """Return the choices that are planned, in the order in which they are looked at: the provisioned controller's fastest.
 
     Nobody looks further once it is as fast as the bound of all choices.
@@ -212,7 +213,7 @@ def _likely(case: Case, provisioned: RunLowered, few: bool = False) -> tuple[Low
     at_once: dict[Lowering, float] = {case.settings.lowering: math.inf}
     for lowering in tried(case, looked):
         with suppress(InputError):  # too many transfers, or a fabric that cannot carry them
-            at_once[lowering] = provisioned(job.lowered(lowering)).iteration_ms
+            at_once[lowering] = provisioned(job.lowered(lowering))
             if at_once[lowering] <= enough_ms:
                 break
     least_ms = min(at_once.values())
