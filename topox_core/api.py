@@ -321,7 +321,7 @@ def study_rail_delay(
     from topox_core.rails.iteration import Rail
 
     job = presets.changed(presets.preset(preset), changes)
-    source = iteration_source(build(job, fold=True), Rail(nic_gbps=job.machine.nic_gbps))
+    source = iteration_source(build(job, fold=True), Rail(nic_gbps=job.machine.network_gbps))
     return study(source, DELAYS_MS if delays_ms is None else delays_ms)
 
 

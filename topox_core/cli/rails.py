@@ -224,7 +224,9 @@ def _source(options: Arguments) -> tuple[Source, int | None]:
         return _listed(options)
     if options.preset:
         job = preset_of(options)
-        return iteration_source(build(job, fold=True), Rail(nic_gbps=job.machine.nic_gbps)), None
+        return iteration_source(
+            build(job, fold=True), Rail(nic_gbps=job.machine.network_gbps)
+        ), None
     graph, execution = executed(options.execution, options)
     with errors_in_file(options.execution[0]):
         return replace(execution_source(execution), name=graph.name), None

@@ -121,7 +121,7 @@ def _rail(options: Arguments, job: Job) -> tuple[Rail, int]:
             switches = fits(one, job.servers, split=options.split)
         delay = one.reconfiguration_ms if delay is None else delay
     return Rail(
-        job.machine.nic_gbps,
+        job.machine.network_gbps,
         options.nic_ports if options.nic_ports is not None else 4 if options.static_split else 2,
         options.latency_us,
         not options.electrical,

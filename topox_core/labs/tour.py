@@ -146,7 +146,7 @@ class RailPicture:
 def rail_picture() -> RailPicture:
     """Return the rail of screen ``windows``: its first rank, without a delay."""
     job = preset(RAIL_JOB)
-    iteration, rail = build(job, fold=True), Rail(nic_gbps=job.machine.nic_gbps)
+    iteration, rail = build(job, fold=True), Rail(nic_gbps=job.machine.network_gbps)
     run = simulate(iteration, rail)
     first = min(window.rank for window in run.windows)
     windows = tuple(window for window in run.windows if window.rank == first)

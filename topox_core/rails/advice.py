@@ -31,7 +31,9 @@ class ByteClass:
         ``size_bytes``.
     wire_bytes
         What the rank sends for them on rings: (n - 1)/n of the tensors, twice that for an
-        all-reduce; of a message its bytes, whether sent or received.
+        all-reduce; of an all-to-all others' pieces as well, which it forwards
+        (:func:`topox_core.rails.timing.durations_ms`); of a message its bytes, whether sent or
+        received.
     times
         How many such passes an iteration has.
     """
@@ -99,6 +101,8 @@ def _class(
 ) -> ByteClass:
     twice = 2 if operation == "all_reduce" else 1
     part = 1.0 if operation == "send" else (n - 1) / n * twice
+    if operation == "all_to_all":  # the shorter way round, others' pieces forwarded
+        part = n * n // 4 / n
     return ByteClass(
         parallelism,
         operation,
@@ -305,7 +309,7 @@ def _rings_only(job: Job, used: dict[str, int], latency_us: float) -> Constraint
     )
     n = rings[tightest.parallelism]
     wait_ms, tree_ms = (n - 1) * latency_us / 1e3, math.ceil(math.log2(n)) * latency_us / 1e3
-    move_ms = transfer_ms(tightest.wire_bytes / tightest.calls, job.machine.nic_gbps)
+    move_ms = transfer_ms(tightest.wire_bytes / tightest.calls, job.machine.network_gbps)
     share = (wait_ms - tree_ms) / (move_ms + wait_ms)
     limits = share > LATENCY_SHARE
     return Constraint(

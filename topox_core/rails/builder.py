@@ -82,7 +82,7 @@ def as_task_graph(job: Job, *, by_layer: bool = False) -> tuple[TaskGraph, Clust
     with errors_in_file(f"job {job.name}"):
         graph = graph_of(rail_program(job, by_layer), MAX_TASKS, one_rail=True)
     name = f"{job.servers} servers of one rail, 2 OCS"
-    return graph, one_port_a_switch(job.servers, 2, job.machine.nic_gbps / 2, name=name)
+    return graph, one_port_a_switch(job.servers, 2, job.machine.network_gbps / 2, name=name)
 
 
 @lru_cache(maxsize=2)
@@ -110,7 +110,7 @@ def rail_program(job: Job, by_layer: bool = True) -> Program:
         return built
     least = _OnRail(timed(issued, 0.0), by_layer).program()
     scaled = [one.ms - other.ms for one, other in zip(built.steps, least.steps, strict=True)]
-    order, rail = _order(built.steps)[1], Rail(nic_gbps=job.machine.nic_gbps, optical=False)
+    order, rail = _order(built.steps)[1], Rail(nic_gbps=job.machine.network_gbps, optical=False)
     folded, more_ms = _iteration(built, fold=True), np.array(scaled)[order]
     lasting_ms = durations_ms(folded, rail) - more_ms
 

@@ -80,7 +80,7 @@ def changed(job: Job, settings: Mapping[str, Any]) -> Job:
             tokens = changes.pop("sequence", job.shape.sequence)
             changes["shape"] = replace(shape, sequence=tokens)
         if "machine" in changes:
-            fields = ("gpus_per_server", "nic_gbps", "host_ms")
+            fields = ("gpus_per_server", "nic_gbps", "network_share", "host_ms")
             kept = {name: changes.pop(name, getattr(job.machine, name)) for name in fields}
             machine = look_up(changes["machine"], MACHINES, "machine", field="machine")
             changes["machine"] = replace(machine, **kept)
@@ -156,7 +156,10 @@ def _job(
         title,
         source,
     )
-    return plain.changed(machine__gpus_per_server=settings["tensor"], **places)
+    # The papers simulate a rail at its card's full speed.
+    return plain.changed(
+        machine__gpus_per_server=settings["tensor"], machine__network_share=1.0, **places
+    )
 
 
 def _llama_405b(name: str, words: str = "", source: str = "", **degrees: Any) -> Job:

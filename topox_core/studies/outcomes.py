@@ -307,7 +307,7 @@ def rail_outcome(resolved: Resolved, values: Values, _stop: Stop) -> Outcome:
     changes = {name: value for name, value in given.items() if name not in _RAIL}
     job = changed(resolved.job, changes)
     latency_us = float(given.get("latency_us", 0.0))
-    on_rail = simulation(job, Rail(nic_gbps=job.machine.nic_gbps, latency_us=latency_us))
+    on_rail = simulation(job, Rail(nic_gbps=job.machine.network_gbps, latency_us=latency_us))
     provisioned = given.get("control", "provisioned") == "provisioned"
     dark_ms = float(given.get("reconfiguration_ms", 0.0)) + float(given.get("link_up_ms", 0.0))
     run, base_ms = on_rail.at(dark_ms, provisioned), on_rail.undisturbed_ms

@@ -83,7 +83,7 @@ def suggested_cluster(job: Job, ports: int = 2) -> Cluster:
     """Return a cluster for the graph: all ports of a server together carry what its network cards do."""
     machine = job.machine
     servers = job.servers
-    total_gbps = machine.gpus_per_server * machine.nic_gbps * machine.network_share
+    total_gbps = machine.gpus_per_server * machine.network_gbps
     return one_port_a_switch(
         servers,
         ports,

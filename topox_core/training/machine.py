@@ -97,9 +97,14 @@ class Machine:
         return self.inside_gb_per_s * 1e6 * self.inside_share
 
     @property
+    def network_gbps(self) -> float:
+        """What it sends on its network card, as far as the card's speed is reached."""
+        return self.nic_gbps * self.network_share
+
+    @property
     def nic_per_ms(self) -> float:
         """Bytes that it sends in a ms on its network card."""
-        return self.nic_gbps * 1e6 / 8 * self.network_share
+        return self.network_gbps * 1e6 / 8
 
     def matmul_ms(self, rows: float, inner: float, columns: float, count: float = 1.0) -> float:
         """Return the time of ``count`` products of ``rows x inner`` and ``inner x columns`` 2-byte numbers.

@@ -140,8 +140,7 @@ def _headline(subject: Subject, pattern: Pattern, lane: Lane) -> None:
         cost = _rings_cost(subject, base)
         headline(
             kicker,
-            f"{cost} {_joined_elsewhere(base)}In return <b>no circuit changes</b> during an iteration: any optical switch will do, "
-            "however slow."
+            f"{cost} No circuit changes, so <b>any optical switch</b> will do, however slow. {_joined_elsewhere(base)}".rstrip()
             if cost
             else "With a rail for each GPU, wired as rings, <b>any optical switch</b> "
             '<span class="good">✓ can serve this job</span>, however slow: during an iteration <b>no circuit changes</b>.',
@@ -170,9 +169,12 @@ def _rings_cost(subject: Subject, base: float) -> str:
     electrical_ms = run_of(electrical).iteration_ms
     if base <= electrical_ms * (1 + RINGS_COST):
         return ""
+    switch = (
+        ", whatever the switch" if circuits_stay(subject) else " with a switch that takes no time"
+    )
     return (
-        f"Rings on rails cost <b>{percent(base / electrical_ms - 1)}</b>, whatever the switch: an iteration takes {time(base)}, "
-        f"on an electrical switch {time(electrical_ms)}."
+        f"On rings an iteration takes <b>{time(base)}</b>{switch}: "
+        f"<b>{percent(base / electrical_ms - 1)} more</b> than on an electrical switch ({time(electrical_ms)})."
     )
 
 
@@ -194,12 +196,17 @@ def _other_times(base: float, cost: bool) -> str:
 
 def _joined_elsewhere(base: float) -> str:
     """Say why circuits gain on Schedule where rings lose here; empty of another job, or where they do not."""
+    job = loaded_job()
     known = schedule_of_loaded() if RailsState.now().runs == JOB else None
     if known is None or known.switching == "fixed" or (known.makespan_ms or 0.0) >= base:
         return ""
+    overlaps = job is not None and job.schedule.overlap_exchanges
+    there, here = (
+        ("GPUs compute while tokens travel, and ", "GPUs wait, and ") if overlaps else ("", "")
+    )
     return (
-        f"On Schedule it takes {time(known.makespan_ms or 0.0)}: there circuits join any two servers, here rings pass data on "
-        "from server to server. "
+        f"On Schedule it takes {time(known.makespan_ms or 0.0)}: there {there}circuits join any two servers; here {here}rings "
+        "pass data on from server to server."
     )
 
 

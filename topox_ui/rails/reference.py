@@ -76,7 +76,8 @@ def bytes_section(job: Job) -> None:
     )
     quiet(
         "MiB are 2²⁰ bytes, which the paper writes as MB. The paper counts a gather by the shard of one rank and "
-        "everything else by the whole tensor. Sent: what one rank sends on rings."
+        "everything else by the whole tensor. Sent: what one rank sends on rings, of an all-to-all the pieces that it forwards "
+        "as well."
     )
 
 
@@ -272,7 +273,7 @@ def _beside(subject: Simulated, lane: Lane) -> None:
 @st.cache_data(max_entries=4, show_spinner="Simulating six orders")
 def _orders(digest: str, _job: Job) -> list[dict[str, object]]:  # noqa: ARG001
     """Return what every order of FSDP's traffic gives: windows above 1 ms, with and without the host, overhead at 100 ms."""
-    rail, rows = Rail(nic_gbps=_job.machine.nic_gbps), []
+    rail, rows = Rail(nic_gbps=_job.machine.network_gbps), []
     for regather in (False, True):
         for reduce in REDUCTIONS:
             job = _job.changed(schedule__regather=regather, schedule__reduce=reduce)

@@ -1,7 +1,6 @@
 """Other ways to wire a rail, the paper's constraints on circuits, and expert parallelism, where switching fails."""
 
 from contextlib import suppress
-from dataclasses import replace
 
 import streamlit as st
 
@@ -137,19 +136,17 @@ def experts_section(subject: Simulated | None, theme: Theme) -> None:
     jobs = experts_of(base)
     rail = subject.rail if subject is not None and base is job else None
     chart_title(
-        "How long expert parallelism makes an iteration",
-        f"{escape(base.heading)}, provisioned: overhead over an electrical rail by "
-        f"degree and delay; squares: published for another 256-GPU job at {delay_label(10.0)}",
+        "What waiting for the switch adds by degree of expert parallelism",
+        f"{escape(base.heading)}, provisioned, against the same rings with a switch that takes no time; squares: published for "
+        f"another 256-GPU job at {delay_label(10.0)}",
     )
     questions = {
-        (delay, degree): Question(BOTH, job, rail or Rail(nic_gbps=job.machine.nic_gbps), delay)
+        (delay, degree): Question(BOTH, job, rail or Rail(nic_gbps=job.machine.network_gbps), delay)
         for delay in EXPERT_DELAYS_MS
         for degree, job in jobs.items()
     }
     instant = {
-        degree: Question(
-            UNDISTURBED, job, replace(questions[EXPERT_DELAYS_MS[0], degree].rail, optical=False)
-        )
+        degree: Question(UNDISTURBED, job, questions[EXPERT_DELAYS_MS[0], degree].rail)
         for degree, job in jobs.items()
     }
     every = [*instant.values(), *questions.values()]
@@ -183,7 +180,7 @@ def experts_section(subject: Simulated | None, theme: Theme) -> None:
     chart(
         expert_region(degrees, rows, published, RailsState.now().limit / 100, theme),
         "experts",
-        "Overhead by degree of expert parallelism: "
+        "What waiting adds by degree of expert parallelism: "
         + "; ".join(
             f"{delay_label(d)}: "
             + ", ".join(
@@ -201,8 +198,8 @@ def experts_section(subject: Simulated | None, theme: Theme) -> None:
     )
 
 
-def _overhead(question: Question, electrical: Question) -> float | None:
-    both, base = times_of(question), known(electrical)
+def _overhead(question: Question, undisturbed: Question) -> float | None:
+    both, base = times_of(question), known(undisturbed)
     return (
         None if both is None or not isinstance(base, RailRun) else both[1] / base.iteration_ms - 1
     )

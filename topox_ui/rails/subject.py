@@ -144,7 +144,7 @@ def subject() -> Subject | None:
     if preset_of(now.runs) is not None:
         job = now.job()
         now.check_switch(job)
-        rail = Rail(nic_gbps=job.machine.nic_gbps, latency_us=now.latency_us, **_control())
+        rail = Rail(nic_gbps=job.machine.network_gbps, latency_us=now.latency_us, **_control())
         return Simulated(job, rail, job.heading, degrees_in_words(job))
     if now.runs in (JOB, SCENARIO):  # a job that is gone leaves the graph that took its place
         return _of_scenario()

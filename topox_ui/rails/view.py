@@ -294,7 +294,13 @@ def draw(theme: Theme) -> None:
         delays = TECHNOLOGIES[0].provenance.replace(": ", " in ", 1)
         quiet(f"{source_words(source)} Delays and ports of switches: {escape(delays)}.")
         if isinstance(source, Simulated):
+            machine = source.training and source.training.machine
+            speed = (
+                f", at {machine.network_gbps:g} of its {machine.nic_gbps:g} Gbit/s as on Schedule"
+                if machine and machine.network_share < 1
+                else ""
+            )
             quiet(
-                "One rail is simulated, with a NIC of every server on it; all rails carry the same."
+                f"One rail is simulated, with a NIC of every server on it{speed}; all rails carry the same."
             )
     sections(source, pattern, theme)

@@ -320,7 +320,7 @@ def _rests_on(one: RankedPlan, machine: Machine, like: Job | None) -> None:
     words = [text.format(plural(over, "GPU")) for text, over in splits.items() if over > 1]
     micro = plural(one.plan.microbatches, "microbatch", "microbatches")
     each = plural(one.plan.microbatch_size, "sequence")
-    reached = machine.nic_gbps * machine.network_share
+    reached = machine.network_gbps
     order = one.job.schedule
     given = [f"experts chosen unevenly (skew {one.plan.skew:g})"] * (one.plan.skew > 0)
     given += ["exchanges layer by layer"] * (order.exchanges == "layer")

@@ -18,7 +18,7 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task
-from topox_core.model.transfer_graph import TRANSFER
+from topox_core.model.transfer_graph import TRANSFER, transfer_ms
 from topox_core.rails.advice import byte_classes
 from topox_core.rails.builder import as_task_graph, build
 from topox_core.rails.control.simulate import simulate
@@ -34,11 +34,13 @@ from topox_core.rails.iteration import (
     RailIteration,
 )
 from topox_core.rails.presets import PRESETS, changed
+from topox_core.rails.timing import durations_ms
 from topox_core.rails.window_lengths import MIB, by_class
 from topox_core.rails.windows import strip, windows_by_stage, windows_of_execution
 from topox_core.schedule.settings import Settings
 from topox_core.training.collectives import stage_update_ms
-from topox_core.training.job import Job
+from topox_core.training.graph import suggested_cluster
+from topox_core.training.job import JOBS, Job
 from topox_core.training.passes import chunk_passes
 from topox_core.training.plan import dealt
 from topox_core.training.program import Spread, instances
@@ -125,6 +127,29 @@ def test_the_papers_preset_has_the_papers_byte_classes() -> None:
     assert classes["all_gather"].calls == classes["reduce_scatter"].calls == 17
     # Around a ring of two: everybody sends its half.
     assert classes["reduce_scatter"].wire_bytes == classes["reduce_scatter"].size_bytes / 2
+
+
+@pytest.mark.parametrize("name", ["moe", "fsdp", "llama3-8b"])
+def test_what_a_class_is_said_to_send_takes_as_long_as_what_is_simulated(name: str) -> None:
+    job = JOBS[name]
+    iteration, rail = build(job), Rail(nic_gbps=job.machine.network_gbps)
+    # Of a message it says what is sent or received; it is sent by one of its two.
+    mine = [one for one in issued(iteration, 0) if iteration.kind[one] not in (COMPUTE, SEND)]
+    sent = sum(one.iteration_bytes for one in byte_classes(job) if one.operation != "send")
+    simulated_ms = durations_ms(iteration, rail)[mine].sum()
+    assert transfer_ms(sent, rail.nic_gbps) == pytest.approx(simulated_ms)
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_the_rails_of_a_server_carry_together_what_its_ports_do_on_the_other_pages(
+    name: str,
+) -> None:
+    job = JOBS[name]
+    rail, whole = as_task_graph(job)[1], suggested_cluster(job)
+    gpus = job.machine.gpus_per_server
+    assert gpus * rail.ports_per_server * rail.port_gbps == pytest.approx(
+        whole.ports_per_server * whole.port_gbps
+    )
 
 
 @examples(60)

@@ -191,7 +191,8 @@ def opus_constraints(run: CardRun) -> Rows:
         yield run.row("c3", item, dealt[parallelism] / ports, dealt=dealt[parallelism])
     whole, split = (
         simulate(
-            iteration, Rail(nic_gbps=preset.machine.nic_gbps, nic_ports=ports, static_split=fixed)
+            iteration,
+            Rail(nic_gbps=preset.machine.network_gbps, nic_ports=ports, static_split=fixed),
         ).iteration_ms
         for fixed in (False, True)
     )
@@ -234,7 +235,7 @@ def opus_switches(run: CardRun) -> Rows:
     joined, minutes = gpus(largest, SCALE_UP["GB200"]), largest.reconfiguration_ms / 60_000
     yield run.row("most", "Largest network", joined, name=largest.name, minutes=minutes)
     preset = PRESETS["llama3-8b-perlmutter"]
-    simulation = Simulation(build(preset), Rail(nic_gbps=preset.machine.nic_gbps))
+    simulation = Simulation(build(preset), Rail(nic_gbps=preset.machine.network_gbps))
     for one in TECHNOLOGIES:
         took_ms = simulation.both_ms(one.reconfiguration_ms)[int(run.settings["control"])]
         longer = 100 * (took_ms / simulation.undisturbed_ms - 1)

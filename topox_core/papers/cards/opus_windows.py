@@ -54,7 +54,7 @@ def _pattern(card: CardRun, series: str, stages: int) -> Rows:
     """Yield the windows of each stage of figure 3's job, and what its text says of their order."""
     preset = PRESETS["llama3-8b-perlmutter"].changed(plan__pipeline=stages)
     iteration = build(preset)
-    run = simulate(iteration, Rail(optical=False, nic_gbps=preset.machine.nic_gbps))
+    run = simulate(iteration, Rail(optical=False, nic_gbps=preset.machine.network_gbps))
     phases = strip(iteration, run.start_ms, run.end_ms)
     for stage in range(stages):
         own = [one for one in phases if one.rank == stage * preset.plan.data]
@@ -118,7 +118,7 @@ def _preset(settings: Settings) -> Job:
 def windows_of_ten(settings: Settings) -> list[Window]:
     """Return the windows of ten iterations of the paper's job, all ranks of one rail."""
     preset = _preset(settings)
-    iteration, rail = build(preset), Rail(optical=False, nic_gbps=preset.machine.nic_gbps)
+    iteration, rail = build(preset), Rail(optical=False, nic_gbps=preset.machine.network_gbps)
     first = int(settings["seed"]) * ITERATIONS
     return [
         window
@@ -173,7 +173,7 @@ def opus_provisioning(run: CardRun) -> Rows:
         schedule__reduce=str(run.settings["reduce"]),
         schedule__regather=bool(run.settings["regather"]),
     )
-    iteration, rail = build(preset), Rail(nic_gbps=preset.machine.nic_gbps)
+    iteration, rail = build(preset), Rail(nic_gbps=preset.machine.network_gbps)
     simulation = Simulation(iteration, rail)
     base = simulation.undisturbed_ms
     for delay in DELAYS_MS:
@@ -185,7 +185,7 @@ def opus_provisioning(run: CardRun) -> Rows:
     runs = [
         Simulation(
             iteration,
-            Rail(nic_gbps=preset.machine.nic_gbps, reconfiguration_ms=AT_MS, provisioned=ahead),
+            Rail(nic_gbps=preset.machine.network_gbps, reconfiguration_ms=AT_MS, provisioned=ahead),
         ).run()
         for ahead in (False, True)
     ]
@@ -286,7 +286,7 @@ def opus_rails(run: CardRun) -> Rows:
     preset = PRESETS["llama3-8b-perlmutter"]
     iteration = build(preset)
     rail = Rail(
-        nic_gbps=preset.machine.nic_gbps, reconfiguration_ms=float(run.settings["delay_ms"])
+        nic_gbps=preset.machine.network_gbps, reconfiguration_ms=float(run.settings["delay_ms"])
     )
     alone = simulate(iteration, rail)
     yield from _tenants(run, iteration, rail, alone.iteration_ms)
