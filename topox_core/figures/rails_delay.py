@@ -308,16 +308,15 @@ def expert_region(
         300 * theme.scale,
         [
             band(100 * limit, 1.32 * high, TOO_SHORT),
+            # Just above the limit, where no curve begins.
             note(
                 f"✗ fails: more than {percent(limit)}",
-                0.01,
-                1,
+                -0.28,
+                math.log10(100 * limit),
                 12 * theme.scale,
                 theme.bad,
-                xref="paper",
                 xanchor="left",
-                yref="paper",
-                yanchor="top",
+                yanchor="bottom",
             ),
         ],
         showlegend=True,
@@ -329,7 +328,13 @@ def expert_region(
             ticktext=[str(d) for d in degrees],
             title="degree of expert parallelism",
         ),
-        yaxis=log_axis(theme, low, 1.32 * high, "{:,g} %".format, grid=True),
+        yaxis=log_axis(
+            theme,
+            low,
+            1.32 * high,
+            lambda value: f"{'≤ ' * (value <= low)}{value:,g} %",
+            grid=True,
+        ),
     )
 
 
