@@ -21,7 +21,7 @@ from topox_core.rails.control.simulate import simulate
 from topox_core.rails.delay import DelayStudy, iteration_source, study
 from topox_core.rails.iteration import Rail, Window
 from topox_core.rails.presets import preset
-from topox_core.rails.windows import Phase, traffic_between
+from topox_core.rails.windows import Phase, strip
 from topox_core.schedule.result import Result
 from topox_core.tdm.algorithms.catalogue import solve
 from topox_core.tdm.model.jobs import Round, TdmSettings
@@ -151,8 +151,9 @@ def rail_picture() -> RailPicture:
     first = min(window.rank for window in run.windows)
     windows = tuple(window for window in run.windows if window.rank == first)
     delays = study(iteration_source(iteration, rail), _SLIDERS["windows"][0])
-    phases = traffic_between(windows, run.iteration_ms)
-    return RailPicture(phases, windows, run.iteration_ms, delays)
+    phases = strip(run.iteration, run.start_ms, run.end_ms, apart=True)
+    mine = tuple(one for one in phases if one.rank == first)
+    return RailPicture(mine, windows, run.iteration_ms, delays)
 
 
 @lru_cache(maxsize=2)
