@@ -131,7 +131,7 @@ def worth_of_a_port(case: Case, planned: FabricRun | None) -> None:
     words += f"A port of an optical switch is counted at {counted}"
     words += f"; assumed besides: {escape(enumeration(assumed))}." if assumed else "."
     quiet(
-        f"{words} GPU hours are not in it: <em>Which switch</em> counts them, at the delay of the best switch on offer."
+        f"{words} <em>Which switch</em> counts GPU hours and power too, at the delay of the best switch on offer."
     )
     page_link("Which switch", "The price per port with GPU hours: Which switch")
 

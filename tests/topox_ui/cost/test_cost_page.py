@@ -163,7 +163,7 @@ def test_the_price_up_to_which_a_port_is_worth_it_stands_below_the_verdict(visit
         "on the best fixed circuits found up to $612 per port, "
         "but more than on a full fat-tree whose hosts share links, even with free ports. "
         "A port of an optical switch is counted at $520 "
-        "(published for Polatis). GPU hours are not in it: Which switch counts them"
+        "(published for Polatis). Which switch counts GPU hours and power too"
     ) in words(at)
     mine = PRICE_SETS["mixnet"].changed(
         {"ocs_port": {"price_usd": 600.0}, "nic": {"price_usd": 90.0}}
