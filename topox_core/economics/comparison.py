@@ -258,6 +258,31 @@ def per_dollar(iteration_ms: float, year: Year) -> float:
     return 3_600_000.0 / iteration_ms / hourly if hourly > 0 else math.inf
 
 
+@dataclass(frozen=True)
+class IterationCost:
+    """What an iteration of some duration in ms costs on a network, with all its GPUs by the hour."""
+
+    iteration_ms: float
+    bill: Bill
+    year: Year
+    gpu_usd_per_hour: float
+
+    @property
+    def usd(self) -> float:
+        """Dollars of an iteration, GPU hours included."""
+        return usd_per_iteration(self.iteration_ms, self.year, self.gpu_usd_per_hour)
+
+    @property
+    def per_usd(self) -> float:
+        """Iterations for a dollar of network alone."""
+        return per_dollar(self.iteration_ms, self.year)
+
+    @property
+    def gpu_share(self) -> float:
+        """Share of GPU hours in the dollars; 0 where nothing costs."""
+        return self.gpu_usd_per_hour / ((self.gpu_usd_per_hour + self.year.usd_per_hour) or 1.0)
+
+
 WARNING, NOTE = "warning", "note"
 
 

@@ -9,7 +9,7 @@ from topox_core.fabrics.registry import ENTRIES, PAYS_DELAY, SPOKEN
 from topox_core.fabrics.run import FabricRun
 from topox_core.model.algorithm_choice import RING, RING_KINDS
 from topox_core.schedule.result import gap
-from topox_core.text.numbers import capitalised, enumeration, short, time
+from topox_core.text.numbers import capitalised, enumeration, first_that_holds, short, time
 
 # The ideal switch is a yardstick that nobody can buy; it wins only where nothing else was run.
 YARDSTICK = "ideal"
@@ -70,17 +70,15 @@ def headline(runs: Mapping[str, FabricRun], spoken: Mapping[str, str] = SPOKEN) 
     contenders = {name: run for name, run in rest.items() if name != FULL} or rest
     first = fastest(contenders)
     winner = min((contenders[name] for name in first), key=lambda run: run.iteration_ms)
-    full = rest.get(FULL, winner)
-    taken = _full_taken(runs, full)
-    beaten = full.iteration_ms > winner.iteration_ms * (1 + EQUAL)
-    words = _before_full(contenders, first, winner, spoken, (full, taken) if beaten else None)
-    if full is winner or spoken[FULL] in words:
+    words, full = _without_full(contenders, first, winner, spoken), rest.get(FULL, winner)
+    if full is winner:
         return words
-    told = "takes"
-    if not beaten:
-        level = same_time(full.iteration_ms, winner.iteration_ms)
-        told = f"is {'as fast' if level else 'faster'}:"
-    return f"{words} {capitalised(spoken[FULL])} {told} {taken}."
+    told = first_that_holds(
+        (same_time(full.iteration_ms, winner.iteration_ms), "is as fast:"),
+        (full.iteration_ms < winner.iteration_ms, "is faster:"),
+        (True, "takes"),
+    )
+    return f"{words} {capitalised(spoken[FULL])} {told} {_full_taken(runs, full)}."
 
 
 def _full_taken(runs: Mapping[str, FabricRun], full: FabricRun) -> str:
@@ -97,41 +95,40 @@ def _full_taken(runs: Mapping[str, FabricRun], full: FabricRun) -> str:
     )
 
 
-def _before_full(
+def _without_full(
     contenders: Mapping[str, FabricRun],
     first: Sequence[str],
     winner: FabricRun,
     spoken: Mapping[str, str],
-    slower: tuple[FabricRun, str] | None,
 ) -> str:
-    """Return the headline of runs among which no full fat-tree is, or nothing else; ``slower``: one that loses, what it takes."""
+    """Return whether switching pays among runs without a full fat-tree, or of nothing else, and what the best of each kind take."""
+    delay_ms = winner.execution.cluster.reconfiguration_ms
+    where = f"At a delay of {time(delay_ms)}" if delay_ms else "Without a delay"
     changing = _best_that_switches(contenders, spoken, winner.iteration_ms)
     stays = [name for name in first if not _switches(contenders[name])]
     if stays and changing:
         return (
-            f"Switching does not pay here. {capitalised(spoken[stays[0]])} {_verb('need', stays[:1])} "
+            f"{where} switching does not pay: {spoken[stays[0]]} {_verb('need', stays[:1])} "
             f"{time(winner.iteration_ms)}, {changing}."
         )
-    names, reached = (
-        capitalised(enumeration([spoken[name] for name in first])),
-        time(winner.iteration_ms),
-    )
+    names = enumeration([spoken[name] for name in first])
+    takes = f"{names} {_verb('take', first)} {time(winner.iteration_ms)}"
     others = [run for name, run in contenders.items() if name not in first]
-    takes = f"{names} {_verb('take', first)} {reached}"
-    if not others:
-        equal = len(first) > 1
-        return f"It makes no difference: {takes[:1].lower()}{takes[1:]}." if equal else f"{takes}."
-    next_best = min(others, key=lambda run: run.iteration_ms)
-    if slower is not None:
-        full, taken = slower
-        takes += f", {spoken[FULL]} {taken}"
-        next_best = min(next_best, full, key=lambda run: run.iteration_ms)
-    fixed = [run for run in others if ENTRIES[run.fabric].built_as == PATCH_PANEL]
+    if not others and len(first) > 1:
+        return f"It makes no difference: {takes}."
+    rivals = [run for run in others if not _switches(run)]
+    if stays and len(stays) < len(first):
+        rivals, takes = others, f"{where} switching gains nothing: {takes}"
+    elif rivals and any(contenders[name].circuits_changed for name in first):
+        takes = f"{where} switching pays: {takes}"
+    else:
+        rivals, takes = others, capitalised(takes)
+    fixed = [run for run in rivals if ENTRIES[run.fabric].built_as == PATCH_PANEL]
+    rivals.sort(key=lambda run: run.iteration_ms)
     best_fixed = min(fixed, key=lambda run: run.iteration_ms, default=None)
-    told = [run for run in others if run in (next_best, best_fixed) or run.fabric == "fat_tree"]
-    told.sort(key=lambda run: run.iteration_ms)
-    times = enumeration([f"{spoken[run.fabric]} {time(run.iteration_ms)}" for run in told])
-    return f"{takes}; {times}." if told else f"{takes}."
+    told = [run for run in rivals if run in (rivals[0], best_fixed) or run.fabric == "fat_tree"]
+    times = [f"{spoken[run.fabric]} {time(run.iteration_ms)}" for run in told]
+    return f"{takes}, {enumeration(times)}." if told else f"{takes}."
 
 
 def _switches(run: FabricRun) -> bool:

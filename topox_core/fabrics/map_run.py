@@ -27,7 +27,14 @@ from topox_core.fabrics.sweep import (
 from topox_core.runs.cells import CellsResult, CellsRun
 from topox_core.runs.executor import Shared
 from topox_core.runs.run import RunsInTurn, Turn
-from topox_core.text.numbers import delay_label, enumeration, percent, short, whole_percent
+from topox_core.text.numbers import (
+    delay_label,
+    enumeration,
+    first_that_holds,
+    percent,
+    short,
+    whole_percent,
+)
 
 OPEN = {"gap": "◐", "rounding": "≈"}
 OPEN_WORDS = {
@@ -136,7 +143,7 @@ def points_won(picture: MapPicture) -> str:
 
 
 def turns_by_delay(picture: MapPicture, value: float) -> str:
-    """Return who wins between which delays at a value, in words; between two columns where both agree.
+    """Return who wins between which delays at a value, in words; between two columns where both agree, and where they do not.
 
     Empty where no delay is known in each.
     """
@@ -146,23 +153,26 @@ def turns_by_delay(picture: MapPicture, value: float) -> str:
         for delay in sorted(picture.axes.delay_ms)
         if all((column, delay) in winners for column in columns)
     }
-    parts, open_at = [], []
+    parts, open_at, known = [], [], list(fastest)
     for names, delays in groupby(
-        fastest, key=lambda at: fastest[at] if len(fastest[at]) == 1 else None
+        known, key=lambda at: fastest[at] if len(fastest[at]) == 1 else None
     ):
         run = list(delays)
         start, last = delay_label(run[0]), delay_label(run[-1])
-        if run[0] == min(fastest):
-            where = f"up to {last}" if run[-1] < max(fastest) else "at every delay"
-        elif run[-1] == max(fastest):
-            where = f"from {start}"
-        else:
-            few = enumeration([delay_label(delay) for delay in run])
-            where = f"at {few}" if len(run) < 3 else f"from {start} to {last}"
-        if names is None:
-            open_at.append(where)
-        else:
-            parts.append(f"{min(names)} {where}")
+        before, after = known[: known.index(run[0])], known[known.index(run[-1]) + 1 :]
+        if names is None:  # as far as the nearest delays at which it is decided
+            ends = [f"above {delay_label(delay)}" for delay in before[-1:]]
+            ends += [f"below {delay_label(delay)}" for delay in after[:1]]
+            open_at.append(" and ".join(ends) or "at every delay")
+            continue
+        where = first_that_holds(
+            (not before and not after, "at every delay"),
+            (not before, f"up to {last}"),
+            (not after, f"from {start}"),
+            (len(run) < 3, f"at {enumeration([delay_label(delay) for delay in run])}"),
+            (True, f"from {start} to {last}"),
+        )
+        parts.append(f"{min(names)} {where}")
     told = ", ".join(parts)
     if not open_at:
         return told

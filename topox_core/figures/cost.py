@@ -29,7 +29,7 @@ from topox_core.figures.template import (
     sideways_bars,
     upright,
 )
-from topox_core.text.numbers import NBSP, amount_words, energy, large, money, unit_of
+from topox_core.text.numbers import NBSP, amount_words, energy, money, unit_of
 
 # Two greys and one accent, as optics are what the page is about; parts counted only on request have
 # patterns.
@@ -409,35 +409,45 @@ def yearly(years: Mapping[str, Year], theme: Theme) -> go.Figure:
     )
 
 
-def worth(rows: Sequence[tuple[str, str, float]], theme: Theme) -> go.Figure:
-    """Return a bar for each of ``rows``: (fabric, label, iterations for a dollar of network)."""
+def worth(
+    rows: Sequence[tuple[str, str, float, str]], unit: str, theme: Theme, ticks: str = "~s"
+) -> go.Figure:
+    """Return a bar for each of ``rows``: (fabric, label, value, the value in words).
+
+    Parameters
+    ----------
+    unit
+        What a hover says behind the value: iterations per dollar.
+    ticks
+        How the axis writes its values, as plotly has it.
+    """
     return frame(
         [
             go.Bar(
                 orientation="h",
                 y=list(range(len(rows))),
-                x=[value for _, _, value in rows],
+                x=[value for _, _, value, _ in rows],
                 width=0.58,
                 marker={
-                    "color": [theme.fabric_colour(fabric) for fabric, _, _ in rows],
+                    "color": [theme.fabric_colour(fabric) for fabric, *_ in rows],
                     "line": line(theme.line, 0.5),
                 },
                 textangle=0,
-                **outside([large(value) for _, _, value in rows], theme, 12),
-                customdata=[[label, f"{value:.6g}"] for _, label, value in rows],
-                hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]} iterations per dollar<extra></extra>",
+                **outside([words for *_, words in rows], theme, 12),
+                customdata=[[label, f"{value:.6g}"] for _, label, value, _ in rows],
+                hovertemplate=f"<b>%{{customdata[0]}}</b><br>%{{customdata[1]}} {unit}<extra></extra>",
             )
         ],
         theme,
         (34 * len(rows) + 44) * theme.scale,
-        margin=margins(140 * theme.scale, 8, 4, 30 * theme.scale),
+        margin=margins(144 * theme.scale, 8, 4, 30 * theme.scale),
         xaxis=axis(
             theme,
             grid=True,
             # Room for a label on a phone.
-            range=[0, 1.36 * max([1e-9, *(value for _, _, value in rows)])],
+            range=[0, 1.36 * max([1e-9, *(value for _, _, value, _ in rows)])],
             nticks=5,
-            tickformat="~s",
+            tickformat=ticks,
         ),
-        yaxis=row_axis(theme, [label for _, label, _ in rows], 12),
+        yaxis=row_axis(theme, [label for _, label, *_ in rows], 12),
     )

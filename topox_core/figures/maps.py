@@ -345,11 +345,11 @@ def winner_map(picture: MapPicture, now: tuple[float, float], theme: Theme) -> g
     for mark in marks if yours["type"] == "circle" else ():
         off = mark["x"] - yours["xanchor"]
         if abs(off) < 0.35 and abs(mark["y"] - yours["yanchor"]) < 0.4:
-            # It would cover the words: they stand beside it in two lines, as a phone's cells are narrow.
+            # It would cover the words: they stand beside it, their sign below, as a phone's cells are narrow.
             mark.update(
-                text=mark["text"].replace(" ", "<br>", 1),
+                text=mark["text"].replace(" ", "\u00a0", 1).replace(" ", "<br>"),
                 font={**mark["font"], "size": 9.5 * theme.scale},
-                xshift=math.copysign(11 * theme.scale, off),
+                xshift=math.copysign(12 * theme.scale, off),
             )
     marks.append(yours)
     clicks = _clear_markers(

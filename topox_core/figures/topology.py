@@ -134,7 +134,7 @@ def ring(
     servers: int,
     routes: Sequence[Path],
     theme: Theme,
-    busiest: tuple[Pair, str] | None = None,
+    busiest: tuple[Sequence[Pair], str] | None = None,
 ) -> go.Figure:
     """Return servers on a circle and the circuits so far; those of this step are heavy.
 
@@ -143,7 +143,7 @@ def ring(
     routes
         Paths to draw on top, server by server.
     busiest
-        The circuit that carries most, and its name in the legend.
+        Between which servers the circuits lead that carry most, and their name in the legend.
     """
     layers: list[go.Scatter | None] = []
     new = {one.name for one in picture.added}
@@ -169,8 +169,8 @@ def ring(
             _arrows(one, arcs, colour, 8 if heavy else 6) if arrows else None,
         ]
     if busiest is not None:
-        link, words = busiest
-        arcs = _arcs((link,), drawn, servers)
+        links, words = busiest
+        arcs = _arcs(links, drawn, servers)
         layers.append(_lines(arcs, words, line(theme.ink, 4), hoverinfo="name"))
     for path in routes:
         x, y = 0.965 * on_a_circle(servers, np.array(path))

@@ -424,3 +424,10 @@ def link_loads(result: LayoutResult, demand: Demand) -> dict[Pair, float]:
             for hop in pairwise(path):
                 carried[hop] = carried.get(hop, 0.0) + size / len(paths)
     return carried
+
+
+def circuit_loads(result: LayoutResult, demand: Demand) -> dict[Pair, float]:
+    """Return the bytes that one circuit of each linked pair carries: parallel ones share what the pair carries."""
+    parallel = result.layout.circuits
+    loads = link_loads(result, demand)
+    return {pair: carried / float(parallel[pair]) for pair, carried in loads.items()}

@@ -93,8 +93,8 @@ def where_which_wins(opened: Loaded, case: Case, contest: Contest, theme: Theme)
     top = st.container()
     chart_title(
         "Crossover map",
-        "the fastest network, a full fat-tree left out; its lead over the next in %, where planned circuits count by their best "
-        "plan that switches; box, or circle between cells: your setting; a click moves it",
+        "letter: the fastest network, a full fat-tree left out; number: its lead over the next in %. Planned circuits mean the "
+        "best plan that changes circuits: one that keeps them fixed counts as fixed. Box or circle: your setting; a click moves it",
     )
     by = pick("Across", MapState, "across", ACROSS, label_visibility="collapsed")
     with (

@@ -1,15 +1,23 @@
 """Compare: the same task graph under every fabric, who wins in a sentence, bars and numbers, and where the answer turns."""
 
 import re
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import plotly.graph_objects as go
 import streamlit as st
 
+from topox_core.errors import InputError
 from topox_core.fabrics import comparison_words
-from topox_core.fabrics.compare import fastest
-from topox_core.fabrics.comparison_words import YARDSTICK, ahead_of_time, time_rows, why_longer
+from topox_core.fabrics.compare import EQUAL, fabric_bill, fastest
+from topox_core.fabrics.comparison_words import (
+    FULL,
+    YARDSTICK,
+    ahead_of_time,
+    time_rows,
+    why_longer,
+)
 from topox_core.fabrics.registry import BY_RULE, FABRICS
 from topox_core.fabrics.run import FabricRun
 from topox_core.figures.fabrics import bar_legend, iteration_bars
@@ -53,6 +61,7 @@ from topox_ui.shell.charts import (
 )
 from topox_ui.shell.downloads import figures_file, graph_kept_here, link_menu, stem, take_away
 from topox_ui.state.loading import Loaded, scenario, setting_words
+from topox_ui.state.prices import catalogue
 from topox_ui.state.what_ifs import (
     collectives,
     delay_and_speed,
@@ -162,22 +171,38 @@ NUMBERS = ("Iteration time", "Gap", "Circuit changes", "Dark time", "Bandwidth t
 
 
 def compare_headline(loaded: Loaded, case: Case, contest: Contest, runs: Runs) -> None:
-    """Write whether changing circuits pays at this delay, and by how much."""
-    delay_ms = case.cluster.reconfiguration_ms
-    words = comparison_words.headline(runs, contest.spoken)
-    if not delay_ms and any(run.circuits_changed for run in runs.values()):
-        words += " Circuits change for free at this setting."
+    """Write whether changing circuits pays at this delay, by how much, and what a full fat-tree takes at how many times the price."""
+    spoken = {
+        **contest.spoken,
+        FULL: f"{contest.spoken[FULL]}{_price_of_full(case, contest, runs)}",
+    }
     headline(
         f"Compare · {escape(loaded.title)} · {setting_words(case.cluster)}",
-        emphasised(words),
+        emphasised(comparison_words.headline(runs, spoken)),
     )
+
+
+def _price_of_full(case: Case, contest: Contest, runs: Runs) -> str:
+    """Return between commas how many times the price of the fastest of the other networks a full fat-tree has, where it is dearer."""
+    others = {name: run for name, run in runs.items() if name not in (YARDSTICK, FULL)}
+    with suppress(InputError):  # a port speed without a price
+        full, *bought = (
+            fabric_bill(name, case.cluster, catalogue(), contest.options)
+            for name in (FULL, *fastest(others)[:1])
+        )
+        for one in bought:
+            if full and one and full.cost_usd > one.cost_usd * (1 + EQUAL):
+                return f", {short(full.cost_usd / one.cost_usd)} times the price,"
+    return ""
 
 
 def bars(contest: Contest, runs: Runs, theme: Theme, legend: bool = False) -> go.Figure:
     """Return the bars of all fabrics, those marked that are fastest of what is run, and what the ideal switch stands for."""
     first = fastest({name: run for name, run in runs.items() if name != YARDSTICK})
+    # Not the shortest bar in view where the ideal switch has that.
+    after = "" if {*first} & {*fastest(runs)} else " after the ideal"
     notes = {YARDSTICK: IN_ORDER}
-    notes |= dict.fromkeys(first, "equal" if len(first) > 1 else "fastest here")
+    notes |= dict.fromkeys(first, f"{'equal' if len(first) > 1 else 'fastest'}{after}")
     return iteration_bars(runs, contest.labels, notes, theme, first, legend)
 
 
@@ -187,7 +212,7 @@ def main_figures(contest: Contest, runs: Runs, theme: Theme) -> None:
         "Iteration time on every fabric, and where it goes",
         "ms along each fabric's critical path; exposed transfer: sending, or waiting for a port, while nothing computes; tick: bound. "
         "Compute is the same work everywhere: a bar has what lies on its own critical path. "
-        "A full fat-tree whose hosts send in an order takes at most as long as the ideal switch",
+        "The ideal switch is a yardstick that nobody sells: a full fat-tree whose hosts send in an order takes at most as long",
     )
     legend_line(bar_legend(runs, theme), theme)
     chart(

@@ -125,15 +125,6 @@ def worth_of_a_port(case: Case, planned: FabricRun | None) -> None:
     delay_ms = case.cluster.reconfiguration_ms
     at = f"At {time(delay_ms)} per change" if delay_ms else "Without a delay"
     counted = price_and_source(OFFERS, port.price_usd, port.price_from)
-    slower = [
-        time(one.delay_ms.usual)
-        for one in OFFERS
-        if one.port_usd.provenance == "published"
-        and one.port_usd.usual == port.price_usd
-        and one.delay_ms.usual > delay_ms
-    ]
-    if slower:
-        counted += f", a switch that takes {slower[0]} per change"
     words = f"{at}, by the purchase price of the network alone, an iteration whose circuits change costs {', but '.join(ends)}. "
     if planned is not None and planned.result and planned.result.switching == "fixed":
         words += "The planned circuits below stay fixed at this setting. "
@@ -143,6 +134,21 @@ def worth_of_a_port(case: Case, planned: FabricRun | None) -> None:
         f"{words} <em>Which switch</em> counts GPU hours and power too, at the delay of the best switch on offer."
     )
     page_link("Which switch", "The price per port with GPU hours: Which switch")
+
+
+def slower_than_counted(delay_ms: float) -> str:
+    """Return after a space how slow the switch is whose port price is counted; empty of one that is as fast as the delay asks."""
+    usd = catalogue().part("ocs_port").price_usd
+    slower = [
+        time(one.delay_ms.usual)
+        for one in OFFERS
+        if one.port_usd.provenance == "published"
+        and one.port_usd.usual == usd
+        and one.delay_ms.usual > delay_ms
+    ]
+    if not slower:
+        return ""
+    return f" The port price counted, ${usd:,.6g}, is that of a switch that takes {slower[0]} per change."
 
 
 def main_figures(

@@ -2,27 +2,29 @@
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 
 import streamlit as st
 
 from topox_core.economics.clusters import CLUSTER_NETWORKS, cluster_bill
 from topox_core.economics.comparison import (
+    IterationCost,
     Question,
     curves,
     most_gpus,
-    per_dollar,
     sizes_up_to,
-    usd_per_iteration,
     year_of,
 )
 from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill
 from topox_core.economics.price_sets import SET_BY_SPEED
+from topox_core.errors import InputError
 from topox_core.fabrics.compare import EQUAL, fabric_bill, same_time
 from topox_core.fabrics.comparison_words import FULL, PATCH_PANEL, YARDSTICK
 from topox_core.fabrics.registry import ENTRIES
 from topox_core.figures.cost import SHORT_PARTS, by_size, worth, yearly
 from topox_core.figures.palette import Theme
 from topox_core.text.numbers import (
+    NBSP,
     count,
     energy,
     enumeration,
@@ -32,18 +34,28 @@ from topox_core.text.numbers import (
     power,
     short,
     time,
+    whole_percent,
 )
-from topox_ui.answers.contest import contest_of, redraw_when_shorter, run_all
+from topox_ui.answers.contest import Contest, Runs, contest_of, redraw_when_shorter, run_all
 from topox_ui.answers.keeping import kept_of
-from topox_ui.answers.solving import case_of
+from topox_ui.answers.solving import Case, case_of
 from topox_ui.answers.verdicts import verdict_line
-from topox_ui.cost.controls import LARGEST, CostState, controls, parts_table, price_controls, radix
+from topox_ui.cost.controls import (
+    LARGEST,
+    CostState,
+    controls,
+    parts_table,
+    price_controls,
+    question,
+    radix,
+)
 from topox_ui.cost.headline import (
     cost_headline,
     costs_now,
     hangs_on,
     main_figures,
     notes,
+    slower_than_counted,
     warnings,
     worth_of_a_port,
 )
@@ -80,6 +92,8 @@ SIX = (
 _LISTS_ALL = ", which has every port speed"
 # Beside the winner the first sentence has the plan, and the best fixed circuits and fat-tree.
 TOLD = ("scheduled", PATCH_PANEL, "fat_tree")
+# A full fat-tree whose hosts send in an order, which takes at most as long as the ideal switch: no fabric of its own.
+IN_ORDER = "in_order"
 MAX_TASKS = 2_500  # a larger graph waits for a button
 # The large graph whose prices the reader asked for.
 _ASKED_FOR = Lasting[str]("priced_for")
@@ -226,7 +240,7 @@ def bill_rows(one: Bill) -> list[dict[str, object]]:
 
 
 def for_a_dollar(opened: Loaded, theme: Theme) -> None:
-    """Draw the view Per iteration: iterations for a dollar of network on every fabric, for the job that is loaded."""
+    """Draw the view Per iteration: what an iteration of the loaded job costs on every fabric, and how many a dollar buys."""
     title = f"Cost per iteration · {escape(opened.title)}"
     if len(opened.graph.tasks) > MAX_TASKS and _ASKED_FOR.get() != opened.graph.digest:
         headline(title, "This job is <b>large</b>: press the button to run it on the fabrics.")
@@ -240,110 +254,157 @@ def for_a_dollar(opened: Loaded, theme: Theme) -> None:
         case = case_of(opened, scenario())
         contest = contest_of(case)
         runs, failed = run_all(case, contest)
-        prices, running = catalogue(), CostState.now().running
-        priced = {name: fabric_bill(name, case.cluster, prices, contest.options) for name in runs}
-        bought = {name: one for name, one in priced.items() if one is not None}
+        assumed = BuyingState.now()
+        each = assumed.gpus_per_server or kept_of(opened, case).resolved.gpus_per_server
+        gpu_usd_per_hour = case.cluster.servers * each * assumed.usd_per_gpu_hour
+        costs = _costs(case, contest, runs, gpu_usd_per_hour)
     if run_owner().busy and "scheduled" in runs:
         redraw_when_shorter(case, runs["scheduled"])
-    years = {name: year_of(one, running) for name, one in bought.items()}
-    assumed = BuyingState.now()
-    each = assumed.gpus_per_server or kept_of(opened, case).resolved.gpus_per_server
-    gpu_usd_per_hour = case.cluster.servers * each * assumed.usd_per_gpu_hour
-    usd = {
-        name: usd_per_iteration(runs[name].iteration_ms, year, gpu_usd_per_hour)
-        for name, year in years.items()
-    }
-    rows = sorted(
-        (
-            (name, contest.labels[name], per_dollar(runs[name].iteration_ms, year))
-            for name, year in years.items()
-        ),
-        key=lambda row: -row[2],
-    )
-    in_order: dict[str, str] = {}
-    ordered_ms = runs[YARDSTICK].iteration_ms if YARDSTICK in runs else math.inf
-    if FULL in usd and ordered_ms * (1 + EQUAL) < runs[FULL].iteration_ms:
-        ordered = short(usd_per_iteration(ordered_ms, years[FULL], gpu_usd_per_hour))
-        in_order[FULL] = (
-            f"{contest.spoken[FULL]} (at most ${ordered} where its hosts send in an order)"
-        )
-    delay_ms = case.cluster.reconfiguration_ms
-    where = f"At a delay of {time(delay_ms)}" if delay_ms else "Without a delay"
     headline(
         f"{title} · {setting_words(case.cluster)}, ${assumed.usd_per_gpu_hour:g} per GPU and hour",
-        _least(usd, {name: value for name, _, value in rows}, contest.spoken | in_order, where),
+        _least(costs, contest.spoken, case.cluster.reconfiguration_ms),
     )
     verdict_line(case)
     worth_of_a_port(case, runs.get("scheduled"))
     for line in failed:
         quiet(f"{escape(line)}")
-    chart_title(
-        "Iterations per dollar of network",
-        "the network's cost per hour alone, without GPU hours, on the fabrics of the page Compare",
-    )
-    left, right = st.columns([1, 1.25], gap="medium")
+    labels = {**contest.labels, IN_ORDER: f"{contest.labels[FULL]}, in order"}
+    usd = {name: f"{'≤ ' * (name == IN_ORDER)}${short(one.usd)}" for name, one in costs.items()}
+    per_usd = {
+        name: f"{'≥ ' * (name == IN_ORDER)}{large(one.per_usd)}" for name, one in costs.items()
+    }
+    by_worth = sorted(costs, key=lambda name: -costs[name].per_usd)
+    left, right = st.columns(2, gap="medium")
     with left:
         chart(
-            worth(rows, theme),
-            "worth",
-            "Iterations per dollar of network: "
-            + "; ".join(f"{label} {large(value)}" for _, label, value in rows),
-            lambda: [{"fabric": label, "iterations per dollar": value} for _, label, value in rows],
+            worth(
+                [(_as_run(name), labels[name], one.usd, usd[name]) for name, one in costs.items()],
+                "$ per iteration",
+                theme,
+                "$~r",
+            ),
+            "iteration_cost",
+            "Dollars per iteration: " + "; ".join(f"{labels[name]} {usd[name]}" for name in costs),
+            lambda: [{"fabric": labels[n], "$ per iteration": one.usd} for n, one in costs.items()],
+            title=("Cost of an iteration", "GPU hours and network together; ≤: at most"),
         )
     with right:
-        per_usd = {name: large(value) for name, _, value in rows}
-        frame(
-            [
-                {
-                    "Fabric": contest.labels[name],
-                    "Iteration": time(runs[name].iteration_ms),
-                    "With GPUs": f"${short(usd[name])}" if name in usd else "–",
-                    "Per dollar": per_usd.get(name, "–"),
-                    "Network": money(bought[name].cost_usd) if name in bought else "–",
-                    "Power": power(bought[name].power_w) if name in bought else "–",
-                    "Priced as": CLUSTER_NETWORKS[ENTRIES[name].built_as]
-                    if name in bought
-                    else "not for sale",
-                }
-                for name in dict.fromkeys((*per_usd, *runs))
-            ]
+        chart(
+            worth(
+                [(_as_run(n), labels[n], costs[n].per_usd, per_usd[n]) for n in by_worth],
+                "iterations per dollar",
+                theme,
+            ),
+            "worth",
+            "Iterations per dollar of network: "
+            + "; ".join(f"{labels[name]} {per_usd[name]}" for name in by_worth),
+            lambda: [
+                {"fabric": labels[name], "iterations per dollar": costs[name].per_usd}
+                for name in by_worth
+            ],
+            title=("Iterations per dollar of network", "the network alone, without GPU hours"),
         )
-        every = _LISTS_ALL if prices.based_on == SET_BY_SPEED else ""
-        quiet(
-            f"{escape(cluster_words(case.cluster))}; NICs are counted, since their speed differs by network. Prices: "
-            f"{escape(prices.name)}{every}; watts proportional to speed (assumed). A fat-tree has five switch ports and six "
-            "transceivers per link, as TopoOpt counts. Fixed circuits are built on a patch panel, those that change on optical "
-            "switches."
-        )
-        link_menu(graph_kept_here())
+    frame(
+        [
+            {
+                "Fabric": labels[name],
+                "Cost": usd[name],
+                "Iteration": f"{'≤ ' * (name == IN_ORDER)}{time(one.iteration_ms)}",
+                "Network": money(one.bill.cost_usd),
+                "Per dollar": per_usd[name],
+                "Power": power(one.bill.power_w),
+                "Priced as": CLUSTER_NETWORKS[one.bill.network],
+            }
+            for name, one in costs.items()
+        ]
+        + [
+            {"Fabric": labels[name], "Iteration": time(run.iteration_ms)}
+            | dict.fromkeys(("Cost", "Network", "Per dollar", "Power"), "–")
+            | {"Priced as": "not for sale"}
+            for name, run in runs.items()
+            if name not in costs
+        ]
+    )
+    prices = catalogue()
+    every = _LISTS_ALL if prices.based_on == SET_BY_SPEED else ""
+    quiet(
+        f"{escape(cluster_words(case.cluster))}; NICs are counted, since their speed differs by network. Prices: "
+        f"{escape(prices.name)}{every}; watts proportional to speed (assumed). A fat-tree has five switch ports and six "
+        "transceivers per link, as TopoOpt counts. Fixed circuits are built on a patch panel, those that change on optical "
+        "switches."
+    )
+    with suppress(InputError):  # a network that cannot be asked for has no price
+        _fat_tree_prices(case, contest, costs)
+    link_menu(graph_kept_here())
 
 
-def _least(
-    usd: Mapping[str, float],
-    per_usd: Mapping[str, float],
-    spoken: Mapping[str, str],
-    where: str,
-) -> str:
-    """Return on which fabric an iteration costs least, what on the best of each kind, and who buys most for a dollar of network."""
-    if not usd:
+def _as_run(name: str) -> str:
+    """Return as which fabric a network runs."""
+    return FULL if name == IN_ORDER else name
+
+
+def _costs(
+    case: Case, contest: Contest, runs: Runs, gpu_usd_per_hour: float
+) -> dict[str, IterationCost]:
+    """Return what an iteration costs on each network that can be bought, the cheapest first; raises InputError."""
+    prices, running = catalogue(), CostState.now().running
+    times = {name: run.iteration_ms for name, run in runs.items()}
+    if times.get(YARDSTICK, math.inf) * (1 + EQUAL) < times.get(FULL, 0.0):
+        times[IN_ORDER] = times[YARDSTICK]
+    bills = {
+        name: fabric_bill(_as_run(name), case.cluster, prices, contest.options) for name in times
+    }
+    costs = {
+        name: IterationCost(times[name], bill, year_of(bill, running), gpu_usd_per_hour)
+        for name, bill in bills.items()
+        if bill is not None
+    }
+    return dict(sorted(costs.items(), key=lambda one: one[1].usd))
+
+
+def _least(costs: Mapping[str, IterationCost], spoken: Mapping[str, str], delay_ms: float) -> str:
+    """Return on which fabric an iteration costs least, what on the best of each kind, and what of that are GPU hours."""
+    own = [name for name in costs if name != IN_ORDER]
+    if not own:
         return "<b>No fabric that was chosen can be bought.</b> Choose others on Compare."
-    by_cost = sorted(usd, key=lambda name: usd[name])
-    first = [name for name in by_cost if same_time(usd[name], usd[by_cost[0]])]
-    behind = by_cost[len(first) :]
+    names = {name: escape(spoken[name]) for name in own}
+    if ordered := costs.get(IN_ORDER):
+        names[FULL] += f" (at most ${short(ordered.usd)} where its hosts send in an order)"
+    first = [name for name in own if same_time(costs[name].usd, costs[own[0]].usd)]
     # Of each kind the best; fabrics alike in kind are told apart by the table.
-    kinds = {_kind(name): name for name in reversed(by_cost)}
-    told = [name for name in behind if name == kinds.get(_kind(name)) and _kind(name) in TOLD]
-    against = [f"${short(usd[name])} on {escape(spoken[name])}" for name in told]
-    names = escape(enumeration([spoken[name] for name in first], "or"))
+    kinds = {_kind(name): name for name in reversed(own)}
+    told = [
+        name for name in own[len(first) :] if name == kinds[_kind(name)] and _kind(name) in TOLD
+    ]
+    against = [f"${short(costs[name].usd)} on {names[name]}" for name in told]
+    where = f"At a delay of {time(delay_ms)}" if delay_ms else "Without a delay"
     words = (
-        f"{where} an iteration costs <b>${short(usd[first[0]])} on {names}</b>, GPU hours included"
+        f"{where} an iteration costs <b>${short(costs[own[0]].usd)} on "
+        f"{enumeration([names[name] for name in first], 'or')}</b>"
     )
     words += f", against {enumeration(against)}" if against else ""
-    most = max(per_usd, key=lambda name: per_usd[name])
-    return (
-        f"{words}. Of the network alone a dollar buys most iterations with {escape(spoken[most])}: "
-        f"<b>{large(per_usd[most])}</b>."
+    shares = sorted(costs[name].gpu_share for name in (*first, *told))
+    ends = dict.fromkeys(map(whole_percent, (shares[0], shares[-1])))
+    words += f". GPU hours are {' to '.join(ends)}{NBSP}% of the cost."
+    if any(ENTRIES[name].pays_delay for name in (*first, *told)):
+        words += slower_than_counted(delay_ms)
+    return words
+
+
+def _fat_tree_prices(case: Case, contest: Contest, costs: Mapping[str, IterationCost]) -> None:
+    """Write in one place why fat-trees have several prices on Cost; raises InputError."""
+    asked, cluster = question(), case.cluster
+    own = plural(cluster.servers * cluster.ports_per_server, "port")
+    prices = [
+        f"<b>{money(costs[name].bill.cost_usd)}</b> for {escape(contest.spoken[name])}{whose}"
+        for name, whose in ((FULL, f" of the job's own {own}"), ("fat_tree", ""))
+        if name in costs
+    ]
+    prices.append(
+        f"on <em>Network</em> <b>{money(asked.bill('fat_tree').cost_usd)}</b> for {plural(asked.gpus, 'GPU')} with "
+        f"{asked.catalogue.port_gbps:g}G each, NICs {'counted' if asked.counting.nics else 'left out'}"
     )
+    quiet(f"Prices of fat-trees on Cost: {enumeration(prices)}.")
 
 
 def _kind(name: str) -> str:
@@ -364,9 +425,7 @@ def _beside_the_job(question: Question, priced: dict[str, Bill]) -> None:
     own = money(cluster_bill("fat_tree", cluster, question.catalogue).cost_usd)
     ports = plural(cluster.servers * cluster.ports_per_server, "port")
     quiet(
-        f"A fat-tree costs <b>{tree}</b> here: an interface of {question.catalogue.port_gbps:g}G for each GPU, "
-        f"NICs {'counted' if question.counting.nics else 'left out'}. <em>Per iteration</em> and <em>Which switch</em> take the "
-        f"same prices for the job's own cluster, {ports} of {cluster.port_gbps:g}G with NICs: a full fat-tree is <b>{own}</b> there."
+        f"A fat-tree costs <b>{tree}</b> here, a full one for the job's own {ports} <b>{own}</b>: <em>Per iteration</em> says why."
     )
 
 

@@ -112,8 +112,8 @@ def networks(answer: Answer, theme: Theme) -> None:
         quiet(escape(line))
     quiet(
         "Counted for the job's own cluster, NICs included. Parts other than the switches on offer have the prices of "
-        f"{escape(prices_of(answer.question).name)}, the list of all pages. <em>Network</em> counts another network, with an "
-        "interface for each GPU, and so has another price."
+        f"{escape(prices_of(answer.question).name)}, the list of all pages. <em>Per iteration</em> says why <em>Network</em> has "
+        "other prices."
     )
 
 

@@ -279,6 +279,8 @@ button[kind^="primary"]:not(:disabled), button[kind^="primary"]:not(:disabled) *
   .st-key-breakdown .xtick:nth-child(even) text, .st-key-changes .xtick:nth-child(even) text,
   .st-key-over_time .xtick:nth-child(even) text, .st-key-placements .xtick:nth-child(even) text,
   [class*="st-key-delay"] .annotation:not([data-index="0"], [data-index="1"], [data-index="2"]) {{ display: none; }} }}
+/* Without a pointer the tools of a table are always in view: they have a line of their own. */
+@media (hover: none) {{ .stElementContainer:has(> [data-testid="stFullScreenFrame"] .stDataFrame) {{ padding-top: 2.1rem; }} }}
 @media screen and (max-width: 1000px) {{
   /* Side by side, figures would have half a narrow window each, less than 350 px beside the menu. */
   [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] :is(.stPlotlyChart, .stDataFrame, .st-key-certificate)) {{

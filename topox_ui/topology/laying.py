@@ -4,15 +4,20 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import EQUAL
 from topox_core.model.lowering import lower
-from topox_core.text.numbers import count, percent, plural, short, size, time
+from topox_core.text.numbers import and_more, count, enumeration, percent, plural, short, size, time
 from topox_core.topology.finder import Demand, LayoutResult, demand_of, find_layout
-from topox_core.topology.ring_circuits import Frame, bandwidth_tax, frames, link_loads
+from topox_core.topology.ring_circuits import (
+    Frame,
+    bandwidth_tax,
+    circuit_loads,
+    frames,
+    link_loads,
+)
 from topox_core.topology.routing import RoutedNetwork
 from topox_core.topology.traffic import Pair, all_reduce_demand
 from topox_ui.answers.contest import WORTH_A_WORD, contest_of, run_all
@@ -25,7 +30,8 @@ from topox_ui.state.widgets import pick, sidebar_part, slide
 from topox_ui.topology.state import TopologyState
 
 MAX_STRIDES = 6
-EVEN = 1.005  # a busiest link below this many times the average is like all others
+EVEN = 1.005  # a busiest circuit below this many times the average is like all others, one this near to it as busy
+NAMED = 3  # of the busiest circuits a sentence names so many
 
 
 def topology_headline(loaded: Loaded, case: Case, laid: "LaidTopology") -> None:
@@ -48,7 +54,11 @@ def topology_headline(loaded: Loaded, case: Case, laid: "LaidTopology") -> None:
     against = "as on Compare" if planned_ms is None else f"planned circuits {time(planned_ms)}"
     kpis(
         ("Iteration time", gives, against if of_job else "of a job only"),
-        ("Busiest link", f"{short(busiest)}×" if busiest else "–", "the bytes of the average link"),
+        (
+            "Busiest circuit",
+            f"{short(busiest)}×" if busiest else "–",
+            "the bytes of the average one",
+        ),
         ("Longest route", plural(longest, "hop"), "that data takes"),
         ("Bandwidth tax", short(laid.tax), "hops that a byte travels"),
         ("Links", count(links), each),
@@ -61,14 +71,16 @@ def _finding(
     planned_ms: float | None,
     by_graph_ms: float | None,
 ) -> str:
-    """Return the answer: how long the iteration takes and what that loses, the busiest link, how far data goes."""
+    """Return the answer: how long the iteration takes and what that loses, the busiest circuit, how far data goes."""
     words, busiest = [], laid.busiest
     if not busiest:
         return "<b>No data</b> crosses the network here."
+    several = len(laid.busiest_links) > 1
     carries = (
-        "all links carry <b>the same</b>"
+        "All circuits carry <b>the same</b>"
         if busiest <= EVEN
-        else f"the busiest link carries <b>{short(busiest)}×</b> the average"
+        else f"The busiest circuit{'s' * several}, {busiest_words(laid)}, {'carry' if several else 'carries'} "
+        f"<b>{short(busiest)}×</b> the average"
     )
     if iteration_ms is not None:
         words.append(
@@ -78,7 +90,7 @@ def _finding(
             words.append(
                 f"Fixed circuits searched for the task graph take only <b>{time(by_graph_ms)}</b>."
             )
-    words.append(f"{carries[0].upper()}{carries[1:]}.")
+    words.append(f"{carries}.")
     longest = laid.result.longest_route
     words.append(
         "All data goes directly, over <b>1&nbsp;hop</b>."
@@ -86,6 +98,14 @@ def _finding(
         else f"Data takes up to <b>{plural(longest, 'hop')}</b>."
     )
     return " ".join(words)
+
+
+def busiest_words(laid: "LaidTopology") -> str:
+    """Return between which servers the busiest circuits lead: S3 → S4; several of them, and how many more."""
+    links = laid.busiest_links
+    named = [f"S{a}\u00a0→\u00a0S{b}" for a, b in links[:NAMED]]
+    more = and_more(len(links), NAMED)
+    return f"{', '.join(named)}{more}" if more else enumeration(named)
 
 
 def ports_line(laid: "LaidTopology") -> None:
@@ -165,8 +185,8 @@ class LaidTopology:
     ----------
     tax
         Hops that a byte travels.
-    busiest, busiest_link
-        Bytes of the busiest link over the average link's, 0 where nothing is sent; which link that is.
+    busiest, busiest_links
+        Bytes of the busiest circuit over the average of those in use, 0 where nothing is sent; the links whose circuits are as busy.
     """
 
     demand: Demand
@@ -174,7 +194,7 @@ class LaidTopology:
     pictures: tuple[Frame, ...]
     tax: float
     busiest: float
-    busiest_link: Pair | None
+    busiest_links: tuple[Pair, ...]
     key: str
 
 
@@ -243,12 +263,12 @@ def _laid(key: str, _case: Case, degree: int, variant: str, traffic: str) -> Lai
         else demand_of(lower(_case.graph, _case.settings.lowering), servers)
     )
     result = find_layout(demand, degree, variant, seed=_case.settings.seed)
-    loads = link_loads(result, demand)
-    carried = np.array(list(loads.values()))
-    busiest = float(carried.max() / carried.mean()) if carried.any() else 0.0
-    link = max(loads, key=lambda pair: loads[pair]) if busiest else None
-    tax = bandwidth_tax(result, demand)
-    return LaidTopology(demand, result, frames(result), tax, busiest, link, key)
+    each, parallel = circuit_loads(result, demand), result.layout.circuits
+    most, circuits = max(each.values(), default=0.0), sum(parallel[pair] for pair in each)
+    mean = sum(link_loads(result, demand).values()) / max(1, circuits)
+    links = tuple(sorted(pair for pair, carried in each.items() if 0 < most <= carried * EVEN))
+    busiest, tax = float(most / mean) if mean else 0.0, bandwidth_tax(result, demand)
+    return LaidTopology(demand, result, frames(result), tax, busiest, links, key)
 
 
 def hops_of_step(laid: LaidTopology, at: int) -> Any:

@@ -8,13 +8,18 @@ import streamlit as st
 from topox_core.figures.palette import Theme
 from topox_core.figures.topology import hops, ring
 from topox_core.text.numbers import plural, short, size
-from topox_core.topology.ring_circuits import Frame, link_loads, used_for
+from topox_core.topology.ring_circuits import Frame, circuit_loads, link_loads, used_for
 from topox_core.topology.traffic import Pair
 from topox_ui.shell.charts import chart, escape, frame, when_opened, write_html
 from topox_ui.shell.player import Player
 from topox_ui.state.address import keep_address
 from topox_ui.state.widgets import control, menu
-from topox_ui.topology.laying import EVEN, LaidTopology, hops_of_step
+from topox_ui.topology.laying import (
+    EVEN,
+    LaidTopology,
+    busiest_words,
+    hops_of_step,
+)
 from topox_ui.topology.state import TopologyState
 
 STEP_WORDS = {
@@ -86,12 +91,11 @@ def step_by_step(laid: LaidTopology, theme: Theme) -> None:
     keep_address()
 
 
-def _busiest(laid: LaidTopology) -> tuple[Pair, str] | None:
-    """Return the link that stands out once all circuits lie, with what is to be said of it."""
-    if laid.busiest_link is None or laid.busiest <= EVEN:
+def _busiest(laid: LaidTopology) -> tuple[tuple[Pair, ...], str] | None:
+    """Return the links whose circuits stand out once all lie, with what is to be said of them."""
+    if laid.busiest <= EVEN:
         return None
-    a, b = laid.busiest_link
-    return laid.busiest_link, f"busiest link, S{a} → S{b}: {short(laid.busiest)}×"
+    return laid.busiest_links, f"busiest, {busiest_words(laid)}: {short(laid.busiest)}×"
 
 
 def _buttons(at: int, last: int) -> None:
@@ -193,6 +197,7 @@ def _links(laid: LaidTopology) -> None:
     result = laid.result
     source, destination, parallel = (ends.tolist() for ends in result.layout.links)
     purpose, carried = used_for(result), link_loads(result, laid.demand)
+    each = circuit_loads(result, laid.demand)
     planes: dict[tuple[int, int], list[str]] = {}
     wiring = result.wiring
     for a, b, plane in zip(
@@ -200,7 +205,7 @@ def _links(laid: LaidTopology) -> None:
     ):
         planes.setdefault((a, b), []).append(str(plane))
     rows = list(zip(source, destination, strict=True))[:MAX_LINKS]
-    busiest = max(carried.values(), default=0.0)
+    busiest = max(each.values(), default=0.0)
     frame(
         {
             "from": [f"S{a}" for a, _ in rows],
@@ -209,9 +214,8 @@ def _links(laid: LaidTopology) -> None:
             "laid for": [purpose.get(pair, "") for pair in rows],
             "port plane": [", ".join(planes.get(pair, [])) for pair in rows],
             "carries (bytes)": [carried.get(pair, 0.0) for pair in rows],
-            "of the busiest": [
-                carried.get(pair, 0.0) / busiest if busiest else 0.0 for pair in rows
-            ],
+            "each circuit (bytes)": [each.get(pair, 0.0) for pair in rows],
+            "of the busiest": [each.get(pair, 0.0) / busiest if busiest else 0.0 for pair in rows],
         },
         column_config={
             "of the busiest": st.column_config.ProgressColumn(

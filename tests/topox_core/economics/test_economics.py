@@ -18,6 +18,7 @@ from topox_core.economics.clusters import (
     same_cost_ratio,
 )
 from topox_core.economics.comparison import (
+    IterationCost,
     Question,
     Running,
     caveats_of,
@@ -246,12 +247,17 @@ def test_the_tornado_matches_hand_counts_and_is_widest_on_top() -> None:
 
 
 def test_a_year_by_hand() -> None:
-    year = year_of(bill("photonic_rails", 1024, V1), Running(0.1, 1.5, 4))
+    rails = bill("photonic_rails", 1024, V1)
+    year = year_of(rails, Running(0.1, 1.5, 4))
     assert year.purchase_usd == pytest.approx(1_289_216 / 4)
     assert year.energy_kwh == pytest.approx(11.04 * 1.5 * 8760)
     assert year.total_usd == pytest.approx(1_289_216 / 4 + 11.04 * 1.5 * 876)
     # 100 ms an iteration are 36,000 an hour.
     assert per_dollar(100.0, year) == pytest.approx(36_000 / (year.total_usd / 8760))
+    cost = IterationCost(100.0, rails, year, 9 * year.usd_per_hour)
+    assert cost.per_usd == per_dollar(100.0, year)
+    assert (cost.usd * cost.per_usd, cost.gpu_share) == pytest.approx((10, 0.9))
+    assert IterationCost(100.0, rails, year, 0.0).gpu_share == 0
 
 
 # A cluster's own network.

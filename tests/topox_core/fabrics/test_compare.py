@@ -283,7 +283,8 @@ def test_differences_below_half_a_percent_are_none_and_the_ideal_switch_wins_not
     runs = {name: run_of(name, ms) for name, ms in times.items()}
     assert fastest(runs) == ("static", "reactive")
     assert sentence({**runs, "ideal": run_of("ideal", 10.0)}).startswith(
-        "Circuits fixed by TopoOpt and circuits on demand take 100 ms; provisioned circuits 103 ms."
+        "At a delay of 5 ms switching gains nothing: circuits fixed by TopoOpt and circuits on demand take 100 ms, "
+        "provisioned circuits 103 ms."
     )
 
 
@@ -319,14 +320,15 @@ def test_the_headline_says_that_switching_pays_against_a_fat_tree() -> None:
     runs = {name: run_of(name, ms) for name, ms in times.items()}
     result = replace(runs["scheduled"].result, switching="planned")
     runs["scheduled"] = replace(runs["scheduled"], result=result)
+    assert headline(runs).startswith("Planned circuits take"), "no circuit changes"
+    runs["scheduled"] = replace(runs["scheduled"], circuits_changed=3)
     said = headline(runs).replace("\u00a0", " ")
     assert said == (
-        "Planned circuits take 20 ms; circuits fixed by TopoOpt 30 ms and a fat-tree 40 ms."
+        "At a delay of 5 ms switching pays: planned circuits take 20 ms, circuits fixed by TopoOpt 30 ms and a fat-tree 40 ms."
     )
     dearer, faster = run_of("fat_tree_full", 22.0), run_of("fat_tree_full", 15.0)
     assert headline({**runs, "fat_tree_full": dearer}).replace("\u00a0", " ") == (
-        "Planned circuits take 20 ms, a full fat-tree 22 ms where its hosts share links "
-        "and at most 10 ms where they send in an order; circuits fixed by TopoOpt 30 ms and a fat-tree 40 ms."
+        f"{said} A full fat-tree takes 22 ms where its hosts share links and at most 10 ms where they send in an order."
     )
     assert (
         headline({**runs, "fat_tree_full": faster})
@@ -382,7 +384,8 @@ def test_the_headline_says_first_that_switching_does_not_pay() -> None:
     runs = {"static": run_of("static", 30.0), "scheduled": replace(planned, result=fixed)}
     said = headline(runs).replace("\u00a0", " ")
     assert said == (
-        "Switching does not pay here. Circuits fixed by TopoOpt need 30 ms, the best plan that changes circuits 44 ms."
+        "At a delay of 5 ms switching does not pay: circuits fixed by TopoOpt need 30 ms, the best plan that changes circuits "
+        "44 ms."
     )
 
 

@@ -246,7 +246,9 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         [year_of(one, Running()).total_usd / 1e6 for one in PRICED.values()],
     ),
     cost.worth: lambda look: (
-        cost.worth([("static", "Fixed", 12.0), ("scheduled", "Planned", 9.5)], look),
+        cost.worth(
+            [("static", "Fixed", 12.0, "12"), ("scheduled", "Planned", 9.5, "9.5")], "", look
+        ),
         [12, 9.5],
     ),
     maps.winner_map: lambda look: (maps.winner_map(MAP, (100.0, 10.0), look), [20]),

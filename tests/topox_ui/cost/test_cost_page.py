@@ -108,10 +108,12 @@ def test_with_a_graph_it_says_what_a_dollar_buys_and_compare_takes_the_prices(vi
     at = visit(COST, sample="race")
     said = words(at).split("an iteration costs ")[1]
     assert re.match(
-        r"\$[\d.]+ on planned circuits, GPU hours included, against \$[\d.]+ on circuits fixed by [^$]+ and \$[\d.]+ on a full "
-        r"fat-tree \(at most \$[\d.]+ where its hosts send in an order\)\. Of the network alone a dollar buys most iterations with ",
+        r"\$[\d.]+ on planned circuits, against \$[\d.]+ on circuits fixed by [^$]+ and \$[\d.]+ on a full fat-tree \(at most "
+        r"\$[\d.]+ where its hosts send in an order\)\. GPU hours are \d\d to \d\d % of the cost\. The port price counted, \$520, "
+        r"is that of a switch that takes 25 ms per change\.",
         said,
     ), "of each kind the best"
+    assert "a switch that takes" not in words(visit(COST, sample="race", reconfiguration_ms="25"))
     assert "$2 per GPU and hour" in words(at)
     dear = visit(COST, **{"sample": "race", "buy.usd_per_gpu_hour": "20"})
     assert "$20 per GPU and hour" in words(dear)
@@ -119,9 +121,15 @@ def test_with_a_graph_it_says_what_a_dollar_buys_and_compare_takes_the_prices(vi
     assert box.options[box.index] == "MixNet Table 4"
     assert "Prices: MixNet Table 4" in words(at)
     assert "MixNet Table 4" in words(visit(NETWORK)), "one list, whatever is priced"
-    assert chart(at, "worth")["data"] and "not for sale" in list(
-        table(at, "Priced as")["Priced as"]
-    )
+    rows = {one["Fabric"]: one for one in table(at, "Priced as").to_dict("records")}
+    assert rows["Ideal switch"]["Priced as"] == "not for sale"
+    ordered, full = rows["Fat-tree, full, in order"], rows["Fat-tree, full"]
+    assert ordered["Network"] == full["Network"] and ordered["Cost"].startswith("≤ $")
+    for key in ("iteration_cost", "worth"):
+        assert len(chart(at, key)["data"][0]["x"]) == len(rows) - 1
+    own = full["Network"].replace("\u00a0", " ")
+    assert f"{own} for a full fat-tree of the job's own" in words(at)
+    assert f"on Network {totals(visit(NETWORK, sample='race'))[0]} for" in words(at)
     at = visit(COMPARE, sample="race")
     assert "MixNet Table 4" in words(at) and "Same cost" in words(at)
     prices = {"cost.prices": "opus-v1", "cost.parts": "packet_switch:400000:2524"}
@@ -136,7 +144,7 @@ def test_the_network_is_as_large_as_the_job_that_the_reader_chose(visit):
     _, cluster = load_sample("moe")
     full = fabric_bill("fat_tree_full", cluster, PRICE_SETS["mixnet"], FabricOptions())
     own = money(full.cost_usd).replace("\u00a0", " ")
-    assert f"a full fat-tree is {own} there" in words(at)
+    assert f"a full one for the job's own 16 ports {own}: Per iteration says why" in words(at)
     assert f"A fat-tree costs {totals(at)[0]} here" in words(at)
     at = choose(at, cost_gpus=512)
     assert "512 GPUs" in words(at) and "whichever job it runs" in words(at)
@@ -155,7 +163,7 @@ def test_the_price_up_to_which_a_port_is_worth_it_stands_below_the_verdict(visit
         "on the best fixed circuits found up to $612 per port, "
         "but more than on a full fat-tree whose hosts share links, even with free ports. "
         "A port of an optical switch is counted at $520 "
-        "(published for Polatis), a switch that takes 25 ms per change. Which switch counts GPU hours and power too"
+        "(published for Polatis). Which switch counts GPU hours and power too"
     ) in words(at)
     mine = PRICE_SETS["mixnet"].changed(
         {"ocs_port": {"price_usd": 600.0}, "nic": {"price_usd": 90.0}}

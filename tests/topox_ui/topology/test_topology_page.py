@@ -39,6 +39,10 @@ def test_the_page_leads_with_what_the_circuits_make_of_the_job(visit):
     assert f"takes up to {found.longest_route} hops" in words(at)
     assert metric(at, "Iteration time") == spoken(run.iteration_ms)
     assert metric(at, "Links") == str(len(found.layout.links[0]))
+    assert "busiest circuits, S3 → S4, S5 → S6 and S7 → S0, carry 1.99× the average" in words(at)
+    assert "busiest, S3\u00a0→\u00a0S4, S5\u00a0→\u00a0S6 and S7\u00a0→\u00a0S0: 1.99×" in traces(
+        at, "ring"
+    )
     searched = compare(graph, cluster, settings, ("static_graph",), FabricOptions())["static_graph"]
     assert f"searched for the task graph take only {spoken(searched.iteration_ms)}" in words(at)
 
