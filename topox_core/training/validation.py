@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain, permutations
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -220,6 +221,39 @@ def tried_on(machine: Machine) -> Agreement | None:
     """Return how predictions with a machine's shares of the peaks agree with iterations that ran; None where they are your own."""
     rows = _tried(machine)
     return agreement(predicted(BUILT_IN[rows]())) if rows else None
+
+
+class Off(NamedTuple):
+    """How predictions differ from what ran.
+
+    Attributes
+    ----------
+    rows
+        How many ran.
+    bias
+        By which share predictions are too long in the median; below 0 too short.
+    same_side
+        Whether all are too long, or all too short.
+    scatter
+        How far one is from the bias in the median, as a share: what may change an order.
+    """
+
+    rows: int
+    bias: float
+    same_side: bool
+    scatter: float
+
+
+@lru_cache(64)
+def off_on(machine: Machine) -> Off | None:
+    """Return how predictions with a machine's shares of the peaks differ from iterations that ran; None as of :func:`tried_on`."""
+    rows = _tried(machine)
+    if not rows:
+        return None
+    errors = np.array([one.error for one in predicted(BUILT_IN[rows]())])
+    bias = float(np.median(errors))
+    scatter = float(np.median(np.abs((1 + errors) / (1 + bias) - 1)))
+    return Off(len(errors), bias, bool((errors * bias > 0).all()), scatter)
 
 
 def trust(machine: Machine) -> str:
