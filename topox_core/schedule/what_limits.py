@@ -89,8 +89,8 @@ def most_data(execution: Execution) -> tuple[str, float]:
     """
     graph, cluster = execution.graph, execution.cluster
     layout, rates = execution.layout, execution.rates
-    size, node = work_bytes(graph, cluster), np.flatnonzero(graph.kind == TRANSFER)
-    data, ends = size[node], (graph.source[node], graph.destination[node])
+    size, sent = work_bytes(graph, cluster), np.flatnonzero(graph.kind == TRANSFER)
+    data, ends = size[sent], (graph.source[sent], graph.destination[sent])
     if layout is not None and rates is not None:
         node, path = paths_of_transfers(execution, rates)
         hops, hop_link = grouped(rates.hop_path, rates.hop_link, len(rates.source))

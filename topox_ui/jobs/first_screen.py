@@ -180,10 +180,12 @@ def _on_same_ports(opened: Loaded, there: Result | None, jobs: Jobs) -> tuple[st
         else (*[f"{copies} copies"] * 2, f"{copies} times")
     )
     least, alone, longer = time(copies * each_ms), time(alone_ms), copies * each_ms / alone_ms - 1
-    how = f"In Schedule’s plan {ports} carry data for {time(each_ms)} of {alone}"
-    if there.switching == "fixed":
-        how += " at full speed, with what servers forward"
-    elif cluster.reconfiguration_ms:
+    fixed = there.switching == "fixed"  # servers forward, and transfers share circuits
+    how = (
+        f"In Schedule’s plan {ports} carry {'their own and forwarded ' * fixed}data for {time(each_ms)} of {alone}"
+        f"{' at full speed' * fixed}"
+    )
+    if cluster.reconfiguration_ms and not fixed:
         how += ", dark time not counted"
     if longer <= EQUAL:
         words = f"<b>may cost nothing</b>: by Schedule’s plan the busiest ports carry the data of {both} in {least}, and an "

@@ -89,7 +89,7 @@ def in_model(rounds: Rounds, servers: int) -> str:
     model = (
         "All below is <b>another model, without overlap</b>: a job first computes, then sends, over "
         f"{plural(best.jobs.network.ports_per_pod, 'one-way port')} of each "
-        f"{'server' if servers == 1 else f'pod of {servers} servers'}."
+        f"{'server' if servers == 1 else f'pod of {servers} servers, inside which data need none'}."
     )
     if not together or ALGORITHMS[best.algorithm].family == "baseline" or rounds.saved <= EQUAL:
         return f"{model} {finding(rounds)}"

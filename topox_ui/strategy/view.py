@@ -37,7 +37,7 @@ from topox_ui.shell.charts import (
 )
 from topox_ui.shell.downloads import download_menu, use_job
 from topox_ui.shell.menu import page_link
-from topox_ui.state.loading import own_job
+from topox_ui.state.loading import has_what_ifs, own_job
 from topox_ui.state.widgets import menu, number, sidebar, slide
 from topox_ui.strategy.controls import FabricSearch, pick_model, pick_request
 from topox_ui.strategy.details import loaded_job_note, strategy_link
@@ -134,7 +134,7 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
     if own is None:
         _loaded_beside(shape)
     quiet(
-        "Ranked by a closed form, on packet switches where no transfer waits for a port"
+        "Sorted by a closed form, on packet switches where no transfer waits for a port"
         + " and experts are chosen evenly" * (best.plan.skew > 0)
         + f".{_bias(machine)}"
         + " Press <b>Use this job</b>, then open <b>Schedule</b>." * (own is None or slower)
@@ -250,6 +250,7 @@ def _finding(
         return f"{fastest}: <b>{takes}</b> in closed form.{near}"
     there_ms, ahead_ms = on_schedule
     later = "; with this plan it is being computed" * coming
+    later += "; with this plan it is known without what-ifs" * has_what_ifs()
     there = f" On Schedule an iteration takes <b>{time(there_ms)}</b> as loaded{later}."
     there *= there_ms > 0
     if same_time(best.total_ms, own.total_ms):
@@ -271,7 +272,8 @@ def _finding(
         if saved > EQUAL
         else f"On Schedule {words}, the fastest in closed form, is <b>no faster</b> than as loaded: {beside}."
     )
-    return f"{first} The closed form, which ranks plans, says {both}.{near}"
+    near = near.replace("The closed form", "It").replace("it from", "this plan from")
+    return f"{first} The closed form, which sorts plans, says {both}.{near}"
 
 
 def _by_sharding(best: RankedPlan, own: RankedPlan, alike: RankedPlan | None) -> str:
@@ -308,8 +310,9 @@ def _bias(machine: Machine) -> str:
         return ""
     way = "long" if off.bias > 0 else "short"
     bias = f"were all too {way}, by {percent(abs(off.bias))} in the median, and scatter around that by "
+    scatter = percent(round(off.scatter, 3))
     return (
-        f" Its {off.rows} predictions of published runs {bias if off.same_side else 'scatter by '}{percent(off.scatter)}: "
+        f" Its {off.rows} predictions of published runs {bias if off.same_side else 'scatter by '}{scatter}: "
         "nearer plans it cannot tell apart."
     )
 

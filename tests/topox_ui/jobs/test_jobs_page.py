@@ -320,4 +320,5 @@ def test_what_forwarding_servers_carry_of_a_plan_is_counted_for_copies_of_it(vis
     )
     wait_until(lambda: "on the same ports" in words(at), at.run)
     assert "may cost nothing" not in words(at)
-    assert "at full speed, with what servers forward; two at the same pace need" in words(at)
+    assert "carry their own and forwarded data for" in words(at)
+    assert "at full speed; two at the same pace need twice" in words(at)

@@ -207,8 +207,8 @@ def test_the_fastest_plan_once_used_is_what_schedule_showed_of_it_ahead_and_no_p
     # Experts as uneven and exchanges as often as loaded: even ones, once a pass, would take 90.3 ms.
     told = (
         "100 ms instead of 106 ms on Schedule (6 % less) with TP 2, CP 4, EP 8, SP, DP 8, 1 microbatch of 8. "
-        "The closed form, which ranks plans, says 102 ms instead of 121 ms (113 ms, 7 % less, by "
-        "sharding alone). The closed form cannot tell it from 5 other plans."
+        "The closed form, which sorts plans, says 102 ms instead of 121 ms (113 ms, 7 % less, by "
+        "sharding alone). It cannot tell this plan from 5 other plans."
     )
     wait_until(lambda: told in words(at), at.run)
     at = press(at, "use_plan")
