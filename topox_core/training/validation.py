@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain, permutations
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -223,37 +222,18 @@ def tried_on(machine: Machine) -> Agreement | None:
     return agreement(predicted(BUILT_IN[rows]())) if rows else None
 
 
-class Off(NamedTuple):
-    """How predictions differ from what ran.
-
-    Attributes
-    ----------
-    rows
-        How many ran.
-    bias
-        By which share predictions are too long in the median; below 0 too short.
-    same_side
-        Whether all are too long, or all too short.
-    scatter
-        How far one is from the bias in the median, as a share: what may change an order.
-    """
-
-    rows: int
-    bias: float
-    same_side: bool
-    scatter: float
-
-
 @lru_cache(64)
-def off_on(machine: Machine) -> Off | None:
-    """Return how predictions with a machine's shares of the peaks differ from iterations that ran; None as of :func:`tried_on`."""
+def off_on(machine: Machine) -> tuple[FloatArray, float, float]:
+    """Return by which share each prediction with a machine's shares of the peaks is longer than what ran, the median, and the scatter.
+
+    The median is the bias, below 0 where predictions are too short; the scatter is how far one is from it in the median, as a
+    share: what may change an order. No errors where the shares are your own.
+    """
     rows = _tried(machine)
-    if not rows:
-        return None
-    errors = np.array([one.error for one in predicted(BUILT_IN[rows]())])
+    errors = np.array([one.error for one in predicted(BUILT_IN[rows]())] if rows else [0.0])
     bias = float(np.median(errors))
-    scatter = float(np.median(np.abs((1 + errors) / (1 + bias) - 1)))
-    return Off(len(errors), bias, bool((errors * bias > 0).all()), scatter)
+    scatter = np.median(np.abs((1 + errors) / (1 + bias) - 1))
+    return errors if rows else errors[:0], bias, float(scatter)
 
 
 def trust(machine: Machine) -> str:

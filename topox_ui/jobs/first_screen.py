@@ -64,7 +64,6 @@ from topox_ui.jobs.words import (
     all_of,
     bound_figure,
     crowding,
-    faster,
     finding,
     hill_climbing_differs,
     hopeless,
@@ -107,14 +106,13 @@ def first_lines(rounds: Rounds, title: str) -> None:
         headline(kicker(best.jobs, title), finding(rounds))
     else:
         cluster, there = scenario().cluster(opened.cluster), schedule_of_loaded(soon=True)
+        servers = math.ceil(cluster.servers / best.jobs.network.pods_per_group)
         on_ports, how = _on_same_ports(opened, there, best.jobs)
         headline(
             kicker(best.jobs, title)
             if JobsState.now().network
             else f"Sharing · {escape(title)} · {cluster_words(cluster)}",
-            f"{on_ports} {in_model(rounds, _servers(cluster, best))}"
-            if on_ports
-            else finding(rounds),
+            f"{on_ports} {in_model(rounds, servers)}" if on_ports else finding(rounds),
         )
         if how:
             quiet(how)
@@ -134,24 +132,23 @@ def first_lines(rounds: Rounds, title: str) -> None:
     elif hill_climbing_differs(rounds):
         row.append(("Hill climbing", lasting(paper.round_s), *against(paper.round_s, rounds)))
     if together is None:
-        row.append((AT_ONE_TIME, "none", "ports too few"))
-    elif alike == "alone":
-        row.append((AT_ONE_TIME, lasting(together.round_s), *against(together.round_s, rounds)))
+        row.append((AT_ONE_TIME, "none", "ports too few for all"))
     else:
-        row.append((AT_ONE_TIME, lasting(together.round_s), "no time division"))
+        beside = against(together.round_s, rounds) if alike == "alone" else ("no time division",)
+        row.append((AT_ONE_TIME, lasting(together.round_s), *beside))
     row.append(bound_figure(best))
     if alike == "alone":
         row.append(("Alone", lasting(alone_s), f"{a_or_an(rounds.unit)} with all ports to itself"))
     else:
-        rate = 3600 * float(iterations_per_s(best).mean()) / rounds.each
-        row.append(("Iterations per job per hour", short(rate), *faster(best, together)))
+        an_hour = 3600 * float(iterations_per_s(best).mean()) / rounds.each
+        row.append(("Iterations per job per hour", short(an_hour), "mean of all jobs"))
     kpis(*row)
     if together is None:
         st.html(f'<p class="note">{escape(crowding(rounds))}</p>')
     if opened is not None:
         with st.expander("What this rests on", key="jobs_rests", type="compact"):
             model = once("counted as", opened.graph.digest, lambda: counted_as(opened.graph))
-            quiet(f"{_beside_schedule(rounds, there)} {model} {_pods(cluster, best)}")
+            quiet(f"{_beside_schedule(rounds, there)} {model} {_pods(cluster, best, servers)}")
 
 
 def _on_same_ports(opened: Loaded, there: Result | None, jobs: Jobs) -> tuple[str, str]:
@@ -211,9 +208,9 @@ def _beside_schedule(rounds: Rounds, there: Result | None) -> str:
     return f"{words}. On Schedule, {how}, it takes {lasting(there_s)}.{computing}"
 
 
-def _pods(cluster: Cluster, round_: Round) -> str:
+def _pods(cluster: Cluster, round_: Round, servers: int) -> str:
     """Return what a pod is of a cluster, and how its ports compare with those of its servers."""
-    network, servers = round_.jobs.network, _servers(cluster, round_)
+    network = round_.jobs.network
     ports = (
         f" with {plural(network.ports_per_pod, 'one-way port')} of {network.port_gbps:,g}G in place of "
         f"{plural(servers * cluster.ports_per_server, 'two-way port' if cluster.duplex == 'full' else 'port')} of "
@@ -221,11 +218,6 @@ def _pods(cluster: Cluster, round_: Round) -> str:
     )
     pod = "a server" if servers == 1 else f"{servers} servers"
     return f"A pod is {pod}{'' if JobsState.now().network else ports}."
-
-
-def _servers(cluster: Cluster, round_: Round) -> int:
-    """Return how many servers of a cluster stand in a pod."""
-    return math.ceil(cluster.servers / round_.jobs.network.pods_per_group)
 
 
 def no_round_yet(rounds: Rounds, title: str, theme: Theme) -> None:

@@ -317,9 +317,11 @@ def how_found(rounds: Rounds, theme: Theme) -> None:
 
 def job_table(rounds: Rounds) -> None:
     """Draw the jobs with their group and their iterations a second."""
-    twice = "A ring or an all-to-all trains twice per round, a parameter server once"
     chart_title(
-        "Every job", twice if rounds.by_iteration().unit == "round" else "times of an iteration"
+        "Every job",
+        "A ring or an all-to-all trains twice per round, a parameter server once"
+        if rounds.by_iteration().unit == "round"
+        else "times of an iteration",
     )
     numbers = (
         *("iterations/h", "hill climbing", "all at once", "train (s)", "volume (Gbit)"),

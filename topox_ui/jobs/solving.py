@@ -267,13 +267,11 @@ class Rounds:
 
     def by_iteration(self) -> Self:
         """Return the same with times of an iteration, where all jobs do equally many in a round; else of a round."""
-        together, paper, chosen, certified = (
-            one and an_iteration_of(one)
-            for one in (self.together, self.paper, self.chosen, self.certified)
-        )
-        each = iterations_alike(self.case.jobs) or 1.0
-        halves = {"together": together, "paper": paper, "chosen": chosen, "certified": certified}
-        return replace(self, **halves, each=each)
+        rounds = {
+            name: getattr(self, name) for name in ("together", "paper", "chosen", "certified")
+        }
+        halves = {name: one and an_iteration_of(one) for name, one in rounds.items()}
+        return replace(self, **halves, each=iterations_alike(self.case.jobs) or 1.0)
 
     @property
     def unit(self) -> str:

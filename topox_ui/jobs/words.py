@@ -7,7 +7,6 @@ from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 from topox_core.tdm.algorithms.round_bounds import lower_bound
 from topox_core.tdm.model.jobs import COLLECTIVES, Jobs, Round
 from topox_core.tdm.model.round_words import lasting
-from topox_core.tdm.model.rounds import iterations_per_s
 from topox_core.tdm.search import ANY_ROUND
 from topox_core.text.numbers import NBSP, capitalised, percent, plural, short
 from topox_ui.jobs.solving import (
@@ -202,19 +201,4 @@ def against(length_s: float, rounds: Rounds, more: str = "") -> tuple[str, str, 
         (f"{about(-share)} shorter than {base}{more}", "down", "normal")
         if share < 0
         else (f"{about(share)} longer than {base}{more}", "up", "inverse")
-    )
-
-
-def faster(best: Round, together: Round | None) -> tuple[str, str, str]:
-    """Return how many more iterations a round brings than the one without time division: words, arrow, colour."""
-    if together is None:
-        return "mean of all jobs", "off", "off"
-    rate, before = float(iterations_per_s(best).mean()), float(iterations_per_s(together).mean())
-    share = rate / before - 1 if before > 0 else 0.0
-    if abs(share) <= EQUAL:
-        return "as many as all at once", "off", "off"
-    return (
-        (f"{about(share)} more than all at once", "up", "normal")
-        if share > 0
-        else (f"{about(-share)} fewer than all at once", "down", "inverse")
     )

@@ -294,10 +294,10 @@ def _less(one_ms: float, other_ms: float) -> float:
 
 def _as_good(plans: Plans) -> str:
     """Say how many other plans are nearer to the fastest than predictions scatter in the median."""
-    off = off_on(plans.best.job.machine)
-    if off is None:
+    errors, _, scatter = off_on(plans.best.job.machine)
+    if not len(errors):
         return ""
-    near = sum(one.total_ms <= plans.best.total_ms * (1 + off.scatter) for one in plans.ranked)
+    near = sum(one.total_ms <= plans.best.total_ms * (1 + scatter) for one in plans.ranked)
     least = "at least " * (near == len(plans.ranked) < plans.fitting)
     others = f"cannot tell it from {least}{plural(near - 1, 'other plan')}"
     return f" The closed form {others if near > 1 else 'tells it from all other plans'}."
@@ -305,15 +305,14 @@ def _as_good(plans: Plans) -> str:
 
 def _bias(machine: Machine) -> str:
     """Say by how much predictions have all been too long or too short, and how far they scatter; empty where none ran."""
-    off = off_on(machine)
-    if off is None:
+    errors, bias, scatter = off_on(machine)
+    if not len(errors):
         return ""
-    way = "long" if off.bias > 0 else "short"
-    bias = f"were all too {way}, by {percent(abs(off.bias))} in the median, and scatter around that by "
-    scatter = percent(round(off.scatter, 3))
+    way = "long" if bias > 0 else "short"
+    off = f"were all too {way}, by {percent(abs(bias))} in the median, and scatter around that by "
     return (
-        f" Its {off.rows} predictions of published runs {bias if off.same_side else 'scatter by '}{scatter}: "
-        "nearer plans it cannot tell apart."
+        f" Its {len(errors)} predictions of published runs {off if all(errors * bias > 0) else 'scatter by '}"
+        f"{percent(round(scatter, 3))}: nearer plans it cannot tell apart."
     )
 
 

@@ -161,8 +161,8 @@ def test_the_plans_of_the_loaded_job_are_ranked_at_once_beside_it(visit):
     # Its split sharded as all plans are, so that the gain is the split's alone.
     (alike,) = [one.total_ms for one in ranked.ranked if plan_word(one) == "TP8 DP8 EP8, 2×4"]
     less, part = (round(100 * (1 - a / b)) for a, b in ((102, 121), (113, 121)))
-    off = off_on(job.machine)
-    near = sum(one.total_ms <= (1 + off.scatter) * best.total_ms for one in ranked.ranked)
+    scatter = off_on(job.machine)[2]
+    near = sum(one.total_ms <= (1 + scatter) * best.total_ms for one in ranked.ranked)
     told = (
         f"In closed form {best.words} takes about {less} % less time than as loaded: {spoken(best.total_ms)} instead of "
         f"{spoken(own_ms)} ({spoken(alike)}, {part} % less, by sharding alone). The closed form cannot tell it from "

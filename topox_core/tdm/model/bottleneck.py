@@ -115,7 +115,7 @@ def bottlenecks(answer: Round, cycle: Cycle | None = None) -> tuple[Limit, ...]:
 def in_words(answer: Round, cycle: Cycle | None = None) -> list[str]:
     """Return what the stages of a cycle that take time wait for, a sentence for all that wait for the same."""
     limits = [limit for limit in bottlenecks(answer, cycle) if limit.seconds > 0]
-    every = "Both stages" if len(limits) == 2 else f"All {len(limits)} stages"
+    every = {2: "Both stages"}.get(len(limits), f"All {len(limits)} stages")
     too_short = TOO_SHORT * sum(limit.seconds for limit in limits)
     same: dict[tuple[str, str], list[int]] = {}
     for number, limit in enumerate(limits, 1):
