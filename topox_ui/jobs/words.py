@@ -64,7 +64,7 @@ def finding(rounds: Rounds) -> str:
             else f"{about(abs(saves))} {'shorter' if saves > 0 else 'longer'} than"
         )
         return (
-            f"{ALGORITHMS[best.algorithm].title}: {takes}, {how} with all {jobs} at once; hill climbing takes "
+            f"{ALGORITHMS[best.algorithm].title}: {takes}, {how} with {every} at once; hill climbing takes "
             f"<b>{lasting(paper.round_s)}</b>; {alone_in_words(rounds)}."
         )
     if saves <= EQUAL:

@@ -210,6 +210,7 @@ def test_the_fastest_plan_once_used_is_what_schedule_showed_of_it_ahead_and_no_p
         "The closed form, which sorts plans, says 102 ms instead of 121 ms (113 ms, 7 % less, by "
         "sharding alone). It cannot tell this plan from 5 other plans."
     )
+    assert "as loaded; with this plan it is being computed." in words(at) or told in words(at)
     wait_until(lambda: told in words(at), at.run)
     at = press(at, "use_plan")
     said = at.info[0].value.replace("\u00a0", " ")
