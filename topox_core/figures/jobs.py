@@ -48,6 +48,7 @@ from topox_core.text.numbers import short
 KINDS = {
     "train": ("train", "#0072B2", "#FFFFFF"),
     "push": ("push", "#E69F00", "#10151C"),
+    "send": ("send", "#E69F00", "#10151C"),
     "aggregate": ("aggregate", "#8A8F98", "#10151C"),
     "pull": ("pull", "#CC79A7", "#10151C"),
 }
@@ -64,11 +65,11 @@ def group_name(group: int) -> str:
     return GROUP_NAMES[group % len(GROUP_NAMES)]
 
 
-def stage_name(group: int, way: int) -> str:
-    """Return a stage in words: A pushes, B pulls, all train."""
+def stage_name(group: int, way: int, both: bool = True) -> str:
+    """Return a stage in words: A pushes, B pulls, all train; A sends in an iteration, which has no pulls (``both``)."""
     if group == NOBODY:
         return "all train"
-    return f"{group_name(group)} {'pushes' if way == PUSH else 'pulls'}"
+    return f"{group_name(group)} {'pulls' if way != PUSH else 'pushes' if both else 'sends'}"
 
 
 def timeline(

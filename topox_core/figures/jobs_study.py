@@ -218,13 +218,13 @@ def climb(
         mode="lines",
         name="bound",
         line={"shape": "hv", **line(theme.ink, 2, DOTS)},
-        hovertemplate=f"no round below %{{y:.6~g}} {unit} after %{{x:.3~g}} s<extra></extra>",
+        hovertemplate=f"nothing below %{{y:.6~g}} {unit} after %{{x:.3~g}} s<extra></extra>",
     )
     rounds = go.Scatter(
         x=[*x, end],
         y=[*y, *y[-1:]],
         mode="lines" + ("+markers" if by_step and len(x) <= 80 else ""),
-        name="round",
+        name="best",
         line={"shape": "hv", **line(theme.primary, 2.5)},
         marker=opaque(6),
         hovertemplate=("after %{x} moves" if by_step else "after %{x:.3~g} s")
@@ -268,7 +268,7 @@ def climb(
             range=[low, high],
             nticks=6,
             tickformat=",~g",
-            title=f"round, {unit}",
+            title=unit,
         ),
     )
 

@@ -3,10 +3,19 @@
 import numpy as np
 
 from topox_core.compiled import at_once
+from topox_core.model.csr import entries_of, grouped
 from topox_core.model.execution import Execution, in_port, out_port
 from topox_core.model.intervals import added_ms
 from topox_core.model.passes import heads, topological_order
-from topox_core.model.transfer_graph import COMPUTE, TransferGraph
+from topox_core.model.transfer_graph import (
+    COMPUTE,
+    TRANSFER,
+    FloatArray,
+    TransferGraph,
+    bytes_per_ms,
+    work_bytes,
+)
+from topox_core.schedule.circuits.standing import paths_of_transfers
 from topox_core.text.numbers import time
 
 # Of the longer time that share the shorter one has where both limit a job alike, and of the iteration
@@ -63,18 +72,39 @@ def busiest_ports(execution: Execution) -> tuple[str, float]:
     """Return the busiest ports of a server in words, and how long each of them carries data or is dark, in the mean (ms)."""
     cluster, circuits = execution.cluster, execution.circuits
     out_ms, in_ms = (
-        # Of servers that are as busy the first is named, whatever the last digits of sums.
-        np.round(
-            np.bincount(server, added_ms(port, circuits.setup_ms, circuits.end_ms), cluster.servers)
-            / cluster.ports_per_server,
-            6,
-        )
+        np.bincount(server, added_ms(port, circuits.setup_ms, circuits.end_ms), cluster.servers)
+        / cluster.ports_per_server
         for server, port in (
             (circuits.source, out_port(circuits)),
             (circuits.destination, in_port(circuits)),
         )
     )
-    half = cluster.duplex == "half"
+    return _busiest(out_ms, in_ms, cluster.duplex == "half")
+
+
+def most_data(execution: Execution) -> tuple[str, float]:
+    """Return the ports of a server through which most data goes in words, and how long it takes at full speed, in the mean (ms).
+
+    What a server forwards goes through its ports as well. Dark time does not count.
+    """
+    graph, cluster = execution.graph, execution.cluster
+    layout, rates = execution.layout, execution.rates
+    size, sent = work_bytes(graph, cluster), np.flatnonzero(graph.kind == TRANSFER)
+    data, ends = size[sent], (graph.source[sent], graph.destination[sent])
+    if layout is not None and rates is not None:
+        node, path = paths_of_transfers(execution, rates)
+        hops, hop_link = grouped(rates.hop_path, rates.hop_link, len(rates.source))
+        link = hop_link[entries_of(hops, path)]
+        data = np.repeat(size[node] / np.bincount(node)[node], np.diff(hops)[path])
+        ends = layout.links[0][link], layout.links[1][link]
+    full = cluster.ports_per_server * bytes_per_ms(cluster.port_gbps)
+    out_ms, in_ms = (np.bincount(end, data, cluster.servers) / full for end in ends)
+    return _busiest(out_ms, in_ms, cluster.duplex == "half")
+
+
+def _busiest(out_ms: FloatArray, in_ms: FloatArray, half: bool) -> tuple[str, float]:
+    """Return which server's ports have the longest time, and that; of servers alike the first, whatever the last digits."""
+    out_ms, in_ms = np.round(out_ms, 6), np.round(in_ms, 6)
     sides = (
         {"the ports": out_ms + in_ms} if half else {"the out-ports": out_ms, "the in-ports": in_ms}
     )

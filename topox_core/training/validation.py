@@ -222,6 +222,20 @@ def tried_on(machine: Machine) -> Agreement | None:
     return agreement(predicted(BUILT_IN[rows]())) if rows else None
 
 
+@lru_cache(64)
+def off_on(machine: Machine) -> tuple[FloatArray, float, float]:
+    """Return by which share each prediction with a machine's shares of the peaks is longer than what ran, the median, and the scatter.
+
+    The median is the bias, below 0 where predictions are too short; the scatter is how far one is from it in the median, as a
+    share: what may change an order. No errors where the shares are your own.
+    """
+    rows = _tried(machine)
+    errors = np.array([one.error for one in predicted(BUILT_IN[rows]())] if rows else [0.0])
+    bias = float(np.median(errors))
+    scatter = np.median(np.abs((1 + errors) / (1 + bias) - 1))
+    return errors if rows else errors[:0], bias, float(scatter)
+
+
 def trust(machine: Machine) -> str:
     """Return in a sentence how far predictions on a machine have been from what ran; figures count, not names."""
     found = tried_on(machine)

@@ -77,20 +77,21 @@ def _ahead(name: str, parameters: Parameters) -> tuple[Case, Future[Result]]:
     return case, prefetch(case)
 
 
-def once_used(job: Job) -> str:
-    """Return the time that Schedule shows for a job once it is used; empty until it is known, which draws the page again.
+def once_used(job: Job) -> tuple[float, bool]:
+    """Return the time in ms that Schedule shows for a job once it is used, and whether it is still computed, for the page drawn again.
 
-    Empty as well beside what-ifs, which a new job does not have.
+    0 until it is known, and beside what-ifs, which a new job does not have.
     """
     if prepared() and not has_what_ifs():
         with suppress(InputError):
             used = scenario_of(job)
             case, made = _ahead(used.name, used.parameters)
             if settled(case):
-                return time(best(case).makespan_ms or 0.0)
+                return best(case).makespan_ms or 0.0, False
             if not made.done():
                 _draw_again(made)
-    return ""
+                return 0.0, True
+    return 0.0, False
 
 
 @st.fragment(run_every=1.0)

@@ -17,14 +17,21 @@ from topox_core.model.cluster import Cluster
 from topox_core.runs.run import FunctionRun
 from topox_core.schedule.bounds.open_bound import busiest_sending
 from topox_core.schedule.result import Result
-from topox_core.schedule.what_limits import computing_alone_ms
+from topox_core.schedule.what_limits import computing_alone_ms, most_data
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 from topox_core.tdm.mixes.from_graph import counted_as
 from topox_core.tdm.model.jobs import COLLECTIVES, Jobs, Round, RoundTracePoint
 from topox_core.tdm.model.round_words import in_turns, lasting
-from topox_core.tdm.model.rounds import iterations_per_round, iterations_per_s, numbered
+from topox_core.tdm.model.rounds import (
+    both_ways,
+    iterations_per_round,
+    iterations_per_s,
+    numbered,
+    per_iteration,
+)
 from topox_core.tdm.model.traffic import Floats, TooFewPortsError
 from topox_core.text.numbers import (
+    NBSP,
     ROUND_STOPPED_BY,
     apart,
     capitalised,
@@ -48,14 +55,15 @@ from topox_ui.jobs.solving import (
     time_limit_s,
     verdict,
 )
-from topox_ui.jobs.state import JOB, JobsState
+from topox_ui.jobs.state import COPY, JOB, JobsState
 from topox_ui.jobs.words import (
     UNREADABLE,
+    a_or_an,
+    about,
     against,
     all_of,
     bound_figure,
     crowding,
-    faster,
     finding,
     hill_climbing_differs,
     hopeless,
@@ -69,6 +77,7 @@ from topox_ui.runs.owner import once, run_owner
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import (
     Content,
+    Kpi,
     as_label,
     button,
     chart,
@@ -86,95 +95,109 @@ from topox_ui.shell.charts import (
 from topox_ui.state.loading import Loaded, cluster_words, loaded, scenario
 
 WORTH_A_CHART_S = 3.0
+AT_ONE_TIME = "All at once"  # without time division
 
 
 def first_lines(rounds: Rounds, title: str) -> None:
     """Write headline and KPIs."""
     together, paper, best = rounds.together, rounds.paper, rounds.best
-    if JobsState.now().origin != JOB or (opened := loaded()) is None:
+    opened = loaded() if JobsState.now().origin == JOB else None
+    if opened is None:
         headline(kicker(best.jobs, title), finding(rounds))
     else:
         cluster, there = scenario().cluster(opened.cluster), schedule_of_loaded(soon=True)
-        model = once("counted as", opened.graph.digest, lambda: counted_as(opened.graph))
+        servers = math.ceil(cluster.servers / best.jobs.network.pods_per_group)
         on_ports, how = _on_same_ports(opened, there, best.jobs)
         headline(
             kicker(best.jobs, title)
             if JobsState.now().network
             else f"Sharing · {escape(title)} · {cluster_words(cluster)}",
-            f"{on_ports} {in_model(rounds)}" if on_ports else finding(rounds),
+            f"{on_ports} {in_model(rounds, servers)}" if on_ports else finding(rounds),
         )
-        quiet(
-            f"{how and f'{how}<br>'}<b>In this model</b> {_beside_schedule(rounds, there)} {model} {_pods(cluster, best)}"
-        )
+        if how:
+            quiet(how)
     quiet(emphasised(in_turns(best, together)))
     mean = f", mean {lasting(best.mean_round_s)}" if len(best.cycles) > 1 else ""
-    row = [
-        ("No time division", "none", "ports too few for all at once")
-        if together is None
-        else ("No time division", lasting(together.round_s), "all jobs at once"),
-        bound_figure(best),
-        (
-            "Iterations per job per hour",
-            short(3600 * float(iterations_per_s(best).mean())),
-            *faster(best, together),
-        ),
-    ]
+    alone_s, alike = rounds.beside
+    row: list[Kpi] = []
     if rounds.algorithm not in AT_ONCE:
         name = title_of(rounds.algorithm)
-        found = (name, "…", "not found yet")
+        found: Kpi = (name, "…", "not found yet")
         if rounds.chosen is not None or rounds.algorithm == "best":  # hill climbing is one of those
             more = mean if rounds.chosen is not None else ", so far"
-            found = (name, lasting(best.round_s), *against(best, together, more))
-        row.insert(0, found)
+            found = (name, lasting(best.round_s), *against(best.round_s, rounds, more))
+        row.append(found)
     if paper is None:
         row.append(("Hill climbing", "none", "found no groups that fit"))
     elif hill_climbing_differs(rounds):
-        row.append(("Hill climbing", lasting(paper.round_s), *against(paper, together)))
+        row.append(("Hill climbing", lasting(paper.round_s), *against(paper.round_s, rounds)))
+    if together is None:
+        row.append((AT_ONE_TIME, "none", "ports too few for all"))
+    else:
+        beside = against(together.round_s, rounds) if alike == "alone" else ("no time division",)
+        row.append((AT_ONE_TIME, lasting(together.round_s), *beside))
+    row.append(bound_figure(best))
+    if alike == "alone":
+        row.append(("Alone", lasting(alone_s), f"{a_or_an(rounds.unit)} with all ports to itself"))
+    else:
+        an_hour = 3600 * float(iterations_per_s(best).mean()) / rounds.each
+        row.append(("Iterations per job per hour", short(an_hour), "mean of all jobs"))
     kpis(*row)
     if together is None:
         st.html(f'<p class="note">{escape(crowding(rounds))}</p>')
+    if opened is not None:
+        with st.expander("What this rests on", key="jobs_rests", type="compact"):
+            model = once("counted as", opened.graph.digest, lambda: counted_as(opened.graph))
+            quiet(f"{_beside_schedule(rounds, there)} {model} {_pods(cluster, best, servers)}")
 
 
 def _on_same_ports(opened: Loaded, there: Result | None, jobs: Jobs) -> tuple[str, str]:
-    """Return what ports allow copies of the loaded job, as Schedule lowers it, in a sentence, and how that is known.
+    """Return what ports allow copies of the loaded job, planned as on Schedule, in a sentence, and how that is known.
 
     Empty of other jobs, beside this page's own what-ifs, until Schedule's plan is known, and where transfers of
     one pair share a circuit, each at its full speed.
     """
-    copies = len(jobs) if jobs.jobs[0].id == f"{opened.graph.name}-0" else 0
-    if there is None or there.execution is None or not copies or JobsState.now().network:
+    now, copies = JobsState.now(), len(jobs)
+    of_copies = copies > 1 and jobs.jobs[0].id == COPY.format(1) and not now.network
+    if there is None or there.execution is None or not of_copies:
         return "", ""
     cluster, alone_ms = there.execution.cluster, there.makespan_ms or 0.0
-    (ports, each_ms), (_, any_ms) = (
-        once(
-            "busiest sending",
-            f"{opened.graph.digest}|{cluster.digest}|{settings!r}",
-            partial(busiest_sending, opened.graph, cluster, settings),
-        )
-        for settings in (replace(there.settings, free=()), scenario().settings())
+    settings = scenario().settings()
+    _, any_ms = once(
+        "busiest sending",
+        f"{opened.graph.digest}|{cluster.digest}|{settings!r}",
+        partial(busiest_sending, opened.graph, cluster, settings),
+    )
+    if not any_ms:
+        return "", ""
+    ports, each_ms = most_data(there.execution)
+    second, both, times = (
+        ("A second copy", "two", "twice")
+        if copies == 2
+        else (*[f"{copies} copies"] * 2, f"{copies} times")
     )
     least, alone, longer = time(copies * each_ms), time(alone_ms), copies * each_ms / alone_ms - 1
-    words = f"{'Two' if copies == 2 else copies} such jobs on the same ports"
-    how, plan, other = f"The {ports} carry the data of each for {time(each_ms)}", "", ""
-    if longer <= EQUAL:
-        dark = ", dark time not counted" if cluster.reconfiguration_ms else ""
-        words += f" may fit: the busiest carry data for at least <b>{least}</b>{dark}, and an iteration alone takes {alone}."
-        return (words, f"{how}.") if each_ms else ("", "")
-    if any_ms < each_ms * (1 - 1e-6):
-        plan = ", with the collectives of Schedule’s plan"
-        other = f"; with any other collectives an iteration takes at least {time(copies * any_ms)}"
-    words += (
-        f": at the same pace an iteration of each takes at least <b>{least}</b> in place of {alone}"
+    fixed = there.switching == "fixed"  # servers forward, and transfers share circuits
+    how = (
+        f"In Schedule’s plan {ports} carry {'their own and forwarded ' * fixed}data for {time(each_ms)} of {alone}"
+        f"{' at full speed' * fixed}"
     )
-    return f"{words}, {percent(longer)} longer{plan}.", f"{how}{other}."
+    if cluster.reconfiguration_ms and not fixed:
+        how += ", dark time not counted"
+    if longer <= EQUAL:
+        words = f"<b>may cost nothing</b>: by Schedule’s plan the busiest ports carry the data of {both} in {least}, and an "
+        return f"{second} on the same ports {words}iteration takes {alone}.", f"{how}."
+    how += f"; {both} at the same pace need {times} that."
+    if any_ms < each_ms * (1 - 1e-6):
+        how += f" By any plan an iteration of each takes at least {time(copies * any_ms)}."
+    words = f"make{'s' * (copies == 2)} an iteration <b>at least {about(longer)} longer</b> by Schedule’s plan"
+    return f"{second} on the same ports {words}: {least} in place of {alone}.", how
 
 
 def _beside_schedule(rounds: Rounds, there: Result | None) -> str:
     """Return how long an iteration of the loaded job takes alone, here and on Schedule, and why computing differs."""
-    here_s = float(rounds.alone_s[0] / iterations_per_round(rounds.case.jobs)[0])
-    words = (
-        f"an iteration of your job alone takes {lasting(here_s)}: it first computes and then sends"
-    )
+    here_s = float(rounds.alone_s[0] / (iterations_per_round(rounds.case.jobs)[0] / rounds.each))
+    words = f"In this model an iteration of your job alone takes {lasting(here_s)}: it first computes and then sends"
     if there is None or there.execution is None:
         return f"{words}; on Schedule both overlap."
     there_s, train_s = (there.makespan_ms or 0.0) / 1000, rounds.case.jobs.jobs[0].train_s
@@ -185,10 +208,9 @@ def _beside_schedule(rounds: Rounds, there: Result | None) -> str:
     return f"{words}. On Schedule, {how}, it takes {lasting(there_s)}.{computing}"
 
 
-def _pods(cluster: Cluster, round_: Round) -> str:
+def _pods(cluster: Cluster, round_: Round, servers: int) -> str:
     """Return what a pod is of a cluster, and how its ports compare with those of its servers."""
     network = round_.jobs.network
-    servers = math.ceil(cluster.servers / network.pods_per_group)
     ports = (
         f" with {plural(network.ports_per_pod, 'one-way port')} of {network.port_gbps:,g}G in place of "
         f"{plural(servers * cluster.ports_per_server, 'two-way port' if cluster.duplex == 'full' else 'port')} of "
@@ -229,7 +251,7 @@ def named(rounds: Rounds) -> list[tuple[str, Round]]:
     paper, together = rounds.paper, rounds.together
     moved = together is None or paper is None or not same_time(paper.round_s, together.round_s)
     paper = paper if moved and hill_climbing_differs(rounds) else None
-    beside = (("Hill climbing", paper), ("No time division", together))
+    beside = (("Hill climbing", paper), (AT_ONE_TIME, together))
     best = (
         [(title_of(rounds.best.algorithm), rounds.best)]
         if rounds.best.algorithm not in AT_ONCE
@@ -246,23 +268,28 @@ def clock(rounds: Rounds, now: JobsState, theme: Theme) -> None:
     where = ""
     if own:
         where = f" Each pod group has a barrier of its own: shown is {'the slowest' if now.pod_group < 0 else 'the one chosen below'}."
+    both, unit = both_ways(best.cycles[0]), rounds.unit
     once_a_round = (
         " (with a parameter server, which gets gradients and gives weights: after pull only)"
         if any(job.collective == "parameter_server" for job in best.jobs.jobs)
         else ""
     )
     chart_title(
-        "One round on one clock",
-        "One lane for each group of jobs. Push: it sends over its links; pull: over the same links reversed; after each it trains"
-        f"{once_a_round}. Dotted line: all wait for each other; solid: the round begins again, so that its first push follows "
-        "the last training." + where,
+        f"{capitalised(a_or_an(unit))} on one clock",
+        "A lane for each group of jobs. "
+        + (
+            f"Push: it sends over its links; pull: over the same links reversed; after each it trains{once_a_round}. "
+            if both
+            else "It sends, then trains. "
+        )
+        + f"Dotted line: all wait for each other; solid: the next {unit} begins.{where}",
     )
     pod_group = None if now.pod_group < 0 else now.pod_group
     lengths = "; ".join(f"{name} {lasting(round_.round_s)}" for name, round_ in rows)
     chart(
         timeline(rows, theme, pod_group),
         "clock",
-        f"Rounds on one time axis: {lengths}. The table has every stage.",
+        f"{capitalised(a_or_an(unit))} on one time axis: {lengths}. The table has every stage.",
         lambda: stages(rows, pod_group),
         "Every stage",
     )
@@ -272,7 +299,7 @@ MOST_ROWS = 8  # of the table on the first screen
 
 
 def alone_and_shared(rounds: Rounds) -> None:
-    """Draw how long a round of each job takes alone and shared, the most slowed down first."""
+    """Draw how long each job takes alone and shared, the most slowed down first."""
     best, alone = rounds.best, rounds.alone_s
     shared = shared_s(best)
     slower = np.divide(shared, alone, out=np.ones_like(shared), where=alone > 0)
@@ -280,7 +307,7 @@ def alone_and_shared(rounds: Rounds) -> None:
     left_out = len(alone) - len(order)
     chart_title(
         "Each job alone and shared",
-        "one round; alone: the job has all ports of its pods to itself"
+        f"{a_or_an(rounds.unit)}; alone: with all ports to itself"
         + (f". The {len(order)} most slowed down; Every job has the rest" if left_out else ""),
     )
     together = "none" if rounds.together is None else lasting(rounds.together.round_s)
@@ -290,8 +317,8 @@ def alone_and_shared(rounds: Rounds) -> None:
                 "job": best.jobs.jobs[n].id,
                 "alone": lasting(float(alone[n])),
                 "shared": lasting(float(shared[n])),
-                "longer by": slowed(float(slower[n]) - 1) or "nothing",
-                "no time division": together,
+                "longer by": slowed(float(slower[n]) - 1) or f"0{NBSP}%",
+                "all at once": together,
             }
             for n in order
         ]
@@ -299,7 +326,7 @@ def alone_and_shared(rounds: Rounds) -> None:
 
 
 def shared_s(round_: Round) -> Floats:
-    """Return how long a round of each job takes on the shared fabric, in seconds."""
+    """Return how long each job takes on the shared fabric, in seconds."""
     return np.array([round_.cycle_of(job.pod_group).round_s for job in round_.jobs.jobs])
 
 
@@ -314,9 +341,9 @@ def stages(rows: list[tuple[str, Round]], pod_group: int | None) -> Content:
         )
         table += [
             {
-                "round": name,
+                "way": name,
                 "stage": number,
-                "what": stage_name(phase.group, phase.way),
+                "what": stage_name(phase.group, phase.way, both_ways(cycle)),
                 "begin (s)": phase.start_s,
                 "length (s)": phase.end_s - phase.start_s,
                 "communication (s)": phase.communication_s,
@@ -328,8 +355,8 @@ def stages(rows: list[tuple[str, Round]], pod_group: int | None) -> Content:
     return table
 
 
-def certificate(rounds: Rounds) -> None:
-    """Draw the card of the best round: status, bound, who stopped it, the checker's verdict."""
+def certificate(rounds: Rounds, whole: Round) -> None:
+    """Draw the card of the best round: status, bound, who stopped it, the checker's verdict on it as a ``whole``."""
     case, round_ = rounds.case, rounds.best
     with st.container(border=True, key="certificate"):
         words, colour = _seal(round_)
@@ -337,7 +364,7 @@ def certificate(rounds: Rounds) -> None:
         sizes = [sum(k == group for k in round_.group) for group in range(round_.groups)]
         spent = seconds(round_.wall_s) if round_.wall_s >= 1 else lasting(round_.wall_s)
         rows = [
-            ("Round", f"<b>{length}</b>"),
+            (capitalised(rounds.unit), f"<b>{length}</b>"),
             ("Lower bound", f"<b>{bound}</b>"),
             ("Bound holds for", escape(without_rings(round_.bound.holds_for, round_.jobs))),
             (
@@ -362,7 +389,7 @@ def certificate(rounds: Rounds) -> None:
         )
         if round_.message:
             st.html(f'<p class="note">{escape(round_.message)}</p>')
-        report = verdict(case, round_)
+        report = verdict(case, whole)
         verdicts = []
         for label in dict.fromkeys(c.label for c in report.constraints):
             of = [c for c in report.constraints if c.label == label]
@@ -418,14 +445,15 @@ def searching(rounds: Rounds, theme: Theme) -> None:
 
 def _live(rounds: Rounds, theme: Theme, run: FunctionRun[Round, RoundTracePoint]) -> None:
     """Draw the best round against the bound so far."""
-    points, spent_s = run.steps, run.elapsed_s
+    view = rounds.by_iteration()
+    points, spent_s = per_iteration(run.steps, view.each), run.elapsed_s
     if len(points) < 2 or spent_s <= WORTH_A_CHART_S:
         return
     levels = [
         (name, round_.round_s, dash)
         for name, round_, dash in (
-            ("no time division", rounds.together, "dash"),
-            ("hill climbing", rounds.paper, "dot"),
+            ("all at once", view.together, "dash"),
+            ("hill climbing", view.paper, "dot"),
         )
         if round_ is not None
     ]
@@ -438,9 +466,9 @@ def _live(rounds: Rounds, theme: Theme, run: FunctionRun[Round, RoundTracePoint]
 
 
 def rates(rounds: Rounds) -> Content:
-    """Return every job with its group and its iterations an hour, before and after."""
-    best, jobs = rounds.best, rounds.best.jobs.jobs
-    after, alone, shared = 3600 * iterations_per_s(best), rounds.alone_s, shared_s(best)
+    """Return every job with its group and its iterations an hour, before and after; ``rounds``: as wholes."""
+    best, jobs, view = rounds.best, rounds.best.jobs.jobs, rounds.by_iteration()
+    after, alone, shared = 3600 * iterations_per_s(best), view.alone_s, shared_s(view.best)
     columns: dict[str, Any] = {
         "job": [job.id for job in jobs],
         "collective": [COLLECTIVES[job.collective].lower() for job in jobs],
@@ -455,11 +483,11 @@ def rates(rounds: Rounds) -> Content:
         - 100,
         "iterations/h": after,
     }
-    for words, round_ in (("hill climbing", rounds.paper), ("no time division", rounds.together)):
+    for words, round_ in (("hill climbing", rounds.paper), ("all at once", rounds.together)):
         if round_ is not None:
             columns[words] = 3600 * iterations_per_s(round_)
     if rounds.together is not None:
-        before = columns["no time division"]
+        before = columns["all at once"]
         gain = np.divide(after, before, out=np.ones_like(after), where=before > 0) - 1
         columns["change"] = [f"{100 * g:+.3g} %" for g in gain]
     return columns

@@ -26,13 +26,13 @@ from topox_core.tdm.model.jobs import PUSH, Cycle, Round
 from topox_core.tdm.model.jobs_file import dump_jobs
 from topox_core.tdm.model.round_file import to_record
 from topox_core.tdm.model.round_words import lasting
-from topox_core.tdm.model.rounds import cycle_in_view
-from topox_core.text.numbers import plural, short
+from topox_core.tdm.model.rounds import an_iteration_of, both_ways, cycle_in_view, iterations_alike
+from topox_core.text.numbers import capitalised, plural, short
 from topox_ui.jobs.first_screen import named, rates, stages
 from topox_ui.jobs.solving import AT_ONCE, Rounds, token
 from topox_ui.jobs.state import JOB, SECTIONS, JobsState
 from topox_ui.jobs.study import study
-from topox_ui.jobs.words import title_of
+from topox_ui.jobs.words import a_or_an, title_of
 from topox_ui.runs.owner import once
 from topox_ui.shell.charts import (
     Content,
@@ -65,11 +65,12 @@ class View:
     pod_group: int
     group: int
     way: int
+    stage: str
 
     @property
     def words(self) -> str:
         """In words: pod group 3, A pushes."""
-        return f"pod group {self.pod_group}, {stage_name(self.group, self.way)}"
+        return f"pod group {self.pod_group}, {self.stage}"
 
 
 def slowest_of(round_: Round) -> int:
@@ -82,7 +83,8 @@ def slowest_of(round_: Round) -> int:
 def stage_options(round_: Round) -> dict[str, str]:
     """Return the stages in which somebody communicates, as ``group.way`` with their words."""
     groups = [k for k in range(round_.groups) if k in set(round_.group)] or [0]
-    return {f"{k}.{way}": stage_name(k, way) for way in (0, 1) for k in groups}
+    both = both_ways(round_.cycles[0])
+    return {f"{k}.{way}": stage_name(k, way, both) for way in range(1 + both) for k in groups}
 
 
 def view_of(round_: Round, now: JobsState) -> View:
@@ -91,15 +93,10 @@ def view_of(round_: Round, now: JobsState) -> View:
         now.pod_group if 0 <= now.pod_group < round_.jobs.network.pod_groups else slowest_of(round_)
     )
     options = stage_options(round_)
-    stage = (
-        now.stage
-        if now.stage in options
-        else f"{int(round_.communication_s[pod_group].argmax())}.0"
-    )
-    group, way = (
-        int(part) for part in (stage if stage in options else next(iter(options))).split(".")
-    )
-    return View(pod_group, group, way)
+    wanted = (now.stage, f"{int(round_.communication_s[pod_group].argmax())}.0", *options)
+    stage = next(one for one in wanted if one in options)
+    group, way = (int(part) for part in stage.split("."))
+    return View(pod_group, group, way, options[stage])
 
 
 def rings_of(round_: Round, view: View) -> list[int]:
@@ -139,7 +136,7 @@ def _controls(best: Round, now: JobsState, view: View) -> int | None:
 
 def links(rounds: Rounds, now: JobsState, theme: Theme) -> None:
     """Draw the links of one pod group in one stage, the rings on them, and one pod when it is opened."""
-    best = rounds.best
+    best = an_iteration_of(rounds.best)
     view = view_of(best, now)
     only = _controls(best, now, view)
     drawn = link_view(best, view.pod_group, view.group, view.way)
@@ -266,14 +263,13 @@ def pod_groups(rounds: Rounds, theme: Theme) -> None:
 
 
 def how_found(rounds: Rounds, theme: Theme) -> None:
-    """Draw hill climbing move by move against non-TDM, the best and the bound.
+    """Draw hill climbing move by move against all at once, the best and the bound.
 
     Without it, the search of the best.
     """
-    paper, best = rounds.paper, rounds.best
-    levels = (
-        [] if rounds.together is None else [("no time division", rounds.together.round_s, "dash")]
-    )
+    rounds = rounds.by_iteration()
+    paper, best, unit = rounds.paper, rounds.best, rounds.unit
+    levels = [] if rounds.together is None else [("all at once", rounds.together.round_s, "dash")]
     if paper is not None and best.algorithm not in AT_ONCE:
         title = title_of(best.algorithm).lower()
         levels.append((title if len(title) <= LABEL else "chosen one", best.round_s, "dot"))
@@ -282,11 +278,11 @@ def how_found(rounds: Rounds, theme: Theme) -> None:
         chart(
             climb(best.trace, levels, theme, by_step=False),
             "climb",
-            f"From the first round found to {lasting(best.round_s)}.",
+            f"{capitalised(a_or_an(unit))}, from the first found to {lasting(best.round_s)}.",
             lambda: [
                 {
                     "after (s)": m.elapsed_s,
-                    "round (s)": m.round_s,
+                    f"{unit} (s)": m.round_s,
                     "bound (s)": m.bound_s,
                     "by": m.source,
                 }
@@ -307,14 +303,14 @@ def how_found(rounds: Rounds, theme: Theme) -> None:
         quiet(
             where
             if moves
-            else f"No move shortens the round of all jobs at once, {lasting(paper.round_s)}."
+            else f"No move shortens the {unit} of all jobs at once, {lasting(paper.round_s)}."
         )
     else:
         chart(
             climb(paper.trace, levels, theme),
             "climb",
             f"{plural(moves, 'move')} from {lasting(paper.round_s if begin is None else begin)} to {lasting(paper.round_s)}.",
-            lambda: [{"move": m.step, "round (s)": m.round_s} for m in paper.trace],
+            lambda: [{"move": m.step, f"{unit} (s)": m.round_s} for m in paper.trace],
             "Every move",
         )
 
@@ -322,10 +318,13 @@ def how_found(rounds: Rounds, theme: Theme) -> None:
 def job_table(rounds: Rounds) -> None:
     """Draw the jobs with their group and their iterations a second."""
     chart_title(
-        "Every job", "A ring or an all-to-all trains twice per round, a parameter server once"
+        "Every job",
+        "A ring or an all-to-all trains twice per round, a parameter server once"
+        if rounds.by_iteration().unit == "round"
+        else "times of an iteration",
     )
     numbers = (
-        *("iterations/h", "hill climbing", "no time division", "train (s)", "volume (Gbit)"),
+        *("iterations/h", "hill climbing", "all at once", "train (s)", "volume (Gbit)"),
         *("alone (s)", "shared (s)", "longer by (%)"),
     )
     frame(
@@ -338,7 +337,10 @@ def files(rounds: Rounds, now: JobsState, title: str) -> None:
     """Draw the two menus: files built when they are asked for, and the link."""
     best = rounds.best
     pod_group = view_of(best, now).pod_group
-    rows, together_s = named(rounds), None if rounds.together is None else rounds.together.round_s
+    rows, together_s = (
+        named(rounds.by_iteration()),
+        None if rounds.together is None else rounds.together.round_s,
+    )
     settings = rounds.case.settings(best.algorithm)
     record = partial(to_record, best, non_tdm_s=together_s, settings=settings)
     inputs = {"jobs": best.jobs.digest}
@@ -406,7 +408,9 @@ def _pod(rounds: Rounds, theme: Theme) -> None:
     left, right = title_row(
         (2, 0.6, 2),
         f"One pod of pod group {shown.pod_group}",
-        "Its jobs, then its ports; in a port’s bar: the pod at the other end. Dotted: all wait",
+        "Its jobs, then its ports; in a port’s bar: the pod at the other end. Dotted: all wait"
+        + "; two iterations, the second (pull) over the links reversed"
+        * (iterations_alike(best.jobs) == 2),
     )
     everyone = {p: f"pod {p}" for p in range(best.jobs.network.pods_per_group)}
     busiest = int(link_view(best, shown.pod_group, shown.group, shown.way).ports.argmax())

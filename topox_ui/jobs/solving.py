@@ -5,12 +5,14 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Self
 
 import streamlit as st
 
 from topox_core.check.report import CheckReport
 from topox_core.check.round import check_round
 from topox_core.errors import InputError
+from topox_core.fabrics.compare import same_time
 from topox_core.runs.executor import WorkerDied, call_in_worker
 from topox_core.runs.run import FunctionRun, RunProgress, Stop
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS, SMALL_COLUMNS, solve
@@ -25,7 +27,7 @@ from topox_core.tdm.model.jobs import (
     TdmSettings,
 )
 from topox_core.tdm.model.round_words import lasting
-from topox_core.tdm.model.rounds import alone_s
+from topox_core.tdm.model.rounds import alone_s, an_iteration_of, iterations_alike, per_iteration
 from topox_core.tdm.model.traffic import Floats, TooFewPortsError
 from topox_ui.runs.limits import server_limits
 from topox_ui.runs.owner import RunKind, call_or_refuse, once, run_owner
@@ -121,7 +123,9 @@ def search_round(case: Case, algorithm: str) -> None:
         ROUND,
         case.key(algorithm),
         lambda _slots: FunctionRun(
-            partial(_solved, case, algorithm), partial(_measure, algorithm), "share the fabric"
+            partial(_solved, case, algorithm),
+            partial(_measure, case, algorithm),
+            "share the fabric",
         ),
         at_most_s=TIME_LIMIT_S + LATE_S,
     )
@@ -146,7 +150,10 @@ def search_bound(key: str, round_: Round) -> None:
     run_owner().start(BOUND, key, lambda _slots: FunctionRun(bound, name="bound"))
 
 
-def _measure(algorithm: str, points: tuple[RoundTracePoint, ...], elapsed_s: float) -> RunProgress:
+def _measure(
+    case: Case, algorithm: str, points: tuple[RoundTracePoint, ...], elapsed_s: float
+) -> RunProgress:
+    points = per_iteration(points, iterations_alike(case.jobs) or 1.0)
     rounds = [point.round_s for point in points if point.round_s is not None]
     bound_s = max((point.bound_s for point in points), default=0.0)
     words = [ALGORITHMS[algorithm].title]
@@ -240,6 +247,8 @@ class Rounds:
         few.
     crowded
         Why there is no round of all jobs at once: the pod, what it has and what it needs.
+    each
+        How many iterations of each job a round has, where times are of one of them.
     chosen
         The round of the chosen algorithm; None while it is not known.
     certified
@@ -254,6 +263,20 @@ class Rounds:
     chosen: Round | None
     certified: Round | None
     crowded: InputError | None = None
+    each: float = 1.0
+
+    def by_iteration(self) -> Self:
+        """Return the same with times of an iteration, where all jobs do equally many in a round; else of a round."""
+        rounds = {
+            name: getattr(self, name) for name in ("together", "paper", "chosen", "certified")
+        }
+        halves = {name: one and an_iteration_of(one) for name, one in rounds.items()}
+        return replace(self, **halves, each=iterations_alike(self.case.jobs) or 1.0)
+
+    @property
+    def unit(self) -> str:
+        """What times are of: an iteration of each job, or a round, in which some jobs train once and others twice."""
+        return "iteration" if iterations_alike(self.case.jobs) == self.each else "round"
 
     @property
     def known(self) -> bool:
@@ -276,9 +299,18 @@ class Rounds:
 
     @property
     def alone_s(self) -> Floats:
-        """How long a round of each job takes with the fabric to itself."""
+        """How long each job takes with the fabric to itself."""
         jobs, reading = self.case.jobs, self.case.reading
-        return once("alone", f"{jobs.digest}|{reading!r}", lambda: alone_s(jobs, reading))
+        found = once("alone", f"{jobs.digest}|{reading!r}", lambda: alone_s(jobs, reading))
+        return found / self.each
+
+    @property
+    def beside(self) -> tuple[float, str]:
+        """What a time is compared with, in s and words: each job alone where all take as long, else all at once (0 if none)."""
+        least, most = float(self.alone_s.min()), float(self.alone_s.max())
+        if same_time(least, most):
+            return most, "alone"
+        return (self.together.round_s if self.together else 0.0), "all at once"
 
     @property
     def saved(self) -> float:

@@ -15,6 +15,7 @@ from topox_ui.state.session import Index, Lasting, PageState, one_of, put, some_
 
 OWN_JOBS = Lasting[Jobs]("jobs_upload")
 JOB = "job"
+COPY = "#{}"  # what copies of the loaded job are called, whose name may be long
 SOURCES = {
     JOB: "your job",
     "sample": "a sample",

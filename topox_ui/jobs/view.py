@@ -25,6 +25,7 @@ from topox_ui.jobs.first_screen import (
 from topox_ui.jobs.sections import files, sections, waits
 from topox_ui.jobs.solving import Case, rounds_of
 from topox_ui.jobs.state import (
+    COPY,
     JOB,
     OF_SOURCE,
     OFFERED,
@@ -64,8 +65,11 @@ def _own(opened: Loaded, now: JobsState) -> tuple[Jobs, str]:
     title = f"{opened.title} and {partner}" if partner else f"{opened.title}, {times}"
 
     def paired() -> Jobs:
-        mix = [(graph, 1), (load_sample(partner)[0], 1)] if partner else [(graph, now.copies)]
-        return jobs_from_graphs(mix, pods_of(cluster), name=title)
+        others = [(load_sample(partner)[0], 1)] if partner else []
+        mix = [(replace(graph, name="your job"), 1 if partner else now.copies), *others]
+        jobs = jobs_from_graphs(mix, pods_of(cluster), name=title)
+        copies = (replace(job, id=COPY.format(n)) for n, job in enumerate(jobs.jobs, 1))
+        return jobs if partner else replace(jobs, jobs=tuple(copies))
 
     return once("own jobs", f"{graph.digest}|{cluster.digest}|{title}", paired), title
 
@@ -304,14 +308,15 @@ def draw(theme: Theme) -> None:
         no_round_yet(rounds, title, theme)
         reset()
         return
-    first_lines(rounds, title)
+    view = rounds.by_iteration()
+    first_lines(view, title)
     searching(rounds, theme)
     main, rail = st.columns([2.55, 1], gap="medium")
     with main:
-        clock(rounds, now, theme)
-        alone_and_shared(rounds)
+        clock(view, now, theme)
+        alone_and_shared(view)
     with rail:
-        certificate(rounds)
-        waits(rounds, now)
+        certificate(view, rounds.best)
+        waits(view, now)
         files(rounds, now, title)
     sections(rounds, now, theme)

@@ -6,10 +6,9 @@ from topox_core.fabrics.compare import EQUAL, same_time
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 from topox_core.tdm.algorithms.round_bounds import lower_bound
 from topox_core.tdm.model.jobs import COLLECTIVES, Jobs, Round
-from topox_core.tdm.model.round_words import iterations_of_each, lasting
-from topox_core.tdm.model.rounds import iterations_per_round, iterations_per_s
+from topox_core.tdm.model.round_words import lasting
 from topox_core.tdm.search import ANY_ROUND
-from topox_core.text.numbers import capitalised, percent, plural, short
+from topox_core.text.numbers import NBSP, capitalised, percent, plural, short
 from topox_ui.jobs.solving import (
     AT_ONCE,
     Case,
@@ -48,10 +47,11 @@ def finding(rounds: Rounds) -> str:
     """Return what time division brings, as a sentence made of the numbers."""
     together, paper, best = rounds.together, rounds.paper, rounds.best
     jobs, every = plural(len(best.jobs), "job"), all_of(best.jobs)
+    takes = f"{a_or_an(rounds.unit)} takes <b>{lasting(best.round_s)}</b>"
     if together is None:
         return (
-            f"{capitalised(every)} at once need <b>more ports</b> than there are. By time division they fit: a round takes "
-            f"<b>{lasting(best.round_s)}</b>; {alone_in_words(rounds)}."
+            f"{capitalised(every)} at once need <b>more ports</b> than there are. By time division they fit: {takes}; "
+            f"{alone_in_words(rounds)}."
         )
     assert paper is not None  # hill climbing starts from all jobs at once
     if together.round_s <= 0:
@@ -61,61 +61,67 @@ def finding(rounds: Rounds) -> str:
         how = (
             "as long as"
             if same_time(best.round_s, together.round_s)
-            else f"{percent(abs(saves))} {'shorter' if saves > 0 else 'longer'} than"
+            else f"{about(abs(saves))} {'shorter' if saves > 0 else 'longer'} than"
         )
         return (
-            f"{ALGORITHMS[best.algorithm].title}: a round of {jobs} takes <b>{lasting(best.round_s)}</b>, {how} with no time "
-            f"division; hill climbing takes <b>{lasting(paper.round_s)}</b>; {alone_in_words(rounds)}."
+            f"{ALGORITHMS[best.algorithm].title}: {takes}, {how} with {every} at once; hill climbing takes "
+            f"<b>{lasting(paper.round_s)}</b>; {alone_in_words(rounds)}."
         )
     if saves <= EQUAL:
         return (
-            f"Time division gains <b>nothing</b> for these {jobs}: a round takes <b>{lasting(best.round_s)}</b> with all "
-            f"of them at once; {alone_in_words(rounds)}. Nothing shorter by more than {percent(EQUAL)} was found."
+            f"Time division gains <b>nothing</b> for these {jobs}: {takes} with all of them at once; "
+            f"{alone_in_words(rounds)}. Nothing shorter by more than {percent(EQUAL)} was found."
         )
-    shared = f"{taking_turns(rounds)}; sending all at the same time, {lasting(together.round_s)}"
+    shared = f"{taking_turns(rounds)}; all at once {lasting(together.round_s)}"
     if best.gap <= 1e-6:
         any_round = best.bound.holds_for == ANY_ROUND.holds_for
         proved = "" if any_round else " with turns of this kind"
-        return f"{shared}. No shorter round is possible{proved}."
+        return f"{shared}. Nothing shorter is possible{proved}."
     if best.gap <= UNREADABLE:
-        return f"{shared}. No round of these groups can be more than {lasting(best.round_s - best.bound_s)} shorter."
+        return f"{shared}. With groups of this kind at most {lasting(best.round_s - best.bound_s)} can be saved."
     return f"{shared}. The best possible is at least {lasting(best.bound_s)}."
 
 
-def in_model(rounds: Rounds) -> str:
-    """Return the finding on copies of a job whose ports were spoken of before."""
-    together, best, alone_s = rounds.together, rounds.best, float(rounds.alone_s.max())
+def in_model(rounds: Rounds, servers: int) -> str:
+    """Return the finding on copies of a job that overlap, of which was spoken before: here they do not; ``servers`` of a pod."""
+    together, best = rounds.together, rounds.best
+    model = (
+        "All below is <b>another model, without overlap</b>: a job first computes, then sends, over "
+        f"{plural(best.jobs.network.ports_per_pod, 'one-way port')} of each "
+        f"{'server' if servers == 1 else f'pod of {servers} servers, inside which data need none'}."
+    )
     if not together or ALGORITHMS[best.algorithm].family == "baseline" or rounds.saved <= EQUAL:
-        return f"In the model of this page a job first computes and then sends. {finding(rounds)}"
-    turns, at_once = (slowed(one.round_s / alone_s - 1) or "nothing" for one in (best, together))
+        return f"{model} {finding(rounds)}"
     return (
-        "In the model of this page, where a job first computes and then sends, taking turns costs each "
-        f"<b>{turns}</b>, sending at the same time {at_once}."
+        f"{model} Then an iteration takes <b>{lasting(best.round_s)}</b> by turns, {lasting(together.round_s)} all at once, "
+        f"and {lasting(rounds.beside[0])} alone."
     )
 
 
 def taking_turns(rounds: Rounds) -> str:
-    """Return what taking turns costs the jobs: a round beside that of each alone, or of the longest where they differ."""
-    best, alone = rounds.best, rounds.alone_s
-    every, each = capitalised(all_of(best.jobs)), iterations_of_each(best.jobs)
-    round_, takes = f"a round{each and f' ({each})'}", f"<b>{lasting(best.round_s)}</b>"
-    longest = float(alone.max())
-    cost = slowed(best.round_s / longest - 1)
-    if len(alone) > 1 and same_time(float(alone.min()), longest):
-        return (
-            f"{every}, which compute first and then send, cost each other <b>{cost or 'nothing'}</b> if they take turns: "
-            f"{round_} takes {takes}, alone {lasting(longest)}"
-        )
-    longer = f"{cost} longer" if cost else "no longer"
+    """Return what taking turns costs the jobs: their time beside that of each alone, or of the longest where they differ."""
+    best, alone_s = rounds.best, float(rounds.alone_s.max())
+    cost = slowed(best.round_s / alone_s - 1)
+    whose = "alone" if rounds.beside[1] == "alone" else "the longest of them alone"
     return (
-        f"{every}, taking turns, need {takes} for {round_}, <b>{longer}</b> than the longest of them alone "
-        f"({lasting(longest)})"
+        f"{capitalised(all_of(best.jobs))}, which first compute and then send, take <b>{lasting(best.round_s)}</b> "
+        f"{a_or_an(rounds.unit)} by turns, <b>{f'{cost} longer' if cost else 'no longer'}</b> than {whose} ({lasting(alone_s)})"
     )
 
 
+def a_or_an(unit: str) -> str:
+    """Return an iteration or a round."""
+    return f"{'an' if unit == 'iteration' else 'a'} {unit}"
+
+
+def about(share: float) -> str:
+    """Return a share in whole percent, in tenths below one: a ratio of two model times is no sharper."""
+    return f"{short(round(100 * share, 0 if share >= 0.01 else 1))}{NBSP}%"
+
+
 def slowed(share: float) -> str:
-    """Return by how much sharing makes a round longer; empty where that is nothing."""
-    return "" if share <= EQUAL else percent(share)
+    """Return by how much sharing makes a time longer; empty where that is nothing."""
+    return "" if share <= EQUAL else about(share)
 
 
 def without_rings(words: str, jobs: Jobs) -> str:
@@ -128,25 +134,23 @@ def without_rings(words: str, jobs: Jobs) -> str:
 
 
 def alone_in_words(rounds: Rounds) -> str:
-    """Return how long a round of a job takes with the fabric to itself: alone, a round of each takes 40 s."""
-    each, jobs = rounds.alone_s, rounds.best.jobs.jobs
+    """Return how long each job takes with the fabric to itself: alone, an iteration of each takes 40 s."""
+    each, jobs, one = rounds.alone_s, rounds.best.jobs.jobs, a_or_an(rounds.unit)
     least, most = float(each.min()), float(each.max())
     if same_time(least, most):
-        return (
-            f"alone, {'its round' if len(each) == 1 else 'a round of each'} takes {lasting(most)}"
-        )
+        return f"alone, {one}{' of each' * (len(each) > 1)} takes {lasting(most)}"
     if len(jobs) == 2:
         first, second = (
             f"of {escape(job.id)} takes {lasting(float(s))}"
             for job, s in zip(jobs, each, strict=True)
         )
-        return f"alone, a round {first}, and {second}"
-    return f"alone, their rounds take {lasting(least)} to {lasting(most)}"
+        return f"alone, {one} {first}, and {second}"
+    return f"alone, they take {lasting(least)} to {lasting(most)}"
 
 
 def title_of(algorithm: str) -> str:
     """Return what a round is called beside the others: that of the best of all methods by what they have in common."""
-    return "Time division" if algorithm == "best" else ALGORITHMS[algorithm].title
+    return "Taking turns" if algorithm == "best" else ALGORITHMS[algorithm].title
 
 
 def hill_climbing_differs(rounds: Rounds) -> bool:
@@ -163,7 +167,7 @@ def bound_figure(round_: Round) -> tuple[str, str, str]:
     if 1e-6 < round_.gap <= UNREADABLE:
         left = lasting(round_.round_s - round_.bound_s)
         return "Still to gain", f"at most {left}", f"◐ lower bound {words}"
-    below = "proved" if round_.gap <= 1e-6 else f"◐ {percent(round_.gap)} below the round"
+    below = "proved" if round_.gap <= 1e-6 else f"◐ {percent(round_.gap)} below what was found"
     return "Lower bound", words, below
 
 
@@ -185,32 +189,16 @@ def hopeless(case: Case) -> str:
     return "Another time division may fit: choose another algorithm on the left, or give the pods more ports."
 
 
-def against(round_: Round, together: Round | None, more: str = "") -> tuple[str, str, str]:
-    """Return a round against the one without time division: words, arrow, colour."""
-    if together is None:
+def against(length_s: float, rounds: Rounds, more: str = "") -> tuple[str, str, str]:
+    """Return a time beside each job alone, or all at once where jobs differ: words, arrow, colour."""
+    base_s, base = rounds.beside
+    if base != "alone" and not rounds.together:
         return "fits with time division" + more, "off", "off"
-    share = round_.round_s / together.round_s - 1 if together.round_s else 0.0
+    share = length_s / base_s - 1 if base_s else 0.0
     if abs(share) <= EQUAL:
-        return "no gain" + more, "off", "off"
+        return f"as long as {base}{more}", "off", "off"
     return (
-        (f"{percent(-share)} shorter{more}", "down", "normal")
+        (f"{about(-share)} shorter than {base}{more}", "down", "normal")
         if share < 0
-        else (f"{percent(share)} longer{more}", "up", "inverse")
-    )
-
-
-def faster(best: Round, together: Round | None) -> tuple[str, str, str]:
-    """Return how many more iterations a round brings than the one without time division: words, arrow, colour."""
-    each = short(float(iterations_per_round(best.jobs).mean()))
-    per_round = f"{each} {'iteration' if each == '1' else 'iterations'} per round"
-    if together is None:
-        return per_round, "off", "off"
-    rate, before = float(iterations_per_s(best).mean()), float(iterations_per_s(together).mean())
-    share = rate / before - 1 if before > 0 else 0.0
-    if abs(share) <= EQUAL:
-        return f"{per_round}, as with no time division", "off", "off"
-    return (
-        (f"{percent(share)} more; {per_round}", "up", "normal")
-        if share > 0
-        else (f"{percent(-share)} fewer; {per_round}", "down", "inverse")
+        else (f"{about(share)} longer than {base}{more}", "up", "inverse")
     )

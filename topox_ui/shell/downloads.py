@@ -309,26 +309,27 @@ def _adopt_generated(build: Callable[[], tuple[TaskGraph, Cluster]], where: str)
     )
 
 
-def use_job(key: str, job: Job) -> None:
-    """Offer to load a job: its task graph on the cluster that suits it, for all pages."""
+def use_job(key: str, job: Job, gain: str = "") -> None:
+    """Offer to load a job: its task graph on the cluster that suits it, for all pages; ``gain``: what is said then."""
     button(
         "Use this job",
         key,
         "arrow_forward",
         _open,
         job,
+        gain,
         help="Load this job: Schedule, Compare, Plans and, where it fits a rail, Rails then show the same iteration.",
     )
 
 
-def _open(job: Job) -> None:
+def _open(job: Job, gain: str) -> None:
     before = loaded()
     open_source(scenario_of(job))
     now = loaded()
     if now is not None and now is not before:
         notify(
             "info",
-            f"{now.graph.name} is loaded: {plural(len(now.graph.tasks), 'task')}. Schedule, Compare, Plans "
+            f"{now.graph.name} is loaded: {plural(len(now.graph.tasks), 'task')}. {gain}Schedule, Compare, Plans "
             "and, where it fits a rail, Rails show it.",
         )
 

@@ -7,7 +7,7 @@ from functools import partial
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.fabrics.compare import same_time
+from topox_core.fabrics.compare import EQUAL, same_time
 from topox_core.figures.palette import Theme
 from topox_core.figures.strategy import PLAN_PARTS, plan_bars, plan_word
 from topox_core.io.cluster_file import dump_cluster
@@ -21,8 +21,8 @@ from topox_core.training.job import Job, dump_job
 from topox_core.training.machine import MACHINES, Machine
 from topox_core.training.memory import memory
 from topox_core.training.shape import Shape
-from topox_core.training.validation import tried_on, trust
-from topox_ui.answers.other_times import on_schedule, once_used
+from topox_core.training.validation import off_on, trust
+from topox_ui.answers.other_times import once_used, schedule_of_loaded
 from topox_ui.shell.charts import (
     Content,
     chart,
@@ -36,7 +36,8 @@ from topox_ui.shell.charts import (
     show_input_errors,
 )
 from topox_ui.shell.downloads import download_menu, use_job
-from topox_ui.state.loading import own_job
+from topox_ui.shell.menu import page_link
+from topox_ui.state.loading import has_what_ifs, own_job
 from topox_ui.state.widgets import menu, number, sidebar, slide
 from topox_ui.strategy.controls import FabricSearch, pick_model, pick_request
 from topox_ui.strategy.details import loaded_job_note, strategy_link
@@ -125,16 +126,17 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
     alike = own and next((p for p in plans.ranked if plan_word(p) == plan_word(own)), None)
     if own and alike and same_time(own.total_ms, alike.total_ms):
         own = alike  # sharded as all plans are, it is one of them
-    there = on_schedule() if own else ""
+    known = schedule_of_loaded(soon=True) if own else None
+    there_ms = known.makespan_ms or 0.0 if known else 0.0
     slower = own is not None and not same_time(best.total_ms, own.total_ms)
-    ahead = once_used(best.job) if there and slower else ""
-    headline(kicker, _finding(plans, own, alike, there, ahead))
+    ahead_ms, coming = once_used(best.job) if there_ms and slower else (0.0, False)
+    headline(kicker, _finding(plans, own, alike, (there_ms, ahead_ms), coming))
     if own is None:
         _loaded_beside(shape)
     quiet(
-        "Ranked by a closed form, on packet switches where no transfer waits for a port"
+        "Sorted by a closed form, on packet switches where no transfer waits for a port"
         + " and experts are chosen evenly" * (best.plan.skew > 0)
-        + "."
+        + f".{_bias(machine)}"
         + " Press <b>Use this job</b>, then open <b>Schedule</b>." * (own is None or slower)
     )
     kpis(
@@ -170,8 +172,11 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
             width=320,
             label_visibility="collapsed",
         )
-        _take_away(plans.ranked[at].job)
+        gain = f"On Schedule an iteration takes {time(ahead_ms)}, before {time(there_ms)}. "
+        _take_away(plans.ranked[at].job, gain if ahead_ms and at == 0 else "")
         strategy_link()
+        if own:
+            page_link("Schedule", "Schedule of the loaded job", icon=":material/arrow_forward:")
     if like and (dropped := _dropped(plans.ranked[at].job, like)):
         quiet(f"Not taken over from the loaded job: {enumeration(dropped)}.")
     fastest = plans.ranked[:SHOWN]
@@ -227,63 +232,88 @@ def _own(shape: Shape, machine: Machine, servers: int, batch: int) -> RankedPlan
 
 
 def _finding(
-    plans: Plans, own: RankedPlan | None, alike: RankedPlan | None, there: str, ahead: str
+    plans: Plans,
+    own: RankedPlan | None,
+    alike: RankedPlan | None,
+    on_schedule: tuple[float, float],
+    coming: bool,
 ) -> str:
-    """Return the fastest plan and what it saves beside the loaded one.
+    """Return the fastest plan and what it saves beside the loaded one: on Schedule once that is known, and in closed form.
 
-    ``alike``: the loaded split, sharded as all plans are; ``there``, ``ahead``: what Schedule finds for the loaded one and for
-    the fastest, empty until known.
+    ``alike``: the loaded split, sharded as all plans are; ``on_schedule``: times in ms there of the loaded one and of the
+    fastest, 0 where unknown; ``coming``: the latter is being computed.
     """
     best, takes = plans.best, time(plans.best.total_ms)
-    words, (others, near_ms) = f"<b>{escape(best.words)}</b>", _as_good(plans)
+    words, near = f"<b>{escape(best.words)}</b>", _as_good(plans)
     if own is None:
-        return f"{words} is the fastest of {plural(plans.fitting, 'plan')} that fit the memory: <b>{takes}</b>{others}."
-    near = others
-    if there:
-        others += f". On Schedule an iteration takes <b>{there} as loaded</b>"
+        fastest = f"{words} is the fastest of {plural(plans.fitting, 'plan')} that fit the memory"
+        return f"{fastest}: <b>{takes}</b> in closed form.{near}"
+    there_ms, ahead_ms = on_schedule
+    later = "; with this plan it is being computed" * coming
+    later += "; with this plan it is known without what-ifs" * has_what_ifs()
+    there = f" On Schedule an iteration takes <b>{time(there_ms)}</b> as loaded{later}."
+    there *= there_ms > 0
     if same_time(best.total_ms, own.total_ms):
-        return f"<b>No plan is faster than the loaded one</b>, {escape(own.words)}: {time(own.total_ms)}{others}."
-    less = _less(best, own)
+        loaded = f"{escape(own.words)}: {time(own.total_ms)} in closed form"
+        return f"<b>No plan is faster than the loaded one</b>, {loaded}.{near}{there}"
+    less = _less(best.total_ms, own.total_ms)
     if less < 0:
         return (
-            f"<b>No plan here is faster than the loaded one</b> ({time(own.total_ms)}), which shards otherwise: {words}, the "
-            f"fastest here, takes {takes}{others}."
+            f"<b>No plan here is faster than the loaded one</b> ({time(own.total_ms)} in closed form), which shards otherwise: "
+            f"{words}, the fastest here, takes {takes}.{near}{there}"
         )
+    both = f"{takes} instead of {time(own.total_ms)}{_by_sharding(best, own, alike)}"
+    if not ahead_ms:
+        share = f"<b>about {whole_percent(less)}&nbsp;% less time than as loaded</b>"
+        return f"In closed form {words} takes {share}: {both}.{near}{there}"
+    saved, beside = _less(ahead_ms, there_ms), f"{time(ahead_ms)} instead of {time(there_ms)}"
     first = (
-        f"{words} takes <b>about {whole_percent(less)}&nbsp;% less time than as loaded</b> in closed form ({takes} against "
-        f"{time(own.total_ms)}){others}."
+        f"<b>{beside} on Schedule</b> ({whole_percent(saved)}&nbsp;% less) with {words}."
+        if saved > EQUAL
+        else f"On Schedule {words}, the fastest in closed form, is <b>no faster</b> than as loaded: {beside}."
     )
-    if ahead:
-        first = (
-            f"On Schedule an iteration takes <b>{ahead} with {escape(best.words)}</b>, <b>{there} as loaded</b>. The closed form, "
-            f"which ranks plans, says {takes} against {time(own.total_ms)}{near}."
-        )
+    near = near.replace("The closed form", "It").replace("it from", "this plan from")
+    return f"{first} The closed form, which sorts plans, says {both}.{near}"
+
+
+def _by_sharding(best: RankedPlan, own: RankedPlan, alike: RankedPlan | None) -> str:
+    """Return what the loaded split takes in closed form once it is sharded as all plans are: what of a gain is no split."""
     if alike is None or alike is own:
-        return first
+        return ""
     if same_time(best.total_ms, alike.total_ms):
-        return f"{first} Sharded as here, the loaded split takes as long in closed form: all of the gain is sharding."
-    part = _less(alike, own)
-    saves = f" (sharding alone saves {whole_percent(part)}&nbsp;%)" * (part > 0)
-    saves += " and is one of those plans" * (alike.total_ms <= near_ms)
-    return f"{first} Sharded as here, the loaded split takes {time(alike.total_ms)} in closed form{saves}."
+        return ", all of it by sharding"
+    part = _less(alike.total_ms, own.total_ms)
+    less = f", {whole_percent(part)}&nbsp;% less," * (part > 0)
+    return f" ({time(alike.total_ms)}{less} by sharding alone)"
 
 
-def _less(one: RankedPlan, other: RankedPlan) -> float:
-    """Return how much less time a plan takes than another, as a share, of the three digits that are shown."""
-    return 1 - float(f"{one.total_ms:.3g}") / float(f"{other.total_ms:.3g}")
+def _less(one_ms: float, other_ms: float) -> float:
+    """Return how much less a time is than another, as a share, of the three digits that are shown."""
+    return 1 - float(f"{one_ms:.3g}") / float(f"{other_ms:.3g}")
 
 
-def _as_good(plans: Plans) -> tuple[str, float]:
-    """Say how many other plans are nearer to the fastest than predictions were to what ran, in the median; and up to which ms."""
-    found = tried_on(plans.best.job.machine)
-    if found is None:
-        return "", 0.0
-    near_ms = plans.best.total_ms * (1 + found.median)
-    near = sum(one.total_ms <= near_ms for one in plans.ranked)
+def _as_good(plans: Plans) -> str:
+    """Say how many other plans are nearer to the fastest than predictions scatter in the median."""
+    errors, _, scatter = off_on(plans.best.job.machine)
+    if not len(errors):
+        return ""
+    near = sum(one.total_ms <= plans.best.total_ms * (1 + scatter) for one in plans.ranked)
     least = "at least " * (near == len(plans.ranked) < plans.fitting)
-    others = f"{least}{plural(near - 1, 'other plan')} {'is' if near == 2 else 'are'}"
-    words = others if near > 1 else "no other plan is"
-    return f"; {words} within the model's median error of {percent(found.median)}", near_ms
+    others = f"cannot tell it from {least}{plural(near - 1, 'other plan')}"
+    return f" The closed form {others if near > 1 else 'tells it from all other plans'}."
+
+
+def _bias(machine: Machine) -> str:
+    """Say by how much predictions have all been too long or too short, and how far they scatter; empty where none ran."""
+    errors, bias, scatter = off_on(machine)
+    if not len(errors):
+        return ""
+    way = "long" if bias > 0 else "short"
+    off = f"were all too {way}, by {percent(abs(bias))} in the median, and scatter around that by "
+    return (
+        f" Its {len(errors)} predictions of published runs {off if all(errors * bias > 0) else 'scatter by '}"
+        f"{percent(round(scatter, 3))}: nearer plans it cannot tell apart."
+    )
 
 
 def _loaded_beside(shape: Shape) -> None:
@@ -350,10 +380,12 @@ def _table(
         word for word, field in degrees.items() if all(getattr(p.plan, field) == 1 for p in ranked)
     }
     idle |= set() if any(one.recomputes for one in ranked) else {"recompute"}
+    idle |= set() if any(id(one) in called for one in ranked) else {"which"}
     rows = [
         {
-            "plan": plan_word(one) + (f" ({called[id(one)]})" if id(one) in called else ""),
+            "plan": plan_word(one),
             "iteration (ms)": one.total_ms,
+            "which": called.get(id(one), ""),
             "memory (GB)": one.memory.total_bytes / 1e9,
             "of peak": round(one.iteration.utilisation, 3),
             "TP": one.plan.tensor,
@@ -371,7 +403,7 @@ def _table(
     return [{name: value for name, value in row.items() if name not in idle} for row in rows]
 
 
-def _take_away(job: Job) -> None:
+def _take_away(job: Job, gain: str) -> None:
     """Offer a plan as a job, its task graph and a cluster that suits it, and the job to the other pages."""
     tasks = partial(task_graph, job)
     cluster = partial(suggested_cluster, job)
@@ -383,7 +415,7 @@ def _take_away(job: Job) -> None:
             ("Cluster (JSON)", ".cluster.json", lambda: dump_cluster(cluster())),
         ],
     )
-    use_job("use_plan", job)
+    use_job("use_plan", job, gain)
 
 
 def draw(theme: Theme) -> None:

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from topox_core.fabrics.scheduled import schedule
+from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Circuits, Execution
+from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.schedule.circuits.standing import crossed
 from topox_core.schedule.settings import Settings
-from topox_core.schedule.what_limits import busiest_ports, what_limits
+from topox_core.schedule.what_limits import busiest_ports, most_data, what_limits
 from topox_core.workloads.samples import load_sample
 
 PORTS, COMPUTE = "the out-ports of server 0 are busy for", "computing alone takes at least 6 ms"
@@ -46,6 +48,25 @@ def test_ports_limit_a_sharded_transformer_and_each_of_two_counts():
     words, busy_ms = busiest_ports(execution)
     assert busy_ms == pytest.approx(sent_ms.max() / cluster.ports_per_server)
     assert what_limits(execution, True).startswith(f"Ports limit this job: {words} are busy for ")
+
+
+@pytest.mark.parametrize("delay_ms", [0.0, 2.0])
+def test_data_through_ports_by_hand_without_the_dark_time(delay_ms):
+    assert most_data(planned("blackboard", delay_ms)) == ("the out-ports of server 0", 5.0)
+
+
+def test_what_a_server_forwards_goes_through_its_ports():
+    """On a ring 0 1 2 of one port each 8 MB from 0 to 2 pass server 1: 8 ms in and 8 out at 1 MB/ms, beside 4 MB of its own."""
+    tasks = (
+        Task("far", "communication", (), source=0, destination=2, size_bytes=8e6),
+        Task("own", "communication", (), source=1, destination=2, size_bytes=4e6),
+        Task("home", "communication", (), source=2, destination=0, size_bytes=1e6),
+    )
+    cluster = Cluster(servers=3, ports_per_server=1, switches=1, ports_per_switch=3, port_gbps=8.0)
+    job = TaskGraph("by hand", tasks)
+    fixed = schedule(job, cluster, Settings.of(switching="fixed")).execution
+    assert fixed.layout.circuits.tolist() == [[0, 1, 0], [0, 0, 1], [1, 0, 0]]
+    assert most_data(fixed) == ("the out-ports of server 1", pytest.approx(12.0))
 
 
 def test_in_half_duplex_a_port_is_busy_with_what_it_sends_and_what_it_receives():

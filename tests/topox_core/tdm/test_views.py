@@ -28,9 +28,25 @@ from topox_core.tdm.mixes.from_graph import (
 )
 from topox_core.tdm.model.as_execution import execution_of
 from topox_core.tdm.model.bottleneck import bottlenecks, in_words
-from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading, Round, RoundBound, TdmSettings
+from topox_core.tdm.model.jobs import (
+    PUSH,
+    Job,
+    Jobs,
+    PodNetwork,
+    Reading,
+    Round,
+    RoundBound,
+    RoundForm,
+    TdmSettings,
+)
 from topox_core.tdm.model.round_file import to_record
-from topox_core.tdm.model.rounds import alone_s, iterations_per_s, round_of
+from topox_core.tdm.model.rounds import (
+    alone_s,
+    an_iteration_of,
+    bars,
+    iterations_per_s,
+    round_of,
+)
 from topox_core.tdm.model.traffic import StageTable
 from topox_core.workloads.catalogue import generate
 
@@ -141,6 +157,48 @@ def test_stages_that_wait_for_the_same_have_one_sentence_whoever_sends_and_which
     assert "4 of the 6 pairs" in said[0]
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("inside", [False, True])
+def test_where_all_train_twice_the_second_half_of_a_round_repeats_the_first(
+    form: str, inside: bool
+) -> None:
+    jobs = (
+        Job("a", "all_to_all", 0, (1, 1, 1), 10.0, 0.5),
+        Job("r", "ring_all_reduce", 0, (2, 1, 1), 30.0, 3.0),
+    )
+    mix = Jobs("mix", PodNetwork(1, 3, 6, 10.0, 1e6, 20.0), jobs)
+    group = [0, min(1, FORMS[form].groups - 1)]
+    whole = round_of(StageTable(mix, Reading(delay_inside=inside)), group, FORMS[form])
+    whole = replace(whole, bound=RoundBound(1.0, "job a: push, compute, pull and compute"))
+    half = an_iteration_of(whole)
+    assert half.round_s == pytest.approx(whole.round_s / 2) and half.bound_s == 0.5
+    assert half.bound.by == "job a: send and compute"
+    (cycle,) = half.cycles
+    assert [one.way for one in cycle.phases] == [PUSH] * (len(whole.cycles[0].phases) // 2)
+    for first, second in zip(
+        cycle.phases, whole.cycles[0].phases[len(cycle.phases) :], strict=True
+    ):
+        again = replace(second, way=PUSH, start_s=first.start_s, end_s=first.end_s)
+        assert again == first
+        assert second.end_s - second.start_s == pytest.approx(first.end_s - first.start_s)
+    assert {one.kind for one in bars(half, cycle)} == {"send", "train"}
+    server = replace(mix, jobs=(*jobs, Job("s", "parameter_server", 0, (1, 1, 0), 1.0, 1.0, 2)))
+    unlike = round_of(StageTable(server, Reading()), [*group, 0], FORMS[form])
+    assert an_iteration_of(unlike) is unlike, "a parameter server trains once"
+
+
+def test_a_stage_that_no_chart_shows_says_so() -> None:
+    short = [
+        Job(id, "all_to_all", 0, (1, 1, 1), 10.0, train_s)
+        for id, train_s in (("a", 1.001), ("b", 1.0))
+    ]
+    mix = Jobs("mix", PodNetwork(1, 3, 4, 10.0, 1e6, 0.0), tuple(short))
+    one = an_iteration_of(round_of(StageTable(mix, Reading()), [0, 1], RoundForm(all_train=True)))
+    assert in_words(one)[-1].startswith(
+        "Stage 3 lasts 1\u00a0ms, too short to be seen: training of job a"
+    )
+
+
 def test_the_file_says_what_the_round_is() -> None:
     answer = replace(made(0, "the drafts' four phases"), bound=RoundBound(float("inf")))
     record = to_record(answer, non_tdm_s=200.0, settings=TdmSettings())
@@ -206,7 +264,7 @@ def test_a_star_becomes_a_parameter_server_and_exchanges_and_scattered_sends_bec
                 Task(k, k, (), size_bytes=1e9, members=(0, 1))
                 for k in ("all_gather", "reduce_scatter")
             ],
-            "ring all-reduce of 2 servers, though 100 % of its bytes are all-gathers and reduce-scatters.",
+            "ring all-reduce of 2 servers (all-gathers and reduce-scatters are its halves).",
         ),
     ],
 )

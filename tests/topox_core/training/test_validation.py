@@ -29,6 +29,7 @@ from topox_core.training.measurements import (
 from topox_core.training.validation import (
     agreement,
     by_model,
+    off_on,
     predicted,
     rank_correlation,
     tried_on,
@@ -199,6 +200,11 @@ def test_a_machine_says_how_far_predictions_on_it_have_been_from_what_ran() -> N
     rows = predicted(uncalibrated_rows())
     assert tried_on(slower) == agreement(rows) and all(row.error > 0 for row in rows)
     assert tried_on(replace(a100, tflops=300.0)) is None
+    errors, bias, scatter = off_on(slower)
+    assert errors.tolist() == [row.error for row in rows]
+    assert bias == pytest.approx(agreement(rows).median)
+    assert 0 < scatter < bias, "closer to each other than to what ran"
+    assert not len(off_on(replace(a100, tflops=300.0))[0])
     # A job that came by a link has the figures under another name.
     assert "2, 2 and 13 % off" in trust(production) == trust(replace(production, name="mine"))
     assert trust(replace(production, memory_share=0.5)) == trust(replace(a100, tflops=300.0))

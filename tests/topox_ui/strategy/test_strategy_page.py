@@ -18,6 +18,7 @@ from tests.topox_ui.conftest import (
     the_error,
     turn_to,
     unbroken,
+    ways_on,
     words,
 )
 from topox_core.fabrics.registry import FABRICS
@@ -34,6 +35,7 @@ from topox_core.training.graph import task_graph
 from topox_core.training.iteration import iteration
 from topox_core.training.machine import MACHINES
 from topox_core.training.shape import SHAPES
+from topox_core.training.validation import off_on
 from topox_core.workloads.samples import SAMPLES
 from topox_core.workloads.workload import job_of
 
@@ -159,16 +161,22 @@ def test_the_plans_of_the_loaded_job_are_ranked_at_once_beside_it(visit):
     # Its split sharded as all plans are, so that the gain is the split's alone.
     (alike,) = [one.total_ms for one in ranked.ranked if plan_word(one) == "TP8 DP8 EP8, 2×4"]
     less, part = (round(100 * (1 - a / b)) for a, b in ((102, 121), (113, 121)))
-    near = sum(one.total_ms <= 1.1224 * best.total_ms for one in ranked.ranked)
+    scatter = off_on(job.machine)[2]
+    near = sum(one.total_ms <= (1 + scatter) * best.total_ms for one in ranked.ranked)
     told = (
-        f"{best.words} takes about {less} % less time than as loaded in closed form ({spoken(best.total_ms)} against "
-        f"{spoken(own_ms)}); {near - 1} other plans are within the model's median error of 12.2 %. On Schedule an iteration "
-        "takes 106 ms as loaded. Sharded as here, the loaded split takes "
-        f"{spoken(alike)} in closed form (sharding alone saves {part} %) and is one of those plans."
+        f"In closed form {best.words} takes about {less} % less time than as loaded: {spoken(best.total_ms)} instead of "
+        f"{spoken(own_ms)} ({spoken(alike)}, {part} % less, by sharding alone). The closed form cannot tell it from "
+        f"{near - 1} other plans. On Schedule an iteration takes 106 ms as loaded"
     )
     assert told in words(at)
-    shown = list(table(at, "plan")["plan"])
-    assert shown.count("TP8 DP8 EP8, 2×4 (loaded split, sharded alike)") == 1
+    assert "Its 4 predictions of published runs were all too long, by 12.2 % in the median" in (
+        words(at)
+    )
+    shown = table(at, "plan")
+    assert shown[shown["which"] == "loaded split, sharded alike"]["plan"].tolist() == [
+        "TP8 DP8 EP8, 2×4"
+    ]
+    assert list(shown)[:2] == ["plan", "iteration (ms)"], "both stand in a narrow window"
     assert (
         "All else is as loaded: experts chosen unevenly (skew 0.5) and exchanges layer by layer."
         in words(at)
@@ -198,12 +206,17 @@ def test_the_fastest_plan_once_used_is_what_schedule_showed_of_it_ahead_and_no_p
     at = visit(STRATEGY, sample="moe")
     # Experts as uneven and exchanges as often as loaded: even ones, once a pass, would take 90.3 ms.
     told = (
-        "On Schedule an iteration takes 100 ms with TP 2, CP 4, EP 8, SP, DP 8, 1 microbatch of 8, 106 ms as loaded. "
-        "The closed form"
+        "100 ms instead of 106 ms on Schedule (6 % less) with TP 2, CP 4, EP 8, SP, DP 8, 1 microbatch of 8. "
+        "The closed form, which sorts plans, says 102 ms instead of 121 ms (113 ms, 7 % less, by "
+        "sharding alone). It cannot tell this plan from 5 other plans."
     )
+    assert "as loaded; with this plan it is being computed." in words(at) or told in words(at)
     wait_until(lambda: told in words(at), at.run)
     at = press(at, "use_plan")
+    said = at.info[0].value.replace("\u00a0", " ")
+    assert "On Schedule an iteration takes 100 ms, before 106 ms." in said
     assert "No plan is faster than the loaded one, TP 2, CP 4, EP 8" in words(at)
+    assert "Schedule of the loaded job" in ways_on(at)
     assert "On Schedule an iteration takes 100 ms as loaded." in words(at)
     turn_to(at, "Schedule")
     assert metric(at, "Iteration time") == "100 ms"

@@ -102,7 +102,7 @@ def derived(graph: TaskGraph) -> Derived:
 
 # One collective in words, and the tasks that are one, or a part of one, without a word.
 _AS: dict[Collective, tuple[str, tuple[str, ...]]] = {
-    "ring_all_reduce": ("ring all-reduce of {}", ("all_reduce",)),
+    "ring_all_reduce": ("ring all-reduce of {}", _RING_KINDS),
     "parameter_server": ("exchange of {} with a parameter server", TRANSFER_KINDS),
     "all_to_all": ("all-to-all of {}", ("all_to_all", *TRANSFER_KINDS)),
 }
@@ -120,6 +120,8 @@ def counted_as(graph: TaskGraph) -> str:
     )
     share = sum(size for _, size in others) / sum(size for _, size in moved)
     but = f", though {percent(share)} of its bytes are {enumeration([*names])}" if others else ""
+    if own == _RING_KINDS and any(size and kind in _RING_KINDS[1:] for kind, size in moved):
+        but = f" (all-gathers and reduce-scatters are its halves){but}"
     return f"What it sends counts as one {one.format(plural(of.units, 'server'))}{but}."
 
 

@@ -16,6 +16,7 @@ from topox_core.text.numbers import enumeration, plural
 
 Cause = Literal["link", "tor", "training", "aggregation", "nothing"]
 _SAME = 1e-9
+TOO_SHORT = 0.005  # of a cycle: a stage that is no wider than a line of its chart
 
 
 @dataclass(frozen=True)
@@ -114,13 +115,16 @@ def bottlenecks(answer: Round, cycle: Cycle | None = None) -> tuple[Limit, ...]:
 def in_words(answer: Round, cycle: Cycle | None = None) -> list[str]:
     """Return what the stages of a cycle that take time wait for, a sentence for all that wait for the same."""
     limits = [limit for limit in bottlenecks(answer, cycle) if limit.seconds > 0]
+    every = {2: "Both stages"}.get(len(limits), f"All {len(limits)} stages")
+    too_short = TOO_SHORT * sum(limit.seconds for limit in limits)
     same: dict[tuple[str, str], list[int]] = {}
     for number, limit in enumerate(limits, 1):
         same.setdefault((lasting(limit.seconds), limit.of_many(answer)), []).append(number)
     return [
-        f"{f'All {len(limits)} stages' if len(of) == len(limits) else f'Stages {enumeration(of)}'} last {length} each: {why}."
+        f"{every if len(of) == len(limits) else f'Stages {enumeration(of)}'} last {length} each: {why}."
         if len(of) > 1
-        else f"Stage {of[0]} lasts {length}: {limits[of[0] - 1]._because(answer)}."
+        else f"Stage {of[0]} lasts {length}{', too short to be seen' * (limits[of[0] - 1].seconds < too_short)}: "
+        f"{limits[of[0] - 1]._because(answer)}."
         for (length, why), of in same.items()
     ]
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from topox_core.tdm.model.jobs import NOBODY, Job, Jobs, Phase, Round
-from topox_core.tdm.model.rounds import cycle_in_view, iterations_per_round, members, numbered
+from topox_core.tdm.model.jobs import NOBODY, Job, Phase, Round
+from topox_core.tdm.model.rounds import cycle_in_view, members, numbered
 from topox_core.text.numbers import plural, time
 
 
@@ -30,8 +30,8 @@ def in_turns(round_: Round, together: Round | None) -> str:
         beside = together and _first_sent(together)
         if beside:
             words += (
-                f" All at once they share the links and send for {lasting(beside.communication_s)}: there, as in the paper, "
-                "all begin each stage together; jobs that fall out of step may lose less."
+                f" All at once they share the links and send for {lasting(beside.communication_s)}, all in step as in the "
+                "paper; out of step they may lose less."
             )
     return words
 
@@ -46,13 +46,6 @@ def _who(jobs: Sequence[Job], one_does: str, several_do: str) -> str:
     if len(jobs) == 1:
         return f"{jobs[0].id} {one_does}"
     return f"{plural(len(jobs), 'job')} {several_do}"
-
-
-def iterations_of_each(jobs: Jobs) -> str:
-    """Return how often each job trains in a round; empty where jobs differ."""
-    each = set(iterations_per_round(jobs).tolist())
-    words = {1.0: "one iteration of each", 2.0: "two iterations of each"}
-    return words[each.pop()] if len(each) == 1 else ""
 
 
 def lasting(value_s: float) -> str:

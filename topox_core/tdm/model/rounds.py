@@ -24,6 +24,7 @@ from topox_core.tdm.model.jobs import (
     Reading,
     Round,
     RoundForm,
+    RoundTracePoint,
 )
 from topox_core.tdm.model.traffic import (
     Floats,
@@ -264,6 +265,51 @@ def iterations_per_round(jobs: Jobs) -> Floats:
     return np.array([1.0 if job.collective == "parameter_server" else 2.0 for job in jobs.jobs])
 
 
+def iterations_alike(jobs: Jobs) -> float:
+    """Return how many iterations of each job a round has; 0 where jobs differ."""
+    each = set(iterations_per_round(jobs).tolist())
+    return each.pop() if len(each) == 1 else 0.0
+
+
+def an_iteration_of(answer: Round) -> Round:
+    """Return the half of a round in which each job trains once, where all train twice; else the round.
+
+    The other half repeats it: the same stages, with their links turned round.
+    """
+    if iterations_alike(answer.jobs) != 2:
+        return answer
+    bound, cycles = answer.bound, answer.cycles
+    by = bound.by.replace("push, compute, pull and compute", "send and compute")
+    return replace(
+        answer,
+        cycles=tuple(replace(one, phases=one.phases[: len(one.phases) // 2]) for one in cycles),
+        bound=replace(
+            bound,
+            round_s=bound.round_s / 2,
+            by=by.removesuffix(", twice"),
+            holds_for=bound.holds_for.replace("in four phases", "that send in turns"),
+        ),
+        trace=per_iteration(answer.trace, 2.0),
+    )
+
+
+def per_iteration(
+    trace: Sequence[RoundTracePoint], iterations: float
+) -> tuple[RoundTracePoint, ...]:
+    """Return a trace with times of an iteration in place of a round."""
+    return tuple(
+        replace(
+            one, round_s=one.round_s and one.round_s / iterations, bound_s=one.bound_s / iterations
+        )
+        for one in trace
+    )
+
+
+def both_ways(cycle: Cycle) -> bool:
+    """Return whether a cycle has pulls beside its pushes; not the half of a round that is an iteration."""
+    return any(phase.way == PULL for phase in cycle.phases)
+
+
 def iterations_per_s(answer: Round) -> Floats:
     """Return the training iterations of each job in a second.
 
@@ -319,7 +365,8 @@ def bars(round_: Round, cycle: Cycle) -> list[Bar]:
         for place, phase in enumerate(cycle.phases):
             if phase.group != group:
                 continue
-            kind = "push" if phase.way == PUSH else "pull"
+            pushes = "push" if both_ways(cycle) else "send"
+            kind = pushes if phase.way == PUSH else "pull"
             if phase.communication_s > 0:
                 drawn.append(Bar(group, kind, phase.start_s + phase.dark_s, phase.communication_s))
             after = cycle.phases[(place + 1) % len(cycle.phases)]
