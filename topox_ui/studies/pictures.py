@@ -1,6 +1,7 @@
 """The pictures of a study: the map, the front, the tornado, lines over seeds; each with its table and a way into its runs."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,6 +17,7 @@ from topox_core.studies.keys import MEASURES, SEED, axis_label, value_label
 from topox_core.studies.slices import (
     FABRIC_KEY,
     Cell,
+    CloudRows,
     SeedLine,
     Slice,
     best,
@@ -27,12 +29,21 @@ from topox_core.studies.slices import (
     place,
     seed_lines_of,
 )
+from topox_core.studies.study_run import DELAY, PointRow, StudyResult
 from topox_core.text.numbers import capitalised, count, plural, uncapitalised
 from topox_ui.shell.charts import Content, chart, chart_title, escape, legend_line, quiet
 from topox_ui.shell.downloads import Figures
 from topox_ui.shell.menu import leave_for
+from topox_ui.shell.terms import FOLLOW_S
 from topox_ui.state.widgets import menu
-from topox_ui.studies.choosing import StudiesState, View, alone, point_words, swings_of
+from topox_ui.studies.choosing import (
+    StudiesState,
+    View,
+    alone,
+    point_words,
+    swings_of,
+    view_of,
+)
 
 FEW_SWINGS = 6
 MAX_OPENED = 4  # runs that the view Kept runs sets side by side
@@ -169,12 +180,36 @@ def front_picture(view: View) -> tuple[Cloud, int | None]:
         measure_of_study(x),
         measure_of_study(y),
         found,
-        tuple(point_words(view.result, row) for row in found.rows),
+        tuple(point_words(view.result, row) for row in _over_delays(view, found)),
         tuple(measure_of_study(third).words(v) if v is not None else "" for v in besides),
     )
     chosen = best(view.result, "iterations_per_dollar", found.rows) if x == "dollars" else None
     star = found.rows.index(chosen) if chosen is not None else None
     return picture, star if star is not None and found.on_front[star] else None
+
+
+def _over_delays(view: View, found: CloudRows) -> list[PointRow]:
+    """Return the rows of a cloud, each with all delays next to one another at which its point is the same in place of its own."""
+    delays = view.values.get(DELAY, ())
+    if len(delays) < 2:
+        return list(found.rows)
+    k = list(view.values).index(DELAY)
+    alike: dict[object, list[int]] = {}
+    marks = [
+        (x, y, row.point[:k], row.point[k + 1 :])
+        for x, y, row in zip(found.x, found.y, found.rows, strict=True)
+    ]
+    for mark, row in zip(marks, found.rows, strict=True):
+        alike.setdefault(mark, []).append(delays.index(place(row, list(view.values), DELAY)))
+    rows = []
+    for mark, row in zip(marks, found.rows, strict=True):
+        low, high, many = min(alike[mark]), max(alike[mark]), len(alike[mark])
+        if 1 < many == high - low + 1:
+            key = view.key(DELAY)
+            span = f"{value_label(key, delays[low])} to {value_label(key, delays[high])}"
+            row = replace(row, point=(*row.point[:k], span, *row.point[k + 1 :]))
+        rows.append(row)
+    return rows
 
 
 def _third(view: View) -> str:
@@ -198,6 +233,7 @@ def front_section(view: View, theme: Theme, live: bool = False) -> None:
     if not found.x:
         quiet("No point with both measures is computed yet.")
         return
+    on_line = {(found.x[k], found.y[k]) for k in found.steps}
     chart(
         pareto_front(picture, theme, star),
         f"study_front{'_live' if live else ''}",
@@ -209,17 +245,19 @@ def front_section(view: View, theme: Theme, live: bool = False) -> None:
         ),
         None
         if live
-        else lambda: [
+        else lambda: list(
             {
-                "point": picture.names[k],
-                MEASURES[x].title: in_unit(x, found.x[k]),
-                MEASURES[y].title: in_unit(y, found.y[k]),
-                "on the line": k in found.steps,
-                "run": found.rows[k].run,
-            }
-            for k in range(len(found.x))
-            if found.on_front[k]
-        ],
+                (picture.names[k], found.x[k], found.y[k]): {
+                    "point": picture.names[k],
+                    MEASURES[x].title: in_unit(x, found.x[k]),
+                    MEASURES[y].title: in_unit(y, found.y[k]),
+                    "on the line": (found.x[k], found.y[k]) in on_line,
+                    "run": found.rows[k].run,
+                }
+                for k in range(len(found.x))
+                if found.on_front[k]
+            }.values()
+        ),
         "The front",
         on_click=None if live else _clicked,
     )
@@ -286,8 +324,13 @@ def tornado_section(view: View, theme: Theme, live: bool = False) -> None:
     )
 
 
-def lines_section(view: View, theme: Theme) -> None:
-    """Draw the measure along one axis, a line for each value of another, with the band of the seeds."""
+def lines_section(
+    view: View, theme: Theme, follow: Callable[[], StudyResult | None] | None = None
+) -> None:
+    """Draw the measure along one axis, a line for each value of another, with the band of the seeds.
+
+    ``follow``: returns what there is of a study that is computed, which is drawn again and again.
+    """
     axes = [*view.map_axes]
     if not axes:
         quiet(
@@ -310,8 +353,19 @@ def lines_section(view: View, theme: Theme) -> None:
         value=each,
         at=right,
     )
-    used = [along] if each == "none" else [along, each]
-    of = view.slice(used)
+    if follow is None:
+        _drawn_lines(view, along, each, theme)
+        return
+
+    def draw_again() -> None:
+        if (result := follow()) is not None:
+            _drawn_lines(view_of(result), along, each, theme, live=True)
+
+    st.fragment(draw_again, run_every=FOLLOW_S)()
+
+
+def _drawn_lines(view: View, along: str, each: str, theme: Theme, live: bool = False) -> None:
+    of = view.slice([along] if each == "none" else [along, each])
     axis = study_axis(view.key(along), view.values[along])
     lines = _lines(view, of, along, "" if each == "none" else each)
     if not lines:
@@ -323,12 +377,14 @@ def lines_section(view: View, theme: Theme) -> None:
     seeds = len(view.values.get(SEED, ())) > 1
     chart(
         seed_lines(lines[:MAX_LINES], axis, measure, theme),
-        "study_lines",
+        f"study_lines{'_live' if live else ''}",
         "; ".join(
             f"{one.name}: {measure.words(one.points[0].mean)} to {measure.words(one.points[-1].mean)}"
             for one in lines[:MAX_LINES]
         ),
-        lambda: [
+        None
+        if live
+        else lambda: [
             {
                 "line": one.name,
                 axis.title: axis.labels[point.at],
@@ -341,7 +397,7 @@ def lines_section(view: View, theme: Theme) -> None:
             for point in one.points
         ],
         "Every line",
-        on_click=_clicked,
+        on_click=None if live else _clicked,
         title=(
             f"{escape(capitalised(measure.title))} along {escape(axis.title)}",
             escape(at_words(view, of))
