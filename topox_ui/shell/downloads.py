@@ -36,7 +36,7 @@ from topox_core.training.job import Job
 from topox_ui.runs.limits import only_this_machine, server_limits
 from topox_ui.shell.charts import button, when_opened
 from topox_ui.shell.menu import job_name, page_link, what_if_words
-from topox_ui.shell.pages import PAGES, Page
+from topox_ui.shell.pages import LEARN, PAGES, PAPERS, Page
 from topox_ui.shell.terms import FIRST_WORDS
 from topox_ui.state.loading import (
     Loaded,
@@ -274,7 +274,7 @@ def link_menu(
     kept_here: str = "", more: str = "", besides: Callable[[], None] | None = None
 ) -> None:
     """Show the address that opens this page as it is, or say why there is none; then what is besides."""
-    with st.container(horizontal=True, width="content"):
+    with st.container(horizontal=True, width="content", gap="xsmall"):
         with st.popover("Link", icon=":material/link:"):
             if kept_here:
                 st.caption(kept_here)
@@ -311,7 +311,7 @@ def cite_menu(kept_here: str = "") -> None:
     with st.popover("Cite", icon=":material/format_quote:"):
         st.caption("What this page says now, and on what it rests")
         st.code(sentence, language=None, wrap_lines=True)
-        st.caption("The program, for BibTeX")
+        st.caption("As a BibTeX entry")
         st.code(entry, language=None, wrap_lines=True)
 
 
@@ -321,13 +321,14 @@ def citation(kept_here: str = "") -> tuple[str, str]:
     page, opened, program = page_in_view(), loaded(), code_version()
     address = urlsplit("" if kept_here else address_now())
     here = only_this_machine(address.hostname or "")
-    about, differ, named = [f"page {page.title}, {kicker}"], [], ("sample", "workload", "large")
-    if page.needs_graph and opened is not None:
+    place = kicker if kicker.startswith(page.title) else f"{page.title} · {kicker}"
+    about, differ, named = [f"page {place}"], [], ("sample", "workload", "large")
+    if opened is not None and page.path not in (PAPERS, LEARN):
         cluster = scenario().cluster(opened.cluster)
         ports = f"{plural(cluster.ports_per_server, 'port')} of {cluster.port_gbps:g} Gbit/s"
         switches = plural(cluster.switches, "switch", "switches")
         about += [
-            f"job: {_plain(job_name(opened))}, digest {opened.graph.digest[:12]}",
+            f"{'loaded ' * (not page.needs_graph)}job: {_plain(job_name(opened))}, digest {opened.graph.digest[:12]}",
             f"cluster: {plural(cluster.servers, 'server')} with {ports} each, {switches}, "
             f"reconfiguration delay {delay_label(cluster.reconfiguration_ms)}",
         ]
@@ -340,8 +341,8 @@ def citation(kept_here: str = "") -> tuple[str, str]:
     ]
     about.append(f"settings that differ from the defaults: {', '.join(differ) or 'none'}")
     if address.geturl():
-        place = address._replace(scheme="", netloc="") if here else address
-        about.append(f"address: {place.geturl()}")
+        shown = address._replace(scheme="", netloc="") if here else address
+        about.append(f"address: {shown.geturl()}")
     fields = {
         "title": "{TOPO-X Workbench}",
         "author": "{TOPO-X Workbench contributors}",
@@ -353,7 +354,7 @@ def citation(kept_here: str = "") -> tuple[str, str]:
     }
     entry = ",\n".join(f"  {name} = {{{text}}}" for name, text in fields.items() if text)
     return (
-        f"“{finding}” (TOPO-X Workbench {program}; {'; '.join(about)})",
+        f"“{finding}” (TOPO-X Workbench {program}; {'; '.join(about)})".replace("\u00a0", " "),
         f"@software{{topox-workbench,\n{entry}\n}}",
     )
 

@@ -270,12 +270,6 @@ def _panel(now: Asked) -> None:
     if watched(POINTS, "Computing points", key=now.digest):
         quiet(_where())
         return
-    if served := sum(row.message == SERVED for row in now.result.rows):
-        counts = "counts" if served == 1 else "count"
-        quiet(
-            f"<b>{plural(served, 'point')}</b> {counts} with a plan made for a longer delay, or for slower or fewer ports: it is "
-            "shorter than the own plan that Schedule, or a study without those settings, begins with."
-        )
     _of_other_versions(now)
     done = now.different - now.missing
     if not now.missing:
@@ -284,6 +278,7 @@ def _panel(now: Asked) -> None:
         if now.result.failed:
             failed = now.result.failed
             quiet(f"{plural(failed, 'point')} of them cannot run; the table says why.")
+        _served(now)
         quiet(_where())
         return
     points = f"<b>{count(done)} of {plural(now.different, 'point')}</b> are computed"
@@ -318,6 +313,16 @@ def _of_other_versions(now: Asked) -> None:
         button("Compute them anew", "anew", "replay", _anew, help=RESTARTED)
     else:
         button("Show them", "others", "visibility", lambda: StudiesState.choose(others=True))
+
+
+def _served(now: Asked) -> None:
+    """Say how many points have another point's plan, so that their times are not those of pages or other studies."""
+    if served := sum(row.message == SERVED for row in now.result.rows):
+        counts = "counts" if served == 1 else "count"
+        quiet(
+            f"<b>{plural(served, 'point')}</b> {counts} with a plan made for a longer delay, or for slower or fewer ports: it is "
+            "shorter than the own plan that Schedule, or a study without those settings, begins with."
+        )
 
 
 RESTARTED = "Where they do not stay, this server runs an older version than its files: restart it."

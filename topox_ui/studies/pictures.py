@@ -207,6 +207,7 @@ def _over_delays(view: View, found: CloudRows) -> list[PointRow]:
         if 1 < many == high - low + 1:
             key = view.key(DELAY)
             span = f"{value_label(key, delays[low])} to {value_label(key, delays[high])}"
+            span = "any delay" if many == len(delays) else span
             row = replace(row, point=(*row.point[:k], span, *row.point[k + 1 :]))
         rows.append(row)
     return rows
