@@ -36,7 +36,7 @@ from topox_core.training.job import Job
 from topox_ui.runs.limits import only_this_machine, server_limits
 from topox_ui.shell.charts import button, when_opened
 from topox_ui.shell.menu import job_name, page_link, what_if_words
-from topox_ui.shell.pages import LEARN, PAGES, PAPERS, Page
+from topox_ui.shell.pages import PAGES, Page
 from topox_ui.shell.terms import FIRST_WORDS
 from topox_ui.state.loading import (
     Loaded,
@@ -301,6 +301,7 @@ def address_now() -> str:
 
 # Whether the page in view has the menu of citations already.
 CITED = Passing[bool]("cited")
+OF_NO_JOB = ("Home", "Your trace", "Papers", "Learn")  # entries that say nothing of the loaded job
 LONG_CHOICE = 60  # a longer one, such as a whole study, is only in the address
 
 
@@ -323,7 +324,7 @@ def citation(kept_here: str = "") -> tuple[str, str]:
     here = only_this_machine(address.hostname or "")
     place = kicker if kicker.startswith(page.title) else f"{page.title} · {kicker}"
     about, differ, named = [f"page {place}"], [], ("sample", "workload", "large")
-    if opened is not None and page.path not in (PAPERS, LEARN):
+    if opened is not None and page.views[0].title not in OF_NO_JOB:
         cluster = scenario().cluster(opened.cluster)
         ports = f"{plural(cluster.ports_per_server, 'port')} of {cluster.port_gbps:g} Gbit/s"
         switches = plural(cluster.switches, "switch", "switches")
@@ -341,7 +342,9 @@ def citation(kept_here: str = "") -> tuple[str, str]:
     ]
     about.append(f"settings that differ from the defaults: {', '.join(differ) or 'none'}")
     if address.geturl():
-        shown = address._replace(scheme="", netloc="") if here else address
+        shown = (
+            address._replace(scheme="", netloc="", path=address.path or "/") if here else address
+        )
         about.append(f"address: {shown.geturl()}")
     fields = {
         "title": "{TOPO-X Workbench}",

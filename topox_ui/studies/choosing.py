@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import takewhile
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, create_model
@@ -268,15 +267,14 @@ def _wins(result: StudyResult, held: Mapping[str, Any]) -> str:
     name = max(by_fabric, key=lambda one: by_fabric[one])
     full = FULL in values[FABRIC_KEY] or held.get("fabric.fat_tree") == "full"
     end = "." if full else "; a full fat-tree is not compared."
-    begin, settings = "", plural(len(firsts), "setting")
-    if DELAY not in values and DELAY in held:
-        begin = f"at a delay of {delay_label(held[DELAY])} "
+    settings, apart = plural(len(firsts), "setting"), DELAY not in values and DELAY in held
+    begin = f"at a delay of {delay_label(held[DELAY])} " if apart else ""
     if not by_fabric[name]:
         return f"{begin}no network is faster than all others in any of {settings}{end}"
     lost = [rest for rest, first in firsts.items() if first != (name,)]
     where = f"in <b>{by_fabric[name]} of {settings}</b>"
     if result.complete and 0 < len(lost) <= NAMED:
-        where += f", not with {escape('; '.join(_words_of(result, rest) for rest in lost))}"
+        where += f", not with {escape('; '.join(point_words(result, PointRow(0, rest)) for rest in lost))}"
     if result.complete and name == PLANNED and len(values.get(DELAY, ())) > 1:
         where = _up_to(result, firsts)
     verb = "are" if ENTRIES[name].plural else "is"
@@ -285,26 +283,21 @@ def _wins(result: StudyResult, held: Mapping[str, Any]) -> str:
 
 def _up_to(result: StudyResult, firsts: Mapping[Point, tuple[str, ...]]) -> str:
     """Return up to which delay planned circuits are fastest, for all values of the other axes and for some, as HTML."""
-    keys = [axis.key.name for axis in result.study.axes]
-    won: dict[Value | None, list[bool]] = {}
-    for rest, first in firsts.items():
-        won.setdefault(rest[keys.index(DELAY)], []).append(first == (PLANNED,))
-    delays = sorted(float(one or 0.0) for one in won)
-    every = list(takewhile(lambda one: all(won[one]), delays))
-    some = [one for one in delays if any(won[one])]
+    axes = {axis.key.name: axis for axis in result.study.axes}
+    at = [(float(rest[list(axes).index(DELAY)] or 0.0), first) for rest, first in firsts.items()]
+    won, lost = ([d for d, first in at if (first == (PLANNED,)) is so] for so in (True, False))
+    last = f"<b>{delay_label(max(won))}</b>"
+    if not lost:
+        return f"at every delay up to {last}"
     others = [
-        axis.key
-        for axis in result.study.axes
-        if axis.key.name not in (DELAY, FABRIC_KEY) and len(axis.values) > 1
+        one for name, one in axes.items() if name not in (DELAY, FABRIC_KEY) and one.values[1:]
     ]
-    what = uncapitalised(axis_words(others[0])) if len(others) == 1 else "setting"
-    first, last = (f"<b>{delay_label(one[-1])}</b>" if one else "" for one in (every, some))
-    if len(every) == len(delays):
-        return f"at every delay up to {first}"
-    if not every:
+    what = uncapitalised(axis_words(others[0].key)) if len(others) == 1 else "setting"
+    if not (every := [delay for delay in won if delay < min(lost)]):
         return f"up to a delay of {last}, but not for every {what}"
-    more = f", for some up to {last}" if last != first else ""
-    return f"{f'for every {what} ' * bool(others)}up to a delay of {first}{more}"
+    more = f", for some up to {last}" if max(won) > max(every) else ""
+    first_to = f"up to a delay of <b>{delay_label(max(every))}</b>"
+    return f"{f'for every {what} ' * bool(others)}{first_to}{more}"
 
 
 def swings_of(
@@ -367,26 +360,26 @@ def _moves_most(result: StudyResult, held: Mapping[str, Any]) -> str:
     verb = (
         "matter" if most.name.partition(" per ")[0].partition(" of ")[0][-1] == "s" else "matters"
     )
-    ends = [(f"<b>{measure_words(name, value)}</b>", to) for to, value in most.ends]
-    at = [f"{much} {to if to[:4] == 'with' else f'at {escape(to)}'}" for much, to in ends]
-    told = [f"{uncapitalised(most.name)} {verb} most: {', '.join(at)}"]
+    much = {one.name: [f"<b>{measure_words(name, v)}</b>" for _, v in one.ends] for one in swings}
+    at = [
+        f"{span} {to if to[:4] == 'with' else f'at {escape(to)}'}"
+        for span, (to, _) in zip(much[most.name], most.ends, strict=True)
+    ]
+    said = f"{uncapitalised(most.name)} {verb} most: {', '.join(at)}"
     for one in alike:
-        own = [f"<b>{measure_words(name, value)}</b>" for _, value in one.ends]
-        nearly = (
-            "as much" if own == [much for much, _ in ends] else f"nearly as much ({', '.join(own)})"
-        )
-        told.append(f"{uncapitalised(one.name)} {nearly}")
-    said = f"{'; '.join(told)}."
+        own = much[one.name]
+        nearly = "as much" if own == much[most.name] else f"nearly as much ({', '.join(own)})"
+        said += f"; {uncapitalised(one.name)} {nearly}"
     for one in [one for one in rest if one not in alike][:1]:
         each = [
-            f"{escape(_with(keys[one.name], to, k > 0))}{' it is' * (not k)} <b>{measure_words(name, value)}</b>"
-            for k, (to, value) in enumerate(one.ends)
+            f"{escape(_with(keys[one.name], to, k > 0))}{' it is' * (not k)} {much[one.name][k]}"
+            for k, (to, _) in enumerate(one.ends)
         ]
         wide = one.width(base) >= ALIKE * most.width(base)
-        said += f" {capitalised(', '.join(each))}{', which matters as much' * wide}."
+        said += f". {capitalised(', '.join(each))}{', which matters as much' * wide}"
     gpus = held.get("network.gpus")
     of = f", for {named_value(result.study.keys['network.gpus'], gpus)}" if gpus else ""
-    return f"{said} {MEASURES[name].words} now{of}: <b>{usual}</b>."
+    return f"{said}. {MEASURES[name].words} now{of}: <b>{usual}</b>."
 
 
 def _with(key: Key, to: str, again: bool) -> str:
@@ -409,10 +402,10 @@ def _at_most(result: StudyResult) -> str:
     if found is None or not found[1]:
         return ""
     where, means = found
-    by_mean: dict[str, list[str]] = {}
-    for words, mean in sorted(means.items(), key=lambda one: -one[1]):
-        by_mean.setdefault(measure_words(name, mean), []).append(escape(uncapitalised(words)))
-    each = [f"<b>{mean}</b> ({enumeration(of, 'or')})" for mean, of in by_mean.items()]
+    each = [
+        f"<b>{measure_words(name, mean)}</b> ({escape(uncapitalised(words))})"
+        for words, mean in sorted(means.items(), key=lambda one: -one[1])
+    ]
     return f"{uncapitalised(MEASURES[name].words)}, with {escape(where)}: {enumeration(each)}."
 
 
@@ -462,12 +455,8 @@ def _worth(result: StudyResult) -> str:
 
 def point_words(result: StudyResult, row: PointRow) -> str:
     """Return where a row is, in a few words: Planned circuits, 1 ms, 400G; a label alone where it has one."""
-    return _words_of(result, row.point)
-
-
-def _words_of(result: StudyResult, point: Point) -> str:
     words = []
-    for axis, value in zip(result.study.axes, point, strict=True):
+    for axis, value in zip(result.study.axes, row.point, strict=True):
         if value is None:
             continue
         if axis.key.name == "label":

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import streamlit as st
@@ -15,11 +15,10 @@ from topox_core.studies.axes import KIND_WORDS, Axis
 from topox_core.studies.keys import axis_words, value_label
 from topox_core.studies.ready import READY, Ready
 from topox_core.studies.study import study_record
-from topox_core.studies.study_run import SERVED, StudyRun
+from topox_core.studies.study_run import SERVED
 from topox_core.text.numbers import (
     count,
     delay_label,
-    enumeration,
     plural,
     seconds,
     uncapitalised,
@@ -37,7 +36,7 @@ from topox_ui.shell.charts import (
     show_error,
     write_html,
 )
-from topox_ui.shell.menu import page_link, what_if_words
+from topox_ui.shell.menu import page_link
 from topox_ui.state.loading import loaded
 from topox_ui.state.session import notify_errors
 from topox_ui.studies.choosing import StudiesState, finding, view_of
@@ -81,25 +80,22 @@ def nothing_chosen(theme: Theme) -> None:
     asks = f"What does an iteration of <b>{title}</b> depend on most: delay, port speed or ports?"
     if now is not None and now.missing and begun_by_itself(now):
         headline(f"{kicker} · {title}", f"{asks} It is being computed.")
-        watched(POINTS, "Computing points", partial(_growing, theme), now.digest)
+        watched(
+            POINTS,
+            "Computing points",
+            lambda run: tornado_section(view_of(run.result()), theme, live=True),
+            now.digest,
+        )
     elif now is None or now.missing:
         headline(kicker, asks)
         run_note(POINTS)
         points = "it" if now is None else plural(now.missing, "point")
         button(f"Compute {points}", "study_loaded", "play_arrow", _begin, FIRST, True, primary=True)
-        now = asked(text_of(FIRST.record()))
-        yours = named is not None and about == FIRST.subject and opened is not None
-        told = f" (yours: {enumeration(what_if_words(opened))})" if yours else ""
-        quiet(
-            f"<b>An example, {escape(now.plan.resolved.title)} with the sample's own settings{told}:</b> "
-            f"{finding(now.result, now.plan.held)}"
-        )
     else:
         headline(
             f"{kicker} · {escape(now.plan.resolved.title)}", finding(now.result, now.plan.held)
         )
         quiet(_base(now))
-    if now is None or not now.running:
         tornado_section(view_of(now.result), theme)
     button("Open this study", "begin_what-matters", "arrow_forward", _begin, FIRST)
     chart_title(
@@ -126,10 +122,6 @@ def nothing_chosen(theme: Theme) -> None:
     _kept()
     if not keeps_runs():
         quiet(f"Points stay in this session. {HOW_ON}")
-
-
-def _growing(theme: Theme, run: StudyRun) -> None:
-    tornado_section(view_of(run.result()), theme, live=True)
 
 
 @cache

@@ -1,5 +1,6 @@
 """The pictures of a study: the map, the front, the tornado, lines over seeds; each with its table and a way into its runs."""
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -29,12 +30,11 @@ from topox_core.studies.slices import (
     place,
     seed_lines_of,
 )
-from topox_core.studies.study_run import DELAY, PointRow, StudyResult
+from topox_core.studies.study_run import DELAY, PointRow
 from topox_core.text.numbers import capitalised, count, plural, uncapitalised
 from topox_ui.shell.charts import Content, chart, chart_title, escape, legend_line, quiet
 from topox_ui.shell.downloads import Figures
 from topox_ui.shell.menu import leave_for
-from topox_ui.shell.terms import FOLLOW_S
 from topox_ui.state.widgets import menu
 from topox_ui.studies.choosing import (
     StudiesState,
@@ -42,7 +42,6 @@ from topox_ui.studies.choosing import (
     alone,
     point_words,
     swings_of,
-    view_of,
 )
 
 FEW_SWINGS = 6
@@ -193,24 +192,19 @@ def _over_delays(view: View, found: CloudRows) -> list[PointRow]:
     delays = view.values.get(DELAY, ())
     if len(delays) < 2:
         return list(found.rows)
-    k = list(view.values).index(DELAY)
-    alike: dict[object, list[int]] = {}
-    marks = [
-        (x, y, row.point[:k], row.point[k + 1 :])
-        for x, y, row in zip(found.x, found.y, found.rows, strict=True)
-    ]
-    for mark, row in zip(marks, found.rows, strict=True):
-        alike.setdefault(mark, []).append(delays.index(place(row, list(view.values), DELAY)))
-    rows = []
-    for mark, row in zip(marks, found.rows, strict=True):
-        low, high, many = min(alike[mark]), max(alike[mark]), len(alike[mark])
-        if 1 < many == high - low + 1:
-            key = view.key(DELAY)
-            span = f"{value_label(key, delays[low])} to {value_label(key, delays[high])}"
-            span = "any delay" if many == len(delays) else span
-            row = replace(row, point=(*row.point[:k], span, *row.point[k + 1 :]))
-        rows.append(row)
-    return rows
+    k, alike = list(view.values).index(DELAY), defaultdict(list)
+    for x, y, row in zip(found.x, found.y, found.rows, strict=True):
+        alike[x, y, row.point[:k], row.point[k + 1 :]].append(row)
+    named = {}
+    for rows in alike.values():
+        at = sorted(delays.index(place(row, list(view.values), DELAY)) for row in rows)
+        ends = [value_label(view.key(DELAY), delays[one]) for one in (at[0], at[-1])]
+        span = "any delay" if len(at) == len(delays) else " to ".join(ends)
+        together = 1 < len(at) == at[-1] - at[0] + 1
+        for row in rows:
+            whole = replace(row, point=(*row.point[:k], span, *row.point[k + 1 :]))
+            named[row.number] = whole if together else row
+    return [named[row.number] for row in found.rows]
 
 
 def _third(view: View) -> str:
@@ -325,13 +319,8 @@ def tornado_section(view: View, theme: Theme, live: bool = False) -> None:
     )
 
 
-def lines_section(
-    view: View, theme: Theme, follow: Callable[[], StudyResult | None] | None = None
-) -> None:
-    """Draw the measure along one axis, a line for each value of another, with the band of the seeds.
-
-    ``follow``: returns what there is of a study that is computed, which is drawn again and again.
-    """
+def lines_section(view: View, theme: Theme, running: bool = False) -> None:
+    """Draw the measure along one axis, a line for each value of another, with the band of the seeds."""
     axes = [*view.map_axes]
     if not axes:
         quiet(
@@ -354,23 +343,12 @@ def lines_section(
         value=each,
         at=right,
     )
-    if follow is None:
-        _drawn_lines(view, along, each, theme)
-        return
-
-    def draw_again() -> None:
-        if (result := follow()) is not None:
-            _drawn_lines(view_of(result), along, each, theme, live=True)
-
-    st.fragment(draw_again, run_every=FOLLOW_S)()
-
-
-def _drawn_lines(view: View, along: str, each: str, theme: Theme, live: bool = False) -> None:
     of = view.slice([along] if each == "none" else [along, each])
     axis = study_axis(view.key(along), view.values[along])
     lines = _lines(view, of, along, "" if each == "none" else each)
     if not lines:
-        quiet("No point of these lines is computed yet.")
+        later = "These lines are drawn once the points are computed."
+        quiet(later if running else "No point of these lines is computed yet.")
         return
     if len(lines) > MAX_LINES:
         quiet(f"The first {MAX_LINES} of {len(lines)} lines; the table has all.")
@@ -378,14 +356,12 @@ def _drawn_lines(view: View, along: str, each: str, theme: Theme, live: bool = F
     seeds = len(view.values.get(SEED, ())) > 1
     chart(
         seed_lines(lines[:MAX_LINES], axis, measure, theme),
-        f"study_lines{'_live' if live else ''}",
+        "study_lines",
         "; ".join(
             f"{one.name}: {measure.words(one.points[0].mean)} to {measure.words(one.points[-1].mean)}"
             for one in lines[:MAX_LINES]
         ),
-        None
-        if live
-        else lambda: [
+        lambda: [
             {
                 "line": one.name,
                 axis.title: axis.labels[point.at],
@@ -398,7 +374,7 @@ def _drawn_lines(view: View, along: str, each: str, theme: Theme, live: bool = F
             for point in one.points
         ],
         "Every line",
-        on_click=None if live else _clicked,
+        on_click=_clicked,
         title=(
             f"{escape(capitalised(measure.title))} along {escape(axis.title)}",
             escape(at_words(view, of))

@@ -22,7 +22,7 @@ from topox_core.studies.keys import (
 )
 from topox_core.studies.slices import in_unit, measure_of, records
 from topox_core.studies.study import dump_study
-from topox_core.studies.study_run import PointRow, StudyResult, StudyRun
+from topox_core.studies.study_run import PointRow, StudyRun
 from topox_core.text.numbers import count, plural
 from topox_ui.runs.owner import run_owner
 from topox_ui.shell.charts import (
@@ -292,16 +292,13 @@ def pictures(now: Asked, theme: Theme) -> None:
         _main(view, theme, live=False)
 
 
-def _running() -> StudyResult | None:
-    """Return what the study that is computed has; None where it waits for its turn, or has ended: the panel draws the page anew."""
-    run = run_owner().run(POINTS)
-    return run.result() if isinstance(run, StudyRun) else None
-
-
 @st.fragment(run_every=FOLLOW_S)
 def _following(theme: Theme) -> None:
-    result = _running()
-    if result is not None and result.done:
+    run = run_owner().run(POINTS)
+    if not isinstance(run, StudyRun):
+        return  # it waits for its turn, or has ended: the panel draws the page anew
+    result = run.result()
+    if result.done:
         _main(view_of(result), theme, live=True)
 
 
@@ -330,7 +327,7 @@ def sections(now: Asked, theme: Theme) -> None:
     elif usual == "lines" and alone(now.result):  # of lines each would have two points
         usual = "table"
     draws: dict[str, Callable[[], None]] = {
-        "lines": partial(lines_section, view, theme, _running if now.running else None),
+        "lines": partial(lines_section, view, theme, now.running),
         "parallel": partial(parallel_section, view, now.plan.held, theme),
         "table": partial(table_section, view, now.plan.held),
         "build": partial(builder, now),
