@@ -66,5 +66,6 @@ def test_a_citation_has_the_headline_the_job_what_differs_and_the_program_as_the
     monkeypatch.setattr("topox_ui.shell.downloads.only_this_machine", lambda _host: False)
     assert "  url = {" in visit(SCHEDULE, sample="blackboard").code[-1].value
     own = bring(visit(way="files"), "up_graph", "mine.json", dump_graph_json(GRAPH))
-    sentence = turn_to(own, SCHEDULE).code[-2].value
-    assert "address" not in sentence and "job: blackboard" in sentence.lower()
+    for page in (SCHEDULE, "Studies"):
+        sentence = turn_to(own, page).code[-2].value
+        assert "address" not in sentence and "job: blackboard" in sentence.lower()
