@@ -53,6 +53,7 @@ def fresh_caches(
     monkeypatch.setattr("topox_ui.compare.map.AUTOMATIC", False)
     monkeypatch.setattr("topox_ui.cost.question.AUTOMATIC", False)
     monkeypatch.setattr("topox_ui.answers.verdicts.AUTOMATIC", False)
+    monkeypatch.setattr("topox_ui.studies.planning.AUTOMATIC", False)
     monkeypatch.setenv("TOPOX_LIBRARY", str(tmp_path / "runs.sqlite"))
     yield
     if "answers_kept" not in request.fixturenames:

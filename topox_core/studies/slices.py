@@ -159,20 +159,33 @@ class Wins:
     by_fabric: Mapping[str, int]
 
 
-def wins(result: StudyResult, measure: str = "iteration_ms") -> Wins:
-    """Return who is fastest how often; the ideal switch, which nobody builds, does not take part."""
+def fastest_at(result: StudyResult, measure: str = "iteration_ms") -> dict[Point, tuple[str, ...]]:
+    """Return which fabrics are fastest in each setting (a point whose fabric is None) in which every fabric has its answer.
+
+    The ideal switch, which nobody builds, does not take part.
+    """
     keys = keys_of(result)
     k = keys.index(FABRIC_KEY)
     fabrics = {row.point[k] for row in result.rows} - {"ideal"}
     settings: dict[Point, dict[Value | None, float | None]] = {}
     for row in result.rows:
         if row.point[k] in fabrics and row.done:
-            rest = (*row.point[:k], *row.point[k + 1 :])
+            rest = (*row.point[:k], None, *row.point[k + 1 :])
             settings.setdefault(rest, {})[row.point[k]] = measure_of(row, measure)
-    complete = [values for values in settings.values() if set(values) == fabrics]
-    firsts = [ties({str(f): v for f, v in one.items() if v is not None}) for one in complete]
+    return {
+        rest: ties({str(f): v for f, v in values.items() if v is not None})
+        for rest, values in settings.items()
+        if set(values) == fabrics
+    }
+
+
+def wins(result: StudyResult, measure: str = "iteration_ms") -> Wins:
+    """Return who is fastest how often, as :func:`fastest_at`."""
+    firsts = fastest_at(result, measure).values()
     alone = Counter(first[0] for first in firsts if len(first) == 1)
-    return Wins(len(complete), {name: alone[name] for name in sorted(map(str, fabrics))})
+    k = keys_of(result).index(FABRIC_KEY)
+    fabrics = {str(row.point[k]) for row in result.rows} - {"ideal"}
+    return Wins(len(firsts), {name: alone[name] for name in sorted(fabrics)})
 
 
 # -- the Pareto front: the points that no other point beats in one measure without losing in another --

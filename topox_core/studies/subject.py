@@ -25,7 +25,7 @@ from topox_core.io.task_graph_file import check_fits, dump_graph_json, load_grap
 from topox_core.library.run_library import KeptInput
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
-from topox_core.rails.presets import preset, settings_of
+from topox_core.rails.presets import check_on_rail, preset, settings_of
 from topox_core.studies.keys import (
     BILL,
     FABRIC,
@@ -51,7 +51,7 @@ KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "job": ((), ("name", "file", "digest", "parameters")),
     "files": (("graph", "cluster"), ("digests",)),
     "recorded": (("file",), ("digest", "options")),
-    "rails": (("preset",), ()),
+    "rails": ((), ("preset", "name", "parameters")),
     "tdm": ((), ()),
     "network": ((), ("network", "against")),
 }
@@ -187,6 +187,12 @@ def subject_of(entry: Any, folder: Path | None = None, kept: Kept = lambda _: No
         problem = f"must be {expected} (got {shown(value)})"
         refuse_if((not isinstance(value, kind_of), problem), field=f"subject.{key}")
     refuse_if(*((key not in values, "is missing", f"subject.{key}") for key in needed))
+    either = kind != "rails" or ("preset" in values) != ("name" in values)
+    refuse_if(
+        (not either, "must have either a preset or the name of a job"),
+        ("preset" in values and "parameters" in values, "must have no parameters of a preset"),
+        field="subject",
+    )
     if kind == "job":
         values = _job_values(values, folder, kept)
     subject = Subject(kind, values)
@@ -219,7 +225,9 @@ _KNOWN: Mapping[str, tuple[str, Callable[[str], object]]] = {
 
 def _check_names(subject: Subject) -> None:
     values = subject.values
-    if subject.kind in _KNOWN:
+    if subject.kind == "rails" and "name" in values:
+        check_known(values["name"], TRAINING_JOBS, "job", field="subject.name")
+    elif subject.kind in _KNOWN:
         key, look_up = _KNOWN[subject.kind]
         with errors_at(field=f"subject.{key}"):
             look_up(values[key])
@@ -281,7 +289,15 @@ def _generated(subject: Subject, *_: object) -> Resolved:
 
 
 def _on_rails(subject: Subject, *_: object) -> Resolved:
-    job = preset(subject.values["preset"])
+    values = subject.values
+    job = (
+        preset(values["preset"])
+        if "preset" in values
+        else job_of(values["name"], subject.parameters)
+    )
+    assert job is not None, "a subject names a known job"
+    if "name" in values:
+        check_on_rail(job)
     return Resolved(subject, job.heading, subject.digest, job=job)
 
 

@@ -23,7 +23,7 @@ from topox_core.text.foreign import escape_untrusted
 from topox_core.text.glossary import label_help
 from topox_core.text.numbers import plural
 from topox_ui.shell.menu import job_name, page_link, row_of_views, source_name
-from topox_ui.shell.terms import ASK, with_terms
+from topox_ui.shell.terms import Follow, say_first, with_terms
 from topox_ui.state.address import ASKED, follow_address
 from topox_ui.state.loading import loaded, opened_by_itself, reset_what_ifs
 from topox_ui.state.session import ADDRESS_DUE, notify_errors, show_notice
@@ -40,11 +40,9 @@ MANY = 1_000  # from here on the numbers of a column are written with separators
 LONG_TEXT, LETTER_PX, DIGIT_PX, EDGES_PX, MOST_PX = 18, 6, 7, 24, 420
 
 
-def headline(kicker: str, finding: str) -> None:
-    """Write the kicker and the finding; ``finding`` is HTML made of our own words and escaped names."""
-    st.html(
-        f'<p class="kicker">{with_terms(kicker)} {ASK}</p><h1 class="headline">{with_terms(finding)}</h1>'
-    )
+def headline(kicker: str, finding: str, follow: Follow | None = None) -> None:
+    """Write the kicker and the finding, HTML made of our own words and escaped names; ``follow`` as of :func:`say_first`."""
+    say_first(kicker, finding, follow)
     row_of_views()
     show_notice()
     _ask_first()

@@ -1,8 +1,10 @@
-"""What is taken along from a page: files built when asked for, a link that restores the state, a job for all other pages."""
+"""What is taken along from a page: files built when asked for, a link that restores the state, a citation, a job for all pages."""
 
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from html import unescape
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -25,15 +27,17 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import critical_path
 from topox_core.model.execution import Execution
 from topox_core.model.task_graph import TaskGraph
+from topox_core.runs.identity import code_version
 from topox_core.schedule.circuits.standing import standing
 from topox_core.schedule.result import Result
 from topox_core.schedule.result_file import to_record
-from topox_core.text.numbers import plural
+from topox_core.text.numbers import delay_label, plural
 from topox_core.training.job import Job
 from topox_ui.runs.limits import only_this_machine, server_limits
 from topox_ui.shell.charts import button, when_opened
-from topox_ui.shell.menu import page_link
-from topox_ui.shell.pages import PAGES
+from topox_ui.shell.menu import job_name, page_link, what_if_words
+from topox_ui.shell.pages import PAGES, Page
+from topox_ui.shell.terms import FIRST_WORDS
 from topox_ui.state.loading import (
     Loaded,
     adopt,
@@ -43,7 +47,8 @@ from topox_ui.state.loading import (
     scenario,
     scenario_of,
 )
-from topox_ui.state.session import PLACE, link_query, notify, notify_errors, view_query
+from topox_ui.state.scenario import CLUSTER, PARAMETER
+from topox_ui.state.session import PLACE, Passing, link_query, notify, notify_errors, view_query
 
 # What a menu calls a file, the end of its name, and what builds it.
 File = tuple[str, str, Callable[[], bytes]]
@@ -78,6 +83,12 @@ def offer(name: str, files: Iterable[File]) -> None:
         )
 
 
+def page_in_view() -> Page:
+    """Return the page that is drawn."""
+    place = PLACE.get()
+    return next(one for one in PAGES if (one.path, one.view) == place)
+
+
 def result_json(
     record: Callable[[], Mapping[str, Any]],
     inputs: Mapping[str, str],
@@ -93,12 +104,11 @@ def result_json(
         As of :func:`~topox_core.studies.offers.sources_of`.
     """
     # Files are built when nobody's session is at hand.
-    place, asked = PLACE.get(), link_query()
-    page = next((one.title for one in PAGES if (one.path, one.view) == place), "")
+    page, asked = page_in_view(), link_query()
 
     def build() -> bytes:
         whole = record()
-        made = manifest(whole, f"page {page}", inputs, asked, figures_from)
+        made = manifest(whole, f"page {page.title}", inputs, asked, figures_from)
         return json.dumps({**whole, "manifest": made}, allow_nan=False).encode()
 
     return build
@@ -264,21 +274,102 @@ def link_menu(
     kept_here: str = "", more: str = "", besides: Callable[[], None] | None = None
 ) -> None:
     """Show the address that opens this page as it is, or say why there is none; then what is besides."""
-    with st.popover("Link", icon=":material/link:"):
-        if kept_here:
-            st.caption(kept_here)
-        else:
-            query, base = view_query() | link_query(), (st.context.url or "").split("?")[0]
-            st.caption(
-                f"Opens this page as you see it: the job, its what-ifs and the choices on this page.{more}"
-            )
-            st.code(f"{base}?{urlencode(query)}" if query else base, language=None, wrap_lines=True)
-            if only_this_machine(urlsplit(base).hostname or ""):
+    with st.container(horizontal=True, width="content", gap="xsmall"):
+        with st.popover("Link", icon=":material/link:"):
+            if kept_here:
+                st.caption(kept_here)
+            else:
+                address = address_now()
                 st.caption(
-                    "This address opens only on this machine. On another workbench, put what follows the port behind its address."
+                    f"Opens this page as you see it: the job, its what-ifs and the choices on this page.{more}"
                 )
-        if besides is not None:
-            besides()
+                st.code(address, language=None, wrap_lines=True)
+                if only_this_machine(urlsplit(address).hostname or ""):
+                    st.caption(
+                        "This address opens only on this machine. On another workbench, put what follows the port behind its address."
+                    )
+            if besides is not None:
+                besides()
+        cite_menu(kept_here)
+
+
+def address_now() -> str:
+    """Return the address that opens the page in view with its choices."""
+    query, base = view_query() | link_query(), (st.context.url or "").split("?")[0]
+    return f"{base}?{urlencode(query)}" if query else base
+
+
+# Whether the page in view has the menu of citations already.
+CITED = Passing[bool]("cited")
+OF_NO_JOB = ("Home", "Your trace", "Papers", "Learn")  # entries that say nothing of the loaded job
+LONG_CHOICE = 60  # a longer one, such as a whole study, is only in the address
+
+
+def cite_menu(kept_here: str = "") -> None:
+    """Offer what the page says as a sentence that can be cited, and the program for BibTeX; ``kept_here`` as of :func:`link_menu`."""
+    CITED.set(True)
+    sentence, entry = citation(kept_here)
+    with st.popover("Cite", icon=":material/format_quote:"):
+        st.caption("What this page says now, and on what it rests")
+        st.code(sentence, language=None, wrap_lines=True)
+        st.caption("As a BibTeX entry")
+        st.code(entry, language=None, wrap_lines=True)
+
+
+def citation(kept_here: str = "") -> tuple[str, str]:
+    """Return what the page in view says, with what that rests on, and a BibTeX entry; ``kept_here`` as of :func:`link_menu`."""
+    kicker, finding = map(_plain, FIRST_WORDS.get() or ("", ""))
+    page, opened, program = page_in_view(), loaded(), code_version()
+    address = urlsplit("" if kept_here else address_now())
+    here = only_this_machine(address.hostname or "")
+    place = kicker if kicker.startswith(page.title) else f"{page.title} · {kicker}"
+    about, differ, named = [f"page {place}"], [], ("sample", "workload", "large")
+    if opened is not None and page.views[0].title not in OF_NO_JOB:
+        cluster = scenario().cluster(opened.cluster)
+        ports = f"{plural(cluster.ports_per_server, 'port')} of {cluster.port_gbps:g} Gbit/s"
+        switches = plural(cluster.switches, "switch", "switches")
+        about += [
+            f"{'loaded ' * (not page.needs_graph)}job: {_plain(job_name(opened))}, digest {opened.graph.digest[:12]}",
+            f"cluster: {plural(cluster.servers, 'server')} with {ports} each, {switches}, "
+            f"reconfiguration delay {delay_label(cluster.reconfiguration_ms)}",
+        ]
+        differ = [one for one in what_if_words(opened) if kept_here or " instead of " in one]
+        named += CLUSTER
+    differ += [
+        f"{key}={text}"
+        for key, text in link_query().items()
+        if not (key in named or key.startswith(PARAMETER) or len(text) > LONG_CHOICE)
+    ]
+    about.append(f"settings that differ from the defaults: {', '.join(differ) or 'none'}")
+    if address.geturl():
+        shown = (
+            address._replace(scheme="", netloc="", path=address.path or "/") if here else address
+        )
+        about.append(f"address: {shown.geturl()}")
+    fields = {
+        "title": "{TOPO-X Workbench}",
+        "author": "{TOPO-X Workbench contributors}",
+        "version": program,
+        "license": "MIT",
+        "url": "" if here else address.geturl(),
+        "urldate": f"{datetime.now(UTC):%Y-%m-%d}",
+        "note": _LATEX.sub(r"\\\g<0>", f"{kicker}: {finding}"),
+    }
+    entry = ",\n".join(f"  {name} = {{{text}}}" for name, text in fields.items() if text)
+    return (
+        f"“{finding}” (TOPO-X Workbench {program}; {'; '.join(about)})".replace("\u00a0", " "),
+        f"@software{{topox-workbench,\n{entry}\n}}",
+    )
+
+
+_LATEX = re.compile(r"[%&#$_{}]")
+
+
+def _plain(html: str) -> str:
+    """Return our own HTML as text on one line."""
+    return " ".join(
+        unescape(re.sub(r"<br>|(<[^>]*>)", lambda tag: "" if tag[1] else " ", html)).split()
+    )
 
 
 def offer_task_graph(

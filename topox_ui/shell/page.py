@@ -31,6 +31,7 @@ from topox_ui.classroom.held import (
 )
 from topox_ui.runs.panel import run_panel
 from topox_ui.shell.charts import headline
+from topox_ui.shell.downloads import CITED, cite_menu, graph_kept_here
 from topox_ui.shell.menu import go_to, leave_where_asked, menu, page_link
 from topox_ui.shell.pages import PAGES, Page, imported, models, page_of
 from topox_ui.shell.preparing import preparation, prepared, progress, wait_for_kernels
@@ -262,7 +263,10 @@ def draw_entry(title: str) -> None:
     """Draw the view of an entry that the address names, the first where it names none."""
     page = page_of(title).at(st.query_params.get(VIEW_KEY, ""))
     theme = frame(page)
+    CITED.pop()
     imported(page.draw)(theme, *([loaded()] if page.needs_graph else []))
+    if not CITED.there:
+        cite_menu(graph_kept_here() if loaded() is not None else "")
     if page.then:
         page_link(page.then, page_of(page.then).question, icon=":material/arrow_forward:")
     # Not before: what loads kernels beside the first page makes its visitor wait for them.

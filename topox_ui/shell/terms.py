@@ -1,11 +1,15 @@
-"""The words of the field on a page: each leads to what the glossary says of it, by pointer, keyboard and touch."""
+"""The first words of a page; and those of the field: each leads to what the glossary says of it, by pointer, keyboard and touch."""
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from html import escape
 from pathlib import Path
 
+import streamlit as st
+
 from topox_core.text.glossary import glossary, occurrences
+from topox_ui.state.session import Passing
 
 _TAG = re.compile(r"(<[^>]*>)")
 _STOP = re.compile(r"[.,;:!?)]+(?![\w/])")
@@ -14,6 +18,22 @@ _NOT_WITHIN = re.compile(r"<(/?)(a|button|code|style)\b", re.IGNORECASE)
 _SCRIPTS = [Path(__file__).with_name(f"{name}.js") for name in ("terms", "pictures", "menu")]
 # Where the glossary lies, beside what a page is called.
 ASK = '<a class="ask" href="Learn?view=glossary" aria-label="Glossary">?</a>'
+
+# The kicker and the finding of the page in view, as they were written last.
+FIRST_WORDS = Passing[tuple[str, str]]("first_words")
+FOLLOW_S = 3.0  # how often what a page says and draws of a run that goes on is made anew
+Follow = Callable[[], tuple[str, str]]
+
+
+def say_first(kicker: str, finding: str, follow: Follow | None = None) -> None:
+    """Write the kicker and the finding of a page; ``follow`` returns both anew, again and again while something runs."""
+    if follow is not None:
+        st.fragment(lambda: say_first(*follow()), run_every=FOLLOW_S)()
+        return
+    FIRST_WORDS.set((kicker, finding))
+    st.html(
+        f'<p class="kicker">{with_terms(kicker)} {ASK}</p><h1 class="headline">{with_terms(finding)}</h1>'
+    )
 
 
 @lru_cache(maxsize=4096)

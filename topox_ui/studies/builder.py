@@ -349,7 +349,7 @@ def _subject(study: Study, record: dict[str, Any]) -> None:
         "rails": ("preset", list(PRESETS)),
         "network": ("network", list(NETWORKS)),
     }.get(kind)
-    if chosen is not None:
+    if chosen is not None and not ("name" in values and kind == "rails"):
         key, names = chosen
         menu(
             {"network": "Network", "rails": "Preset"}.get(kind, "Which one"),

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
-import streamlit as st
 from pydantic import BeforeValidator, Field, create_model
 
 from topox_core.economics.comparison import Swing
 from topox_core.fabrics.compare import EQUAL, ties
-from topox_core.fabrics.registry import FABRICS
-from topox_core.studies.axes import Axis
+from topox_core.fabrics.comparison_words import FULL
+from topox_core.fabrics.registry import ENTRIES, SPOKEN
+from topox_core.studies.axes import Point
 from topox_core.studies.keys import (
     COUNTED,
     LABEL,
@@ -31,24 +31,25 @@ from topox_core.studies.slices import (
     at_most,
     axis_values,
     best,
+    fastest_at,
     measure_of,
     place,
     wins,
 )
-from topox_core.studies.study_run import PointRow, StudyResult
+from topox_core.studies.study_run import DELAY, PLANNED, PointRow, StudyResult
 from topox_core.text.numbers import (
     and_more,
     capitalised,
     count,
+    delay_label,
     enumeration,
+    first_that_holds,
     percent,
     plural,
-    seconds,
     uncapitalised,
 )
 from topox_ui.shell.charts import escape
 from topox_ui.state.session import PageState, split_words
-from topox_ui.state.widgets import menu, sidebar_part, slide
 
 VIEWS = {
     "lines": "Lines",
@@ -222,88 +223,34 @@ def view_of(result: StudyResult) -> View:
     return View(result, values, (*usual, *rest))
 
 
-def controls(view: View) -> None:
-    """Draw the sidebar: the measure, the map's axes, and a value for each other axis."""
-    with sidebar_part("Show"):
-        names = {name: MEASURES[name].words for name in view.measures}
-        menu("Measure", StudiesState, "measure", names, value=view.measure)
-        if view.rivals:
-            rivals = {"": "as it is"} | {
-                name: f"against {FABRICS.get(name, name)}" for name in view.rivals
-            }
-            menu("Compared", StudiesState, "against", rivals, value=view.against)
-        if alone(view.result):
-            return  # each axis stands at its base while another one moves
-        used: list[str] = []
-        if len(view.map_axes) > 1:
-            titles = {key: axis_words(view.key(key)) for key in view.map_axes}
-            menu("Across", StudiesState, "across", titles, value=view.across)
-            rest = {key: words for key, words in titles.items() if key != view.across}
-            menu("Up", StudiesState, "up", rest, value=view.up)
-            used = [view.across, view.up]
-        _front_menus(view)
-        for key, value in view.at(used).items():
-            if len(view.values[key]) > 1:
-                _value_slider(view, key, value)
-
-
-def _front_menus(view: View) -> None:
-    """Draw the choice of the two measures of the front."""
-    names = view.priced
-    if len(names) < 2:
-        return
-    with st.expander("Measures of the front", key="front_menus", type="compact"):
-        words = {name: MEASURES[name].words for name in names}
-        menu("To the right", StudiesState, "cloud_x", words, value=view.cloud[0])
-        rest = {name: text for name, text in words.items() if name != view.cloud[0]}
-        menu("Upwards", StudiesState, "cloud_y", rest, value=view.cloud[1])
-
-
-def _value_slider(view: View, key: str, value: Value) -> None:
-    """Draw the choice of one value of an axis."""
-    words, values = view.key(key), view.values[key]
-    positions = {k: value_label(words, one) for k, one in enumerate(values)}
-
-    def take(position: int) -> None:
-        StudiesState.choose(at=StudiesState.now().with_item("at", key, position))
-
-    now = values.index(value)
-    field = f"at_{key.replace('.', '_')}"
-    if words.numeric and len(set(positions.values())) == len(positions):
-        slide(
-            words.words,
-            StudiesState,
-            field,
-            list(positions),
-            value=now,
-            words=positions.__getitem__,
-            take=take,
-        )
-    else:
-        menu(words.words, StudiesState, field, positions, value=now, take=take)
-
-
 # So many points that tie are named; swings of so much of the widest count as wide as it.
 NAMED, ALIKE = 3, 0.95
 # Measures that say by themselves what something gains or costs.
 COMPARING = ("reduction", "overhead")
 
 
-def finding(result: StudyResult, held: Mapping[str, Any]) -> str:
-    """Return what the points say so far, as HTML; ``held`` is what holds where an axis is at its base, by key."""
+def finding(result: StudyResult, held: Mapping[str, Any], of: str = "") -> str:
+    """Return what the points say so far, as HTML.
+
+    Parameters
+    ----------
+    held
+        What holds where an axis is at its base, by key.
+    of
+        What the points are of, as HTML.
+    """
+    points = f"<b>{count(result.done)} of {plural(len(result.rows), 'point')}</b>{f' of {of}' * bool(of)}"
     if not result.done:
         return f"<b>{plural(len(result.rows), 'point')}</b> to compute; none is computed yet."
     if result.failed == result.done:
         message = next(row.message for row in result.rows if row.failed)
         return f"None of {plural(result.done, 'point')} can be computed: {escape(message.rstrip('.'))}."
-    begin = "" if result.complete else "So far "
     if alone(result) and not all(row.done for row in result.rows[:2]):
-        return f"<b>{count(result.done)} of {plural(len(result.rows), 'point')}</b> are computed."
-    found = _moves_most(result, held) if alone(result) else _wins(result) or _at_most(result)
+        return f"{points} are computed."
+    found = _moves_most(result, held) if alone(result) else _wins(result, held) or _at_most(result)
     words = found or _best(result)
-    worth = _worth(result)
-    sentence = begin + (words if begin else capitalised(words))
-    return f"{sentence} {worth}".strip()
+    said = capitalised(words) if result.complete else f"{points} are computed: so far {words}"
+    return f"{said} {_worth(result)}".strip()
 
 
 def alone(result: StudyResult) -> bool:
@@ -311,22 +258,46 @@ def alone(result: StudyResult) -> bool:
     return result.study.design.kind == "one_at_a_time"
 
 
-def _wins(result: StudyResult) -> str:
-    """Return who is fastest how often; empty where the fabrics do not vary, or no setting is complete."""
-    if not any(one.key.name == FABRIC_KEY and len(one.values) > 1 for one in result.study.axes):
+def _wins(result: StudyResult, held: Mapping[str, Any]) -> str:
+    """Return who is fastest up to which delay, or how often; empty where the fabrics do not vary, or no setting is complete."""
+    values = {one.key.name: one.values for one in result.study.axes}
+    if len(values.get(FABRIC_KEY, ())) < 2 or not (firsts := fastest_at(result)):
         return ""
-    found = wins(result)
-    if not found.settings:
-        return ""
-    name = max(found.by_fabric, key=lambda one: found.by_fabric[one])
-    won = found.by_fabric[name]
-    settings = plural(found.settings, "setting")
-    if not won:
-        return f"no fabric is faster than all others in any of {settings}."
-    share = f"{round(100 * won / found.settings)}\u00a0%"
-    return f"{escape(uncapitalised(FABRICS.get(name, name)))} are fastest in <b>{share}</b> of {settings}.".replace(
-        "fat-tree are", "the fat-tree is"
-    )
+    by_fabric = wins(result).by_fabric
+    name = max(by_fabric, key=lambda one: by_fabric[one])
+    full = FULL in values[FABRIC_KEY] or held.get("fabric.fat_tree") == "full"
+    end = "." if full else "; a full fat-tree is not compared."
+    settings, apart = plural(len(firsts), "setting"), DELAY not in values and DELAY in held
+    begin = f"at a delay of {delay_label(held[DELAY])} " if apart else ""
+    if not by_fabric[name]:
+        return f"{begin}no network is faster than all others in any of {settings}{end}"
+    lost = [rest for rest, first in firsts.items() if first != (name,)]
+    where = f"in <b>{by_fabric[name]} of {settings}</b>"
+    if result.complete and 0 < len(lost) <= NAMED:
+        where += f", not with {escape('; '.join(point_words(result, PointRow(0, rest)) for rest in lost))}"
+    if result.complete and name == PLANNED and len(values.get(DELAY, ())) > 1:
+        where = _up_to(result, firsts)
+    verb = "are" if ENTRIES[name].plural else "is"
+    return f"{begin}{escape(SPOKEN[name])} {verb} fastest {where}{end}"
+
+
+def _up_to(result: StudyResult, firsts: Mapping[Point, tuple[str, ...]]) -> str:
+    """Return up to which delay planned circuits are fastest, for all values of the other axes and for some, as HTML."""
+    axes = {axis.key.name: axis for axis in result.study.axes}
+    at = [(float(rest[list(axes).index(DELAY)] or 0.0), first) for rest, first in firsts.items()]
+    won, lost = ([d for d, first in at if (first == (PLANNED,)) is so] for so in (True, False))
+    last = f"<b>{delay_label(max(won))}</b>"
+    if not lost:
+        return f"at every delay up to {last}"
+    others = [
+        one for name, one in axes.items() if name not in (DELAY, FABRIC_KEY) and one.values[1:]
+    ]
+    what = uncapitalised(axis_words(others[0].key)) if len(others) == 1 else "setting"
+    if not (every := [delay for delay in won if delay < min(lost)]):
+        return f"up to a delay of {last}, but not for every {what}"
+    more = f", for some up to {last}" if max(won) > max(every) else ""
+    first_to = f"up to a delay of <b>{delay_label(max(every))}</b>"
+    return f"{f'for every {what} ' * bool(others)}{first_to}{more}"
 
 
 def swings_of(
@@ -357,49 +328,70 @@ def end_label(key: Key, value: Value) -> str:
 
 
 def _moved_to(held: Mapping[str, Any], key: Key, value: Value) -> str:
-    """Return what an axis is moved to: twice the port speed, 4 ports, reconfiguration delay 10 ms."""
-    words, own = uncapitalised(axis_words(key)), held.get(key.name)
-    if key.numeric and own and value in (own / 2, 2 * own):
-        return f"{'half' if value < own else 'twice'} the {words}"
-    return end_label(key, value) if key.name in COUNTED else f"{words} {value_label(key, value)}"
+    """Return what an axis is moved to: twice, 10 ms, 4 ports, with it."""
+    own = held.get(key.name)
+    if isinstance(value, bool):
+        return "with it" if value else "without it"
+    if key.numeric and isinstance(own, int | float) and own and value in (own / 2, 2 * own):
+        return "half" if value < own else "twice"
+    return end_label(key, value)
 
 
 def _moves_most(result: StudyResult, held: Mapping[str, Any]) -> str:
-    """Return how far the axes that move the first measure most move it, and the next one; empty where none does."""
+    """Return which axes move the first measure most and how far, and the next one; without an answer at the base empty."""
     name = result.study.measures[0]
     base = measure_of(result.rows[0], name)
-    label = partial(_moved_to, held)
-    swings = [] if base is None else swings_of(result, name, base, label)
-    if base is None or not swings:
+    if base is None:
         return ""
-    near = (1 - ALIKE) * swings[0].width(base)
-    first = [
+    keys = {axis_words(axis.key): axis.key for axis in result.study.axes}
+    words, usual = uncapitalised(MEASURES[name].words), measure_words(name, base)
+    swings = swings_of(result, name, base, partial(_moved_to, held))
+    if not swings:
+        return f"{words} stays <b>{usual}</b> whatever the {enumeration([*map(uncapitalised, keys)], 'or')}."
+    most, *rest = swings
+    near = (1 - ALIKE) * most.width(base)
+    alike = [
         one
-        for one in swings
-        if len(one.ends) == len(swings[0].ends)
-        and all(abs(a[1] - b[1]) <= near for a, b in zip(one.ends, swings[0].ends, strict=True))
+        for one in rest
+        if [to for to, _ in one.ends] == [to for to, _ in most.ends]
+        and all(abs(a[1] - b[1]) <= near for a, b in zip(one.ends, most.ends, strict=True))
     ]
-    sides = [_ends_words(name, ends) for ends in zip(*(one.ends for one in first), strict=True)]
-    # Of the same settings the second side says only how much: twice the ports, then half.
-    alike = {tuple(to.partition(" ")[2] for to in tos) for tos, _ in sides}
-    told = [
-        f"{tos[0].partition(' ')[0] if k and len(alike) == 1 else enumeration(tos, 'or')}: {span}"
-        for k, (tos, span) in enumerate(sides)
+    # Ports matter, a price of ports matters.
+    verb = (
+        "matter" if most.name.partition(" per ")[0].partition(" of ")[0][-1] == "s" else "matters"
+    )
+    much = {one.name: [f"<b>{measure_words(name, v)}</b>" for _, v in one.ends] for one in swings}
+    at = [
+        f"{span} {to if to[:4] == 'with' else f'at {escape(to)}'}"
+        for span, (to, _) in zip(much[most.name], most.ends, strict=True)
     ]
-    for one in [one for one in swings if one not in first][:1]:
-        far = max(one.ends, key=lambda end: abs(end[1] - base))
-        (to,), span = _ends_words(name, [far])
-        much = " (as much)" if one.width(base) >= ALIKE * swings[0].width(base) else ""
-        told.append(f"{to}{much}: {span}")
-    words = f"{uncapitalised(MEASURES[name].words)} with {'; '.join(told)}"
-    return f"{words}; now <b>{measure_words(name, base)}</b>."
+    said = f"{uncapitalised(most.name)} {verb} most: {', '.join(at)}"
+    for one in alike:
+        own = much[one.name]
+        nearly = "as much" if own == much[most.name] else f"nearly as much ({', '.join(own)})"
+        said += f"; {uncapitalised(one.name)} {nearly}"
+    for one in [one for one in rest if one not in alike][:1]:
+        each = [
+            f"{escape(_with(keys[one.name], to, k > 0))}{' it is' * (not k)} {much[one.name][k]}"
+            for k, (to, _) in enumerate(one.ends)
+        ]
+        wide = one.width(base) >= ALIKE * most.width(base)
+        said += f". {capitalised(', '.join(each))}{', which matters as much' * wide}"
+    gpus = held.get("network.gpus")
+    of = f", for {named_value(result.study.keys['network.gpus'], gpus)}" if gpus else ""
+    return f"{said}. {MEASURES[name].words} now{of}: <b>{usual}</b>."
 
 
-def _ends_words(name: str, ends: Sequence[tuple[str, float]]) -> tuple[list[str], str]:
-    """Return what axes are moved to at ends of bars, and what a measure becomes there: 85.7 ms to 87.2 ms."""
-    low, high = (measure_words(name, f(value for _, value in ends)) for f in (min, max))
-    span = low if low == high else f"{low} to {high}"
-    return [escape(to) for to, _ in ends], f"<b>{span}</b>"
+def _with(key: Key, to: str, again: bool) -> str:
+    """Return where an axis is moved to within a sentence, in short where it was said of another end: with twice the port speed."""
+    words = uncapitalised(axis_words(key))
+    return first_that_holds(
+        (to[:4] == "with", to if again else to.replace(" it", f" {words}")),
+        (not again and to in ("half", "twice"), f"with {to} the {words}"),
+        (again or key.name in COUNTED, f"with {to}"),
+        (key.unit == "ms", f"with a {words} of {to}"),
+        (True, f"with {words} {to}"),
+    )
 
 
 def _at_most(result: StudyResult) -> str:
@@ -471,29 +463,3 @@ def point_words(result: StudyResult, row: PointRow) -> str:
             return str(value)
         words.append(named_value(axis.key, value))
     return ", ".join(words) or "as it is"
-
-
-def axis_chip(axis: Axis) -> str:
-    """Return an axis as a chip says it: delay 7 values, 0 ms to 100 ms."""
-    words, values = uncapitalised(axis_words(axis.key)), axis.values
-    if axis.form == "replicates":
-        return f"{words} <b>{count(len(values))} drawn</b>"
-    labels = [escape(value_label(axis.key, value)) for value in values]
-    if len(values) <= 3:
-        return f"{words} <b>{', '.join(labels)}</b>"
-    if axis.key.numeric:
-        numbers = [v for v in values if isinstance(v, int | float)]
-        low, high = (value_label(axis.key, f(numbers)) for f in (min, max))
-        return f"{words} <b>{count(len(values))} values, {escape(low)} to {escape(high)}</b>"
-    return f"{words} <b>{count(len(values))} values</b>"
-
-
-def time_words(left_s: float) -> str:
-    """Return an expected time, which is no better known than to two digits."""
-    if left_s < 1:
-        return "less than a second"
-    return (
-        f"about {seconds(float(f'{left_s:.2g}'))}"
-        if left_s < 7200
-        else f"about {left_s / 3600:.1f} hours"
-    )

@@ -11,12 +11,21 @@ from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.runs.pace import slowness
-from topox_core.studies.axes import KIND_WORDS
+from topox_core.studies.axes import KIND_WORDS, Axis
+from topox_core.studies.keys import axis_words, value_label
 from topox_core.studies.ready import READY, Ready
 from topox_core.studies.study import study_record
-from topox_core.text.numbers import count, delay_label, enumeration, plural, when
+from topox_core.studies.study_run import SERVED
+from topox_core.text.numbers import (
+    count,
+    delay_label,
+    plural,
+    seconds,
+    uncapitalised,
+    when,
+)
 from topox_ui.answers.keeping import HOW_ON, existing_library, keeps_runs, named_subject
-from topox_ui.runs.panel import watched
+from topox_ui.runs.panel import run_note, watched
 from topox_ui.shell.charts import (
     button,
     chart_title,
@@ -27,10 +36,10 @@ from topox_ui.shell.charts import (
     show_error,
     write_html,
 )
-from topox_ui.shell.menu import page_link, what_if_words
+from topox_ui.shell.menu import page_link
 from topox_ui.state.loading import loaded
 from topox_ui.state.session import notify_errors
-from topox_ui.studies.choosing import StudiesState, axis_chip, finding, time_words, view_of
+from topox_ui.studies.choosing import StudiesState, finding, view_of
 from topox_ui.studies.pictures import tornado_section
 from topox_ui.studies.planning import (
     POINTS,
@@ -38,6 +47,7 @@ from topox_ui.studies.planning import (
     Asked,
     about_loaded,
     asked,
+    begun_by_itself,
     expected_s,
     loaded_subject,
     processes,
@@ -66,27 +76,27 @@ def nothing_chosen(theme: Theme) -> None:
     about = None if named is None else named.as_record()
     own = opened is None or named is not None
     now = asked(text_of(about_loaded(FIRST, about))) if own else None
-    if now is None or (now.missing and not now.running):
-        title = "this job" if opened is None else escape(opened.title)
-        headline(
-            kicker,
-            f"What does an iteration of <b>{title}</b> depend on most: delay, port speed or ports?",
+    title = "this job" if opened is None else escape(opened.title)
+    asks = f"What does an iteration of <b>{title}</b> depend on most: delay, port speed or ports?"
+    if now is not None and now.missing and begun_by_itself(now):
+        headline(f"{kicker} · {title}", f"{asks} It is being computed.")
+        watched(
+            POINTS,
+            "Computing points",
+            lambda run: tornado_section(view_of(run.result()), theme, live=True),
+            now.digest,
         )
+    elif now is None or now.missing:
+        headline(kicker, asks)
+        run_note(POINTS)
         points = "it" if now is None else plural(now.missing, "point")
         button(f"Compute {points}", "study_loaded", "play_arrow", _begin, FIRST, True, primary=True)
-        now = asked(text_of(FIRST.record()))
-        yours = named is not None and about == FIRST.subject and opened is not None
-        told = f" (yours: {enumeration(what_if_words(opened))})" if yours else ""
-        quiet(
-            f"<b>An example, {escape(now.plan.resolved.title)} with the sample's own settings{told}:</b> "
-            f"{finding(now.result, now.plan.held)}"
-        )
     else:
         headline(
             f"{kicker} · {escape(now.plan.resolved.title)}", finding(now.result, now.plan.held)
         )
         quiet(_base(now))
-    tornado_section(view_of(now.result), theme)
+        tornado_section(view_of(now.result), theme)
     button("Open this study", "begin_what-matters", "arrow_forward", _begin, FIRST)
     chart_title(
         "More studies",
@@ -122,6 +132,32 @@ def came_of(name: str, timed: bool = True) -> str:
     takes_s = 2.0 + one["work_s"] * slowness() / processes()  # processes begin within 2 s
     took = f" {plural(one['points'], 'point')}, {time_words(takes_s)} for this example."
     return words + took * timed
+
+
+def axis_chip(axis: Axis) -> str:
+    """Return an axis as a chip says it: delay 7 values, 0 ms to 100 ms."""
+    words, values = uncapitalised(axis_words(axis.key)), axis.values
+    if axis.form == "replicates":
+        return f"{words} <b>{count(len(values))} drawn</b>"
+    labels = [escape(value_label(axis.key, value)) for value in values]
+    if len(values) <= 3:
+        return f"{words} <b>{', '.join(labels)}</b>"
+    if axis.key.numeric:
+        numbers = [v for v in values if isinstance(v, int | float)]
+        low, high = (value_label(axis.key, f(numbers)) for f in (min, max))
+        return f"{words} <b>{count(len(values))} values, {escape(low)} to {escape(high)}</b>"
+    return f"{words} <b>{count(len(values))} values</b>"
+
+
+def time_words(left_s: float) -> str:
+    """Return an expected time, which is no better known than to two digits."""
+    if left_s < 1:
+        return "less than a second"
+    return (
+        f"about {seconds(float(f'{left_s:.2g}'))}"
+        if left_s < 7200
+        else f"about {left_s / 3600:.1f} hours"
+    )
 
 
 def _base(now: Asked) -> str:
@@ -187,23 +223,28 @@ def _about(record: Mapping[str, Any]) -> str:
     return escape(str(next((one for one in named if one), "")))
 
 
+def _first_words(now: Asked) -> tuple[str, str]:
+    """Return what stands first on a study's page: the kicker, and what its points say or, before there are any, its question."""
+    study, result, title = now.plan.study, now.result, escape(now.plan.resolved.title)
+    state = " · running" if now.running else "" if now.missing else " · complete"
+    words = finding(result, now.plan.held, title)
+    if not result.done:
+        begun = f"<b>{plural(len(result.rows), 'point')}</b> of {title} are being computed; pictures show those that are there."
+        asks = [
+            f"{READY[k].question} {came_of(k, False)}"
+            for k in READY
+            if READY[k].title == study.name
+        ]
+        words = begun if now.running else (*asks, words)[0]
+    return f"Studies · {escape(study.name)} · {title}{state}", words
+
+
 def first_screen(now: Asked) -> None:
     """Draw the finding with the axes beside the run of the study."""
     head, side = st.columns([2.2, 1], gap="medium")
     study, result = now.plan.study, now.result
     with head:
-        state = " · running" if now.running else "" if now.missing else " · complete"
-        kicker = f"Studies · {escape(study.name)} · {escape(now.plan.resolved.title)}{state}"
-        words = finding(result, now.plan.held)
-        if not result.done:
-            begun = f"<b>{plural(len(result.rows), 'point')}</b> are being computed; pictures show those that are there."
-            asks = [
-                f"{READY[k].question} {came_of(k, False)}"
-                for k in READY
-                if READY[k].title == study.name
-            ]
-            words = (*asks, begun if now.running else words)[0]
-        headline(kicker, words)
+        headline(*_first_words(now), (lambda: _first_words(asked())) if now.running else None)
         chips = [axis_chip(axis) for axis in study.axes]
         points = f"= <b>{plural(len(result.rows), 'point')}</b>"
         if study.design.kind != "grid":
@@ -229,6 +270,7 @@ def _panel(now: Asked) -> None:
         if now.result.failed:
             failed = now.result.failed
             quiet(f"{plural(failed, 'point')} of them cannot run; the table says why.")
+        _served(now)
         quiet(_where())
         return
     points = f"<b>{count(done)} of {plural(now.different, 'point')}</b> are computed"
@@ -263,6 +305,16 @@ def _of_other_versions(now: Asked) -> None:
         button("Compute them anew", "anew", "replay", _anew, help=RESTARTED)
     else:
         button("Show them", "others", "visibility", lambda: StudiesState.choose(others=True))
+
+
+def _served(now: Asked) -> None:
+    """Say how many points have another point's plan, so that their times are not those of pages or other studies."""
+    if served := sum(row.message == SERVED for row in now.result.rows):
+        counts = "counts" if served == 1 else "count"
+        quiet(
+            f"<b>{plural(served, 'point')}</b> {counts} with a plan made for a longer delay, or for slower or fewer ports: it is "
+            "shorter than the own plan that Schedule, or a study without those settings, begins with."
+        )
 
 
 RESTARTED = "Where they do not stay, this server runs an older version than its files: restart it."

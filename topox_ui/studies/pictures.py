@@ -1,6 +1,8 @@
 """The pictures of a study: the map, the front, the tornado, lines over seeds; each with its table and a way into its runs."""
 
+from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,6 +18,7 @@ from topox_core.studies.keys import MEASURES, SEED, axis_label, value_label
 from topox_core.studies.slices import (
     FABRIC_KEY,
     Cell,
+    CloudRows,
     SeedLine,
     Slice,
     best,
@@ -27,12 +30,19 @@ from topox_core.studies.slices import (
     place,
     seed_lines_of,
 )
+from topox_core.studies.study_run import DELAY, PointRow
 from topox_core.text.numbers import capitalised, count, plural, uncapitalised
 from topox_ui.shell.charts import Content, chart, chart_title, escape, legend_line, quiet
 from topox_ui.shell.downloads import Figures
 from topox_ui.shell.menu import leave_for
 from topox_ui.state.widgets import menu
-from topox_ui.studies.choosing import StudiesState, View, alone, point_words, swings_of
+from topox_ui.studies.choosing import (
+    StudiesState,
+    View,
+    alone,
+    point_words,
+    swings_of,
+)
 
 FEW_SWINGS = 6
 MAX_OPENED = 4  # runs that the view Kept runs sets side by side
@@ -169,12 +179,32 @@ def front_picture(view: View) -> tuple[Cloud, int | None]:
         measure_of_study(x),
         measure_of_study(y),
         found,
-        tuple(point_words(view.result, row) for row in found.rows),
+        tuple(point_words(view.result, row) for row in _over_delays(view, found)),
         tuple(measure_of_study(third).words(v) if v is not None else "" for v in besides),
     )
     chosen = best(view.result, "iterations_per_dollar", found.rows) if x == "dollars" else None
     star = found.rows.index(chosen) if chosen is not None else None
     return picture, star if star is not None and found.on_front[star] else None
+
+
+def _over_delays(view: View, found: CloudRows) -> list[PointRow]:
+    """Return the rows of a cloud, each with all delays next to one another at which its point is the same in place of its own."""
+    delays = view.values.get(DELAY, ())
+    if len(delays) < 2:
+        return list(found.rows)
+    k, alike = list(view.values).index(DELAY), defaultdict(list)
+    for x, y, row in zip(found.x, found.y, found.rows, strict=True):
+        alike[x, y, row.point[:k], row.point[k + 1 :]].append(row)
+    named = {}
+    for rows in alike.values():
+        at = sorted(delays.index(place(row, list(view.values), DELAY)) for row in rows)
+        ends = [value_label(view.key(DELAY), delays[one]) for one in (at[0], at[-1])]
+        span = "any delay" if len(at) == len(delays) else " to ".join(ends)
+        together = 1 < len(at) == at[-1] - at[0] + 1
+        for row in rows:
+            whole = replace(row, point=(*row.point[:k], span, *row.point[k + 1 :]))
+            named[row.number] = whole if together else row
+    return [named[row.number] for row in found.rows]
 
 
 def _third(view: View) -> str:
@@ -198,6 +228,7 @@ def front_section(view: View, theme: Theme, live: bool = False) -> None:
     if not found.x:
         quiet("No point with both measures is computed yet.")
         return
+    on_line = {(found.x[k], found.y[k]) for k in found.steps}
     chart(
         pareto_front(picture, theme, star),
         f"study_front{'_live' if live else ''}",
@@ -209,17 +240,19 @@ def front_section(view: View, theme: Theme, live: bool = False) -> None:
         ),
         None
         if live
-        else lambda: [
+        else lambda: list(
             {
-                "point": picture.names[k],
-                MEASURES[x].title: in_unit(x, found.x[k]),
-                MEASURES[y].title: in_unit(y, found.y[k]),
-                "on the line": k in found.steps,
-                "run": found.rows[k].run,
-            }
-            for k in range(len(found.x))
-            if found.on_front[k]
-        ],
+                (picture.names[k], found.x[k], found.y[k]): {
+                    "point": picture.names[k],
+                    MEASURES[x].title: in_unit(x, found.x[k]),
+                    MEASURES[y].title: in_unit(y, found.y[k]),
+                    "on the line": (found.x[k], found.y[k]) in on_line,
+                    "run": found.rows[k].run,
+                }
+                for k in range(len(found.x))
+                if found.on_front[k]
+            }.values()
+        ),
         "The front",
         on_click=None if live else _clicked,
     )
@@ -286,7 +319,7 @@ def tornado_section(view: View, theme: Theme, live: bool = False) -> None:
     )
 
 
-def lines_section(view: View, theme: Theme) -> None:
+def lines_section(view: View, theme: Theme, running: bool = False) -> None:
     """Draw the measure along one axis, a line for each value of another, with the band of the seeds."""
     axes = [*view.map_axes]
     if not axes:
@@ -310,12 +343,12 @@ def lines_section(view: View, theme: Theme) -> None:
         value=each,
         at=right,
     )
-    used = [along] if each == "none" else [along, each]
-    of = view.slice(used)
+    of = view.slice([along] if each == "none" else [along, each])
     axis = study_axis(view.key(along), view.values[along])
     lines = _lines(view, of, along, "" if each == "none" else each)
     if not lines:
-        quiet("No point of these lines is computed yet.")
+        later = "These lines are drawn once the points are computed."
+        quiet(later if running else "No point of these lines is computed yet.")
         return
     if len(lines) > MAX_LINES:
         quiet(f"The first {MAX_LINES} of {len(lines)} lines; the table has all.")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.library.run_library import RunLibrary
+from topox_core.rails.presets import check_on_rail
 from topox_core.runs.identity import code_version
 from topox_core.runs.run import FunctionRun
 from topox_core.studies.ready import SHIPPED, Ready
@@ -24,6 +26,8 @@ from topox_core.studies.study_run import (
     shipped_rows,
 )
 from topox_core.studies.subject import resolved_of, sha256
+from topox_core.training.job import Job
+from topox_core.workloads.workload import as_workload
 from topox_ui.answers.keeping import (
     existing_library,
     keeps_runs,
@@ -33,10 +37,12 @@ from topox_ui.answers.keeping import (
 )
 from topox_ui.runs.limits import CORES, server_limits
 from topox_ui.runs.owner import RunKind, run_owner
-from topox_ui.state.loading import loaded, scenario
+from topox_ui.state.loading import loaded, loaded_job, scenario
 from topox_ui.state.scenario import CLUSTER
 from topox_ui.studies.choosing import StudiesState
 
+# Whether the first study of a job of no more tasks is computed without a click.
+AUTOMATIC, MAX_TASKS = True, 5_000
 POINTS = RunKind(
     "study_points",
     most_kept=4,
@@ -174,10 +180,25 @@ def about_loaded(one: Ready, subject: Mapping[str, Any] | None) -> dict[str, Any
     """Return a ready study about the loaded job from its cluster as it is now; without a subject about its own one."""
     opened = loaded()
     if opened is None or subject is None:
-        return one.record()
+        return one.record() | _for_job(one, loaded_job())
     own, now = opened.cluster, scenario().cluster(opened.cluster)
     changed = [name for name in CLUSTER if getattr(now, name) != getattr(own, name)]
     return one.record(subject, now, {f"cluster.{name}": getattr(now, name) for name in changed})
+
+
+def _for_job(one: Ready, job: Job | None) -> dict[str, Any]:
+    """Return what of a ready study about a network or a rail is another one for the loaded training job."""
+    if job is None:
+        return {}
+    if "network" in one.kinds:
+        fixed = {"gpus": job.plan.gpus, "gpus_per_server": job.machine.gpus_per_server}
+        return {"fixed": one.record()["fixed"] | {f"network.{k}": v for k, v in fixed.items()}}
+    with suppress(InputError):
+        if "rails" in one.kinds:
+            check_on_rail(job)
+            name, parameters = as_workload(job)
+            return {"subject": {"kind": "rails", "name": name, "parameters": dict(parameters)}}
+    return {}
 
 
 def loaded_subject() -> dict[str, Any]:
@@ -231,18 +252,30 @@ def refuse_paths(record: Mapping[str, Any], library: RunLibrary | None) -> None:
             raise InputError(NOT_HERE, file="study", field="subject")
 
 
-def start(now: Asked) -> None:
-    """Compute what is missing, beside the page; every point is kept the moment it is done."""
+def start(now: Asked, listed: bool = True) -> None:
+    """Compute what is missing, beside the page; every point is kept the moment it is done, and the study with them if it is listed."""
     plan, keeps = now.plan, keeps_runs()
 
     def begin(places: int) -> StudyRun:
         # A library has every point of a study that it lists, those of the release too.
-        library, known = (open_library(), None) if keeps else (None, dict(_shipped()))
-        return StudyRun(plan, library, max(1, places), known)
+        whole = keeps and listed
+        library, known = (open_library(), None) if whole else (existing_library(), dict(_shipped()))
+        return StudyRun(plan, library, max(1, places), known, listed)
 
     run_owner().start(
         POINTS, plan.study.digest, begin, note=lambda result: "; ".join(result.lost[:2])
     )
+
+
+def begun_by_itself(now: Asked) -> bool:
+    """Return whether a study that is missed of a sample or a generated job is computed, and compute it; not once it was stopped."""
+    owner, graph = run_owner(), now.plan.resolved.graph
+    small = AUTOMATIC and graph is not None and len(graph.tasks) <= MAX_TASKS
+    over = now.digest in owner.results(POINTS) or owner.cancelled(POINTS, now.digest)
+    failed = now.digest in owner.refusals(POINTS)
+    if small and now.missing and not (over or failed) and owner.run(POINTS) is None:
+        start(now, listed=False)
+    return owner.run(POINTS, now.digest) is not None
 
 
 def expected_s(now: Asked) -> float | None:

@@ -8,10 +8,18 @@ from typing import Any
 import streamlit as st
 
 from topox_core.errors import InputError
+from topox_core.fabrics.registry import FABRICS
 from topox_core.figures.palette import Theme
 from topox_core.figures.study_axes import measure_of_study
 from topox_core.figures.study_points import Upright, drawn_rows, inside, parallel_axes
-from topox_core.studies.keys import MEASURES, axis_label, axis_words, measure_words
+from topox_core.studies.keys import (
+    MEASURES,
+    Value,
+    axis_label,
+    axis_words,
+    measure_words,
+    value_label,
+)
 from topox_core.studies.slices import in_unit, measure_of, records
 from topox_core.studies.study import dump_study
 from topox_core.studies.study_run import PointRow, StudyRun
@@ -26,9 +34,10 @@ from topox_ui.shell.charts import (
     show_input_errors,
 )
 from topox_ui.shell.downloads import Figures, File, stem, take_away
-from topox_ui.state.widgets import control, section
+from topox_ui.shell.terms import FOLLOW_S
+from topox_ui.state.widgets import control, menu, section, sidebar_part, slide
 from topox_ui.studies.builder import builder
-from topox_ui.studies.choosing import VIEWS, StudiesState, View, alone, controls, view_of
+from topox_ui.studies.choosing import VIEWS, StudiesState, View, alone, view_of
 from topox_ui.studies.first_screen import back_button, first_screen, nothing_chosen, wrong_study
 from topox_ui.studies.pictures import (
     figures_of,
@@ -41,6 +50,67 @@ from topox_ui.studies.planning import POINTS, Asked, asked
 
 MAX_UPRIGHTS = 9
 SHOWN_ROWS = 500  # of a table on the page; files have all
+
+
+def controls(view: View) -> None:
+    """Draw the sidebar: the measure, the map's axes, and a value for each other axis."""
+    with sidebar_part("Show"):
+        names = {name: MEASURES[name].words for name in view.measures}
+        menu("Measure", StudiesState, "measure", names, value=view.measure)
+        if view.rivals:
+            rivals = {"": "as it is"} | {
+                name: f"against {FABRICS.get(name, name)}" for name in view.rivals
+            }
+            menu("Compared", StudiesState, "against", rivals, value=view.against)
+        if alone(view.result):
+            return  # each axis stands at its base while another one moves
+        used: list[str] = []
+        if len(view.map_axes) > 1:
+            titles = {key: axis_words(view.key(key)) for key in view.map_axes}
+            menu("Across", StudiesState, "across", titles, value=view.across)
+            rest = {key: words for key, words in titles.items() if key != view.across}
+            menu("Up", StudiesState, "up", rest, value=view.up)
+            used = [view.across, view.up]
+        _front_menus(view)
+        for key, value in view.at(used).items():
+            if len(view.values[key]) > 1:
+                _value_slider(view, key, value)
+
+
+def _front_menus(view: View) -> None:
+    """Draw the choice of the two measures of the front."""
+    names = view.priced
+    if len(names) < 2:
+        return
+    with st.expander("Measures of the front", key="front_menus", type="compact"):
+        words = {name: MEASURES[name].words for name in names}
+        menu("To the right", StudiesState, "cloud_x", words, value=view.cloud[0])
+        rest = {name: text for name, text in words.items() if name != view.cloud[0]}
+        menu("Upwards", StudiesState, "cloud_y", rest, value=view.cloud[1])
+
+
+def _value_slider(view: View, key: str, value: Value) -> None:
+    """Draw the choice of one value of an axis."""
+    words, values = view.key(key), view.values[key]
+    positions = {k: value_label(words, one) for k, one in enumerate(values)}
+
+    def take(position: int) -> None:
+        StudiesState.choose(at=StudiesState.now().with_item("at", key, position))
+
+    now = values.index(value)
+    field = f"at_{key.replace('.', '_')}"
+    if words.numeric and len(set(positions.values())) == len(positions):
+        slide(
+            words.words,
+            StudiesState,
+            field,
+            list(positions),
+            value=now,
+            words=positions.__getitem__,
+            take=take,
+        )
+    else:
+        menu(words.words, StudiesState, field, positions, value=now, take=take)
 
 
 def parallel_section(view: View, held: Mapping[str, Any], theme: Theme) -> None:
@@ -211,9 +281,6 @@ def files_section(now: Asked, view: View, figures: Figures) -> None:
     take_away(stem(now.plan.study.name, "study"), files, figures)
 
 
-FOLLOW_S = 3.0  # how often pictures of a running study are drawn again
-
-
 def pictures(now: Asked, theme: Theme) -> None:
     """Draw the main pictures; while points come in, again and again."""
     view = view_of(now.result)
@@ -260,7 +327,7 @@ def sections(now: Asked, theme: Theme) -> None:
     elif usual == "lines" and alone(now.result):  # of lines each would have two points
         usual = "table"
     draws: dict[str, Callable[[], None]] = {
-        "lines": partial(lines_section, view, theme),
+        "lines": partial(lines_section, view, theme, now.running),
         "parallel": partial(parallel_section, view, now.plan.held, theme),
         "table": partial(table_section, view, now.plan.held),
         "build": partial(builder, now),

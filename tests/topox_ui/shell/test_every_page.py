@@ -1,5 +1,8 @@
 """The walk over all pages: each opens on a sample, names what it ignored in a link, and tells every chart in words and a table."""
 
+import re
+from html import unescape
+
 import pytest
 
 from tests.patience import wait_until
@@ -43,7 +46,11 @@ def test_every_page_opens_on_a_sample_and_its_charts_have_words_and_tables(
     assert [one.value for one in at.warning] == [f"Ignored in the link: {page.prefix}nonsense=1"]
     # What is drawn of work in the background gives way to what came of it.
     wait_until(lambda: not any(one.label == "Cancel" for one in at.button), at.run)
-    assert sum('<h1 class="headline">' in one.proto.body for one in at.get("html")) == 1
+    (first,) = [
+        one.proto.body for one in at.get("html") if '<h1 class="headline">' in one.proto.body
+    ]
+    finding = " ".join(unescape(re.sub("<[^>]+>", "", first.partition("<h1")[2][18:])).split())
+    assert [one.value.startswith(f"“{finding}” (") for one in at.code].count(True) == 1, "Cite"
     assert not at.error and address(at) == link
     assert "This is a sample" not in words(at)
     assert not page.then or ways_on(at)[-1] == page_of(page.then).question

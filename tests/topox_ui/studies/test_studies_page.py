@@ -14,6 +14,7 @@ from tests.topox_ui.conftest import (
     bring,
     buttons,
     chart,
+    charts,
     choose,
     press,
     table,
@@ -36,8 +37,9 @@ from topox_core.studies.study_run import (
     shipped_rows,
 )
 from topox_core.workloads.samples import SAMPLES, load_sample
-from topox_ui.studies.choosing import finding, point_words
+from topox_ui.studies.choosing import finding, point_words, view_of
 from topox_ui.studies.first_screen import came_of
+from topox_ui.studies.pictures import front_picture
 from topox_ui.studies.planning import text_of
 
 STUDIES, RUNS, COMPARE = "Studies", "Kept runs", "Compare"
@@ -85,8 +87,9 @@ def test_without_a_study_the_page_shows_one_of_the_loaded_job_offers_others_and_
     at = page(None)
     text = words(at)
     assert (
-        "Iteration time with twice the port speed or twice the ports per server: 85.7 ms to 87.2 ms; "
-        "half: 176 ms to 179 ms; reconfiguration delay 10 ms: 165 ms; now 106 ms." in text
+        "Port speed matters most: 85.7 ms at twice, 179 ms at half; ports per server nearly as much (87.2 ms, 176 ms). "
+        "With a reconfiguration delay of 1 ms it is 152 ms, with 10 ms 165 ms. Iteration time now: 106 ms."
+        in text
     )
     assert "planned circuits, a delay of 0 ms, 2 ports of 360 Gbit/s per server" in text
     picture = chart(at, "tornado_few")
@@ -104,7 +107,11 @@ def test_without_a_study_the_page_shows_one_of_the_loaded_job_offers_others_and_
     rows = {key: row_of(run_cell(plan.job, cell)) for cell, key in plan.keys.items()}
     said = finding(StudyResult(plan.study, plan.rows(rows)), plan.held)
     assert said in came_of("cost-tornado")
-    assert "half the price of optical-switch ports or half the optical ports" in said
+    assert said.replace("\u00a0", " ") == (
+        "Price of optical-switch ports matters most: <b>$1.21 M</b> at half, <b>$2.80 M</b> at twice; "
+        "optical ports per GPU as much. With NICs counted it is <b>$3.27 M</b>, which matters as much. "
+        "Price of the network now, for 1,024 GPUs: <b>$1.74 M</b>."
+    )
     assert "race" in words(visit(STUDIES, sample="race"))
     assert not Path(os.environ["TOPOX_LIBRARY"]).exists()
 
@@ -116,8 +123,7 @@ def test_one_click_computes_what_the_loaded_job_depends_on_from_its_own_what_ifs
     monkeypatch.setattr("topox_ui.studies.first_screen.start", begun.append)
     at = visit(STUDIES, sample="race", reconfiguration_ms="3")
     assert "What does an iteration of race depend on most" in words(at)
-    assert "An example, moe with the sample's own settings:" in words(at)
-    assert chart(at, "tornado_few")["data"], "the picture of an example stands below"
+    assert "tornado_few" not in charts(at), "no example stands in its place"
     press(at, "study_loaded")
     record = json.loads(address(at)["study.of"])
     assert record["subject"] == {"kind": "sample", "name": "race"}
@@ -131,11 +137,27 @@ def test_one_click_computes_what_the_loaded_job_depends_on_from_its_own_what_ifs
         assert json.loads(address(at)["study.of"]).get("fixed", {}) == fixed
 
 
-def test_an_example_of_the_loaded_sample_names_the_settings_that_differ_from_the_reader_s(
-    visit,
+def test_a_sample_at_other_settings_is_computed_without_a_click_and_begins_no_library(
+    visit, monkeypatch
 ) -> None:
-    text = words(visit(STUDIES, sample="moe", reconfiguration_ms="15"))
-    assert "(yours: reconfiguration delay 15 ms instead of 0 ms)" in text
+    begun = []
+    monkeypatch.setattr("topox_ui.studies.planning.AUTOMATIC", True)
+    monkeypatch.setattr(
+        "topox_ui.studies.planning.start", lambda now, listed: begun.append((now, listed))
+    )
+    visit(STUDIES, sample="moe", reconfiguration_ms="15")
+    [(now, listed)] = begun
+    assert now.plan.held["cluster.reconfiguration_ms"] == 15.0 and not listed
+    visit(STUDIES)
+    assert len(begun) == 1, "its points come with the release"
+
+
+@pytest.mark.long
+def test_the_points_of_a_sample_at_other_settings_come_without_a_click(visit, monkeypatch) -> None:
+    monkeypatch.setattr("topox_ui.studies.planning.AUTOMATIC", True)
+    at = visit(STUDIES, sample="blackboard", reconfiguration_ms="1")
+    wait_until(lambda: "Iteration time now:" in words(at), at.run)
+    assert not Path(os.environ["TOPOX_LIBRARY"]).exists()
 
 
 def test_a_study_that_is_not_computed_begins_with_its_question_and_the_answer_of_its_example(
@@ -143,9 +165,7 @@ def test_a_study_that_is_not_computed_begins_with_its_question_and_the_answer_of
 ) -> None:
     at = page(READY["ports-and-speed"].record({"kind": "sample", "name": "blackboard"}))
     text = words(at)
-    assert (
-        f"{READY['ports-and-speed'].question} Only an example, race: Planned circuits are" in text
-    )
+    assert f"{READY['ports-and-speed'].question} Only an example, race: At a delay of" in text
     assert "90 points to compute for blackboard" in text
     (button,) = [one for one in at.button if one.key == "start_study"]
     assert button.label.replace("\u00a0", " ") == "Compute, about 1 s"
@@ -154,7 +174,7 @@ def test_a_study_that_is_not_computed_begins_with_its_question_and_the_answer_of
     # Once points are there it says what they say.
     computed(RECORD | {"name": READY["crossover-map"].title})
     text = words(page(RECORD | {"name": READY["crossover-map"].title}))
-    assert READY["crossover-map"].question not in text and "settings." in text
+    assert READY["crossover-map"].question not in text and "full fat-tree is not compared" in text
 
 
 def test_swings_that_end_alike_are_named_together_and_another_as_wide_one_is_said_to_be() -> None:
@@ -174,9 +194,102 @@ def test_swings_that_end_alike_are_named_together_and_another_as_wide_one_is_sai
             )
         ),
     )
-    said = finding(result, {}).replace("\u00a0", " ")
-    assert "Iteration time with port speed 20G: <b>50 ms</b>; port speed 10G: <b>150 ms</b>" in said
-    assert "; 1 port (as much): <b>198 ms</b>; now <b>100 ms</b>." in said
+    assert finding(result, {}).replace("\u00a0", " ") == (
+        "Port speed matters most: <b>50 ms</b> at 20G, <b>150 ms</b> at 10G. With 1 port it is <b>198 ms</b>, "
+        "which matters as much. Iteration time now: <b>100 ms</b>."
+    )
+    alike = [replace(row, measures={"iteration_ms": 100.0}) for row in result.rows]
+    assert finding(replace(result, rows=tuple(alike)), {}).replace("\u00a0", " ") == (
+        "Iteration time stays <b>100 ms</b> whatever the port speed, ports per server or reconfiguration delay."
+    )
+
+
+DELAYS = (0.0, 0.001, 1.0, 5.0)
+
+
+def planned_win(upto: dict[int, float], missing: int = 0, fabrics=("static", "scheduled")):
+    """Return a study in which planned circuits win at each port speed up to a delay, its last points missing."""
+    axes = [
+        {"key": "cluster.port_gbps", "values": list(upto)},
+        {"key": "cluster.reconfiguration_ms", "values": list(DELAYS)},
+        {"key": "fabric", "values": list(fabrics)},
+    ]
+    study = study_of(RECORD | {"axes": axes}, "study")
+    rows = []
+    for k, (gbps, delay, name) in enumerate(study.points):
+        ms = {"scheduled": 50.0 if delay <= upto[int(gbps)] else 100.0}.get(name, 100.0)
+        measures = {"iteration_ms": ms, "dollars": gbps * (2 if name == "scheduled" else 1)}
+        measures["watts"] = measures["dollars"]
+        rows.append(PointRow(k, (gbps, delay, name), measures=measures))
+    left = len(rows) - missing
+    rows[left:] = [PointRow(row.number, row.point) for row in rows[left:]]
+    return StudyResult(study, tuple(rows))
+
+
+@pytest.mark.parametrize(
+    ("upto", "says"),
+    [
+        (
+            {100: 1.0, 200: 0.001},
+            "for every port speed up to a delay of <b>1 µs</b>, for some up to <b>1 ms</b>",
+        ),
+        ({100: 1.0, 200: 1.0}, "for every port speed up to a delay of <b>1 ms</b>"),
+        ({100: 5.0, 200: 5.0}, "at every delay up to <b>5 ms</b>"),
+        ({100: 1.0, 200: -1.0}, "up to a delay of <b>1 ms</b>, but not for every port speed"),
+        ({100: 1.0}, "up to a delay of <b>1 ms</b>"),
+    ],
+)
+def test_a_study_of_networks_says_up_to_which_delay_planned_circuits_win(upto, says) -> None:
+    said = finding(planned_win(upto), {}).replace("\u00a0", " ")
+    assert said == f"Planned circuits are fastest {says}; a full fat-tree is not compared."
+
+
+def test_a_study_under_way_counts_its_points_and_one_without_delays_names_its_own() -> None:
+    said = finding(planned_win({100: 1.0, 200: 1.0}, missing=3), {}, "moe").replace("\u00a0", " ")
+    assert said == (
+        "<b>13 of 16 points</b> of moe are computed: so far planned circuits are fastest in "
+        "<b>5 of 6 settings</b>; a full fat-tree is not compared."
+    )
+    compared = planned_win({100: 1.0, 200: 1.0}, fabrics=("fat_tree_full", "scheduled"))
+    assert "full fat-tree" not in finding(compared, {})
+    none = planned_win({100: -1.0, 200: -1.0})
+    assert finding(none, {}).startswith("No network is faster than all others in any of 8")
+    axes = [RECORD["axes"][1], {"key": "fabric", "values": ["static", "scheduled"]}]
+    study = study_of(RECORD | {"axes": axes}, "study")
+    rows = [
+        PointRow(k, point, measures={"iteration_ms": ms})
+        for k, (point, ms) in enumerate(zip(study.points, (9.0, 5.0, 9.0, 9.0), strict=True))
+    ]
+    said = finding(StudyResult(study, tuple(rows)), {"cluster.reconfiguration_ms": 2.0})
+    assert said.replace("\u00a0", " ") == (
+        "At a delay of 2 ms planned circuits are fastest in <b>1 of 2 settings</b>, not with 200G; "
+        "a full fat-tree is not compared."
+    )
+
+
+def test_a_point_that_is_the_same_at_many_delays_is_one_with_their_range() -> None:
+    view = view_of(planned_win({100: 1.0, 200: 1.0}))
+    names = front_picture(view)[0].names
+    assert set(names) == {
+        "100G, any delay, Fixed by TopoOpt",
+        "200G, any delay, Fixed by TopoOpt",
+        "100G, 0 ms to 1 ms, Planned circuits",
+        "100G, 5 ms, Planned circuits",
+        "200G, 0 ms to 1 ms, Planned circuits",
+        "200G, 5 ms, Planned circuits",
+    }
+
+
+def test_a_rail_and_the_price_of_rails_are_studied_for_the_loaded_job_where_it_can_be(
+    visit,
+) -> None:
+    at = press(visit(STUDIES, sample="moe"), "begin_rails-delay")
+    subject = json.loads(address(at)["study.of"])["subject"]
+    assert subject["name"] == "moe" and "64" in words(at)
+    at = press(visit(STUDIES, sample="moe"), "begin_cost-tornado")
+    assert json.loads(address(at)["study.of"])["fixed"]["network.gpus"] == 64
+    at = press(visit(STUDIES, sample="blackboard"), "begin_rails-delay")
+    assert json.loads(address(at)["study.of"])["subject"] == READY["rails-delay"].subject
 
 
 def test_a_column_in_percent_has_percent_and_settings_that_stay_have_their_value(page) -> None:
@@ -229,7 +342,7 @@ def test_points_of_the_release_are_what_is_computed_else_run_tools_make_answers(
 def test_a_study_is_computed_beside_the_page_and_every_point_kept_and_only_once(page) -> None:
     computed(RECORD | {"axes": [{**RECORD["axes"][0], "values": [0, 1]}, *RECORD["axes"][1:]]})
     at = page()
-    assert "8 of 12 points are computed" in words(at) and "So far " in words(at)
+    assert "8 of 12 points of blackboard are computed: so far " in words(at)
     press(at, "start_study")
     wait_until(lambda: "✓ All 12 points are computed" in words(at), at.run)
     assert not at.error and library().count() == 12
