@@ -83,10 +83,10 @@ def offer(name: str, files: Iterable[File]) -> None:
         )
 
 
-def page_in_view() -> Page:
-    """Return the page that is drawn."""
+def page_in_view() -> Page | None:
+    """Return the page that is drawn, if one is."""
     place = PLACE.get()
-    return next(one for one in PAGES if (one.path, one.view) == place)
+    return next((one for one in PAGES if (one.path, one.view) == place), None)
 
 
 def result_json(
@@ -108,7 +108,7 @@ def result_json(
 
     def build() -> bytes:
         whole = record()
-        made = manifest(whole, f"page {page.title}", inputs, asked, figures_from)
+        made = manifest(whole, f"page {page.title if page else ''}", inputs, asked, figures_from)
         return json.dumps({**whole, "manifest": made}, allow_nan=False).encode()
 
     return build
@@ -320,6 +320,7 @@ def citation(kept_here: str = "") -> tuple[str, str]:
     """Return what the page in view says, with what that rests on, and a BibTeX entry; ``kept_here`` as of :func:`link_menu`."""
     kicker, finding = map(_plain, FIRST_WORDS.get() or ("", ""))
     page, opened, program = page_in_view(), loaded(), code_version()
+    assert page is not None  # a page is cited while it is drawn
     address = urlsplit("" if kept_here else address_now())
     here = only_this_machine(address.hostname or "")
     place = kicker if kicker.startswith(page.title) else f"{page.title} · {kicker}"

@@ -29,7 +29,7 @@ def shown(at, page: str, name: str) -> str:
     if page == "Home":
         return re.findall("<b>(.*?)</b>", FINDINGS[name])[0]
     if page == STUDIES:
-        return re.findall("now ([0-9.]+ ms)", words(at))[0]
+        return re.findall("now: ([0-9.]+ ms)", words(at))[0]
     column = {COMPARE: "Iteration time", COST: "Iteration"}[page]
     rows = table(at, column).set_index("Fabric")
     return str(rows.loc[PLANNED, column]).replace("\u00a0", " ")
