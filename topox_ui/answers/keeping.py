@@ -176,8 +176,7 @@ def _button(words: str, *given: object) -> None:
         disabled=not on,
         help=where if on else OFF,
     )
-    if said := _SAID.pop():
-        quiet(said)
+    quiet(_SAID.pop())
 
 
 Records = Callable[[KeptRun], Iterable[RunRecord]]

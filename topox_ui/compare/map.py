@@ -26,7 +26,6 @@ from topox_core.figures.palette import Theme
 from topox_core.text.numbers import plural
 from topox_ui.answers.contest import Contest, map_calls, sweep_of
 from topox_ui.answers.solving import Case
-from topox_ui.compare.state import MapState
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import watched
 from topox_ui.runs.slots import shared_workers
@@ -40,6 +39,7 @@ from topox_ui.shell.charts import (
     quiet,
     show_input_errors,
 )
+from topox_ui.state.choices import MapState
 from topox_ui.state.loading import Loaded, choose_what_if, cluster_words, loaded, scenario
 from topox_ui.state.widgets import menu, pick
 
@@ -167,8 +167,7 @@ def _drawn(case: Case, sweep: Sweep, picture: MapPicture, theme: Theme, live: bo
         "Every point",
         on_click=None if live else lambda facts: _go_to(float(facts[0]), float(facts[1])),
     )
-    if words := setting_words(picture, here):
-        quiet(escape(words))
+    quiet(escape(setting_words(picture, here)))
     if not live:
         _choice(picture, here)
 

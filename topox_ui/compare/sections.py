@@ -32,7 +32,6 @@ from topox_core.text.numbers import percent, short
 from topox_core.topology.failures import Failure
 from topox_ui.answers.contest import Contest, Runs
 from topox_ui.answers.solving import Case, listing
-from topox_ui.compare.state import CompareState
 from topox_ui.runs.owner import once
 from topox_ui.shell.charts import (
     chart,
@@ -44,6 +43,7 @@ from topox_ui.shell.charts import (
     task_table,
     when_opened,
 )
+from topox_ui.state.choices import CompareState
 from topox_ui.state.widgets import control, menu, pick, stretch_in_view
 
 ALL = "all"

@@ -35,12 +35,11 @@ from topox_ui.answers.contest import (
     priced_words,
     redraw_when_shorter,
     run_all,
+    verdict_line,
 )
 from topox_ui.answers.keeping import keep_contest_button
 from topox_ui.answers.other_times import other_times
 from topox_ui.answers.solving import Case, case_of, shorter_than_first
-from topox_ui.answers.state import VARIANTS, ContestState
-from topox_ui.answers.verdicts import verdict_line
 from topox_ui.compare.gating import changing_gating
 from topox_ui.compare.map import KICKER, where_which_wins
 from topox_ui.compare.sections import failures, lanes
@@ -60,6 +59,7 @@ from topox_ui.shell.charts import (
     show_input_errors,
 )
 from topox_ui.shell.downloads import figures_file, graph_kept_here, link_menu, stem, take_away
+from topox_ui.state.choices import VARIANTS, ContestState
 from topox_ui.state.loading import Loaded, scenario, setting_words
 from topox_ui.state.prices import catalogue
 from topox_ui.state.what_ifs import (
@@ -240,8 +240,7 @@ def main_figures(contest: Contest, runs: Runs, theme: Theme) -> None:
         },
         column_config={name: st.column_config.TextColumn(alignment="right") for name in NUMBERS},
     )
-    if tie := ahead_of_time(runs):
-        quiet(tie)
+    quiet(ahead_of_time(runs))
     if by_rule := [contest.spoken[name] for name in BY_RULE if name in runs]:
         names = escape(capitalised(enumeration(by_rule)))
         quiet(
@@ -290,8 +289,8 @@ def draw(theme: Theme, opened: Loaded) -> None:
     if run_owner().busy and "scheduled" in runs:
         redraw_when_shorter(case, runs["scheduled"])
     compare_headline(opened, case, contest, runs)
-    if "scheduled" in runs and (told := shorter_than_first(case, runs["scheduled"].iteration_ms)):
-        quiet(told)
+    if "scheduled" in runs:
+        quiet(shorter_than_first(case, runs["scheduled"].iteration_ms))
     verdict_line(case)
     for line in failed:  # why some fabrics cannot run here; the others are compared
         show_error(line)

@@ -36,10 +36,16 @@ from topox_core.text.numbers import (
     time,
     whole_percent,
 )
-from topox_ui.answers.contest import Contest, Runs, contest_of, redraw_when_shorter, run_all
+from topox_ui.answers.contest import (
+    Contest,
+    Runs,
+    contest_of,
+    redraw_when_shorter,
+    run_all,
+    verdict_line,
+)
 from topox_ui.answers.keeping import kept_of
 from topox_ui.answers.solving import Case, case_of
-from topox_ui.answers.verdicts import verdict_line
 from topox_ui.cost.controls import (
     LARGEST,
     CostState,
@@ -239,8 +245,9 @@ def bill_rows(one: Bill) -> list[dict[str, object]]:
     ]
 
 
-def for_a_dollar(opened: Loaded, theme: Theme) -> None:
+def draw_per_iteration(theme: Theme, opened: Loaded) -> None:
     """Draw the view Per iteration: what an iteration of the loaded job costs on every fabric, and how many a dollar buys."""
+    price_controls()
     title = f"Cost per iteration · {escape(opened.title)}"
     if len(opened.graph.tasks) > MAX_TASKS and _ASKED_FOR.get() != opened.graph.digest:
         headline(title, "This job is <b>large</b>: press the button to run it on the fabrics.")
@@ -448,9 +455,3 @@ def draw(theme: Theme) -> None:
         warnings(findings)
     size_and_year(question, priced, theme)
     materials(priced)
-
-
-def draw_per_iteration(theme: Theme, opened: Loaded) -> None:
-    """Draw the view Per iteration."""
-    price_controls()
-    for_a_dollar(opened, theme)

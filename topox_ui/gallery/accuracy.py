@@ -247,11 +247,11 @@ def _take(data: bytes, file: str) -> None:
 
 def _agreements(sets: list[MeasuredSet]) -> Content:
     """Return how well each set agrees, over all rows and inside each model size."""
-    lines: list[dict[str, object]] = []
-    for one in sets:
-        for model, found in [("all", agreement(one.rows)), *by_model(one.rows).items()]:
-            lines.append(_line(one.name, model if model == "all" else f"{model} B", found))
-    return lines
+    return [
+        _line(one.name, model if model == "all" else f"{model} B", found)
+        for one in sets
+        for model, found in [("all", agreement(one.rows)), *by_model(one.rows).items()]
+    ]
 
 
 def _line(name: str, model: str, found: Agreement) -> dict[str, object]:

@@ -188,8 +188,7 @@ def _before(workload: Workload) -> None:
     except InputError as error:
         show_error(error)
         job, words = None, []
-    if words:
-        quiet("<br>".join(words))
+    quiet("<br>".join(words))
     with st.container(horizontal=True):
         st.button(
             "Generate",

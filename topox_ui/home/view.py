@@ -13,7 +13,6 @@ from topox_core.workloads.samples import SAMPLES, Sample
 from topox_ui.answers.keeping import open_linked, opened_file
 from topox_ui.home.generators import workloads
 from topox_ui.home.job_facts import job_section
-from topox_ui.home.state import HomeState
 from topox_ui.shell.charts import (
     as_label,
     chart_title,
@@ -25,6 +24,7 @@ from topox_ui.shell.charts import (
 )
 from topox_ui.shell.menu import job_name, page_link, sample_link
 from topox_ui.shell.pages import page_of
+from topox_ui.state.choices import HomeState
 from topox_ui.state.loading import (
     Box,
     Loaded,

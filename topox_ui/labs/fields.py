@@ -259,7 +259,6 @@ def _put_typed(field: Field, part: str, key: str) -> None:
 
 
 def _schedule(field: Field) -> None:
-    assert field.graph is not None  # of every question of this type
     starts = field.shown or {}
     for task in field.graph.tasks:
         _start(field, task.id, starts.get(task.id))

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 import streamlit as st
@@ -251,15 +252,15 @@ def _pages(now: Listed) -> None:
         return
     with st.container(horizontal=True, vertical_alignment="center"):
         if newer:
-            button("Newest runs", "runs_newest", "first_page", _from, "")
+            button(
+                "Newest runs", "runs_newest", "first_page", partial(RunsState.choose, before=None)
+            )
         if older:
             started, run = now.runs[-1].place
             place = f"{started:.9f}".rstrip("0").rstrip(".") + f":{run}"
-            button("Older runs", "runs_older", "chevron_right", _from, place)
-
-
-def _from(place: str) -> None:
-    RunsState.choose(before=place or None)
+            button(
+                "Older runs", "runs_older", "chevron_right", partial(RunsState.choose, before=place)
+            )
 
 
 def _choice(now: Listed) -> None:

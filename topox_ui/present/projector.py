@@ -23,11 +23,11 @@ from topox_core.labs.lab import CLASS_SEED, Lab, Question, Screen, texts_in
 from topox_core.labs.statistics import START, Slide, key_words
 from topox_ui.classroom.held import class_profile
 from topox_ui.present.tally import (
+    PresentState,
     answers_menu,
     chosen_slide,
     count_of,
     go,
-    leave,
     say,
     spread,
     tally,
@@ -365,7 +365,13 @@ def _steps(lab: Lab, every: tuple[Slide, ...], at: int) -> None:
             answers_menu(lab, lab.question(slide.place))
             if slide.show == "ask":
                 count_of(lab, lab.question(slide.place))
-        st.button(say("present.leave"), key="leave_lab", on_click=leave, type="tertiary")
+        st.button(
+            say("present.leave"),
+            key="leave_lab",
+            on_click=PresentState.choose,
+            kwargs={"lab": None, "q": None, "show": None},
+            type="tertiary",
+        )
     with st.container(key="clickers"):
         for name, key, to, last in (
             ("previous", "PageUp", before, at == 0),

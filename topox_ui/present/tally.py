@@ -109,16 +109,6 @@ def go(slide: Slide) -> None:
     PresentState.choose(q=slide.place, show=slide.show)
 
 
-def begin(lab: str) -> None:
-    """Put a lab on the projector, its first slide."""
-    PresentState.choose(lab=lab, q=START, show="ask")
-
-
-def leave() -> None:
-    """Go back to all labs."""
-    PresentState.choose(lab=None, q=None, show=None)
-
-
 def source() -> str:
     """Return where answers are counted from when nothing was chosen."""
     chosen = PresentState.now().source
@@ -163,9 +153,9 @@ def answers_to(lab: Lab) -> tuple[Answers, ...]:
     return latest_of_each(one for one in given if one.lab == lab.id)
 
 
-def hands(lab: Lab, question: Question, vote: int) -> Votes:
-    """Return the votes that were counted by hand."""
-    return _HANDS.get_or(dict).get((lab.id, question.id, vote), ({}, ""))[0]
+def hands(lab: Lab, question: Question, vote: int) -> tuple[Votes, str]:
+    """Return the votes that were counted by hand, and the numbers called out, as they were typed."""
+    return _HANDS.get_or(dict).get((lab.id, question.id, vote), ({}, ""))
 
 
 def count_hands(lab: Lab, question: Question, vote: int, votes: Votes, text: str = "") -> None:
@@ -174,24 +164,21 @@ def count_hands(lab: Lab, question: Question, vote: int, votes: Votes, text: str
     _HANDS.get_or(dict)[lab.id, question.id, vote] = (counted, text)
 
 
-def called_out(lab: Lab, question: Question, vote: int) -> str:
-    """Return the numbers called out, as they were typed."""
-    return _HANDS.get_or(dict).get((lab.id, question.id, vote), ({}, ""))[1]
-
-
 def by_hand(lab: Lab, question: Question) -> bool:
     """Return whether a question is counted by hand: that was chosen, or there are hands and no answers."""
     if question.type not in COUNTED:
         return False
     if source() == "hands":
         return True
-    return bool(hands(lab, question, 1)) and not answers_to(lab)
+    return bool(hands(lab, question, 1)[0]) and not answers_to(lab)
 
 
 def statistics_of(lab: Lab, question: Question) -> QuestionStatistics:
     """Return what the class answered to one question."""
     if by_hand(lab, question):
-        return counted_statistics(lab, question, hands(lab, question, 1), hands(lab, question, 2))
+        return counted_statistics(
+            lab, question, *(hands(lab, question, vote)[0] for vote in (1, 2))
+        )
     every = lab_statistics(lab, answers_to(lab))
     return next(one for one in every if one.question == question.id)
 
@@ -202,7 +189,7 @@ def second_votes(lab: Lab, question: Question) -> list[int] | None:
         return None
     again: dict[Any, int] = {}
     if by_hand(lab, question):
-        again = dict(hands(lab, question, 2))
+        again = dict(hands(lab, question, 2)[0])
     else:
         for one in answers_to(lab):
             given = one.prediction(question.id)
@@ -247,7 +234,12 @@ def _tally(lab: Lab, question: Question, theme: Theme) -> None:
         return
     if _hides(lab, question, one):
         st.html(f'{_advice(question, one)}<p class="said">{say("present.hidden")}</p>')
-        st.button(say("present.spread"), key="show_spread", on_click=_ask, args=(lab, question))
+        st.button(
+            say("present.spread"),
+            key="show_spread",
+            on_click=_ASKED_FOR.get_or(set).add,
+            args=((lab.id, question.id),),
+        )
         return
     st.html(_advice(question, one))
     draw_spread(lab, question, one, theme, None, "")
@@ -259,10 +251,6 @@ def _hides(lab: Lab, question: Question, one: QuestionStatistics) -> bool:
         return False
     asked = (lab.id, question.id) in _ASKED_FOR.get_or(set)
     return EXPLAIN_BELOW <= one.right <= GO_ON_ABOVE and not asked
-
-
-def _ask(lab: Lab, question: Question) -> None:
-    _ASKED_FOR.get_or(set).add((lab.id, question.id))
 
 
 def _advice(question: Question, one: QuestionStatistics) -> str:
@@ -399,7 +387,7 @@ def _count_options(lab: Lab, question: Question) -> None:
     votes = (1, 2) if question.vote else (1,)
     columns = st.columns(len(votes))
     for vote, column in zip(votes, columns, strict=True):
-        counted = hands(lab, question, vote)
+        counted, _ = hands(lab, question, vote)
         with column:
             if question.vote:
                 st.caption(say("present.first" if vote == 1 else "present.again"))
@@ -432,7 +420,7 @@ def _call_out(lab: Lab, question: Question) -> None:
     for vote in (1, 2) if question.vote else (1,):
         st.text_input(
             say("present.called" if vote == 1 else "present.called_again"),
-            value=called_out(lab, question, vote),
+            value=hands(lab, question, vote)[1],
             key=f"called_{lab.id}_{question.id}_{vote}",
             max_chars=400,
             on_change=partial(_called, lab, question, vote),

@@ -103,7 +103,6 @@ class RecordedStep:
 
     def at_ms(self, gbps: float) -> float:
         """Return how long the step lasts at a network speed; only where there is a task graph."""
-        assert self.imported is not None
         return replay_ms(self.imported.run, at_speed(gbps))
 
     @cached_property
@@ -128,7 +127,6 @@ class RecordedStep:
 
     def cluster(self) -> Cluster:
         """Return the cluster that fits the task graph at the chosen speed."""
-        assert self.imported is not None
         return fitting_cluster(self.imported.graph, self.recorded_ms, self.settings.nic_gbps)
 
 
@@ -211,7 +209,6 @@ def _imported(opened: Opened, settings: ImportSettings) -> tuple[Imported | None
 @st.cache_resource(scope="session", max_entries=8, show_spinner=False, hash_funcs=_KEYS)
 def _curve(opened: Opened, settings: ImportSettings) -> tuple[tuple[float, float], ...]:
     known, _ = _imported(opened, settings)
-    assert known is not None
     return tuple((gbps, replay_ms(known.run, at_speed(gbps))) for gbps in SPEEDS_GBPS)
 
 

@@ -88,7 +88,6 @@ def _name(found: RecordedStep) -> str:
 
 @notify_errors()
 def _adopt(found: RecordedStep, title: str) -> None:
-    assert found.imported is not None
     graph = found.imported.graph
     server_limits().check_tasks(len(graph.tasks), graph.name)
     adopt(Loaded(graph, found.cluster(), graph.name))

@@ -402,9 +402,7 @@ def all_tabs() -> Tabs:
 @st.cache_resource(scope="session", show_spinner=False, on_release=lambda one: one.leave())
 def connection() -> Connection:
     """Return this session's connection, which knows its tab."""
-    context = get_script_run_ctx()
-    assert context is not None
-    return Connection(all_tabs(), context.session_id)
+    return Connection(all_tabs(), get_script_run_ctx().session_id)
 
 
 def run_owner() -> RunOwner:

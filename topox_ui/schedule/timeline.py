@@ -14,9 +14,9 @@ from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import and_more, short
 from topox_ui.answers.solving import Drawn
 from topox_ui.runs.owner import once
-from topox_ui.schedule.state import ScheduleState
 from topox_ui.shell.charts import chart, chart_title, clicked_facts, escape, task_table, title_row
 from topox_ui.state.address import keep_address
+from topox_ui.state.choices import ScheduleState
 from topox_ui.state.widgets import control, menu
 
 HINT = "Number in a port bar: destination server. Outline and dotted line: critical path. Click a bar for its task."

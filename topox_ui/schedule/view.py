@@ -16,6 +16,7 @@ from topox_core.schedule.story import finding, limits
 from topox_core.schedule.what_limits import what_limits
 from topox_core.text.numbers import apart, count, percent, plural, short, time
 from topox_ui.answers.clicks import delays_here, speed_clicks
+from topox_ui.answers.contest import VERDICT, verdict_line
 from topox_ui.answers.keeping import keep_every, keep_solve_button, link_with_result, take_linked
 from topox_ui.answers.solving import (
     WORTH_A_WORD,
@@ -28,7 +29,6 @@ from topox_ui.answers.solving import (
     shorter_than_first,
     token,
 )
-from topox_ui.answers.verdicts import VERDICT, verdict_line
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import run_note
 from topox_ui.schedule.certificate import certificate
@@ -181,7 +181,7 @@ def more_choices(case: Case, result: Result) -> None:
         quiet(
             f"{told or 'A first plan.'} Plans for other delays are being made, and one may be shorter here …"
         )
-    elif told:
+    else:
         quiet(told)
 
 

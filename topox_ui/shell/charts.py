@@ -111,9 +111,10 @@ def when_opened(
     return bool(box.open)
 
 
-def quiet(line: str) -> None:
-    """Write a small grey line; it is HTML made of our own words and escaped names."""
-    write_html(f'<p class="quiet">{line}</p>')
+def quiet(line: str | None) -> None:
+    """Write a small grey line, if there is one; it is HTML made of our own words and escaped names."""
+    if line:
+        write_html(f'<p class="quiet">{line}</p>')
 
 
 def write_html(html: str) -> None:

@@ -52,18 +52,20 @@ from topox_ui.shell.charts import (
     when_opened,
 )
 from topox_ui.shell.downloads import graph_kept_here, link_menu
+from topox_ui.state.choices import MAX_MEMBERS, CollectiveState, TopologyState
 from topox_ui.state.loading import Loaded, cluster_words, scenario
 from topox_ui.state.widgets import menu, pick, sidebar_part, slide
 from topox_ui.topology.laying import (
+    PLAYER,
     controls,
     degree_of,
     degree_slider,
     lay,
+    link_table,
     ports_line,
+    step_by_step,
     topology_headline,
 )
-from topox_ui.topology.player import PLAYER, link_table, step_by_step
-from topox_ui.topology.state import COLLECTIVES, MAX_MEMBERS, CollectiveState, TopologyState
 
 MAX_ROWS = 5_000
 
@@ -172,6 +174,8 @@ def _circuits(layout: Layout) -> None:
     )
 
 
+# Kinds with an algorithm whose steps are permutations.
+COLLECTIVES = ("all_to_all", "all_reduce", "all_gather", "reduce_scatter")
 MEMBERS = (2, 4, 8, 16, 32, 64)
 MEGABYTES = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 MAX_PORTS, MAX_COLOURS = 16, 8
