@@ -4,7 +4,7 @@ Such a file opens the same state, and in it the same schedule, on another machin
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -36,7 +36,7 @@ from topox_ui.shell.downloads import result_json
 from topox_ui.state.address import follow_address
 from topox_ui.state.loading import Loaded, scenario
 from topox_ui.state.prices import Prices, catalogue
-from topox_ui.state.session import Lasting, PageState, Passing, link_query, notify, notify_errors
+from topox_ui.state.session import Lasting, Passing, link_query, notify, notify_errors
 
 OFF = "This server keeps no runs."
 HOW_ON = (
@@ -103,23 +103,8 @@ _NOT_OF_RUNS = re.compile(r"buy\.|large$")
 MAX_SEEN = 500
 
 
-class KeepState(PageState):
-    """Whether every solve that Schedule shows goes into the library; a link does not say so."""
-
-    prefix = "keep."
-
-    every_solve: bool = False
-
-    def local(self) -> Collection[str]:
-        """Return the choice: whoever follows a link keeps only what they want to."""
-        return ("every_solve",)
-
-    @classmethod
-    def owns(cls, key: str) -> bool:  # noqa: ARG003
-        """Return False: no link may switch this on."""
-        return False
-
-
+# Whether every solve that Schedule shows goes into the library; no link may switch this on.
+EVERY_SOLVE = Lasting[bool]("keep_every_solve")
 # What became of the last click, said beside the button, which may be far below the headline.
 _SAID = Passing[str]("kept_said")
 # Solves that this session has put into the library, so that drawing a page again does not ask it.
@@ -128,7 +113,7 @@ _SEEN = Passing[dict[str, None]]("kept_solves")
 
 def keep_every(opened: Loaded, case: Case, result: Result) -> None:
     """Put a solve that a page shows into the library, where the reader wants all of them there."""
-    if not (keeps_runs() and KeepState.now().every_solve):
+    if not (keeps_runs() and EVERY_SOLVE.get()):
         return
     seen, key = _SEEN.get_or(dict), token(case, result)
     if key in seen:

@@ -95,13 +95,13 @@ def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: T
             if switch is not None
             else f"one row for each switch;{dark_words} empty: free"
         )
-        with title:
-            chart_title(
-                "Every out-port over the iteration"
-                if switch is None
-                else f"Switch {switch} over the iteration",
-                note,
-            )
+        chart_title(
+            "Every out-port over the iteration"
+            if switch is None
+            else f"Switch {switch} over the iteration",
+            note,
+            at=title,
+        )
         chart(
             ports_over_time(execution, state, switch, theme),
             "over_time",

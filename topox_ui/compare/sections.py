@@ -57,19 +57,19 @@ def lanes(contest: Contest, runs: Runs, theme: Theme) -> None:
         "Fabric in view", CompareState, "lanes", names, at=choice, label_visibility="collapsed"
     )
     if picked == ALL:
-        with title:
-            chart_title(
-                "The iteration on every fabric, on one clock",
-                strip_words(next(iter(runs.values())).execution.cluster.servers),
-            )
+        chart_title(
+            "The iteration on every fabric, on one clock",
+            strip_words(next(iter(runs.values())).execution.cluster.servers),
+            at=title,
+        )
         draw = partial(_all, contest, runs, theme)
         when_opened(f"{len(runs)} small timelines", "clock", draw, compact=True)
         return
-    with title:
-        chart_title(
-            f"The iteration on {escape(contest.labels[picked])}",
-            "outline and dotted line: critical path",
-        )
+    chart_title(
+        f"The iteration on {escape(contest.labels[picked])}",
+        "outline and dotted line: critical path",
+        at=title,
+    )
     _one(contest, picked, runs[picked], theme)
 
 

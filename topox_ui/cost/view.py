@@ -176,11 +176,11 @@ def materials(priced: dict[str, Bill]) -> None:
         title, choice = st.columns([1.5, 1], vertical_alignment="bottom")
         name = menu("Bill of", CostState, "bill", NETWORKS, at=choice, label_visibility="collapsed")
         one = priced[name]
-        with title:
-            chart_title(
-                "Bill of materials",
-                f"{NETWORKS[name]}: {money(one.cost_usd)}, {power(one.power_w)}",
-            )
+        chart_title(
+            "Bill of materials",
+            f"{NETWORKS[name]}: {money(one.cost_usd)}, {power(one.power_w)}",
+            at=title,
+        )
         frame(
             bill_rows(one),
             column_config={

@@ -15,11 +15,11 @@ from topox_core.library.rows import CARD, FAILED, RUNS_ONLY, RunFilter, RunRecor
 from topox_core.library.run_library import RunLibrary
 from topox_core.runs.identity import code_version
 from topox_core.text.numbers import STOPPED_BY, delay_label, percent, seconds, time, when
-from topox_ui.answers.keeping import KeepState
+from topox_ui.answers.keeping import EVERY_SOLVE
 from topox_ui.shell.charts import button, editor
 from topox_ui.state.address import keep_address
 from topox_ui.state.session import Index, PageState
-from topox_ui.state.widgets import control, menu, sidebar_part, switch
+from topox_ui.state.widgets import bound, control, menu, sidebar_part, switch
 
 MAX_COMPARED = 4
 KINDS = {
@@ -192,10 +192,12 @@ def study_menu(library: RunLibrary) -> None:
 
 def keep_switch() -> None:
     """Offer to keep every solve of this session."""
-    switch(
+    bound(
+        "toggle",
         "Keep every solve",
-        KeepState,
-        "every_solve",
+        "w__keep_every_solve",
+        bool(EVERY_SOLVE.get()),
+        EVERY_SOLVE.set,
         help="Keeps every schedule that the page Schedule shows in this tab. A run can also be kept there "
         "one by one.",
     )

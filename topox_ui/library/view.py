@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -64,7 +65,7 @@ from topox_ui.shell.menu import leave_for, page_link
 from topox_ui.state.loading import Loaded, adopt
 from topox_ui.state.scenario import ALGORITHM_WORDS, CLUSTER, LOWERING, PARAMETER, Scenario
 from topox_ui.state.session import Passing, notify, notify_errors, put, word_of
-from topox_ui.state.widgets import sidebar
+from topox_ui.state.widgets import bound, sidebar
 
 # Settings of a solve that the state has under the same name.
 _SOLVE = (
@@ -226,20 +227,19 @@ def undo_button() -> None:
 def _naming(chosen: Sequence[StoredRun]) -> None:
     with st.popover("Name", icon=":material/edit:"):
         for letter, one in zip(LETTERS, chosen, strict=False):
-            key = f"name_{one.id}"
-            st.text_input(
+            bound(
+                "text_input",
                 f"Name of {letter}, run {one.id}",
+                f"name_{one.id}",
                 one.record.name,
-                key=key,
+                partial(_rename, one.id),
                 max_chars=120,
-                on_change=_rename,
-                args=(one.id, key),
             )
 
 
 @notify_errors()
-def _rename(run: int, key: str) -> None:
-    open_library().rename(run, str(st.session_state[key]).strip())
+def _rename(run: int, name: str) -> None:
+    open_library().rename(run, name.strip())
 
 
 @notify_errors()

@@ -39,7 +39,7 @@ from topox_core.text.numbers import short
 from topox_ui.classroom.held import class_profile, labs_offered
 from topox_ui.shell.charts import chart, escape
 from topox_ui.state.session import Lasting, PageState, notify, one_of
-from topox_ui.state.widgets import pick
+from topox_ui.state.widgets import bound, pick
 
 SEES = ("labs", "statistics", "leaderboards")
 SOURCES = ("folder", "files", "hands")
@@ -392,24 +392,19 @@ def _count_options(lab: Lab, question: Question) -> None:
             if question.vote:
                 st.caption(say("present.first" if vote == 1 else "present.again"))
             for option in question.options:
-                key = f"hands_{lab.id}_{question.id}_{vote}_{option.id}"
-                st.number_input(
+                bound(
+                    "number_input",
                     texts[option.id],
-                    0,
-                    MAX_VOTES,
-                    value=counted.get(option.id, 0),
-                    key=key,
-                    on_change=partial(_counted, lab, question, vote),
+                    f"hands_{lab.id}_{question.id}_{vote}_{option.id}",
+                    counted.get(option.id, 0),
+                    partial(_counted, lab, question, vote, option.id),
+                    min_value=0,
+                    max_value=MAX_VOTES,
                 )
 
 
-def _counted(lab: Lab, question: Question, vote: int) -> None:
-    votes = {
-        option.id: int(
-            st.session_state.get(f"hands_{lab.id}_{question.id}_{vote}_{option.id}") or 0
-        )
-        for option in question.options
-    }
+def _counted(lab: Lab, question: Question, vote: int, option: str, number: int | None) -> None:
+    votes = {**hands(lab, question, vote)[0], option: number or 0}
     if sum(votes.values()) > MAX_VOTES:
         notify("error", f"{escape(question.id)}: {sum(votes.values())} > {MAX_VOTES}")
         return
@@ -418,17 +413,17 @@ def _counted(lab: Lab, question: Question, vote: int) -> None:
 
 def _call_out(lab: Lab, question: Question) -> None:
     for vote in (1, 2) if question.vote else (1,):
-        st.text_input(
+        bound(
+            "text_input",
             say("present.called" if vote == 1 else "present.called_again"),
-            value=hands(lab, question, vote)[1],
-            key=f"called_{lab.id}_{question.id}_{vote}",
+            f"called_{lab.id}_{question.id}_{vote}",
+            hands(lab, question, vote)[1],
+            partial(_called, lab, question, vote),
             max_chars=400,
-            on_change=partial(_called, lab, question, vote),
         )
 
 
-def _called(lab: Lab, question: Question, vote: int) -> None:
-    text = str(st.session_state[f"called_{lab.id}_{question.id}_{vote}"])
+def _called(lab: Lab, question: Question, vote: int, text: str) -> None:
     try:
         votes = read_called_out(lab, question, text)
     except InputError as error:

@@ -32,9 +32,8 @@ from topox_ui.answers.solving import (
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import run_note
 from topox_ui.schedule.certificate import certificate
-from topox_ui.schedule.delays import delay_panel, delays_to_come
 from topox_ui.schedule.proving import proof_panel, race_section, search_panel
-from topox_ui.schedule.timeline import timeline
+from topox_ui.schedule.timeline import delay_panel, delays_to_come, timeline
 from topox_ui.shell.charts import (
     button,
     emphasised,

@@ -78,10 +78,10 @@ def emphasised(words: str) -> str:
     return re.sub(r"(?<![\w.,(])(\d[\d.,]*)\s(µs|ms|s|%)(?!\w)", r"<b>\1&nbsp;\2</b>", text)
 
 
-def chart_title(title: str, note: str = "", beside: bool = False) -> None:
-    """Write a chart's title and its grey line, under the title or beside it."""
+def chart_title(title: str, note: str = "", beside: bool = False, at: Any = st) -> None:
+    """Write a chart's title and its grey line, under the title or beside it, ``at`` a place of the page."""
     gap, place = ("&ensp;", "") if beside else ("", " class=under")
-    write_html(f'<p class="chart">{title}{gap}<span{place}>{note}</span></p>')
+    at.html(with_terms(f'<p class="chart">{title}{gap}<span{place}>{note}</span></p>'))
 
 
 def title_row(
@@ -89,8 +89,7 @@ def title_row(
 ) -> list[DeltaGenerator]:
     """Write a chart's title as the first column of a row; return the others, where its controls go."""
     first, *others = st.columns(widths, vertical_alignment="bottom")
-    with first:
-        chart_title(title, note, beside)
+    chart_title(title, note, beside, first)
     return others
 
 

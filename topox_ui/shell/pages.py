@@ -306,7 +306,7 @@ PAGES = (
         STUDIES,
         "Kept runs",
         "library.view.draw",
-        ("library.listing.RunsState", "answers.keeping.KeepState"),
+        ("library.listing.RunsState",),
         "kept",
         prefix="runs.",
         question="Which runs are kept, and how do they differ?",
