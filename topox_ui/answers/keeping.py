@@ -245,7 +245,8 @@ class Linked:
     kept: bool = False
 
 
-_OPENED = Lasting[Linked]("linked")
+# The page Schedule takes its result when it is drawn next.
+LINKED = Lasting[Linked]("linked")
 
 
 def linked_record(case: Case, result: Result, link: dict[str, str]) -> dict[str, Any]:
@@ -282,20 +283,9 @@ def open_linked(label: str) -> None:
     file_box(label, UPLOAD, _take)
 
 
-def open_with_result(linked: Linked) -> None:
-    """Let the page Schedule take a kept result when it is drawn next."""
-    _OPENED.set(linked)
-
-
-def opened_file() -> str | None:
-    """Return the name of a file whose result waits for the page Schedule; None where none does."""
-    linked = _OPENED.get()
-    return None if linked is None else linked.file
-
-
 def _take(data: bytes, file: str) -> None:
     link, digest, record = read_linked(data, file)
-    _OPENED.set(Linked(file, digest, record))
+    LINKED.set(Linked(file, digest, record))
     if link:  # a page reads the address when it begins
         follow_address()
         own = {key: text for key, text in link.items() if not key.startswith("embed")}
@@ -305,7 +295,7 @@ def _take(data: bytes, file: str) -> None:
 @notify_errors()
 def take_linked(case: Case) -> None:
     """Take the result of a file that was opened, now that its case is there; say in one line why where it cannot be."""
-    linked = _OPENED.pop()
+    linked = LINKED.pop()
     if linked is None:
         return
     result = _checked(case, linked)

@@ -30,6 +30,7 @@ from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import watched
 from topox_ui.runs.slots import shared_workers
 from topox_ui.shell.charts import (
+    beside,
     button,
     chart,
     chart_title,
@@ -123,11 +124,8 @@ def where_which_wins(opened: Loaded, case: Case, contest: Contest, theme: Theme)
             help="A coarse grid first, then finer where the winner changes; beside this page, plans by list scheduling.",
         )
     if picture.points:
-        left, right = st.columns([1.25, 1], gap="medium")
-        with left:
-            _drawn(case, sweep, picture, theme, live=False)
-        with right:
-            cut_through(case, sweep, picture, theme)
+        given = (case, sweep, picture, theme)
+        beside([1.25, 1], partial(_drawn, *given, live=False), partial(cut_through, *given))
 
 
 def _finding(picture: MapPicture, complete: bool, yours: float) -> str:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 
 import streamlit as st
 
@@ -68,6 +69,7 @@ from topox_ui.cost.headline import (
 from topox_ui.cost.switches import BuyingState
 from topox_ui.runs.owner import run_owner
 from topox_ui.shell.charts import (
+    beside,
     chart,
     chart_title,
     escape,
@@ -281,9 +283,10 @@ def draw_per_iteration(theme: Theme, opened: Loaded) -> None:
         name: f"{'≥ ' * (name == IN_ORDER)}{large(one.per_usd)}" for name, one in costs.items()
     }
     by_worth = sorted(costs, key=lambda name: -costs[name].per_usd)
-    left, right = st.columns(2, gap="medium")
-    with left:
-        chart(
+    beside(
+        2,
+        partial(
+            chart,
             worth(
                 [(_as_run(name), labels[name], one.usd, usd[name]) for name, one in costs.items()],
                 "$ per iteration",
@@ -294,9 +297,9 @@ def draw_per_iteration(theme: Theme, opened: Loaded) -> None:
             "Dollars per iteration: " + "; ".join(f"{labels[name]} {usd[name]}" for name in costs),
             lambda: [{"fabric": labels[n], "$ per iteration": one.usd} for n, one in costs.items()],
             title=("Cost of an iteration", "GPU hours and network together; ≤: at most"),
-        )
-    with right:
-        chart(
+        ),
+        partial(
+            chart,
             worth(
                 [(_as_run(n), labels[n], costs[n].per_usd, per_usd[n]) for n in by_worth],
                 "iterations per dollar",
@@ -310,7 +313,8 @@ def draw_per_iteration(theme: Theme, opened: Loaded) -> None:
                 for name in by_worth
             ],
             title=("Iterations per dollar of network", "the network alone, without GPU hours"),
-        )
+        ),
+    )
     frame(
         [
             {

@@ -27,12 +27,12 @@ from topox_core.text.numbers import count, plural, size
 from topox_core.workloads.samples import load_sample
 from topox_ui.answers.keeping import (
     HOW_ON,
+    LINKED,
     OFF,
     Linked,
     existing_library,
     keeps_runs,
     open_library,
-    open_with_result,
 )
 from topox_ui.answers.solving import Case, shipped_answer
 from topox_ui.library.listing import (
@@ -169,7 +169,7 @@ def _query_of(library: RunLibrary, one: StoredRun) -> dict[str, str]:
     elif not query:
         raise InputError("has no page that shows it; its numbers are here", file=f"run {one.id}")
     if record.kind == "schedule" and (result := result_record(library, one)) is not None:
-        open_with_result(Linked(f"run {one.id}", record.graph, result, kept=True))
+        LINKED.set(Linked(f"run {one.id}", record.graph, result, kept=True))
     return query
 
 

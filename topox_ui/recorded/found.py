@@ -9,7 +9,7 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.model.cluster import SPEEDS_GBPS, Cluster
-from topox_core.traces.checks import Check, busy_share, checks_of
+from topox_core.traces.checks import Check, checks_of
 from topox_core.traces.importing import Imported, groups_of, import_run
 from topox_core.traces.recorded_run import RecordedRun, RunStep, run_of, step_of
 from topox_core.traces.run_graph import RunGraph, StepTime, at_speed, free, replay_ms
@@ -71,11 +71,6 @@ class RecordedStep:
         if self.imported is not None:
             return float(self.imported.report["replay_ms"]["free_network"])
         return next(one.free_ms for one in self.steps if one.number == self.number)
-
-    @property
-    def gpu_busy(self) -> float:
-        """Share of the step in which a GPU computed, mean over ranks."""
-        return busy_share(self.step)
 
     @cached_property
     def checks(self) -> tuple[Check, ...]:

@@ -10,6 +10,7 @@ from topox_core.figures.palette import Theme
 from topox_core.figures.recorded import speed_curve, steps
 from topox_core.model.cluster import DELAYS_MS, SPEEDS_GBPS
 from topox_core.text.numbers import count, delay_label, percent, plural, size, time
+from topox_core.traces.checks import busy_share
 from topox_ui.answers.clicks import TIMES, speed_clicks
 from topox_ui.recorded.found import RecordedStep, found_of
 from topox_ui.recorded.reading import (
@@ -158,7 +159,11 @@ def _kpis(found: RecordedStep, speed: float) -> None:
         ("Recorded step", time(found.recorded_ms), of or "the whole recording"),
         ("Without a network", time(found.free_ms), "replayed with an instant network"),
         (f"At {speed:,g} Gbit/s", *at_speed),
-        ("GPU busy", percent(found.gpu_busy), f"mean of {plural(len(found.run.ranks), 'rank')}"),
+        (
+            "GPU busy",
+            percent(busy_share(found.step)),
+            f"mean of {plural(len(found.run.ranks), 'rank')}",
+        ),
         (
             "Bytes of all calls",
             size(sent),

@@ -35,6 +35,7 @@ from topox_ui.schedule.certificate import certificate
 from topox_ui.schedule.proving import proof_panel, race_section, search_panel
 from topox_ui.schedule.timeline import delay_panel, delays_to_come, timeline
 from topox_ui.shell.charts import (
+    beside,
     button,
     emphasised,
     escape,
@@ -311,11 +312,8 @@ def draw(theme: Theme, opened: Loaded) -> None:
     with rail:
         proof_panel(case, result, theme)
         delay_panel(case, result, theme)
-    main, rail = st.columns([2.55, 1], gap="medium")
-    with main:
-        timeline(key, parts, theme)
-    with rail:
-        certificate(case, result, key)
+    certified = partial(certificate, case, result, key)
+    beside([2.55, 1], partial(timeline, key, parts, theme), certified)
     execution, whole = parts.execution, (0.0, result.execution.makespan_ms)
     result_files(
         opened,

@@ -93,6 +93,13 @@ def title_row(
     return others
 
 
+def beside(widths: int | Sequence[float], *draws: Callable[[], object]) -> None:
+    """Draw parts of a page side by side."""
+    for column, draw in zip(st.columns(widths, gap="medium"), draws, strict=True):
+        with column:
+            draw()
+
+
 def when_opened(
     label: str, key: str, draw: Callable[[], object], compact: bool = False, icon: str | None = None
 ) -> bool:

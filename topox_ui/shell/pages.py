@@ -343,11 +343,9 @@ PAGES = (
 
 def groups() -> dict[str, list[Page]]:
     """Return the first views of the entries by their heading in the menu, in its order; Home has none."""
-    grouped: dict[str, list[Page]] = {}
-    for page in PAGES:
-        if not page.view:
-            grouped.setdefault(page.group, []).append(page)
-    return grouped
+    entries = [page for page in PAGES if not page.view]
+    names = dict.fromkeys(page.group for page in entries)
+    return {name: [page for page in entries if page.group == name] for name in names}
 
 
 def page_of(title: str) -> Page:

@@ -9,6 +9,7 @@ that the state refuses, is not taken, and the control is drawn anew from the sta
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -47,10 +48,10 @@ def control(
     label: str,
     model: type[PageState],
     field: str,
+    options: Options | None = None,
     *,
     value: Any = None,
     take: Take | None = None,
-    options: Options | None = None,
     **more: Any,
 ) -> Any:
     """Draw a control of one field of a page's state, by default what takes the reader's choice; else as :func:`bound`.
@@ -193,9 +194,11 @@ def slide(
     )
 
 
-def pick(label: str, model: type[PageState], field: str, options: Options, **more: Any) -> Any:
-    """Draw a choice of one among a few side by side."""
-    return control("segmented_control", label, model, field, options=options, required=True, **more)
+# A choice of one among a few side by side, of one among many, of yes or no, and a box to tick.
+pick = partial(control, "segmented_control", required=True)
+menu = partial(control, "selectbox")
+switch = partial(control, "toggle")
+tick = partial(control, "checkbox")
 
 
 def section(
@@ -208,21 +211,6 @@ def section(
     """Draw the choice of a section, the state's ``see``, and the section; ``draws`` has what draws each that there is."""
     there = {name: title for name, title in words.items() if name in draws}
     draws[pick(label, model, "see", there, label_visibility="collapsed", **more)]()
-
-
-def menu(label: str, model: type[PageState], field: str, options: Options, **more: Any) -> Any:
-    """Draw a choice of one among many."""
-    return control("selectbox", label, model, field, options=options, **more)
-
-
-def switch(label: str, model: type[PageState], field: str, **more: Any) -> bool:
-    """Draw a choice of yes or no."""
-    return bool(control("toggle", label, model, field, **more))
-
-
-def tick(label: str, model: type[PageState], field: str, **more: Any) -> bool:
-    """Draw a box to tick."""
-    return bool(control("checkbox", label, model, field, **more))
 
 
 def number(
