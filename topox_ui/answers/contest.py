@@ -112,8 +112,14 @@ def sweep_of(case: Case, contest: Contest, by: Literal["port_gbps", "degree"]) -
     """
     fabrics = tuple(name for name in contest.fabrics if name not in (YARDSTICK, FULL))
     options = swept_options(contest.options, case.cluster)
-    axes = usual_axes(case.cluster, by)
-    return Sweep(case.graph, case.cluster, listing(case.settings), axes, fabrics, options)
+    return Sweep(
+        case.graph,
+        case.cluster,
+        listing(case.settings),
+        usual_axes(case.cluster, by),
+        fabrics,
+        options,
+    )
 
 
 def map_plans(case: Case, contest: Contest) -> tuple[PassedPlan, ...]:

@@ -168,8 +168,7 @@ def _request(case: Case) -> FabricRequest:
         pause=now.pause,
     )
     settings = replace(listing(case.settings), seed=now.gating_seed)
-    graph = lower(case.graph, settings.lowering)
-    return FabricRequest(graph, case.cluster, settings, options)
+    return FabricRequest(lower(case.graph, settings.lowering), case.cluster, settings, options)
 
 
 def _runs(case: Case, request: FabricRequest) -> Runs:

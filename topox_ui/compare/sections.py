@@ -115,8 +115,10 @@ def _keys(execution: Execution) -> list[tuple[str, str]]:
     used = traffic(execution.graph)
     words = category_words(used)
     transfers = {category: words[category] for category in map(traffic_category, used)}
-    keys = {**CATEGORY_WORDS, **transfers}
-    return [(CATEGORY_COLOURS[category], word) for category, word in sorted(keys.items())]
+    return [
+        (CATEGORY_COLOURS[category], word)
+        for category, word in sorted({**CATEGORY_WORDS, **transfers}.items())
+    ]
 
 
 def _transfers_ms(execution: Execution) -> tuple[float | None, float | None]:

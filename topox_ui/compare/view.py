@@ -170,18 +170,6 @@ IN_ORDER = "full fat-tree in an order"
 NUMBERS = ("Iteration time", "Gap", "Circuit changes", "Dark time", "Bandwidth tax")
 
 
-def compare_headline(loaded: Loaded, case: Case, contest: Contest, runs: Runs) -> None:
-    """Write whether changing circuits pays at this delay, by how much, and what a full fat-tree takes at how many times the price."""
-    spoken = {
-        **contest.spoken,
-        FULL: f"{contest.spoken[FULL]}{_price_of_full(case, contest, runs)}",
-    }
-    headline(
-        f"Compare · {escape(loaded.title)} · {setting_words(case.cluster)}",
-        emphasised(comparison_words.headline(runs, spoken)),
-    )
-
-
 def _price_of_full(case: Case, contest: Contest, runs: Runs) -> str:
     """Return between commas how many times the price of the fastest of the other networks a full fat-tree has, where it is dearer."""
     others = {name: run for name, run in runs.items() if name not in (YARDSTICK, FULL)}
@@ -288,7 +276,12 @@ def draw(theme: Theme, opened: Loaded) -> None:
 
     if run_owner().busy and "scheduled" in runs:
         redraw_when_shorter(case, runs["scheduled"])
-    compare_headline(opened, case, contest, runs)
+    # Whether changing circuits pays, by how much, and what a full fat-tree takes at how many times the price.
+    full = f"{contest.spoken[FULL]}{_price_of_full(case, contest, runs)}"
+    headline(
+        f"Compare · {escape(opened.title)} · {setting_words(case.cluster)}",
+        emphasised(comparison_words.headline(runs, {**contest.spoken, FULL: full})),
+    )
     if "scheduled" in runs:
         quiet(shorter_than_first(case, runs["scheduled"].iteration_ms))
     verdict_line(case)

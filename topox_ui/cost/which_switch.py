@@ -173,8 +173,9 @@ def _by_verdict(answer: Answer, case: Case) -> Bracket | None:
         return None
     if found.offer.choice.degree != case.cluster.ports_per_server:
         return None
-    name = IN_VERDICT[found.rival.choice.key]
-    return next((one for one in known.brackets if one.name == name), None)
+    return next(
+        (one for one in known.brackets if one.name == IN_VERDICT[found.rival.choice.key]), None
+    )
 
 
 def hangs_on(answer: Answer, theme: Theme) -> None:

@@ -63,8 +63,15 @@ def workloads() -> None:
         form.chosen[opened.name] = opened.typed_parameters
     left, right = st.columns([1, 2.2], gap="medium")
     titles = {name: one.title for name, one in WORKLOADS.items()}
-    take = partial(setattr, form, "workload")
-    bound("selectbox", "Workload", "workload", form.workload, take, options=titles, at=left)
+    bound(
+        "selectbox",
+        "Workload",
+        "workload",
+        form.workload,
+        partial(setattr, form, "workload"),
+        options=titles,
+        at=left,
+    )
     workload, chosen = WORKLOADS[form.workload], form.chosen[form.workload]
     with right:
         _parameters(workload, chosen)
@@ -116,8 +123,15 @@ def _parameter(workload: str, parameter: Parameter, chosen: dict[str, Any]) -> N
         kind, more = "number_input", {k: int(v) if whole else float(v) for k, v in limits.items()}
         more["format"] = None if whole else "%g"
     value = chosen.get(parameter.key, parameter.default)
-    take = partial(chosen.__setitem__, parameter.key)
-    bound(kind, label, key, value, take, help=parameter.meaning, **more)
+    bound(
+        kind,
+        label,
+        key,
+        value,
+        partial(chosen.__setitem__, parameter.key),
+        help=parameter.meaning,
+        **more,
+    )
 
 
 def _label(parameter: Parameter) -> str:

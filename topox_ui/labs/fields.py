@@ -110,8 +110,9 @@ class Field:
         **more: Any,
     ) -> Any:
         """Draw its control, or that of a part of it; what is chosen is written unless it is taken otherwise."""
-        write = take or self.write
-        return bound(kind, label, self.key(part), value, write, disabled=self.locked, **more)
+        return bound(
+            kind, label, self.key(part), value, take or self.write, disabled=self.locked, **more
+        )
 
 
 def answer_field(field: Field) -> None:
@@ -301,8 +302,13 @@ def _stepped(field: Field, task: str, by: float) -> None:
 
 def _text(field: Field) -> None:
     asked = field.asked
-    label = say("field.text", id=asked.id)
-    written = field.control("text_area", label, field.shown or "", max_chars=asked.most, height=150)
+    written = field.control(
+        "text_area",
+        say("field.text", id=asked.id),
+        field.shown or "",
+        max_chars=asked.most,
+        height=150,
+    )
     length = len(written.strip())
     words = say("field.length", least=asked.least, most=asked.most, now=length)
     st.html(f'<p class="quiet">{words}</p>')

@@ -275,8 +275,7 @@ def _first_sentence(text: str) -> tuple[str, str]:
 
 
 def _waits(lab: Lab, shown: ShownScreen, at: int) -> None:
-    names = ", ".join(shown.waits_for)
-    write_html(f'<p class="lesson">{say_html("waits", questions=names)}</p>')
+    write_html(f'<p class="lesson">{say_html("waits", questions=", ".join(shown.waits_for))}</p>')
     first = shown.waits_for[0]
     place = lab.screen_of(first) + 1
     with st.container(horizontal=True, key="lab_buttons"):

@@ -132,8 +132,7 @@ def _entry(entry: Entry, here: Set[str]) -> str:
         for name in entry.see
     )
     see = f'<span class="also">See: {related}</span>' if related else ""
-    body = with_terms(entry.text, entry.id)
-    return f'<div id="entry-{entry.id}"><dt>{entry.term}</dt><dd>{body}{see}{also}</dd></div>'
+    return f'<div id="entry-{entry.id}"><dt>{entry.term}</dt><dd>{with_terms(entry.text, entry.id)}{see}{also}</dd></div>'
 
 
 def _varies(word: str, term: str) -> bool:

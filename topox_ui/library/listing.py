@@ -224,7 +224,18 @@ def table(now: Listed) -> None:
         alt=f"{len(rows)} kept runs, newest first",
     )
     _pages(now)
-    _choice(now)
+    # By name, which does by keyboard what the boxes do, and reaches other pages of the list.
+    known = {one.id: run_words(one) for one in (*now.runs, *now.chosen)}
+    control(
+        "multiselect",
+        f"Runs side by side (at most {MAX_COMPARED})",
+        RunsState,
+        "chosen",
+        options=known,
+        max_selections=MAX_COMPARED,
+        take=lambda runs: RunsState.choose(chosen=tuple(runs) or None),
+        placeholder="Tick runs above, or choose them here",
+    )
 
 
 def _editor_key(now: Listed) -> str:
@@ -263,21 +274,6 @@ def _pages(now: Listed) -> None:
             button(
                 "Older runs", "runs_older", "chevron_right", partial(RunsState.choose, before=place)
             )
-
-
-def _choice(now: Listed) -> None:
-    """Draw the choice of runs by name, which does by keyboard what the boxes do, and reaches other pages of the list."""
-    known = {one.id: run_words(one) for one in (*now.runs, *now.chosen)}
-    control(
-        "multiselect",
-        f"Runs side by side (at most {MAX_COMPARED})",
-        RunsState,
-        "chosen",
-        options=known,
-        max_selections=MAX_COMPARED,
-        take=lambda runs: RunsState.choose(chosen=tuple(runs) or None),
-        placeholder="Tick runs above, or choose them here",
-    )
 
 
 def run_words(one: StoredRun) -> str:

@@ -360,8 +360,7 @@ def example() -> RunRecord:
     case = Case(graph, now.cluster(cluster), now.settings())
     subject = resolved_of(Subject("sample", {"name": EXAMPLE}), graph, cluster)
     prices = PRICE_SETS[SET_BY_SPEED]
-    options = FabricOptions()
-    kept = KeptRun(subject, case.cluster, case.settings, options, prices, SET_BY_SPEED)
+    kept = KeptRun(subject, case.cluster, case.settings, FabricOptions(), prices, SET_BY_SPEED)
     # tools/make_answers.py ships one of every sample
     return record_of_solve(shipped_answer(case), kept)
 

@@ -228,8 +228,7 @@ def _first(lab: Lab) -> None:
 
 def _told(lab: Lab, screen: Screen, theme: Theme) -> None:
     """Draw a screen that asks nothing: what was predicted before it is shown."""
-    text = _filled(lab, screen, screen.text)
-    st.html(f'<h1 class="asked small">{text}</h1>')
+    st.html(f'<h1 class="asked small">{_filled(lab, screen, screen.text)}</h1>')
     pictures = pictures_of(_asking(lab, screen, theme))[: 2 if BESIDE in screen.show else 1]
     for column, picture in zip(st.columns(max(len(pictures), 1)), pictures, strict=False):
         with column:
@@ -251,8 +250,9 @@ def _asking(lab: Lab, screen: Screen, theme: Theme) -> Asking:
     }
     slider = None if instance is None else slider_of(screen, instance)
     value = slider.values[len(slider.values) // 2] if slider else None
-    words_of = texts_in(lab.language)
-    return Asking(lab, screen, instance, words_of, theme, frozenset(hidden), True, value)
+    return Asking(
+        lab, screen, instance, texts_in(lab.language), theme, frozenset(hidden), True, value
+    )
 
 
 def _picture(picture: Picture) -> None:
@@ -260,8 +260,7 @@ def _picture(picture: Picture) -> None:
     height, below = figure.layout.height or PICTURE_PX, figure.layout.margin.b or 0
     figure.update_layout(height=min(height, PICTURE_PX), margin_b=max(below, BELOW_PX))
     st.html(f'<p class="at"><b>{escape(picture.title)}</b></p>')
-    table = picture.table
-    chart(figure, f"present_{picture.id}", picture.alt, table.by_column)
+    chart(figure, f"present_{picture.id}", picture.alt, picture.table.by_column)
 
 
 def _asked(lab: Lab, screen: Screen, question: Question) -> None:

@@ -111,8 +111,7 @@ def go(slide: Slide) -> None:
 
 def source() -> str:
     """Return where answers are counted from when nothing was chosen."""
-    chosen = PresentState.now().source
-    return chosen or ("folder" if class_profile() is not None else "files")
+    return PresentState.now().source or ("folder" if class_profile() is not None else "files")
 
 
 def see_switch() -> None:
@@ -356,7 +355,15 @@ def answers_menu(lab: Lab, question: Question) -> None:
         elif question.type == "choice":
             _count_options(lab, question)
         else:
-            _call_out(lab, question)
+            for vote in (1, 2) if question.vote else (1,):
+                bound(
+                    "text_input",
+                    say("present.called" if vote == 1 else "present.called_again"),
+                    f"called_{lab.id}_{question.id}_{vote}",
+                    hands(lab, question, vote)[1],
+                    partial(_called, lab, question, vote),
+                    max_chars=400,
+                )
 
 
 def upload_box(label: str, key: str = "up_answers", kind: str = "answers") -> None:
@@ -409,18 +416,6 @@ def _counted(lab: Lab, question: Question, vote: int, option: str, number: int |
         notify("error", f"{escape(question.id)}: {sum(votes.values())} > {MAX_VOTES}")
         return
     count_hands(lab, question, vote, votes)
-
-
-def _call_out(lab: Lab, question: Question) -> None:
-    for vote in (1, 2) if question.vote else (1,):
-        bound(
-            "text_input",
-            say("present.called" if vote == 1 else "present.called_again"),
-            f"called_{lab.id}_{question.id}_{vote}",
-            hands(lab, question, vote)[1],
-            partial(_called, lab, question, vote),
-            max_chars=400,
-        )
 
 
 def _called(lab: Lab, question: Question, vote: int, text: str) -> None:

@@ -121,8 +121,13 @@ def simulating(subject: Simulated) -> bool:
         start(questions)
     if not simulated(questions):
         run_note(RAILS)
-    doing = "Simulating without and with switching"
-    simulate(questions, doing, "Simulate", "rails_simulate", primary=True)
+    simulate(
+        questions,
+        "Simulating without and with switching",
+        "Simulate",
+        "rails_simulate",
+        primary=True,
+    )
     return False
 
 

@@ -149,8 +149,11 @@ def experts_section(subject: Simulated | None, theme: Theme) -> None:
         degree: Question(UNDISTURBED, job, questions[EXPERT_DELAYS_MS[0], degree].rail)
         for degree, job in jobs.items()
     }
-    every = [*instant.values(), *questions.values()]
-    left = [one for one in every if known(one) is None and refusal(one) is None]
+    left = [
+        one
+        for one in [*instant.values(), *questions.values()]
+        if known(one) is None and refusal(one) is None
+    ]
     if left:
         # Degree by degree, so that the child keeps each prepared iteration.
         ordered = sorted(

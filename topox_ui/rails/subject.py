@@ -340,8 +340,11 @@ def start(questions: Sequence[Question]) -> None:
 def begun(questions: Sequence[Question]) -> bool:
     """Return whether something is being answered, or was to be and was stopped or came to nothing: then nothing begins by itself."""
     owner = run_owner()
-    stopped = owner.cancelled(RAILS, _left(questions))
-    return owner.run(RAILS) is not None or bool(owner.note(RAILS)) or stopped
+    return (
+        owner.run(RAILS) is not None
+        or bool(owner.note(RAILS))
+        or owner.cancelled(RAILS, _left(questions))
+    )
 
 
 def _left(questions: Sequence[Question]) -> tuple[Question, ...]:

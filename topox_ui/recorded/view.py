@@ -223,7 +223,17 @@ def speed_section(found: RecordedStep, theme: Theme) -> None:
         "This step on another network", "replayed as a longest path; no solver, no contention"
     )
     if found.imported is None:
-        _without_sizes(found)
+        st.warning(as_label(found.refusal), icon="⚠️")
+        number(
+            "Take sizes from a speed, Gbit/s",
+            RecordedState,
+            "assume_gbps",
+            1.0,
+            1e6,
+            step=100.0,
+            placeholder="not taken",
+            help="The bytes of a call are computed as the duration of its shortest kernel times this speed.",
+        )
         return
     speed = RecordedState.now().nic_gbps
     now, points = (speed, found.at_ms(speed)), found.curve()
@@ -238,20 +248,6 @@ def speed_section(found: RecordedStep, theme: Theme) -> None:
             "iteration (ms)": [ms for _, ms in sorted({*points, now})],
             "less than recorded (ms)": [found.recorded_ms - ms for _, ms in sorted({*points, now})],
         },
-    )
-
-
-def _without_sizes(found: RecordedStep) -> None:
-    st.warning(as_label(found.refusal), icon="⚠️")
-    number(
-        "Take sizes from a speed, Gbit/s",
-        RecordedState,
-        "assume_gbps",
-        1.0,
-        1e6,
-        step=100.0,
-        placeholder="not taken",
-        help="The bytes of a call are computed as the duration of its shortest kernel times this speed.",
     )
 
 

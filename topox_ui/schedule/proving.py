@@ -351,7 +351,12 @@ def search_panel(result: Result, theme: Theme) -> None:
         return
     chart_title("How this schedule was found", escape(summary_sentence(events)))
     if _worth_a_chart(events, result):
-        _legend(events, theme)
+        # What lines and marks mean, in a line that wraps in the narrow column.
+        marks = [
+            f"{GLYPHS[family]}&nbsp;{FAMILY_WORDS[family].replace(' ', '&nbsp;')}"
+            for family in families_of(events)
+        ]
+        quiet("&ensp; ".join((*_lines(theme), *marks)))
         chart(
             search(result.trace, result.wall_s, theme),
             "search",
@@ -387,15 +392,6 @@ def _worth_a_chart(events: tuple[Event, ...], result: Result) -> bool:
         and len(events) > 2
         and (proof.elapsed_s if proof else result.wall_s) >= WORTH_A_CHART_S
     )
-
-
-def _legend(events: tuple[Event, ...], theme: Theme) -> None:
-    """Say what lines and marks mean, in a line that wraps in the narrow column."""
-    marks = [
-        f"{GLYPHS[family]}&nbsp;{FAMILY_WORDS[family].replace(' ', '&nbsp;')}"
-        for family in families_of(events)
-    ]
-    quiet("&ensp; ".join((*_lines(theme), *marks)))
 
 
 def _lines(theme: Theme) -> tuple[str, str]:

@@ -312,8 +312,7 @@ def draw(theme: Theme, opened: Loaded) -> None:
     with rail:
         proof_panel(case, result, theme)
         delay_panel(case, result, theme)
-    certified = partial(certificate, case, result, key)
-    beside([2.55, 1], partial(timeline, key, parts, theme), certified)
+    beside([2.55, 1], partial(timeline, key, parts, theme), partial(certificate, case, result, key))
     execution, whole = parts.execution, (0.0, result.execution.makespan_ms)
     result_files(
         opened,

@@ -74,8 +74,9 @@ def _ask_first() -> None:
 
 def emphasised(words: str) -> str:
     """Return a sentence as HTML, its numbers with units in bold."""
-    text = escape(words)
-    return re.sub(r"(?<![\w.,(])(\d[\d.,]*)\s(µs|ms|s|%)(?!\w)", r"<b>\1&nbsp;\2</b>", text)
+    return re.sub(
+        r"(?<![\w.,(])(\d[\d.,]*)\s(µs|ms|s|%)(?!\w)", r"<b>\1&nbsp;\2</b>", escape(words)
+    )
 
 
 def chart_title(title: str, note: str = "", beside: bool = False, at: Any = st) -> None:
@@ -356,8 +357,9 @@ def task_table(
 def editor(content: Content, **options: Any) -> None:
     """Draw a table in which numbers can be changed; its text cannot be a formula, and is not to be changed."""
     options = {"height": "content"} | options
-    table = without_formulas(pd.DataFrame(content))
-    st.data_editor(table, hide_index=True, num_rows="fixed", **options)
+    st.data_editor(
+        without_formulas(pd.DataFrame(content)), hide_index=True, num_rows="fixed", **options
+    )
 
 
 def _explained(

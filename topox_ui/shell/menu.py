@@ -21,8 +21,12 @@ _LEAVING = Passing[tuple[str, dict[str, str]]]("leaving")
 def page_link(title: str, label: str, icon: str | None = None, **query: str) -> None:
     """Draw a link to a page that carries what was chosen for it, and what is given."""
     page = page_of(title)
-    carried = page.query | link_query(page.carried)
-    st.page_link(page.path, label=label, icon=icon, query_params=carried | query)
+    st.page_link(
+        page.path,
+        label=label,
+        icon=icon,
+        query_params=page.query | link_query(page.carried) | query,
+    )
 
 
 def go_to(title: str, **query: str) -> None:
@@ -34,8 +38,7 @@ def go_to(title: str, **query: str) -> None:
 def leave_for(title: str, *, carries: bool = True, **query: str) -> None:
     """Leave for a page when this one is drawn next, with what is given, and what was chosen for it if that is carried."""
     page = page_of(title)
-    carried = link_query(page.carried) if carries else {}
-    _LEAVING.set((page.path, page.query | carried | query))
+    _LEAVING.set((page.path, page.query | (link_query(page.carried) if carries else {}) | query))
 
 
 def leave_where_asked() -> None:

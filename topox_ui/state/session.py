@@ -249,11 +249,10 @@ class PageState(BaseModel):
 
     def to_query(self) -> dict[str, str]:
         """Return the choices as parameters of a link."""
-        local = self.local()
         return {
             self.prefix + name: word_of(value)
             for name, value in self.choices().items()
-            if name not in local
+            if name not in self.local()
         }
 
     @classmethod

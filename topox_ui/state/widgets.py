@@ -217,8 +217,7 @@ def number(
     label: str, model: type[PageState], field: str, least: float, most: float, **more: Any
 ) -> Any:
     """Draw a field for a number."""
-    limits = {"min_value": least, "max_value": most}
-    return control("number_input", label, model, field, **limits, **more)
+    return control("number_input", label, model, field, min_value=least, max_value=most, **more)
 
 
 STEPS = 400

@@ -237,8 +237,14 @@ def inside_one_collective(loaded: Loaded, case: Case, theme: Theme) -> None:
     """Draw the finding, the choices, the times of all ways in numbers, and the ports of the one that is chosen."""
     top, now = st.container(), chosen_tensor(case)
     first, second, third, fourth = st.columns(4)
-    kinds = {k: kind_words(k) for k in COLLECTIVES}
-    menu("Collective", CollectiveState, "collective", kinds, value=now.kind, at=first)
+    menu(
+        "Collective",
+        CollectiveState,
+        "collective",
+        {k: kind_words(k) for k in COLLECTIVES},
+        value=now.kind,
+        at=first,
+    )
     slide("Members", CollectiveState, "members", MEMBERS, value=now.members, at=second)
     slide(
         "Tensor",
@@ -270,7 +276,17 @@ def inside_one_collective(loaded: Loaded, case: Case, theme: Theme) -> None:
         _finding(one, ways, case.cluster.port_gbps)
         whose(loaded, case)
         delay_clicks(one.delay_ms, lambda ms: CollectiveState.choose(switch_ms=ms))
-    _times(one, ways)
+    split_ms, rings_ms = ways["split"].makespan_ms, one.rings_ms
+    kpis(
+        ("All ports together", time(ways["together"].makespan_ms), "every port changes at once"),
+        ("One port per step", time(ways["one_port"].makespan_ms), "the others are set up"),
+        ("Uneven split", time(split_ms), f"unequal parts per port; at least {time(one.bound_ms)}"),
+        (
+            "A ring on each port",
+            "–" if rings_ms is None else time(rings_ms),
+            "no change" if rings_ms is not None else "this kind has none",
+        ),
+    )
     pick("Ports", CollectiveState, "collective_way", WAYS, label_visibility="collapsed")
     chosen = CollectiveState.now().collective_way
     way = ways[chosen]
@@ -342,21 +358,6 @@ def _finding(one: OneCollective, ways: dict[str, StepsOnPorts], port_gbps: float
         f"{KICKER} · {kind_words(one.kind)} of {plural(one.members, 'server')}, {plural(one.ports, 'port')} of "
         f"{short(port_gbps)}G each, {delay_label(one.delay_ms)} delay",
         words,
-    )
-
-
-def _times(one: OneCollective, ways: dict[str, StepsOnPorts]) -> None:
-    """Write the time of every way."""
-    split_ms, rings_ms = ways["split"].makespan_ms, one.rings_ms
-    kpis(
-        ("All ports together", time(ways["together"].makespan_ms), "every port changes at once"),
-        ("One port per step", time(ways["one_port"].makespan_ms), "the others are set up"),
-        ("Uneven split", time(split_ms), f"unequal parts per port; at least {time(one.bound_ms)}"),
-        (
-            "A ring on each port",
-            "–" if rings_ms is None else time(rings_ms),
-            "no change" if rings_ms is not None else "this kind has none",
-        ),
     )
 
 
