@@ -21,12 +21,8 @@ _LEAVING = Passing[tuple[str, dict[str, str]]]("leaving")
 def page_link(title: str, label: str, icon: str | None = None, **query: str) -> None:
     """Draw a link to a page that carries what was chosen for it, and what is given."""
     page = page_of(title)
-    st.page_link(
-        page.path,
-        label=label,
-        icon=icon,
-        query_params=page.query | link_query(page.carried) | query,
-    )
+    carried = page.query | link_query(page.carried)
+    st.page_link(page.path, label=label, icon=icon, query_params=carried | query)
 
 
 def go_to(title: str, **query: str) -> None:
