@@ -260,7 +260,8 @@ def _picture(picture: Picture) -> None:
     height, below = figure.layout.height or PICTURE_PX, figure.layout.margin.b or 0
     figure.update_layout(height=min(height, PICTURE_PX), margin_b=max(below, BELOW_PX))
     st.html(f'<p class="at"><b>{escape(picture.title)}</b></p>')
-    chart(figure, f"present_{picture.id}", picture.alt, picture.table.by_column)
+    table = picture.table
+    chart(figure, f"present_{picture.id}", picture.alt, table.by_column)
 
 
 def _asked(lab: Lab, screen: Screen, question: Question) -> None:

@@ -336,29 +336,44 @@ def step_by_step(laid: LaidTopology, theme: Theme) -> None:
                 ),
             )
     with right:
-        matrix = hops_of_step(laid, at)
-        reach = matrix[matrix > 0]
-        note = f"{plural(int(reach.max()), 'hop')} at most" if len(reach) else "no circuit yet"
-        missing = int((matrix < 0).sum())
         silent = ", which exchange no data" if at == last else ""
-        chart(
-            hops(matrix, laid.result.hops.diameter, theme),
-            "hops",
-            f"Hop counts between {servers} servers: {note}.",
-            lambda: (
-                pd.DataFrame(matrix, columns=[f"S{s}" for s in range(servers)])
-                .assign(source=[f"S{s}" for s in range(servers)])
-                .set_index("source")
-                .reset_index()
-            ),
-            "Hops as a table",
-            title=(
-                "Hops from server (down) to server (across)",
-                note + (f"; × no path: {missing:,} pairs{silent}" if missing else ""),
-            ),
-        )
+        hops_chart("hops", hops_of_step(laid, at), theme, laid.result.hops.diameter, silent)
         _details(picture)
     keep_address()
+
+
+def hops_chart(
+    key: str, matrix: Any, theme: Theme, most: int | None = None, without: str = ""
+) -> None:
+    """Draw the hops between all servers.
+
+    Parameters
+    ----------
+    most
+        Where the colours end; by default at the longest way.
+    without
+        What is to be said of pairs that have no path.
+    """
+    reach, servers = matrix[matrix > 0], len(matrix)
+    longest = int(reach.max()) if len(reach) else 0
+    note = f"{plural(longest, 'hop')} at most" if longest else "no circuit yet"
+    missing = int((matrix < 0).sum())
+    chart(
+        hops(matrix, longest if most is None else most, theme),
+        key,
+        f"Hop counts between {servers} servers: {note}.",
+        lambda: (
+            pd.DataFrame(matrix, columns=[f"S{s}" for s in range(servers)])
+            .assign(source=[f"S{s}" for s in range(servers)])
+            .set_index("source")
+            .reset_index()
+        ),
+        "Hops as a table",
+        title=(
+            "Hops from server (down) to server (across)",
+            note + (f"; × no path: {missing:,} pairs{without}" if missing else ""),
+        ),
+    )
 
 
 def _busiest(laid: LaidTopology) -> tuple[tuple[Pair, ...], str] | None:

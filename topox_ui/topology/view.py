@@ -3,7 +3,6 @@
 import math
 from dataclasses import dataclass, replace
 
-import pandas as pd
 import streamlit as st
 
 from topox_core.fabrics.compare import EQUAL, same_time, ties
@@ -19,7 +18,7 @@ from topox_core.fabrics.one_collective import (
 from topox_core.fabrics.run import FabricRequest
 from topox_core.fabrics.static import graph_layout
 from topox_core.figures.palette import Theme
-from topox_core.figures.topology import hops, steps_on_ports
+from topox_core.figures.topology import steps_on_ports
 from topox_core.model.cluster import DELAYS_MS
 from topox_core.model.execution import Layout
 from topox_core.model.lowering import lower
@@ -42,7 +41,6 @@ from topox_ui.answers.solving import Case, case_of, listing
 from topox_ui.runs.owner import once, session_over
 from topox_ui.shell.charts import (
     chart,
-    chart_title,
     escape,
     frame,
     headline,
@@ -60,6 +58,7 @@ from topox_ui.topology.laying import (
     controls,
     degree_of,
     degree_slider,
+    hops_chart,
     lay,
     link_table,
     ports_line,
@@ -117,7 +116,7 @@ def searched_topology(
     )
     left, right = st.columns([1.1, 1], gap="medium")
     with left:
-        _hops(best.layout, theme)
+        hops_chart("searched_hops", RoutedNetwork(best.layout.circuits).hop_matrix(), theme)
     with right:
         frame(
             {
@@ -143,24 +142,6 @@ def _against(time_ms: float, topoopt_ms: float | None) -> str:
         return ", as long as TopologyFinder's"
     less = "less" if share > 0 else "more"
     return f", <b>{percent(abs(share))}</b> {less} than TopologyFinder's ({time(topoopt_ms)})"
-
-
-def _hops(layout: Layout, theme: Theme) -> None:
-    matrix = RoutedNetwork(layout.circuits).hop_matrix()
-    reach = matrix[matrix > 0]
-    most = int(reach.max()) if len(reach) else 0
-    note = f"{plural(most, 'hop')} at most; × no path"
-    chart_title("Hops from server (down) to server (across)", note)
-    n = layout.servers
-    chart(
-        hops(matrix, most, theme),
-        "searched_hops",
-        f"Hop counts between {n} servers: {note}.",
-        lambda: pd.DataFrame(matrix, columns=[f"S{s}" for s in range(n)]).assign(
-            source=[f"S{s}" for s in range(n)]
-        ),
-        "Hops as a table",
-    )
 
 
 def _circuits(layout: Layout) -> None:
