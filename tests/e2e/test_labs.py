@@ -69,7 +69,7 @@ def choose(tab: Tab, name: str, place: int) -> None:
 
 def starts(tab: Tab, name: str, times: dict[str, float]) -> None:
     for task, start in times.items():
-        field = tab.page.locator(f'[class*="_{name}_{task}_"] input').first
+        field = tab.page.locator(f'[class*="_{name}_{task}-"] input').first
         write(tab, field, f"{start:g}")
 
 
@@ -238,7 +238,7 @@ def test_start_times_by_dragging_and_by_fields_give_the_same_file(tab: Tab, tmp_
         starts(tab, "W1", {**best, **late})
         if way == "dragging":
             drag(tab, "z", -3)
-            last = tab.page.locator('[class*="_W1_z_"] input').first
+            last = tab.page.locator('[class*="_W1_z-"] input').first
             expect(last).to_have_value(f"{best['z']:g}")
         values.append(handed_in(tab, tmp_path, "W1", 5))
     assert values[0] == values[1] == best

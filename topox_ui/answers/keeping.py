@@ -4,7 +4,7 @@ Such a file opens the same state, and in it the same schedule, on another machin
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -36,7 +36,7 @@ from topox_ui.shell.downloads import result_json
 from topox_ui.state.address import follow_address
 from topox_ui.state.loading import Loaded, scenario
 from topox_ui.state.prices import Prices, catalogue
-from topox_ui.state.session import Lasting, PageState, Passing, link_query, notify, notify_errors
+from topox_ui.state.session import Lasting, Passing, link_query, notify, notify_errors
 
 OFF = "This server keeps no runs."
 HOW_ON = (
@@ -103,23 +103,8 @@ _NOT_OF_RUNS = re.compile(r"buy\.|large$")
 MAX_SEEN = 500
 
 
-class KeepState(PageState):
-    """Whether every solve that Schedule shows goes into the library; a link does not say so."""
-
-    prefix = "keep."
-
-    every_solve: bool = False
-
-    def local(self) -> Collection[str]:
-        """Return the choice: whoever follows a link keeps only what they want to."""
-        return ("every_solve",)
-
-    @classmethod
-    def owns(cls, key: str) -> bool:  # noqa: ARG003
-        """Return False: no link may switch this on."""
-        return False
-
-
+# Whether every solve that Schedule shows goes into the library; no link may switch this on.
+EVERY_SOLVE = Lasting[bool]("keep_every_solve")
 # What became of the last click, said beside the button, which may be far below the headline.
 _SAID = Passing[str]("kept_said")
 # Solves that this session has put into the library, so that drawing a page again does not ask it.
@@ -128,7 +113,7 @@ _SEEN = Passing[dict[str, None]]("kept_solves")
 
 def keep_every(opened: Loaded, case: Case, result: Result) -> None:
     """Put a solve that a page shows into the library, where the reader wants all of them there."""
-    if not (keeps_runs() and KeepState.now().every_solve):
+    if not (keeps_runs() and EVERY_SOLVE.get()):
         return
     seen, key = _SEEN.get_or(dict), token(case, result)
     if key in seen:
@@ -176,8 +161,7 @@ def _button(words: str, *given: object) -> None:
         disabled=not on,
         help=where if on else OFF,
     )
-    if said := _SAID.pop():
-        quiet(said)
+    quiet(_SAID.pop())
 
 
 Records = Callable[[KeptRun], Iterable[RunRecord]]
@@ -261,7 +245,8 @@ class Linked:
     kept: bool = False
 
 
-_OPENED = Lasting[Linked]("linked")
+# The page Schedule takes its result when it is drawn next.
+LINKED = Lasting[Linked]("linked")
 
 
 def linked_record(case: Case, result: Result, link: dict[str, str]) -> dict[str, Any]:
@@ -298,20 +283,9 @@ def open_linked(label: str) -> None:
     file_box(label, UPLOAD, _take)
 
 
-def open_with_result(linked: Linked) -> None:
-    """Let the page Schedule take a kept result when it is drawn next."""
-    _OPENED.set(linked)
-
-
-def opened_file() -> str | None:
-    """Return the name of a file whose result waits for the page Schedule; None where none does."""
-    linked = _OPENED.get()
-    return None if linked is None else linked.file
-
-
 def _take(data: bytes, file: str) -> None:
     link, digest, record = read_linked(data, file)
-    _OPENED.set(Linked(file, digest, record))
+    LINKED.set(Linked(file, digest, record))
     if link:  # a page reads the address when it begins
         follow_address()
         own = {key: text for key, text in link.items() if not key.startswith("embed")}
@@ -321,7 +295,7 @@ def _take(data: bytes, file: str) -> None:
 @notify_errors()
 def take_linked(case: Case) -> None:
     """Take the result of a file that was opened, now that its case is there; say in one line why where it cannot be."""
-    linked = _OPENED.pop()
+    linked = LINKED.pop()
     if linked is None:
         return
     result = _checked(case, linked)

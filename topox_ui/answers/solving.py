@@ -449,7 +449,6 @@ def drawn(key: str, result: Result) -> Drawn:
 
 
 def _draw(result: Result) -> Drawn:
-    assert result.execution is not None
     execution = crossed(result.execution)
     lanes = lanes_of(execution)
     bars = bars_of(execution, lanes)

@@ -24,11 +24,11 @@ from topox_core.schedule.circuits.standing import standing
 from topox_core.schedule.result import Result
 from topox_core.text.numbers import enumeration, is_or_are, percent, plural, short, time
 from topox_ui.answers.solving import Case, Drawn, best, case_of, drawn, token
-from topox_ui.circuits.state import CircuitsState
 from topox_ui.shell.charts import chart, chart_title, escape, frame, headline, show_input_errors
 from topox_ui.shell.downloads import result_files
 from topox_ui.shell.player import Player
 from topox_ui.state.address import keep_address
+from topox_ui.state.choices import CircuitsState
 from topox_ui.state.loading import Loaded, cluster_words, scenario
 from topox_ui.state.session import reader_of
 from topox_ui.state.what_ifs import what_ifs
@@ -44,7 +44,6 @@ PLAYER = Player("circuits", lambda slot: CircuitsState.choose(slot=slot), 1.2)
 def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: Theme) -> None:
     """Draw everything that belongs to one slot; the slider redraws only this, and it plays slot by slot."""
     execution = result.execution
-    assert execution is not None
     title = st.container()
     with st.container(key="slot_strip"):
         heading = st.container(horizontal=True, vertical_alignment="center")
@@ -96,13 +95,13 @@ def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: T
             if switch is not None
             else f"one row for each switch;{dark_words} empty: free"
         )
-        with title:
-            chart_title(
-                "Every out-port over the iteration"
-                if switch is None
-                else f"Switch {switch} over the iteration",
-                note,
-            )
+        chart_title(
+            "Every out-port over the iteration"
+            if switch is None
+            else f"Switch {switch} over the iteration",
+            note,
+            at=title,
+        )
         chart(
             ports_over_time(execution, state, switch, theme),
             "over_time",

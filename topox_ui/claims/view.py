@@ -69,12 +69,6 @@ class ArgumentState(PageState):
 
     network: Literal["2x100", "2x400", "4x100", "4x400"] = "2x100"
 
-    @property
-    def ports_and_gbps(self) -> tuple[int, float]:
-        """Return ports a server and the speed of each."""
-        ports, gbps = self.network.split("x")
-        return int(ports), float(gbps)
-
 
 KEY = "who is right"
 WORK_S = 600.0  # of one core, for all points, where pace.py's additions were timed
@@ -148,7 +142,7 @@ def show(results: Mapping[str, StudyResult], theme: Theme) -> None:
 
 def _map(cells: Sequence[Cell], theme: Theme) -> None:
     network = ArgumentState.now().network
-    ports, gbps = ArgumentState.now().ports_and_gbps
+    ports, gbps = map(float, network.split("x"))
     shown = [one for one in cells if (one.ports, one.port_gbps) == (ports, gbps)]
     if not shown:
         return

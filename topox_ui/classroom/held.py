@@ -9,8 +9,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -83,7 +82,8 @@ def labs_offered() -> dict[str, Lab]:
 
 MAX_SESSIONS = 60
 IDLE_S = 20 * 60.0
-AT_ONCE, LINE, PATIENCE_S = 2, 120, 5.0
+# Checks and keys that are computed at once; nobody waits longer for a turn.
+AT_ONCE, PATIENCE_S = 2, 5.0
 # Wrong words of an address, and of one connection, within a minute.
 WRONG_WORDS, WRONG_OF_ONE, WRONG_WITHIN_S = 30, 5, 60.0
 
@@ -125,35 +125,6 @@ class SessionLimit:
 
     def __len__(self) -> int:
         return len(self._seen)
-
-
-class Semaphore:
-    """At most ``at_once`` at a time, ``line`` in line, and nobody waits longer than ``patience_s``."""
-
-    def __init__(
-        self, at_once: int = AT_ONCE, line: int = LINE, patience_s: float = PATIENCE_S
-    ) -> None:
-        self._free = threading.BoundedSemaphore(at_once)
-        self._line, self._patience_s = line, patience_s
-        self._lock = threading.Lock()
-        self._waiting = 0
-
-    @contextmanager
-    def turn(self) -> Iterator[bool]:
-        """Wait for a turn; the value is False where the line is full or patience has ended."""
-        with self._lock:
-            full = self._waiting >= self._line
-            self._waiting += not full
-        mine = False
-        if not full:
-            mine = self._free.acquire(timeout=self._patience_s)
-            with self._lock:
-                self._waiting -= 1
-        try:
-            yield mine
-        finally:
-            if mine:
-                self._free.release()
 
 
 class WrongWords:
@@ -219,9 +190,7 @@ def _leave(session: str) -> None:
 @st.cache_resource(scope="session", show_spinner=False, on_release=_leave)
 def _session() -> str:
     """Return the name of this session; its place is given back when it ends."""
-    context = get_script_run_ctx()
-    assert context is not None
-    return context.session_id
+    return get_script_run_ctx().session_id
 
 
 def is_student() -> bool:
@@ -244,9 +213,7 @@ def entry(title: str) -> Entry:
 
 def join(word: str) -> str:
     """Take a join word; return empty if it is right, else which text says why not: ``wrong`` or ``slow``."""
-    profile = class_profile()
-    assert profile is not None  # nobody is asked for a word where there is no class
-    refused = check_word(word, profile.word)
+    refused = check_word(word, class_profile().word)
     if not refused:
         _JOINED.set(True)
     return refused
@@ -312,9 +279,9 @@ _BROUGHT = Lasting[set[str]]("class_brought")
 
 
 @st.cache_resource(show_spinner=False)
-def turns() -> Semaphore:
+def turns() -> threading.BoundedSemaphore:
     """Return the turns of this server's class."""
-    return Semaphore()
+    return threading.BoundedSemaphore(AT_ONCE)
 
 
 def device() -> str:
@@ -362,10 +329,12 @@ def in_turn(call: Callable[[], T]) -> T:
     """
     if class_profile() is None:
         return call()
-    with turns().turn() as mine:
-        if not mine:
-            raise InputError(texts_in("en").say("classroom.busy"))
+    if not turns().acquire(timeout=PATIENCE_S):
+        raise InputError(texts_in("en").say("classroom.busy"))
+    try:
         return call()
+    finally:
+        turns().release()
 
 
 def note_check(lab: str) -> None:

@@ -19,7 +19,7 @@ from topox_ui.classroom.held import COURSE, FOLDER, SHOWN_AT, WORD, profile_of
 from topox_ui.runs.limits import ServerLimits, only_this_machine
 from topox_ui.serve import BAD_INPUT, main as serve
 
-# Without the letters that are read as others.
+# Of the word to join by, which nobody guesses: without the letters that are read as others.
 LETTERS, WORD_LETTERS = "abcdefghjkmnpqrstuvwxyz", 6
 EVERYBODY = "0.0.0.0"
 # What a class needs of the server besides; whoever sets one of them has it their way.
@@ -35,16 +35,11 @@ OF_A_CLASS = {
 }
 
 
-def join_word() -> str:
-    """Return six letters that nobody guesses."""
-    return "".join(secrets.choice(LETTERS) for _ in range(WORD_LETTERS))
-
-
 def environment_of(course: str, folder: Path, given: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of a class's server; raises InputError where course, folder or a variable is wrong."""
     environment = {**OF_A_CLASS, **{name: text for name, text in given.items() if text}}
     environment |= {COURSE: course, FOLDER: str(folder.resolve())}
-    environment.setdefault(WORD, join_word())
+    environment.setdefault(WORD, "".join(secrets.choice(LETTERS) for _ in range(WORD_LETTERS)))
     profile_of(environment)
     limits = ServerLimits.of(environment)
     own = _own_address(limits.address)

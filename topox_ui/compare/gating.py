@@ -26,10 +26,9 @@ from topox_core.model.lowering import lower
 from topox_core.runs.run import Stop
 from topox_core.text.numbers import enumeration, money, percent, plural, short, time
 from topox_ui.answers.solving import Case, listing
-from topox_ui.answers.state import ContestState
-from topox_ui.compare.state import GatingState
 from topox_ui.runs.owner import session_over
 from topox_ui.shell.charts import Content, chart, frame, kpis, quiet, show_input_errors
+from topox_ui.state.choices import ContestState, GatingState
 from topox_ui.state.prices import catalogue
 from topox_ui.state.widgets import menu, number, pick, slide, switch
 
@@ -169,8 +168,7 @@ def _request(case: Case) -> FabricRequest:
         pause=now.pause,
     )
     settings = replace(listing(case.settings), seed=now.gating_seed)
-    graph = lower(case.graph, settings.lowering)
-    return FabricRequest(graph, case.cluster, settings, options)
+    return FabricRequest(lower(case.graph, settings.lowering), case.cluster, settings, options)
 
 
 def _runs(case: Case, request: FabricRequest) -> Runs:

@@ -26,11 +26,11 @@ from topox_core.figures.palette import Theme
 from topox_core.text.numbers import plural
 from topox_ui.answers.contest import Contest, map_calls, sweep_of
 from topox_ui.answers.solving import Case
-from topox_ui.compare.state import MapState
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import watched
 from topox_ui.runs.slots import shared_workers
 from topox_ui.shell.charts import (
+    beside,
     button,
     chart,
     chart_title,
@@ -40,6 +40,7 @@ from topox_ui.shell.charts import (
     quiet,
     show_input_errors,
 )
+from topox_ui.state.choices import MapState
 from topox_ui.state.loading import Loaded, choose_what_if, cluster_words, loaded, scenario
 from topox_ui.state.widgets import menu, pick
 
@@ -123,11 +124,8 @@ def where_which_wins(opened: Loaded, case: Case, contest: Contest, theme: Theme)
             help="A coarse grid first, then finer where the winner changes; beside this page, plans by list scheduling.",
         )
     if picture.points:
-        left, right = st.columns([1.25, 1], gap="medium")
-        with left:
-            _drawn(case, sweep, picture, theme, live=False)
-        with right:
-            cut_through(case, sweep, picture, theme)
+        given = (case, sweep, picture, theme)
+        beside([1.25, 1], partial(_drawn, *given, live=False), partial(cut_through, *given))
 
 
 def _finding(picture: MapPicture, complete: bool, yours: float) -> str:
@@ -167,8 +165,7 @@ def _drawn(case: Case, sweep: Sweep, picture: MapPicture, theme: Theme, live: bo
         "Every point",
         on_click=None if live else lambda facts: _go_to(float(facts[0]), float(facts[1])),
     )
-    if words := setting_words(picture, here):
-        quiet(escape(words))
+    quiet(escape(setting_words(picture, here)))
     if not live:
         _choice(picture, here)
 

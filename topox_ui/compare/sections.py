@@ -32,7 +32,6 @@ from topox_core.text.numbers import percent, short
 from topox_core.topology.failures import Failure
 from topox_ui.answers.contest import Contest, Runs
 from topox_ui.answers.solving import Case, listing
-from topox_ui.compare.state import CompareState
 from topox_ui.runs.owner import once
 from topox_ui.shell.charts import (
     chart,
@@ -44,6 +43,7 @@ from topox_ui.shell.charts import (
     task_table,
     when_opened,
 )
+from topox_ui.state.choices import CompareState
 from topox_ui.state.widgets import control, menu, pick, stretch_in_view
 
 ALL = "all"
@@ -57,19 +57,19 @@ def lanes(contest: Contest, runs: Runs, theme: Theme) -> None:
         "Fabric in view", CompareState, "lanes", names, at=choice, label_visibility="collapsed"
     )
     if picked == ALL:
-        with title:
-            chart_title(
-                "The iteration on every fabric, on one clock",
-                strip_words(next(iter(runs.values())).execution.cluster.servers),
-            )
+        chart_title(
+            "The iteration on every fabric, on one clock",
+            strip_words(next(iter(runs.values())).execution.cluster.servers),
+            at=title,
+        )
         draw = partial(_all, contest, runs, theme)
         when_opened(f"{len(runs)} small timelines", "clock", draw, compact=True)
         return
-    with title:
-        chart_title(
-            f"The iteration on {escape(contest.labels[picked])}",
-            "outline and dotted line: critical path",
-        )
+    chart_title(
+        f"The iteration on {escape(contest.labels[picked])}",
+        "outline and dotted line: critical path",
+        at=title,
+    )
     _one(contest, picked, runs[picked], theme)
 
 
@@ -115,8 +115,10 @@ def _keys(execution: Execution) -> list[tuple[str, str]]:
     used = traffic(execution.graph)
     words = category_words(used)
     transfers = {category: words[category] for category in map(traffic_category, used)}
-    keys = {**CATEGORY_WORDS, **transfers}
-    return [(CATEGORY_COLOURS[category], word) for category, word in sorted(keys.items())]
+    return [
+        (CATEGORY_COLOURS[category], word)
+        for category, word in sorted({**CATEGORY_WORDS, **transfers}.items())
+    ]
 
 
 def _transfers_ms(execution: Execution) -> tuple[float | None, float | None]:

@@ -35,12 +35,11 @@ from topox_ui.answers.contest import (
     priced_words,
     redraw_when_shorter,
     run_all,
+    verdict_line,
 )
 from topox_ui.answers.keeping import keep_contest_button
 from topox_ui.answers.other_times import other_times
 from topox_ui.answers.solving import Case, case_of, shorter_than_first
-from topox_ui.answers.state import VARIANTS, ContestState
-from topox_ui.answers.verdicts import verdict_line
 from topox_ui.compare.gating import changing_gating
 from topox_ui.compare.map import KICKER, where_which_wins
 from topox_ui.compare.sections import failures, lanes
@@ -60,6 +59,7 @@ from topox_ui.shell.charts import (
     show_input_errors,
 )
 from topox_ui.shell.downloads import figures_file, graph_kept_here, link_menu, stem, take_away
+from topox_ui.state.choices import VARIANTS, ContestState
 from topox_ui.state.loading import Loaded, scenario, setting_words
 from topox_ui.state.prices import catalogue
 from topox_ui.state.what_ifs import (
@@ -170,18 +170,6 @@ IN_ORDER = "full fat-tree in an order"
 NUMBERS = ("Iteration time", "Gap", "Circuit changes", "Dark time", "Bandwidth tax")
 
 
-def compare_headline(loaded: Loaded, case: Case, contest: Contest, runs: Runs) -> None:
-    """Write whether changing circuits pays at this delay, by how much, and what a full fat-tree takes at how many times the price."""
-    spoken = {
-        **contest.spoken,
-        FULL: f"{contest.spoken[FULL]}{_price_of_full(case, contest, runs)}",
-    }
-    headline(
-        f"Compare · {escape(loaded.title)} · {setting_words(case.cluster)}",
-        emphasised(comparison_words.headline(runs, spoken)),
-    )
-
-
 def _price_of_full(case: Case, contest: Contest, runs: Runs) -> str:
     """Return between commas how many times the price of the fastest of the other networks a full fat-tree has, where it is dearer."""
     others = {name: run for name, run in runs.items() if name not in (YARDSTICK, FULL)}
@@ -240,8 +228,7 @@ def main_figures(contest: Contest, runs: Runs, theme: Theme) -> None:
         },
         column_config={name: st.column_config.TextColumn(alignment="right") for name in NUMBERS},
     )
-    if tie := ahead_of_time(runs):
-        quiet(tie)
+    quiet(ahead_of_time(runs))
     if by_rule := [contest.spoken[name] for name in BY_RULE if name in runs]:
         names = escape(capitalised(enumeration(by_rule)))
         quiet(
@@ -289,9 +276,14 @@ def draw(theme: Theme, opened: Loaded) -> None:
 
     if run_owner().busy and "scheduled" in runs:
         redraw_when_shorter(case, runs["scheduled"])
-    compare_headline(opened, case, contest, runs)
-    if "scheduled" in runs and (told := shorter_than_first(case, runs["scheduled"].iteration_ms)):
-        quiet(told)
+    # Whether changing circuits pays, by how much, and what a full fat-tree takes at how many times the price.
+    full = f"{contest.spoken[FULL]}{_price_of_full(case, contest, runs)}"
+    headline(
+        f"Compare · {escape(opened.title)} · {setting_words(case.cluster)}",
+        emphasised(comparison_words.headline(runs, {**contest.spoken, FULL: full})),
+    )
+    if "scheduled" in runs:
+        quiet(shorter_than_first(case, runs["scheduled"].iteration_ms))
     verdict_line(case)
     for line in failed:  # why some fabrics cannot run here; the others are compared
         show_error(line)

@@ -1,6 +1,5 @@
 """What the reader sets on Cost: the sidebar, and the parts table, edited in place, saved and loaded as a file."""
 
-from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import streamlit as st
@@ -118,7 +117,15 @@ def parts_table() -> None:
     # widget.
     key = f"parts_{now.digest[:12]}_{len(shown)}"
     editor(
-        table_of(shown),
+        [
+            {
+                "Part": part.name,
+                "Price": part.price_usd,
+                "Watt": part.power_w,
+                "From": " / ".join(dict.fromkeys((part.price_from, part.power_from))),
+            }
+            for part in shown
+        ],
         key=key,
         on_change=_edited,
         args=(key,),
@@ -167,19 +174,6 @@ def counted(now: Catalogue) -> list[Part]:
         name for name, on in (("nic", counting.nics), ("fibre_m", counting.fibre)) if not on
     }
     return [part for part in now.parts if part.id not in left_out]
-
-
-def table_of(parts: Sequence[Part]) -> Content:
-    """Return parts as the table shows them."""
-    return [
-        {
-            "Part": part.name,
-            "Price": part.price_usd,
-            "Watt": part.power_w,
-            "From": " / ".join(dict.fromkeys((part.price_from, part.power_from))),
-        }
-        for part in parts
-    ]
 
 
 def sources_of(now: Catalogue) -> Content:

@@ -164,7 +164,7 @@ def question_now(opened: Loaded, case: Case) -> Question:
             "circuits that may change between slots pay no delay; on the page Schedule let a transfer keep one",
             field="circuits",
         )
-    now = BuyingState.now()
+    now, usual = BuyingState.now(), Assumptions()
     kept = kept_of(opened, case)
     return Question(
         kept.resolved,
@@ -172,18 +172,13 @@ def question_now(opened: Loaded, case: Case) -> Question:
         now.ports,
         now.rivals,
         {**kept.values("scheduled"), **_prices(), "settings.effort": "first"},
-        _assumed(now),
+        Assumptions(
+            usual.usd_per_gpu_hour.moved(now.usd_per_gpu_hour),
+            usual.usd_per_kwh.moved(now.usd_per_kwh),
+            usual.years.moved(now.years),
+            gpus_per_server=now.gpus_per_server,
+        ),
         now.by,
-    )
-
-
-def _assumed(now: BuyingState) -> Assumptions:
-    usual = Assumptions()
-    return Assumptions(
-        usual.usd_per_gpu_hour.moved(now.usd_per_gpu_hour),
-        usual.usd_per_kwh.moved(now.usd_per_kwh),
-        usual.years.moved(now.years),
-        gpus_per_server=now.gpus_per_server,
     )
 
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 
 import streamlit as st
 
@@ -36,10 +37,16 @@ from topox_core.text.numbers import (
     time,
     whole_percent,
 )
-from topox_ui.answers.contest import Contest, Runs, contest_of, redraw_when_shorter, run_all
+from topox_ui.answers.contest import (
+    Contest,
+    Runs,
+    contest_of,
+    redraw_when_shorter,
+    run_all,
+    verdict_line,
+)
 from topox_ui.answers.keeping import kept_of
 from topox_ui.answers.solving import Case, case_of
-from topox_ui.answers.verdicts import verdict_line
 from topox_ui.cost.controls import (
     LARGEST,
     CostState,
@@ -62,6 +69,7 @@ from topox_ui.cost.headline import (
 from topox_ui.cost.switches import BuyingState
 from topox_ui.runs.owner import run_owner
 from topox_ui.shell.charts import (
+    beside,
     chart,
     chart_title,
     escape,
@@ -170,11 +178,11 @@ def materials(priced: dict[str, Bill]) -> None:
         title, choice = st.columns([1.5, 1], vertical_alignment="bottom")
         name = menu("Bill of", CostState, "bill", NETWORKS, at=choice, label_visibility="collapsed")
         one = priced[name]
-        with title:
-            chart_title(
-                "Bill of materials",
-                f"{NETWORKS[name]}: {money(one.cost_usd)}, {power(one.power_w)}",
-            )
+        chart_title(
+            "Bill of materials",
+            f"{NETWORKS[name]}: {money(one.cost_usd)}, {power(one.power_w)}",
+            at=title,
+        )
         frame(
             bill_rows(one),
             column_config={
@@ -239,8 +247,9 @@ def bill_rows(one: Bill) -> list[dict[str, object]]:
     ]
 
 
-def for_a_dollar(opened: Loaded, theme: Theme) -> None:
+def draw_per_iteration(theme: Theme, opened: Loaded) -> None:
     """Draw the view Per iteration: what an iteration of the loaded job costs on every fabric, and how many a dollar buys."""
+    price_controls()
     title = f"Cost per iteration · {escape(opened.title)}"
     if len(opened.graph.tasks) > MAX_TASKS and _ASKED_FOR.get() != opened.graph.digest:
         headline(title, "This job is <b>large</b>: press the button to run it on the fabrics.")
@@ -274,9 +283,10 @@ def for_a_dollar(opened: Loaded, theme: Theme) -> None:
         name: f"{'≥ ' * (name == IN_ORDER)}{large(one.per_usd)}" for name, one in costs.items()
     }
     by_worth = sorted(costs, key=lambda name: -costs[name].per_usd)
-    left, right = st.columns(2, gap="medium")
-    with left:
-        chart(
+    beside(
+        2,
+        partial(
+            chart,
             worth(
                 [(_as_run(name), labels[name], one.usd, usd[name]) for name, one in costs.items()],
                 "$ per iteration",
@@ -287,9 +297,9 @@ def for_a_dollar(opened: Loaded, theme: Theme) -> None:
             "Dollars per iteration: " + "; ".join(f"{labels[name]} {usd[name]}" for name in costs),
             lambda: [{"fabric": labels[n], "$ per iteration": one.usd} for n, one in costs.items()],
             title=("Cost of an iteration", "GPU hours and network together; ≤: at most"),
-        )
-    with right:
-        chart(
+        ),
+        partial(
+            chart,
             worth(
                 [(_as_run(n), labels[n], costs[n].per_usd, per_usd[n]) for n in by_worth],
                 "iterations per dollar",
@@ -303,7 +313,8 @@ def for_a_dollar(opened: Loaded, theme: Theme) -> None:
                 for name in by_worth
             ],
             title=("Iterations per dollar of network", "the network alone, without GPU hours"),
-        )
+        ),
+    )
     frame(
         [
             {
@@ -448,9 +459,3 @@ def draw(theme: Theme) -> None:
         warnings(findings)
     size_and_year(question, priced, theme)
     materials(priced)
-
-
-def draw_per_iteration(theme: Theme, opened: Loaded) -> None:
-    """Draw the view Per iteration."""
-    price_controls()
-    for_a_dollar(opened, theme)

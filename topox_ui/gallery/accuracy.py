@@ -87,8 +87,9 @@ def draw(theme: Theme) -> None:
         lambda: [{"kind": one.name, **row} for one in found for row in as_record(one)["rows"]],
         "Every comparison",
     )
-    rows = map(_row_of_kind, names_of(found), found)
-    write_html(html_table(COLUMNS, rows, "fits", row_heads=True))
+    write_html(
+        html_table(COLUMNS, map(_row_of_kind, names_of(found), found), "fits", row_heads=True)
+    )
     quiet(
         "The largest errors are of published tables whose set-up is printed in part; Tables and figures gives the reason of each row: "
         f"{by_name['cards'].count} of those judged there have a printed number. "
@@ -189,7 +190,6 @@ def _uncalibrated() -> None:
         "Machines without calibration",
         "times computed from published speeds; the order of passes is assumed, since the papers do not print it",
     )
-    rows = _beyond()[0]
     frame(
         [
             {
@@ -199,7 +199,7 @@ def _uncalibrated() -> None:
                 "predicted (s)": round(one.predicted_ms / 1e3, 2),
                 "error": f"{one.error:+.1%}",
             }
-            for one in rows
+            for one in _beyond()[0]
         ]
     )
     quiet(
@@ -247,11 +247,11 @@ def _take(data: bytes, file: str) -> None:
 
 def _agreements(sets: list[MeasuredSet]) -> Content:
     """Return how well each set agrees, over all rows and inside each model size."""
-    lines: list[dict[str, object]] = []
-    for one in sets:
-        for model, found in [("all", agreement(one.rows)), *by_model(one.rows).items()]:
-            lines.append(_line(one.name, model if model == "all" else f"{model} B", found))
-    return lines
+    return [
+        _line(one.name, model if model == "all" else f"{model} B", found)
+        for one in sets
+        for model, found in [("all", agreement(one.rows)), *by_model(one.rows).items()]
+    ]
 
 
 def _line(name: str, model: str, found: Agreement) -> dict[str, object]:

@@ -91,11 +91,6 @@ def wall(theme: Theme) -> None:
     link_menu()
 
 
-def opened(card: str) -> None:
-    """Open a card."""
-    GalleryState.choose(card=card)
-
-
 def _drawn(theme: Theme) -> None:
     known = dict(last_runs())
     # Of all cards, whatever was run here: runs of the same version give the same rows.
@@ -152,8 +147,8 @@ def _drawn(theme: Theme) -> None:
         key="to_measured",
         type="tertiary",
         icon=":material/scatter_plot:",
-        on_click=opened,
-        args=(MEASURED,),
+        on_click=GalleryState.choose,
+        kwargs={"card": MEASURED},
     )
 
 
@@ -183,7 +178,11 @@ def _card(card: Card, known: KeptAnswer | None, theme: Theme) -> None:
     """Draw one card: its title as a button that covers it, where it is from, its picture, its counts."""
     with st.container(border=True, key=f"wall_{card.name}", gap=None):
         st.button(
-            card.title, key=f"open_{card.name}", type="tertiary", on_click=opened, args=(card.name,)
+            card.title,
+            key=f"open_{card.name}",
+            type="tertiary",
+            on_click=GalleryState.choose,
+            kwargs={"card": card.name},
         )
         # Words are not explained here: they would be targets inside one.
         source = f'<p class="source">{escape(card.source)}</p>'
@@ -312,7 +311,13 @@ def _line(key: object, printed: str, value: str, verdict: str, card: str, words:
     name, *cells = st.columns(WIDTHS, vertical_alignment="center", gap="small")
     with name:
         if words:
-            st.button(words, key=f"claim_{key}", type="tertiary", on_click=opened, args=(card,))
+            st.button(
+                words,
+                key=f"claim_{key}",
+                type="tertiary",
+                on_click=GalleryState.choose,
+                kwargs={"card": card},
+            )
         else:
             st.html(f'<p class="claim">{key}</p>')
     for cell, text in zip(cells, (printed, value, verdict), strict=True):
@@ -338,7 +343,11 @@ def draw(theme: Theme) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         run_controls(card, settings, answer)
         st.button(
-            "All cards", key="all_cards", icon=":material/grid_view:", on_click=opened, args=("",)
+            "All cards",
+            key="all_cards",
+            icon=":material/grid_view:",
+            on_click=GalleryState.choose,
+            kwargs={"card": ""},
         )
     if answer is not None:
         quiet(f"{card.shows}")

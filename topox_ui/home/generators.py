@@ -1,7 +1,9 @@
 """The generators of task graphs: their parameters, and what a training job comes to before it is generated."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+import math
+from collections import defaultdict
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -20,6 +22,7 @@ from topox_ui.shell.downloads import offer
 from topox_ui.state.loading import open_source, scenario
 from topox_ui.state.scenario import Scenario
 from topox_ui.state.session import Passing
+from topox_ui.state.widgets import bound
 
 GROUPS = {"plan": "Plan", "schedule": "Order", "shape": "Model", "machine": "Machine"}
 OWN = "own"
@@ -39,95 +42,58 @@ LABELS = {
 Parameters = tuple[tuple[str, str], ...]
 
 
-def workloads() -> None:
-    """Draw the generators with their parameters."""
-    left, right = st.columns([1, 2.2], gap="medium")
-    form = _form()
-    names = list(WORKLOADS)
-    name = left.selectbox(
-        "Workload",
-        names,
-        index=names.index(form.workload),
-        format_func=lambda n: WORKLOADS[n].title,
-        key="workload",
-    )
-    workload = WORKLOADS[name]
-    with right:
-        _parameters(workload)
-    with left:
-        _before(workload)
-
-
-@dataclass(frozen=True)
+@dataclass
 class _Form:
-    """What the fields begin with: the workload in view, and parameters that differ from a workload's own.
-
-    Fields whose beginning changes are new ones to the browser; ``version`` is in their names.
-    """
+    """The workload in view, what was loaded when it was shown, and by workload the parameters that were chosen."""
 
     workload: str
     loaded: Scenario | None = None
-    begin: dict[str, dict[str, Any]] = field(default_factory=dict)
-    version: int = 0
+    chosen: defaultdict[str, dict[str, Any]] = field(default_factory=lambda: defaultdict(dict))
 
 
 _FORM = Passing[_Form]("generator_form")
 
 
-def _form() -> _Form:
-    """Return the form; it shows the workload that was loaded last."""
-    form, now = _FORM.get(), scenario()
-    opened = now.without_what_ifs() if now.source == "workload" else None
-    if form is None:
-        form = _Form(next(iter(WORKLOADS)))
-    if opened is not None and form.loaded != opened:
-        values = opened.typed_parameters
-        as_shown = dict(_values(WORKLOADS[opened.name], form)) == values
-        form = replace(form, workload=opened.name, loaded=opened)
-        if not as_shown:
-            begin = {**form.begin, opened.name: values}
-            form = replace(form, begin=begin, version=form.version + 1)
-    _FORM.set(form)
-    return form
+def workloads() -> None:
+    """Draw the generators with their parameters, at first of the workload that was loaded last."""
+    form, now = _FORM.get_or(lambda: _Form(next(iter(WORKLOADS)))), scenario()
+    opened = now.without_what_ifs()
+    if now.source == "workload" and form.loaded != opened:
+        form.workload, form.loaded = opened.name, opened
+        form.chosen[opened.name] = opened.typed_parameters
+    left, right = st.columns([1, 2.2], gap="medium")
+    titles = {name: one.title for name, one in WORKLOADS.items()}
+    bound(
+        "selectbox",
+        "Workload",
+        "workload",
+        form.workload,
+        partial(setattr, form, "workload"),
+        options=titles,
+        at=left,
+    )
+    workload, chosen = WORKLOADS[form.workload], form.chosen[form.workload]
+    with right:
+        _parameters(workload, chosen)
+    with left:
+        _before(workload, chosen)
 
 
-def _begin_anew(workload: Workload, values: dict[str, Any]) -> None:
-    """Let the fields of a workload begin with other values."""
-    form = _form()
-    begin = {**form.begin, workload.name: values}
-    _FORM.set(replace(form, begin=begin, version=form.version + 1))
-
-
-def _key(workload: str, parameter: str, form: _Form) -> str:
-    version = f"_{form.version}" if form.version else ""
-    return f"p_{workload}_{parameter}{version}"
-
-
-def _values(workload: Workload, form: _Form) -> Iterator[tuple[str, Any]]:
-    """Yield the parameters that differ from the workload's own."""
-    begin = form.begin.get(workload.name, {})
-    for one in workload.parameters:
-        start = begin.get(one.key, one.default)
-        value = st.session_state.get(_key(workload.name, one.key, form), start)
-        if value != one.default:
-            yield one.key, value
-
-
-def _parameters(workload: Workload) -> None:
+def _parameters(workload: Workload, chosen: dict[str, Any]) -> None:
     groups = list(dict.fromkeys(one.group for one in workload.parameters))
     tabs = st.tabs([GROUPS[group] for group in groups]) if len(groups) > 1 else [st.container()]
     for tab, group in zip(tabs, groups, strict=True):
         with tab:
             if group == "machine":
-                _machine(workload)
+                _machine(workload, chosen)
             columns = st.columns(3)
             shown = [one for one in workload.parameters if one.group == group]
             for i, parameter in enumerate(shown):
                 with columns[i % 3]:
-                    _parameter(workload.name, parameter)
+                    _parameter(workload.name, parameter, chosen)
 
 
-def _machine(workload: Workload) -> None:
+def _machine(workload: Workload, chosen: dict[str, Any]) -> None:
     """Offer the known machines: picking one puts its figures into the fields below."""
     titles = {OWN: "as below"} | {name: one.title for name, one in MACHINES.items()}
 
@@ -135,8 +101,7 @@ def _machine(workload: Workload) -> None:
         known = MACHINES.get(st.session_state[f"machine_{workload.name}"])
         if known is not None:
             keys = [one.key for one in workload.parameters if hasattr(known, one.key)]
-            figures = {key: getattr(known, key) for key in keys}
-            _begin_anew(workload, dict(_values(workload, _form())) | figures)
+            chosen.update({key: getattr(known, key) for key in keys})
 
     st.selectbox(
         "Machine",
@@ -148,26 +113,24 @@ def _machine(workload: Workload) -> None:
     )
 
 
-def _parameter(workload: str, parameter: Parameter) -> None:
-    form = _form()
-    key, label = _key(workload, parameter.key, form), _label(parameter)
-    value = form.begin.get(workload, {}).get(parameter.key, parameter.default)
-    if parameter.choices:
-        options = list(parameter.choices)
-        st.selectbox(label, options, options.index(value), key=key, help=parameter.meaning)
-        return
-    whole = isinstance(parameter.default, int)
-    limits: dict[str, Any] = {"min_value": parameter.least, "step": 1.0}
-    if parameter.most != float("inf"):
-        limits["max_value"] = parameter.most
-    limits = {k: int(v) if whole else float(v) for k, v in limits.items()}
-    st.number_input(
+def _parameter(workload: str, parameter: Parameter, chosen: dict[str, Any]) -> None:
+    key, label = f"p_{workload}_{parameter.key}", _label(parameter)
+    kind, more = "selectbox", {"options": parameter.choices}
+    if not parameter.choices:
+        whole = isinstance(parameter.default, int)
+        limits = {"min_value": parameter.least, "max_value": parameter.most, "step": 1.0}
+        limits = {name: one for name, one in limits.items() if one != math.inf}
+        kind, more = "number_input", {k: int(v) if whole else float(v) for k, v in limits.items()}
+        more["format"] = None if whole else "%g"
+    value = chosen.get(parameter.key, parameter.default)
+    bound(
+        kind,
         label,
-        value=value,
-        key=key,
+        key,
+        value,
+        partial(chosen.__setitem__, parameter.key),
         help=parameter.meaning,
-        format=None if whole else "%g",
-        **limits,
+        **more,
     )
 
 
@@ -180,16 +143,19 @@ def _label(parameter: Parameter) -> str:
     return capitalised(label) + (f" ({parameter.unit})" if parameter.unit else "")
 
 
-def _before(workload: Workload) -> None:
+def _before(workload: Workload, chosen: dict[str, Any]) -> None:
     """Say what the chosen parameters come to, and offer to generate it; or say why it cannot be."""
-    parameters = tuple((key, str(value)) for key, value in _values(workload, _form()))
+    parameters = tuple(
+        (one.key, str(chosen[one.key]))
+        for one in workload.parameters
+        if chosen.get(one.key, one.default) != one.default
+    )
     try:
         job, words = _come_to(workload.name, parameters)
     except InputError as error:
         show_error(error)
         job, words = None, []
-    if words:
-        quiet("<br>".join(words))
+    quiet("<br>".join(words))
     with st.container(horizontal=True):
         st.button(
             "Generate",
@@ -200,7 +166,7 @@ def _before(workload: Workload) -> None:
             args=(Scenario(source="workload", name=workload.name, parameters=parameters),),
         )
         if parameters:
-            st.button("Reset", key="reset_parameters", on_click=_begin_anew, args=(workload, {}))
+            st.button("Reset", key="reset_parameters", on_click=chosen.clear)
         if job is not None:
             known = job
             offer(workload.name, [("Save this job", ".job.json", lambda: dump_job(known))])

@@ -10,10 +10,9 @@ import streamlit as st
 from topox_core.figures.palette import Theme
 from topox_core.text.numbers import plural
 from topox_core.workloads.samples import SAMPLES, Sample
-from topox_ui.answers.keeping import open_linked, opened_file
+from topox_ui.answers.keeping import LINKED, open_linked
 from topox_ui.home.generators import workloads
 from topox_ui.home.job_facts import job_section
-from topox_ui.home.state import HomeState
 from topox_ui.shell.charts import (
     as_label,
     chart_title,
@@ -25,18 +24,19 @@ from topox_ui.shell.charts import (
 )
 from topox_ui.shell.menu import job_name, page_link, sample_link
 from topox_ui.shell.pages import page_of
+from topox_ui.state.choices import HomeState
 from topox_ui.state.loading import (
     Box,
     Loaded,
     change_assumed,
     cluster_words,
     go_back,
-    line_of,
     loaded,
     previous,
     scenario,
     suggested,
     take_file,
+    upload_lines,
     use_suggested,
 )
 from topox_ui.state.session import show_line
@@ -63,8 +63,8 @@ WAYS_IN = ("Schedule", "Compare", "Cost", "Papers")
 def introduction(theme: Theme) -> None:
     """Draw the two switches beside each other, and five words with the way to the tour."""
     packets, circuits, words = st.columns([1.28, 1.28, 1.2], gap="medium")
-    with packets:
-        chart_title("Packet switch", "reads each packet and sends it anywhere")
+    chart_title("Packet switch", "reads each packet and sends it anywhere", at=packets)
+    packets.html(
         _picture(
             "packet_switch",
             theme,
@@ -72,8 +72,10 @@ def introduction(theme: Theme) -> None:
             "Any port to any port, at every moment.",
             "Each port needs a transceiver, which takes power.",
         )
-    with circuits:
-        chart_title("Optical circuit switch", "reads nothing, steers light from fibre to fibre")
+    )
+    note = "reads nothing, steers light from fibre to fibre"
+    chart_title("Optical circuit switch", note, at=circuits)
+    circuits.html(
         _picture(
             "circuit_switch",
             theme,
@@ -81,6 +83,7 @@ def introduction(theme: Theme) -> None:
             "One port to one port, until its mirror turns.",
             "No transceiver in the switch: it costs little and takes little power.",
         )
+    )
     with words:
         chart_title("Five words to begin with")
         rows = "".join(f"<dt>{word}</dt><dd>{text}</dd>" for word, text in FIVE_WORDS.items())
@@ -93,11 +96,11 @@ def introduction(theme: Theme) -> None:
             )
 
 
-def _picture(name: str, theme: Theme, alt: str, line: str, note: str) -> None:
-    """Draw a picture whose file names the colours of the theme, and two lines under it."""
+def _picture(name: str, theme: Theme, alt: str, line: str, note: str) -> str:
+    """Return a picture whose file names the colours of the theme, and two lines under it, as HTML."""
     drawing = Template(Path(__file__).with_name(f"{name}.svg").read_text(encoding="utf-8"))
     image = base64.b64encode(drawing.substitute(vars(theme)).encode()).decode()
-    st.html(
+    return (
         f'<img class="picture" src="data:image/svg+xml;base64,{image}" alt="{alt}"><p class="card">{line}<br>'
         f"<span>{note}</span></p>"
     )
@@ -176,8 +179,8 @@ def own_files() -> None:
         _assumed(now)
     _back()
     open_linked("**Link with result**: a .link.json file from the page Schedule")
-    if (file := opened_file()) is not None:
-        show_line(("success", f"{file} is read. Schedule checks its schedule and shows it."))
+    if linked := LINKED.get():
+        show_line(("success", f"{linked.file} is read. Schedule checks its schedule and shows it."))
         page_link("Schedule", "Open its schedule", icon=":material/arrow_forward:")
     page_link(
         "Your trace",
@@ -192,7 +195,7 @@ def own_files() -> None:
 
 def _line(box: Box) -> None:
     """Write what became of the last file in a box, and where to go on with what it loaded."""
-    line = line_of(box)
+    line = upload_lines().get(box)
     show_line(line)
     if line is not None and line[0] == "success" and scenario().source != "none":
         with st.container(horizontal=True, key=f"next_{box}"):

@@ -24,7 +24,7 @@ from topox_core.labs.student import (
     revealed_on,
 )
 from topox_ui.classroom.held import in_turn, note_check
-from topox_ui.labs.fields import Field, handed_in, is_filled, redraw
+from topox_ui.labs.fields import Field, handed_in, is_filled
 from topox_ui.labs.state import (
     LINES,
     LabsState,
@@ -92,7 +92,7 @@ def _check(lab: Lab, field: Field) -> bool:
         return attempt(lab, answers, name, value, now(), LabsState.now().lang)[0]
 
     if _changed(lab, checked, field.name) and question.type == "number":
-        redraw(field, value)  # as it was rounded
+        field.write(value)  # as it was rounded
     return bool(tried)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ from topox_core.labs.generators.generator import Matrix
 from topox_core.labs.keys import matrix_of
 from topox_core.labs.lab import Lab, Question
 from topox_core.model.task_graph import TaskGraph
-from topox_ui.labs.state import Draft, draft, say
+from topox_ui.labs.state import DRAFTS, say
 from topox_ui.shell.charts import as_label
+from topox_ui.state.widgets import Take, bound
 
 _CSS = """
 .grid { overflow-x: auto; padding: 3px; font-family: var(--st-font); color: var(--st-text-color); }
@@ -74,19 +76,43 @@ class Field:
     graph: TaskGraph | None = None
 
     @property
-    def draft(self) -> Draft:
+    def draft(self) -> Any:
         """What stands in it."""
-        return draft(self.lab, self.seed, self.name)
+        return DRAFTS.get_or(dict).get((self.lab.id, self.seed, self.name))
+
+    def write(self, value: Any) -> None:
+        """Let a value stand in it."""
+        DRAFTS.get_or(dict)[self.lab.id, self.seed, self.name] = value
+
+    def write_part(self, part: str, value: Any) -> None:
+        """Write a part of it, a number without a needless point; None takes it out."""
+        others = {name: one for name, one in (self.draft or {}).items() if name != part}
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        self.write(others if value is None else {**others, part: value})
 
     @property
     def shown(self) -> Any:
         """What it shows: the locked answer, or what was typed."""
-        return self.value if self.locked else self.draft.value
+        return self.value if self.locked else self.draft
 
     def key(self, part: str = "") -> str:
-        """Return the key of its control, or of a part of it; a locked one is another control."""
-        turn = "locked" if self.locked else str(self.draft.turn)
-        return f"lab_{self.lab.id}_{self.seed}_{self.name}{part}-{turn}"
+        """Return what the key of its control, or of a part of it, begins with."""
+        return f"lab_{self.lab.id}_{self.seed}_{self.name}{part}"
+
+    def control(
+        self,
+        kind: str,
+        label: str,
+        value: Any,
+        take: Take | None = None,
+        part: str = "",
+        **more: Any,
+    ) -> Any:
+        """Draw its control, or that of a part of it; what is chosen is written unless it is taken otherwise."""
+        return bound(
+            kind, label, self.key(part), value, take or self.write, disabled=self.locked, **more
+        )
 
 
 def answer_field(field: Field) -> None:
@@ -96,7 +122,7 @@ def answer_field(field: Field) -> None:
 
 def is_filled(field: Field) -> bool:
     """Return whether something stands in a field that could be handed in."""
-    value = field.draft.value
+    value = field.draft
     match field.asked.type:
         case "grouping":
             return isinstance(value, dict) and len(value) == len(NAMES)
@@ -109,49 +135,30 @@ def is_filled(field: Field) -> bool:
 
 def handed_in(field: Field) -> Any:
     """Return what a field hands in."""
-    if field.asked.type == "order" and field.draft.value is None:
+    if field.asked.type == "order" and field.draft is None:
         return [option.id for option in field.asked.options]
-    return field.draft.value
-
-
-def redraw(field: Field, value: Any) -> None:
-    """Write into a field: it is drawn anew."""
-    now = field.draft
-    now.value, now.turn = value, now.turn + 1
-
-
-def _typed(field: Field, key: str) -> None:
-    field.draft.value = st.session_state[key]
+    return field.draft
 
 
 def _number(field: Field) -> None:
     asked = field.asked
     name = "field.number" if asked.unit else "field.plain_number"
-    st.text_input(
+    field.control(
+        "text_input",
         as_label(say(name, id=asked.id, unit=asked.unit)),
-        value="" if field.shown is None else f"{field.shown}",
-        key=field.key(),
+        "" if field.shown is None else f"{field.shown}",
         max_chars=MAX_TYPED,
-        disabled=field.locked,
-        on_change=_typed,
-        args=(field, field.key()),
         width=320,
         icon=":material/lock:" if field.locked else None,
     )
 
 
 def _choice(field: Field) -> None:
-    ids = [option.id for option in field.asked.options]
-    words = {option.id: as_label(option.text) for option in field.asked.options}
-    st.radio(
+    field.control(
+        "radio",
         say("field.choice", id=field.asked.id),
-        ids,
-        index=ids.index(field.shown) if field.shown in ids else None,
-        format_func=lambda one: words.get(one, one),
-        key=field.key(),
-        disabled=field.locked,
-        on_change=_typed,
-        args=(field, field.key()),
+        field.shown,
+        options={option.id: as_label(option.text) for option in field.asked.options},
         label_visibility="collapsed",
     )
 
@@ -161,21 +168,19 @@ def _multi(field: Field) -> None:
     st.html(f'<p class="quiet">{say("field.multi", id=field.asked.id)}</p>')
     with st.container(horizontal=True, gap="medium"):
         for option in field.asked.options:
-            key = field.key(f"_{option.id}")
-            st.checkbox(
+            field.control(
+                "checkbox",
                 as_label(option.text),
-                value=option.id in chosen,
-                key=key,
-                disabled=field.locked,
-                on_change=_ticked,
-                args=(field, option.id, key),
+                option.id in chosen,
+                partial(_ticked, field, option.id),
+                f"_{option.id}",
                 width="content",
             )
 
 
-def _ticked(field: Field, option: str, key: str) -> None:
-    others = [one for one in field.draft.value or [] if one != option]
-    field.draft.value = [*others, option] if st.session_state[key] else others
+def _ticked(field: Field, option: str, on: bool) -> None:
+    others = [one for one in field.draft or [] if one != option]
+    field.write([*others, option] if on else others)
 
 
 def _order(field: Field) -> None:
@@ -198,27 +203,26 @@ def _order(field: Field) -> None:
 def _moved(field: Field, ids: Sequence[str], place: int, step: int) -> None:
     order = list(ids)
     order[place], order[place + step] = order[place + step], order[place]
-    field.draft.value = order
+    field.write(order)
 
 
 def _matrix(field: Field) -> None:
-    """Draw a grid of cells; one with another turn is drawn anew, with the same one it keeps what is in it."""
+    """Draw a grid of cells, which keeps what is in it."""
     matrix = matrix_of(field.lab, field.lab.question(field.asked.id), field.seed)
     # An empty cell of numbers is None until it is filled in.
     empty = [[0 if matrix.marks else None for _ in matrix.columns] for _ in matrix.rows]
     data = {
         **asdict(matrix),
         "cells": field.shown or empty,
-        "turn": field.draft.turn,
         "locked": field.locked,
         "label": say("field.matrix", id=field.asked.id),
     }
-    key = field.key()
+    key = f"{field.key()}-grid"
 
     def changed() -> None:
         given = _sent(key, "cells")
         if _is_grid(given, matrix):
-            field.draft.value = given
+            field.write(given)
 
     _grid(key=key, data=data, on_cells_change=changed)
 
@@ -233,33 +237,18 @@ def _grouping(field: Field) -> None:
     groups = field.shown or {}
     with st.container(horizontal=True, gap="medium"):
         for job in NAMES:
-            key = field.key(f"_{job}")
-            st.segmented_control(
+            field.control(
+                "segmented_control",
                 say("field.group", job=job),
-                ["A", "B"],
-                default=groups.get(job),
-                key=key,
-                disabled=field.locked,
-                on_change=_put_typed,
-                args=(field, job, key),
+                groups.get(job),
+                partial(field.write_part, job),
+                f"_{job}",
+                options=("A", "B"),
                 width="content",
             )
 
 
-def _put(field: Field, part: str, value: Any) -> None:
-    """Write a part of a field, a number without a needless point; None takes it out."""
-    others = {name: one for name, one in (field.draft.value or {}).items() if name != part}
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    field.draft.value = others if value is None else {**others, part: value}
-
-
-def _put_typed(field: Field, part: str, key: str) -> None:
-    _put(field, part, st.session_state[key])
-
-
 def _schedule(field: Field) -> None:
-    assert field.graph is not None  # of every question of this type
     starts = field.shown or {}
     for task in field.graph.tasks:
         _start(field, task.id, starts.get(task.id))
@@ -277,26 +266,23 @@ def _let_bars_be_dragged(field: Field, tasks: list[str]) -> None:
             return
         task, start = given.get("task"), given.get("start")
         if task in tasks and is_whole(start, 0, LATEST_MS):
-            _place(field, task, start)
+            field.write_part(task, start)
 
     _drag(key=key, data={"tasks": tasks}, on_moved_change=moved)
 
 
 def _start(field: Field, task: str, start: float | None) -> None:
-    """Draw the start of one task with its two steps; every field has its own turn, so that the others stay."""
-    steps = draft(field.lab, field.seed, f"{field.name}.{task}")
-    key = field.key(f"_{task}_{steps.turn}")
+    """Draw the start of one task with its two steps."""
     name = as_label(task)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        st.number_input(
+        field.control(
+            "number_input",
             say("field.start", task=name),
-            value=None if start is None else float(start),
+            None if start is None else float(start),
+            partial(field.write_part, task),
+            f"_{task}",
             step=STEP_MS,
             format="%g",
-            key=key,
-            disabled=field.locked,
-            on_change=_put_typed,
-            args=(field, task, key),
             width=92,
         )
         for by, word in ((-STEP_MS, "earlier"), (STEP_MS, "later")):
@@ -310,30 +296,20 @@ def _start(field: Field, task: str, start: float | None) -> None:
 
 
 def _stepped(field: Field, task: str, by: float) -> None:
-    before = (field.draft.value or {}).get(task)
-    _place(field, task, 0.0 if before is None else before + by)
-
-
-def _place(field: Field, task: str, start: float) -> None:
-    """Write the start of a task whose control is then drawn anew."""
-    _put(field, task, start)
-    draft(field.lab, field.seed, f"{field.name}.{task}").turn += 1
+    before = (field.draft or {}).get(task)
+    field.write_part(task, 0.0 if before is None else before + by)
 
 
 def _text(field: Field) -> None:
     asked = field.asked
-    key = field.key()
-    written = st.text_area(
+    written = field.control(
+        "text_area",
         say("field.text", id=asked.id),
-        value=field.shown or "",
-        key=key,
+        field.shown or "",
         max_chars=asked.most,
         height=150,
-        disabled=field.locked,
-        on_change=_typed,
-        args=(field, key),
     )
-    length = len((written or "").strip())
+    length = len(written.strip())
     words = say("field.length", least=asked.least, most=asked.most, now=length)
     st.html(f'<p class="quiet">{words}</p>')
 

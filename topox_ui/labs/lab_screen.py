@@ -275,8 +275,7 @@ def _first_sentence(text: str) -> tuple[str, str]:
 
 
 def _waits(lab: Lab, shown: ShownScreen, at: int) -> None:
-    names = ", ".join(shown.waits_for)
-    write_html(f'<p class="lesson">{say_html("waits", questions=names)}</p>')
+    write_html(f'<p class="lesson">{say_html("waits", questions=", ".join(shown.waits_for))}</p>')
     first = shown.waits_for[0]
     place = lab.screen_of(first) + 1
     with st.container(horizontal=True, key="lab_buttons"):
@@ -293,9 +292,8 @@ def _field(lab: Lab, answers: Answers, asked: Question) -> Field:
     of_tasks = asked.type == "schedule"
     graph = instance_of(lab, screen, answers.seed).graph() if of_tasks else None
     field = Field(lab, answers.seed, asked, asked.id, locked, value, graph)
-    now = field.draft
-    if not locked and now.value is None:  # what was handed in before, such as after a reload
-        now.value = last_answer(answers, asked.id)
+    if not locked and field.draft is None:  # what was handed in before, such as after a reload
+        field.write(last_answer(answers, asked.id))
     return field
 
 
@@ -389,7 +387,7 @@ def _starts(lab: Lab, answers: Answers, shown: ShownScreen) -> dict[str, float]:
     for asked in shown.questions:
         if asked.type == "schedule":
             return starts_of(_field(lab, answers, asked).shown or {})
-    return starts_of(_sheet_field(lab, answers, shown.id).draft.value or {})
+    return starts_of(_sheet_field(lab, answers, shown.id).draft or {})
 
 
 def _sheet_field(lab: Lab, answers: Answers, screen: str, graph: TaskGraph | None = None) -> Field:

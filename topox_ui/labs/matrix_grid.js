@@ -2,7 +2,7 @@
 // symmetric grid marks both cells of a pair. It writes the whole grid, as rows of whole numbers.
 export default function ({ data, parentElement, setStateValue }) {
   const box = parentElement.querySelector(".grid");
-  const drawn = JSON.stringify([data.rows, data.columns, data.marks, data.symmetric, data.locked, data.turn]);
+  const drawn = JSON.stringify([data.rows, data.columns, data.marks, data.symmetric, data.locked]);
   if (box.dataset.drawn === drawn) return;
   box.dataset.drawn = drawn;
   const cells = data.cells.map((row) => [...row]);

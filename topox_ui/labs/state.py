@@ -7,7 +7,6 @@ not see what that one answered.
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from html import escape as html_escape
 from typing import Annotated, Any
@@ -83,18 +82,11 @@ def whose(answers: Answers) -> Whose:
     return answers.lab, answers.digest, course, student, answers.seed, tab
 
 
-@dataclass
-class Draft:
-    """What stands in a field and is not handed in yet; ``turn`` counts the fields that were made anew for it."""
-
-    value: Any = None
-    turn: int = 0
-
-
 OWN_LAB = Lasting[Lab]("labs_own")
 WHO = Lasting[tuple[str, str]]("labs_who")
 _MINE = Lasting[dict[str, Answers]]("labs_mine")
-_DRAFTS = Lasting[dict[tuple[str, int, str], Draft]]("labs_drafts")
+# What stands in a field, by lab, seed and name, and is not handed in yet.
+DRAFTS = Lasting[dict[tuple[str, int, str], Any]]("labs_drafts")
 # What became of the answers in the folder of a class; empty where none is held.
 KEPT_LINE = Lasting[str]("labs_kept_line")
 # Lines under questions and boxes, until the next button: (kind, text).
@@ -162,14 +154,8 @@ def forget(lab: Lab) -> None:
         return
     with _LOCK:
         _kept().pop(whose(mine), None)
-    drafts = _DRAFTS.get_or(dict)
-    for place in [place for place in drafts if place[0] == lab.id]:
-        drafts[place] = Draft(None, drafts[place].turn + 1)
-
-
-def draft(lab: Lab, seed: int, name: str) -> Draft:
-    """Return what stands in a field."""
-    return _DRAFTS.get_or(dict).setdefault((lab.id, seed, name), Draft())
+    kept = {place: one for place, one in DRAFTS.get_or(dict).items() if place[0] != lab.id}
+    DRAFTS.set(kept)
 
 
 def line(place: str, kind: str, text: str) -> None:

@@ -132,8 +132,7 @@ def _entry(entry: Entry, here: Set[str]) -> str:
         for name in entry.see
     )
     see = f'<span class="also">See: {related}</span>' if related else ""
-    body = with_terms(entry.text, entry.id)
-    return f'<div id="entry-{entry.id}"><dt>{entry.term}</dt><dd>{body}{see}{also}</dd></div>'
+    return f'<div id="entry-{entry.id}"><dt>{entry.term}</dt><dd>{with_terms(entry.text, entry.id)}{see}{also}</dd></div>'
 
 
 def _varies(word: str, term: str) -> bool:
@@ -150,7 +149,6 @@ def _alt(name: str, value: float) -> str:
 
 def _circuits(at_ms: float, theme: Theme) -> None:
     execution = circuits_run().execution
-    assert execution is not None
     state = state_at(execution, at_ms)
     left, right = st.columns([1, 1.1], gap="small")
     with left:
@@ -185,7 +183,6 @@ def _gantt(
     """Draw the schedule that a slider leads to, with its lower bound if that is asked for."""
     result = run(value)
     execution = result.execution
-    assert execution is not None
     lanes = lanes_of(execution)
     lanes = lanes.showing(0, lanes.servers - 1)
     path = critical_path(execution, result.settings.exclusive_devices)
@@ -345,10 +342,18 @@ def _word(one: Screen, value: float) -> str:
 def _steps(state: LearnState) -> None:
     with st.container(horizontal=True, vertical_alignment="center", key="tour_steps"):
         if state.step > 1:
-            button("Back", "tour_back", "arrow_back", _go, state.step - 1)
+            button(
+                "Back", "tour_back", "arrow_back", partial(LearnState.choose, step=state.step - 1)
+            )
         st.html(f'<p class="step">{state.step} of {len(SCREENS)}</p>', width="content")
         if state.step < len(SCREENS):
-            button("Next", "tour_next", "arrow_forward", _go, state.step + 1, primary=True)
+            button(
+                "Next",
+                "tour_next",
+                "arrow_forward",
+                partial(LearnState.choose, step=state.step + 1),
+                primary=True,
+            )
         else:
             _ways_on()
 
@@ -359,12 +364,14 @@ def _contents(state: LearnState) -> None:
     with st.container(horizontal=True, key="tour_contents"):
         for step, name in enumerate(SCREENS, start=1):
             label = f"{step}. {screen(name).title}"
-            mark = {"disabled": True} if step == state.step else {"on_click": _go, "args": (step,)}
-            st.button(label, key=f"tour_to_{step}", type="tertiary", **mark)  # type: ignore[arg-type]
-
-
-def _go(step: int) -> None:
-    LearnState.choose(step=step)
+            st.button(
+                label,
+                key=f"tour_to_{step}",
+                type="tertiary",
+                disabled=step == state.step,
+                on_click=LearnState.choose,
+                kwargs={"step": step},
+            )
 
 
 def _ways_on() -> None:

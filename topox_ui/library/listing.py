@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 import streamlit as st
@@ -14,11 +15,11 @@ from topox_core.library.rows import CARD, FAILED, RUNS_ONLY, RunFilter, RunRecor
 from topox_core.library.run_library import RunLibrary
 from topox_core.runs.identity import code_version
 from topox_core.text.numbers import STOPPED_BY, delay_label, percent, seconds, time, when
-from topox_ui.answers.keeping import KeepState
+from topox_ui.answers.keeping import EVERY_SOLVE
 from topox_ui.shell.charts import button, editor
 from topox_ui.state.address import keep_address
 from topox_ui.state.session import Index, PageState
-from topox_ui.state.widgets import control, menu, sidebar_part, switch
+from topox_ui.state.widgets import bound, control, menu, sidebar_part, switch
 
 MAX_COMPARED = 4
 KINDS = {
@@ -191,10 +192,12 @@ def study_menu(library: RunLibrary) -> None:
 
 def keep_switch() -> None:
     """Offer to keep every solve of this session."""
-    switch(
+    bound(
+        "toggle",
         "Keep every solve",
-        KeepState,
-        "every_solve",
+        "w__keep_every_solve",
+        bool(EVERY_SOLVE.get()),
+        EVERY_SOLVE.set,
         help="Keeps every schedule that the page Schedule shows in this tab. A run can also be kept there "
         "one by one.",
     )
@@ -221,7 +224,18 @@ def table(now: Listed) -> None:
         alt=f"{len(rows)} kept runs, newest first",
     )
     _pages(now)
-    _choice(now)
+    # By name, which does by keyboard what the boxes do, and reaches other pages of the list.
+    known = {one.id: run_words(one) for one in (*now.runs, *now.chosen)}
+    control(
+        "multiselect",
+        f"Runs side by side (at most {MAX_COMPARED})",
+        RunsState,
+        "chosen",
+        options=known,
+        max_selections=MAX_COMPARED,
+        take=lambda runs: RunsState.choose(chosen=tuple(runs) or None),
+        placeholder="Tick runs above, or choose them here",
+    )
 
 
 def _editor_key(now: Listed) -> str:
@@ -251,30 +265,15 @@ def _pages(now: Listed) -> None:
         return
     with st.container(horizontal=True, vertical_alignment="center"):
         if newer:
-            button("Newest runs", "runs_newest", "first_page", _from, "")
+            button(
+                "Newest runs", "runs_newest", "first_page", partial(RunsState.choose, before=None)
+            )
         if older:
             started, run = now.runs[-1].place
             place = f"{started:.9f}".rstrip("0").rstrip(".") + f":{run}"
-            button("Older runs", "runs_older", "chevron_right", _from, place)
-
-
-def _from(place: str) -> None:
-    RunsState.choose(before=place or None)
-
-
-def _choice(now: Listed) -> None:
-    """Draw the choice of runs by name, which does by keyboard what the boxes do, and reaches other pages of the list."""
-    known = {one.id: run_words(one) for one in (*now.runs, *now.chosen)}
-    control(
-        "multiselect",
-        f"Runs side by side (at most {MAX_COMPARED})",
-        RunsState,
-        "chosen",
-        options=known,
-        max_selections=MAX_COMPARED,
-        take=lambda runs: RunsState.choose(chosen=tuple(runs) or None),
-        placeholder="Tick runs above, or choose them here",
-    )
+            button(
+                "Older runs", "runs_older", "chevron_right", partial(RunsState.choose, before=place)
+            )
 
 
 def run_words(one: StoredRun) -> str:

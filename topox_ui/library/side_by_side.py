@@ -40,7 +40,6 @@ from topox_core.text.numbers import (
 from topox_ui.answers.keeping import kept_input, refuse_faults
 from topox_ui.library.listing import LETTERS, RunsState
 from topox_ui.shell.charts import (
-    Table,
     chart,
     chart_title,
     escape,
@@ -307,19 +306,18 @@ def _clocks(drawn: Drawn, refused: Sequence[str], theme: Theme) -> None:
             f"clock_{letter}",
             f"Run {letter} over {time(one.makespan_ms)}, on a clock of {time(longest)}: "
             f"{plural(one.lanes.servers, 'server')}, devices compute {percent(one.device_busy)} of the time.",
-            _whole(letter, one),
+            lambda: [  # built when opened, here
+                {
+                    "Run": letter,  # noqa: B023
+                    "Iteration (ms)": one.makespan_ms,  # noqa: B023
+                    "Devices compute": one.device_busy,  # noqa: B023
+                }
+            ],
         )
-        if one.note:
-            quiet(f"{letter}: {escape(one.note)}.")
+        quiet(one.note and f"{letter}: {escape(one.note)}.")
     colours = sorted({int(v) for one in drawn.values() for v in np.unique(one.image)})
     words = category_words(sorted({use for one in drawn.values() for use in one.traffic}))
     legend_line([(CATEGORY_COLOURS[k], words[k]) for k in colours if k in words], theme)
-
-
-def _whole(letter: str, one: RunDrawn) -> Table:
-    return lambda: [
-        {"Run": letter, "Iteration (ms)": one.makespan_ms, "Devices compute": one.device_busy}
-    ]
 
 
 def _windows(drawn: Drawn, theme: Theme) -> None:

@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -26,12 +27,12 @@ from topox_core.text.numbers import count, plural, size
 from topox_core.workloads.samples import load_sample
 from topox_ui.answers.keeping import (
     HOW_ON,
+    LINKED,
     OFF,
     Linked,
     existing_library,
     keeps_runs,
     open_library,
-    open_with_result,
 )
 from topox_ui.answers.solving import Case, shipped_answer
 from topox_ui.library.listing import (
@@ -64,7 +65,7 @@ from topox_ui.shell.menu import leave_for, page_link
 from topox_ui.state.loading import Loaded, adopt
 from topox_ui.state.scenario import ALGORITHM_WORDS, CLUSTER, LOWERING, PARAMETER, Scenario
 from topox_ui.state.session import Passing, notify, notify_errors, put, word_of
-from topox_ui.state.widgets import sidebar
+from topox_ui.state.widgets import bound, sidebar
 
 # Settings of a solve that the state has under the same name.
 _SOLVE = (
@@ -168,7 +169,7 @@ def _query_of(library: RunLibrary, one: StoredRun) -> dict[str, str]:
     elif not query:
         raise InputError("has no page that shows it; its numbers are here", file=f"run {one.id}")
     if record.kind == "schedule" and (result := result_record(library, one)) is not None:
-        open_with_result(Linked(f"run {one.id}", record.graph, result, kept=True))
+        LINKED.set(Linked(f"run {one.id}", record.graph, result, kept=True))
     return query
 
 
@@ -226,20 +227,19 @@ def undo_button() -> None:
 def _naming(chosen: Sequence[StoredRun]) -> None:
     with st.popover("Name", icon=":material/edit:"):
         for letter, one in zip(LETTERS, chosen, strict=False):
-            key = f"name_{one.id}"
-            st.text_input(
+            bound(
+                "text_input",
                 f"Name of {letter}, run {one.id}",
+                f"name_{one.id}",
                 one.record.name,
-                key=key,
+                partial(_rename, one.id),
                 max_chars=120,
-                on_change=_rename,
-                args=(one.id, key),
             )
 
 
 @notify_errors()
-def _rename(run: int, key: str) -> None:
-    open_library().rename(run, str(st.session_state[key]).strip())
+def _rename(run: int, name: str) -> None:
+    open_library().rename(run, name.strip())
 
 
 @notify_errors()
@@ -358,13 +358,11 @@ def example() -> RunRecord:
     graph, cluster = load_sample(EXAMPLE)
     now = Scenario(source="sample", name=EXAMPLE)
     case = Case(graph, now.cluster(cluster), now.settings())
-    result = shipped_answer(case)
-    assert result is not None, "tools/make_answers.py ships one of every sample"
     subject = resolved_of(Subject("sample", {"name": EXAMPLE}), graph, cluster)
     prices = PRICE_SETS[SET_BY_SPEED]
-    options = FabricOptions()
-    kept = KeptRun(subject, case.cluster, case.settings, options, prices, SET_BY_SPEED)
-    return record_of_solve(result, kept)
+    kept = KeptRun(subject, case.cluster, case.settings, FabricOptions(), prices, SET_BY_SPEED)
+    # tools/make_answers.py ships one of every sample
+    return record_of_solve(shipped_answer(case), kept)
 
 
 def switched_off() -> None:

@@ -23,11 +23,11 @@ from topox_core.labs.lab import CLASS_SEED, Lab, Question, Screen, texts_in
 from topox_core.labs.statistics import START, Slide, key_words
 from topox_ui.classroom.held import class_profile
 from topox_ui.present.tally import (
+    PresentState,
     answers_menu,
     chosen_slide,
     count_of,
     go,
-    leave,
     say,
     spread,
     tally,
@@ -228,8 +228,7 @@ def _first(lab: Lab) -> None:
 
 def _told(lab: Lab, screen: Screen, theme: Theme) -> None:
     """Draw a screen that asks nothing: what was predicted before it is shown."""
-    text = _filled(lab, screen, screen.text)
-    st.html(f'<h1 class="asked small">{text}</h1>')
+    st.html(f'<h1 class="asked small">{_filled(lab, screen, screen.text)}</h1>')
     pictures = pictures_of(_asking(lab, screen, theme))[: 2 if BESIDE in screen.show else 1]
     for column, picture in zip(st.columns(max(len(pictures), 1)), pictures, strict=False):
         with column:
@@ -251,8 +250,9 @@ def _asking(lab: Lab, screen: Screen, theme: Theme) -> Asking:
     }
     slider = None if instance is None else slider_of(screen, instance)
     value = slider.values[len(slider.values) // 2] if slider else None
-    words_of = texts_in(lab.language)
-    return Asking(lab, screen, instance, words_of, theme, frozenset(hidden), True, value)
+    return Asking(
+        lab, screen, instance, texts_in(lab.language), theme, frozenset(hidden), True, value
+    )
 
 
 def _picture(picture: Picture) -> None:
@@ -365,7 +365,13 @@ def _steps(lab: Lab, every: tuple[Slide, ...], at: int) -> None:
             answers_menu(lab, lab.question(slide.place))
             if slide.show == "ask":
                 count_of(lab, lab.question(slide.place))
-        st.button(say("present.leave"), key="leave_lab", on_click=leave, type="tertiary")
+        st.button(
+            say("present.leave"),
+            key="leave_lab",
+            on_click=PresentState.choose,
+            kwargs={"lab": None, "q": None, "show": None},
+            type="tertiary",
+        )
     with st.container(key="clickers"):
         for name, key, to, last in (
             ("previous", "PageUp", before, at == 0),

@@ -39,7 +39,7 @@ from topox_core.text.numbers import short
 from topox_ui.classroom.held import class_profile, labs_offered
 from topox_ui.shell.charts import chart, escape
 from topox_ui.state.session import Lasting, PageState, notify, one_of
-from topox_ui.state.widgets import pick
+from topox_ui.state.widgets import bound, pick
 
 SEES = ("labs", "statistics", "leaderboards")
 SOURCES = ("folder", "files", "hands")
@@ -109,20 +109,9 @@ def go(slide: Slide) -> None:
     PresentState.choose(q=slide.place, show=slide.show)
 
 
-def begin(lab: str) -> None:
-    """Put a lab on the projector, its first slide."""
-    PresentState.choose(lab=lab, q=START, show="ask")
-
-
-def leave() -> None:
-    """Go back to all labs."""
-    PresentState.choose(lab=None, q=None, show=None)
-
-
 def source() -> str:
     """Return where answers are counted from when nothing was chosen."""
-    chosen = PresentState.now().source
-    return chosen or ("folder" if class_profile() is not None else "files")
+    return PresentState.now().source or ("folder" if class_profile() is not None else "files")
 
 
 def see_switch() -> None:
@@ -163,9 +152,9 @@ def answers_to(lab: Lab) -> tuple[Answers, ...]:
     return latest_of_each(one for one in given if one.lab == lab.id)
 
 
-def hands(lab: Lab, question: Question, vote: int) -> Votes:
-    """Return the votes that were counted by hand."""
-    return _HANDS.get_or(dict).get((lab.id, question.id, vote), ({}, ""))[0]
+def hands(lab: Lab, question: Question, vote: int) -> tuple[Votes, str]:
+    """Return the votes that were counted by hand, and the numbers called out, as they were typed."""
+    return _HANDS.get_or(dict).get((lab.id, question.id, vote), ({}, ""))
 
 
 def count_hands(lab: Lab, question: Question, vote: int, votes: Votes, text: str = "") -> None:
@@ -174,24 +163,21 @@ def count_hands(lab: Lab, question: Question, vote: int, votes: Votes, text: str
     _HANDS.get_or(dict)[lab.id, question.id, vote] = (counted, text)
 
 
-def called_out(lab: Lab, question: Question, vote: int) -> str:
-    """Return the numbers called out, as they were typed."""
-    return _HANDS.get_or(dict).get((lab.id, question.id, vote), ({}, ""))[1]
-
-
 def by_hand(lab: Lab, question: Question) -> bool:
     """Return whether a question is counted by hand: that was chosen, or there are hands and no answers."""
     if question.type not in COUNTED:
         return False
     if source() == "hands":
         return True
-    return bool(hands(lab, question, 1)) and not answers_to(lab)
+    return bool(hands(lab, question, 1)[0]) and not answers_to(lab)
 
 
 def statistics_of(lab: Lab, question: Question) -> QuestionStatistics:
     """Return what the class answered to one question."""
     if by_hand(lab, question):
-        return counted_statistics(lab, question, hands(lab, question, 1), hands(lab, question, 2))
+        return counted_statistics(
+            lab, question, *(hands(lab, question, vote)[0] for vote in (1, 2))
+        )
     every = lab_statistics(lab, answers_to(lab))
     return next(one for one in every if one.question == question.id)
 
@@ -202,7 +188,7 @@ def second_votes(lab: Lab, question: Question) -> list[int] | None:
         return None
     again: dict[Any, int] = {}
     if by_hand(lab, question):
-        again = dict(hands(lab, question, 2))
+        again = dict(hands(lab, question, 2)[0])
     else:
         for one in answers_to(lab):
             given = one.prediction(question.id)
@@ -247,7 +233,12 @@ def _tally(lab: Lab, question: Question, theme: Theme) -> None:
         return
     if _hides(lab, question, one):
         st.html(f'{_advice(question, one)}<p class="said">{say("present.hidden")}</p>')
-        st.button(say("present.spread"), key="show_spread", on_click=_ask, args=(lab, question))
+        st.button(
+            say("present.spread"),
+            key="show_spread",
+            on_click=_ASKED_FOR.get_or(set).add,
+            args=((lab.id, question.id),),
+        )
         return
     st.html(_advice(question, one))
     draw_spread(lab, question, one, theme, None, "")
@@ -259,10 +250,6 @@ def _hides(lab: Lab, question: Question, one: QuestionStatistics) -> bool:
         return False
     asked = (lab.id, question.id) in _ASKED_FOR.get_or(set)
     return EXPLAIN_BELOW <= one.right <= GO_ON_ABOVE and not asked
-
-
-def _ask(lab: Lab, question: Question) -> None:
-    _ASKED_FOR.get_or(set).add((lab.id, question.id))
 
 
 def _advice(question: Question, one: QuestionStatistics) -> str:
@@ -368,7 +355,15 @@ def answers_menu(lab: Lab, question: Question) -> None:
         elif question.type == "choice":
             _count_options(lab, question)
         else:
-            _call_out(lab, question)
+            for vote in (1, 2) if question.vote else (1,):
+                bound(
+                    "text_input",
+                    say("present.called" if vote == 1 else "present.called_again"),
+                    f"called_{lab.id}_{question.id}_{vote}",
+                    hands(lab, question, vote)[1],
+                    partial(_called, lab, question, vote),
+                    max_chars=400,
+                )
 
 
 def upload_box(label: str, key: str = "up_answers", kind: str = "answers") -> None:
@@ -399,48 +394,31 @@ def _count_options(lab: Lab, question: Question) -> None:
     votes = (1, 2) if question.vote else (1,)
     columns = st.columns(len(votes))
     for vote, column in zip(votes, columns, strict=True):
-        counted = hands(lab, question, vote)
+        counted, _ = hands(lab, question, vote)
         with column:
             if question.vote:
                 st.caption(say("present.first" if vote == 1 else "present.again"))
             for option in question.options:
-                key = f"hands_{lab.id}_{question.id}_{vote}_{option.id}"
-                st.number_input(
+                bound(
+                    "number_input",
                     texts[option.id],
-                    0,
-                    MAX_VOTES,
-                    value=counted.get(option.id, 0),
-                    key=key,
-                    on_change=partial(_counted, lab, question, vote),
+                    f"hands_{lab.id}_{question.id}_{vote}_{option.id}",
+                    counted.get(option.id, 0),
+                    partial(_counted, lab, question, vote, option.id),
+                    min_value=0,
+                    max_value=MAX_VOTES,
                 )
 
 
-def _counted(lab: Lab, question: Question, vote: int) -> None:
-    votes = {
-        option.id: int(
-            st.session_state.get(f"hands_{lab.id}_{question.id}_{vote}_{option.id}") or 0
-        )
-        for option in question.options
-    }
+def _counted(lab: Lab, question: Question, vote: int, option: str, number: int | None) -> None:
+    votes = {**hands(lab, question, vote)[0], option: number or 0}
     if sum(votes.values()) > MAX_VOTES:
         notify("error", f"{escape(question.id)}: {sum(votes.values())} > {MAX_VOTES}")
         return
     count_hands(lab, question, vote, votes)
 
 
-def _call_out(lab: Lab, question: Question) -> None:
-    for vote in (1, 2) if question.vote else (1,):
-        st.text_input(
-            say("present.called" if vote == 1 else "present.called_again"),
-            value=called_out(lab, question, vote),
-            key=f"called_{lab.id}_{question.id}_{vote}",
-            max_chars=400,
-            on_change=partial(_called, lab, question, vote),
-        )
-
-
-def _called(lab: Lab, question: Question, vote: int) -> None:
-    text = str(st.session_state[f"called_{lab.id}_{question.id}_{vote}"])
+def _called(lab: Lab, question: Question, vote: int, text: str) -> None:
     try:
         votes = read_called_out(lab, question, text)
     except InputError as error:

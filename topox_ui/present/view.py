@@ -36,7 +36,6 @@ from topox_ui.present.tally import (
     MAX_FILES,
     PresentState,
     answers_to,
-    begin,
     chosen_lab,
     draw_spread,
     handed,
@@ -218,7 +217,14 @@ def leaderboards() -> None:
         quiet(escape(f"{one.file}: {one.problem}"))
     if lines:
         _ranks(board, [one for one in lines if one.rank])
-        _infeasible([one for one in lines if not one.rank])
+        if refused := [one for one in lines if not one.rank]:
+            frame(
+                {
+                    say("board.column.alias"): [one.alias for one in refused],
+                    say("board.column.checked"): [one.problem for one in refused],
+                },
+                title=(say("board.refused"), say("board.refused_note")),
+            )
 
 
 def _ranks(board: Board, lines: list[Ranked]) -> None:
@@ -239,17 +245,6 @@ def _ranks(board: Board, lines: list[Ranked]) -> None:
         for one in lines
     ]
     frame([dict(zip(names, row, strict=True)) for row in rows])
-
-
-def _infeasible(lines: list[Ranked]) -> None:
-    if lines:
-        frame(
-            [
-                {say("board.column.alias"): one.alias, say("board.column.checked"): one.problem}
-                for one in lines
-            ],
-            title=(say("board.refused"), say("board.refused_note")),
-        )
 
 
 def _empty(board: Board) -> bytes:
@@ -295,7 +290,8 @@ def _card(lab: Lab) -> None:
     )
     with st.container(horizontal=True, vertical_alignment="center"):
         st.html(f'<p class="card"><b>{title}</b><span>{about}</span></p>')
-        button(say("present.begin"), f"begin_{lab.id}", "slideshow", begin, lab.id)
+        first = partial(PresentState.choose, lab=lab.id, q=None, show=None)
+        button(say("present.begin"), f"begin_{lab.id}", "slideshow", first)
 
 
 def _class_line() -> None:

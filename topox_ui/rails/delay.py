@@ -27,10 +27,8 @@ from topox_ui.rails.subject import (
     known,
     measured_list,
     nodes_of,
-    run_of,
     simulated,
     start,
-    times_of,
 )
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import Content, button, chart, chart_title, quiet, title_row, write_html
@@ -128,9 +126,9 @@ def curves_of(subject: Subject, lane: Lane) -> Curves:
         at = [
             (delay, both)
             for delay in delays
-            if (both := times_of(subject.at(delay + link))) is not None
+            if (both := known(subject.at(delay + link))) is not None
         ]
-        base = run_of(subject.undisturbed()).iteration_ms
+        base = known(subject.undisturbed()).iteration_ms
     curves = {}
     for k, control in enumerate(("on_demand", "provisioned")):
         curves[control] = Curve(
@@ -164,8 +162,8 @@ def _drawn(subject: Subject, lane: Lane, theme: Theme, live: bool = False) -> Cu
         {one.name: one.reconfiguration_ms for one in TECHNOLOGIES},
         theme,
     )
-    if not live and (line := _findings(subject)):
-        quiet(line)
+    if not live:
+        quiet(_findings(subject))
     points = "; ".join(
         f"{time(d)}: {percent(o)}"
         for d, o in zip(curves["provisioned"].delay_ms, curves["provisioned"].overhead, strict=True)

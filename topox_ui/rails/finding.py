@@ -28,8 +28,7 @@ from topox_ui.rails.subject import (
     Simulated,
     Subject,
     answered,
-    run_of,
-    times_of,
+    known,
 )
 from topox_ui.shell.charts import (
     escape,
@@ -64,9 +63,7 @@ def both_of(subject: Subject, lane: Lane) -> tuple[float, float, float]:
     if isinstance(subject, Listed):
         source = subject.source(lane)
         return (source.base_ms, *source.both_ms(dark_ms()))
-    both = times_of(subject.at(dark_ms()))
-    assert both is not None
-    return (run_of(subject.undisturbed()).iteration_ms, *both)
+    return (known(subject.undisturbed()).iteration_ms, *known(subject.at(dark_ms())))
 
 
 def loaded_elsewhere() -> None:
@@ -93,13 +90,12 @@ def answer_first(subject: Subject, pattern: Pattern, lane: Lane) -> None:
     base = both_of(subject, lane)[0]
     # Where circuits stay, the headline says it.
     stay, rings = circuits_stay(subject), _rings_cost(subject, base)
-    if line := f"{_other_times(base, bool(stay and rings))} {'' if stay else rings}".strip():
-        quiet(line)
+    quiet(f"{_other_times(base, bool(stay and rings))} {'' if stay else rings}".strip())
 
 
 def circuits_stay(subject: Subject) -> bool:
     """Return whether a simulated job changes no circuit, though its traffic may have windows."""
-    return isinstance(subject, Simulated) and not run_of(subject.undisturbed()).reconfigurations
+    return isinstance(subject, Simulated) and not known(subject.undisturbed()).reconfigurations
 
 
 def _why_none_changes(subject: Subject, pattern: Pattern) -> str:
@@ -166,7 +162,7 @@ def _rings_cost(subject: Subject, base: float) -> str:
             return ""
     except InputError:
         return ""
-    electrical_ms = run_of(electrical).iteration_ms
+    electrical_ms = known(electrical).iteration_ms
     if base <= electrical_ms * (1 + RINGS_COST):
         return ""
     switch = (

@@ -37,10 +37,10 @@ from topox_ui.rails.subject import (
     answered,
     begun,
     gaps_in_words,
+    known,
     lane_words,
     pattern_of_list,
     pattern_of_run,
-    run_of,
     simulate,
     simulated,
     start,
@@ -121,8 +121,13 @@ def simulating(subject: Simulated) -> bool:
         start(questions)
     if not simulated(questions):
         run_note(RAILS)
-    doing = "Simulating without and with switching"
-    simulate(questions, doing, "Simulate", "rails_simulate", primary=True)
+    simulate(
+        questions,
+        "Simulating without and with switching",
+        "Simulate",
+        "rails_simulate",
+        primary=True,
+    )
     return False
 
 
@@ -130,7 +135,7 @@ def pattern_of(subject: Subject) -> tuple[Pattern, RailRun | None]:
     """Return windows and traffic of a subject, and the undisturbed run if it is simulated."""
     if isinstance(subject, Listed):
         return pattern_of_list(subject), None
-    run = run_of(subject.undisturbed())
+    run = known(subject.undisturbed())
     return pattern_of_run(subject, run), run
 
 

@@ -20,7 +20,7 @@ from topox_core.training.job import Job, dump_job
 from topox_core.training.plan import REDUCTIONS
 from topox_ui.rails.delay import BESIDE, authors_job, curves_of, measured_curves
 from topox_ui.rails.state import CONTROLS, JOB, UPLOAD, RailsState, preset_of
-from topox_ui.rails.subject import Lane, Listed, Pattern, Simulated, Subject, known, run_of
+from topox_ui.rails.subject import Lane, Listed, Pattern, Simulated, Subject, known
 from topox_ui.shell.charts import (
     chart_title,
     escape,
@@ -227,7 +227,7 @@ def chosen_of_the_match(subject: Subject) -> None:
     """Say of the authors' own job that the match was selected, and what other choices would have given."""
     if not isinstance(subject, Simulated) or subject.training is None or not authors_job(subject):
         return
-    job, windows = subject.training, run_of(subject.undisturbed()).windows
+    job, windows = subject.training, known(subject.undisturbed()).windows
     longest = max(windows, key=lambda one: one.length_ms)
     quiet(
         "<b>A selected match</b>: the paper does not print in which order FSDP sends; of six orders this "
@@ -245,7 +245,7 @@ def chosen_of_the_match(subject: Subject) -> None:
 
 def _beside(subject: Simulated, lane: Lane) -> None:
     """Draw here, paper and later measurement in three rows."""
-    windows = run_of(subject.undisturbed()).windows
+    windows = known(subject.undisturbed()).windows
     measured = sum(one.length_ms > 1 for one in WINDOWS) / len(WINDOWS)
     rows = [
         (
@@ -282,11 +282,6 @@ def _orders(digest: str, _job: Job) -> list[dict[str, object]]:  # noqa: ARG001
                 answer(Question(UNDISTURBED, job.changed(machine__host_ms=0.0), rail)),
             )
             both = answer(Question(BOTH, job, rail, AT_MS))
-            assert (
-                isinstance(base, RailRun)
-                and isinstance(prompt, RailRun)
-                and not isinstance(both, RailRun)
-            )
             on_demand, provisioned = (100 * (value / base.iteration_ms - 1) for value in both)
             rows.append(
                 {

@@ -9,13 +9,13 @@ from topox_core.figures.palette import Theme
 from topox_core.figures.rails_delay import expert_region, wirings
 from topox_core.rails.advice import constraints
 from topox_core.rails.delay import BOTH, UNDISTURBED, Question
-from topox_core.rails.iteration import Rail, RailRun
+from topox_core.rails.iteration import Rail
 from topox_core.rails.presets import PRESETS
 from topox_core.text.numbers import capitalised, delay_label, percent, plural, short, time
 from topox_core.training.job import Job
 from topox_ui.rails.finding import circuits_stay, dark_ms
 from topox_ui.rails.state import RailsState
-from topox_ui.rails.subject import Simulated, answered, known, refusal, run_of, simulate, times_of
+from topox_ui.rails.subject import Simulated, answered, known, refusal, simulate
 from topox_ui.shell.charts import chart, chart_title, escape, quiet, write_html
 from topox_ui.state.widgets import slide
 
@@ -103,7 +103,7 @@ def _bars(subject: Simulated, theme: Theme) -> None:
         if name in failed:
             rows.append((name, None, 0.0))
             continue
-        run = run_of(question)
+        run = known(question)
         stalls = "provisioned" in ways[name]
         rows.append((name, run.iteration_ms, run.stall_ms if stalls else 0.0))
     chart(
@@ -149,8 +149,11 @@ def experts_section(subject: Simulated | None, theme: Theme) -> None:
         degree: Question(UNDISTURBED, job, questions[EXPERT_DELAYS_MS[0], degree].rail)
         for degree, job in jobs.items()
     }
-    every = [*instant.values(), *questions.values()]
-    left = [one for one in every if known(one) is None and refusal(one) is None]
+    left = [
+        one
+        for one in [*instant.values(), *questions.values()]
+        if known(one) is None and refusal(one) is None
+    ]
     if left:
         # Degree by degree, so that the child keeps each prepared iteration.
         ordered = sorted(
@@ -199,7 +202,5 @@ def experts_section(subject: Simulated | None, theme: Theme) -> None:
 
 
 def _overhead(question: Question, undisturbed: Question) -> float | None:
-    both, base = times_of(question), known(undisturbed)
-    return (
-        None if both is None or not isinstance(base, RailRun) else both[1] / base.iteration_ms - 1
-    )
+    both, base = known(question), known(undisturbed)
+    return None if both is None or base is None else both[1] / base.iteration_ms - 1

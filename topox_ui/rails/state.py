@@ -129,7 +129,6 @@ class RailsState(create_model("Degrees", __base__=PageState, **OF_DEGREES)):  # 
             If they do not go together.
         """
         base = preset_of(self.runs)
-        assert base is not None, "only a preset or a training job has degrees"
         changes: dict[str, Any] = dict(self.degrees)
         if changes and "gpus" not in changes:
             changes["gpus"] = self.product
@@ -419,7 +418,6 @@ def _take(data: bytes, file: str) -> None:
 def _iteration() -> None:
     """Ask how long the iteration lasts where the file does not say so: a table has no place for it."""
     windows = OWN_WINDOWS.get()
-    assert windows is not None
     if windows.iteration_ms > last_end_ms(windows) + 1e-9:
         return
     number(

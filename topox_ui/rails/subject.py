@@ -306,8 +306,8 @@ def rail_answers() -> RailAnswers:
     return RailAnswers()
 
 
-def known(question: Question) -> Answer | None:
-    """Return an answer that is there."""
+def known(question: Question) -> Any:
+    """Return the answer that is there, if there is one: a run, or of both controls the iteration on demand and provisioned."""
     return rail_answers().get(question.key)
 
 
@@ -340,8 +340,11 @@ def start(questions: Sequence[Question]) -> None:
 def begun(questions: Sequence[Question]) -> bool:
     """Return whether something is being answered, or was to be and was stopped or came to nothing: then nothing begins by itself."""
     owner = run_owner()
-    stopped = owner.cancelled(RAILS, _left(questions))
-    return owner.run(RAILS) is not None or bool(owner.note(RAILS)) or stopped
+    return (
+        owner.run(RAILS) is not None
+        or bool(owner.note(RAILS))
+        or owner.cancelled(RAILS, _left(questions))
+    )
 
 
 def _left(questions: Sequence[Question]) -> tuple[Question, ...]:
@@ -397,16 +400,3 @@ def answered(questions: Sequence[Question]) -> bool:
             answers[one.key] = answer(one)
             answers.pace_s[one.job] = time.monotonic() - began
     return True
-
-
-def run_of(question: Question) -> RailRun:
-    """Return the run that answers a question which is known to be answered."""
-    run = known(question)
-    assert isinstance(run, RailRun)
-    return run
-
-
-def times_of(question: Question) -> tuple[float, float] | None:
-    """Return the iteration on demand and provisioned, if they are known."""
-    times = known(question)
-    return None if isinstance(times, RailRun) else times

@@ -40,7 +40,7 @@ from topox_ui.rails.reference import (
 )
 from topox_ui.rails.rivals import experts_section, rivals_section
 from topox_ui.rails.state import SCHEDULES, SECTIONS, RailsState, controls, reset
-from topox_ui.rails.subject import Pattern, Simulated, Subject, answered, run_of, simulate, subject
+from topox_ui.rails.subject import Pattern, Simulated, Subject, answered, known, simulate, subject
 from topox_ui.shell.charts import (
     Content,
     chart,
@@ -148,7 +148,7 @@ def control_section(subject: Simulated, theme: Theme) -> None:
         doing, offer = "Simulating the control plane", "Simulate the control plane"
         simulate([question], doing, offer, "rails_control_run")
         return
-    run = run_of(question)
+    run = known(question)
     kinds, messages = Counter(one.word for one in run.messages), run.messages[:MAX_MESSAGES]
     facts = f"Circuits of a group change {plural(run.reconfigurations, 'time')} per iteration, each {time(run.rail.dark_ms)} dark"
     chart(

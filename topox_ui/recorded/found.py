@@ -9,7 +9,7 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.model.cluster import SPEEDS_GBPS, Cluster
-from topox_core.traces.checks import Check, busy_share, checks_of
+from topox_core.traces.checks import Check, checks_of
 from topox_core.traces.importing import Imported, groups_of, import_run
 from topox_core.traces.recorded_run import RecordedRun, RunStep, run_of, step_of
 from topox_core.traces.run_graph import RunGraph, StepTime, at_speed, free, replay_ms
@@ -72,11 +72,6 @@ class RecordedStep:
             return float(self.imported.report["replay_ms"]["free_network"])
         return next(one.free_ms for one in self.steps if one.number == self.number)
 
-    @property
-    def gpu_busy(self) -> float:
-        """Share of the step in which a GPU computed, mean over ranks."""
-        return busy_share(self.step)
-
     @cached_property
     def checks(self) -> tuple[Check, ...]:
         """Of the import, the worst first."""
@@ -103,7 +98,6 @@ class RecordedStep:
 
     def at_ms(self, gbps: float) -> float:
         """Return how long the step lasts at a network speed; only where there is a task graph."""
-        assert self.imported is not None
         return replay_ms(self.imported.run, at_speed(gbps))
 
     @cached_property
@@ -128,7 +122,6 @@ class RecordedStep:
 
     def cluster(self) -> Cluster:
         """Return the cluster that fits the task graph at the chosen speed."""
-        assert self.imported is not None
         return fitting_cluster(self.imported.graph, self.recorded_ms, self.settings.nic_gbps)
 
 
@@ -211,7 +204,6 @@ def _imported(opened: Opened, settings: ImportSettings) -> tuple[Imported | None
 @st.cache_resource(scope="session", max_entries=8, show_spinner=False, hash_funcs=_KEYS)
 def _curve(opened: Opened, settings: ImportSettings) -> tuple[tuple[float, float], ...]:
     known, _ = _imported(opened, settings)
-    assert known is not None
     return tuple((gbps, replay_ms(known.run, at_speed(gbps))) for gbps in SPEEDS_GBPS)
 
 

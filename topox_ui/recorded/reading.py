@@ -330,9 +330,14 @@ def read_within_limits(name: str, content: bytes) -> Recording:
 def _beside(
     known: dict[int, str], files: tuple[File, ...], stop: Stop, on_step: Callable[[Step], None]
 ) -> Opened | None:
-    read = partial(read_files, read=read_within_limits)
     return call_or_refuse(
-        "were not read", "recorded run", read, known, files, stop=stop, on_step=on_step
+        "were not read",
+        "recorded run",
+        partial(read_files, read=read_within_limits),
+        known,
+        files,
+        stop=stop,
+        on_step=on_step,
     )
 
 

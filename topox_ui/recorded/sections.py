@@ -1,6 +1,7 @@
 """A closer look at a recorded step: its groups, its lanes on one clock, its windows, whether it can be trusted."""
 
 from collections import defaultdict
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -42,7 +43,7 @@ from topox_ui.shell.downloads import File, download_menu, result_json, stem
 from topox_ui.shell.menu import leave_for
 from topox_ui.state.loading import OWN_WINDOWS, Loaded, adopt
 from topox_ui.state.session import notify_errors
-from topox_ui.state.widgets import menu, stretch_in_view
+from topox_ui.state.widgets import bound, menu, stretch_in_view
 
 
 def ways_on(found: RecordedStep) -> None:
@@ -88,7 +89,6 @@ def _name(found: RecordedStep) -> str:
 
 @notify_errors()
 def _adopt(found: RecordedStep, title: str) -> None:
-    assert found.imported is not None
     graph = found.imported.graph
     server_limits().check_tasks(len(graph.tasks), graph.name)
     adopt(Loaded(graph, found.cluster(), graph.name))
@@ -161,17 +161,16 @@ def groups_section(found: RecordedStep) -> None:
         # A group whose description says nothing is told by what it calls: bare sends are a pipeline's.
         told = "by name" if parallelism_of(str(one["description"] or ""), "") else "by its calls"
         first = f"{own}, {told}" if own else "no label"
-        options = ["", *(label for label in PARALLELISMS if label != own)]
-        key = f"recorded_label_{found.run.world}_{number}_{name[:60]}"
+        options = {label: parallelism_word(label) for label in PARALLELISMS if label != own}
         chosen = labels.get(name, "")
-        pick.selectbox(
+        bound(
+            "selectbox",
             f"Label of group {number + 1}",
-            options,
-            index=options.index(chosen) if chosen in options else 0,
-            format_func=lambda label, first=first: parallelism_word(label) if label else first,
-            key=key,
-            on_change=_labelled,
-            args=(name, key),
+            f"recorded_label_{found.run.world}_{number}_{name[:60]}",
+            chosen if chosen in options else "",
+            partial(_labelled, name),
+            options={"": first} | options,
+            at=pick,
             label_visibility="collapsed",
         )
     table_under(
@@ -190,8 +189,7 @@ def groups_section(found: RecordedStep) -> None:
     )
 
 
-def _labelled(name: str, key: str) -> None:
-    label = st.session_state[key]
+def _labelled(name: str, label: str) -> None:
     rest = {known: one for known, one in (LABELS.get() or {}).items() if known != name}
     LABELS.set(rest | ({name: label} if label else {}))
 

@@ -10,6 +10,7 @@ from topox_core.figures.palette import Theme
 from topox_core.figures.recorded import speed_curve, steps
 from topox_core.model.cluster import DELAYS_MS, SPEEDS_GBPS
 from topox_core.text.numbers import count, delay_label, percent, plural, size, time
+from topox_core.traces.checks import busy_share
 from topox_ui.answers.clicks import TIMES, speed_clicks
 from topox_ui.recorded.found import RecordedStep, found_of
 from topox_ui.recorded.reading import (
@@ -158,7 +159,11 @@ def _kpis(found: RecordedStep, speed: float) -> None:
         ("Recorded step", time(found.recorded_ms), of or "the whole recording"),
         ("Without a network", time(found.free_ms), "replayed with an instant network"),
         (f"At {speed:,g} Gbit/s", *at_speed),
-        ("GPU busy", percent(found.gpu_busy), f"mean of {plural(len(found.run.ranks), 'rank')}"),
+        (
+            "GPU busy",
+            percent(busy_share(found.step)),
+            f"mean of {plural(len(found.run.ranks), 'rank')}",
+        ),
         (
             "Bytes of all calls",
             size(sent),
@@ -218,7 +223,17 @@ def speed_section(found: RecordedStep, theme: Theme) -> None:
         "This step on another network", "replayed as a longest path; no solver, no contention"
     )
     if found.imported is None:
-        _without_sizes(found)
+        st.warning(as_label(found.refusal), icon="⚠️")
+        number(
+            "Take sizes from a speed, Gbit/s",
+            RecordedState,
+            "assume_gbps",
+            1.0,
+            1e6,
+            step=100.0,
+            placeholder="not taken",
+            help="The bytes of a call are computed as the duration of its shortest kernel times this speed.",
+        )
         return
     speed = RecordedState.now().nic_gbps
     now, points = (speed, found.at_ms(speed)), found.curve()
@@ -233,20 +248,6 @@ def speed_section(found: RecordedStep, theme: Theme) -> None:
             "iteration (ms)": [ms for _, ms in sorted({*points, now})],
             "less than recorded (ms)": [found.recorded_ms - ms for _, ms in sorted({*points, now})],
         },
-    )
-
-
-def _without_sizes(found: RecordedStep) -> None:
-    st.warning(as_label(found.refusal), icon="⚠️")
-    number(
-        "Take sizes from a speed, Gbit/s",
-        RecordedState,
-        "assume_gbps",
-        1.0,
-        1e6,
-        step=100.0,
-        placeholder="not taken",
-        help="The bytes of a call are computed as the duration of its shortest kernel times this speed.",
     )
 
 

@@ -20,7 +20,7 @@ from topox_core.studies.study_run import StudyRun
 from topox_core.text.numbers import seconds
 from topox_ui.runs.limits import server_limits
 from topox_ui.runs.results import Kept, ResultMemory, shared
-from topox_ui.runs.slots import InLine, SolverPlaces, Ticket, solver_places
+from topox_ui.runs.slots import SolverPlaces, Ticket, solver_places
 from topox_ui.runs.tabs import Connection, Tabs
 
 LATE_S = 15.0  # a solver has this long to heed its own limit, which its start does not count in
@@ -76,7 +76,7 @@ class _Entry:
     @property
     def waits(self) -> bool:
         """Whether it stands in line for a solver place, or has not quite begun."""
-        return isinstance(self.run, InLine)
+        return isinstance(self.run, Ticket)
 
     @property
     def due(self) -> bool:
@@ -220,7 +220,7 @@ class RunOwner:
             places = kind.places() if kind.places else self._places
             ticket = places.claim(self, kind.most_slots, at_most_s)
             at_once = bool(ticket.places) or not kind.most_slots
-            entry = _Entry(kind, key, InLine(ticket), ticket, begin, keep, begun=at_once)
+            entry = _Entry(kind, key, ticket, ticket, begin, keep, begun=at_once)
             self._active[kind] = entry
         if at_once:
             self._begin(entry)
@@ -299,7 +299,7 @@ class RunOwner:
                 self._begin(entry)
             for entry in leaving:
                 self._close(entry)
-            alone = all(isinstance(one.run, CellsRun | StudyRun | InLine) for one in entries)
+            alone = all(isinstance(one.run, CellsRun | StudyRun | Ticket) for one in entries)
             self._news.wait(BY_THEMSELVES_S if alone and not self._leaving else POLL_S)
 
     def _forward(self, entry: _Entry) -> None:
@@ -402,9 +402,7 @@ def all_tabs() -> Tabs:
 @st.cache_resource(scope="session", show_spinner=False, on_release=lambda one: one.leave())
 def connection() -> Connection:
     """Return this session's connection, which knows its tab."""
-    context = get_script_run_ctx()
-    assert context is not None
-    return Connection(all_tabs(), context.session_id)
+    return Connection(all_tabs(), get_script_run_ctx().session_id)
 
 
 def run_owner() -> RunOwner:

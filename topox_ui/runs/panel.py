@@ -8,7 +8,7 @@ import streamlit as st
 from topox_core.runs.run import RunProgress
 from topox_core.text.numbers import seconds
 from topox_ui.runs.owner import RunKind, run_owner
-from topox_ui.runs.slots import InLine
+from topox_ui.runs.slots import Ticket
 from topox_ui.shell.charts import as_label, button, quiet
 
 POLL_S = 0.5
@@ -42,7 +42,7 @@ def run_panel(
     place
         Tells apart the panels of one kind on one page.
     """
-    in_line = isinstance(run_owner().run(kind), InLine)
+    in_line = isinstance(run_owner().run(kind), Ticket)
     # The line less often: many may wait.
     part = st.fragment(_panel, run_every=LINE_POLL_S if in_line else POLL_S)
     part(kind, title, draw, place, in_line)
@@ -73,7 +73,7 @@ def _panel(
         quiet(f"{title}: ended, what is complete is kept.")
         st.rerun()
         return
-    if isinstance(run, InLine) != in_line:  # its turn has come, or another one of the kind waits
+    if isinstance(run, Ticket) != in_line:  # its turn has come, or another one of the kind waits
         st.rerun()
     progress, stopping = run.progress, owner.stopping(kind)
     words = f"{title}: {progress.words}" if in_line else progress_words(title, progress)

@@ -76,8 +76,7 @@ class ResultMemory:
 
         A result that knows its own size, as ``size_bytes``, is believed.
         """
-        known = getattr(results[key], "size_bytes", None)
-        size_bytes = known or approximate_bytes(results[key])
+        size_bytes = getattr(results[key], "size_bytes", None) or approximate_bytes(results[key])
         with self._lock:
             for place in [one for one, (of, _) in self._held.items() if one[1] not in of]:
                 del self._held[place]

@@ -28,12 +28,16 @@ ORDINALS = ("", "first", "second", "third", "fourth", "fifth", "sixth", "seventh
 class Ticket:
     """A session's claim to solver places: it waits in line, then holds places, until it is given back.
 
+    While it waits it stands for the run: it has no result, and is replaced by the real one when a place is free.
+
     Attributes
     ----------
     line
         Where it waits.
     places
         How many it holds; 0 while it waits.
+    since_s
+        Since when it waits, or holds them.
     left_s
         Says how long it will still hold them, where the run knows.
     """
@@ -43,13 +47,32 @@ class Ticket:
     ) -> None:
         self.line, self.session, self.most, self.at_most_s = line, session, most, at_most_s
         self.places = 0
-        self.since_s = 0.0
+        self.since_s = time.monotonic()
         self.left_s: Callable[[], float | None] = lambda: None
+        self.running = True
 
     @property
     def held_s(self) -> float:
         """How long it has held places; 0 while it waits."""
         return time.monotonic() - self.since_s if self.places else 0.0
+
+    @property
+    def progress(self) -> RunProgress:
+        """The place in the line, in words."""
+        words = f"waiting for a solver place, {self.line.words(self)}"
+        return RunProgress(time.monotonic() - self.since_s, words=words)
+
+    def poll(self) -> None:
+        """Do nothing: whoever attends it looks at its places."""
+
+    def cancel(self) -> None:
+        """Leave the line."""
+        self.running = False
+
+    close = cancel
+
+    def result(self) -> None:
+        """Return None: nothing was computed."""
 
 
 class SolverPlaces:
@@ -194,37 +217,6 @@ class SolverPlaces:
             if left_s <= 0 and ticket.at_most_s is not None:  # it takes longer than most
                 left_s = (ticket.at_most_s - held_s) / 2
         return max(1.0, left_s)
-
-
-class InLine:
-    """The run of a ticket that waits: it has no result, and is replaced by the real one when a place is free."""
-
-    def __init__(self, ticket: Ticket) -> None:
-        self._ticket = ticket
-        self._began, self._left = time.monotonic(), False
-
-    @property
-    def running(self) -> bool:
-        """Whether it waits."""
-        return not self._left
-
-    @property
-    def progress(self) -> RunProgress:
-        """The place in the line, in words."""
-        words = f"waiting for a solver place, {self._ticket.line.words(self._ticket)}"
-        return RunProgress(time.monotonic() - self._began, words=words)
-
-    def poll(self) -> None:
-        """Do nothing: whoever attends it asks the ticket."""
-
-    def cancel(self) -> None:
-        """Leave the line."""
-        self._left = True
-
-    close = cancel
-
-    def result(self) -> None:
-        """Return None: nothing was computed."""
 
 
 @st.cache_resource(show_spinner=False)

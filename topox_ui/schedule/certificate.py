@@ -105,7 +105,6 @@ def _on_slots(result: Result) -> list[tuple[str, str]]:
 
 def _continuous(result: Result) -> list[tuple[str, str]]:
     """Return what stands beside a time that is not rounded: the best on slots, and with and without switching."""
-    assert result.slotted_ms is not None
     rows = [
         ("Clock", "continuous time, nothing is rounded"),
         (f"On {short(result.slot_ms)}&nbsp;ms slots", time(result.slotted_ms)),

@@ -39,7 +39,6 @@ from topox_ui.runs.limits import server_limits
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import BEFORE, run_note, run_panel
 from topox_ui.schedule.certificate import OTHER_LOWERING, seal_line, ways_left
-from topox_ui.schedule.state import RaceState
 from topox_ui.shell.charts import (
     as_label,
     button,
@@ -52,6 +51,7 @@ from topox_ui.shell.charts import (
     write_html,
 )
 from topox_ui.shell.page import warmed
+from topox_ui.state.choices import RaceState
 from topox_ui.state.loading import loaded, scenario
 from topox_ui.state.session import notify_errors
 from topox_ui.state.what_ifs import engine_choice
@@ -351,7 +351,12 @@ def search_panel(result: Result, theme: Theme) -> None:
         return
     chart_title("How this schedule was found", escape(summary_sentence(events)))
     if _worth_a_chart(events, result):
-        _legend(events, theme)
+        # What lines and marks mean, in a line that wraps in the narrow column.
+        marks = [
+            f"{GLYPHS[family]}&nbsp;{FAMILY_WORDS[family].replace(' ', '&nbsp;')}"
+            for family in families_of(events)
+        ]
+        quiet("&ensp; ".join((*_lines(theme), *marks)))
         chart(
             search(result.trace, result.wall_s, theme),
             "search",
@@ -366,8 +371,7 @@ def search_panel(result: Result, theme: Theme) -> None:
         found["by"] = [by if len(by) <= LETTERS else kind for by, kind in names]
         frame({name: found[name] for name in ("after (s)", "schedule (ms)", "by")})
         table_under("steps", lambda: event_table(events), "Every step, with bounds")
-    if rules := _rules(events):
-        quiet(rules)
+    quiet(_rules(events))
 
 
 def _rules(events: Sequence[Event]) -> str:
@@ -388,15 +392,6 @@ def _worth_a_chart(events: tuple[Event, ...], result: Result) -> bool:
         and len(events) > 2
         and (proof.elapsed_s if proof else result.wall_s) >= WORTH_A_CHART_S
     )
-
-
-def _legend(events: tuple[Event, ...], theme: Theme) -> None:
-    """Say what lines and marks mean, in a line that wraps in the narrow column."""
-    marks = [
-        f"{GLYPHS[family]}&nbsp;{FAMILY_WORDS[family].replace(' ', '&nbsp;')}"
-        for family in families_of(events)
-    ]
-    quiet("&ensp; ".join((*_lines(theme), *marks)))
 
 
 def _lines(theme: Theme) -> tuple[str, str]:

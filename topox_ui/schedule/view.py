@@ -16,6 +16,7 @@ from topox_core.schedule.story import finding, limits
 from topox_core.schedule.what_limits import what_limits
 from topox_core.text.numbers import apart, count, percent, plural, short, time
 from topox_ui.answers.clicks import delays_here, speed_clicks
+from topox_ui.answers.contest import VERDICT, verdict_line
 from topox_ui.answers.keeping import keep_every, keep_solve_button, link_with_result, take_linked
 from topox_ui.answers.solving import (
     WORTH_A_WORD,
@@ -28,14 +29,13 @@ from topox_ui.answers.solving import (
     shorter_than_first,
     token,
 )
-from topox_ui.answers.verdicts import VERDICT, verdict_line
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import run_note
 from topox_ui.schedule.certificate import certificate
-from topox_ui.schedule.delays import delay_panel, delays_to_come
 from topox_ui.schedule.proving import proof_panel, race_section, search_panel
-from topox_ui.schedule.timeline import timeline
+from topox_ui.schedule.timeline import delay_panel, delays_to_come, timeline
 from topox_ui.shell.charts import (
+    beside,
     button,
     emphasised,
     escape,
@@ -181,7 +181,7 @@ def more_choices(case: Case, result: Result) -> None:
         quiet(
             f"{told or 'A first plan.'} Plans for other delays are being made, and one may be shorter here …"
         )
-    elif told:
+    else:
         quiet(told)
 
 
@@ -312,11 +312,7 @@ def draw(theme: Theme, opened: Loaded) -> None:
     with rail:
         proof_panel(case, result, theme)
         delay_panel(case, result, theme)
-    main, rail = st.columns([2.55, 1], gap="medium")
-    with main:
-        timeline(key, parts, theme)
-    with rail:
-        certificate(case, result, key)
+    beside([2.55, 1], partial(timeline, key, parts, theme), partial(certificate, case, result, key))
     execution, whole = parts.execution, (0.0, result.execution.makespan_ms)
     result_files(
         opened,

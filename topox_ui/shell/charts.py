@@ -72,14 +72,15 @@ def _ask_first() -> None:
 
 def emphasised(words: str) -> str:
     """Return a sentence as HTML, its numbers with units in bold."""
-    text = escape(words)
-    return re.sub(r"(?<![\w.,(])(\d[\d.,]*)\s(µs|ms|s|%)(?!\w)", r"<b>\1&nbsp;\2</b>", text)
+    return re.sub(
+        r"(?<![\w.,(])(\d[\d.,]*)\s(µs|ms|s|%)(?!\w)", r"<b>\1&nbsp;\2</b>", escape(words)
+    )
 
 
-def chart_title(title: str, note: str = "", beside: bool = False) -> None:
-    """Write a chart's title and its grey line, under the title or beside it."""
+def chart_title(title: str, note: str = "", beside: bool = False, at: Any = st) -> None:
+    """Write a chart's title and its grey line, under the title or beside it, ``at`` a place of the page."""
     gap, place = ("&ensp;", "") if beside else ("", " class=under")
-    write_html(f'<p class="chart">{title}{gap}<span{place}>{note}</span></p>')
+    at.html(with_terms(f'<p class="chart">{title}{gap}<span{place}>{note}</span></p>'))
 
 
 def title_row(
@@ -87,9 +88,15 @@ def title_row(
 ) -> list[DeltaGenerator]:
     """Write a chart's title as the first column of a row; return the others, where its controls go."""
     first, *others = st.columns(widths, vertical_alignment="bottom")
-    with first:
-        chart_title(title, note, beside)
+    chart_title(title, note, beside, first)
     return others
+
+
+def beside(widths: int | Sequence[float], *draws: Callable[[], object]) -> None:
+    """Draw parts of a page side by side."""
+    for column, draw in zip(st.columns(widths, gap="medium"), draws, strict=True):
+        with column:
+            draw()
 
 
 def when_opened(
@@ -109,9 +116,10 @@ def when_opened(
     return bool(box.open)
 
 
-def quiet(line: str) -> None:
-    """Write a small grey line; it is HTML made of our own words and escaped names."""
-    write_html(f'<p class="quiet">{line}</p>')
+def quiet(line: str | None) -> None:
+    """Write a small grey line, if there is one; it is HTML made of our own words and escaped names."""
+    if line:
+        write_html(f'<p class="quiet">{line}</p>')
 
 
 def write_html(html: str) -> None:
@@ -347,8 +355,9 @@ def task_table(
 def editor(content: Content, **options: Any) -> None:
     """Draw a table in which numbers can be changed; its text cannot be a formula, and is not to be changed."""
     options = {"height": "content"} | options
-    table = without_formulas(pd.DataFrame(content))
-    st.data_editor(table, hide_index=True, num_rows="fixed", **options)
+    st.data_editor(
+        without_formulas(pd.DataFrame(content)), hide_index=True, num_rows="fixed", **options
+    )
 
 
 def _explained(

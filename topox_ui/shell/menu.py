@@ -34,8 +34,7 @@ def go_to(title: str, **query: str) -> None:
 def leave_for(title: str, *, carries: bool = True, **query: str) -> None:
     """Leave for a page when this one is drawn next, with what is given, and what was chosen for it if that is carried."""
     page = page_of(title)
-    carried = link_query(page.carried) if carries else {}
-    _LEAVING.set((page.path, page.query | carried | query))
+    _LEAVING.set((page.path, page.query | (link_query(page.carried) if carries else {}) | query))
 
 
 def leave_where_asked() -> None:

@@ -88,7 +88,7 @@ class Page:
 
 
 EVERYWHERE = ("state.scenario.Scenario", "shell.page.Display")
-CONTEST, PRICES = "answers.state.ContestState", "state.prices.Prices"
+CONTEST, PRICES = "state.choices.ContestState", "state.prices.Prices"
 YOUR_JOB, MORE, EVIDENCE, LEARNING = "Your job", "More questions", "Evidence", "Learning"
 SCHEDULE, COMPARE, COST = "pages/1_Schedule.py", "pages/2_Compare.py", "pages/3_Cost.py"
 PAPERS, STUDIES, LEARN = "pages/8_Papers.py", "pages/9_Studies.py", "pages/10_Learn.py"
@@ -97,14 +97,14 @@ PAGES = (
         "app.py",
         "Home",
         "home.view.draw",
-        (*EVERYWHERE, "home.state.HomeState"),
+        (*EVERYWHERE, "state.choices.HomeState"),
         reads=(PRICES,),
     ),
     Page(
         SCHEDULE,
         "Schedule",
         "schedule.view.draw",
-        ("schedule.state.ScheduleState",),
+        ("state.choices.ScheduleState",),
         label="Timeline",
         needs_graph=True,
         group=YOUR_JOB,
@@ -116,7 +116,7 @@ PAGES = (
         SCHEDULE,
         "Circuits",
         "circuits.view.draw",
-        ("circuits.state.CircuitsState",),
+        ("state.choices.CircuitsState",),
         "circuits",
         needs_graph=True,
         question="Which circuits does the schedule need, and when?",
@@ -126,7 +126,7 @@ PAGES = (
         SCHEDULE,
         "Proof",
         "schedule.view.draw_proof",
-        ("schedule.state.RaceState",),
+        ("state.choices.RaceState",),
         "proof",
         needs_graph=True,
         question="How was this schedule found, and what is proved?",
@@ -136,7 +136,7 @@ PAGES = (
         COMPARE,
         "Compare",
         "compare.view.draw",
-        (CONTEST, "compare.state.CompareState", "compare.state.GatingState"),
+        (CONTEST, "state.choices.CompareState", "state.choices.GatingState"),
         label="All fabrics",
         needs_graph=True,
         group=YOUR_JOB,
@@ -149,7 +149,7 @@ PAGES = (
         COMPARE,
         "Where which wins",
         "compare.view.draw_map",
-        ("compare.state.MapState",),
+        ("state.choices.MapState",),
         "map",
         needs_graph=True,
         reads=(CONTEST, PRICES),
@@ -161,7 +161,7 @@ PAGES = (
         COMPARE,
         "Fixed circuits",
         "topology.view.draw",
-        ("topology.state.TopologyState",),
+        ("state.choices.TopologyState",),
         "fixed",
         needs_graph=True,
         reads=(CONTEST, PRICES),
@@ -173,10 +173,10 @@ PAGES = (
         COMPARE,
         "One collective",
         "topology.view.draw_collective",
-        ("topology.state.CollectiveState",),
+        ("state.choices.CollectiveState",),
         "collective",
         needs_graph=True,
-        reads=("topology.state.TopologyState",),
+        reads=("state.choices.TopologyState",),
         compiled=True,
         question="Does it pay to switch inside one collective?",
         then="Compare",
@@ -306,7 +306,7 @@ PAGES = (
         STUDIES,
         "Kept runs",
         "library.view.draw",
-        ("library.listing.RunsState", "answers.keeping.KeepState"),
+        ("library.listing.RunsState",),
         "kept",
         prefix="runs.",
         question="Which runs are kept, and how do they differ?",
@@ -343,11 +343,9 @@ PAGES = (
 
 def groups() -> dict[str, list[Page]]:
     """Return the first views of the entries by their heading in the menu, in its order; Home has none."""
-    grouped: dict[str, list[Page]] = {}
-    for page in PAGES:
-        if not page.view:
-            grouped.setdefault(page.group, []).append(page)
-    return grouped
+    entries = [page for page in PAGES if not page.view]
+    names = dict.fromkeys(page.group for page in entries)
+    return {name: [page for page in entries if page.group == name] for name in names}
 
 
 def page_of(title: str) -> Page:

@@ -325,12 +325,8 @@ _GRAPH = Lasting[TaskGraph]("waiting_graph")
 _CLUSTER = Lasting[Cluster]("waiting_cluster")
 
 
-def line_of(box: Box) -> Line | None:
-    """Return what is written under a box."""
-    return _lines().get(box)
-
-
-def _lines() -> dict[Box, Line]:
+def upload_lines() -> dict[Box, Line]:
+    """Return what is written under each box."""
     return _LINES.get_or(dict)
 
 
@@ -340,7 +336,7 @@ def take_file(box: Box, data: bytes, file: str) -> None:
         line = _taken(box, data, file)
     except InputError as error:
         line = "error", str(error)
-    _lines()[box] = line
+    upload_lines()[box] = line
 
 
 def _taken(box: Box, data: bytes, file: str) -> Line:
@@ -409,7 +405,7 @@ def _load(new: Loaded) -> None:
     """Load what has come together; nothing waits any more."""
     _GRAPH.pop()
     _CLUSTER.pop()
-    _lines().clear()
+    upload_lines().clear()
     adopt(new)
 
 
@@ -439,9 +435,9 @@ def change_assumed(**values: float) -> None:
             cluster = replace(cluster, ports_per_switch=cluster.servers)
         check_fits(now.graph, cluster, now.title)
     except InputError as error:
-        _lines()["cluster"] = "error", str(error)
+        upload_lines()["cluster"] = "error", str(error)
         return
-    _lines().pop("cluster", None)
+    upload_lines().pop("cluster", None)
     adopt(replace(now, cluster=cluster))
 
 

@@ -63,5 +63,4 @@ def catalogue() -> Catalogue:
 @notify_errors()
 def edit(figures: Mapping[str, Mapping[str, float]]) -> None:
     """Take edits of prices and watts; one that cannot be is named in a line and not taken."""
-    base = Prices.now().base()
-    Prices.choose(parts=edits_between(base, catalogue().changed(figures)))
+    Prices.choose(parts=edits_between(Prices.now().base(), catalogue().changed(figures)))

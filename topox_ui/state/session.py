@@ -104,8 +104,7 @@ def notify_errors() -> Iterator[None]:
 
 def has_error() -> bool:
     """Return whether the line that is kept tells of an error."""
-    notice = NOTICE.get()
-    return notice is not None and notice[0] == "error"
+    return (NOTICE.get() or ("info", ""))[0] == "error"
 
 
 def show_notice() -> None:
@@ -116,8 +115,7 @@ def show_notice() -> None:
 def show_line(line: Line | None) -> None:
     """Draw a line, if there is one, in the box of its kind."""
     if line is not None:
-        boxes = {"error": st.error, "warning": st.warning, "info": st.info, "success": st.success}
-        boxes[line[0]](escape_untrusted(line[1], "markdown"))
+        getattr(st, line[0])(escape_untrusted(line[1], "markdown"))
 
 
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
@@ -251,11 +249,10 @@ class PageState(BaseModel):
 
     def to_query(self) -> dict[str, str]:
         """Return the choices as parameters of a link."""
-        local = self.local()
         return {
             self.prefix + name: word_of(value)
             for name, value in self.choices().items()
-            if name not in local
+            if name not in self.local()
         }
 
     @classmethod

@@ -246,8 +246,7 @@ def _more(loaded: Loaded, cluster: Cluster, settings: Settings) -> None:
     )
 
     def flip(label: str, field: str, help: str, disabled: bool = False) -> None:
-        value = getattr(settings, field)
-        switch(label, Scenario, field, value=value, help=help, disabled=disabled)
+        switch(label, Scenario, field, value=getattr(settings, field), help=help, disabled=disabled)
 
     flip(
         "Devices do one task at a time",

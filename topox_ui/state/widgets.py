@@ -1,4 +1,4 @@
-"""The one binding of controls to page states: a control shows what its state says, and a change of it goes there.
+"""The one binding of controls to page states, or other values: a control shows what its state says, and a change of it goes there.
 
 A control is made with its state's value and is never written to afterwards. Whenever the state says
 something else than what the browser was last given or sent, or the options differ, a new control
@@ -9,6 +9,7 @@ that the state refuses, is not taken, and the control is drawn anew from the sta
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -47,55 +48,71 @@ def control(
     label: str,
     model: type[PageState],
     field: str,
+    options: Options | None = None,
     *,
     value: Any = None,
-    options: Options | None = None,
-    words: Callable[[Any], str] | None = None,
     take: Take | None = None,
     **more: Any,
 ) -> Any:
-    """Draw a control of one field of a page's state; return what it shows, the first option where the state has none.
+    """Draw a control of one field of a page's state, by default what takes the reader's choice; else as :func:`bound`.
+
+    Parameters
+    ----------
+    value
+        What to show in place of the field: where that is None the value of the file, say. Where it
+        is none of the options, the first of them is shown.
+    """
+    if take is None:
+        chosen = choose_what_if if model is Scenario else model.choose
+        take = lambda value: chosen(**{field: value})  # noqa: E731
+    shown = getattr(model.now(), field) if value is None else value
+    if options and not isinstance(shown, tuple) and shown not in options:
+        shown = next(iter(options))
+    return bound(kind, label, _place(model, field), shown, take, options=options, **more)
+
+
+def bound(
+    kind: str,
+    label: str,
+    place: str,
+    value: Any,
+    take: Take,
+    *,
+    options: Options | None = None,
+    words: Callable[[Any], str] | None = None,
+    **more: Any,
+) -> Any:
+    """Draw a control of a value, None where nothing is chosen; return what it shows.
 
     Parameters
     ----------
     kind
         The name of Streamlit's command, such as ``select_slider``.
-    value
-        What to show in place of the field: where that is None the value of the file, say.
+    place
+        Tells it from every other control, and is what its key begins with.
+    take
+        What to do with the reader's choice.
     options, words
         What can be chosen, and its words: those of a mapping, else its text; no two options may have the same.
-    take
-        What to do with the reader's choice; by default the field takes it.
     more
         Options of Streamlit's command, and ``at``, where to draw it. What the glossary says of a
         term in the label comes before its ``help``.
     """
-    shown_value = getattr(model.now(), field) if value is None else value
-    if take is None:
-        chosen = choose_what_if if model is Scenario else model.choose
-        take = lambda value: chosen(**{field: value})  # noqa: E731
     if words is None:
         words = options.__getitem__ if isinstance(options, Mapping) else str
     choices = tuple(options or ())
-    if choices and not isinstance(shown_value, tuple) and shown_value not in choices:
-        shown_value = choices[0]
     labels = tuple(map(words, choices))
-    place = _place(model, field)
     shown = _all_shown().get(place)
-    if shown is None or (shown.value, shown.options, shown.labels) != (
-        shown_value,
-        choices,
-        labels,
-    ):
-        shown = _Shown(shown.turn + 1 if shown else 0, shown_value, choices, labels)
-    key = f"w_{place}-{shown.turn}"
+    if shown is None or (shown.value, shown.options, shown.labels) != (value, choices, labels):
+        shown = _Shown(shown.turn + 1 if shown else 0, value, choices, labels)
+    key = f"{place}-{shown.turn}"
     if options is not None:
         more |= {"options": choices, "format_func": words}
     more["help"] = label_help(label, more.get("help"))
     first, draw = FIRST.get(kind, "value"), getattr(more.pop("at", st), kind)
-    more[first] = shown_value
+    more[first] = value
     if first == "index":
-        more[first] = choices.index(shown_value) if shown_value in choices else None
+        more[first] = choices.index(value) if value in choices else None
     callback = {"on_change": _changed, "args": (place, shown.turn, key, take)}
     drawn = _plain(draw(label, key=key, **callback, **more))
     # Only now: the run of a page that is being left has ended at the line above.
@@ -103,7 +120,7 @@ def control(
     if drawn != shown.value:  # A change whose callback was lost with the page before.
         _changed(place, shown.turn, key, take)
         st.rerun()
-    return shown_value
+    return value
 
 
 def _all_shown() -> dict[str, _Shown]:
@@ -114,7 +131,7 @@ def _place(model: type[PageState], field: str) -> str:
     """Return which control of which page this is; of the page that this run draws, since two runs may overlap."""
     context = get_script_run_ctx()
     page = context.page_script_hash[:6] if context else ""
-    return f"{page}_{model.prefix.replace('.', '_')}{field}"
+    return f"w_{page}_{model.prefix.replace('.', '_')}{field}"
 
 
 def _plain(value: Any) -> Any:
@@ -131,7 +148,7 @@ def _changed(place: str, turn: int, key: str, take: Take) -> None:
         return
     shown.value = value
     one_by_one = value if isinstance(value, tuple) else (value,)
-    if not shown.options or all(one in shown.options for one in one_by_one):
+    if not shown.options or all(one in (*shown.options, None) for one in one_by_one):
         take(value)
 
 
@@ -177,9 +194,11 @@ def slide(
     )
 
 
-def pick(label: str, model: type[PageState], field: str, options: Options, **more: Any) -> Any:
-    """Draw a choice of one among a few side by side."""
-    return control("segmented_control", label, model, field, options=options, required=True, **more)
+# A choice of one among a few side by side, of one among many, of yes or no, and a box to tick.
+pick = partial(control, "segmented_control", required=True)
+menu = partial(control, "selectbox")
+switch = partial(control, "toggle")
+tick = partial(control, "checkbox")
 
 
 def section(
@@ -194,27 +213,11 @@ def section(
     draws[pick(label, model, "see", there, label_visibility="collapsed", **more)]()
 
 
-def menu(label: str, model: type[PageState], field: str, options: Options, **more: Any) -> Any:
-    """Draw a choice of one among many."""
-    return control("selectbox", label, model, field, options=options, **more)
-
-
-def switch(label: str, model: type[PageState], field: str, **more: Any) -> bool:
-    """Draw a choice of yes or no."""
-    return bool(control("toggle", label, model, field, **more))
-
-
-def tick(label: str, model: type[PageState], field: str, **more: Any) -> bool:
-    """Draw a box to tick."""
-    return bool(control("checkbox", label, model, field, **more))
-
-
 def number(
     label: str, model: type[PageState], field: str, least: float, most: float, **more: Any
 ) -> Any:
     """Draw a field for a number."""
-    limits = {"min_value": least, "max_value": most}
-    return control("number_input", label, model, field, **limits, **more)
+    return control("number_input", label, model, field, min_value=least, max_value=most, **more)
 
 
 STEPS = 400

@@ -3,7 +3,6 @@
 import math
 from dataclasses import dataclass, replace
 
-import pandas as pd
 import streamlit as st
 
 from topox_core.fabrics.compare import EQUAL, same_time, ties
@@ -19,7 +18,7 @@ from topox_core.fabrics.one_collective import (
 from topox_core.fabrics.run import FabricRequest
 from topox_core.fabrics.static import graph_layout
 from topox_core.figures.palette import Theme
-from topox_core.figures.topology import hops, steps_on_ports
+from topox_core.figures.topology import steps_on_ports
 from topox_core.model.cluster import DELAYS_MS
 from topox_core.model.execution import Layout
 from topox_core.model.lowering import lower
@@ -42,7 +41,6 @@ from topox_ui.answers.solving import Case, case_of, listing
 from topox_ui.runs.owner import once, session_over
 from topox_ui.shell.charts import (
     chart,
-    chart_title,
     escape,
     frame,
     headline,
@@ -52,18 +50,21 @@ from topox_ui.shell.charts import (
     when_opened,
 )
 from topox_ui.shell.downloads import graph_kept_here, link_menu
+from topox_ui.state.choices import MAX_MEMBERS, CollectiveState, TopologyState
 from topox_ui.state.loading import Loaded, cluster_words, scenario
 from topox_ui.state.widgets import menu, pick, sidebar_part, slide
 from topox_ui.topology.laying import (
+    PLAYER,
     controls,
     degree_of,
     degree_slider,
+    hops_chart,
     lay,
+    link_table,
     ports_line,
+    step_by_step,
     topology_headline,
 )
-from topox_ui.topology.player import PLAYER, link_table, step_by_step
-from topox_ui.topology.state import COLLECTIVES, MAX_MEMBERS, CollectiveState, TopologyState
 
 MAX_ROWS = 5_000
 
@@ -115,7 +116,7 @@ def searched_topology(
     )
     left, right = st.columns([1.1, 1], gap="medium")
     with left:
-        _hops(best.layout, theme)
+        hops_chart("searched_hops", RoutedNetwork(best.layout.circuits).hop_matrix(), theme)
     with right:
         frame(
             {
@@ -143,24 +144,6 @@ def _against(time_ms: float, topoopt_ms: float | None) -> str:
     return f", <b>{percent(abs(share))}</b> {less} than TopologyFinder's ({time(topoopt_ms)})"
 
 
-def _hops(layout: Layout, theme: Theme) -> None:
-    matrix = RoutedNetwork(layout.circuits).hop_matrix()
-    reach = matrix[matrix > 0]
-    most = int(reach.max()) if len(reach) else 0
-    note = f"{plural(most, 'hop')} at most; × no path"
-    chart_title("Hops from server (down) to server (across)", note)
-    n = layout.servers
-    chart(
-        hops(matrix, most, theme),
-        "searched_hops",
-        f"Hop counts between {n} servers: {note}.",
-        lambda: pd.DataFrame(matrix, columns=[f"S{s}" for s in range(n)]).assign(
-            source=[f"S{s}" for s in range(n)]
-        ),
-        "Hops as a table",
-    )
-
-
 def _circuits(layout: Layout) -> None:
     source, destination, parallel = (ends.tolist()[:MAX_ROWS] for ends in layout.links)
     frame(
@@ -172,6 +155,8 @@ def _circuits(layout: Layout) -> None:
     )
 
 
+# Kinds with an algorithm whose steps are permutations.
+COLLECTIVES = ("all_to_all", "all_reduce", "all_gather", "reduce_scatter")
 MEMBERS = (2, 4, 8, 16, 32, 64)
 MEGABYTES = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 MAX_PORTS, MAX_COLOURS = 16, 8
@@ -233,8 +218,14 @@ def inside_one_collective(loaded: Loaded, case: Case, theme: Theme) -> None:
     """Draw the finding, the choices, the times of all ways in numbers, and the ports of the one that is chosen."""
     top, now = st.container(), chosen_tensor(case)
     first, second, third, fourth = st.columns(4)
-    kinds = {k: kind_words(k) for k in COLLECTIVES}
-    menu("Collective", CollectiveState, "collective", kinds, value=now.kind, at=first)
+    menu(
+        "Collective",
+        CollectiveState,
+        "collective",
+        {k: kind_words(k) for k in COLLECTIVES},
+        value=now.kind,
+        at=first,
+    )
     slide("Members", CollectiveState, "members", MEMBERS, value=now.members, at=second)
     slide(
         "Tensor",
@@ -266,7 +257,17 @@ def inside_one_collective(loaded: Loaded, case: Case, theme: Theme) -> None:
         _finding(one, ways, case.cluster.port_gbps)
         whose(loaded, case)
         delay_clicks(one.delay_ms, lambda ms: CollectiveState.choose(switch_ms=ms))
-    _times(one, ways)
+    split_ms, rings_ms = ways["split"].makespan_ms, one.rings_ms
+    kpis(
+        ("All ports together", time(ways["together"].makespan_ms), "every port changes at once"),
+        ("One port per step", time(ways["one_port"].makespan_ms), "the others are set up"),
+        ("Uneven split", time(split_ms), f"unequal parts per port; at least {time(one.bound_ms)}"),
+        (
+            "A ring on each port",
+            "–" if rings_ms is None else time(rings_ms),
+            "no change" if rings_ms is not None else "this kind has none",
+        ),
+    )
     pick("Ports", CollectiveState, "collective_way", WAYS, label_visibility="collapsed")
     chosen = CollectiveState.now().collective_way
     way = ways[chosen]
@@ -338,21 +339,6 @@ def _finding(one: OneCollective, ways: dict[str, StepsOnPorts], port_gbps: float
         f"{KICKER} · {kind_words(one.kind)} of {plural(one.members, 'server')}, {plural(one.ports, 'port')} of "
         f"{short(port_gbps)}G each, {delay_label(one.delay_ms)} delay",
         words,
-    )
-
-
-def _times(one: OneCollective, ways: dict[str, StepsOnPorts]) -> None:
-    """Write the time of every way."""
-    split_ms, rings_ms = ways["split"].makespan_ms, one.rings_ms
-    kpis(
-        ("All ports together", time(ways["together"].makespan_ms), "every port changes at once"),
-        ("One port per step", time(ways["one_port"].makespan_ms), "the others are set up"),
-        ("Uneven split", time(split_ms), f"unequal parts per port; at least {time(one.bound_ms)}"),
-        (
-            "A ring on each port",
-            "–" if rings_ms is None else time(rings_ms),
-            "no change" if rings_ms is not None else "this kind has none",
-        ),
     )
 
 

@@ -17,9 +17,9 @@ from topox_ui.classroom.held import (
     WRONG_OF_ONE,
     WRONG_WORDS,
     ClassProfile,
-    Semaphore,
     SessionLimit,
     WrongWords,
+    in_turn,
     profile_of,
 )
 from topox_ui.present import view
@@ -101,14 +101,18 @@ def test_the_61st_waits_until_somebody_leaves_or_sleeps() -> None:
     assert not places.enter("d")
 
 
-def test_two_have_a_turn_at_once_and_who_waits_too_long_or_in_a_full_line_is_refused() -> None:
-    turns = Semaphore(at_once=2, line=1, patience_s=0.05)
-    with turns.turn() as first, turns.turn() as second, turns.turn() as third:
-        assert (first, second, third) == (True, True, False), "patience has ended"
-    with turns.turn() as again:
-        assert again
-    with Semaphore(at_once=1, line=0, patience_s=60).turn() as first:
-        assert not first, "nobody may wait, not even for a free turn"
+def test_two_have_a_turn_at_once_and_who_waits_too_long_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("topox_ui.classroom.held.class_profile", object)
+    monkeypatch.setattr("topox_ui.classroom.held.PATIENCE_S", 0.05)
+
+    def third() -> None:
+        with pytest.raises(InputError):
+            in_turn(lambda: None)
+
+    in_turn(lambda: in_turn(third))
+    assert in_turn(lambda: "again") == "again"
 
 
 def test_words_cannot_be_tried_out_and_who_tries_locks_nobody_else_out() -> None:

@@ -166,22 +166,22 @@ def test_a_cluster_that_is_too_small_changes_nothing_and_waits_for_its_graph(vis
 
 def test_a_workload_is_generated_with_its_parameters_in_the_address(visit):
     at = visit(way="generate")
-    at.selectbox(key="workload").select("llama3-8b").run()
-    unbroken(at.number_input(key="p_llama3-8b_pipeline").set_value(33).run())
+    at.selectbox(key="workload-0").select("llama3-8b").run()
+    unbroken(at.number_input(key="p_llama3-8b_pipeline-0").set_value(33).run())
     assert "must leave every stage a layer" in the_error(at)
     assert at.button(key="generate").disabled
-    at.number_input(key="p_llama3-8b_pipeline").set_value(2).run()
+    at.number_input(key="p_llama3-8b_pipeline-0").set_value(2).run()
     assert "in closed form" in words(at) and "32 GPUs in 4 servers" in words(at)
     at.selectbox(key="machine_llama3-8b").select("a100").run()
-    assert at.number_input(key="p_llama3-8b_tflops_1").value == MACHINES["a100"].tflops
+    assert at.number_input(key="p_llama3-8b_tflops-1").value == MACHINES["a100"].tflops
     given = address(press(at, "generate"))
     assert not at.error and loaded(at).cluster.servers == 4
     wanted = {"workload": "llama3-8b", "set.pipeline": "2", "set.tflops": "312.0"}
     assert given.items() >= wanted.items()
     # The form shows what is loaded, also after a reload of the page.
     again = visit(way="generate", **given)
-    assert again.number_input(key="p_llama3-8b_pipeline_1").value == 2
-    assert press(again, "reset_parameters").number_input(key="p_llama3-8b_pipeline_2").value == 4
+    assert again.number_input(key="p_llama3-8b_pipeline-0").value == 2
+    assert press(again, "reset_parameters").number_input(key="p_llama3-8b_pipeline-1").value == 4
 
 
 def test_a_training_job_is_opened_from_its_file_and_saved_again(visit):

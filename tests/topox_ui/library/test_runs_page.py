@@ -138,7 +138,7 @@ def test_points_of_a_study_stay_with_it_and_are_listed_where_it_is_asked_for(kee
 def test_a_run_is_named_deleted_and_put_back_even_from_the_empty_page(keep, page) -> None:
     keep(sample="blackboard")
     at = page(chosen="1")
-    unbroken(at.text_input(key="name_1").set_value("for the class").run())
+    unbroken(at.text_input(key="name_1-0").set_value("for the class").run())
     assert library().get(1).record.name == "for the class"
     assert "for the class: an iteration takes" in words(at)
     press(at, "delete_runs")

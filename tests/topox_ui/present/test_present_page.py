@@ -103,7 +103,7 @@ def test_while_neighbours_are_to_discuss_the_spread_stays_hidden(visit) -> None:
     page = on(visit, "six-tasks", "P2", "tally")
     choose(page, present_source="hands")
     for option in "xy":
-        page.number_input(key=f"hands_six-tasks_P2_1_{option}").set_value(5).run()
+        page.number_input(key=f"hands_six-tasks_P2_1_{option}-0").set_value(5).run()
     assert "50 % right: discuss for two minutes, then lock again" in words(page)
     assert not page.get("plotly_chart")
     assert press(page, "show_spread").get("plotly_chart")

@@ -21,7 +21,7 @@ from topox_core.schedule.settings import Settings
 from topox_core.workloads.samples import load_sample
 from topox_ui.answers.solving import Case, joined
 from topox_ui.runs.owner import RunKind, RunOwner
-from topox_ui.runs.slots import InLine, SolverPlaces, solver_places
+from topox_ui.runs.slots import SolverPlaces, Ticket, solver_places
 from topox_ui.schedule.proving import RACE, Race, run_race
 
 
@@ -174,11 +174,11 @@ def test_a_second_session_waits_in_line_and_begins_when_a_place_is_free(owner, s
     second = RunOwner(slot)
     owner.start(WORK, "a", counting())
     second.start(WORK, "b", counting(20))
-    assert isinstance(second.run(WORK, "b"), InLine)
+    assert isinstance(second.run(WORK, "b"), Ticket)
     assert "first in line, about " in second.run(WORK).progress.words
     second.start(FREE, "c", counting())
     wait_until(lambda: second.run(FREE, "c").steps)
-    assert isinstance(second.run(WORK, "b"), InLine)
+    assert isinstance(second.run(WORK, "b"), Ticket)
     owner.close()
     wait_until(lambda: second.results(WORK) == {"b": 20})
     assert second.ended(WORK)

@@ -54,7 +54,7 @@ def test_every_page_opens_on_a_sample_and_its_charts_have_words_and_tables(
     assert not at.error and address(at) == link
     assert "This is a sample" not in words(at)
     assert not page.then or ways_on(at)[-1] == page_of(page.then).question
-    assert known.asked - {"KeepState"} <= {*page.carried}, "counts here and is in no link"
+    assert known.asked <= {*page.carried}, "counts here and is in no link"
     drawn, before = charts(at), len(at.dataframe)
     assert all(len(one.alt) > 30 for one in drawn.values())
     tables = drawn.keys() - TABLE_BESIDE
