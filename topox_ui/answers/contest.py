@@ -233,9 +233,17 @@ VERDICT = RunKind("verdict", most_kept=24, most_slots=0)
 SEARCH_WORDS = "a minute or so"
 FAIR = (
     "On a fat-tree transfers that meet on a link share it fairly; a plan sends first what others wait for, and can be faster. "
-    "A full fat-tree whose hosts sent in such an order would be no slower than circuits."
+    "A full fat-tree whose hosts send in such an order carries all that circuits do, at the same times."
 )
-COLUMNS = ("Rival", "iteration", "pays up to", "cannot pay from", "how sure")
+# No plan on circuits is shorter than its own order on a network that has a circuit for every pair.
+IN_ORDER = (
+    "A full fat-tree whose hosts send in an order",
+    "no longer",
+    "never",
+    "any delay",
+    "proved",
+)
+COLUMNS = ("Network", "iteration", "pays up to", "cannot pay from", "how sure")
 
 
 @st.cache_resource(show_spinner=False, on_release=lambda one: one.kill())
@@ -251,20 +259,32 @@ def verdict_line(case: Case) -> None:
     if known is None:
         _coming(case)
         return
-    write_html(f'<div class="verdict"><p>{emphasised(known.lead)}</p>{_rivals(known)}</div>')
+    write_html(f'<div class="verdict"><p>{emphasised(known.lead)}</p>{_rivals(known, case)}</div>')
     with st.expander("What the verdict rests on", key="verdict_details", type="compact"):
         _details(case, known)
 
 
-def _rivals(known: Verdict) -> str:
-    """Return a table of the rivals in HTML: what each takes, where switching pays against it, and how sure that is if that differs."""
-    rows = [
+def _rivals(known: Verdict, case: Case) -> str:
+    """Return a table in HTML: the job as pages show it, then what each rival takes, where switching pays against it, how sure that is.
+
+    The last column is left out where it says the same of every rival.
+    """
+    rivals = [
         (capitalised(RIVALS[one.name]), time(one.iteration_ms), *one.words)
         for one in known.brackets
     ]
-    columns = COLUMNS if {row[-1] for row in rows} != {"unknown in between"} else COLUMNS[:-1]
-    cells = [row[: len(columns)] for row in rows]
-    return html_table(columns, cells, row_heads=True) if rows else ""
+    if not rivals:
+        return ""
+    last = None if {row[-1] for row in rivals} != {"unknown in between"} else -1
+    mine = shown_ms(case)
+    rows = [("Planned circuits, as set", time(mine), "", "", "")] if mine is not None else []
+    rows += [*rivals, *([IN_ORDER] if known.brackets[-1].name == "fat_tree_full" else [])]
+    return html_table(COLUMNS[:last], [row[:last] for row in rows], row_heads=True)
+
+
+def shown_ms(case: Case) -> float | None:
+    """Return how long the plan takes that pages show for a case; None until there is one."""
+    return max((float(one.end_ms.max(initial=0)) for one in plans_shown(case)), default=None)
 
 
 def known_verdict(case: Case) -> Verdict | None:
@@ -288,9 +308,8 @@ def priced_verdict(case: Case) -> Verdict | None:
     known = None if case.settings.circuits == "per-slot" else known_verdict(case)
     if known is None:
         return None
-    shown_ms = max((float(one.end_ms.max(initial=0)) for one in plans_shown(case)), default=None)
     job = JobRequest(case.graph, case.cluster, case.settings)
-    return priced(known, job, catalogue(), shown_ms)
+    return priced(known, job, catalogue(), shown_ms(case))
 
 
 def _verdict_key(case: Case, effort: Effort) -> str:

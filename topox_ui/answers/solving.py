@@ -1,6 +1,7 @@
 """One result for one setting, everywhere: its case, its first answer at once, its proof beside the page, all kept by digest."""
 
 import gzip
+import hashlib
 import json
 import threading
 from collections.abc import Mapping
@@ -35,6 +36,7 @@ from topox_core.schedule.result import MET, Result, TracePoint
 from topox_core.schedule.result_file import from_record, to_record
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.source import ANOTHER_SOLVE, Family, TraceSource
+from topox_core.schedule.story import found_by
 from topox_core.text.numbers import percent, plural, time
 from topox_core.warm_up import load_kernels
 from topox_ui.runs.limits import server_limits
@@ -42,7 +44,8 @@ from topox_ui.runs.owner import Kept, RunKind, once, run_owner, session_over
 from topox_ui.runs.results import shared, wait_for
 from topox_ui.shell.charts import escape, headline
 from topox_ui.shell.preparing import prepared, wait_for_kernels
-from topox_ui.state.loading import Loaded
+from topox_ui.shell.terms import PLAN
+from topox_ui.state.loading import Loaded, loaded, scenario
 from topox_ui.state.scenario import Scenario
 from topox_ui.state.session import Passing
 
@@ -410,7 +413,23 @@ def with_plans(case: Case, result: Result) -> Result:
     known_plans().add(case.job_key, PassedPlan.of(result))
     plans = plans_of(case)
     which = [(plan.cluster.digest[:8], float(plan.end_ms.max(initial=0))) for plan in plans]
-    return _with_plans(f"{token(case, result)}|{which}", case, result, plans)
+    shown = _with_plans(f"{token(case, result)}|{which}", case, result, plans)
+    opened = loaded()
+    if opened is not None and (case.graph, case.cluster) == (
+        opened.graph,
+        scenario().cluster(opened.cluster),
+    ):
+        PLAN.set(_plan_words(shown))
+    return shown
+
+
+def _plan_words(result: Result) -> str:
+    """Return what tells a plan from another one for the same setting, which a longer search may have found."""
+    if result.execution is None:
+        return ""
+    digest = hashlib.sha256(result.execution.start_ms.tobytes()).hexdigest()[:12]
+    found = f"found by {found_by(result)}" if found_by(result) else "made by rules"
+    return f"{result.makespan_ms:.6g} ms, {found}; bound {result.bound_ms:.6g} ms; digest of its start times {digest}"
 
 
 # Mostly the very result that is given, which is not to be weighed twice.

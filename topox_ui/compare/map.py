@@ -108,9 +108,15 @@ def where_which_wins(opened: Loaded, case: Case, contest: Contest, theme: Theme)
     ended = sweep.digest in owner.results(MAP)  # cancelled, or calls were lost: on request only
     if AUTOMATIC and not (complete or ended) and owner.run(MAP, sweep.digest) is None:
         _start(sweep)
-    picture = known_picture(sweep, contest)
+    picture, yours = known_picture(sweep, contest), _here(case, sweep)[0]
+
+    def now() -> tuple[str, str]:
+        known = known_picture(sweep, contest)
+        return kicker, _finding(known, is_complete(sweep, map_calls()), yours)
+
+    running = owner.run(MAP, sweep.digest) is not None
     with top:
-        headline(kicker, _finding(picture, complete, _here(case, sweep)[0]))
+        headline(kicker, _finding(picture, complete, yours), now if running else None)
     live = partial(_live, case, contest, sweep, theme)
     if watched(MAP, "Computing the map", live, sweep.digest):
         return

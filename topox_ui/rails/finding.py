@@ -136,7 +136,7 @@ def _headline(subject: Subject, pattern: Pattern, lane: Lane) -> None:
         cost = _rings_cost(subject, base)
         headline(
             kicker,
-            f"{cost} No circuit changes, so <b>any optical switch</b> will do, however slow. {_joined_elsewhere(base)}".rstrip()
+            f"{cost} During an iteration <b>no circuit changes</b>: a faster switch saves nothing. {_joined_elsewhere(base)}".rstrip()
             if cost
             else "With a rail for each GPU, wired as rings, <b>any optical switch</b> "
             '<span class="good">✓ can serve this job</span>, however slow: during an iteration <b>no circuit changes</b>.',
@@ -166,7 +166,9 @@ def _rings_cost(subject: Subject, base: float) -> str:
     if base <= electrical_ms * (1 + RINGS_COST):
         return ""
     switch = (
-        ", whatever the switch" if circuits_stay(subject) else " with a switch that takes no time"
+        ", however fast the optical switch"
+        if circuits_stay(subject)
+        else " with a switch that takes no time"
     )
     return (
         f"On rings an iteration takes <b>{time(base)}</b>{switch}: "

@@ -294,7 +294,7 @@ def controls() -> None:
             help="Time until a NIC sees light again, added to the delay of the switch: 3 to 6 s on the authors' testbed.",
         )
         slide(
-            "Overhead you accept",
+            "Waiting for the switch you accept",
             RailsState,
             "limit",
             LIMITS,

@@ -37,7 +37,7 @@ from topox_ui.runs.limits import only_this_machine, server_limits
 from topox_ui.shell.charts import button, when_opened
 from topox_ui.shell.menu import job_name, page_link, what_if_words
 from topox_ui.shell.pages import PAGES, Page
-from topox_ui.shell.terms import FIRST_WORDS
+from topox_ui.shell.terms import FIRST_WORDS, PLAN
 from topox_ui.state.loading import (
     Loaded,
     adopt,
@@ -334,6 +334,8 @@ def citation(kept_here: str = "") -> tuple[str, str]:
             f"cluster: {plural(cluster.servers, 'server')} with {ports} each, {switches}, "
             f"reconfiguration delay {delay_label(cluster.reconfiguration_ms)}",
         ]
+        if plan := PLAN.get():
+            about.append(f"plan: {plan}")
         differ = [one for one in what_if_words(opened) if kept_here or " instead of " in one]
         named += CLUSTER
     differ += [
@@ -347,14 +349,16 @@ def citation(kept_here: str = "") -> tuple[str, str]:
             address._replace(scheme="", netloc="", path=address.path or "/") if here else address
         )
         about.append(f"address: {shown.geturl()}")
+    accessed = datetime.now(UTC)
     fields = {
         "title": "{TOPO-X Workbench}",
         "author": "{TOPO-X Workbench contributors}",
+        "year": f"{accessed:%Y}",
         "version": program,
         "license": "MIT",
         "url": "" if here else address.geturl(),
-        "urldate": f"{datetime.now(UTC):%Y-%m-%d}",
-        "note": _LATEX.sub(r"\\\g<0>", f"{kicker}: {finding}"),
+        "urldate": f"{accessed:%Y-%m-%d}",
+        "note": _LATEX.sub(r"\\\g<0>", f"{finding} ({'; '.join(about)})"),
     }
     entry = ",\n".join(f"  {name} = {{{text}}}" for name, text in fields.items() if text)
     return (

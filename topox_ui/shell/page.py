@@ -36,7 +36,7 @@ from topox_ui.shell.menu import go_to, leave_where_asked, menu, page_link
 from topox_ui.shell.pages import PAGES, Page, imported, models, page_of
 from topox_ui.shell.preparing import preparation, prepared, progress, wait_for_kernels
 from topox_ui.shell.style import css
-from topox_ui.shell.terms import explanations
+from topox_ui.shell.terms import PLAN, explanations
 from topox_ui.state.address import keep_tab, restore
 from topox_ui.state.loading import AWAITED, GENERATE, loaded, open_first
 from topox_ui.state.session import ADDRESS_DUE, VIEW_KEY, PageState, Passing
@@ -264,6 +264,7 @@ def draw_entry(title: str) -> None:
     page = page_of(title).at(st.query_params.get(VIEW_KEY, ""))
     theme = frame(page)
     CITED.pop()
+    PLAN.pop()
     imported(page.draw)(theme, *([loaded()] if page.needs_graph else []))
     if not CITED.there:
         cite_menu(graph_kept_here() if loaded() is not None else "")

@@ -21,6 +21,8 @@ ASK = '<a class="ask" href="Learn?view=glossary" aria-label="Glossary">?</a>'
 
 # The kicker and the finding of the page in view, as they were written last.
 FIRST_WORDS = Passing[tuple[str, str]]("first_words")
+# On which plan the loaded job's numbers of the page in view rest, in words.
+PLAN = Passing[str]("plan_in_view")
 FOLLOW_S = 3.0  # how often what a page says and draws of a run that goes on is made anew
 Follow = Callable[[], tuple[str, str]]
 

@@ -25,6 +25,7 @@ from topox_core.text.numbers import (
     when,
 )
 from topox_ui.answers.keeping import HOW_ON, existing_library, keeps_runs, named_subject
+from topox_ui.answers.other_times import on_schedule
 from topox_ui.runs.panel import run_note, watched
 from topox_ui.shell.charts import (
     button,
@@ -92,9 +93,10 @@ def nothing_chosen(theme: Theme) -> None:
         points = "it" if now is None else plural(now.missing, "point")
         button(f"Compute {points}", "study_loaded", "play_arrow", _begin, FIRST, True, primary=True)
     else:
-        headline(
-            f"{kicker} · {escape(now.plan.resolved.title)}", finding(now.result, now.plan.held)
-        )
+        words = finding(now.result, now.plan.held)
+        if (known := on_schedule()) and "Iteration time now" in words and known not in words:
+            words += f" Schedule has a plan of {known} meanwhile, of a longer search."
+        headline(f"{kicker} · {escape(now.plan.resolved.title)}", words)
         quiet(_base(now))
         tornado_section(view_of(now.result), theme)
     button("Open this study", "begin_what-matters", "arrow_forward", _begin, FIRST)

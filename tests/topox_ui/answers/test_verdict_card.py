@@ -3,7 +3,7 @@
 import re
 from dataclasses import replace
 
-from tests.topox_ui.conftest import SCHEDULE, words
+from tests.topox_ui.conftest import SCHEDULE, metric, words
 from topox_core.fabrics.verdict import Bracket, Verdict
 
 
@@ -17,11 +17,11 @@ def test_the_card_leads_with_one_number_and_lists_every_rival(visit, monkeypatch
         ),
     )
     monkeypatch.setattr("topox_ui.answers.contest.known_verdict", lambda _case: found)
-    at = visit(SCHEDULE, sample="blackboard")
+    at = visit(SCHEDULE, sample="moe")
     (card,) = [one.proto.body for one in at.get("html") if 'class="verdict"' in one.proto.body]
     plain = re.sub(r"<[^>]*>", "|", card).replace("\u00a0", " ").replace("&nbsp;", " ")
     said = re.sub(r"\|+", "|", plain)
-    lead = said.partition("|Rival|")[0].replace("|", "")
+    lead = said.partition("|Network|")[0].replace("|", "")
     assert (
         lead
         == "Changing circuits pays up to a delay of 1.1 ms against the best fixed circuits found, "
@@ -30,6 +30,9 @@ def test_the_card_leads_with_one_number_and_lists_every_rival(visit, monkeypatch
     assert "|165 ms|1.1 ms|6.2 ms|unknown in between|" in said
     assert "|366 ms|8 ms|16 ms|unknown in between|" in said
     assert "|119 ms|never|any delay|proved|" in said
+    # The job itself first, and last the rival that no plan on circuits can beat.
+    assert f"|Planned circuits, as set|{metric(at, 'Iteration time')}|" in said
+    assert "in an order|no longer|never|any delay|proved|" in said
     assert "laid by search over the task graph" in words(at)
     without = replace(found, brackets=found.brackets[:2])
     monkeypatch.setattr("topox_ui.answers.contest.known_verdict", lambda _case: without)
