@@ -2,15 +2,21 @@
 
 import math
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import cycle, product
+from itertools import product
 from math import prod
 
 from topox_core.errors import InputError
 from topox_core.runs.run import never
 from topox_core.strategy.evaluator import Evaluator, FastEvaluator
-from topox_core.strategy.moves import Move, MoveProgress, Proposer, SearchSettings
+from topox_core.strategy.moves import (
+    Move,
+    MoveProgress,
+    Proposer,
+    SearchSettings,
+    boundary_changes,
+)
 from topox_core.strategy.operators import OperatorGraph, divisors
 from topox_core.strategy.strategy import (
     Placement,
@@ -98,8 +104,8 @@ class Chain:
         fixed: Iterable[str] = (),
     ) -> None:
         self.graph, self.evaluate, self.settings = graph, evaluate, settings
-        self.rng = random.Random(settings.seed)
-        self.proposer = Proposer(graph, start.servers, self.rng, frozenset(fixed))
+        self.rng, self.fixed = random.Random(settings.seed), frozenset(fixed)
+        self.proposer = Proposer(graph, start.servers, self.rng, self.fixed)
         self._limit = server_limit(graph, settings.memory_gb)
         # Where every server could hold the whole model, no strategy at all can exceed the memory.
         self.always_fits = (
@@ -202,6 +208,22 @@ class Chain:
             self.take(strategy, strategy_ms, reason)
         return better
 
+    def descend(self, stop: Callable[[], bool], later: int = 0) -> Iterator[None]:
+        """Move boundaries around the best strategy until nothing gains; yields after each that was tried."""
+        gained = True
+        while gained:
+            gained = False
+            for change in boundary_changes(self.graph, self.best, self.fixed):
+                if stop():
+                    self.stopped = True
+                    return
+                gained = self.offer(self.best.changed(change), "descent", later)
+                yield
+                if gained:
+                    break
+        if self.current != self.best:
+            self.take(self.best, self.best_ms, "reset")
+
     def result(self, proved: bool = False) -> SearchResult:
         """Return what came of it."""
         ending = "cancelled" if self.stopped else "proof" if proved else "budget"
@@ -259,8 +281,8 @@ def search(
     """Return the fastest strategy found; never one slower than data parallel.
 
     The chain is FlexNet's (FlexFlow's Metropolis search, MLSys 2019, as TopoOpt released it). A
-    descent over changes of one operator, of at most as many strategies again, then takes what the
-    chain passed over.
+    descent that moves boundaries between operators, of at most as many strategies again, then takes
+    what the chain passed over.
 
     Parameters
     ----------
@@ -296,7 +318,10 @@ def search(
         for count in divisors(servers)[1:]:
             strategy = blocks(graph, servers, count).changed(pinned.values())
             chain.offer(strategy, "blocks", later=1)
-        _descend(chain, stop)
+        most = chain.later + settings.proposals
+        for _ in chain.descend(stop, later=1):
+            if chain.later >= most:
+                break
         proved = not chain.stopped and _prove(chain, stop)
     return chain.result(proved)
 
@@ -327,30 +352,6 @@ def first_strategy(
         file=f"model {graph.name}",
         field="memory_gb",
     )
-
-
-def _descend(chain: Chain, stop: Callable[[], bool]) -> None:
-    """Take any faster change of one operator, until none is or as many were tried as proposals may be made."""
-    if chain.current != chain.best:
-        chain.take(chain.best, chain.best_ms, "reset")
-    since, most = 0, chain.later + chain.settings.proposals
-    # The configurations of all free operators, in an order of the seed, over and over.
-    changes = [
-        placement
-        for name in chain.proposer.free
-        for placement in chain.proposer.configurations(name)
-    ]
-    chain.rng.shuffle(changes)
-    for proposal in cycle(changes):
-        if since > len(changes) or chain.later >= most:
-            return
-        if stop():
-            chain.stopped = True
-            return
-        since += 1
-        strategy = chain.best.changed((proposal,))
-        if strategy != chain.best and chain.offer(strategy, "descent", later=1):
-            since = 0
 
 
 def _prove(chain: Chain, stop: Callable[[], bool]) -> bool:
