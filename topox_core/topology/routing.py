@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
+import networkx
 import numpy as np
 from numpy.typing import NDArray
 
@@ -110,31 +111,20 @@ def coin_sequences(
     list
         Hop sequences by distance, largest stride first; None where no strides lead.
     """
-    usable = list(dict.fromkeys(coin % members for coin in coins if coin % members))
-    count = {0: 0}
-    last: dict[int, list[int]] = {}
-    frontier = [0]
-    while frontier:
-        reached: list[int] = []
-        for at in frontier:
-            for coin in usable:
-                to = (at + coin) % members
-                if to not in count:
-                    count[to] = count[at] + 1
-                    reached.append(to)
-                if count[to] == count[at] + 1:
-                    last.setdefault(to, []).append(coin)
-        frontier = reached
+    usable = dict.fromkeys(coin % members for coin in coins if coin % members)
+    strides = networkx.DiGraph()
+    strides.add_node(0)
+    strides.add_edges_from((at, (at + coin) % members) for at in range(members) for coin in usable)
     sequences: list[tuple[int, ...] | None] = [None] * members
-    # By rising number of coins, so that what remains to pay is known already.
-    for distance in sorted(count, key=count.__getitem__):
-        if distance == 0:
-            sequences[0] = ()
+    # The nearest first, so that the way to whoever is before is known already.
+    for distance, before in networkx.predecessor(strides, 0).items():
+        if not before:
+            sequences[distance] = ()
             continue
-        coin = rng.choice(last[distance]) if rng else last[distance][0]
-        before = sequences[(distance - coin) % members]
-        assert before is not None
-        sequences[distance] = tuple(sorted((*before, coin), reverse=True))
+        last = rng.choice(before) if rng else before[0]
+        known = sequences[last]
+        assert known is not None
+        sequences[distance] = tuple(sorted((*known, (distance - last) % members), reverse=True))
     return sequences
 
 
