@@ -253,20 +253,6 @@ def space(proposer: Proposer, start: Strategy, symmetric: bool) -> list[list[Pla
     return rows
 
 
-def best_of(
-    rows: list[list[Placement]], start: Strategy, evaluate: FastEvaluator, stop: Callable[[], bool]
-) -> tuple[Strategy, float, bool]:
-    """Return the best strategy, its time, and whether all were tried."""
-    best, best_ms = start, evaluate(start)
-    for number, placements in enumerate(product(*rows)):
-        if not number & 0xFF and stop():
-            return best, best_ms, False
-        strategy = Strategy(start.model, start.servers, placements)
-        if (found_ms := evaluate(strategy)) < best_ms:
-            best, best_ms = strategy, found_ms
-    return best, best_ms, True
-
-
 def search(
     graph: OperatorGraph,
     servers: int,
@@ -361,8 +347,14 @@ def _prove(chain: Chain, stop: Callable[[], bool]) -> bool:
     rows = space(chain.proposer, chain.best, chain.evaluate.network.symmetric)
     if prod(len(row) for row in rows) > chain.settings.exhaustive:
         return False
-    best, best_ms, all_tried = best_of(rows, chain.best, chain.evaluate, stop)
+    best, best_ms = chain.best, chain.best_ms
+    for number, placements in enumerate(product(*rows)):
+        if not number & 0xFF and stop():
+            chain.stopped = True
+            break
+        strategy = Strategy(best.model, best.servers, placements)
+        if (found_ms := chain.evaluate(strategy)) < best_ms:
+            best, best_ms = strategy, found_ms
     if best_ms < chain.best_ms:
         chain.take(best, best_ms, "proved")
-    chain.stopped = not all_tried
-    return all_tried
+    return not chain.stopped

@@ -1,8 +1,8 @@
 """Constraint models for CP-SAT (OR-Tools): a fixed-length interval a task, inside its time window.
 
-This file, :mod:`topox_core.schedule.engines.cpsat_set_ups` and
-:mod:`topox_core.schedule.engines.set_up_neighbourhoods` are the only ones that know OR-Tools;
-nothing of it leaves.
+This file, :mod:`topox_core.schedule.engines.cpsat_set_ups`,
+:mod:`topox_core.schedule.engines.set_up_neighbourhoods` and :mod:`topox_core.tdm.exact` are the only
+ones that know OR-Tools; nothing of it leaves.
 """
 
 import itertools
