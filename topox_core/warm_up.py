@@ -110,7 +110,7 @@ def warm_up_jobs() -> None:
 
     jobs = deploy(SetUp(jobs=8, pod_groups=2, pods_per_group=4, ports_per_pod=8, degree_max=6))
     for name in ALGORITHMS:
-        if name not in ("milp", "best"):  # compiled no further, and HiGHS stays out of this process
+        if name not in ("milp", "best"):  # compiled no further, and a worker process would start
             bounded(solve(jobs, TdmSettings(algorithm=name, time_limit_s=30.0, steps=200)))
 
 

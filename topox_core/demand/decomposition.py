@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate, islice
 from typing import Self, TypeVar
 
 import numpy as np
@@ -61,15 +62,15 @@ class DemandPlan:
     @cached_property
     def starts_ms(self) -> tuple[tuple[float, ...], ...]:
         """When each configuration begins to send, per switch."""
-        rows = []
-        for configurations in self.switches:
-            clock_ms, starts = -self.delay_ms if self.first_free else 0.0, []
-            for one in configurations:
-                clock_ms += self.delay_ms
-                starts.append(clock_ms)
-                clock_ms += one.weight_ms
-            rows.append(tuple(starts))
-        return tuple(rows)
+        first_ms = 0.0 if self.first_free else self.delay_ms
+
+        def next_ms(start_ms: float, one: Configuration) -> float:
+            return start_ms + one.weight_ms + self.delay_ms
+
+        return tuple(
+            tuple(islice(accumulate(mine, next_ms, initial=first_ms), len(mine)))
+            for mine in self.switches
+        )
 
     @cached_property
     def makespan_ms(self) -> float:

@@ -2,89 +2,15 @@
 
 import math
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from topox_core.model.groups import by_key
 from topox_core.runs.run import Stop, never
 from topox_core.strategy.moves import Move, SearchSettings
 from topox_core.strategy.on_fabrics import FabricEvaluator, ModelOnCluster, Outcome
-from topox_core.strategy.operators import OperatorGraph, divisors
+from topox_core.strategy.operators import divisors
 from topox_core.strategy.search import Chain, first_strategy
 from topox_core.strategy.strategy import Placement, Strategy, blocks, check_strategy, spread
-
-# How many operators behind a boundary change at once, one behind the other.
-REACHES = (1, 2, 4)
-
-
-def boundary_changes(
-    graph: OperatorGraph, strategy: Strategy, fixed: Collection[str] = ()
-) -> Iterator[tuple[Placement, ...]]:
-    """Yield changes that carry a configuration over an edge whose two ends differ.
-
-    The operator behind the edge takes it, and with it those that follow in the same direction and
-    were configured as it was, up to each number of ``REACHES``; or it is split into another number
-    of partitions, as a step between the two sides. The Markov chain makes such a change once in
-    many proposals; where whole blocks of operators belong together it is the only one that leads on.
-    """
-    placed = strategy.by_operator
-    after = by_key((edge.producer, edge.consumer) for edge in graph.edges)
-    before = by_key((edge.consumer, edge.producer) for edge in graph.edges)
-    can_take = {
-        operator.name: set(graph.choices(operator, strategy.servers))
-        if operator.name not in fixed
-        else set()
-        for operator in graph.operators
-    }
-    tried: set[tuple[Placement, ...]] = set()
-    for edge in graph.edges:
-        for giver, taker, ahead in (
-            (edge.producer, edge.consumer, after),
-            (edge.consumer, edge.producer, before),
-        ):
-            given, old = placed[giver], placed[taker]
-            if _alike(given, old):
-                continue
-            changes: list[tuple[Placement, ...]] = [
-                (Placement(taker, partitions, old.start),)
-                for partitions in sorted(can_take[taker] - {old.partitions})
-            ]
-            if given.partitions in can_take[taker]:
-                behind = _behind(taker, ahead, placed)
-                changes += [
-                    tuple(
-                        Placement(name, given.partitions, given.start)
-                        for name, steps in behind.items()
-                        if steps < reach and given.partitions in can_take[name]
-                    )
-                    for reach in REACHES
-                ]
-            for changed in changes:
-                if changed not in tried:
-                    tried.add(changed)
-                    yield changed
-
-
-def _behind(
-    first: str, ahead: Mapping[str, list[str]], placed: Mapping[str, Placement]
-) -> dict[str, int]:
-    """Return ``first`` and the operators ahead that are configured as it is, with their steps from it."""
-    steps = {first: 0}
-    level = [first]
-    for step in range(1, max(REACHES)):
-        level = [
-            name
-            for at in level
-            for name in ahead.get(at, ())
-            if name not in steps and _alike(placed[name], placed[first])
-        ]
-        steps |= dict.fromkeys(level, step)
-    return steps
-
-
-def _alike(one: Placement, other: Placement) -> bool:
-    return (one.partitions, one.start) == (other.partitions, other.start)
-
 
 # After the walk the most promising strategies are run on the fabric until so many in a row, or so
 # many in all, have brought nothing.
@@ -281,14 +207,14 @@ class _Walk(Chain):
                 return
             self.offer(strategy, reason)
             yield OPENING
-        for _ in self._boundaries(stop):
+        for _ in self.descend(stop):
             yield OPENING
         while self.proposals < self.settings.proposals:
             if stop():
                 return
             self.step()
             yield WALKING
-        for _ in self._boundaries(stop):
+        for _ in self.descend(stop):
             yield AROUND
 
     def _openings(self) -> Iterator[tuple[Strategy, str]]:
@@ -296,18 +222,3 @@ class _Walk(Chain):
         for count in divisors(servers)[1:]:
             yield blocks(graph, servers, count).changed(pinned), "blocks"
         yield spread(graph, servers).changed(pinned), "whole"
-
-    def _boundaries(self, stop: Stop) -> Iterator[None]:
-        """Move boundaries around the best strategy until nothing gains."""
-        gained = True
-        while gained:
-            gained = False
-            for change in boundary_changes(self.graph, self.best, self.pinned):
-                if stop():
-                    return
-                gained = self.offer(self.best.changed(change), "boundary")
-                yield
-                if gained:
-                    break
-        if self.current != self.best:
-            self.take(self.best, self.best_ms, "reset")

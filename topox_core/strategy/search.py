@@ -2,15 +2,21 @@
 
 import math
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import cycle, product
+from itertools import product
 from math import prod
 
 from topox_core.errors import InputError
 from topox_core.runs.run import never
 from topox_core.strategy.evaluator import Evaluator, FastEvaluator
-from topox_core.strategy.moves import Move, MoveProgress, Proposer, SearchSettings
+from topox_core.strategy.moves import (
+    Move,
+    MoveProgress,
+    Proposer,
+    SearchSettings,
+    boundary_changes,
+)
 from topox_core.strategy.operators import OperatorGraph, divisors
 from topox_core.strategy.strategy import (
     Placement,
@@ -98,8 +104,8 @@ class Chain:
         fixed: Iterable[str] = (),
     ) -> None:
         self.graph, self.evaluate, self.settings = graph, evaluate, settings
-        self.rng = random.Random(settings.seed)
-        self.proposer = Proposer(graph, start.servers, self.rng, frozenset(fixed))
+        self.rng, self.fixed = random.Random(settings.seed), frozenset(fixed)
+        self.proposer = Proposer(graph, start.servers, self.rng, self.fixed)
         self._limit = server_limit(graph, settings.memory_gb)
         # Where every server could hold the whole model, no strategy at all can exceed the memory.
         self.always_fits = (
@@ -202,6 +208,22 @@ class Chain:
             self.take(strategy, strategy_ms, reason)
         return better
 
+    def descend(self, stop: Callable[[], bool], later: int = 0) -> Iterator[None]:
+        """Move boundaries around the best strategy until nothing gains; yields after each that was tried."""
+        gained = True
+        while gained:
+            gained = False
+            for change in boundary_changes(self.graph, self.best, self.fixed):
+                if stop():
+                    self.stopped = True
+                    return
+                gained = self.offer(self.best.changed(change), "descent", later)
+                yield
+                if gained:
+                    break
+        if self.current != self.best:
+            self.take(self.best, self.best_ms, "reset")
+
     def result(self, proved: bool = False) -> SearchResult:
         """Return what came of it."""
         ending = "cancelled" if self.stopped else "proof" if proved else "budget"
@@ -231,20 +253,6 @@ def space(proposer: Proposer, start: Strategy, symmetric: bool) -> list[list[Pla
     return rows
 
 
-def best_of(
-    rows: list[list[Placement]], start: Strategy, evaluate: FastEvaluator, stop: Callable[[], bool]
-) -> tuple[Strategy, float, bool]:
-    """Return the best strategy, its time, and whether all were tried."""
-    best, best_ms = start, evaluate(start)
-    for number, placements in enumerate(product(*rows)):
-        if not number & 0xFF and stop():
-            return best, best_ms, False
-        strategy = Strategy(start.model, start.servers, placements)
-        if (found_ms := evaluate(strategy)) < best_ms:
-            best, best_ms = strategy, found_ms
-    return best, best_ms, True
-
-
 def search(
     graph: OperatorGraph,
     servers: int,
@@ -259,8 +267,8 @@ def search(
     """Return the fastest strategy found; never one slower than data parallel.
 
     The chain is FlexNet's (FlexFlow's Metropolis search, MLSys 2019, as TopoOpt released it). A
-    descent over changes of one operator, of at most as many strategies again, then takes what the
-    chain passed over.
+    descent that moves boundaries between operators, of at most as many strategies again, then takes
+    what the chain passed over.
 
     Parameters
     ----------
@@ -296,7 +304,10 @@ def search(
         for count in divisors(servers)[1:]:
             strategy = blocks(graph, servers, count).changed(pinned.values())
             chain.offer(strategy, "blocks", later=1)
-        _descend(chain, stop)
+        most = chain.later + settings.proposals
+        for _ in chain.descend(stop, later=1):
+            if chain.later >= most:
+                break
         proved = not chain.stopped and _prove(chain, stop)
     return chain.result(proved)
 
@@ -329,30 +340,6 @@ def first_strategy(
     )
 
 
-def _descend(chain: Chain, stop: Callable[[], bool]) -> None:
-    """Take any faster change of one operator, until none is or as many were tried as proposals may be made."""
-    if chain.current != chain.best:
-        chain.take(chain.best, chain.best_ms, "reset")
-    since, most = 0, chain.later + chain.settings.proposals
-    # The configurations of all free operators, in an order of the seed, over and over.
-    changes = [
-        placement
-        for name in chain.proposer.free
-        for placement in chain.proposer.configurations(name)
-    ]
-    chain.rng.shuffle(changes)
-    for proposal in cycle(changes):
-        if since > len(changes) or chain.later >= most:
-            return
-        if stop():
-            chain.stopped = True
-            return
-        since += 1
-        strategy = chain.best.changed((proposal,))
-        if strategy != chain.best and chain.offer(strategy, "descent", later=1):
-            since = 0
-
-
 def _prove(chain: Chain, stop: Callable[[], bool]) -> bool:
     """Try every strategy if they are few; return whether all were tried."""
     if not isinstance(chain.evaluate, FastEvaluator) or not chain.always_fits:
@@ -360,8 +347,14 @@ def _prove(chain: Chain, stop: Callable[[], bool]) -> bool:
     rows = space(chain.proposer, chain.best, chain.evaluate.network.symmetric)
     if prod(len(row) for row in rows) > chain.settings.exhaustive:
         return False
-    best, best_ms, all_tried = best_of(rows, chain.best, chain.evaluate, stop)
+    best, best_ms = chain.best, chain.best_ms
+    for number, placements in enumerate(product(*rows)):
+        if not number & 0xFF and stop():
+            chain.stopped = True
+            break
+        strategy = Strategy(best.model, best.servers, placements)
+        if (found_ms := chain.evaluate(strategy)) < best_ms:
+            best, best_ms = strategy, found_ms
     if best_ms < chain.best_ms:
         chain.take(best, best_ms, "proved")
-    chain.stopped = not all_tried
-    return all_tried
+    return not chain.stopped

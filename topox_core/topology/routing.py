@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
+from typing import Any
 
+import networkx
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,6 +17,7 @@ from topox_core.errors import InputError
 from topox_core.model.execution import Layout
 from topox_core.model.transfer_graph import IntArray
 from topox_core.schedule.circuits.standing import coloured
+from topox_core.topology.kernels.routes import hops_to
 
 
 @dataclass(frozen=True)
@@ -108,31 +111,20 @@ def coin_sequences(
     list
         Hop sequences by distance, largest stride first; None where no strides lead.
     """
-    usable = list(dict.fromkeys(coin % members for coin in coins if coin % members))
-    count = {0: 0}
-    last: dict[int, list[int]] = {}
-    frontier = [0]
-    while frontier:
-        reached: list[int] = []
-        for at in frontier:
-            for coin in usable:
-                to = (at + coin) % members
-                if to not in count:
-                    count[to] = count[at] + 1
-                    reached.append(to)
-                if count[to] == count[at] + 1:
-                    last.setdefault(to, []).append(coin)
-        frontier = reached
+    usable = dict.fromkeys(coin % members for coin in coins if coin % members)
+    strides = networkx.DiGraph()
+    strides.add_node(0)
+    strides.add_edges_from((at, (at + coin) % members) for at in range(members) for coin in usable)
     sequences: list[tuple[int, ...] | None] = [None] * members
-    # By rising number of coins, so that what remains to pay is known already.
-    for distance in sorted(count, key=count.__getitem__):
-        if distance == 0:
-            sequences[0] = ()
+    # The nearest first, so that the way to whoever is before is known already.
+    for distance, before in networkx.predecessor(strides, 0).items():
+        if not before:
+            sequences[distance] = ()
             continue
-        coin = rng.choice(last[distance]) if rng else last[distance][0]
-        before = sequences[(distance - coin) % members]
-        assert before is not None
-        sequences[distance] = tuple(sorted((*before, coin), reverse=True))
+        last = rng.choice(before) if rng else before[0]
+        known = sequences[last]
+        assert known is not None
+        sequences[distance] = tuple(sorted((*known, (distance - last) % members), reverse=True))
     return sequences
 
 
@@ -163,41 +155,31 @@ class RoutedNetwork:
     def __init__(self, circuits: NDArray[np.int32]) -> None:
         n = self.servers = len(circuits)
         self.out: list[list[int]] = [[] for _ in range(n)]
-        self.into: list[list[int]] = [[] for _ in range(n)]
         source, destination = np.nonzero(circuits)
         # By stride, not by number: on rings all servers then take the same turns and load their
         # links alike.
-        for a, b in sorted(
-            zip(source.tolist(), destination.tolist(), strict=True),
-            key=lambda e: (e[0], (e[1] - e[0]) % n),
-        ):
+        order = np.lexsort(((destination - source) % n, source))
+        for a, b in zip(source[order].tolist(), destination[order].tolist(), strict=True):
             self.out[a].append(b)
-            self.into[b].append(a)
+        into, in_from = np.nonzero(circuits.T)
+        self._into = np.searchsorted(into, np.arange(n + 1)), in_from.copy()
         self._hops_to: dict[int, list[int]] = {}
 
     def hops_to(self, destination: int) -> list[int]:
         """Return of every server the hops to ``destination``; -1 where no path leads."""
-        known = self._hops_to.get(destination)
-        if known is not None:
-            return known
-        hops = [-1] * self.servers
-        hops[destination] = 0
-        frontier = [destination]
-        while frontier:
-            reached: list[int] = []
-            for b in frontier:
-                for a in self.into[b]:
-                    if hops[a] < 0:
-                        hops[a] = hops[b] + 1
-                        reached.append(a)
-            frontier = reached
-        self._hops_to[destination] = hops
+        if destination not in self._hops_to:
+            self._hops_to[destination] = self._hops(destination).tolist()
+        return self._hops_to[destination]
+
+    def _hops(self, destination: int) -> IntArray:
+        hops, queue = np.empty((2, self.servers), np.int32)
+        at: Any = np.int32(destination)  # as other kernels call it, or it would be compiled again
+        hops_to(at, *self._into, hops, queue)
         return hops
 
     def hop_matrix(self) -> NDArray[np.int32]:
         """Return the hops between all servers: 0 on the diagonal, -1 where no path leads."""
-        columns = [self.hops_to(b) for b in range(self.servers)]
-        return np.array(columns, np.int32).reshape(self.servers, -1).T
+        return np.array([self._hops(b) for b in range(self.servers)]).T
 
     def connected(self, source: int, destination: int) -> bool:
         """Return whether any path leads from ``source`` to ``destination``."""
@@ -247,20 +229,8 @@ class RoutedNetwork:
 
     @cached_property
     def hops(self) -> Hops:
-        """Hop counts over all ordered pairs; bit s of ``reach[v]``: s reaches v."""
-        n = self.servers
-        reach = [1 << v for v in range(n)]
-        reached, total, hops = n, 0, 0
-        while True:
-            wider = list(reach)
-            for v, sources in enumerate(self.into):
-                for u in sources:
-                    wider[v] |= reach[u]
-            now = sum(bits.bit_count() for bits in wider)
-            if now == reached:
-                break
-            hops += 1
-            total += hops * (now - reached)
-            reach, reached = wider, now
-        pairs = reached - n
-        return Hops(hops, total / pairs if pairs else 0.0, n * n - reached)
+        """Hop counts over all ordered pairs."""
+        matrix = self.hop_matrix()
+        pairs, total = int(np.count_nonzero(matrix > 0)), int(np.maximum(matrix, 0).sum())
+        unreachable = matrix.size - self.servers - pairs
+        return Hops(int(matrix.max()), total / pairs if pairs else 0.0, unreachable)

@@ -1,7 +1,6 @@
 """Rounds for the page Sharing: the paper's at once, better ones and the bound over every ring beside the page, all kept."""
 
 import time
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,14 +12,11 @@ from topox_core.check.report import CheckReport
 from topox_core.check.round import check_round
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import same_time
-from topox_core.runs.executor import WorkerDied, call_in_worker
 from topox_core.runs.run import FunctionRun, RunProgress, Stop
-from topox_core.tdm.algorithms.catalogue import ALGORITHMS, SMALL_COLUMNS, solve
+from topox_core.tdm.algorithms.catalogue import ALGORITHMS, solve
 from topox_core.tdm.algorithms.round_bounds import bounded
-from topox_core.tdm.exact.milp import too_large
 from topox_core.tdm.model.jobs import (
     Jobs,
-    OnRoundTrace,
     Reading,
     Round,
     RoundTracePoint,
@@ -49,9 +45,7 @@ BOUND = RunKind(
 # A script waits this long for an answer before it draws a progress bar instead.
 FIRST_LOOK_S = 0.35
 TIME_LIMIT_S = 60.0
-# Asked to stop, a solver gets this long; HiGHS may be deep in a phase that does not listen.
-GRACE_S = 2.0
-# Past its time limit likewise, and a worker has to start first.
+# Past its time limit a search gets this long; a worker has to start first.
 LATE_S = 15.0
 # Up to so many jobs, in all and in one pod group, the bound over every ring takes a fraction of a
 # second.
@@ -123,7 +117,7 @@ def search_round(case: Case, algorithm: str) -> None:
         ROUND,
         case.key(algorithm),
         lambda _slots: FunctionRun(
-            partial(_solved, case, algorithm),
+            partial(solve, case.jobs, case.settings(algorithm)),
             partial(_measure, case, algorithm),
             "share the fabric",
         ),
@@ -162,43 +156,6 @@ def _measure(
         if bound_s > 0:
             words.append(f"bound {lasting(bound_s)}")
     return RunProgress(elapsed_s, min(1.0, elapsed_s / time_limit_s()), words=", ".join(words))
-
-
-def _solved(case: Case, algorithm: str, stop: Stop, on_point: OnRoundTrace) -> Round:
-    """Return the round of an algorithm; the process that serves pages must not solve an integer program."""
-    jobs, settings = case.jobs, case.settings(algorithm)
-    in_worker = algorithm == "milp" or (
-        algorithm == "best" and not too_large(jobs, settings.reading, SMALL_COLUMNS)
-    )
-    return (solve_in_worker if in_worker else solve)(jobs, settings, stop, on_point)
-
-
-def solve_in_worker(
-    jobs: Jobs, settings: TdmSettings, stop: Stop, on_point: Callable[[RoundTracePoint], None]
-) -> Round:
-    """Return what :func:`topox_core.tdm.algorithms.catalogue.solve` does, worked out in a worker process.
-
-    For a worker that does not stop when it is asked to, or that dies, hill climbing answers, with
-    a message.
-    """
-    try:
-        return call_in_worker(
-            solve,
-            jobs,
-            settings,
-            stop=stop,
-            on_step=on_point,
-            grace_s=GRACE_S,
-            limit_s=settings.time_limit_s + LATE_S,
-        )
-    except WorkerDied as death:
-        climbed = solve(jobs, replace(settings, algorithm="hill-climbing"))
-        return replace(
-            climbed,
-            algorithm=settings.algorithm,
-            stopped_by="cancelled" if stop() else "time_limit",
-            message=f"{str(death).capitalize()}: this is the round of hill climbing.",
-        )
 
 
 def soon(jobs: Jobs) -> bool:

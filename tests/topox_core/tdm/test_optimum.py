@@ -20,7 +20,8 @@ from tests.topox_core.tdm.tdm_cases import (
     small,
 )
 from topox_core.errors import InputError
-from topox_core.tdm import kernels
+from topox_core.runs.executor import WorkerDied
+from topox_core.tdm import exact, kernels
 from topox_core.tdm.algorithms import combination
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS, solve
 from topox_core.tdm.algorithms.combination import subsets_of
@@ -326,6 +327,19 @@ def test_bounds_and_rounds_that_it_tells_of_only_get_better() -> None:
     assert rounds == sorted(rounds, reverse=True)
     assert rounds[-1] == pytest.approx(found.round_s)
     assert all(point.bound_s <= found.round_s * (1 + 1e-9) for point in trace)
+
+
+def test_a_solver_that_dies_leaves_the_round_of_the_other_methods(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def dies(*_arguments: object, **_options: object) -> float:
+        raise WorkerDied("exit code 7")
+
+    monkeypatch.setattr(exact, "call_in_worker", dies)
+    answer, grouped = run(golden(), "milp"), run(golden(), "best-grouping")
+    assert (answer.algorithm, answer.stopped_by) == ("milp", "time_limit")
+    assert answer.round_s == grouped.round_s
+    assert "worker process ended (exit code 7): the optimum is between" in answer.message
 
 
 def test_a_model_too_large_is_refused_with_its_size_named() -> None:

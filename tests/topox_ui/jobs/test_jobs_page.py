@@ -24,7 +24,6 @@ from tests.topox_ui.conftest import (
     words,
 )
 from topox_core.runs.executor import WorkerDied
-from topox_core.runs.run import never
 from topox_core.tdm.algorithms.catalogue import solve
 from topox_core.tdm.mixes.deployment import SetUp, deploy
 from topox_core.tdm.model.jobs import TdmSettings
@@ -271,19 +270,6 @@ def test_a_bound_waits_in_a_line_of_its_own_and_leaves_when_it_is_given_up(visit
     assert (places.waiting, solver_places().free) == (2, solver_places().places)
     press(at, "cancel_bound")
     wait_until(lambda: places.waiting == 1)
-
-
-def test_a_solver_that_dies_is_answered_for_by_hill_climbing(monkeypatch):
-    def dies(*_arguments, **_options):
-        raise WorkerDied("exit code 7")
-
-    monkeypatch.setattr(solving, "call_in_worker", dies)
-    jobs = load_job_sample("four-pods")
-    climbed = solve(jobs, TdmSettings("hill-climbing"))
-    answer = solving.solve_in_worker(jobs, TdmSettings("milp"), never, lambda _point: None)
-    assert (answer.algorithm, answer.stopped_by) == ("milp", "time_limit")
-    assert answer.round_s == climbed.round_s
-    assert "this is the round of hill climbing" in answer.message
 
 
 def test_two_jobs_that_overlap_are_said_to_cost_each_other_what_their_ports_need(visit):

@@ -1,8 +1,8 @@
 """Constraint models for CP-SAT (OR-Tools): a fixed-length interval a task, inside its time window.
 
-This file, :mod:`topox_core.schedule.engines.cpsat_set_ups` and
-:mod:`topox_core.schedule.engines.set_up_neighbourhoods` are the only ones that know OR-Tools;
-nothing of it leaves.
+This file, :mod:`topox_core.schedule.engines.cpsat_set_ups`,
+:mod:`topox_core.schedule.engines.set_up_neighbourhoods` and :mod:`topox_core.tdm.exact` are the only
+ones that know OR-Tools; nothing of it leaves.
 """
 
 import itertools
@@ -27,6 +27,7 @@ ASKING_S = 0.05  # how often a running solve is asked whether to stop
 
 Ended = Literal["optimal", "infeasible", "stopped"]
 Choice = Any  # a literal of OR-Tools, or the negation of one
+Value = Callable[[Any], int]  # of a variable in a solution
 
 
 def models() -> Iterator[AfterSeconds]:
@@ -193,33 +194,13 @@ class Model:
         on_bound: Callable[[int], None] | None = None,
     ) -> CpSatOutcome:
         """Solve within the time limit or until ``stop()``; tell schedules and bounds as they come."""
-        solver = cp_model.CpSolver()
-        solver.parameters.max_time_in_seconds = max(0.01, run.time_limit_s)
-        solver.parameters.random_seed = run.seed
-        solver.parameters.symmetry_level = 1
-        divide_work(solver.parameters, run)
-        if on_bound is not None:
-            tell = on_bound
-            solver.best_bound_callback = lambda bound: tell(round(bound))
-        over = threading.Event()
-        watch = threading.Thread(target=self._watch, args=(solver, stop, over), daemon=True)
-        watch.start()
-        try:
-            status = solver.solve(
-                self._model, _Listener(self, on_solution) if on_solution is not None else None
-            )
-        finally:
-            over.set()
-            watch.join()
-        if status == cp_model.MODEL_INVALID:
-            raise RuntimeError(f"CP-SAT calls the model invalid: {self._model.validate()}")
-        bound = round(solver.best_objective_bound) if status != cp_model.UNKNOWN else 0
-        if status == cp_model.INFEASIBLE:
-            return CpSatOutcome("infeasible", None, 0)
-        ended: Ended = "optimal" if status == cp_model.OPTIMAL else "stopped"
-        if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            return CpSatOutcome(ended, None, bound)
-        return CpSatOutcome(ended, self.solution(solver.value), bound)
+
+        def on_values(value: Value) -> None:
+            if on_solution is not None:
+                on_solution(self.solution(value))
+
+        ended, value, bound = run_model(self._model, run, stop, on_values, on_bound)
+        return CpSatOutcome(ended, None if value is None else self.solution(value), bound)
 
     def solution(self, value: Callable[[cp_model.IntVar], int]) -> Solution:
         """Return the schedule that the values of variables say."""
@@ -229,12 +210,6 @@ class Model:
     def ports(self, value: Callable[[cp_model.IntVar], int]) -> Int32 | None:  # noqa: ARG002
         """Return the ports that a solution says; the reduced problem has none."""
         return None
-
-    @staticmethod
-    def _watch(solver: cp_model.CpSolver, stop: Stop, over: threading.Event) -> None:
-        while not over.wait(ASKING_S):
-            if stop():
-                solver.stop_search()
 
 
 def divide_work(parameters: Any, run: Run, disjunctive: bool = False) -> None:
@@ -260,12 +235,60 @@ def divide_work(parameters: Any, run: Run, disjunctive: bool = False) -> None:
         parameters.num_full_subsolvers = 2
 
 
-class _Listener(cp_model.CpSolverSolutionCallback):
-    """Passes every schedule on."""
+def run_model(
+    model: cp_model.CpModel,
+    run: Run,
+    stop: Stop,
+    on_values: Callable[[Value], None],
+    on_bound: Callable[[int], None] | None = None,
+) -> tuple[Ended, Value | None, int]:
+    """Solve a model within the time limit or until ``stop()``.
 
-    def __init__(self, model: Model, on_solution: Callable[[Solution], None]) -> None:
+    Returned are how that ended, what gives the values of the best solution if there is one, and a bound.
+
+    Parameters
+    ----------
+    on_values
+        Told every solution: what gives the value of a variable in it.
+    on_bound
+        Told every better bound.
+    """
+    solver, over = cp_model.CpSolver(), threading.Event()
+    solver.parameters.max_time_in_seconds = max(0.01, run.time_limit_s)
+    solver.parameters.random_seed = run.seed
+    solver.parameters.symmetry_level = 1
+    divide_work(solver.parameters, run)
+    if on_bound is not None:
+        tell = on_bound
+        solver.best_bound_callback = lambda bound: tell(round(bound))
+
+    def watch() -> None:
+        while not over.wait(ASKING_S):
+            if stop():
+                solver.stop_search()
+
+    watching = threading.Thread(target=watch, daemon=True)
+    watching.start()
+    try:
+        status = solver.solve(model, _Listener(on_values))
+    finally:
+        over.set()
+        watching.join()
+    if status == cp_model.MODEL_INVALID:
+        raise RuntimeError(f"CP-SAT calls the model invalid: {model.validate()}")
+    if status == cp_model.INFEASIBLE:
+        return "infeasible", None, 0
+    value = solver.value if status in (cp_model.OPTIMAL, cp_model.FEASIBLE) else None
+    bound = round(solver.best_objective_bound) if status != cp_model.UNKNOWN else 0
+    return "optimal" if status == cp_model.OPTIMAL else "stopped", value, bound
+
+
+class _Listener(cp_model.CpSolverSolutionCallback):
+    """Passes every solution on."""
+
+    def __init__(self, on_values: Callable[[Value], None]) -> None:
         super().__init__()
-        self._of, self._tell = model, on_solution
+        self._tell = on_values
 
     def on_solution_callback(self) -> None:
-        self._tell(self._of.solution(self.value))
+        self._tell(self.value)

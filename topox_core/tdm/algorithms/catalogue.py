@@ -25,7 +25,7 @@ from topox_core.tdm.algorithms.decomposition import (
     with_better_rings,
 )
 from topox_core.tdm.algorithms.hill_climbing import annealing, hill_climb, start_of
-from topox_core.tdm.exact.milp import UNPROVED, prove, too_large
+from topox_core.tdm.exact import prove, too_large
 from topox_core.tdm.model.jobs import DRAFT, Jobs, OnRoundTrace, Round, RoundForm, TdmSettings
 from topox_core.tdm.model.traffic import TooFewPortsError
 from topox_core.tdm.search import Algorithm, Search, shortest
@@ -88,8 +88,8 @@ def best_of_all(search: Search, combination: Combination, start: Round | None) -
         if best is not None:
             raise
     if not search.stop() and not too_large(search.jobs, search.settings.reading, SMALL_COLUMNS):
-        best, bound, proved = prove(search, best, ALL_TRAIN)
-        message = message if proved else UNPROVED
+        best, bound, unproved = prove(search, best, ALL_TRAIN)
+        message = unproved or message
     answer = search.answer(best or search.all_at_once(), bound, message=message)
     return replace(answer, message="") if answer.status == "optimal" else answer
 
@@ -104,12 +104,9 @@ def exact(search: Search) -> Round:
             start = shortest(start, combined(search, combination, start))
         except TooFewPortsError:
             start = None  # no rings of Algorithm 3 fit, others may
-    result, bound, proved = prove(search, start)
+    result, bound, message = prove(search, start)
     return search.answer(
-        result,
-        bound,
-        stopped_by=search.stop_reason or "time_limit",
-        message="" if proved else UNPROVED,
+        result, bound, stopped_by=search.stop_reason or "time_limit", message=message
     )
 
 
@@ -179,7 +176,7 @@ ALGORITHMS: Mapping[str, Entry] = MappingProxyType(
         ),
         "milp": Entry(
             "Exact model",
-            "The paper's integer program without approximation: groups, rings and links together, solved by HiGHS from the best "
+            "The paper's integer program without approximation: groups, rings and links together, solved by CP-SAT from the best "
             "round of the other methods. The only one that proves its round the shortest over all rings; for some ten jobs a pod "
             "group on few pods.",
             "exact",

@@ -1,1 +1,0 @@
-"""The exact model of time division, in HiGHS."""
