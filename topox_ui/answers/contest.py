@@ -41,6 +41,7 @@ from topox_ui.answers.solving import (
     listing,
     plans_of,
     plans_shown,
+    result_shown,
     with_plans,
 )
 from topox_ui.runs.owner import Kept, RunKind, run_owner, session_over
@@ -276,15 +277,14 @@ def _rivals(known: Verdict, case: Case) -> str:
     if not rivals:
         return ""
     last = None if {row[-1] for row in rivals} != {"unknown in between"} else -1
-    mine = shown_ms(case)
-    rows = [("Planned circuits, as set", time(mine), "", "", "")] if mine is not None else []
+    mine = result_shown(case)
+    rows = (
+        [("This job on planned circuits", time(mine.makespan_ms or 0.0), "", "", "")]
+        if mine
+        else []
+    )
     rows += [*rivals, *([IN_ORDER] if known.brackets[-1].name == "fat_tree_full" else [])]
     return html_table(COLUMNS[:last], [row[:last] for row in rows], row_heads=True)
-
-
-def shown_ms(case: Case) -> float | None:
-    """Return how long the plan takes that pages show for a case; None until there is one."""
-    return max((float(one.end_ms.max(initial=0)) for one in plans_shown(case)), default=None)
 
 
 def known_verdict(case: Case) -> Verdict | None:
@@ -309,7 +309,8 @@ def priced_verdict(case: Case) -> Verdict | None:
     if known is None:
         return None
     job = JobRequest(case.graph, case.cluster, case.settings)
-    return priced(known, job, catalogue(), shown_ms(case))
+    shown_ms = max((float(one.end_ms.max(initial=0)) for one in plans_shown(case)), default=None)
+    return priced(known, job, catalogue(), shown_ms)
 
 
 def _verdict_key(case: Case, effort: Effort) -> str:

@@ -16,8 +16,8 @@ from topox_ui.answers.solving import (
     best,
     case_of,
     prefetch,
+    result_shown,
     settled,
-    shipped_answer,
 )
 from topox_ui.classroom.held import shows
 from topox_ui.shell.charts import quiet
@@ -57,8 +57,8 @@ def schedule_of_loaded(soon: bool = False) -> Result | None:
     opened = loaded()
     with suppress(InputError):
         case = case_of(opened, scenario()) if opened else None
-        if case is not None and (settled(case) or shipped_answer(case) is not None):
-            return best(case)
+        if case is not None and (shown := result_shown(case)) is not None:
+            return shown
         if soon and case and prepared() and not (made := _beside(case)).done():
             _draw_again(made)
     return None

@@ -403,9 +403,13 @@ def plans_shown(case: Case) -> tuple[PassedPlan, ...]:
 
     Plans for other delays, known by chance, are left out: one setting has one answer, whatever was opened before.
     """
-    there = settled(case) or shipped_answer(case) is not None
-    shown = PassedPlan.of(best(case)) if there else None
+    shown = PassedPlan.of(result_shown(case))
     return () if shown is None else (shown,)
+
+
+def result_shown(case: Case) -> Result | None:
+    """Return the result that pages show for a case; None until it rests on more than a first plan."""
+    return best(case) if settled(case) or shipped_answer(case) is not None else None
 
 
 def with_plans(case: Case, result: Result) -> Result:

@@ -3,6 +3,7 @@
 Everything is in the push orientation; pull is its transpose, with equal duration.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -166,6 +167,20 @@ def worst_of_row(
 
 
 @compiled
+def _leave_spare_ports(demand: FloatArray, links: IntArray, link_gbit: float) -> None:
+    """Take back links without which a stage takes no longer; ``link_gbit``: what one carries in that time.
+
+    Algorithm 2 lays them wherever ports are left. Then equal demands have unequal links, and circuits
+    change where they could stay.
+    """
+    for i in range(len(demand)):
+        for j in range(len(demand)):
+            if links[i, j] > 1:
+                needed = math.ceil(demand[i, j] / link_gbit * (1.0 - 1e-12))
+                links[i, j] = max(1, min(links[i, j], needed))
+
+
+@compiled
 def allocate(
     demand: FloatArray, tor_s: float, fabric: Fabric, both_ways: bool, links: IntArray
 ) -> float:
@@ -193,7 +208,9 @@ def allocate(
         i = int(row_s.argmax())
         j = row_at[i]
         if tor_s >= row_s[i] or free[i] < cost or free[j] < cost:
-            return max(tor_s, float(row_s[i]))
+            time_s = max(tor_s, float(row_s[i]))
+            _leave_spare_ports(demand, links, fabric.port_gbps * time_s)
+            return time_s
         links[i, j] += 1
         free[i] -= cost
         free[j] -= cost
