@@ -190,8 +190,11 @@ def _on_same_ports(opened: Loaded, there: Result | None, jobs: Jobs) -> tuple[st
     how += f"; {both} at the same pace need {times} that."
     if any_ms < each_ms * (1 - 1e-6):
         how += f" By any plan an iteration of each takes at least {time(copies * any_ms)}."
-    words = f"make{'s' * (copies == 2)} an iteration <b>at least {about(longer)} longer</b> by Schedule’s plan"
-    return f"{second} on the same ports {words}: {least} in place of {alone}.", how
+    # Iterations of equal plans follow each other on the same circuits as those of one job.
+    most = time(copies * alone_ms)
+    words = f"make{'s' * (copies == 2)} an iteration <b>{about(longer)} to {about(copies - 1)} longer</b>: at least {least}"
+    after = f"at most {most}, one after the other, in place of {alone}"
+    return f"{second} on the same ports {words} by Schedule’s plan, {after}.", how
 
 
 def _beside_schedule(rounds: Rounds, there: Result | None) -> str:
