@@ -111,7 +111,7 @@ class Breakdown:
             float(work_ms[compute].sum()),
             float(work_ms[~compute].sum()),
             float((path.start_ms - path.begin_ms).sum()),
-            float(path.slack_ms.sum()),
+            round(float(path.slack_ms.sum()), 9),  # what is less are roundings
         )
 
 

@@ -455,7 +455,7 @@ def _lead(one: Bracket, brackets: Iterable[Bracket]) -> str:
     pays_ms = one.pays_up_to_ms
     if pays_ms is None:
         return f"Changing circuits does not pay against {RIVALS[one.name]}, at any delay ({_never([one])})."
-    words = f"Changing circuits pays {_end(one, 'a delay of ')}"
+    words = f"Changing circuits pays {_first_end(one)}"
     for other in brackets:
         if other.pays_up_to_ms is None:
             words += f", but not against {RIVALS[other.name]}"
@@ -478,7 +478,7 @@ def _sentences(brackets: Sequence[Bracket]) -> Iterable[str]:
     pays = [one for one in open_to if one.pays_up_to_ms is not None]
     never = [one for one in open_to if one.pays_up_to_ms is None]
     if pays:
-        ends = enumeration([_end(pays[0], "a delay of "), *map(_end, pays[1:])])
+        ends = enumeration([_first_end(pays[0]), *map(_end, pays[1:])])
         yield f"Changing circuits pays for this job {ends}."
     if never:
         does_not = "It does not" if pays else "Changing circuits does not pay for this job"
@@ -499,6 +499,12 @@ def _sentences(brackets: Sequence[Bracket]) -> Iterable[str]:
 
 def _named(brackets: Iterable[Bracket], joint: str = "and") -> str:
     return enumeration([RIVALS[one.name] for one in brackets], joint)
+
+
+def _first_end(one: Bracket) -> str:
+    """Return up to where it pays, as the first of a sentence says it: a longer search may find more."""
+    end = _end(one, "a delay of ")
+    return f"at least {end}" if end.startswith("up to") else end
 
 
 def _end(one: Bracket, what: str = "") -> str:

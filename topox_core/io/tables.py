@@ -20,7 +20,7 @@ _SEP_LINE = re.compile(r'"?sep=(.)"?')
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 # A sign, a number and its unit in words: at most that number comes of it.
-_MEASURE = re.compile(r"[+-]?[0-9.,]* ?[%A-Za-z ]*")
+_MEASURE = re.compile("[+-]?[0-9.,]*[ \u00a0]?[%A-Za-z \u00a0]*")
 # A join may wait for thousands of tasks in one cell; Python's own limit is 131,072 characters.
 csv.field_size_limit(MAX_ENTRY_CHARACTERS)
 

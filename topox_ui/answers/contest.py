@@ -239,12 +239,12 @@ FAIR = (
 # No plan on circuits is shorter than its own order on a network that has a circuit for every pair.
 IN_ORDER = (
     "A full fat-tree whose hosts send in an order",
-    "no longer",
+    "at most as long",
     "never",
     "any delay",
     "proved",
 )
-COLUMNS = ("Network", "iteration", "pays up to", "cannot pay from", "how sure")
+COLUMNS = ("Network", "iteration", "pays at least up to", "cannot pay from", "how sure")
 
 
 @st.cache_resource(show_spinner=False, on_release=lambda one: one.kill())
@@ -367,7 +367,7 @@ def _lost(result: CellsResult[str, Verdict]) -> str:
 def _details(case: Case, known: Verdict) -> None:
     """Say what the columns mean, who laid circuits and who cannot run, and offer a longer search."""
     quiet(
-        f"Pays up to: the longest delay at which a plan was found that beats the rival by more than {percent(EQUAL)}. "
+        f"Pays at least up to: the longest delay at which a plan was found that beats the rival by more than {percent(EQUAL)}. "
         "Cannot pay from: a lower bound excludes every such plan (proved). Unknown: no such plan was found, and none is excluded."
     )
     quiet(FAIR)

@@ -108,7 +108,9 @@ def what_pages_model(generated: bool) -> dict[str, str]:
         "Rails": RAILS_OF_MODEL if generated else RAILS_OF_GRAPH,
         "Sharing": "What ports allow copies of this job; then a model where each first computes, then sends all as one collective.",
     } | (
-        {"Plans": "Closed form, no task graph: the fastest split of the model found, not yours."}
+        {
+            "Plans": "Splits of the model by a closed form, without a task graph; of yours and the fastest also Schedule's time."
+        }
         if generated
         else {}
     )

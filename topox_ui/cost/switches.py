@@ -167,7 +167,15 @@ def offers_table() -> None:
                 kwargs={"offers": None, "edits": None, "left_out": None},
                 help="Back to the seven switches with the figures of their papers.",
             )
-    table_under("offers_sources", lambda: offer_rows(now), "Where each figure comes from")
+    # Delays from 10 ns to minutes stand in one column: each number as it is, none with two decimals.
+    table_under(
+        "offers_sources",
+        lambda: [
+            {key: f"{cell:g}" if isinstance(cell, float) else cell for key, cell in row.items()}
+            for row in offer_rows(now)
+        ],
+        "Where each figure comes from",
+    )
 
 
 def _table() -> Content:

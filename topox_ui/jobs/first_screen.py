@@ -192,9 +192,10 @@ def _on_same_ports(opened: Loaded, there: Result | None, jobs: Jobs) -> tuple[st
         how += f" By any plan an iteration of each takes at least {time(copies * any_ms)}."
     # Iterations of equal plans follow each other on the same circuits as those of one job.
     most = time(copies * alone_ms)
-    words = f"make{'s' * (copies == 2)} an iteration <b>{about(longer)} to {about(copies - 1)} longer</b>: at least {least}"
-    after = f"at most {most}, one after the other, in place of {alone}"
-    return f"{second} on the same ports {words} by Schedule’s plan, {after}.", how
+    makes = f"make{'s' * (copies == 2)} an iteration of Schedule’s plan"
+    words = f"{makes} <b>{about(longer)} to {about(copies - 1)} longer</b>"
+    ends = f"at least {least}, at most {most}, one after the other, in place of {alone}"
+    return f"{second} on the same ports {words}: {ends}.", how
 
 
 def _beside_schedule(rounds: Rounds, there: Result | None) -> str:

@@ -79,7 +79,7 @@ def _figures(subject: Subject, pattern: Pattern, theme: Theme) -> None:
     with right:
         chart_title(
             "Windows by the traffic that follows",
-            f"a dot is a window, in the row of the traffic after it; tick: mean{'; line: your delay' * bool(needed)}",
+            f"a dot is a window, in the row of the traffic after it (its tensors); tick: mean{'; line: your delay' * bool(needed)}",
         )
         if not pattern.windows:
             quiet("There is no window.")

@@ -135,7 +135,7 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
         _loaded_beside(shape)
     quiet(
         "Sorted by a closed form, on packet switches where no transfer waits for a port"
-        + " and experts are chosen evenly" * (best.plan.skew > 0)
+        + ", which counts experts as chosen evenly" * (best.plan.skew > 0)
         + f".{_bias(machine)}"
         + " Press <b>Use this job</b>, then open <b>Schedule</b>." * (own is None or slower)
     )
@@ -250,7 +250,7 @@ def _finding(
         return f"{fastest}: <b>{takes}</b> in closed form.{near}"
     there_ms, ahead_ms = on_schedule
     later = "; with this plan it is being computed" * coming
-    later += "; with this plan it is known without what-ifs" * has_what_ifs()
+    later += "; for this plan reset the what-ifs" * has_what_ifs()
     there = f" On Schedule an iteration takes <b>{time(there_ms)}</b> as loaded{later}."
     there *= there_ms > 0
     if same_time(best.total_ms, own.total_ms):
@@ -298,8 +298,7 @@ def _as_good(plans: Plans) -> str:
     if not len(errors):
         return ""
     near = sum(one.total_ms <= plans.best.total_ms * (1 + scatter) for one in plans.ranked)
-    least = "at least " * (near == len(plans.ranked) < plans.fitting)
-    others = f"cannot tell it from {least}{plural(near - 1, 'other plan')}"
+    others = f"cannot tell it from at least {plural(near - 1, 'other plan')}"
     return f" The closed form {others if near > 1 else 'tells it from all other plans'}."
 
 
@@ -309,10 +308,11 @@ def _bias(machine: Machine) -> str:
     if not len(errors):
         return ""
     way = "long" if bias > 0 else "short"
+    worst = round(float(abs((1 + errors) / (1 + bias) - 1).max()), 3)
     off = f"were all too {way}, by {percent(abs(bias))} in the median, and scatter around that by "
     return (
         f" Its {len(errors)} predictions of published runs {off if all(errors * bias > 0) else 'scatter by '}"
-        f"{percent(round(scatter, 3))}: nearer plans it cannot tell apart."
+        f"{percent(round(scatter, 3))} in the median, {percent(worst)} at most: nearer plans it cannot tell apart."
     )
 
 

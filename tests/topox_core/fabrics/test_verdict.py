@@ -177,7 +177,7 @@ def test_the_lead_says_where_a_dearer_rival_is_harder_and_leaves_easier_ones_out
     easier = Bracket("fat_tree_same_cost", 366.0, "", 7.6, 12.0)
     dearer = Bracket("fat_tree_full", 119.0, "", 0.335, 1.82)
     assert Verdict("list", (one, easier, dearer)).lead.replace("\u00a0", " ") == (
-        "Changing circuits pays up to a delay of 1.18 ms against the best fixed circuits found, "
+        "Changing circuits pays at least up to a delay of 1.18 ms against the best fixed circuits found, "
         "and up to 0.335 ms against a full fat-tree whose hosts share links."
     )
 

@@ -98,9 +98,7 @@ def test_a_loaded_job_shares_the_fabric_with_itself_or_a_sample_and_stands_besid
     assert [one.replace("\u00a0", " ") for one in table["alone"]] == ["91.1 ms", "91.1 ms"]
     said = words(settled(choose(at, jobs_copies=3)))
     assert "race, 3 times" in said
-    assert (
-        "3 copies on the same ports make an iteration 6 % to 200 % longer: at least 74.7 ms" in said
-    )
+    assert "make an iteration of Schedule’s plan 6 % to 200 % longer: at least 74.7 ms" in said
     assert "at most 211 ms, one after the other, in place of 70.4 ms. All below is another" in said
     assert "the out-ports of server 3 carry data for 24.9 ms of 70.4 ms; 3 copies at" in said
     slower = words(settled(choose(at, jobs_port_gbps=40.0)))
@@ -278,7 +276,7 @@ def test_two_jobs_that_overlap_are_said_to_cost_each_other_what_their_ports_need
     """Before what turns cost in the page's model, and with what Schedule says of the busiest ports (recorded: 74.9 of 106 ms)."""
     said = words(settled(visit(JOBS, sample="moe", **{"jobs.algorithm": "all-train"})))
     assert (
-        "A second copy on the same ports makes an iteration 41 % to 100 % longer: at least 150 ms by Schedule’s plan, at most "
+        "A second copy on the same ports makes an iteration of Schedule’s plan 41 % to 100 % longer: at least 150 ms, at most "
         "212 ms, one after the other, in place of 106 ms." in said
     )
     assert (
