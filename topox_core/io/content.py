@@ -8,6 +8,7 @@ import json
 import os
 import threading
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -299,8 +300,7 @@ def _object_of(pairs: list[tuple[str, Any]], file: str, most: int) -> dict[str, 
     """Return an object; one that has a key twice or more keys than may be is refused."""
     record = dict(pairs)
     if len(record) != len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        twice = next(key for key, n in Counter(key for key, _ in pairs).items() if n > 1)
         raise InputError(
             "is given twice in one object",
             file=file,
