@@ -113,14 +113,7 @@ def _layer(line: str, item: str, file: str) -> Layer:
     )
 
     def number(at: int, field: str) -> float:
-        value = number_in(cells[at])
-        refuse_if(
-            (not 0 <= value < 1e18, f"must be a number from 0 (got {shown(cells[at])})"),
-            file=file,
-            item=item,
-            field=field,
-        )
-        return value
+        return _number(cells[at], field, file, item, most=1e18)
 
     def call(at: int, field: str) -> tuple[str, float]:
         word, size = cells[at].upper(), number(at + 1, f"{field}_bytes")
@@ -354,7 +347,7 @@ def read_network(
             file=file,
             field="topology",
         )
-    counts = [int(_number(one, "npus_count", file, whole=True)) for one in found["npus_count"]]
+    counts = [int(_number(one, "npus_count", file, least=1.0)) for one in found["npus_count"]]
     at = n - 1 if optical is None else optical - 1
     refuse_if(
         (not 0 <= at < n, f"must be from 1 to {n} (got {optical})"),
@@ -376,9 +369,11 @@ def read_network(
     if at:
         inner = ", ".join(f"{k} of {c}" for k, c in zip(kinds[:at], counts[:at], strict=True))
         notes.append(f"inside servers: {inner}")
-    speed = 8 * BANDWIDTH_BYTES / 1e9 * _number(found["bandwidth"][at], "bandwidth", file)
+    speed = (
+        8 * BANDWIDTH_BYTES / 1e9 * _number(found["bandwidth"][at], "bandwidth", file, least=1e-9)
+    )
     hops = 2 if _plain(kinds[at]) == "switch" else 1
-    latency = hops * _number(found["latency"][at], "latency", file, least=0.0)
+    latency = hops * _number(found["latency"][at], "latency", file)
     with errors_in_file(file):
         cluster = one_port_a_switch(
             counts[at],
@@ -395,15 +390,19 @@ def _plain(kind: str) -> str:
     return kind.lower().replace("_", "")
 
 
-def _number(text: str, field: str, file: str, *, least: float = 1e-9, whole: bool = False) -> float:
+def _number(
+    text: str, field: str, file: str, item: str = "", *, least: float = 0.0, most: float = 1e9
+) -> float:
+    """Return a number from ``least`` (1: a whole one) to below ``most``."""
     value = number_in(text)
-    kind = "a whole number from 1" if whole else "a number above 0" if least else "a number from 0"
+    kind = {0.0: "a number from 0", 1.0: "a whole number from 1"}.get(least, "a number above 0")
     refuse_if(
         (
-            not least <= value < 1e9 or (whole and value != int(value)),
+            not least <= value < most or (least == 1 and value != int(value)),
             f"must be {kind} (got {shown(text)})",
         ),
         file=file,
+        item=item,
         field=field,
     )
     return value

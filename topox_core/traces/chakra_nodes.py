@@ -16,7 +16,14 @@ from google.protobuf.message import DecodeError
 
 from topox_core.errors import InputError, as_mb, errors_in_file, needed, refuse_if
 from topox_core.io.content import gc_paused
-from topox_core.io.limits import CHAKRA, MAX_RUN_DEPENDENCIES, WHOLE_JSON, check_count, is_whole
+from topox_core.io.limits import (
+    CHAKRA,
+    MAX_RUN_DEPENDENCIES,
+    WHOLE_JSON,
+    check_count,
+    is_number,
+    is_whole,
+)
 from topox_core.model.waiting_order import cycle_of
 from topox_core.traces.source import (
     Content,
@@ -84,7 +91,6 @@ class ChakraNode:
     """One node; ``waits`` are the ids of nodes that exist."""
 
     id: int
-    name: str
     type: int
     waits: tuple[int, ...]
     duration_us: float
@@ -183,7 +189,6 @@ def _of_json(data: bytes, file: str) -> list[dict[str, Any]]:
         records.append(
             {
                 "id": node.get("id", 0),
-                "name": node.get("name", ""),
                 "type": kind,
                 "ctrl_deps": _listed(node.get("ctrldeps")),
                 "data_deps": _listed(node.get("datadeps")),
@@ -228,19 +233,19 @@ def _rank(file: str, records: Sequence[Mapping[str, Any]], given: int | None) ->
         if key in ids:
             raise InputError("is used twice", file=file, item=f"node {key}", field="id")
         ids[key] = at
-    data: list[list[int]] = []
-    waits: list[list[int]] = []
-    dropped = controls = ignored = 0
-    for one in records:
-        of_data, of_control = (
-            [ids[w] for w in one[key] if isinstance(w, int) and w in ids] for key in _WAITS
-        )
-        if one["attributes"].get(ORDER_ONLY):
-            of_control = []
-        dropped += sum(not (isinstance(w, int) and w in ids) for key in _WAITS for w in one[key])
-        data.append(list(dict.fromkeys(of_data)))
-        waits.append(list(dict.fromkeys([*of_data, *of_control])))
-        controls += len(of_control)
+    of_data, of_control = (
+        [[ids[w] for w in one[key] if isinstance(w, int) and w in ids] for one in records]
+        for key in _WAITS
+    )
+    named = sum(len(one[key]) for one in records for key in _WAITS)
+    dropped, ignored = named - sum(map(len, (*of_data, *of_control))), 0
+    control = [
+        [] if one["attributes"].get(ORDER_ONLY) else of
+        for one, of in zip(records, of_control, strict=True)
+    ]
+    data = [list(dict.fromkeys(of)) for of in of_data]
+    waits = [list(dict.fromkeys((*of, *more))) for of, more in zip(data, control, strict=True)]
+    controls = sum(map(len, control))
     if controls and cycle_of(waits):
         waits, ignored = data, controls
     if cycle := cycle_of(waits):
@@ -253,8 +258,7 @@ def _rank(file: str, records: Sequence[Mapping[str, Any]], given: int | None) ->
     for at, one in enumerate(records):
         if one["type"] == METADATA:
             groups.update(_groups(one["inputs"]))
-        duration = one["duration_micros"]
-        if not (isinstance(duration, int | float) and 0 <= duration < 1e15):
+        if not is_number(one["duration_micros"], 0.0, 1e15):
             raise InputError(
                 "must be a number from 0",
                 file=file,
@@ -264,10 +268,9 @@ def _rank(file: str, records: Sequence[Mapping[str, Any]], given: int | None) ->
         nodes.append(
             ChakraNode(
                 int(one["id"]),
-                str(one["name"])[:200],
                 one["type"] if isinstance(one["type"], int) else 0,
                 tuple(waits[at]),
-                float(duration),
+                float(one["duration_micros"]),
                 one["attributes"],
             )
         )
@@ -350,7 +353,7 @@ def _text(value: bytes) -> str:
 
 
 def _node_of(message: bytes) -> dict[str, Any]:
-    """Return a node's id, name, type, dependencies, duration, inputs and attributes.
+    """Return a node's id, type, dependencies, duration, inputs and attributes.
 
     Raises
     ------
@@ -372,7 +375,6 @@ def _node_of(message: bytes) -> dict[str, Any]:
         attributes[_text(one.name)] = _text(value) if isinstance(value, bytes) else value
     return {
         "id": node.id,
-        "name": _text(node.name),
         "type": node.type,
         "duration_micros": node.duration_micros,
         "inputs": _text(node.inputs.values),
