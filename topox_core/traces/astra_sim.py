@@ -195,7 +195,10 @@ def import_text(
         "nodes": len(workload.layers),
         "header": {"word": workload.word, **workload.header},
         "compute_ms": compute_ms,
-        "inside_servers": {"calls": maker.inside, "size_bytes": maker.inside_bytes},
+        "inside_servers": {
+            "calls": len(maker.inside_bytes),
+            "size_bytes": sum(maker.inside_bytes, 0.0),
+        },
     }
     # The limit of tasks is for recordings, whose number nobody chose; here --servers chooses it.
     of_file = replace(settings, gpus_per_server=1, max_tasks=len(graph.nodes))
@@ -208,8 +211,7 @@ class _Expansion:
     def __init__(self, workload: TextWorkload, servers: int, tick_ns: float) -> None:
         self._workload, self._servers, self._tick_ns = workload, servers, tick_ns
         self.nodes: list[Node] = []
-        self.inside = 0
-        self.inside_bytes = 0.0
+        self.inside_bytes: list[float] = []
         self._empty = 0
         # What the next computing of every server waits for, besides the one before it.
         self._last: list[int] = []
@@ -236,9 +238,9 @@ class _Expansion:
 
     def notes(self) -> Iterator[str]:
         """Yield what was left out."""
-        if self.inside:
+        if inside := self.inside_bytes:
             yield (
-                f"{self.inside:,} collectives of tensor groups ({size_words(self.inside_bytes)}) stay inside servers"
+                f"{len(inside):,} collectives of tensor groups ({size_words(sum(inside))}) stay inside servers"
             )
         if self._empty:
             yield f"{self._empty:,} collectives of 0 bytes are left out"
@@ -268,8 +270,7 @@ class _Expansion:
             return None
         of_tensors = not data and not suffix
         if of_tensors and self._workload.word != "MODEL":
-            self.inside += 1
-            self.inside_bytes += size
+            self.inside_bytes.append(size)
             return None
         label = "ep" if suffix == "EP" else "mp" if of_tensors else "dp"
         kind = _KINDS[kind_word]

@@ -72,28 +72,23 @@ def _posts(links: LinkedNodes, call: int) -> dict[int, int]:
 def _between(links: LinkedNodes, c: int, d: int, theta_ms: float) -> list[tuple[int, int]] | None:
     """Return the pairs (segment before, segment between) of two calls that may be bundled; None if not."""
     waits, waiters = links.waits, links.waiters
-    if c not in waits[d]:
-        return None
     first, second = _posts(links, c), _posts(links, d)
-    if not first or first.keys() != second.keys():
+    if c not in waits[d] or not first or first.keys() != second.keys():
         return None
-    pairs = []
-    for rank, m in second.items():
-        before = first[rank]
-        if m == before:
-            continue
-        lasts = links.nodes[m].duration_ms
-        if not waits[m] <= {before, c} or before not in waits[m] or lasts > theta_ms:
-            return None
-        pairs.append((before, m))
+    pairs = [(first[rank], m) for rank, m in second.items() if m != first[rank]]
     inside = {m for _, m in pairs}
-    for one in waiters[c]:
-        if one != d and one not in inside and d not in waits[one]:
-            return None
-    # Nothing that c waits for may wait for a segment in between.
-    if any(waiters[m] & waits[c] for m in inside):
-        return None
-    return pairs
+    may = (
+        all(
+            before in waits[m]
+            and waits[m] <= {before, c}
+            and links.nodes[m].duration_ms <= theta_ms
+            for before, m in pairs
+        )
+        and all(one == d or one in inside or d in waits[one] for one in waiters[c])
+        # Nothing that c waits for may wait for a segment in between.
+        and not any(waiters[m] & waits[c] for m in inside)
+    )
+    return pairs if may else None
 
 
 def _merge(links: LinkedNodes, c: int, d: int, pairs: list[tuple[int, int]]) -> None:
