@@ -6,7 +6,6 @@ import hashlib
 import io
 import json
 import os
-import threading
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -56,26 +55,16 @@ def why(error: Exception) -> str:
     return reason[:1].lower() + reason[1:]
 
 
-_lock = threading.Lock()
-_reading = 0
-_was_on = False
-
-
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """Collect no garbage in this process until every reader that is within has ended."""
-    global _reading, _was_on
-    with _lock:
-        _was_on = gc.isenabled() if _reading == 0 else _was_on
-        _reading += 1
-        gc.disable()
+    """Collect no garbage in this process while a file is read; of several readers the first to end lets it begin again."""
+    was_on = gc.isenabled()
+    gc.disable()
     try:
         yield
     finally:
-        with _lock:
-            _reading -= 1
-            if _reading == 0 and _was_on:
-                gc.enable()
+        if was_on:
+            gc.enable()
 
 
 PIECE = 1 << 18

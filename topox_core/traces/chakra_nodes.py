@@ -88,7 +88,7 @@ _TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class ChakraNode:
-    """One node; ``waits`` are the ids of nodes that exist."""
+    """One node; ``waits`` are the positions of nodes that exist."""
 
     id: int
     type: int
