@@ -176,12 +176,13 @@ def _of_json(data: bytes, file: str) -> list[dict[str, Any]]:
         attributes = {
             key: value for key, value in node.items() if key not in ("id", "name", "type")
         }
-        listed_attributes = node.get("attr") or node.get("attrs")
-        for attribute in listed_attributes if isinstance(listed_attributes, list) else ():
-            if isinstance(attribute, dict) and isinstance(attribute.get("name"), str):
-                values = [v for k, v in attribute.items() if k not in ("name", "doc_string")]
-                value = values[0] if values else None
-                attributes[attribute["name"].lower().replace("_", "")] = value
+        attributes |= {
+            of["name"].lower().replace("_", ""): next(
+                (value for key, value in of.items() if key not in ("name", "doc_string")), None
+            )
+            for of in _listed(node.get("attr") or node.get("attrs"))
+            if isinstance(of, dict) and isinstance(of.get("name"), str)
+        }
         kind = node.get("type", 0)
         if isinstance(kind, str):
             kind = _TYPES.get(kind.upper().removesuffix("_NODE"), 0)

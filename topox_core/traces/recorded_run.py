@@ -72,13 +72,12 @@ def read_host_trace(source: Source) -> HostTrace:
     ]
     calls: list[Meta] = []
     waits: list[int] = []
-    number_of: dict[int, int] = {}
+    number_of: dict[int | None, int] = {}
     with errors_in_file(source.name):
         for one in sorted(named, key=_order):
             meta, number = _meta(one), _number(one)
             if meta is not None:
-                if number is not None:
-                    number_of[number] = len(calls)
+                number_of[number] = len(calls)
                 calls.append(meta)
             elif number is not None and "wait" in (one.get("inputs") or ()):
                 waits.append(number_of.get(number, -1))
