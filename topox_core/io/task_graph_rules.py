@@ -245,10 +245,6 @@ class _Places:
 
     def __init__(self, file: str, tasks: Sequence[Task], rows: Sequence[int]) -> None:
         self.file, self.tasks, self.rows = file, tasks, rows
-        self.noun = "row" if rows else "entry"
-
-    def number(self, i: int) -> int:
-        return self.rows[i] if self.rows else i + 1
 
     def item(self, i: int) -> str:
         name = self.tasks[i].id
@@ -267,8 +263,8 @@ def _positions(tasks: Sequence[Task], places: _Places) -> dict[str, int]:
             if (before := first.setdefault(task.id, i)) == i:
                 continue
             item = places.item(i) if places.rows else f"{places.item(i)} (entry {i + 1})"
-            again = f"the first time by {places.noun} {places.number(before)}"
-            findings.add(f"is used twice ({again})", item=item, field="id")
+            by = f"row {places.rows[before]}" if places.rows else f"entry {before + 1}"
+            findings.add(f"is used twice (the first time by {by})", item=item, field="id")
         findings.stop()
     return position
 

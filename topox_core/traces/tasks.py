@@ -147,10 +147,8 @@ def task_graph(
     """
     maker = _Maker(graph, gpus_per_server, labels)
     for node in graph.nodes:
-        if node.is_call:
-            maker.call(node)
-        else:
-            maker.segment(node)
+        take = maker.call if node.is_call else maker.segment
+        take(node)
     return validated(name, maker.tasks, name), list(maker.notes)
 
 
