@@ -251,11 +251,17 @@ class _Expansion:
     def _compute(self, name: str, kind: str, ticks: float) -> None:
         lasts = ticks * self._tick_ns / 1e6
         first = len(self.nodes)
-        for server in range(self._servers):
-            waits = [] if self._blocks is None else [self._blocks]
-            if self._last:
-                waits.append(self._last[server])
-            self.nodes.append(Node(f"s{server}.{name}", kind, waits, lasts, (server,)))
+        blocks = [] if self._blocks is None else [self._blocks]
+        self.nodes += [
+            Node(
+                f"s{server}.{name}",
+                kind,
+                [*blocks, *self._last[server : server + 1]],
+                lasts,
+                (server,),
+            )
+            for server in range(self._servers)
+        ]
         self._last = list(range(first, first + self._servers))
         self._blocks = None
 

@@ -385,6 +385,11 @@ def _node_of(message: bytes) -> dict[str, Any]:
     }
 
 
+# Where the value of an attribute is written; numbers of ranks and messages are short.
+_FIELD = {bool: "bool_val", str: "string_val", int: "int64_val"}
+_SHORT = ("comm_src", "comm_dst", "comm_tag")
+
+
 def node_bytes(
     number: int,
     name: str,
@@ -404,15 +409,9 @@ def node_bytes(
         duration_micros=duration_us,
     )
     for key, value in attributes.items():
-        one = node.attr.add(name=key.encode())
-        if isinstance(value, bool):
-            one.bool_val = value
-        elif isinstance(value, str):
-            one.string_val = value.encode()
-        elif key in ("comm_src", "comm_dst", "comm_tag"):
-            one.int32_val = value
-        else:
-            one.int64_val = value
+        field = "int32_val" if key in _SHORT else _FIELD[type(value)]
+        plain = value.encode() if isinstance(value, str) else value
+        node.attr.add(name=key.encode(), **{field: plain})
     return _with_length(node)
 
 
