@@ -363,12 +363,12 @@ def step_of(run: RecordedRun, settings: ImportSettings, number: int | None = Non
     graph, lanes, clipped_ms = assemble(
         steps, waits, matched.calls, clocks, run.world, drop_host_gaps=settings.host_gaps == "drop"
     )
-    for rank, lane in lanes.items():
-        if lane.overlap_us > 0.1 * max(lane.busy_us, 1e-9):
-            share = lane.overlap_us / lane.busy_us
-            warnings.append(
-                f"rank {rank}: {100 * share:.0f} % of the work ran on several streams at once; here all streams of a GPU are one"
-            )
+    warnings += [
+        f"rank {rank}: {100 * lane.overlap_us / lane.busy_us:.0f} % of the work ran on several streams at once; "
+        "here all streams of a GPU are one"
+        for rank, lane in lanes.items()
+        if lane.overlap_us > 0.1 * max(lane.busy_us, 1e-9)
+    ]
     return RunStep(chosen, steps, matched, clocks, waits, graph, lanes, clipped_ms, tuple(warnings))
 
 

@@ -114,12 +114,10 @@ def _servers(ranks: Sequence[int], gpus_per_server: int) -> tuple[int, ...]:
 
 def keep_inside_servers(graph: RunGraph, gpus_per_server: int) -> int:
     """Let calls of one server last as long as they were recorded, whatever the network; return how many."""
-    count = 0
-    for node in graph.nodes:
-        if node.is_call and len(_servers(node.ranks, gpus_per_server)) == 1:
-            node.server_ms = max(0.0, node.end_ms - node.at_ms)
-            count += 1
-    return count
+    inside = [one for one in graph.calls if len(_servers(one.ranks, gpus_per_server)) == 1]
+    for node in inside:
+        node.server_ms = max(0.0, node.end_ms - node.at_ms)
+    return len(inside)
 
 
 def uneven(splits: Sequence[Sequence[float]] | None) -> bool:
