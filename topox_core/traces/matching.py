@@ -39,10 +39,12 @@ class Matched:
         self._metas: dict[Place, Meta] = {}
         self.calls: list[Node] = []
         self.unmatched: list[str] = []
-        groups: dict[frozenset[int], dict[int, list[Place]]]
-        groups = defaultdict(lambda: defaultdict(list))
-        pairs: dict[tuple[int, int], tuple[list[Place], list[Place]]]
-        pairs = defaultdict(lambda: ([], []))
+        groups: dict[frozenset[int], dict[int, list[Place]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
+        pairs: dict[tuple[int, int], tuple[list[Place], list[Place]]] = defaultdict(
+            lambda: ([], [])
+        )
         ungrouped = dict.fromkeys(steps, 0)
         for rank, step in steps.items():
             for place, meta in _parts(rank, step):
