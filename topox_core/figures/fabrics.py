@@ -22,7 +22,6 @@ from topox_core.figures.template import (
     band,
     beside,
     frame,
-    hatch,
     hatched,
     line,
     margins,
@@ -308,7 +307,7 @@ def before_after(rows: Sequence[tuple[str, str, float, float]], theme: Theme) ->
         for fabric, mine in rows_of.items()
         for words, column, shift, marker in (
             ("undisturbed", 2, -0.19, {"color": theme.fabric_colour(fabric)}),
-            ("degraded", 3, 0.19, _striped(theme.fabric_colour(fabric), theme)),
+            ("degraded", 3, 0.19, hatched(theme, theme.fabric_colour(fabric), 6, 0.35)),
         )
     ]
     top = max([1e-9, *(max(before, after) for _, _, before, after in rows)])
@@ -320,7 +319,3 @@ def before_after(rows: Sequence[tuple[str, str, float, float]], theme: Theme) ->
         xaxis=time_axis(theme, top * 1.01, grid=True, most_ticks=3),
         yaxis=row_axis(theme, [row[0].replace(", ", ",<br>") for row in rows]),
     )
-
-
-def _striped(colour: str, theme: Theme) -> Look:
-    return {"color": CLEAR, "pattern": hatch(theme, colour, 6, 0.35), "line": line(colour, 1)}

@@ -39,6 +39,7 @@ from topox_core.labs.hand_schedule import (
 from topox_core.labs.lab import LESSON_SETTINGS
 from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import critical_path
+from topox_core.model.groups import by_key
 from topox_core.model.task_graph import Task, TaskGraph
 
 RECEIVES = -2  # in place of a port: the lane of what a server with one port receives
@@ -141,11 +142,8 @@ def _with_receivers(
 
 def _halves(bars: Sequence[HandBar]) -> dict[HandBar, int]:
     """Return for every bar that meets another on its lane its half: -1 above, 1 below, in turn by start."""
-    lanes: dict[tuple[int, int], list[HandBar]] = {}
-    for bar in bars:
-        lanes.setdefault((bar.server, bar.port), []).append(bar)
     halves: dict[HandBar, int] = {}
-    for here in lanes.values():
+    for here in by_key(((bar.server, bar.port), bar) for bar in bars).values():
         meeting = [
             one
             for one in here
@@ -154,8 +152,8 @@ def _halves(bars: Sequence[HandBar]) -> dict[HandBar, int]:
                 for other in here
             )
         ]
-        meeting.sort(key=lambda bar: bar.start_ms)
-        halves |= {bar: (-1, 1)[k % 2] for k, bar in enumerate(meeting)}
+        in_time = sorted(meeting, key=lambda bar: bar.start_ms)
+        halves |= {bar: (-1, 1)[k % 2] for k, bar in enumerate(in_time)}
     return halves
 
 

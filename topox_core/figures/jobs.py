@@ -189,11 +189,10 @@ def _stage_numbers(cycle: Cycle, px: float, theme: Theme) -> list[tuple[str, flo
     numbers = []
     for number, phase in numbered(cycle):
         middle, room = (phase.start_s + phase.end_s) / 2, px * (phase.end_s - phase.start_s)
-        for text in (f"stage {number}", str(number)):
-            if 6.2 * theme.scale * len(text) < room:
-                there = NARROW * room > 8 * theme.scale  # on a telephone it stands on no other
-                numbers.append((_number_stays(text) if there else f"<span>{text}</span>", middle))
-                break
+        text = first_that_fits((f"stage {number}", str(number)), room / (6.2 * theme.scale))
+        there = NARROW * room > 8 * theme.scale  # on a telephone it stands on no other
+        if text:
+            numbers.append((_number_stays(text) if there else f"<span>{text}</span>", middle))
     return numbers
 
 

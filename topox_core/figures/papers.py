@@ -174,19 +174,22 @@ def thumbnail(rows: Sequence[Row], theme: Theme, logarithmic: bool = False) -> s
     def x(number: int) -> float:
         return EDGE + (number + 0.5) / len(chosen) * (WIDTH - 2 * EDGE)
 
-    marks = [
-        f'<path d="M0 {HEIGHT - 0.5}H{WIDTH}" stroke="{theme.line}" stroke-width="1" fill="none"/>'
-    ]
-    for number, row in enumerate(chosen):
-        if row.theirs is not None:
-            a, b = x(number), y(row.theirs)
-            marks.append(
-                f'<path d="M{a:.1f} {y(row.ours):.1f}V{b:.1f}" stroke="{theme.line}" stroke-width="2"/>'
-                f'<path d="M{a - 4:.1f} {b:.1f}l4 -4l4 4l-4 4z" fill="{theme.page}" stroke="{theme.ink}" stroke-width="1.4"/>'
-            )
-    marks += [
-        f'<circle cx="{x(number):.1f}" cy="{y(row.ours):.1f}" r="3" fill="{theme.primary}"/>'
+    both = [
+        (x(number), y(row.ours), y(row.theirs))
         for number, row in enumerate(chosen)
+        if row.theirs is not None
+    ]
+    marks = [
+        f'<path d="M0 {HEIGHT - 0.5}H{WIDTH}" stroke="{theme.line}" stroke-width="1" fill="none"/>',
+        *(
+            f'<path d="M{at:.1f} {ours:.1f}V{theirs:.1f}" stroke="{theme.line}" stroke-width="2"/>'
+            f'<path d="M{at - 4:.1f} {theirs:.1f}l4 -4l4 4l-4 4z" fill="{theme.page}" stroke="{theme.ink}" stroke-width="1.4"/>'
+            for at, ours, theirs in both
+        ),
+        *(
+            f'<circle cx="{x(number):.1f}" cy="{y(row.ours):.1f}" r="3" fill="{theme.primary}"/>'
+            for number, row in enumerate(chosen)
+        ),
     ]
     svg = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '

@@ -298,29 +298,22 @@ def timeline(run: RailRun, theme: Theme) -> go.Figure:
         for name, same in alike.items()
     ]
     dark = [one for one in circuits if one.changed and one.start_ms > one.setup_ms]
-    if dark:
-        layers.append(
-            sideways_bars(
-                [one.setup_ms for one in dark],
-                [one.start_ms - one.setup_ms for one in dark],
-                [row[one.group] for one in dark],
-                "dark (switching)",
-                hatched(theme),
-                width=0.72,
-                customdata=[
-                    [
-                        group_words(run, one.group),
-                        time(one.setup_ms),
-                        time(one.start_ms - one.setup_ms),
-                    ]
-                    for one in dark
-                ],
-                hovertemplate="<b>%{customdata[0]}</b> dark from %{customdata[1]}, %{customdata[2]}<extra></extra>",
-            )
-        )
+    dark_bars = sideways_bars(
+        [one.setup_ms for one in dark],
+        [one.start_ms - one.setup_ms for one in dark],
+        [row[one.group] for one in dark],
+        "dark (switching)",
+        hatched(theme),
+        width=0.72,
+        customdata=[
+            [group_words(run, one.group), time(one.setup_ms), time(one.start_ms - one.setup_ms)]
+            for one in dark
+        ],
+        hovertemplate="<b>%{customdata[0]}</b> dark from %{customdata[1]}, %{customdata[2]}<extra></extra>",
+    )
     names = [group_words(run, g) for g in shown]
     return frame(
-        layers,
+        [*layers, dark_bars if dark else None],
         theme,
         ((17 if len(shown) <= 24 else 13.5) * len(shown) + 76) * theme.scale,
         showlegend=True,

@@ -21,6 +21,7 @@ from topox_core.figures.template import (
     opaque,
     roomy,
 )
+from topox_core.model.groups import by_key
 from topox_core.schedule.result import TracePoint
 from topox_core.schedule.source import Family
 from topox_core.schedule.story import ENGINES, FAMILY_WORDS, Contestant, Event, events_of
@@ -324,11 +325,9 @@ def _end(runner: Contestant, begin: float, theme: Theme) -> go.Scatter:
 
 def _labels(shown: Sequence[Contestant], spread: float, theme: Theme) -> list[Look]:
     """Return one label at the right for every level at which an engine ended, engines at the same level together."""
-    levels: dict[tuple[str, float], list[Contestant]] = {}
     found = [("", r.makespan_ms, r) for r in shown if r.makespan_ms is not None]
     unproved = [("bound ", r.bound_ms, r) for r in shown if r.proved_s is None]
-    for kind, value, runner in (*found, *unproved):
-        levels.setdefault((kind, value), []).append(runner)
+    levels = by_key(((kind, value), runner) for kind, value, runner in (*found, *unproved))
     order = sorted(levels, key=lambda level: level[1])
     values = [value for _, value in order]
     return [

@@ -79,10 +79,8 @@ def inside(axes: Sequence[Upright], ranges: Mapping[int, tuple[float, float]]) -
 
 def drawn_rows(axes: Sequence[Upright], most: int = MAX_LINES) -> NDArray[np.int64]:
     """Return which runs are drawn: those with a value on every axis, evenly thinned to ``most``."""
-    complete = np.ones(len(axes[0].values) if axes else 0, bool)
-    for one in axes:
-        complete &= np.isfinite(one.places())
-    return thinned(np.flatnonzero(complete), most)
+    places = [one.places() for one in axes] or [np.zeros(0)]
+    return thinned(np.flatnonzero(np.isfinite(places).all(axis=0)), most)
 
 
 def thinned(rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:

@@ -6,8 +6,8 @@ import hashlib
 import io
 import json
 import os
-import threading
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -55,26 +55,16 @@ def why(error: Exception) -> str:
     return reason[:1].lower() + reason[1:]
 
 
-_lock = threading.Lock()
-_reading = 0
-_was_on = False
-
-
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """Collect no garbage in this process until every reader that is within has ended."""
-    global _reading, _was_on
-    with _lock:
-        _was_on = gc.isenabled() if _reading == 0 else _was_on
-        _reading += 1
-        gc.disable()
+    """Collect no garbage in this process while a file is read; of several readers the first to end lets it begin again."""
+    was_on = gc.isenabled()
+    gc.disable()
     try:
         yield
     finally:
-        with _lock:
-            _reading -= 1
-            if _reading == 0 and _was_on:
-                gc.enable()
+        if was_on:
+            gc.enable()
 
 
 PIECE = 1 << 18
@@ -299,8 +289,7 @@ def _object_of(pairs: list[tuple[str, Any]], file: str, most: int) -> dict[str, 
     """Return an object; one that has a key twice or more keys than may be is refused."""
     record = dict(pairs)
     if len(record) != len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        twice = next(key for key, n in Counter(key for key, _ in pairs).items() if n > 1)
         raise InputError(
             "is given twice in one object",
             file=file,

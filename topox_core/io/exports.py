@@ -53,29 +53,25 @@ def task_rows(execution: Execution, path: CriticalPath | None = None) -> list[di
     )
     server, device = graph.server.tolist(), graph.device.tolist()
     source, destination = graph.source.tolist(), graph.destination.tolist()
-    rows = []
-    for i in np.lexsort((execution.end_ms, execution.start_ms)).tolist():
-        if not graph.ids[i]:
-            continue
-        moves = source[i] >= 0
-        rows.append(
-            {
-                "id": graph.ids[i],
-                "kind": graph.task_kind[i],
-                "parallelism": graph.parallelism[i],
-                "server": server[i] if server[i] >= 0 else None,
-                "device": device[i] if device[i] >= 0 else None,
-                "source": source[i] if moves else None,
-                "destination": destination[i] if moves else None,
-                "size_bytes": sizes[i] if moves and sizes[i] == sizes[i] else None,
-                "start_ms": start[i],
-                "end_ms": end[i],
-                "duration_ms": round(end[i] - start[i], 9),
-                "switch": " ".join(map(str, dict.fromkeys(switches.get(i, ())))),
-                "critical": "yes" if critical[i] else "",
-            }
-        )
-    return rows
+    return [
+        {
+            "id": graph.ids[i],
+            "kind": graph.task_kind[i],
+            "parallelism": graph.parallelism[i],
+            "server": server[i] if server[i] >= 0 else None,
+            "device": device[i] if device[i] >= 0 else None,
+            "source": source[i] if source[i] >= 0 else None,
+            "destination": destination[i] if source[i] >= 0 else None,
+            "size_bytes": sizes[i] if source[i] >= 0 and sizes[i] == sizes[i] else None,
+            "start_ms": start[i],
+            "end_ms": end[i],
+            "duration_ms": round(end[i] - start[i], 9),
+            "switch": " ".join(map(str, dict.fromkeys(switches.get(i, ())))),
+            "critical": "yes" if critical[i] else "",
+        }
+        for i in np.lexsort((execution.end_ms, execution.start_ms)).tolist()
+        if graph.ids[i]
+    ]
 
 
 def tasks_csv(execution: Execution, path: CriticalPath | None = None) -> bytes:

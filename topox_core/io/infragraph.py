@@ -292,11 +292,12 @@ class _Reading:
 
     def _same_ports(self, ports: Mapping[Node, tuple[Node, str]]) -> int:
         """Return how many ports every server has; each must have as many on every optical switch."""
-        on: Counter[tuple[tuple[str, int], tuple[str, int]]] = Counter()
-        each: Counter[tuple[str, int]] = Counter()
-        for node, (switch, _) in ports.items():
-            each[node[:2]] += 1
-            on[node[:2], switch[:2]] += self._kinds[switch[0]] == "optical"
+        each = Counter(node[:2] for node in ports)
+        on = Counter(
+            (node[:2], switch[:2])
+            for node, (switch, _) in ports.items()
+            if self._kinds[switch[0]] == "optical"
+        )
         (most, high), (fewest, low) = each.most_common()[0], each.most_common()[-1]
         refuse_if(
             (

@@ -232,20 +232,23 @@ class _Writer:
 
     def titles(self) -> list[dict[str, Any]]:
         """Return names and order of processes and threads."""
-        cluster, titles = self._execution.cluster, []
+        cluster = self._execution.cluster
         names = [f"server {p}" for p in range(cluster.servers)]
         names += [f"optical switch {r}" for r in range(cluster.switches)]
-        for process, name in enumerate(names):
-            titles.append(_title("process_name", process, 0, name=name))
-            titles.append(_title("process_sort_index", process, 0, sort_index=process))
-        for place, ((process, thread), name) in enumerate(sorted(self._threads.names.items())):
-            titles.append(_title("thread_name", process, thread, name=name))
-            titles.append(_title("thread_sort_index", process, thread, sort_index=place))
-        return titles
-
-
-def _title(what: str, process: int, thread: int, **args: Any) -> dict[str, Any]:
-    return {"ph": "M", "name": what, "pid": process, "tid": thread, "args": args}
+        rows = [("process", (process, 0), name) for process, name in enumerate(names)]
+        threads = [("thread", *one) for one in sorted(self._threads.names.items())]
+        return [
+            {
+                "ph": "M",
+                "name": f"{what}_{key}",
+                "pid": place[0],
+                "tid": place[1],
+                "args": {key: says},
+            }
+            for named in (rows, threads)
+            for at, (what, place, name) in enumerate(named)
+            for key, says in (("name", name), ("sort_index", at))
+        ]
 
 
 class _Threads:

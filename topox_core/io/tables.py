@@ -126,28 +126,23 @@ def _rows(
 ) -> Iterator[tuple[int, list[str]]]:
     reader = csv.reader(source, delimiter=delimiter, strict=True)
     total = 0
-    while True:
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            item = f"row {number}"
-            raise InputError(f"cannot be read as a table: {error}", file=file, item=item) from None
-        total += len(cells)
-        if len(cells) > MAX_COLUMNS or total > MAX_CELLS or number > MAX_ROWS:
-            what = first_that_holds(
-                (len(cells) > MAX_COLUMNS, f"{MAX_COLUMNS:,} cells in one row"),
-                (total > MAX_CELLS, f"{MAX_CELLS:,} cells"),
-                (True, f"{MAX_ROWS:,} rows"),
-            )
-            problem = f"holds more than the {what} that a table may have"
-            raise InputError(problem, file=file, item=f"row {number}")
-        if any(cells):
-            stripped = [cell.strip() for cell in cells]
-            if any(stripped):
+    try:
+        for cells in reader:
+            total += len(cells)
+            if len(cells) > MAX_COLUMNS or total > MAX_CELLS or number > MAX_ROWS:
+                what = first_that_holds(
+                    (len(cells) > MAX_COLUMNS, f"{MAX_COLUMNS:,} cells in one row"),
+                    (total > MAX_CELLS, f"{MAX_CELLS:,} cells"),
+                    (True, f"{MAX_ROWS:,} rows"),
+                )
+                problem = f"holds more than the {what} that a table may have"
+                raise InputError(problem, file=file, item=f"row {number}")
+            if any(stripped := [cell.strip() for cell in cells]):
                 yield number, stripped
-        number += 1
+            number += 1
+    except csv.Error as error:
+        problem = f"cannot be read as a table: {error}"
+        raise InputError(problem, file=file, item=f"row {number}") from None
 
 
 def _delimiter(header: str, file: str, known: Sequence[str], example: str) -> str:

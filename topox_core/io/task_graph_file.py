@@ -281,9 +281,8 @@ def check_fits(graph: TaskGraph, cluster: Cluster, file: str = "") -> None:
             ("source", task.source),
             ("destination", task.destination),
             ("root", task.root),
+            ("members", max(task.members) if task.members else None),
         ]
-        if task.members:
-            places.append(("members", max(task.members)))
         for field, server in places:
             if server is not None and server >= cluster.servers:
                 findings.add(

@@ -7,7 +7,6 @@ Schema (TopoOpt, ``taskgraph.fbs``), by slot: TaskGraph 0 ngpupernode, 1 nnode, 
 """
 
 import struct
-from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -23,6 +22,7 @@ from topox_core.io.limits import (
     check_count,
 )
 from topox_core.io.task_graph_rules import validated
+from topox_core.model.groups import by_key
 from topox_core.model.task_graph import Task, TaskGraph
 
 FORWARD, BACKWARD, UPDATE, BARRIER, NOMINAL, ALL_REDUCE = 0, 1, 3, 4, 5, 6
@@ -166,17 +166,9 @@ def _stored(buffer: _Buffer, file: str) -> _Stored:
         elif ports:
             stored.pair[number] = divmod(buffer.scalar(device, 3, _U64), ports)
     # The devices of each node have numbers from 0, in the order of FlexNet's own.
-    taken: Counter[int] = Counter()
-    for number, node in sorted(node_of.items()):
-        stored.place[number] = (node, taken[node])
-        taken[node] += 1
-    _read_tasks(buffer, root, stored, file)
-    return stored
-
-
-def _read_tasks(
-    buffer: _Buffer, root: tuple[int, tuple[int, ...]], stored: _Stored, file: str
-) -> None:
+    numbers_of = by_key((node, number) for number, node in sorted(node_of.items()))
+    for node, numbers in numbers_of.items():
+        stored.place |= {number: (node, k) for k, number in enumerate(numbers)}
     total = 0
     for table in buffer.tables(root, 8):
         at, length = buffer.vector(table, 5, 8)
@@ -194,6 +186,7 @@ def _read_tasks(
                 following,
             )
         )
+    return stored
 
 
 def _mapped(stored: _Stored, file: str) -> list[Task]:

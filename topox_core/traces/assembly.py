@@ -140,15 +140,10 @@ def _kind(step: StepOfRank, inside: slice) -> str:
     lane, recording = step.lane, step.recording
     length = (lane.end_us - lane.start_us)[inside]
     total = float(length.sum())
-    if total <= 0:
-        return "forward"
     launch, thread = lane.launch_us[inside], lane.thread[inside]
-    update = np.zeros(len(length), np.bool_)
-    if recording.updates:
-        begins = np.array([a for a, _ in recording.updates])
-        ends = np.array([b for _, b in recording.updates])
-        at = np.searchsorted(begins, launch, side="right") - 1
-        update = (at >= 0) & (launch <= ends[np.maximum(at, 0)])
+    # A first one that holds nothing stands before all others.
+    begins, ends = np.array([(-np.inf, -np.inf), *recording.updates]).T
+    update = launch <= ends[np.searchsorted(begins, launch, side="right") - 1]
     if float(length[update].sum()) > total / 2:
         return "update"
     backward = np.isin(thread, list(recording.backward))

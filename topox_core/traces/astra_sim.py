@@ -113,14 +113,7 @@ def _layer(line: str, item: str, file: str) -> Layer:
     )
 
     def number(at: int, field: str) -> float:
-        value = number_in(cells[at])
-        refuse_if(
-            (not 0 <= value < 1e18, f"must be a number from 0 (got {shown(cells[at])})"),
-            file=file,
-            item=item,
-            field=field,
-        )
-        return value
+        return _number(cells[at], field, file, item, most=1e18)
 
     def call(at: int, field: str) -> tuple[str, float]:
         word, size = cells[at].upper(), number(at + 1, f"{field}_bytes")
@@ -202,7 +195,10 @@ def import_text(
         "nodes": len(workload.layers),
         "header": {"word": workload.word, **workload.header},
         "compute_ms": compute_ms,
-        "inside_servers": {"calls": maker.inside, "size_bytes": maker.inside_bytes},
+        "inside_servers": {
+            "calls": len(maker.inside_bytes),
+            "size_bytes": sum(maker.inside_bytes, 0.0),
+        },
     }
     # The limit of tasks is for recordings, whose number nobody chose; here --servers chooses it.
     of_file = replace(settings, gpus_per_server=1, max_tasks=len(graph.nodes))
@@ -215,8 +211,7 @@ class _Expansion:
     def __init__(self, workload: TextWorkload, servers: int, tick_ns: float) -> None:
         self._workload, self._servers, self._tick_ns = workload, servers, tick_ns
         self.nodes: list[Node] = []
-        self.inside = 0
-        self.inside_bytes = 0.0
+        self.inside_bytes: list[float] = []
         self._empty = 0
         # What the next computing of every server waits for, besides the one before it.
         self._last: list[int] = []
@@ -243,9 +238,9 @@ class _Expansion:
 
     def notes(self) -> Iterator[str]:
         """Yield what was left out."""
-        if self.inside:
+        if inside := self.inside_bytes:
             yield (
-                f"{self.inside:,} collectives of tensor groups ({size_words(self.inside_bytes)}) stay inside servers"
+                f"{len(inside):,} collectives of tensor groups ({size_words(sum(inside))}) stay inside servers"
             )
         if self._empty:
             yield f"{self._empty:,} collectives of 0 bytes are left out"
@@ -256,11 +251,17 @@ class _Expansion:
     def _compute(self, name: str, kind: str, ticks: float) -> None:
         lasts = ticks * self._tick_ns / 1e6
         first = len(self.nodes)
-        for server in range(self._servers):
-            waits = [] if self._blocks is None else [self._blocks]
-            if self._last:
-                waits.append(self._last[server])
-            self.nodes.append(Node(f"s{server}.{name}", kind, waits, lasts, (server,)))
+        blocks = [] if self._blocks is None else [self._blocks]
+        self.nodes += [
+            Node(
+                f"s{server}.{name}",
+                kind,
+                [*blocks, *self._last[server : server + 1]],
+                lasts,
+                (server,),
+            )
+            for server in range(self._servers)
+        ]
         self._last = list(range(first, first + self._servers))
         self._blocks = None
 
@@ -275,8 +276,7 @@ class _Expansion:
             return None
         of_tensors = not data and not suffix
         if of_tensors and self._workload.word != "MODEL":
-            self.inside += 1
-            self.inside_bytes += size
+            self.inside_bytes.append(size)
             return None
         label = "ep" if suffix == "EP" else "mp" if of_tensors else "dp"
         kind = _KINDS[kind_word]
@@ -354,7 +354,7 @@ def read_network(
             file=file,
             field="topology",
         )
-    counts = [int(_number(one, "npus_count", file, whole=True)) for one in found["npus_count"]]
+    counts = [int(_number(one, "npus_count", file, least=1.0)) for one in found["npus_count"]]
     at = n - 1 if optical is None else optical - 1
     refuse_if(
         (not 0 <= at < n, f"must be from 1 to {n} (got {optical})"),
@@ -376,9 +376,11 @@ def read_network(
     if at:
         inner = ", ".join(f"{k} of {c}" for k, c in zip(kinds[:at], counts[:at], strict=True))
         notes.append(f"inside servers: {inner}")
-    speed = 8 * BANDWIDTH_BYTES / 1e9 * _number(found["bandwidth"][at], "bandwidth", file)
+    speed = (
+        8 * BANDWIDTH_BYTES / 1e9 * _number(found["bandwidth"][at], "bandwidth", file, least=1e-9)
+    )
     hops = 2 if _plain(kinds[at]) == "switch" else 1
-    latency = hops * _number(found["latency"][at], "latency", file, least=0.0)
+    latency = hops * _number(found["latency"][at], "latency", file)
     with errors_in_file(file):
         cluster = one_port_a_switch(
             counts[at],
@@ -395,15 +397,19 @@ def _plain(kind: str) -> str:
     return kind.lower().replace("_", "")
 
 
-def _number(text: str, field: str, file: str, *, least: float = 1e-9, whole: bool = False) -> float:
+def _number(
+    text: str, field: str, file: str, item: str = "", *, least: float = 0.0, most: float = 1e9
+) -> float:
+    """Return a number from ``least`` (1: a whole one) to below ``most``."""
     value = number_in(text)
-    kind = "a whole number from 1" if whole else "a number above 0" if least else "a number from 0"
+    kind = {0.0: "a number from 0", 1.0: "a whole number from 1"}.get(least, "a number above 0")
     refuse_if(
         (
-            not least <= value < 1e9 or (whole and value != int(value)),
+            not least <= value < most or (least == 1 and value != int(value)),
             f"must be {kind} (got {shown(text)})",
         ),
         file=file,
+        item=item,
         field=field,
     )
     return value

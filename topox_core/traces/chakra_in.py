@@ -171,8 +171,9 @@ class _Builder:
         self.everyone = tuple(range(self.world))
         collectives: dict[tuple[frozenset[int], int], Members] = defaultdict(list)
         names: dict[frozenset[int], str] = {}
-        transfers: dict[tuple[int, int, int], tuple[Members, Members]]
-        transfers = defaultdict(lambda: ([], []))
+        transfers: dict[tuple[int, int, int], tuple[Members, Members]] = defaultdict(
+            lambda: ([], [])
+        )
         total = 0
         for rank, one in sorted(self.ranks.items()):
             counts: Counter[frozenset[int]] = Counter()
@@ -188,9 +189,9 @@ class _Builder:
                     same = _set_of(self._group(node, one))
                     total += len(same)
                     if total > MAX_CALL_MEMBERS:
-                        most = f"{MAX_CALL_MEMBERS:,}"
                         raise InputError(
-                            f"has collectives of more than the {most} members, added up, that a run may have",
+                            f"has collectives of more than the {MAX_CALL_MEMBERS:,} members, added up, "
+                            "that a run may have",
                             file=one.file,
                         )
                     names.setdefault(same, str(node.attributes.get("pg_name") or ""))

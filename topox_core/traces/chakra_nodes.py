@@ -16,7 +16,14 @@ from google.protobuf.message import DecodeError
 
 from topox_core.errors import InputError, as_mb, errors_in_file, needed, refuse_if
 from topox_core.io.content import gc_paused
-from topox_core.io.limits import CHAKRA, MAX_RUN_DEPENDENCIES, WHOLE_JSON, check_count, is_whole
+from topox_core.io.limits import (
+    CHAKRA,
+    MAX_RUN_DEPENDENCIES,
+    WHOLE_JSON,
+    check_count,
+    is_number,
+    is_whole,
+)
 from topox_core.model.waiting_order import cycle_of
 from topox_core.traces.source import (
     Content,
@@ -81,10 +88,9 @@ _TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class ChakraNode:
-    """One node; ``waits`` are the ids of nodes that exist."""
+    """One node; ``waits`` are the positions of nodes that exist."""
 
     id: int
-    name: str
     type: int
     waits: tuple[int, ...]
     duration_us: float
@@ -170,12 +176,13 @@ def _of_json(data: bytes, file: str) -> list[dict[str, Any]]:
         attributes = {
             key: value for key, value in node.items() if key not in ("id", "name", "type")
         }
-        listed_attributes = node.get("attr") or node.get("attrs")
-        for attribute in listed_attributes if isinstance(listed_attributes, list) else ():
-            if isinstance(attribute, dict) and isinstance(attribute.get("name"), str):
-                values = [v for k, v in attribute.items() if k not in ("name", "doc_string")]
-                value = values[0] if values else None
-                attributes[attribute["name"].lower().replace("_", "")] = value
+        attributes |= {
+            of["name"].lower().replace("_", ""): next(
+                (value for key, value in of.items() if key not in ("name", "doc_string")), None
+            )
+            for of in _listed(node.get("attr") or node.get("attrs"))
+            if isinstance(of, dict) and isinstance(of.get("name"), str)
+        }
         kind = node.get("type", 0)
         if isinstance(kind, str):
             kind = _TYPES.get(kind.upper().removesuffix("_NODE"), 0)
@@ -183,7 +190,6 @@ def _of_json(data: bytes, file: str) -> list[dict[str, Any]]:
         records.append(
             {
                 "id": node.get("id", 0),
-                "name": node.get("name", ""),
                 "type": kind,
                 "ctrl_deps": _listed(node.get("ctrldeps")),
                 "data_deps": _listed(node.get("datadeps")),
@@ -228,19 +234,19 @@ def _rank(file: str, records: Sequence[Mapping[str, Any]], given: int | None) ->
         if key in ids:
             raise InputError("is used twice", file=file, item=f"node {key}", field="id")
         ids[key] = at
-    data: list[list[int]] = []
-    waits: list[list[int]] = []
-    dropped = controls = ignored = 0
-    for one in records:
-        of_data, of_control = (
-            [ids[w] for w in one[key] if isinstance(w, int) and w in ids] for key in _WAITS
-        )
-        if one["attributes"].get(ORDER_ONLY):
-            of_control = []
-        dropped += sum(not (isinstance(w, int) and w in ids) for key in _WAITS for w in one[key])
-        data.append(list(dict.fromkeys(of_data)))
-        waits.append(list(dict.fromkeys([*of_data, *of_control])))
-        controls += len(of_control)
+    of_data, of_control = (
+        [[ids[w] for w in one[key] if isinstance(w, int) and w in ids] for one in records]
+        for key in _WAITS
+    )
+    named = sum(len(one[key]) for one in records for key in _WAITS)
+    dropped, ignored = named - sum(map(len, (*of_data, *of_control))), 0
+    control = [
+        [] if one["attributes"].get(ORDER_ONLY) else of
+        for one, of in zip(records, of_control, strict=True)
+    ]
+    data = [list(dict.fromkeys(of)) for of in of_data]
+    waits = [list(dict.fromkeys((*of, *more))) for of, more in zip(data, control, strict=True)]
+    controls = sum(map(len, control))
     if controls and cycle_of(waits):
         waits, ignored = data, controls
     if cycle := cycle_of(waits):
@@ -253,8 +259,7 @@ def _rank(file: str, records: Sequence[Mapping[str, Any]], given: int | None) ->
     for at, one in enumerate(records):
         if one["type"] == METADATA:
             groups.update(_groups(one["inputs"]))
-        duration = one["duration_micros"]
-        if not (isinstance(duration, int | float) and 0 <= duration < 1e15):
+        if not is_number(one["duration_micros"], 0.0, 1e15):
             raise InputError(
                 "must be a number from 0",
                 file=file,
@@ -264,10 +269,9 @@ def _rank(file: str, records: Sequence[Mapping[str, Any]], given: int | None) ->
         nodes.append(
             ChakraNode(
                 int(one["id"]),
-                str(one["name"])[:200],
                 one["type"] if isinstance(one["type"], int) else 0,
                 tuple(waits[at]),
-                float(duration),
+                float(one["duration_micros"]),
                 one["attributes"],
             )
         )
@@ -350,7 +354,7 @@ def _text(value: bytes) -> str:
 
 
 def _node_of(message: bytes) -> dict[str, Any]:
-    """Return a node's id, name, type, dependencies, duration, inputs and attributes.
+    """Return a node's id, type, dependencies, duration, inputs and attributes.
 
     Raises
     ------
@@ -372,7 +376,6 @@ def _node_of(message: bytes) -> dict[str, Any]:
         attributes[_text(one.name)] = _text(value) if isinstance(value, bytes) else value
     return {
         "id": node.id,
-        "name": _text(node.name),
         "type": node.type,
         "duration_micros": node.duration_micros,
         "inputs": _text(node.inputs.values),
@@ -380,6 +383,11 @@ def _node_of(message: bytes) -> dict[str, Any]:
         "data_deps": list(node.data_deps),
         "attributes": attributes,
     }
+
+
+# Where the value of an attribute is written; numbers of ranks and messages are short.
+_FIELD = {bool: "bool_val", str: "string_val", int: "int64_val"}
+_SHORT = ("comm_src", "comm_dst", "comm_tag")
 
 
 def node_bytes(
@@ -401,15 +409,9 @@ def node_bytes(
         duration_micros=duration_us,
     )
     for key, value in attributes.items():
-        one = node.attr.add(name=key.encode())
-        if isinstance(value, bool):
-            one.bool_val = value
-        elif isinstance(value, str):
-            one.string_val = value.encode()
-        elif key in ("comm_src", "comm_dst", "comm_tag"):
-            one.int32_val = value
-        else:
-            one.int64_val = value
+        field = "int32_val" if key in _SHORT else _FIELD[type(value)]
+        plain = value.encode() if isinstance(value, str) else value
+        node.attr.add(name=key.encode(), **{field: plain})
     return _with_length(node)
 
 

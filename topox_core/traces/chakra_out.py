@@ -80,24 +80,17 @@ class ChakraFiles:
         ]
         # By when each task could begin at the earliest, those that wait after what they wait for.
         order, start_ms = earliest(_waits_of(graph), lasts_ms)
+        write = {
+            **dict.fromkeys(COMPUTE_KINDS, self._compute),
+            **dict.fromkeys(COLLECTIVE_KINDS, self._collective),
+            "barrier": self._barrier,
+        }
         for position in sorted(order, key=start_ms.__getitem__):
-            self._task(position)
+            task = graph.tasks[position]
+            write.get(task.kind, self._transfer)(position, task, self._waits(position))
         self.files = {server: b"".join(parts) for server, parts in self._out.items()}
         groups = {name: list(servers) for servers, name in self._groups.items()}
         self.groups = (json.dumps(groups, indent=1) + "\n").encode()
-
-    def _task(self, position: int) -> None:
-        """Write the nodes of one task."""
-        task = self._graph.tasks[position]
-        waits = self._waits(position)
-        if task.kind in COMPUTE_KINDS:
-            self._compute(position, task, waits)
-        elif task.kind in COLLECTIVE_KINDS:
-            self._collective(position, task, waits)
-        elif task.kind == "barrier":
-            self._barrier(position, task, waits)
-        else:
-            self._transfer(position, task, waits)
 
     def _waits(self, position: int) -> dict[int, list[int]]:
         """Return, by server, the ids that a task's node there waits for."""

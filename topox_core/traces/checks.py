@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from topox_core.text.numbers import first_that_holds
 from topox_core.traces.recorded_run import RunStep
-from topox_core.traces.run_graph import Node, RunGraph, free, recorded_time, replay_ms
+from topox_core.traces.run_graph import RunGraph, free, recorded_time, replay_ms
 from topox_core.traces.waits import EXACT, FOUND, NONE, SEEN
 
 # How it is known what waits for a communication.
@@ -119,11 +119,10 @@ def _waits(run: RunStep, graph: RunGraph) -> Check:
 
 def _wrongly_counted_ms(graph: RunGraph) -> float:
     """Return what the network would account for less if nothing waited for calls that only an idle stream tells of."""
-
-    def call_ms(node: Node) -> float:
-        return node.duration_ms if node.evidence == SEEN else free(node)
-
-    return replay_ms(graph, call_ms) - replay_ms(graph, free)
+    seen_ms = replay_ms(
+        graph, lambda node: node.duration_ms if node.evidence == SEEN else free(node)
+    )
+    return seen_ms - replay_ms(graph, free)
 
 
 def _matched(run: RunStep) -> Check:

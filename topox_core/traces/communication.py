@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any, Self
 
@@ -54,6 +54,7 @@ _NAMED = (
     ("alltoall", "all_to_all"),
     ("broadcast", "broadcast"),
     ("barrier", BARRIER),
+    ("sendrecv", UNKNOWN),  # both all-to-all and point to point
 )
 _ELEMENT = {
     **dict.fromkeys(("float", "int", "uint32", "float32", "int32"), 4),
@@ -111,18 +112,9 @@ class Meta:
     source: str = ""
 
     def completed(self, other: Self) -> Self:
-        """Return what both know, this one's word first; a kind that is unknown is taken from the other."""
-        changes: dict[str, Any] = {}
-        if self.kind == UNKNOWN:
-            changes["kind"] = other.kind
-        if self.size_bytes is None and other.size_bytes is not None:
-            changes |= {"size_bytes": other.size_bytes, "source": other.source}
-        for name in ("ranks", "group_size", "peer", "root", "sequence", "splits_bytes"):
-            if getattr(self, name) is None:
-                changes[name] = getattr(other, name)
-        for name in ("group", "description", "identity"):
-            changes[name] = getattr(self, name) or getattr(other, name)
-        return replace(self, **changes)
+        """Return what both know, this one's word first."""
+        unknown = [one.name for one in fields(self) if getattr(self, one.name) == one.default]
+        return replace(self, **{name: getattr(other, name) for name in unknown})
 
 
 def element_bytes(word: str) -> int:
@@ -191,14 +183,8 @@ def meta_of_shapes(args: Mapping[str, Any], name: str) -> Meta:
 def kind_of_name(name: str) -> str:
     """Return the kind that the name of a kernel, scope or operator tells."""
     bare = name.lower().replace("_", "")
-    for word, kind in _NAMED:
-        if word in bare:
-            return kind
-    if "sendrecv" in bare:
-        return UNKNOWN  # both all-to-all and point to point
-    if bare.endswith(("send", ":send")):
-        return SEND
-    return RECEIVE if bare.endswith("recv") else UNKNOWN
+    ends = SEND if bare.endswith("send") else RECEIVE if bare.endswith("recv") else UNKNOWN
+    return next((kind for word, kind in _NAMED if word in bare), ends)
 
 
 def parallelism_of(description: str, kind: str) -> str | None:
@@ -206,12 +192,14 @@ def parallelism_of(description: str, kind: str) -> str | None:
     split = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", description)
     words = {word for word in re.split(r"[_\-\s]+", split.lower()) if word}
     bare = description.lower()
-    for label, signs in _PARALLELISMS:
-        if any(sign in words or ("_" in sign and sign in bare) for sign in signs):
-            return label
+    labels = (
+        label
+        for label, signs in _PARALLELISMS
+        if any(sign in words or ("_" in sign and sign in bare) for sign in signs)
+    )
     # A description that says nothing of use is as good as none.
     plain = not words - {"default", "pg", "undefined"}
-    return "pp" if plain and kind in (SEND, RECEIVE) else None
+    return next(labels, "pp" if plain and kind in (SEND, RECEIVE) else None)
 
 
 def _ranks(args: Mapping[str, Any]) -> tuple[int, ...] | None:

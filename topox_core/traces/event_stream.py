@@ -123,16 +123,13 @@ class EventStream:
 
     def _repaired(self, listed: str) -> list[Any]:
         """Return the events of a list that holds what is no JSON, such as NaN, or lacks values."""
-        at = 0
-        for repairs, attempt in enumerate((listed, _LEFT_OUT.sub(r"\1: null", listed))):
-            try:
-                events: list[Any] = json.loads(attempt)
-            except (ValueError, RecursionError) as error:
-                at = int(getattr(error, "pos", 0))
-            else:
-                self.repairs += repairs
-                return events
-        raise self._damaged(self._done + at)
+        whole = _LEFT_OUT.sub(r"\1: null", listed)
+        self.repairs += whole != listed
+        try:
+            events: list[Any] = json.loads(whole)
+        except (ValueError, RecursionError) as error:
+            raise self._damaged(self._done + int(getattr(error, "pos", 0))) from None
+        return events
 
     def _ending(self, before: str, rest: str) -> list[Event]:
         """Return the last events, and read what stands around the list."""

@@ -68,28 +68,21 @@ def for_all(graph: RunGraph, world: int, file: str) -> RunGraph:
             nodes += [replace(node, id=f"r{q}.{tail}", ranks=(q,), waits=[]) for q in range(world)]
             continue
         groups = _images(node, rank, world, file)
-        number, of_rank = {}, []
-        for q in range(world):
-            members = groups[q]
-            if members not in number:
-                number[members] = len(nodes)
-                suffix = f".g{len(number) - 1}" if len(node.ranks) < world else ""
-                root = members[node.ranks.index(node.root)] if node.root in node.ranks else None
-                listed = short_list(members)
-                words = node.group.rpartition(".")[0]
-                nodes.append(
-                    replace(
-                        node,
-                        id=node.id + suffix,
-                        ranks=members,
-                        waits=[],
-                        root=root,
-                        group=f"{words}.{listed}" if words else listed,
-                        stream=f"{members}|{node.stream}",
-                    )
-                )
-            of_rank.append(number[members])
-        place.append(of_rank)
+        number = {members: len(nodes) + k for k, members in enumerate(dict.fromkeys(groups))}
+        words = node.group.rpartition(".")[0]
+        nodes += [
+            replace(
+                node,
+                id=node.id + f".g{k}" * (len(node.ranks) < world),
+                ranks=members,
+                waits=[],
+                root=members[node.ranks.index(node.root)] if node.root in node.ranks else None,
+                group=f"{words}.{short_list(members)}" if words else short_list(members),
+                stream=f"{members}|{node.stream}",
+            )
+            for k, members in enumerate(number)
+        ]
+        place.append([number[members] for members in groups])
     for at, node in enumerate(graph.nodes):
         for q in range(world):
             nodes[place[at][q]].waits += [place[before][q] for before in node.waits]

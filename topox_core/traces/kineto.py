@@ -6,7 +6,7 @@ import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import itemgetter
 from typing import Any
 
@@ -39,16 +39,9 @@ from topox_core.traces.recording import (
 from topox_core.traces.source import Source, groups_listed, rank_in_name
 
 _WORK = frozenset({"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"})
-_RUNTIME = frozenset(
-    {"cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver", "runtime", "driver"}
-)
-# Scopes that tell something, by category how their names begin.
+# How the names of scopes begin that tell something.
 _OPERATORS = ("record_param_comms", "c10d::", "autograd::engine")
-_SCOPES = {
-    "cpu_op": _OPERATORS,
-    "operator": _OPERATORS,
-    "user_annotation": ("ProfilerStep#", "Optimizer.step", "nccl:"),
-}
+_ANNOTATIONS = ("ProfilerStep#", "Optimizer.step", "nccl:")
 # Host calls that start nothing on a GPU.
 _STARTS_NOTHING = re.compile(
     r"Query|GetAttrib|PointerGet|IsCaptur|CaptureInfo|Priorit|Occupancy|EventCreate|EventDestroy|"
@@ -212,13 +205,8 @@ def _take(
             category = str(event.get("cat", "")).lower()
             if category in _WORK:
                 _take_work(event, columns, communicates)
-            elif category in _RUNTIME:
-                _take_runtime(event, columns)
-            elif category == "cuda_sync":
-                _take_sync(event, columns)
-            elif category in _SCOPES:
-                if event["name"].startswith(_SCOPES[category]):
-                    _take_scope(event, columns)
+            elif category in _HOST:
+                _HOST[category](event, columns)
             elif len(columns.others) < 200:
                 columns.others[category] = None
     except (TypeError, KeyError, ValueError, OverflowError, AttributeError):
@@ -283,8 +271,10 @@ def _take_sync(event: Event, columns: _Columns) -> None:
     )
 
 
-def _take_scope(event: Event, columns: _Columns) -> None:
+def _take_scope(event: Event, columns: _Columns, names: tuple[str, ...]) -> None:
     name = event["name"]
+    if not name.startswith(names):
+        return
     begin = columns.begin_us(event)
     end = begin + float(event.get("dur", 0))
     thread = columns.threads.setdefault(event.get("tid"), len(columns.threads))
@@ -298,6 +288,16 @@ def _take_scope(event: Event, columns: _Columns) -> None:
         args = event.get("args") or {}
         kept = columns.told(args, lambda key: key not in ("External id", "Ev Idx"))
         columns.scopes.append(Scope(begin, end, thread, name, kept))
+
+
+# What else is taken, by category.
+_HOST: dict[str, Callable[[Event, _Columns], None]] = {
+    **dict.fromkeys(("cuda_runtime", "hip_runtime", "runtime"), _take_runtime),
+    **dict.fromkeys(("cuda_driver", "hip_driver", "driver"), _take_runtime),
+    **dict.fromkeys(("cpu_op", "operator"), partial(_take_scope, names=_OPERATORS)),
+    "user_annotation": partial(_take_scope, names=_ANNOTATIONS),
+    "cuda_sync": _take_sync,
+}
 
 
 def _recording(file: str, stream: EventStream, columns: _Columns, rank: int | None) -> Recording:

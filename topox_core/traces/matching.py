@@ -39,10 +39,12 @@ class Matched:
         self._metas: dict[Place, Meta] = {}
         self.calls: list[Node] = []
         self.unmatched: list[str] = []
-        groups: dict[frozenset[int], dict[int, list[Place]]]
-        groups = defaultdict(lambda: defaultdict(list))
-        pairs: dict[tuple[int, int], tuple[list[Place], list[Place]]]
-        pairs = defaultdict(lambda: ([], []))
+        groups: dict[frozenset[int], dict[int, list[Place]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
+        pairs: dict[tuple[int, int], tuple[list[Place], list[Place]]] = defaultdict(
+            lambda: ([], [])
+        )
         ungrouped = dict.fromkeys(steps, 0)
         for rank, step in steps.items():
             for place, meta in _parts(rank, step):
@@ -225,22 +227,22 @@ def align(steps: Mapping[int, StepOfRank], calls: Sequence[Node]) -> Clocks:
     # Files count from their own beginning; hosts are compared by what was subtracted.
     lowest = min(steps)
     base = {r: one.recording.base_us - steps[lowest].recording.base_us for r, one in steps.items()}
-    ends: dict[tuple[int, int], list[float]] = defaultdict(list)
-    # A kernel of several sends and receives ends with the last of them: it tells less.
-    rough: dict[tuple[int, int], list[float]] = defaultdict(list)
-    by_call: list[list[tuple[int, float]]] = []
+    by_call: dict[bool, list[list[tuple[int, float]]]] = {False: [], True: []}
     for call in calls:
         entries = [(rank, steps[rank].entries[entry]) for rank, entry, _ in call.places]
-        row = [(rank, entry.kernel.end_us) for rank, entry in entries]
         single = all(len(entry.parts) == 1 for _, entry in entries)
-        if single:
-            by_call.append(row)
-        told = ends if single else rough
-        (first, end), *others = row
-        for other, at in others:
-            told[first, other].append(at - end)
-            told[other, first].append(end - at)
-    ends = rough | ends
+        by_call[single].append([(rank, entry.kernel.end_us) for rank, entry in entries])
+    # A kernel of several sends and receives ends with the last of them: it tells less.
+    rough, exact = (
+        by_key(
+            pair
+            for (first, end), *others in by_call[single]
+            for other, at in others
+            for pair in (((first, other), at - end), ((other, first), end - at))
+        )
+        for single in (False, True)
+    )
+    ends = rough | exact
     neighbours = by_key(ends)
     offset: dict[int, float] = {}
     alone: list[int] = []
@@ -259,7 +261,7 @@ def align(steps: Mapping[int, StepOfRank], calls: Sequence[Node]) -> Clocks:
                     queue.append(other)
     left = [
         abs((at - offset[other]) - (row[0][1] - offset[row[0][0]]))
-        for row in by_call
+        for row in by_call[True]
         for other, at in row[1:]
     ]
     return Clocks(

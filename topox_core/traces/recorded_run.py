@@ -72,13 +72,12 @@ def read_host_trace(source: Source) -> HostTrace:
     ]
     calls: list[Meta] = []
     waits: list[int] = []
-    number_of: dict[int, int] = {}
+    number_of: dict[int | None, int] = {}
     with errors_in_file(source.name):
         for one in sorted(named, key=_order):
             meta, number = _meta(one), _number(one)
             if meta is not None:
-                if number is not None:
-                    number_of[number] = len(calls)
+                number_of[number] = len(calls)
                 calls.append(meta)
             elif number is not None and "wait" in (one.get("inputs") or ()):
                 waits.append(number_of.get(number, -1))
@@ -364,12 +363,12 @@ def step_of(run: RecordedRun, settings: ImportSettings, number: int | None = Non
     graph, lanes, clipped_ms = assemble(
         steps, waits, matched.calls, clocks, run.world, drop_host_gaps=settings.host_gaps == "drop"
     )
-    for rank, lane in lanes.items():
-        if lane.overlap_us > 0.1 * max(lane.busy_us, 1e-9):
-            share = lane.overlap_us / lane.busy_us
-            warnings.append(
-                f"rank {rank}: {100 * share:.0f} % of the work ran on several streams at once; here all streams of a GPU are one"
-            )
+    warnings += [
+        f"rank {rank}: {100 * lane.overlap_us / lane.busy_us:.0f} % of the work ran on several streams at once; "
+        "here all streams of a GPU are one"
+        for rank, lane in lanes.items()
+        if lane.overlap_us > 0.1 * max(lane.busy_us, 1e-9)
+    ]
     return RunStep(chosen, steps, matched, clocks, waits, graph, lanes, clipped_ms, tuple(warnings))
 
 

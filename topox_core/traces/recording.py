@@ -333,16 +333,16 @@ def _batch(
     kernel: Kernel, scopes: Scopes, launches: Sequence[float], since: float
 ) -> tuple[Meta, ...]:
     """Return the sends and receives that the host queued since its last communication and before this one."""
-    parts: list[Meta] = []
-    for one in scopes.between(kernel.thread, since, kernel.launch_us):
-        if not one.name.startswith(PARAMS) or _holds(launches, one):
-            continue
-        meta = meta_of(one.args)
-        # What was queued as several calls runs as one kernel.
-        if (
-            meta is not None
-            and (meta.kind in (SEND, RECEIVE) or meta.size_bytes)
-            and meta.kind != UNKNOWN
-        ):
-            parts.append(meta)
-    return tuple(parts)
+    queued = [
+        meta_of(one.args)
+        for one in scopes.between(kernel.thread, since, kernel.launch_us)
+        if one.name.startswith(PARAMS) and not _holds(launches, one)
+    ]
+    # What was queued as several calls runs as one kernel.
+    return tuple(
+        meta
+        for meta in queued
+        if meta is not None
+        and meta.kind != UNKNOWN
+        and (meta.kind in (SEND, RECEIVE) or meta.size_bytes)
+    )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from operator import add
 
 from topox_core.errors import InputError
@@ -273,11 +274,7 @@ def label_of(node: Node, labels: Mapping[str, str]) -> str:
 
 def spans(numbers: Sequence[int], most: int = 6) -> str:
     """Return numbers in words: 0, 2 to 5, and 12 more."""
-    runs: list[list[int]] = []
-    for one in numbers:
-        if runs and one == runs[-1][1] + 1:
-            runs[-1][1] = one
-        else:
-            runs.append([one, one])
-    words = [str(a) if a == b else f"{a} to {b}" for a, b in runs[:most]]
+    places = groupby(enumerate(numbers), lambda place: place[1] - place[0])
+    runs = [[one for _, one in run] for _, run in places]
+    words = [f"{run[0]}" + f" to {run[-1]}" * (len(run) > 1) for run in runs[:most]]
     return ", ".join(words) + and_more(len(runs), most)

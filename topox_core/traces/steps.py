@@ -75,7 +75,13 @@ class RankSteps:
         self._ends = np.array([one.end_us for one in self._known])
         self._of_work = self._steps_of(launched)
         self._of_entry = self._steps_of(
-            np.array([_launch(recording, e) for e in entries], np.float64)
+            np.array(
+                [
+                    one.kernel.launch_us if recording.has_launches else launch_us(one.kernel)
+                    for one in entries
+                ],
+                np.float64,
+            )
         )
         last = len(self._known) - 1
         activities = len(recording.work) + len(recording.kernels)
@@ -164,10 +170,6 @@ class RankSteps:
             known.end_us - known.begin_us if number != WHOLE_FILE else np.nan,
             told,
         )
-
-
-def _launch(recording: Recording, entry: Entry) -> float:
-    return entry.kernel.launch_us if recording.has_launches else launch_us(entry.kernel)
 
 
 def chosen_step(ranks: Mapping[int, RankSteps], choice: int | str) -> int:

@@ -72,28 +72,23 @@ def _posts(links: LinkedNodes, call: int) -> dict[int, int]:
 def _between(links: LinkedNodes, c: int, d: int, theta_ms: float) -> list[tuple[int, int]] | None:
     """Return the pairs (segment before, segment between) of two calls that may be bundled; None if not."""
     waits, waiters = links.waits, links.waiters
-    if c not in waits[d]:
-        return None
     first, second = _posts(links, c), _posts(links, d)
-    if not first or first.keys() != second.keys():
+    if c not in waits[d] or not first or first.keys() != second.keys():
         return None
-    pairs = []
-    for rank, m in second.items():
-        before = first[rank]
-        if m == before:
-            continue
-        lasts = links.nodes[m].duration_ms
-        if not waits[m] <= {before, c} or before not in waits[m] or lasts > theta_ms:
-            return None
-        pairs.append((before, m))
+    pairs = [(first[rank], m) for rank, m in second.items() if m != first[rank]]
     inside = {m for _, m in pairs}
-    for one in waiters[c]:
-        if one != d and one not in inside and d not in waits[one]:
-            return None
-    # Nothing that c waits for may wait for a segment in between.
-    if any(waiters[m] & waits[c] for m in inside):
-        return None
-    return pairs
+    may = (
+        all(
+            before in waits[m]
+            and waits[m] <= {before, c}
+            and links.nodes[m].duration_ms <= theta_ms
+            for before, m in pairs
+        )
+        and all(one == d or one in inside or d in waits[one] for one in waiters[c])
+        # Nothing that c waits for may wait for a segment in between.
+        and not any(waiters[m] & waits[c] for m in inside)
+    )
+    return pairs if may else None
 
 
 def _merge(links: LinkedNodes, c: int, d: int, pairs: list[tuple[int, int]]) -> None:
@@ -119,12 +114,10 @@ def _servers(ranks: Sequence[int], gpus_per_server: int) -> tuple[int, ...]:
 
 def keep_inside_servers(graph: RunGraph, gpus_per_server: int) -> int:
     """Let calls of one server last as long as they were recorded, whatever the network; return how many."""
-    count = 0
-    for node in graph.nodes:
-        if node.is_call and len(_servers(node.ranks, gpus_per_server)) == 1:
-            node.server_ms = max(0.0, node.end_ms - node.at_ms)
-            count += 1
-    return count
+    inside = [one for one in graph.calls if len(_servers(one.ranks, gpus_per_server)) == 1]
+    for node in inside:
+        node.server_ms = max(0.0, node.end_ms - node.at_ms)
+    return len(inside)
 
 
 def uneven(splits: Sequence[Sequence[float]] | None) -> bool:
@@ -152,10 +145,8 @@ def task_graph(
     """
     maker = _Maker(graph, gpus_per_server, labels)
     for node in graph.nodes:
-        if node.is_call:
-            maker.call(node)
-        else:
-            maker.segment(node)
+        take = maker.call if node.is_call else maker.segment
+        take(node)
     return validated(name, maker.tasks, name), list(maker.notes)
 
 

@@ -148,15 +148,13 @@ def _row(event: Event, file: str) -> tuple[Any, ...] | None:
     if event.get("pid") != args.get("source"):
         return None  # the same on its switch
     item = f"transfer {str(event.get('name', ''))[:60]!r}"
-    told = {"switch": 0, **args}
-    for key, most in (*_WHOLE.items(), *dict.fromkeys(_AMOUNTS, 1e18).items()):
-        whole, value = key in _WHOLE, told.get(key)
-        if value is None and key == "size_bytes":
-            value = told[key] = 0.0
-        if not (is_whole(value, 0, most - 1) if whole else is_number(value, 0.0, most)):
-            raise InputError(
-                f"must be a {'whole ' * whole}number from 0", file=file, item=item, field=key
-            )
+    given = {key: value for key, value in args.items() if value is not None}
+    told = {"switch": 0, "size_bytes": 0.0, **given}
+    wrong = [key for key, most in _WHOLE.items() if not is_whole(told.get(key), 0, most - 1)]
+    wrong += [key for key in _AMOUNTS if not is_number(told.get(key), 0.0, 1e18)]
+    if wrong:
+        problem = f"must be a {'whole ' * (wrong[0] in _WHOLE)}number from 0"
+        raise InputError(problem, file=file, item=item, field=wrong[0])
     kind = str(args.get("kind") or "transfer")[:80]
     label = str(args.get("parallelism") or kind)[:80]
     return (*map(told.get, _WHOLE), *(float(told[key]) for key in _AMOUNTS), label, kind)
