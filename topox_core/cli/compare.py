@@ -207,7 +207,7 @@ def verdict(options: Arguments) -> Answer:
     says: Says = {
         "rival": "name",
         "iteration": lambda one: figure(one.iteration_ms, "ms"),
-        "pays up to": lambda one: (
+        "pays at least up to": lambda one: (
             "never" if one.pays_up_to_ms is None else figure(one.pays_up_to_ms, "ms")
         ),
         "cannot pay from": lambda one: figure(one.cannot_pay_from_ms, "ms"),

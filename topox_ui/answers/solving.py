@@ -418,13 +418,20 @@ def with_plans(case: Case, result: Result) -> Result:
     plans = plans_of(case)
     which = [(plan.cluster.digest[:8], float(plan.end_ms.max(initial=0))) for plan in plans]
     shown = _with_plans(f"{token(case, result)}|{which}", case, result, plans)
-    opened = loaded()
-    if opened is not None and (case.graph, case.cluster) == (
-        opened.graph,
-        scenario().cluster(opened.cluster),
-    ):
+    if _of_loaded(case):
         PLAN.set(_plan_words(shown))
     return shown
+
+
+def _of_loaded(case: Case) -> bool:
+    """Return whether a case is the loaded job with its what-ifs: a citation names the plan of that one."""
+    opened = loaded()
+    with suppress(InputError):  # what-ifs that do not go together
+        return opened is not None and (case.graph.digest, case.cluster.digest) == (
+            opened.graph.digest,
+            scenario().cluster(opened.cluster).digest,
+        )
+    return False
 
 
 def _plan_words(result: Result) -> str:

@@ -35,11 +35,11 @@ from topox_ui.answers.contest import (
     priced_words,
     redraw_when_shorter,
     run_all,
-    verdict_line,
 )
 from topox_ui.answers.keeping import keep_contest_button
 from topox_ui.answers.other_times import other_times
 from topox_ui.answers.solving import Case, case_of, shorter_than_first
+from topox_ui.answers.verdicts import verdict_line
 from topox_ui.compare.gating import changing_gating
 from topox_ui.compare.map import KICKER, where_which_wins
 from topox_ui.compare.sections import failures, lanes

@@ -21,8 +21,8 @@ from topox_core.figures.cost import stacked
 from topox_core.figures.palette import Theme
 from topox_core.studies.offers import OFFERS, price_and_source
 from topox_core.text.numbers import count, enumeration, money, percent, power, time
-from topox_ui.answers.contest import priced_verdict
 from topox_ui.answers.solving import Case
+from topox_ui.answers.verdicts import priced_verdict
 from topox_ui.cost.controls import MINE, CostState, question, radix
 from topox_ui.shell.charts import (
     Content,

@@ -43,10 +43,10 @@ from topox_ui.answers.contest import (
     contest_of,
     redraw_when_shorter,
     run_all,
-    verdict_line,
 )
 from topox_ui.answers.keeping import kept_of
 from topox_ui.answers.solving import Case, case_of
+from topox_ui.answers.verdicts import verdict_line
 from topox_ui.cost.controls import (
     LARGEST,
     CostState,

@@ -29,8 +29,8 @@ from topox_core.studies.buying_words import (
 from topox_core.studies.offers import offer_of, sources_of
 from topox_core.studies.study import dump_study
 from topox_core.text.numbers import NBSP, money, percent, plural, short, time
-from topox_ui.answers.contest import priced_verdict
 from topox_ui.answers.solving import Case
+from topox_ui.answers.verdicts import priced_verdict
 from topox_ui.cost.question import answered, case_now, question_now
 from topox_ui.cost.switches import chosen_offers, controls, offers_table
 from topox_ui.shell.charts import (

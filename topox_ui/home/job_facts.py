@@ -19,8 +19,8 @@ from topox_core.text.numbers import percent, plural, size, time
 from topox_core.training.iteration import iteration, pieces
 from topox_core.training.job import dump_job
 from topox_core.training.validation import trust
-from topox_ui.answers.contest import verdict_line
 from topox_ui.answers.solving import Case, case_of, listing
+from topox_ui.answers.verdicts import verdict_line
 from topox_ui.runs.owner import once
 from topox_ui.shell.charts import chart, chart_title, escape, kpis, quiet, show_input_errors
 from topox_ui.shell.downloads import download_menu, job_links, stem

@@ -16,7 +16,6 @@ from topox_core.schedule.story import finding, limits
 from topox_core.schedule.what_limits import what_limits
 from topox_core.text.numbers import apart, count, percent, plural, short, time
 from topox_ui.answers.clicks import delays_here, speed_clicks
-from topox_ui.answers.contest import VERDICT, verdict_line
 from topox_ui.answers.keeping import keep_every, keep_solve_button, link_with_result, take_linked
 from topox_ui.answers.solving import (
     WORTH_A_WORD,
@@ -29,6 +28,7 @@ from topox_ui.answers.solving import (
     shorter_than_first,
     token,
 )
+from topox_ui.answers.verdicts import VERDICT, verdict_line
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import run_note
 from topox_ui.schedule.certificate import certificate

@@ -272,8 +272,7 @@ def _finding(
         if saved > EQUAL
         else f"On Schedule {words}, the fastest in closed form, is <b>no faster</b> than as loaded: {beside}."
     )
-    near = near.replace("The closed form", "It").replace("it from", "this plan from")
-    return f"{first} The closed form, which sorts plans, says {both}.{near}"
+    return f"{first} The closed form, which sorts plans, says {both}.{_as_good(plans, 'It', 'this plan')}"
 
 
 def _by_sharding(best: RankedPlan, own: RankedPlan, alike: RankedPlan | None) -> str:
@@ -292,14 +291,14 @@ def _less(one_ms: float, other_ms: float) -> float:
     return 1 - float(f"{one_ms:.3g}") / float(f"{other_ms:.3g}")
 
 
-def _as_good(plans: Plans) -> str:
+def _as_good(plans: Plans, form: str = "The closed form", plan: str = "it") -> str:
     """Say how many other plans are nearer to the fastest than predictions scatter in the median."""
     errors, _, scatter = off_on(plans.best.job.machine)
     if not len(errors):
         return ""
     near = sum(one.total_ms <= plans.best.total_ms * (1 + scatter) for one in plans.ranked)
-    others = f"cannot tell it from at least {plural(near - 1, 'other plan')}"
-    return f" The closed form {others if near > 1 else 'tells it from all other plans'}."
+    others = f"cannot tell {plan} from at least {plural(near - 1, 'other plan')}"
+    return f" {form} {others if near > 1 else f'tells {plan} from all other plans'}."
 
 
 def _bias(machine: Machine) -> str:

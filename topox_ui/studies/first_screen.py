@@ -95,7 +95,7 @@ def nothing_chosen(theme: Theme) -> None:
     else:
         words = finding(now.result, now.plan.held)
         if (known := on_schedule()) and "Iteration time now" in words and known not in words:
-            words += f" Schedule has a plan of {known} meanwhile, of a longer search."
+            words += f" Schedule now has a plan of {known}, from a longer search."
         headline(f"{kicker} · {escape(now.plan.resolved.title)}", words)
         quiet(_base(now))
         tornado_section(view_of(now.result), theme)

@@ -54,17 +54,14 @@ from topox_ui.state.choices import MAX_MEMBERS, CollectiveState, TopologyState
 from topox_ui.state.loading import Loaded, cluster_words, scenario
 from topox_ui.state.widgets import menu, pick, sidebar_part, slide
 from topox_ui.topology.laying import (
-    PLAYER,
     controls,
     degree_of,
     degree_slider,
-    hops_chart,
     lay,
-    link_table,
     ports_line,
-    step_by_step,
     topology_headline,
 )
+from topox_ui.topology.player import PLAYER, hops_chart, link_table, step_by_step
 
 MAX_ROWS = 5_000
 

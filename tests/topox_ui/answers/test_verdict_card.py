@@ -16,7 +16,7 @@ def test_the_card_leads_with_one_number_and_lists_every_rival(visit, monkeypatch
             Bracket("fat_tree_full", 119.0, "", None, 0.0),
         ),
     )
-    monkeypatch.setattr("topox_ui.answers.contest.known_verdict", lambda _case: found)
+    monkeypatch.setattr("topox_ui.answers.verdicts.known_verdict", lambda _case: found)
     at = visit(SCHEDULE, sample="moe")
     (card,) = [one.proto.body for one in at.get("html") if 'class="verdict"' in one.proto.body]
     plain = re.sub(r"<[^>]*>", "|", card).replace("\u00a0", " ").replace("&nbsp;", " ")
@@ -35,5 +35,5 @@ def test_the_card_leads_with_one_number_and_lists_every_rival(visit, monkeypatch
     assert "in an order|at most as long|never|any delay|proved|" in said
     assert "laid by search over the task graph" in words(at)
     without = replace(found, brackets=found.brackets[:2])
-    monkeypatch.setattr("topox_ui.answers.contest.known_verdict", lambda _case: without)
+    monkeypatch.setattr("topox_ui.answers.verdicts.known_verdict", lambda _case: without)
     assert "how sure" in card and "how sure" not in words(visit(SCHEDULE, sample="blackboard"))

@@ -1,0 +1,198 @@
+"""The verdict on a job as pages show it: worked out beside the page, once for all sessions."""
+
+from dataclasses import replace
+from functools import partial
+
+import streamlit as st
+
+from topox_core.fabrics.compare import EQUAL
+from topox_core.fabrics.run import JobRequest
+from topox_core.fabrics.verdict import (
+    RIVALS,
+    Effort,
+    Verdict,
+    priced,
+    verdict,
+    with_plans,
+)
+from topox_core.runs.cells import CellsResult, futures_run
+from topox_core.runs.cores import NICENESS
+from topox_core.runs.executor import LocalExecutor
+from topox_core.text.numbers import capitalised, percent, plural, time
+from topox_ui.answers.solving import (
+    Case,
+    known_plans,
+    listing,
+    plans_of,
+    plans_shown,
+    result_shown,
+)
+from topox_ui.runs.owner import RunKind, run_owner
+from topox_ui.runs.panel import run_note, watched
+from topox_ui.runs.results import Shared, shared
+from topox_ui.shell.charts import button, emphasised, escape, html_table, quiet, write_html
+from topox_ui.shell.preparing import prepared
+from topox_ui.state.prices import catalogue
+
+# Nobody asks for a first verdict, so it takes no place from a proof. Of more tasks it waits for a button.
+AUTOMATIC, MAX_TASKS = True, 20_000
+POLL_S = 0.5
+VERDICT = RunKind("verdict", most_kept=24, most_slots=0)
+# What a search may take, in words: 32 s on 1,066 tasks (benchmarks/verdicts.py).
+SEARCH_WORDS = "a minute or so"
+FAIR = (
+    "On a fat-tree transfers that meet on a link share it fairly; a plan sends first what others wait for, and can be faster. "
+    "A full fat-tree whose hosts send in such an order carries all that circuits do, at the same times."
+)
+# No plan on circuits is shorter than its own order on a network that has a circuit for every pair.
+FULL_IN_ORDER = (
+    "A full fat-tree whose hosts send in an order",
+    "at most as long",
+    "never",
+    "any delay",
+    "proved",
+)
+COLUMNS = ("Network", "iteration", "pays at least up to", "cannot pay from", "how sure")
+
+
+@st.cache_resource(show_spinner=False, on_release=lambda one: one.kill())
+def _workers() -> LocalExecutor:
+    return LocalExecutor(1, niceness=NICENESS)
+
+
+def verdict_line(case: Case) -> None:
+    """Write the verdict on a job, or that it is on its way; nothing where circuits pay no delay by the rules chosen."""
+    if case.settings.circuits == "per-slot":
+        return
+    known = known_verdict(case)
+    if known is None:
+        _coming(case)
+        return
+    write_html(f'<div class="verdict"><p>{emphasised(known.lead)}</p>{_rivals(known, case)}</div>')
+    with st.expander("What the verdict rests on", key="verdict_details", type="compact"):
+        _details(case, known)
+
+
+def _rivals(known: Verdict, case: Case) -> str:
+    """Return a table in HTML: the job as pages show it, then what each rival takes, where switching pays against it, how sure that is.
+
+    The last column is left out where it says the same of every rival.
+    """
+    rivals = [
+        (capitalised(RIVALS[one.name]), time(one.iteration_ms), *one.words)
+        for one in known.brackets
+    ]
+    if not rivals:
+        return ""
+    last = None if {row[-1] for row in rivals} != {"unknown in between"} else -1
+    mine = result_shown(case)
+    rows = (
+        [("This job on planned circuits", time(mine.makespan_ms or 0.0), "", "", "")]
+        if mine
+        else []
+    )
+    rows += [*rivals, *([FULL_IN_ORDER] if known.brackets[-1].name == "fat_tree_full" else [])]
+    return html_table(COLUMNS[:last], [row[:last] for row in rows], row_heads=True)
+
+
+def known_verdict(case: Case) -> Verdict | None:
+    """Return the verdict of the most effort that some session had worked out, with the plans that pages found since."""
+    kept: Shared[Verdict] = shared("verdict")
+    for key in (_key(case, "search"), _key(case, "list")):
+        if (found := kept.known(key)) is not None:
+            if not (case.settings.share_circuits or case.settings.any_port):
+                job = JobRequest(case.graph, case.cluster, case.settings)
+                found = with_plans(found, job, plans_of(case))
+                kept.keep(key, found)
+            return found
+    return None
+
+
+def priced_verdict(case: Case) -> Verdict | None:
+    """Return the verdict that is known with the prices of a port at the case's own delay; None where circuits pay no delay.
+
+    The prices are for the plan that pages show, whatever other plans some session found.
+    """
+    known = None if case.settings.circuits == "per-slot" else known_verdict(case)
+    if known is None:
+        return None
+    job = JobRequest(case.graph, case.cluster, case.settings)
+    shown_ms = max((float(one.end_ms.max(initial=0)) for one in plans_shown(case)), default=None)
+    return priced(known, job, catalogue(), shown_ms)
+
+
+def _key(case: Case, effort: Effort) -> str:
+    """Digest of all that a verdict depends on: the delay of the cluster is not among it."""
+    now = case.at_delay(0.0).cluster.digest
+    how = case.settings
+    choices = (how.lowering, how.free, how.exclusive_devices, how.iteration)
+    return f"{case.graph.digest}|{now}|{case.names!r}|{choices}|{catalogue().digest}|{effort}"
+
+
+@st.fragment(run_every=POLL_S)
+def _coming(case: Case) -> None:
+    """Have the verdict worked out, and the page drawn again when it is there."""
+    owner, key = run_owner(), _key(case, "list")
+    if owner.ended(VERDICT) or known_verdict(case) is not None:
+        st.rerun()
+    if owner.run(VERDICT, key) is None:
+        if not prepared():
+            quiet(
+                "This page computes up to which delay changing circuits pays once the fast kernels are compiled."
+            )
+            return
+        run_note(VERDICT)
+        large = len(case.graph.tasks) > MAX_TASKS
+        if large or not AUTOMATIC or owner.note(VERDICT):
+            button("Does changing circuits pay?", "ask_verdict", "gavel", _start, case, "list")
+            if large:
+                quiet(f"{plural(len(case.graph.tasks), 'task')}: takes {SEARCH_WORDS}.")
+            return
+        _start(case, "list")
+    quiet("Computing up to which delay changing circuits pays …")
+
+
+def _start(case: Case, effort: Effort) -> None:
+    key, settings = _key(case, effort), replace(listing(case.settings), threads=1)
+    future = _workers().submit(verdict, case.graph, case.cluster, settings, effort, catalogue())
+    run_owner().start(
+        VERDICT, key, lambda _slots: futures_run({key: future}, partial(_keep, case)), _lost
+    )
+
+
+def _keep(case: Case, key: str, found: Verdict) -> None:
+    """Keep a verdict, and its plans among those that every page has."""
+    for plan in found.plans:
+        known_plans().add(case.job_key, plan)
+    shared("verdict").keep(key, found)
+
+
+def _lost(result: CellsResult[str, Verdict]) -> str:
+    """Return why a verdict could not be worked out, in words; empty where it was."""
+    return ". ".join([*map(str, result.failures.values()), *result.lost][:1])
+
+
+def _details(case: Case, known: Verdict) -> None:
+    """Say what the columns mean, who laid circuits and who cannot run, and offer a longer search."""
+    quiet(
+        f"Pays at least up to: the longest delay at which a plan was found that beats the rival by more than {percent(EQUAL)}. "
+        "Cannot pay from: a lower bound excludes every such plan (proved). Unknown: no such plan was found, and none is excluded."
+    )
+    quiet(FAIR)
+    for one in known.brackets:
+        if one.laid_by:
+            quiet(f"{capitalised(RIVALS[one.name])}: laid by {one.laid_by}.")
+    for name, why in known.refused.items():
+        quiet(f"{capitalised(RIVALS[name])} cannot run: {escape(why)}")
+    if known.effort == "list":
+        if watched(VERDICT, "Looking for a narrower answer"):
+            return
+        button(
+            "Look for a narrower answer",
+            "search_verdict",
+            "search",
+            _start,
+            case,
+            "search",
+            help=f"Plans at more delays and tightens the bound: takes {SEARCH_WORDS}.",
+        )
