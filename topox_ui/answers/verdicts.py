@@ -8,6 +8,7 @@ import streamlit as st
 from topox_core.fabrics.compare import EQUAL
 from topox_core.fabrics.run import JobRequest
 from topox_core.fabrics.verdict import (
+    NO_DEARER,
     RIVALS,
     Effort,
     Verdict,
@@ -106,6 +107,29 @@ def known_verdict(case: Case) -> Verdict | None:
                 kept.keep(key, found)
             return found
     return None
+
+
+def does_it_pay(case: Case) -> str:
+    """Return whether switching pays at a case's own delay, against the faster rival that costs no more; empty until it is known."""
+    known = None if case.settings.circuits == "per-slot" else known_verdict(case)
+    mine = result_shown(case)
+    rivals = [one for one in known.brackets if one.name in NO_DEARER] if known else []
+    if mine is None or not mine.makespan_ms or not rivals:
+        return ""
+    rival = min(rivals, key=lambda one: one.iteration_ms)
+    delay_ms, mine_ms = case.cluster.reconfiguration_ms, mine.makespan_ms
+    where = f"At a delay of {time(delay_ms)}" if delay_ms else "Without a delay"
+    fixed = mine.switching == "fixed"
+    if fixed or mine_ms * (1 + EQUAL) >= rival.iteration_ms:
+        name = "fixed" if fixed and mine_ms <= rival.iteration_ms else rival.name
+        takes = (
+            f"an iteration takes <b>{time(min(mine_ms, rival.iteration_ms))}</b> on {RIVALS[name]}"
+        )
+        return f"{where} switching gains <b>your job</b> nothing: {takes}."
+    return (
+        f"{where} switching pays for <b>your job</b>: an iteration takes <b>{time(mine_ms)}</b> on planned circuits, "
+        f"<b>{time(rival.iteration_ms)}</b> on {RIVALS[rival.name]}."
+    )
 
 
 def priced_verdict(case: Case) -> Verdict | None:

@@ -1,8 +1,11 @@
 """What is loaded, in figures: tasks, transfers, bytes, critical path."""
 
+from contextlib import suppress
+
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from topox_core.errors import InputError
 from topox_core.figures.facts import (
     bytes_by_parallelism,
     pieces_bars,
@@ -19,8 +22,9 @@ from topox_core.text.numbers import percent, plural, size, time
 from topox_core.training.iteration import iteration, pieces
 from topox_core.training.job import dump_job
 from topox_core.training.validation import trust
+from topox_ui.answers.other_times import schedule_of_loaded
 from topox_ui.answers.solving import Case, case_of, listing
-from topox_ui.answers.verdicts import verdict_line
+from topox_ui.answers.verdicts import does_it_pay, verdict_line
 from topox_ui.runs.owner import once
 from topox_ui.shell.charts import chart, chart_title, escape, kpis, quiet, show_input_errors
 from topox_ui.shell.downloads import download_menu, job_links, stem
@@ -35,6 +39,15 @@ AGAINST_SCHEDULE = {
 EVENLY = ", as if tokens were spread evenly over experts"
 # Length in ms and ids of the critical path.
 Path = tuple[float, tuple[str, ...]]
+
+
+def finding(opened: Loaded) -> str:
+    """Return whether switching pays for what is loaded; empty until it is known, and where the input has a mistake."""
+    with suppress(InputError):
+        case = case_of(opened, scenario())
+        # At a delay that was set elsewhere there may be no plan yet: then the page is drawn again.
+        return does_it_pay(case) if schedule_of_loaded(soon=True) else ""
+    return ""
 
 
 def job_section(opened: Loaded, top: DeltaGenerator, theme: Theme) -> None:

@@ -12,7 +12,7 @@ from topox_core.text.numbers import plural
 from topox_core.workloads.samples import SAMPLES, Sample
 from topox_ui.answers.keeping import LINKED, open_linked
 from topox_ui.home.generators import workloads
-from topox_ui.home.job_facts import job_section
+from topox_ui.home.job_facts import finding, job_section
 from topox_ui.shell.charts import (
     as_label,
     chart_title,
@@ -258,13 +258,20 @@ def _back() -> None:
 WAYS = {"samples": "Samples", "files": "Your own files", "generate": "Generate"}
 
 
+KICKER = "TOPO-X Workbench · what would optical circuit switches do for your training job?"
+PROMISE = (
+    "An optical circuit switch is cheap and takes little power, but is slow to change. "
+    "Here you see whether <b>your job</b> gains from it, and how sure that is."
+)
+
+
 def draw(theme: Theme) -> None:
     """Draw the page."""
-    headline(
-        "TOPO-X Workbench · what would optical circuit switches do for your training job?",
-        "An optical circuit switch is cheap and takes little power, but is slow to change. "
-        "Here you see whether <b>your job</b> gains from it, and how sure that is.",
-    )
+    opened = loaded()
+    found = finding(opened) if opened else ""
+    headline(KICKER, found or PROMISE)
+    if found:
+        quiet(PROMISE)
     top = st.container()  # drawn last: a verdict may take seconds
     introduction(theme)
 
@@ -283,6 +290,5 @@ def draw(theme: Theme) -> None:
     else:
         workloads()
     questions()
-    opened = loaded()
     if opened is not None:
         job_section(opened, top, theme)

@@ -303,4 +303,9 @@ def draw(theme: Theme) -> None:
             quiet(
                 f"One rail is simulated, with a NIC of every server on it{speed}; all rails carry the same."
             )
+            if source.training and source.training.plan.expert > 1:
+                quiet(
+                    "The closed form of Home and Plans hides gradients behind the backward pass even while tokens travel; "
+                    "on a rail both take turns, so that an electrical switch can take longer here."
+                )
     sections(source, pattern, theme)

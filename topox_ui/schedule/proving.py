@@ -274,7 +274,7 @@ def _race_live(key: str, theme: Theme, run: FunctionRun[int, EngineStart]) -> No
 
 
 WORTH_A_CHART_S = 0.5
-LETTERS = 24  # of who found a step, in a table as narrow as the window
+LETTERS = 36  # of who found a step, in a table as narrow as the window
 LIVE_HEIGHT = 108  # px: with progress and Cancel it stays beside headline and key figures
 
 
@@ -325,7 +325,8 @@ def _offer(case: Case, result: Result) -> None:
         mine, theirs = (CLASS_WORDS[one.changes_circuits][0] for one in (own, other))
         quiet(
             f"At most {percent(gap(result.makespan_ms, own.bound_ms))} can be saved by {mine} (bound {time(own.bound_ms)}); "
-            f"{percent(result.gap or 0.0)} only if {theirs}{now} came down to {time(other.bound_ms)}."
+            f"{percent(result.gap or 0.0)} only if {theirs}{now} came down to {time(other.bound_ms)}. "
+            "Each kind has a bound of its own: transfers share circuits that stay, and servers forward over them."
         )
     if not proved:
         expect_request(case.settings.engine)
