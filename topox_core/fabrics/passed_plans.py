@@ -151,7 +151,7 @@ def _result(before: Result, passed: Passed) -> Result:
     planned, now = passed.plan.cluster, passed.execution.cluster
     at = planned.changed(reconfiguration_ms=now.reconfiguration_ms).digest == now.digest
     words = f"a delay of {delay_label(planned.reconfiguration_ms)}" if at else "another cluster"
-    source = TraceSource("controllers", f"a plan made for {words}")
+    source = TraceSource("passed", f"a plan made for {words}")
     return replace(
         before,
         status="optimal" if proved else "feasible",

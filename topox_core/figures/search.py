@@ -30,6 +30,7 @@ from topox_core.text.numbers import STOPPED_BY, apart, seconds, short
 GLYPHS: dict[Family, str] = {
     "rules": "●",
     "controllers": "⬟",
+    "passed": "★",
     "fixed": "✚",
     "search": "▲",
     "neighbourhoods": "◆",
@@ -39,6 +40,7 @@ GLYPHS: dict[Family, str] = {
 SYMBOLS: dict[Family, str] = {
     "rules": "circle",
     "controllers": "pentagon",
+    "passed": "star",
     "fixed": "cross",
     "search": "triangle-up",
     "neighbourhoods": "diamond",

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Family = Literal["rules", "controllers", "fixed", "search", "neighbourhoods", "exact", "bounds"]
+Family = Literal[
+    "rules", "controllers", "passed", "fixed", "search", "neighbourhoods", "exact", "bounds"
+]
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from topox_core.text.numbers import (
 FAMILY_WORDS: dict[Family, str] = {
     "rules": "list scheduling",
     "controllers": "the order in which circuits are provisioned",
+    "passed": "a plan made for another setting",
     "fixed": "circuits that stay fixed",
     "search": "local search",
     "neighbourhoods": "large neighbourhoods",
@@ -33,6 +34,7 @@ FAMILY_WORDS: dict[Family, str] = {
 SHORT_FAMILY_WORDS: dict[Family, str] = {
     **FAMILY_WORDS,
     "controllers": "provisioned order",
+    "passed": "another setting's plan",
     "fixed": "fixed circuits",
     "bounds": "bound alone",
 }

@@ -274,7 +274,7 @@ def _race_live(key: str, theme: Theme, run: FunctionRun[int, EngineStart]) -> No
 
 
 WORTH_A_CHART_S = 0.5
-LETTERS = 36  # of who found a step, in a table as narrow as the window
+LETTERS = 24  # of who found a step, in a table as narrow as the window
 LIVE_HEIGHT = 108  # px: with progress and Cancel it stays beside headline and key figures
 
 
