@@ -48,7 +48,7 @@ Lane = tuple[int, int]
 
 @dataclass(frozen=True)
 class Simulated:
-    """A job with the rail it runs on; its numbers come from :mod:`topox_ui.rails.runs`."""
+    """A job with the rail it runs on, which is asked by questions (:func:`answered`, :func:`known`)."""
 
     job: Running
     rail: Rail
