@@ -131,8 +131,7 @@ def _lines(summary: dict[str, Any], result: Result) -> Lines:
     )
     switching = summary["chosen"]["switching"]
     pays = (
-        best_ms is not None
-        and f"switching does not pay here: the best plan that does takes {ms['best_switching_ms']}"
+        best_ms is not None and f"the best plan found that switches takes {ms['best_switching_ms']}"
     )
     changes = "circuits change during the iteration" if switching != "fixed" else pays or ""
     found = None if result.execution is None else measures(result.execution)

@@ -1,6 +1,6 @@
 """Which fabric wins, by how much, and what the next one loses its time to, in plain sentences."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from topox_core.errors import InputError
@@ -17,6 +17,7 @@ YARDSTICK = "ideal"
 FULL = "fat_tree_full"
 # What circuits that stay are built as; the best of them is always told.
 PATCH_PANEL = "topoopt_patch_panel"
+NO_PLAN = "no plan found gains from switching"
 # A mean of hops above this is worth a word; below, nearly every byte goes direct.
 NOTABLE_TAX = 1.02
 # Of how much longer the loser takes, what the largest part leaves is worth a word above this share.
@@ -58,19 +59,25 @@ def why_longer(runs: Mapping[str, FabricRun], spoken: Mapping[str, str] = SPOKEN
     return " ".join(said)
 
 
-def headline(runs: Mapping[str, FabricRun], spoken: Mapping[str, str] = SPOKEN) -> str:
+def headline(
+    runs: Mapping[str, FabricRun],
+    spoken: Mapping[str, str] = SPOKEN,
+    excludes: Callable[[float, float], bool] | None = None,
+) -> str:
     """Return whether changing circuits pays at the delay of these runs and by how much, as one would say it aloud.
 
     Parameters
     ----------
     spoken
         Names of the fabrics within a sentence.
+    excludes
+        As of a verdict that is known: whether at a delay no plan that changes circuits gains on a time.
     """
     rest = {name: run for name, run in runs.items() if name != YARDSTICK} or dict(runs)
     contenders = {name: run for name, run in rest.items() if name != FULL} or rest
     first = fastest(contenders)
     winner = min((contenders[name] for name in first), key=lambda run: run.iteration_ms)
-    words, full = _without_full(contenders, first, winner, spoken), rest.get(FULL, winner)
+    words, full = _without_full(contenders, first, winner, spoken, excludes), rest.get(FULL, winner)
     if full is winner:
         return words
     told = first_that_holds(
@@ -100,15 +107,20 @@ def _without_full(
     first: Sequence[str],
     winner: FabricRun,
     spoken: Mapping[str, str],
+    excludes: Callable[[float, float], bool] | None,
 ) -> str:
     """Return whether switching pays among runs without a full fat-tree, or of nothing else, and what the best of each kind take."""
     delay_ms = winner.execution.cluster.reconfiguration_ms
     where = f"At a delay of {time(delay_ms)}" if delay_ms else "Without a delay"
     changing = _best_that_switches(contenders, spoken, winner.iteration_ms)
     stays = [name for name in first if not _switches(contenders[name])]
+    plan = contenders["scheduled"].result if "scheduled" in contenders else None
+    # A longer look may find one, unless a bound excludes it.
+    proved = plan is None or plan.excludes_change(winner.iteration_ms / (1 + EQUAL))
+    unsure = not (proved or (excludes is not None and excludes(delay_ms, winner.iteration_ms)))
     if stays and changing:
         return (
-            f"{where} switching does not pay: {spoken[stays[0]]} {_verb('need', stays[:1])} "
+            f"{where} {NO_PLAN if unsure else 'switching does not pay'}: {spoken[stays[0]]} {_verb('need', stays[:1])} "
             f"{time(winner.iteration_ms)}, {changing}."
         )
     names = enumeration([spoken[name] for name in first])
@@ -118,7 +130,8 @@ def _without_full(
         return f"It makes no difference: {takes}."
     rivals = [run for run in others if not _switches(run)]
     if stays and len(stays) < len(first):
-        rivals, takes = others, f"{where} switching gains nothing: {takes}"
+        said = NO_PLAN if unsure else "switching gains nothing"
+        rivals, takes = others, f"{where} {said}: {takes}"
     elif rivals and any(contenders[name].circuits_changed for name in first):
         takes = f"{where} switching pays: {takes}"
     else:

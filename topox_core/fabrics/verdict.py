@@ -136,6 +136,15 @@ class Verdict:
         rivals = [one for one in self.brackets if one.name in NO_DEARER] or self.brackets
         return min(rivals, key=lambda one: one.pays_up_to_ms or 0.0, default=None)
 
+    def excludes(self, delay_ms: float, than_ms: float) -> bool:
+        """Return whether it is proved that at a delay no plan that changes circuits gains on a rival that takes this time or less."""
+        return any(
+            one.iteration_ms <= than_ms * (1 + EQUAL)
+            and one.cannot_pay_from_ms is not None
+            and one.cannot_pay_from_ms <= delay_ms
+            for one in self.brackets
+        )
+
     @property
     def lead(self) -> str:
         """The end that counts, in one sentence: against the hardest rival that costs no more, and those of harder, dearer ones."""

@@ -32,6 +32,8 @@ from topox_core.errors import InputError, refuse_if
 from topox_core.runs.cores import NICENESS, lower_priority, on_all_cores
 from topox_core.runs.run import Stop, Throttled
 
+# What Python says where another thread fills a cached property of what is just being pickled.
+CHANGED = "changed size during iteration"
 REMEMBERED = 4  # values that a worker holds: several runs, or pages, may share its time
 
 
@@ -57,7 +59,13 @@ class Shared:
     @classmethod
     def of(cls, value: object, digest: str = "") -> Shared:
         """Return a value made ready to be sent."""
-        content = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+        while True:
+            try:
+                content = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+                break
+            except RuntimeError as error:
+                if CHANGED not in str(error):
+                    raise
         return cls(digest or hashlib.sha256(content).hexdigest(), content)
 
     @property
@@ -297,8 +305,10 @@ class LocalExecutor(Executor):
         future, error = call[0], answer.exception()
         died = isinstance(error, concurrent.futures.BrokenExecutor | ShutdownExecutorError)
         with self._lock:
-            if isinstance(error, NotSent) and self._sent.pop(pool, set()) and not self._closed:
-                self._ask(pool, call)  # a successor, or it has forgotten
+            # A worker's successor has not been sent it.
+            unknown = isinstance(error, NotSent) and self._sent.pop(pool, set())
+            if (unknown or CHANGED in str(error and error.__cause__)) and not self._closed:
+                self._ask(pool, call)
                 return
             self._busy.remove(pool)
             if not died:

@@ -178,6 +178,11 @@ class Result:
         own = self.own_class
         return next((one for one in self.classes if one != own), None)
 
+    def excludes_change(self, below_ms: float) -> bool:
+        """Whether the bounds exclude that a plan that changes circuits is shorter than this."""
+        known = (self.own_class, *self.classes)
+        return any(one.changes_circuits and one.bound_ms >= below_ms for one in known)
+
     @property
     def settled(self) -> bool:
         """Whether an exact engine, which looks for plans that change circuits, has nothing left to find."""

@@ -6,6 +6,7 @@ from functools import partial
 import streamlit as st
 
 from topox_core.fabrics.compare import EQUAL
+from topox_core.fabrics.comparison_words import NO_PLAN
 from topox_core.fabrics.run import JobRequest
 from topox_core.fabrics.verdict import (
     NO_DEARER,
@@ -97,7 +98,12 @@ def _rivals(known: Verdict, case: Case) -> str:
 
 
 def known_verdict(case: Case) -> Verdict | None:
-    """Return the verdict of the most effort that some session had worked out, with the plans that pages found since."""
+    """Return the verdict of the most effort that some session had worked out, with the plans that pages found since.
+
+    None where circuits pay no delay by the rules chosen.
+    """
+    if case.settings.circuits == "per-slot":
+        return None
     kept: Shared[Verdict] = shared("verdict")
     for key in (_key(case, "search"), _key(case, "list")):
         if (found := kept.known(key)) is not None:
@@ -111,10 +117,9 @@ def known_verdict(case: Case) -> Verdict | None:
 
 def does_it_pay(case: Case) -> str:
     """Return whether switching pays at a case's own delay, against the faster rival that costs no more; empty until it is known."""
-    known = None if case.settings.circuits == "per-slot" else known_verdict(case)
-    mine = result_shown(case)
+    known, mine = known_verdict(case), result_shown(case)
     rivals = [one for one in known.brackets if one.name in NO_DEARER] if known else []
-    if mine is None or not mine.makespan_ms or not rivals:
+    if known is None or mine is None or not mine.makespan_ms or not rivals:
         return ""
     rival = min(rivals, key=lambda one: one.iteration_ms)
     delay_ms, mine_ms = case.cluster.reconfiguration_ms, mine.makespan_ms
@@ -125,7 +130,12 @@ def does_it_pay(case: Case) -> str:
         takes = (
             f"an iteration takes <b>{time(min(mine_ms, rival.iteration_ms))}</b> on {RIVALS[name]}"
         )
-        return f"{where} switching gains <b>your job</b> nothing: {takes}."
+        bound = mine.excludes_change(rival.iteration_ms / (1 + EQUAL))
+        if bound or known.excludes(delay_ms, rival.iteration_ms):
+            return f"{where} switching gains <b>your job</b> nothing (proved): {takes}."
+        from_ms = rival.cannot_pay_from_ms
+        sure = f"excluded only from {time(from_ms)} on" if from_ms else "a longer look may find one"
+        return f"{where} {NO_PLAN} for <b>your job</b> ({sure}): {takes}."
     return (
         f"{where} switching pays for <b>your job</b>: an iteration takes <b>{time(mine_ms)}</b> on planned circuits, "
         f"<b>{time(rival.iteration_ms)}</b> on {RIVALS[rival.name]}."
@@ -137,7 +147,7 @@ def priced_verdict(case: Case) -> Verdict | None:
 
     The prices are for the plan that pages show, whatever other plans some session found.
     """
-    known = None if case.settings.circuits == "per-slot" else known_verdict(case)
+    known = known_verdict(case)
     if known is None:
         return None
     job = JobRequest(case.graph, case.cluster, case.settings)

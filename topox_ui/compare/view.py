@@ -39,7 +39,7 @@ from topox_ui.answers.contest import (
 from topox_ui.answers.keeping import keep_contest_button
 from topox_ui.answers.other_times import other_times
 from topox_ui.answers.solving import Case, case_of, shorter_than_first
-from topox_ui.answers.verdicts import verdict_line
+from topox_ui.answers.verdicts import known_verdict, verdict_line
 from topox_ui.compare.gating import changing_gating
 from topox_ui.compare.map import KICKER, where_which_wins
 from topox_ui.compare.sections import failures, lanes
@@ -278,9 +278,14 @@ def draw(theme: Theme, opened: Loaded) -> None:
         redraw_when_shorter(case, runs["scheduled"])
     # Whether changing circuits pays, by how much, and what a full fat-tree takes at how many times the price.
     full = f"{contest.spoken[FULL]}{_price_of_full(case, contest, runs)}"
+    known = known_verdict(case)
     headline(
         f"Compare · {escape(opened.title)} · {setting_words(case.cluster)}",
-        emphasised(comparison_words.headline(runs, {**contest.spoken, FULL: full})),
+        emphasised(
+            comparison_words.headline(
+                runs, {**contest.spoken, FULL: full}, known and known.excludes
+            )
+        ),
     )
     if "scheduled" in runs:
         quiet(shorter_than_first(case, runs["scheduled"].iteration_ms))

@@ -76,8 +76,9 @@ APART_WORDS = {
 }
 KINDS_OF_JUDGEMENT = (
     f"<b>✓</b> ours is within {percent(MATCH)} of the printed number. <b>≈</b> it is within {percent(TREND)}, or goes in the "
-    "direction of the paper’s line or sentence. <b>✗</b> it is further off, or goes in the other direction. <b>–</b> the paper "
-    "prints nothing to compare with."
+    "direction of the paper’s line or sentence. <b>✗</b> it is further off, or goes in the other direction, or is a "
+    "mean of draws whose spread hides on which side of 1 it lies. <b>–</b> the paper prints nothing to compare with. Of a "
+    "bandwidth tax what is above 1 is compared: it is what forwarding adds."
 )
 CLASSES = {"match": "good", "trend": "even", "differs": "bad"}
 SIGNS: Mapping[str, str] = {name: sign for name, (sign, _) in VERDICTS.items()}

@@ -27,7 +27,13 @@ from topox_core.fabrics.compare import (
     ties,
     undecided,
 )
-from topox_core.fabrics.comparison_words import ahead_of_time, headline, sentence, why_longer
+from topox_core.fabrics.comparison_words import (
+    NO_PLAN,
+    ahead_of_time,
+    headline,
+    sentence,
+    why_longer,
+)
 from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.lowering_search import Case, fastest_run, ring_choices
 from topox_core.fabrics.options import FabricOptions
@@ -41,6 +47,7 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
 from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import Task, TaskGraph
+from topox_core.schedule.result import ClassBound
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.text.numbers import percent, whole_percent
 from topox_core.workloads.samples import load_sample
@@ -381,12 +388,14 @@ def test_the_headline_says_first_that_switching_does_not_pay() -> None:
     planned = run_of("scheduled", 30.0)
     other = replace(planned.result, makespan_ms=44.0, alternative=None)
     fixed = replace(planned.result, switching="fixed", alternative=other)
-    runs = {"static": run_of("static", 30.0), "scheduled": replace(planned, result=fixed)}
-    said = headline(runs).replace("\u00a0", " ")
-    assert said == (
-        "At a delay of 5 ms switching does not pay: circuits fixed by TopoOpt need 30 ms, the best plan that changes circuits "
-        "44 ms."
-    )
+    for bound_ms, says in ((29.0, NO_PLAN), (31.0, "switching does not pay")):
+        known = replace(
+            fixed, classes=(ClassBound(changes_circuits=True, best_ms=44.0, bound_ms=bound_ms),)
+        )
+        runs = {"static": run_of("static", 30.0), "scheduled": replace(planned, result=known)}
+        assert headline(runs).replace("\u00a0", " ") == (
+            f"At a delay of 5 ms {says}: circuits fixed by TopoOpt need 30 ms, the best plan that changes circuits 44 ms."
+        )
 
 
 ROOT = Path(topox_core.__file__).parents[1]

@@ -189,6 +189,24 @@ def test_a_worker_is_sent_the_shared_part_once_and_again_when_it_has_forgotten_i
             executor.submit(Shared("never sent", None).value).result(PATIENCE_S)
 
 
+class Completed:
+    """Another thread fills a cached property of this while it is pickled for the first time."""
+
+    tries = 0
+
+    def __reduce__(self):
+        self.tries += 1
+        if self.tries == 1:
+            raise RuntimeError("dictionary changed size during iteration")
+        return float, (3.0,)
+
+
+def test_what_another_thread_completes_while_it_is_sent_is_sent_again():
+    with LocalExecutor(1) as executor:
+        assert executor.submit(abs, Completed()).result(PATIENCE_S) == 3.0
+    assert Shared.of(Completed()).value() == 3.0
+
+
 # -- ends ------------------------------------------------------------------------------------------
 
 

@@ -3,8 +3,14 @@
 import re
 from dataclasses import replace
 
+import pytest
+
 from tests.topox_ui.conftest import SCHEDULE, metric, words
+from tools.make_answers import first_visit
+from topox_core.fabrics.scheduled import schedule
 from topox_core.fabrics.verdict import Bracket, Verdict
+from topox_ui.answers import verdicts
+from topox_ui.answers.solving import listing
 
 
 def test_the_card_leads_with_one_number_and_lists_every_rival(visit, monkeypatch):
@@ -37,3 +43,24 @@ def test_the_card_leads_with_one_number_and_lists_every_rival(visit, monkeypatch
     without = replace(found, brackets=found.brackets[:2])
     monkeypatch.setattr("topox_ui.answers.verdicts.known_verdict", lambda _case: without)
     assert "how sure" in card and "how sure" not in words(visit(SCHEDULE, sample="blackboard"))
+
+
+@pytest.mark.parametrize(
+    ("rival", "cannot_pay_from_ms", "says"),
+    [
+        (1.2, None, "switching pays for <b>your job</b>"),
+        (1.0, None, "no plan found gains from switching for <b>your job</b> (a longer look may"),
+        (1.0, 3.0, "no plan found gains from switching for <b>your job</b> (excluded only from 3"),
+        (1.0, 0.0, "switching gains <b>your job</b> nothing (proved)"),
+        (0.5, None, "switching gains <b>your job</b> nothing (proved)"),
+    ],
+)
+def test_that_switching_gains_nothing_is_said_as_a_fact_only_where_a_bound_excludes_it(
+    monkeypatch, rival, cannot_pay_from_ms, says
+):
+    case = first_visit("race")
+    plan = schedule(case.graph, case.cluster, listing(case.settings))
+    fixed = Bracket("fixed", rival * plan.makespan_ms, "", None, cannot_pay_from_ms)
+    monkeypatch.setattr(verdicts, "result_shown", lambda _case: plan)
+    monkeypatch.setattr(verdicts, "known_verdict", lambda _case: Verdict("list", (fixed,)))
+    assert verdicts.does_it_pay(case).startswith(f"Without a delay {says}")
