@@ -17,13 +17,15 @@ def kind_words(kind: str) -> str:
 
 
 def algorithm_words(word: str) -> str:
-    """Return an algorithm as a sentence has it: halving-doubling in 2 parts, two levels of 4."""
+    """Return an algorithm as a sentence has it: halving-doubling in 2 parts, two levels (in groups of 4, then across them)."""
     match = _WORD.fullmatch(word)
     if match is None:
         return word
     name, parameter, parts, uneven = match.groups()
     words = "two levels" if name == "two_level" else name.replace("_", "-")
-    if parameter:
+    if parameter and name == "two_level":
+        words += f" (in groups of {parameter}, then across them)"
+    elif parameter:
         words += f" of {parameter}" + (" chunks" if name == "chain" else "")
     return words + (f" in {parts} parts" if parts else "") + (" in uneven parts" if uneven else "")
 

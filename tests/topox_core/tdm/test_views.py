@@ -40,6 +40,7 @@ from topox_core.tdm.model.jobs import (
     TdmSettings,
 )
 from topox_core.tdm.model.round_file import to_record
+from topox_core.tdm.model.round_words import in_turns
 from topox_core.tdm.model.rounds import (
     alone_s,
     an_iteration_of,
@@ -197,6 +198,22 @@ def test_a_stage_that_no_chart_shows_says_so() -> None:
     assert in_words(one)[-1].startswith(
         "Stage 3 lasts 1\u00a0ms, too short to be seen: training of job a"
     )
+
+
+@pytest.mark.parametrize(
+    ("other", "delay_ms"), [("all_to_all", 20.0), ("all_to_all", 0.0), ("ring_all_reduce", 20.0)]
+)
+def test_a_delay_that_adds_nothing_is_said_where_all_stages_have_the_same_circuits(other, delay_ms):
+    jobs = (
+        Job("a", "all_to_all", 0, (1, 1, 1), 10.0, 1.0),
+        Job("b", other, 0, (1, 1, 1), 10.0, 1.0),
+    )
+    mix = Jobs("mix", PodNetwork(1, 3, 4, 10.0, 1e6, delay_ms), jobs)
+    turns = round_of(StageTable(mix, Reading()), [0, 1], RoundForm(all_train=True))
+    dark = any(phase.dark_s for one in turns.cycles for phase in one.phases)
+    assert dark == (other == "ring_all_reduce")
+    adds_nothing = in_turns(turns, None).endswith("so the reconfiguration delay adds nothing.")
+    assert adds_nothing == (delay_ms > 0 and not dark)
 
 
 def test_the_file_says_what_the_round_is() -> None:

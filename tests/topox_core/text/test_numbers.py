@@ -94,7 +94,7 @@ def test_rings_and_algorithms_are_named_with_the_tensors_they_were_chosen_for() 
     }
     assert plain(chosen_words(Lowering(rings=2, algorithm=words), FREE)) == (
         "collectives on 2 rings, all-reduces of 1 MB and 268 MB by halving-doubling in 2 parts "
-        "and all-to-alls of 30 kB by two levels of 4"
+        "and all-to-alls of 30 kB by two levels (in groups of 4, then across them)"
     )
 
 

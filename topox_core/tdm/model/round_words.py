@@ -33,6 +33,12 @@ def in_turns(round_: Round, together: Round | None) -> str:
                 f" All at once they share the links and send for {lasting(beside.communication_s)}, all in step as in the "
                 "paper; out of step they may lose less."
             )
+    if round_.jobs.network.reconfiguration_ms and not any(
+        phase.dark_s for one in round_.cycles for phase in one.phases
+    ):
+        words += (
+            " No circuit changes between these stages, so the reconfiguration delay adds nothing."
+        )
     return words
 
 
