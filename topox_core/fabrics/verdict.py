@@ -137,9 +137,9 @@ class Verdict:
         return min(rivals, key=lambda one: one.pays_up_to_ms or 0.0, default=None)
 
     def excludes(self, delay_ms: float, than_ms: float) -> bool:
-        """Return whether it is proved that at a delay no plan that changes circuits gains on a rival that takes this time or less."""
+        """Return whether it is proved that at a delay no plan that changes circuits gains on this time, as on a rival's as long."""
         return any(
-            one.iteration_ms <= than_ms * (1 + EQUAL)
+            one.iteration_ms * (1 + EQUAL) >= than_ms
             and one.cannot_pay_from_ms is not None
             and one.cannot_pay_from_ms <= delay_ms
             for one in self.brackets

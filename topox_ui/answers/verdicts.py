@@ -125,21 +125,28 @@ def does_it_pay(case: Case) -> str:
     delay_ms, mine_ms = case.cluster.reconfiguration_ms, mine.makespan_ms
     where = f"At a delay of {time(delay_ms)}" if delay_ms else "Without a delay"
     fixed = mine.switching == "fixed"
-    if fixed or mine_ms * (1 + EQUAL) >= rival.iteration_ms:
-        name = "fixed" if fixed and mine_ms <= rival.iteration_ms else rival.name
-        takes = (
-            f"an iteration takes <b>{time(min(mine_ms, rival.iteration_ms))}</b> on {RIVALS[name]}"
+    beaten = [one for one in rivals if not fixed and mine_ms * (1 + EQUAL) < one.iteration_ms]
+    if rival in beaten:
+        return (
+            f"{where} switching pays for <b>your job</b>: an iteration takes <b>{time(mine_ms)}</b> on planned circuits, "
+            f"<b>{time(rival.iteration_ms)}</b> on {RIVALS[rival.name]}."
         )
-        bound = mine.excludes_change(rival.iteration_ms / (1 + EQUAL))
-        if bound or known.excludes(delay_ms, rival.iteration_ms):
-            return f"{where} switching gains <b>your job</b> nothing (proved): {takes}."
-        from_ms = rival.cannot_pay_from_ms
-        sure = f"excluded only from {time(from_ms)} on" if from_ms else "a longer look may find one"
-        return f"{where} {NO_PLAN} for <b>your job</b> ({sure}): {takes}."
-    return (
-        f"{where} switching pays for <b>your job</b>: an iteration takes <b>{time(mine_ms)}</b> on planned circuits, "
-        f"<b>{time(rival.iteration_ms)}</b> on {RIVALS[rival.name]}."
-    )
+    name = "fixed" if fixed and mine_ms <= rival.iteration_ms else rival.name
+    takes = f"<b>{time(min(mine_ms, rival.iteration_ms))}</b> on {RIVALS[name]}"
+    if beaten:
+        (one,) = beaten
+        return (
+            f"{where} switching pays for <b>your job</b> against {RIVALS[one.name]}, <b>{time(mine_ms)}</b> instead of "
+            f"<b>{time(one.iteration_ms)}</b>, but not against {RIVALS[name]}: <b>{time(rival.iteration_ms)}</b>."
+        )
+    bound = mine.excludes_change(rival.iteration_ms / (1 + EQUAL))
+    if bound or known.excludes(delay_ms, rival.iteration_ms):
+        return (
+            f"{where} switching gains <b>your job</b> nothing (proved): an iteration takes {takes}."
+        )
+    from_ms = rival.cannot_pay_from_ms
+    sure = f"excluded only from {time(from_ms)} on" if from_ms else "a longer look may find one"
+    return f"{where} {NO_PLAN} for <b>your job</b> ({sure}): an iteration takes {takes}."
 
 
 def priced_verdict(case: Case) -> Verdict | None:

@@ -146,7 +146,7 @@ def _finding(picture: MapPicture, complete: bool, yours: float) -> str:
             where = f"between {_at(by, columns[0])} and {_at(by, columns[1])}, where your {_at(by, yours)} lies"
         elif yours not in columns:
             where += f", the column nearest to your {_at(by, yours)}"
-        return f"Without a full fat-tree, the fastest{so_far} {where}: <b>{escape(turns)}</b>."
+        return f"Without a full fat-tree, the fastest{so_far} {where}, by the best plans found: <b>{escape(turns)}</b>."
     return f"Points won{so_far}, of {len(picture.points)}: <b>{escape(points_won(picture))}</b>."
 
 

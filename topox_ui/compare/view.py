@@ -180,7 +180,8 @@ def _price_of_full(case: Case, contest: Contest, runs: Runs) -> str:
         )
         for one in bought:
             if full and one and full.cost_usd > one.cost_usd * (1 + EQUAL):
-                return f", {short(full.cost_usd / one.cost_usd)} times the price,"
+                (name,) = fastest(others)[:1]
+                return f", {short(full.cost_usd / one.cost_usd)} times the price of {contest.spoken[name]},"
     return ""
 
 

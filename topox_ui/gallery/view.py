@@ -1,6 +1,6 @@
 """Papers: published tables and figures, run here, on a wall of cards with a verdict on every number, and the claims a line each."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 import streamlit as st
@@ -75,8 +75,9 @@ APART_WORDS = {
     FALLS_BACK: "repeat the number of another row, because the plan keeps to fixed circuits there",
 }
 KINDS_OF_JUDGEMENT = (
-    f"<b>✓</b> ours is within {percent(MATCH)} of the printed number. <b>≈</b> it is within {percent(TREND)}, or goes in the "
-    "direction of the paper’s line or sentence. <b>✗</b> it is further off, or goes in the other direction, or is a "
+    f"<b>✓</b> ours is within {percent(MATCH)} of the printed number, or exceeds what is printed as “more than”. <b>≈</b> it is "
+    f"within {percent(TREND)}, or goes in the direction of the paper’s line or sentence. "
+    f"<b>✗</b> it is further off, or goes in the other direction, or is a "
     "mean of draws whose spread hides on which side of 1 it lies. <b>–</b> the paper prints nothing to compare with. Of a "
     "bandwidth tax what is above 1 is compared: it is what forwarding adds."
 )
@@ -100,10 +101,7 @@ def _drawn(theme: Theme) -> None:
     totals = counts_of(every)
     headline(
         f"Papers · {plural(len(CARDS), 'table or figure', 'tables and figures')} of {len(PAPERS)} sources",
-        _finding(
-            totals,
-            sum(one.counted_as == "trend" and abs(one.deviation or 1) <= TREND for one in every),
-        ),
+        _finding(every),
     )
     if any(totals.values()):
         write_html(_bar(totals))
@@ -153,15 +151,20 @@ def _drawn(theme: Theme) -> None:
     )
 
 
-def _finding(totals: Mapping[str, int], within: int) -> str:
-    judged = sum(totals[name] for name in JUDGED)
+def _finding(rows: Iterable[Row]) -> str:
+    judged = [row for row in rows if row.counted_as in JUDGED]
     if not judged:
         return "Each number that these sources print stands beside ours, with a verdict where ours is simulated."
+    numbers = [row.counted_as for row in judged if row.theirs is not None]
+    statements = [row.counted_as for row in judged if row.theirs is None]
+    match, trend, differ = (
+        [which.count(name) for which in (numbers, statements)] for name in JUDGED
+    )
     return (
-        f"Of <b>{judged}</b> published numbers and statements, simulated again here, <b>{totals['match']}</b> match within "
-        f"{percent(MATCH)}, <b>{within}</b> within {percent(TREND)}, <b>{totals['trend'] - within}</b> only go the same way and "
-        f"<b>{totals['differs']}</b> differ. For "
-        f"<b>{totals['not printed']}</b> more rows the papers print no number."
+        f"Of <b>{len(numbers)}</b> published numbers, simulated again here, <b>{match[0]}</b> match within {percent(MATCH)} or "
+        f"exceed a printed “more than”, <b>{trend[0]}</b> are within {percent(TREND)} and <b>{differ[0]}</b> differ. Of "
+        f"<b>{len(statements)}</b> statements and lines without a number <b>{trend[1]}</b> go the same way here and "
+        f"<b>{differ[1]}</b> do not."
     )
 
 

@@ -61,6 +61,20 @@ def test_that_switching_gains_nothing_is_said_as_a_fact_only_where_a_bound_exclu
     case = first_visit("race")
     plan = schedule(case.graph, case.cluster, listing(case.settings))
     fixed = Bracket("fixed", rival * plan.makespan_ms, "", None, cannot_pay_from_ms)
+    # That nothing is shorter than a faster network says nothing of this one.
+    full = Bracket("fat_tree_full", 0.5 * plan.makespan_ms, "", None, 0.0)
     monkeypatch.setattr(verdicts, "result_shown", lambda _case: plan)
-    monkeypatch.setattr(verdicts, "known_verdict", lambda _case: Verdict("list", (fixed,)))
+    monkeypatch.setattr(verdicts, "known_verdict", lambda _case: Verdict("list", (fixed, full)))
     assert verdicts.does_it_pay(case).startswith(f"Without a delay {says}")
+
+
+def test_a_job_that_gains_on_fixed_circuits_but_not_on_a_fat_tree_is_told_both(monkeypatch):
+    case = first_visit("race")
+    plan = schedule(case.graph, case.cluster, listing(case.settings))
+    times = {"fixed": 1.2, "fat_tree_same_cost": 0.9}
+    rivals = tuple(Bracket(name, share * plan.makespan_ms) for name, share in times.items())
+    monkeypatch.setattr(verdicts, "result_shown", lambda _case: plan)
+    monkeypatch.setattr(verdicts, "known_verdict", lambda _case: Verdict("list", rivals))
+    said = verdicts.does_it_pay(case)
+    assert "pays for <b>your job</b> against the best fixed circuits found" in said
+    assert "but not against a fat-tree of the same cost" in said

@@ -85,7 +85,8 @@ def test_the_times_of_the_core_and_a_winner_that_schedule_shows_as_well(visit):
     full, same_cost = rivals["fat_tree_full"], rivals["fat_tree"]
     assert (
         f"Without a delay switching pays: planned circuits take {best}, circuits fixed by the task graph "
-        f"{rivals['static_graph']} and a fat-tree of the same cost {same_cost}. A full fat-tree, 3.76 times the price, takes "
+        f"{rivals['static_graph']} and a fat-tree of the same cost {same_cost}. A full fat-tree, "
+        f"3.76 times the price of planned circuits, takes "
         f"{full} where its hosts share links and at most {rivals['ideal']} where they send in an order."
     ) in words(at)
     assert "fastest after the ideal" in str(chart(at, "iterations")["layout"]["yaxis"])
