@@ -143,22 +143,6 @@ def _cell(rows: Sequence[tuple[PointRow, float | None]]) -> Cell:
     return Cell(mean, min(values), max(values), len(values), runs, False, message)
 
 
-@dataclass(frozen=True)
-class Wins:
-    """Who is fastest in how many settings, of those in which every fabric has its answer.
-
-    Attributes
-    ----------
-    settings
-        How many there are.
-    by_fabric
-        In how many each fabric is the only one that is fastest, by more than what counts as equal.
-    """
-
-    settings: int
-    by_fabric: Mapping[str, int]
-
-
 def fastest_at(result: StudyResult, measure: str = "iteration_ms") -> dict[Point, tuple[str, ...]]:
     """Return which fabrics are fastest in each setting (a point whose fabric is None) in which every fabric has its answer.
 
@@ -179,13 +163,9 @@ def fastest_at(result: StudyResult, measure: str = "iteration_ms") -> dict[Point
     }
 
 
-def wins(result: StudyResult, measure: str = "iteration_ms") -> Wins:
-    """Return who is fastest how often, as :func:`fastest_at`."""
-    firsts = fastest_at(result, measure).values()
-    alone = Counter(first[0] for first in firsts if len(first) == 1)
-    k = keys_of(result).index(FABRIC_KEY)
-    fabrics = {str(row.point[k]) for row in result.rows} - {"ideal"}
-    return Wins(len(firsts), {name: alone[name] for name in sorted(fabrics)})
+def wins(firsts: Iterable[tuple[str, ...]]) -> Counter[str]:
+    """Return in how many settings each fabric is the only one that is fastest, by more than what counts as equal."""
+    return Counter(first[0] for first in firsts if len(first) == 1)
 
 
 # -- the Pareto front: the points that no other point beats in one measure without losing in another --
@@ -281,65 +261,12 @@ def cloud(result: StudyResult, across: str, up: str, third: str = "") -> CloudRo
 
 
 @dataclass(frozen=True)
-class SeedPoint:
-    """A measure at one place along the axis, over the seeds that are there.
-
-    Attributes
-    ----------
-    at
-        Position of the value on the axis.
-    runs
-        What a click is given.
-    """
-
-    at: int
-    mean: float
-    least: float
-    most: float
-    seeds: int
-    runs: object = None
-
-
-@dataclass(frozen=True)
 class SeedLine:
-    """One line: its words, the fabric whose look it has (or none), its points along the axis."""
+    """One line: its words, what is known at the places along the axis that have a value, the fabric whose look it has (or none)."""
 
     name: str
-    points: tuple[SeedPoint, ...]
+    cells: Mapping[int, Cell]
     fabric: str = ""
-
-
-def seed_lines_of(
-    rows: Sequence[tuple[str, int, float, object]], fabrics: Mapping[str, str] | None = None
-) -> tuple[SeedLine, ...]:
-    """Return rows of (line, position along the axis, value, run) as lines over their seeds, in the order they came.
-
-    Parameters
-    ----------
-    fabrics
-        By the line's name the fabric whose look it has.
-    """
-    lines: dict[str, dict[int, list[tuple[float, object]]]] = {}
-    for name, at, value, run in rows:
-        lines.setdefault(name, {}).setdefault(at, []).append((value, run))
-    return tuple(
-        SeedLine(
-            name,
-            tuple(
-                SeedPoint(
-                    at,
-                    math.fsum(value for value, _ in seeds) / len(seeds),
-                    min(value for value, _ in seeds),
-                    max(value for value, _ in seeds),
-                    len(seeds),
-                    [run for _, run in seeds],
-                )
-                for at, seeds in sorted(points.items())
-            ),
-            (fabrics or {}).get(name, ""),
-        )
-        for name, points in lines.items()
-    )
 
 
 THIS_VERSION, OTHER_VERSION = "this version", "another version"

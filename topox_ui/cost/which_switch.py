@@ -11,8 +11,8 @@ from topox_core.figures.buying import Drawn, Swinging, buying_figure, tornado
 from topox_core.figures.palette import Theme
 from topox_core.figures.study_axes import MeasureWords
 from topox_core.studies.buying import Question, Row, buying_study
-from topox_core.studies.buying_answer import prices_of, steps_of_rows
-from topox_core.studies.buying_run import Answer, base_lead
+from topox_core.studies.buying_answer import prices_of
+from topox_core.studies.buying_run import Answer
 from topox_core.studies.buying_words import (
     Lines,
     as_record,
@@ -27,6 +27,7 @@ from topox_core.studies.buying_words import (
     unfit_words,
 )
 from topox_core.studies.offers import offer_of, sources_of
+from topox_core.studies.slices import steps_of
 from topox_core.studies.study import dump_study
 from topox_core.text.numbers import NBSP, money, percent, plural, short, time
 from topox_ui.answers.solving import Case
@@ -98,7 +99,7 @@ def networks(answer: Answer, theme: Theme) -> None:
     found = answer.verdict
     choices = [row.choice for row in found.best] if found else []
     best = [k for k, row in enumerate(usual) if row.choice in choices]
-    steps = steps_of_rows(usual)
+    steps = steps_of([row.network_usd for row in usual], [row.iteration_ms for row in usual])
     drawn = [_drawn(answer.question, row, answer.rows, k in steps) for k, row in enumerate(usual)]
     alt = "; ".join(f"{one.name}: {time(one.time[1])}, {short_usd(one.price[1])}" for one in drawn)
     chart(
@@ -108,7 +109,7 @@ def networks(answer: Answer, theme: Theme) -> None:
         lambda: network_rows(answer),
         "Every network",
     )
-    for line in unfit_words(answer.question.unfits):
+    for line in unfit_words(answer.question):
         quiet(escape(line))
     quiet(
         "Counted for the job's own cluster, NICs included. Parts other than the switches on offer have the prices of "
@@ -183,7 +184,7 @@ def hangs_on(answer: Answer, theme: Theme) -> None:
     found = answer.verdict
     if not answer.swings or found is None or not found.compared:
         return
-    base = base_lead(answer)
+    base = found.lead
     rival = found.rival.choice.name
     chart(
         tornado(answer.swings, base, theme, LEAD),

@@ -23,12 +23,10 @@ from topox_core.studies.slices import (
     Slice,
     best,
     cells,
-    chosen_rows,
     cloud,
     in_unit,
     measure_of,
     place,
-    seed_lines_of,
 )
 from topox_core.studies.study_run import DELAY, PointRow
 from topox_core.text.numbers import capitalised, count, plural, uncapitalised
@@ -358,20 +356,21 @@ def lines_section(view: View, theme: Theme, running: bool = False) -> None:
         seed_lines(lines[:MAX_LINES], axis, measure, theme),
         "study_lines",
         "; ".join(
-            f"{one.name}: {measure.words(one.points[0].mean)} to {measure.words(one.points[-1].mean)}"
+            f"{one.name}: {' to '.join(measure.words(means[at] or 0.0) for at in (0, -1))}"
             for one in lines[:MAX_LINES]
+            for means in [[cell.mean for cell in one.cells.values()]]
         ),
         lambda: [
             {
                 "line": one.name,
-                axis.title: axis.labels[point.at],
-                "ratio" if of.against else MEASURES[of.measure].title: shown(point.mean),
-                "least": shown(point.least),
-                "most": shown(point.most),
-                "seeds": point.seeds,
+                axis.title: axis.labels[at],
+                "ratio" if of.against else MEASURES[of.measure].title: shown(cell.mean),
+                "least": shown(cell.least),
+                "most": shown(cell.most),
+                "seeds": cell.values,
             }
             for one in lines
-            for point in one.points
+            for at, cell in one.cells.items()
         ],
         "Every line",
         on_click=_clicked,
@@ -383,17 +382,20 @@ def lines_section(view: View, theme: Theme, running: bool = False) -> None:
     )
 
 
-def _lines(view: View, of: Slice, along: str, each: str) -> tuple[SeedLine, ...]:
-    keys = [axis.key.name for axis in view.result.study.axes]
-    positions = {value: k for k, value in enumerate(view.values[along])}
-    rows = []
-    for row, value in chosen_rows(view.result, of):
-        if value is None:
-            continue
-        name = value_label(view.key(each), place(row, keys, each)) if each else "all points"
-        rows.append((name, positions[place(row, keys, along)], value, row.run))
-    fabrics = {FABRICS[one]: one for one in FABRICS} if each == FABRIC_KEY else {}
-    return seed_lines_of(rows, fabrics)
+def _lines(view: View, of: Slice, along: str, each: str) -> list[SeedLine]:
+    """Return a line for each value of another axis that has points; one of all points where ``each`` is empty."""
+    found = cells(view.result, of, along, each or along)
+    lines = []
+    for line in view.values[each] if each else ("",):
+        known = {
+            k: one
+            for k, value in enumerate(view.values[along])
+            if (one := found.get((value, line if each else value))) is not None and one.values
+        }
+        name = value_label(view.key(each), line) if each else "all points"
+        fabric = str(line) if each == FABRIC_KEY else ""
+        lines += [SeedLine(name, known, fabric)] if known else []
+    return lines
 
 
 def figures_of(view: View) -> Figures:

@@ -17,7 +17,7 @@ from topox_core.figures.palette import LIGHT
 from topox_core.figures.predictions import numbers_as_dots, numbers_histogram, options_chosen
 from topox_core.figures.study_axes import MeasureWords, StudyAxis, measure_axis, seed_lines
 from topox_core.figures.study_points import Cloud, Upright, drawn_points, inside
-from topox_core.studies.slices import CloudRows, front_of, seed_lines_of
+from topox_core.studies.slices import Cell, CloudRows, SeedLine, front_of
 from topox_core.studies.study_run import PointRow
 from topox_core.text.numbers import delay_label, money, power, short, time
 
@@ -79,23 +79,30 @@ def test_a_ratio_is_pale_at_one_and_deeper_the_further_it_is_from_it_on_either_s
     assert colours_of(turned) == [[deep, less], [pale, same], [worse, worst]]
 
 
-ROWS = [
-    (name, at, base + seed * spread, (name, at, seed))
-    for name, base, spread in (("Planned circuits", 100.0, 5.0), ("Fixed circuits", 150.0, 0.0))
-    for at in range(3)
-    for seed in range(4)
+LINES = [
+    SeedLine(
+        name,
+        {
+            at: Cell(
+                base + 1.5 * spread, base, base + 3 * spread, 4, tuple(range(at, at + 4)), False
+            )
+            for at in range(3)
+        },
+        fabric,
+    )
+    for name, fabric, base, spread in (
+        ("Planned circuits", "scheduled", 100.0, 5.0),
+        ("Fixed circuits", "static", 150.0, 0.0),
+    )
 ]
 
 
 def test_a_line_is_the_mean_of_its_seeds_and_its_band_reaches_from_the_least_to_the_most() -> None:
-    lines = seed_lines_of(ROWS, {"Planned circuits": "scheduled", "Fixed circuits": "static"})
     # The seeds of the fixed circuits agree: no band.
-    band, planned, fixed = seed_lines(lines, DELAY, MS, LIGHT).data
+    band, planned, fixed = seed_lines(LINES, DELAY, MS, LIGHT).data
     assert list(planned.y) == [107.5] * 3 and list(fixed.y) == [150.0] * 3
     assert set(band.y) == {100.0, 115.0}
-    assert [list(run) for run in planned.customdata[1][0]] == [
-        ["Planned circuits", 1, k] for k in range(4)
-    ]
+    assert list(planned.customdata[1][0]) == [1, 2, 3, 4]
 
 
 @examples(60)
