@@ -21,6 +21,7 @@ from topox_core.economics.price_sets import Catalogue
 from topox_core.errors import refuse_if
 from topox_core.schema.fields import setting
 from topox_core.schema.records import check_fields
+from topox_core.text.numbers import plural
 
 HOURS_PER_YEAR = 8_760.0
 
@@ -349,8 +350,8 @@ def _caveats(question: Question, radix: int | None, switch: str) -> Iterator[Cav
         )
     yield from _dearer(question)
     yield from _rounding(question)
-    optics = _many(question.counting.ocs_transceivers_per_gpu, "transceiver")
-    ports = _many(question.counting.ocs_ports_per_gpu, "optical-switch port")
+    optics = plural(question.counting.ocs_transceivers_per_gpu, "transceiver")
+    ports = plural(question.counting.ocs_ports_per_gpu, "optical-switch port")
     counted = f"Photonic rails are counted with {optics} and {ports} per GPU."
     left_out = "Bidirectional optics, insertion loss and the control plane are not priced."
     yield Caveat(NOTE, "not-priced", f"{counted} {left_out}")
@@ -397,8 +398,3 @@ def _rounding(question: Question) -> Iterator[Caveat]:
             f"The saving against {NETWORKS['rail_optimized'].lower()} switches is {100 * limit:.2f} % for ever larger "
             f"clusters; the {100 * here:.2f} % here differ because the radix of a switch is a whole number.",
         )
-
-
-def _many(number: int, noun: str) -> str:
-    words = {1: "one", 2: "two", 3: "three", 4: "four"}
-    return f"{words.get(number, str(number))} {noun}{'' if number == 1 else 's'}"

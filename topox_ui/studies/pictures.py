@@ -17,7 +17,6 @@ from topox_core.figures.study_points import Cloud, drawn_points, pareto_front
 from topox_core.studies.keys import MEASURES, SEED, axis_label, value_label
 from topox_core.studies.slices import (
     FABRIC_KEY,
-    Cell,
     CloudRows,
     SeedLine,
     Slice,
@@ -62,28 +61,7 @@ def map_picture(view: View) -> HeatMap:
     of = view.slice((across, up))
     x, y = (study_axis(view.key(key), view.values[key]) for key in (across, up))
     found = cells(view.result, of, across, up)
-    places = {
-        (row, column): one
-        for row, b in enumerate(view.values[up])
-        for column, a in enumerate(view.values[across])
-        if (one := found.get((a, b))) is not None
-    }
-    return HeatMap(
-        x,
-        y,
-        measure_of_study(of.measure, of.against),
-        tuple(
-            tuple(
-                places[row, column].mean if (row, column) in places else None
-                for column in range(len(x.values))
-            )
-            for row in range(len(y.values))
-        ),
-        failed=frozenset(where for where, one in places.items() if one.failed),
-        runs={where: list(one.runs) for where, one in places.items()},
-        notes={where: _note(one) for where, one in places.items()},
-        ratio=bool(of.against),
-    )
+    return HeatMap(x, y, measure_of_study(of.measure, of.against), found, bool(of.against))
 
 
 def map_section(view: View, theme: Theme, live: bool = False) -> None:
@@ -102,18 +80,12 @@ def map_section(view: View, theme: Theme, live: bool = False) -> None:
         heat_map(picture, theme),
         f"{key}{'_live' if live else ''}",
         f"{title} by {x} and {y}: {len(known):,} of {every:,} cells are computed{span}.",
-        None if live else lambda: _map_table(view, of),
+        None if live else lambda: _map_table(view, of, picture),
         "Every cell",
         on_click=None if live else _clicked,
     )
     better, worse = _sides(of)
     legend_line(heat_legend(picture, theme, better, worse), theme)
-
-
-def _note(cell: Cell) -> str:
-    if cell.failed:
-        return escape(cell.message)
-    return f"mean of {cell.values} points" if cell.values > 1 else ""
 
 
 def _sides(of: Slice) -> tuple[str, str]:
@@ -144,10 +116,8 @@ def at_words(view: View, of: Slice) -> str:
     return "; ".join(words) or "every point of the study"
 
 
-def _map_table(view: View, of: Slice) -> Content:
-    across, up = view.across, view.up
-    found = cells(view.result, of, across, up)
-    shown = _in_unit(of)
+def _map_table(view: View, of: Slice, picture: HeatMap) -> Content:
+    across, up, shown = view.across, view.up, _in_unit(of)
     return [
         {
             view.key(across).title: axis_label(view.key(across), a),
@@ -158,7 +128,7 @@ def _map_table(view: View, of: Slice) -> Content:
             "points": one.values,
             "remark": one.message,
         }
-        for (a, b), one in found.items()
+        for (a, b), one in picture.found.items()
     ]
 
 
