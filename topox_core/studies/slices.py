@@ -88,48 +88,31 @@ def place(row: PointRow, keys: Sequence[str], key: str) -> Value:
     return BASE if value is None else value
 
 
-def chosen_rows(result: StudyResult, of: Slice) -> list[tuple[PointRow, float | None]]:
-    """Return the rows of a slice with their values, in the order of the design."""
-    keys = keys_of(result)
-    fixed = [(keys.index(key), value) for key, value in of.at.items() if key in keys]
-    others = _of_fabric(result.rows, keys, of) if of.against else None
-    return [
-        (row, _value(row, of, others, keys))
-        for row in result.rows
-        if all((BASE if row.point[k] is None else row.point[k]) == v for k, v in fixed)
-    ]
-
-
-def _of_fabric(
-    rows: Iterable[PointRow], keys: Sequence[str], of: Slice
-) -> dict[Point, float | None]:
-    """Return the measure of the fabric compared with, by the values of all other axes."""
-    k = keys.index(FABRIC_KEY)
-    return {
-        (*row.point[:k], None, *row.point[k + 1 :]): measure_of(row, of.measure)
-        for row in rows
-        if row.point[k] == of.against
-    }
-
-
-def _value(
-    row: PointRow, of: Slice, others: Mapping[Point, float | None] | None, keys: Sequence[str]
-) -> float | None:
-    value = measure_of(row, of.measure)
-    if others is None or value is None:
-        return value
-    k = keys.index(FABRIC_KEY)
-    other = others.get((*row.point[:k], None, *row.point[k + 1 :]))
-    return value / other if other else None
+def without(point: Point, k: int) -> Point:
+    """Return a point with its k-th axis at the base."""
+    return (*point[:k], None, *point[k + 1 :])
 
 
 def cells(result: StudyResult, of: Slice, across: str, up: str) -> dict[tuple[Value, Value], Cell]:
     """Return the cells of a map over two axes: means over the seeds and whatever else is not fixed."""
     keys = keys_of(result)
+    k = keys.index(FABRIC_KEY) if of.against else 0
+    # Of the fabric compared with, by the values of all other axes.
+    others = {
+        without(row.point, k): measure_of(row, of.measure)
+        for row in result.rows
+        if of.against and row.point[k] == of.against
+    }
     found: dict[tuple[Value, Value], list[tuple[PointRow, float | None]]] = {}
-    for row, value in chosen_rows(result, of):
-        found.setdefault((place(row, keys, across), place(row, keys, up)), []).append((row, value))
-    return {where: _cell(rows) for where, rows in found.items()}
+    for row in result.rows:
+        if all(place(row, keys, key) == value for key, value in of.at.items() if key in keys):
+            value = measure_of(row, of.measure)
+            if of.against and value is not None:
+                other = others.get(without(row.point, k))
+                value = value / other if other else None
+            at = place(row, keys, across), place(row, keys, up)
+            found.setdefault(at, []).append((row, value))
+    return {at: _cell(rows) for at, rows in found.items()}
 
 
 def _cell(rows: Sequence[tuple[PointRow, float | None]]) -> Cell:
@@ -154,8 +137,8 @@ def fastest_at(result: StudyResult, measure: str = "iteration_ms") -> dict[Point
     settings: dict[Point, dict[Value | None, float | None]] = {}
     for row in result.rows:
         if row.point[k] in fabrics and row.done:
-            rest = (*row.point[:k], None, *row.point[k + 1 :])
-            settings.setdefault(rest, {})[row.point[k]] = measure_of(row, measure)
+            setting = settings.setdefault(without(row.point, k), {})
+            setting[row.point[k]] = measure_of(row, measure)
     return {
         rest: ties({str(f): v for f, v in values.items() if v is not None})
         for rest, values in settings.items()

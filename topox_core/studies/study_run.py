@@ -316,8 +316,7 @@ class StudyRun:
 
 def _enter(plan: StudyPlan, library: RunLibrary, listed: bool) -> int | None:
     """Write the files of a subject into the library, and its study if it is to be listed; return the study's number."""
-    for file in plan.resolved.files:
-        library.keep_input(file.digest, file.kind, file.name, file.content)
+    library.keep_inputs(plan.resolved.files)
     if not listed:
         return None
     number = library.add_study(
