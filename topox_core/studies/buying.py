@@ -94,6 +94,8 @@ class Choice:
     ----------
     key
         Of an offer, or of a rival.
+    name, short
+        What it is called, of an offer with its vendor and without.
     degree
         Ports a server.
     level
@@ -104,6 +106,7 @@ class Choice:
 
     key: str
     name: str
+    short: str
     degree: int
     level: str
     values: Mapping[str, Value]
@@ -137,6 +140,12 @@ class Row:
     def known(self) -> bool:
         """Whether it ran and has a price."""
         return None not in (self.iteration_ms, self.network_usd, self.network_w)
+
+
+def levels_of(rows: Sequence[Row], row: Row) -> dict[str, Row]:
+    """Return a network at its usual figures and at the ends of their ranges, as far as they are there, by level."""
+    of = row.choice.key, row.choice.degree
+    return {one.choice.level: one for one in rows if (one.choice.key, one.choice.degree) == of}
 
 
 @dataclass(frozen=True)
@@ -228,12 +237,12 @@ class Question:
             POWER: offer.port_w.at(level),
             **changes,
         }
-        return Choice(offer.key, offer.title, degree, level, values)
+        return Choice(offer.key, offer.title, offer.name, degree, level, values)
 
     def rival(self, key: str, degree: int) -> Choice:
         """Return a rival as a network."""
         name, values = RIVALS[key]
-        return Choice(key, name, degree, "usual", {**values, DEGREE: degree})
+        return Choice(key, name, name, degree, "usual", {**values, DEGREE: degree})
 
     def planes(self, degree: int) -> tuple[int, int]:
         """Return how many switches stand side by side, none joined to another, and the ports that each must have."""

@@ -18,6 +18,7 @@ from topox_core.studies.buying import (
     Choice,
     Question,
     Row,
+    levels_of,
 )
 from topox_core.studies.offers import Estimate, offer_of
 from topox_core.studies.outcomes import priced_at
@@ -93,12 +94,7 @@ def verdict(question: Question, rows: Sequence[Row]) -> Verdict | None:
         return Verdict(offers, rivals)
     offer, rival = offers[0], rivals[0]
     gain = lead(question, offer, rival)
-    at_ends = {
-        row.choice.level: lead(question, row, rival)
-        for row in known
-        if (row.choice.key, row.choice.degree) == (offer.choice.key, offer.choice.degree)
-        and row.choice.level != "usual"
-    }
+    at_ends = {level: lead(question, row, rival) for level, row in levels_of(known, offer).items()}
     others = [row for row in known if not row.choice.rival and row.choice.level == "low"]
     hopeful = max(others, key=lambda row: lead(question, row, rival), default=None)
     could = hopeful is not None and not beats(gain) and beats(lead(question, hopeful, rival))

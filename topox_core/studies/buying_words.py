@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from topox_core.fabrics.compare import EQUAL, same_time
-from topox_core.studies.buying import DELAY, PRICE, Choice, Question, Row
+from topox_core.studies.buying import DELAY, PRICE, Choice, Question, Row, levels_of
 from topox_core.studies.buying_answer import (
     FASTEST_MS,
     SLOWEST_MS,
@@ -160,10 +160,7 @@ def _advice(answer: Answer, found: Verdict) -> str:
 def _some(question: Question, rows: Sequence[Row], noun: str = "a switch") -> str:
     """Return the networks that tie in short: by their delay if all others are slower, else the first by name, the rest by number."""
     several = len(question.degrees) > 1
-    names = [
-        row.choice.title if several else offer_of(question.offers, row.choice.key).name
-        for row in rows
-    ]
+    names = [row.choice.title if several else row.choice.short for row in rows]
     if len(rows) > 1 and not several:
         keys = {row.choice.key for row in rows} | {one.key for one, _ in question.unfits}
         slowest = max(rows, key=lambda row: float(row.choice.values[DELAY]))
@@ -293,11 +290,7 @@ def network_rows(answer: Answer) -> list[dict[str, Any]]:
     front = front_of_rows(usual)
     rows = []
     for row, on_front in zip(usual, front, strict=True):
-        ends = {
-            one.choice.level: one
-            for one in answer.rows
-            if (one.choice.key, one.choice.degree) == (row.choice.key, row.choice.degree)
-        }
+        ends = levels_of(answer.rows, row)
         low, high = ends.get("low", row), ends.get("high", row)
         gain = (
             lead(question, row, found.rival)
