@@ -159,8 +159,7 @@ class View:
     @property
     def against(self) -> str:
         """The fabric that it is divided by; empty for the measure itself."""
-        now = StudiesState.now().against
-        return now if now in self.rivals else ""
+        return self.chosen("against", ("", *self.rivals))
 
     @property
     def rivals(self) -> tuple[str, ...]:
