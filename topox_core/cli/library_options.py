@@ -187,8 +187,7 @@ def keep(
         else [record_of_solve(found, kept)]
     )
     with opened(options, to_write=True) as library:
-        for one in resolved.files:
-            library.keep_input(one.digest, one.kind, one.name, one.content)
+        library.keep_inputs(resolved.files)
         runs = library.add(made)
         for run in runs if options.keep else ():
             library.rename(run, options.keep)

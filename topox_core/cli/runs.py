@@ -1,7 +1,6 @@
 """``runs``: the run library; here what is in it, one run whole, several side by side, names and deletion."""
 
 import json
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -44,7 +43,7 @@ from topox_core.library.tables import (
     runs_parquet,
 )
 from topox_core.runs.identity import code_version
-from topox_core.text.numbers import plural
+from topox_core.text.numbers import plural, when
 
 _NAMES = {"graph": ".taskgraph.json", "cluster": ".cluster.json"}
 _ASIDE = 3  # settings of a list that are shown, of those in which its runs differ
@@ -129,7 +128,7 @@ def _rows(runs: list[StoredRun]) -> Iterator[tuple[str, ...]]:
         record = one.record
         yield (
             f"{one.id}{'' if record.version == code_version() else '*'}",
-            _date(record.started),
+            when(record.started),
             shown(record.subject, 30),
             shown(record.kind),
             shown(record.status),
@@ -138,13 +137,6 @@ def _rows(runs: list[StoredRun]) -> Iterator[tuple[str, ...]]:
             shown(record.name, 30),
             " ".join(f"{row.name}={shown(row.values[at], 20)}" for row in differing),
         )
-
-
-def _date(started: float) -> str:
-    try:
-        return time.strftime("%Y-%m-%d %H:%M", time.localtime(started))
-    except (OverflowError, OSError, ValueError):  # a year that no calendar has
-        return "-"
 
 
 @command(
@@ -197,7 +189,7 @@ def _write_inputs(library: RunLibrary, one: StoredRun, folder: Path) -> None:
 
 
 def _run_lines(record: Mapping[str, Any]) -> Iterator[str]:
-    words = {"started": _date(record["started"]), "wall_s": figure(record["wall_s"], "s")}
+    words = {"started": when(record["started"]), "wall_s": figure(record["wall_s"], "s")}
     own = {
         key: one for key, one in {**record, **words}.items() if key not in ("settings", "measures")
     }

@@ -458,7 +458,7 @@ def _buying_lines(answer: BuyingAnswer) -> Iterator[str]:
         yield "\nWhat it depends on"
         saves = {"saves": lambda row: percent(row["saves (%)"] / 100)}
         yield columns(swings, {"figure": "figure", "to": "to", **saves})
-    yield from ("", *unfit_words(answer.question.unfits), *caveats(answer.question))
+    yield from ("", *unfit_words(answer.question), *caveats(answer.question))
 
 
 COMMANDS = Commands(

@@ -7,6 +7,7 @@ from itertools import count, takewhile
 from typing import Annotated
 
 from topox_core.economics.networks import (
+    COUNTINGS,
     NETWORKS,
     Bill,
     Counting,
@@ -20,6 +21,7 @@ from topox_core.economics.price_sets import Catalogue
 from topox_core.errors import refuse_if
 from topox_core.schema.fields import setting
 from topox_core.schema.records import check_fields
+from topox_core.text.numbers import plural
 
 HOURS_PER_YEAR = 8_760.0
 
@@ -91,14 +93,18 @@ def tornado(
     InputError
         If the question itself cannot be answered.
     """
-    base = question.saving(mine, other, measure)
-    rows = [*_prices(question, mine, other, measure), *_choices(question, mine, other, measure)]
-    values = [[base, *(end[1] for end in (row.low, row.high) if end)] for row in rows]
-    reach = [max(of_row) - min(of_row) for of_row in values]
-    widest = sorted(zip(reach, range(len(rows)), strict=True), key=lambda one: -one[0])
-    return tuple(
-        rows[k] for _, k in widest if any(abs(value - base) >= 0.0005 for value in values[k])
-    )
+    moves = (*_prices(question, measure), *_choices(question))
+    rows = [
+        Swing(name, *(end and (end[0], end[1].saving(mine, other, measure)) for end in (low, high)))
+        for name, low, high in moves
+    ]
+    return widest_first(rows, question.saving(mine, other, measure))
+
+
+def widest_first(rows: Iterable[Swing], base: float) -> tuple[Swing, ...]:
+    """Return the rows of a tornado round a share, the widest first, without those below 0.05 points or without an end."""
+    wide = [row for row in rows if 0.0005 <= row.width(base) < math.inf]
+    return tuple(sorted(wide, key=lambda row: row.width(base), reverse=True))
 
 
 MOVED_PARTS = {
@@ -112,66 +118,72 @@ MOVED_PARTS = {
 }
 
 
-def _prices(question: Question, mine: str, other: str, measure: str) -> list[Swing]:
-    field, word = ("price_usd", "price") if measure == "cost" else ("power_w", "power")
-    rows = []
+# What moves, and to what in either way: in words, and what is then asked.
+_End = tuple[str, Question] | None
+_Move = tuple[str, _End, _End]
+
+
+def _prices(question: Question, measure: str) -> Iterator[_Move]:
+    field, word, unit = (
+        ("price_usd", "price", "$") if measure == "cost" else ("power_w", "power", "W")
+    )
+    catalogue = question.catalogue
     for name, words in MOVED_PARTS.items():
-        part = question.catalogue.part(name)
-        ends = []
-        for factor in (0.5, 2.0):
-            value = getattr(part, field) * factor
-            changed = replace(
-                question, catalogue=question.catalogue.changed({name: {field: value}})
+        part = catalogue.part(name)
+        half, double = (
+            (
+                amount_moved(factor * getattr(part, field) / part.ports, unit),
+                replace(
+                    question,
+                    catalogue=catalogue.changed({name: {field: factor * getattr(part, field)}}),
+                ),
             )
-            ends.append(
-                (_amount(value / part.ports, measure), changed.saving(mine, other, measure))
-            )
+            for factor in (0.5, 2.0)
+        )
         if getattr(part, field) > 0:
-            rows.append(Swing(f"{words} {word}", ends[0], ends[1]))
-    return rows
+            yield f"{words} {word}", half, double
 
 
-def _choices(question: Question, mine: str, other: str, measure: str) -> list[Swing]:
+def _choices(question: Question) -> Iterator[_Move]:
     counting = question.counting
 
-    def when(words: str, **changes: object) -> tuple[str, float]:
-        changed = replace(question, counting=replace(counting, **changes))  # type: ignore[arg-type]
-        return words, changed.saving(mine, other, measure)
+    def when(field: str, value: object, words: str) -> tuple[str, Question]:
+        changed = replace(counting, **{field: value})  # type: ignore[arg-type]
+        return words, replace(question, counting=changed)
 
-    def halved_and_doubled(name: str, field: str) -> Swing:
-        count = getattr(counting, field)
-        half, double = max(1, count // 2), min(64, 2 * count)
-        return Swing(
-            name,
-            when(str(half), **{field: half}) if count > 1 else None,
-            when(str(double), **{field: double}),
-        )
-
-    def turned(name: str, field: str, now: bool, words: tuple[str, str]) -> Swing:
-        """Return a choice turned off or on; ``words`` are those of off and on."""
-        return Swing(name, None, when(words[not now], **{field: not now}))
-
-    whole = counting.method == "whole-switches"
-    other_method = ("published", "paper") if whole else ("whole", "whole-switches")
-    at_switches = counting.at_switches(question.catalogue)
-    counted, used = ("not counted", "counted"), ("without", "with")
-    rows = [
-        halved_and_doubled("Optical ports per GPU", "ocs_ports_per_gpu"),
-        halved_and_doubled("Transceivers per GPU (optical)", "ocs_transceivers_per_gpu"),
-        Swing("Switches counted", None, when(other_method[0], method=other_method[1])),
-        turned("Transceivers at switches", "switch_transceivers", at_switches, ("none", "counted")),
-        turned("NICs", "nics", counting.nics, counted),
-        turned("Fibre", "fibre", counting.fibre, counted),
-        turned("Look-ahead", "look_ahead", counting.look_ahead, used),
-    ]
-    if whole:
-        rows.append(turned("Spine over the rails", "joined_rails", counting.joined_rails, used))
-    return rows
+    for name, field in (
+        ("Optical ports per GPU", "ocs_ports_per_gpu"),
+        ("Transceivers per GPU (optical)", "ocs_transceivers_per_gpu"),
+    ):
+        now = getattr(counting, field)
+        half, double = now // 2, min(64, 2 * now)
+        yield name, when(field, half, str(half)) if half else None, when(field, double, str(double))
+    whole, at_switches = (
+        counting.method == "whole-switches",
+        counting.at_switches(question.catalogue),
+    )
+    either, counted, used = (False, True), ("not counted", "counted"), ("without", "with")
+    for name, field, is_on, values, words in (
+        ("Switches counted", "method", whole, COUNTINGS, ("published", "whole")),
+        (
+            "Transceivers at switches",
+            "switch_transceivers",
+            at_switches,
+            either,
+            ("none", "counted"),
+        ),
+        ("NICs", "nics", counting.nics, either, counted),
+        ("Fibre", "fibre", counting.fibre, either, counted),
+        ("Look-ahead", "look_ahead", counting.look_ahead, either, used),
+        *([("Spine over the rails", "joined_rails", counting.joined_rails, either, used)] * whole),
+    ):
+        yield name, None, when(field, values[not is_on], words[not is_on])
 
 
-def _amount(value: float, measure: str) -> str:
+def amount_moved(value: float, unit: str) -> str:
+    """Return a figure at the end of a bar with its unit: $1,040, 0.39 W."""
     text = f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-    return f"${text}" if measure == "cost" else f"{text} W"
+    return f"${text}" if unit == "$" else f"{text} {unit}"
 
 
 @dataclass(frozen=True)
@@ -338,8 +350,8 @@ def _caveats(question: Question, radix: int | None, switch: str) -> Iterator[Cav
         )
     yield from _dearer(question)
     yield from _rounding(question)
-    optics = _many(question.counting.ocs_transceivers_per_gpu, "transceiver")
-    ports = _many(question.counting.ocs_ports_per_gpu, "optical-switch port")
+    optics = plural(question.counting.ocs_transceivers_per_gpu, "transceiver")
+    ports = plural(question.counting.ocs_ports_per_gpu, "optical-switch port")
     counted = f"Photonic rails are counted with {optics} and {ports} per GPU."
     left_out = "Bidirectional optics, insertion loss and the control plane are not priced."
     yield Caveat(NOTE, "not-priced", f"{counted} {left_out}")
@@ -386,8 +398,3 @@ def _rounding(question: Question) -> Iterator[Caveat]:
             f"The saving against {NETWORKS['rail_optimized'].lower()} switches is {100 * limit:.2f} % for ever larger "
             f"clusters; the {100 * here:.2f} % here differ because the radix of a switch is a whole number.",
         )
-
-
-def _many(number: int, noun: str) -> str:
-    words = {1: "one", 2: "two", 3: "three", 4: "four"}
-    return f"{words.get(number, str(number))} {noun}{'' if number == 1 else 's'}"

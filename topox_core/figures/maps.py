@@ -1,8 +1,9 @@
 """Cells over two axes: a measure of a study, who wins where, and which side is right, in colours and signs."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -34,6 +35,8 @@ from topox_core.figures.template import (
     note,
 )
 from topox_core.model.transfer_graph import FloatArray
+from topox_core.studies.slices import Cell as PointCell
+from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import delay_label, percent, whole_percent
 
 # Cells with their number in them: more would not have the room.
@@ -51,14 +54,8 @@ class HeatMap:
 
     Attributes
     ----------
-    values
-        Row by row, None where there is no value yet.
-    failed
-        The (row, column) of cells that have none and will have none.
-    runs
-        The runs behind each (row, column): what a click is given.
-    notes
-        What a hover says of a cell besides its value.
+    found
+        What is known, by the values on both axes.
     ratio
         Whether the values are a ratio, which is pale at 1; else pale is the middle one of the values.
     """
@@ -66,30 +63,32 @@ class HeatMap:
     across: StudyAxis
     up: StudyAxis
     measure: MeasureWords
-    values: tuple[tuple[float | None, ...], ...]
-    failed: Collection[Place] = ()
-    runs: Mapping[Place, object] | None = None
-    notes: Mapping[Place, str] | None = None
+    found: Mapping[tuple[Any, Any], PointCell]
     ratio: bool = False
 
-    def cells(self) -> list[tuple[Place, float | None]]:
-        """Return every (row, column) with its value, row by row."""
+    def cells(self) -> list[tuple[Place, PointCell | None]]:
+        """Return every (row, column) with what is known there, row by row."""
         return [
-            ((row, column), value)
-            for row, values in enumerate(self.values)
-            for column, value in enumerate(values)
+            ((row, column), self.found.get((a, b)))
+            for row, b in enumerate(self.up.values)
+            for column, a in enumerate(self.across.values)
         ]
+
+    def values(self) -> FloatArray:
+        """Return the values row by row, NaN where there is none."""
+        means = [np.nan if one is None or one.mean is None else one.mean for _, one in self.cells()]
+        return np.array(means, np.float64).reshape(len(self.up.values), len(self.across.values))
 
     def known(self) -> list[float]:
         """Return the values that are there."""
-        return [value for _, value in self.cells() if value is not None]
+        return [one.mean for _, one in self.cells() if one is not None and one.mean is not None]
 
 
 def heat_map(picture: HeatMap, theme: Theme) -> go.Figure:
     """Return the map: better than the middle in one colour, worse in another.
 
     The first row stands at the bottom. Clear markers over the cells take the clicks; the first entry
-    of their customdata is what the picture has for the cell in ``runs``.
+    of their customdata are the runs behind the cell.
     """
     rows, columns = len(picture.up.values), len(picture.across.values)
     steps, colours = _steps(picture), _colours(theme)
@@ -98,13 +97,13 @@ def heat_map(picture: HeatMap, theme: Theme) -> go.Figure:
     written = columns <= MAX_WRITTEN and rows <= 2 * MAX_WRITTEN
     size = (12 if columns <= 8 else 10) * theme.scale
     marks: list[Look] = []
-    for (row, column), value in picture.cells():
-        if value is None:
-            sign = IMPOSSIBLE if (row, column) in picture.failed else NOT_YET
+    for (row, column), one in picture.cells():
+        if one is None or one.mean is None:
+            sign = IMPOSSIBLE if one is not None and one.failed else NOT_YET
             marks.append(note(sign, column, row, size, theme.muted))
         elif written:
             colour = readable_on(colours[int(steps[row, column]) + STEPS])
-            marks.append(note(picture.measure.words(value), column, row, size, colour))
+            marks.append(note(picture.measure.words(one.mean), column, row, size, colour))
     if not written and len(marks) > 400:
         marks = []
     return frame(
@@ -137,24 +136,24 @@ def heat_legend(
         if picture.known()
         else ""
     )
-    none = {place for place, value in picture.cells() if value is None}
+    impossible = {
+        one is not None and one.failed
+        for _, one in picture.cells()
+        if one is None or one.mean is None
+    }
     keys = [
         ((steps < 0).any(), colours[1], better),
         ((steps == 0).any() and pale, colours[STEPS], pale),
         ((steps > 0).any(), colours[-2], worse),
-        (none - set(picture.failed), "", "dot: not computed yet"),
-        (none & set(picture.failed), "", f"{IMPOSSIBLE} cannot run"),
+        (False in impossible, "", "dot: not computed yet"),
+        (True in impossible, "", f"{IMPOSSIBLE} cannot run"),
     ]
     return [(colour, words) for there, colour, words in keys if there]
 
 
 def _steps(picture: HeatMap) -> FloatArray:
     """Return how far each cell is from the middle in steps of colour: below 0 better, above worse, NaN without a value."""
-    values = np.array(
-        [[np.nan if v is None else v for v in row] for row in picture.values], np.float64
-    )
-    values = values.reshape(len(picture.up.values), len(picture.across.values))
-    known = picture.known()
+    values, known = picture.values(), picture.known()
     if not known:
         return values
     middle = 1.0 if picture.ratio else _middle(picture)
@@ -191,14 +190,16 @@ def _colours(theme: Theme) -> list[str]:
 
 def _clicks(picture: HeatMap, theme: Theme) -> go.Scatter:
     """Return clear markers over the cells, with what a hover says."""
-    runs, notes = picture.runs or {}, picture.notes or {}
     facts = []
-    for (row, column), value in picture.cells():
-        words = "cannot run" if (row, column) in picture.failed else "not computed yet"
-        if value is not None:
-            words = f"{picture.measure.title} {picture.measure.words(value)}"
+    for (row, column), one in picture.cells():
+        words, aside = "not computed yet", ""
+        if one is not None and one.failed:
+            words, aside = "cannot run", escape_untrusted(one.message, "figure")
+        elif one is not None and one.mean is not None:
+            words = f"{picture.measure.title} {picture.measure.words(one.mean)}"
+            aside = f"mean of {one.values} points" * (one.values > 1)
         where = picture.across.labels[column], picture.up.labels[row]
-        facts.append([runs.get((row, column)), *where, words, notes.get((row, column), "")])
+        facts.append([one and list(one.runs), *where, words, aside])
     return _clear_markers(
         [(column, row) for (row, column), _ in picture.cells()],
         max(6, min(26, 420 // max(1, len(picture.across.values)))) * theme.scale,

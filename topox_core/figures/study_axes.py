@@ -34,7 +34,7 @@ from topox_core.studies.keys import (
     axis_words,
     value_words,
 )
-from topox_core.studies.slices import SeedLine, SeedPoint
+from topox_core.studies.slices import Cell, SeedLine
 from topox_core.text.numbers import short, uncapitalised
 
 # More values than this are drawn at their place on a number line, fewer at equal steps.
@@ -258,26 +258,27 @@ def seed_lines(
 ) -> go.Figure:
     """Return the lines, each mean with a mark, and behind it the band from the least seed to the most."""
     places, layers = along.places(), []
-    values = [v for one in lines for p in one.points for v in (p.least, p.most)]
-    value_axis = measure_axis(theme, measure, values)
+    every = [(p.least, p.most) for one in lines for p in one.cells.values()]
+    value_axis = measure_axis(theme, measure, [v for ends in every for v in ends if v is not None])
     for number, one in enumerate(lines):
         colour, dash, symbol = look_of(one, number, theme)
-        points = sorted(one.points, key=lambda p: places[p.at])
-        x = [places[p.at] for p in points]
-        if any(p.most > p.least for p in points):
-            least, most = [p.least for p in points], [p.most for p in points]
+        points = sorted(one.cells.items(), key=lambda point: places[point[0]])
+        x = [places[at] for at, _ in points]
+        least, most = ([getattr(p, end) for _, p in points] for end in ("least", "most"))
+        if least != most:
             layers.append(spread_band(x, least, most, faded(colour, 0.16)))
         layers.append(
             go.Scatter(
                 x=x,
-                y=[p.mean for p in points],
+                y=[p.mean for _, p in points],
                 mode="lines+markers",
                 name=one.name,
                 showlegend=True,
                 line=line(colour, 2.2, dash),
                 marker=opaque(8, colour, symbol=symbol),
                 customdata=[
-                    [p.runs, one.name, along.labels[p.at], _said(p, measure)] for p in points
+                    [list(p.runs), one.name, along.labels[at], _said(p, measure)]
+                    for at, p in points
                 ],
                 hovertemplate="<b>%{customdata[1]}</b>, %{customdata[2]}<br>%{customdata[3]}<extra></extra>",
                 selected={"marker": {"opacity": 1}},
@@ -312,9 +313,7 @@ def look_of(one: SeedLine, number: int, theme: Theme) -> tuple[str, str, str]:
     return colour, dash, symbol
 
 
-def _said(point: SeedPoint, measure: MeasureWords) -> str:
-    words = measure.words(point.mean)
-    if point.seeds < 2:
-        return f"{measure.title} {words}"
-    span = f"{measure.words(point.least)} to {measure.words(point.most)}"
-    return f"{measure.title} {words}, the mean of {point.seeds} seeds<br>{span}"
+def _said(point: Cell, measure: MeasureWords) -> str:
+    mean, least, most = (measure.words(v or 0.0) for v in (point.mean, point.least, point.most))
+    of_seeds = f", the mean of {point.values} seeds<br>{least} to {most}" * (point.values > 1)
+    return f"{measure.title} {mean}{of_seeds}"

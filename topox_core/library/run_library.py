@@ -353,14 +353,15 @@ class RunLibrary:
 
     # inputs
 
-    def keep_input(self, digest: str, kind: str, name: str, content: bytes) -> None:
-        """Keep an input file once; ``digest`` is what runs have as ``graph`` or ``cluster``."""
-        packed = deflated(content)
-        with self._writing() as connection:
-            connection.execute(
-                "INSERT OR IGNORE INTO inputs VALUES (?, ?, ?, ?, ?)",
-                (digest, kind, storable(name), len(content), packed),
-            )
+    def keep_inputs(self, files: Iterable[KeptInput]) -> None:
+        """Keep input files, each once; their digests are what runs have as ``graph`` or ``cluster``."""
+        rows = [
+            (one.digest, one.kind, storable(one.name), len(one.content), deflated(one.content))
+            for one in files
+        ]
+        if rows:
+            with self._writing() as connection:
+                connection.executemany("INSERT OR IGNORE INTO inputs VALUES (?, ?, ?, ?, ?)", rows)
 
     def input(self, digest: str) -> KeptInput | None:
         """Return an input file; None if it was not kept.

@@ -94,6 +94,8 @@ class Choice:
     ----------
     key
         Of an offer, or of a rival.
+    name, short
+        What it is called, of an offer with its vendor and without.
     degree
         Ports a server.
     level
@@ -104,6 +106,7 @@ class Choice:
 
     key: str
     name: str
+    short: str
     degree: int
     level: str
     values: Mapping[str, Value]
@@ -120,29 +123,10 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Unfit:
-    """An offer whose switch has fewer ports than one has to have.
-
-    Attributes
-    ----------
-    needed
-        Ports that one switch must have: a port of every server.
-    switches
-        How many whole switches have as many, joined in a way that is not computed here.
-    """
-
-    offer: SwitchProduct
-    degree: int
-    needed: int
-    switches: int
-
-
-@dataclass(frozen=True)
 class Row:
     """What computing a choice gave; without a time where it cannot be run, and the message says why.
 
-    ``run`` is its number in the library, if it was kept in one. ``handed_on``: whether its time is that
-    of a plan which was known before the question.
+    ``handed_on``: whether its time is that of a plan which was known before the question.
     """
 
     choice: Choice
@@ -150,13 +134,18 @@ class Row:
     network_usd: float | None
     network_w: float | None
     message: str = ""
-    run: int | None = None
     handed_on: bool = False
 
     @property
     def known(self) -> bool:
         """Whether it ran and has a price."""
         return None not in (self.iteration_ms, self.network_usd, self.network_w)
+
+
+def levels_of(rows: Sequence[Row], row: Row) -> dict[str, Row]:
+    """Return a network at its usual figures and at the ends of their ranges, as far as they are there, by level."""
+    of = row.choice.key, row.choice.degree
+    return {one.choice.level: one for one in rows if (one.choice.key, one.choice.degree) == of}
 
 
 @dataclass(frozen=True)
@@ -248,51 +237,46 @@ class Question:
             POWER: offer.port_w.at(level),
             **changes,
         }
-        return Choice(offer.key, offer.title, degree, level, values)
+        return Choice(offer.key, offer.title, offer.name, degree, level, values)
 
     def rival(self, key: str, degree: int) -> Choice:
         """Return a rival as a network."""
         name, values = RIVALS[key]
-        return Choice(key, name, degree, "usual", {**values, DEGREE: degree})
+        return Choice(key, name, name, degree, "usual", {**values, DEGREE: degree})
 
-    def unfit(self, offer: SwitchProduct, degree: int) -> Unfit | None:
-        """Return why an offer cannot join the servers by switches that stand alone; None if it can."""
+    def planes(self, degree: int) -> tuple[int, int]:
+        """Return how many switches stand side by side, none joined to another, and the ports that each must have."""
         cluster = self.cluster
-        together = cluster.ports_per_server == cluster.switches
-        on_each = 1 if together else max(1, degree // cluster.switches)
-        needed, ports = cluster.servers * on_each, int(offer.ports.usual)
-        return None if ports >= needed else Unfit(offer, degree, needed, -(-needed // ports))
+        planes = degree if cluster.ports_per_server == cluster.switches else cluster.switches
+        return planes, cluster.servers * max(1, degree // planes)
+
+    def fits(self, offer: SwitchProduct, degree: int) -> bool:
+        """Return whether an offer's switch has a port for all that one must reach."""
+        return offer.ports.usual >= self.planes(degree)[1]
 
     def switches(self, offer: SwitchProduct, degree: int) -> int:
         """Return how many whole switches of an offer that fits carry all ports of the servers."""
-        cluster = self.cluster
-        planes = degree if cluster.ports_per_server == cluster.switches else cluster.switches
-        needed = cluster.servers * max(1, degree // planes)
+        planes, needed = self.planes(degree)
         return -(-planes // (int(offer.ports.usual) // needed))
 
     @cached_property
     def choices(self) -> tuple[Choice, ...]:
         """All networks: rivals and usual offers first, then the ends of the ranges."""
-        fitting = [
-            (one, degree)
-            for degree in self.degrees
-            for one in self.offers
-            if self.unfit(one, degree) is None
+        every = [(one, degree) for degree in self.degrees for one in self.offers]
+        rivals = [self.rival(key, degree) for degree in self.degrees for key in self.rivals]
+        offers = [
+            self.at(*one, level)
+            for level in ("usual", "low", "high")
+            for one in every
+            if self.fits(*one)
         ]
-        first = [self.rival(key, degree) for degree in self.degrees for key in self.rivals]
-        usual = [self.at(one, degree) for one, degree in fitting]
-        ends = [self.at(one, degree, level) for level in ("low", "high") for one, degree in fitting]
-        return (*first, *usual, *ends)
+        return (*rivals, *offers)
 
     @property
-    def unfits(self) -> tuple[Unfit, ...]:
-        """The offers that have too few ports."""
-        return tuple(
-            unfit
-            for degree in self.degrees
-            for one in self.offers
-            if (unfit := self.unfit(one, degree)) is not None
-        )
+    def unfits(self) -> tuple[tuple[SwitchProduct, int], ...]:
+        """The offers that have too few ports, each with the ports a server."""
+        every = ((one, degree) for degree in self.degrees for one in self.offers)
+        return tuple(one for one in every if not self.fits(*one))
 
     def cost(self, row: Row, by: str = "") -> float:
         """Return what is least for the winner, or what another criterion counts, in its unit; infinite where it is not known."""
@@ -308,13 +292,14 @@ class Question:
         gpu_usd_per_hour = self.gpus * self.assumed.usd_per_gpu_hour.usual
         return usd_per_iteration(iteration_ms, year, gpu_usd_per_hour)
 
-    def network_usd(self, choice: Choice) -> float:
-        """Return the price of a choice's network without running it; raises InputError."""
+    def at_price(self, row: Row, port_usd: float) -> Row:
+        """Return a network at another price of a port, which changes no plan: nothing is run; raises InputError."""
+        choice = replace(row.choice, values={**row.choice.values, PRICE: port_usd})
         case = fabric_case(self.resolved, self.values(choice))
         request = case.request
         bill = fabric_bill(case.fabric, request.cluster, case.catalogue, request.options)
         assert bill is not None  # every choice can be bought
-        return bill.cost_usd
+        return replace(row, choice=choice, network_usd=bill.cost_usd)
 
 
 def buying_study(
@@ -349,28 +334,6 @@ def buying_study(
         Design("listed", listed=listed),
         MEASURES,
     )
-
-
-def with_slower_plans(rows: Sequence[Row]) -> tuple[Row, ...]:
-    """Return rows in which no switch is slower than a slower one.
-
-    What is planned for a long delay can be carried out with a shorter one in the same time at most,
-    so that a faster switch takes the better of both plans.
-    """
-    best: dict[int, Row] = {}
-    changed = dict(enumerate(rows))
-    planned = [
-        (k, row)
-        for k, row in changed.items()
-        if row.choice.values.get(FABRIC) == "scheduled" and row.iteration_ms is not None
-    ]
-    for k, row in sorted(planned, key=lambda one: -float(one[1].choice.values[DELAY])):
-        slower = best.setdefault(row.choice.degree, row)
-        if (slower.iteration_ms or inf) < (row.iteration_ms or inf):
-            row = replace(row, iteration_ms=slower.iteration_ms, handed_on=slower.handed_on)
-            changed[k] = row
-        best[row.choice.degree] = row
-    return tuple(changed.values())
 
 
 def with_known_plans(

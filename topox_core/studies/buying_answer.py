@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import inf, isfinite
+from itertools import takewhile
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.economics.comparison import Swing
+from topox_core.economics.comparison import Swing, amount_moved, widest_first
 from topox_core.economics.price_sets import SET_BY_SPEED, Catalogue
 from topox_core.fabrics.compare import EQUAL, ties
 from topox_core.studies.buying import (
@@ -17,11 +18,11 @@ from topox_core.studies.buying import (
     Choice,
     Question,
     Row,
+    levels_of,
 )
-from topox_core.studies.keys import Value
-from topox_core.studies.offers import offer_of
+from topox_core.studies.offers import Estimate, offer_of
 from topox_core.studies.outcomes import priced_at
-from topox_core.studies.slices import front_of, steps_of
+from topox_core.studies.slices import front_of
 from topox_core.text.numbers import time
 
 
@@ -93,12 +94,7 @@ def verdict(question: Question, rows: Sequence[Row]) -> Verdict | None:
         return Verdict(offers, rivals)
     offer, rival = offers[0], rivals[0]
     gain = lead(question, offer, rival)
-    at_ends = {
-        row.choice.level: lead(question, row, rival)
-        for row in known
-        if (row.choice.key, row.choice.degree) == (offer.choice.key, offer.choice.degree)
-        and row.choice.level != "usual"
-    }
+    at_ends = {level: lead(question, row, rival) for level, row in levels_of(known, offer).items()}
     others = [row for row in known if not row.choice.rival and row.choice.level == "low"]
     hopeful = max(others, key=lambda row: lead(question, row, rival), default=None)
     could = hopeful is not None and not beats(gain) and beats(lead(question, hopeful, rival))
@@ -150,11 +146,6 @@ def front_of_rows(rows: Sequence[Row]) -> NDArray[np.bool_]:
     )
 
 
-def steps_of_rows(rows: Sequence[Row]) -> tuple[int, ...]:
-    """Return which networks no other one beats in time and price, in order of the price, of equal ones the first."""
-    return steps_of([row.network_usd for row in rows], [row.iteration_ms for row in rows])
-
-
 # Between these delays is searched for the slowest; a switch slower than the last changes nothing in a job.
 FASTEST_MS, SLOWEST_MS = 1e-3, 1e5
 DECADES = 9
@@ -179,49 +170,38 @@ class Slowest:
     wins_ms: float | None
     loses_ms: float | None
 
-    @property
-    def near(self) -> bool:
-        """Whether nothing is left to search."""
-        if self.wins_ms is None or self.loses_ms is None:
-            return True
-        return self.loses_ms <= NEAR * self.wins_ms
-
 
 def slowest_of(question: Question, rows: Sequence[Row], rival: Row) -> Slowest:
     """Return up to which delay rows of one switch, alike but for it, win over the rival."""
-    wins: float | None = None
-    for row in sorted(rows, key=lambda one: float(one.choice.values[DELAY])):
-        delay_ms = float(row.choice.values[DELAY])
-        if not beats(lead(question, row, rival)):
-            return Slowest(wins, delay_ms)
-        wins = delay_ms
-    return Slowest(wins, None)
+    in_order = sorted(rows, key=lambda row: float(row.choice.values[DELAY]))
+    won = list(takewhile(lambda row: beats(lead(question, row, rival)), in_order))
+    last, first = won[-1:], in_order[len(won) :][:1]
+    ends = (float(some[0].choice.values[DELAY]) if some else None for some in (last, first))
+    return Slowest(*ends)
 
 
-def first_delays() -> tuple[float, ...]:
-    """Return the delays that are looked at first: one a decade."""
-    step = (SLOWEST_MS / FASTEST_MS) ** (1 / (DECADES - 1))
-    return tuple(float(f"{FASTEST_MS * step**k:.6g}") for k in range(DECADES))
+def _spread(low_ms: float, high_ms: float, count: int) -> tuple[float, ...]:
+    return tuple(float(f"{one:.6g}") for one in np.geomspace(low_ms, high_ms, count))
+
+
+# One a decade.
+FIRST_DELAYS = _spread(FASTEST_MS, SLOWEST_MS, DECADES)
 
 
 def delays_between(found: Slowest) -> tuple[float, ...]:
-    """Return the delays to look at next, evenly spread (logarithmically) over where the answer turns."""
-    if found.near:
+    """Return the delays to look at next, evenly spread (logarithmically) over where the answer turns; none where it is known."""
+    wins_ms, loses_ms = found.wins_ms, found.loses_ms
+    if wins_ms is None or loses_ms is None or loses_ms <= NEAR * wins_ms:
         return ()
-    assert found.wins_ms is not None
-    assert found.loses_ms is not None
-    ratio = (found.loses_ms / found.wins_ms) ** (1 / (BETWEEN + 1))
-    return tuple(float(f"{found.wins_ms * ratio**k:.6g}") for k in range(1, BETWEEN + 1))
+    return _spread(wins_ms, loses_ms, BETWEEN + 2)[1:-1]
 
 
 def fewer_ports(question: Question, degree: int) -> tuple[int, ...]:
     """Return the numbers of ports a server below one that its switches can take, at most eight of them."""
     cluster = question.cluster
     step = 1 if cluster.ports_per_server == cluster.switches else cluster.switches
-    fewer = tuple(range(step, degree, step))
-    if len(fewer) <= MAX_TRIED:
-        return fewer
-    return tuple(sorted({fewer[k * len(fewer) // MAX_TRIED] for k in range(MAX_TRIED)}))
+    fewer = range(step, degree, step)
+    return tuple(fewer[:: -(-len(fewer) // MAX_TRIED) or 1])
 
 
 def fewest_of(question: Question, rows: Sequence[Row], rival: Row) -> int | None:
@@ -239,37 +219,23 @@ def highest_port_usd(question: Question, row: Row, rival: Row) -> float | None:
     """
     if question.by == "time" or not row.known or not rival.known:
         return None
-    assert row.iteration_ms is not None
     span = max(1.0, float(row.choice.values[PRICE]))
-    free, priced = (
-        question.cost(replace(row, network_usd=question.network_usd(at_price(row.choice, usd))))
-        for usd in (0.0, span)
-    )
+    free, priced = (question.cost(question.at_price(row, usd)) for usd in (0.0, span))
     return span * (question.cost(rival) - free) / (priced - free)
 
 
-def at_price(choice: Choice, usd: float) -> Choice:
-    """Return a choice with another price of a port."""
-    return replace(choice, values={**choice.values, PRICE: usd})
-
-
-GPU_HOUR = "gpu_hour"
 SENDING = "How hosts on a fat-tree send"
-# Prices that have no range of their own move to half and twice.
-_PARTS = {
-    "nic": "Price of a NIC",
-    "transceiver": "Price of a transceiver",
-}
-_RIVAL_PARTS = {
-    "fixed": ("patch_panel_port", "Price of a patch-panel port"),
-    "fat_tree": ("packet_switch", "Price of a packet switch"),
-    "same_cost": ("packet_switch", "Price of a packet switch"),
-}
+# Prices that have no range of their own move to half and twice: those of every network, and the one of a rival.
+_PARTS = {"nic": "Price of a NIC", "transceiver": "Price of a transceiver"}
+_OWN_PARTS = (
+    {"patch_panel_port": "Price of a patch-panel port"},
+    {"packet_switch": "Price of a packet switch"},
+)
 
 
 @dataclass(frozen=True)
 class Uncertain:
-    """A figure that moves alone: its key in a study (none for the price of a GPU's hour) and its ends."""
+    """A figure that moves alone: its key in a study, or the assumption that it is, and its ends."""
 
     name: str
     key: str
@@ -277,12 +243,28 @@ class Uncertain:
     high: float
     unit: str
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Both ends."""
+        return self.low, self.high
+
     def words(self, value: float) -> str:
         """Return a value with its unit."""
-        if self.unit == "ms":
-            return time(value)
-        text = f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-        return f"${text}" if self.unit == "$" else f"{text} {self.unit}".strip()
+        return time(value) if self.unit == "ms" else amount_moved(value, self.unit)
+
+    def moved(self, choice: Choice, value: float) -> Choice:
+        """Return a network with another value of the figure: the same one where it is none of its figures."""
+        of_switches = self.key in (DELAY, PRICE, POWER)
+        own = "." in self.key and not (choice.rival and of_switches)
+        return replace(choice, values={**choice.values, self.key: value}) if own else choice
+
+    def assumed(self, question: Question, value: float) -> Question:
+        """Return a question that assumes another value: the same one where the figure is no assumption."""
+        assumed = question.assumed
+        if "." in self.key:
+            return question
+        moved = replace(getattr(assumed, self.key), low=value, usual=value, high=value)
+        return replace(question, assumed=replace(assumed, **{self.key: moved}))
 
 
 def prices_of(question: Question) -> Catalogue:
@@ -293,97 +275,61 @@ def prices_of(question: Question) -> Catalogue:
 def uncertain_figures(question: Question, offer: Choice, rival: Choice) -> tuple[Uncertain, ...]:
     """Return what the lead of an offer over a rival depends on, figures with a range only."""
     one, assumed = offer_of(question.offers, offer.key), question.assumed
-    figures = [
-        Uncertain("Reconfiguration delay", DELAY, one.delay_ms.low, one.delay_ms.high, "ms"),
-        Uncertain("Price of a switch port", PRICE, one.port_usd.low, one.port_usd.high, "$"),
-        Uncertain("Power of a switch port", POWER, one.port_w.low, one.port_w.high, "W"),
-    ]
-    catalogue = prices_of(question)
-    parts = dict([*_PARTS.items(), _RIVAL_PARTS[rival.key]])
-    for part, words in parts.items():
-        usd = catalogue.part(part).price_usd
-        figures.append(Uncertain(words, f"prices.{part}.price_usd", usd / 2, usd * 2, "$"))
-    for name, key, figure, unit in (
-        ("GPU, per hour", GPU_HOUR, assumed.usd_per_gpu_hour, "$"),
-        ("Electricity, per kWh", "running.usd_per_kwh", assumed.usd_per_kwh, "$"),
-        ("Written off over", "running.years", assumed.years, "years"),
-    ):
-        figures.append(Uncertain(name, key, figure.low, figure.high, unit))
-    return tuple(one for one in figures if one.low < one.high)
+    own = {**_PARTS, **_OWN_PARTS[rival.key != "fixed"]}
+    usd = {part: prices_of(question).part(part).price_usd for part in own}
+    figures = (
+        ("Reconfiguration delay", DELAY, one.delay_ms, "ms"),
+        ("Price of a switch port", PRICE, one.port_usd, "$"),
+        ("Power of a switch port", POWER, one.port_w, "W"),
+        *(
+            (words, f"prices.{part}.price_usd", Estimate(usd[part] / 2, 0.0, usd[part] * 2), "$")
+            for part, words in own.items()
+        ),
+        ("GPU, per hour", "usd_per_gpu_hour", assumed.usd_per_gpu_hour, "$"),
+        ("Electricity, per kWh", "usd_per_kwh", assumed.usd_per_kwh, "$"),
+        ("Written off over", "years", assumed.years, "years"),
+    )
+    return tuple(
+        Uncertain(name, key, figure.low, figure.high, unit)
+        for name, key, figure, unit in figures
+        if figure.low < figure.high
+    )
 
 
-def tornado(choice: Choice, figures: Sequence[Uncertain]) -> tuple[Choice, ...]:
-    """Return a choice, and the same with each figure alone at either end.
-
-    A price changes no simulation: such points cost next to nothing.
-    """
-    moved = [
-        (one.key, value)
+def moved_networks(figures: Sequence[Uncertain], found: Verdict) -> tuple[Choice, ...]:
+    """Return the best offer and the best rival at both ends of each figure in turn: offer, rival, offer, rival ..."""
+    return tuple(
+        one.moved(row.choice, value)
         for one in figures
-        if one.key != GPU_HOUR and not (choice.rival and one.key in (DELAY, PRICE, POWER))
-        for value in (one.low, one.high)
-    ]
-    changed = (replace(choice, values={**choice.values, key: value}) for key, value in moved)
-    return (choice, *changed)
-
-
-def order_that_counts(question: Question, rival: Row, in_order: Row | None) -> Row | None:
-    """Return the full fat-tree whose hosts send in an order; None where it is unknown, or no better than the best rival."""
-    gains = in_order is not None and beats(lead(question, in_order, rival))
-    return in_order if gains else None
+        for value in one.ends
+        for row in (found.offer, found.rival)
+    )
 
 
 def swings(
     question: Question,
+    found: Verdict,
     figures: Sequence[Uncertain],
     rows: Sequence[Row],
-    rival_rows: Sequence[Row],
-    in_order: Row | None = None,
+    ordered: Row | None = None,
 ) -> tuple[Swing, ...]:
     """Return how far the lead swings with each figure, and with the order in which hosts send, the widest first.
 
     Parameters
     ----------
-    rows, rival_rows
-        Of :func:`tornado`, the base first.
-    in_order
-        A full fat-tree whose hosts send in an order; left out where it is no better than the rival.
+    rows
+        Of :func:`moved_networks`.
+    ordered
+        A full fat-tree whose hosts send in an order, where it is better than the rival.
     """
-    base = lead(question, rows[0], rival_rows[0])
-    mine, theirs = _by_change(rows), _by_change(rival_rows)
-    found = []
-    if (ordered := order_that_counts(question, rival_rows[0], in_order)) is not None:
-        left = lead(question, rows[0], ordered)
-        found.append((base - left, Swing(SENDING, ("in an order, at most", left), None)))
-    for one in figures:
-        ends = []
-        for value in (one.low, one.high):
-            # The base where the figure concerns another network.
-            row, rival = (
-                mine.get((one.key, value), rows[0]),
-                theirs.get((one.key, value), rival_rows[0]),
-            )
-            ends.append((one.words(value), lead(_assuming(question, one, value), row, rival)))
-        span = max(ends[0][1], ends[1][1], base) - min(ends[0][1], ends[1][1], base)
-        if isfinite(span) and span >= 0.0005:
-            found.append((span, Swing(one.name, ends[0], ends[1])))
-    return tuple(swing for _, swing in sorted(found, key=lambda row: -row[0]))
-
-
-def _by_change(rows: Sequence[Row]) -> dict[tuple[str, Value], Row]:
-    """Return the rows after the base by what each has that the base has not."""
-    base = rows[0].choice.values.items()
-    return {one: row for row in rows[1:] for one in row.choice.values.items() - base}
-
-
-def _assuming(question: Question, one: Uncertain, value: float) -> Question:
-    name = {
-        GPU_HOUR: "usd_per_gpu_hour",
-        "running.usd_per_kwh": "usd_per_kwh",
-        "running.years": "years",
-    }.get(one.key)
-    if name is None:
-        return question
-    assumed = question.assumed
-    moved = replace(getattr(assumed, name), low=value, usual=value, high=value)
-    return replace(question, assumed=replace(assumed, **{name: moved}))
+    moved = [(one, value) for one in figures for value in one.ends]
+    ends = [
+        (one.words(value), lead(one.assumed(question, value), mine, theirs))
+        for (one, value), mine, theirs in zip(moved, rows[::2], rows[1::2], strict=True)
+    ]
+    named = zip(figures, ends[::2], ends[1::2], strict=True)
+    rows_of = [Swing(one.name, low, high) for one, low, high in named]
+    if ordered is not None:
+        left = lead(question, found.offer, ordered)
+        rows_of.insert(0, Swing(SENDING, ("in an order, at most", left), None))
+    return widest_first(rows_of, found.lead)

@@ -3,6 +3,7 @@
 import concurrent.futures
 from collections.abc import Callable, Generator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from topox_core.economics.comparison import Swing
 from topox_core.fabrics.passed_plans import PassedPlan
@@ -17,26 +18,26 @@ from topox_core.studies.buying import (
     Row,
     buying_study,
     with_known_plans,
-    with_slower_plans,
 )
 from topox_core.studies.buying_answer import (
+    FIRST_DELAYS,
     Slowest,
     Verdict,
+    beats,
     delays_between,
     fewer_ports,
     fewest_of,
-    first_delays,
     highest_port_usd,
     lead,
+    moved_networks,
     slowest_of,
     swings,
-    tornado,
     uncertain_figures,
     verdict,
     with_orders_of,
 )
 from topox_core.studies.offers import offer_of
-from topox_core.studies.study_run import PointRow, Step, StudyPlan, StudyResult, steps_run
+from topox_core.studies.study_run import SERVED, PointRow, Step, StudyPlan, StudyResult, steps_run
 
 NETWORKS, IN_ORDER, SLOWEST, FEWEST, HANGS_ON = (
     "the networks",
@@ -96,6 +97,14 @@ class Answer:
     lost: tuple[str, ...] = ()
     complete: bool = False
 
+    @property
+    def ordered(self) -> Row | None:
+        """The full fat-tree whose hosts send in an order; None where it is unknown, or no better than the best rival."""
+        found, tree = self.verdict, self.in_order
+        if found is None or tree is None or not found.compared:
+            return None
+        return tree if beats(lead(self.question, tree, found.rival)) else None
+
 
 def buying_run(
     question: Question,
@@ -119,26 +128,24 @@ def buying_run(
         answer = told[-1]
         networks = results.get(NETWORKS)
         if answer.verdict is None and networks is not None:  # they are under way
-            rows = with_slower_plans(_rows(question.choices, networks, there=True))
+            rows = _rows(question.choices, networks, there=True)
             answer = replace(answer, rows=rows, verdict=verdict(question, rows))
         return replace(answer, lost=lost, complete=complete)
 
     return steps_run(_rounds(question, told.append, plans), read, library, executor, known)
 
 
-_Asked = Generator[Step, StudyResult, tuple[Row, ...]]
-
-
 def _networks(
-    question: Question, words: str, choices: Sequence[Choice], plans: Sequence[PassedPlan]
-) -> _Asked:
-    """Yield the study of some networks, and return a row of each."""
+    question: Question, plans: Sequence[PassedPlan], words: str, choices: Sequence[Choice]
+) -> Generator[Step, StudyResult, tuple[Row, ...]]:
+    """Yield the study of some networks beside those of the question, whose plans they may use, and return a row of each."""
     # Steps of a search are no studies that somebody would open.
     listed = words == NETWORKS
     name = "" if listed else f"{words.capitalize()} for {question.resolved.title}"
-    study = buying_study(question, choices, name[:120])
+    every = choices if listed else (*choices, *question.choices)
+    study = buying_study(question, every, name[:120])
     result = yield Step(words, StudyPlan(study, question.resolved), listed)
-    return with_known_plans(question, _rows(choices, result), plans)
+    return with_known_plans(question, _rows(every, result)[: len(choices)], plans)
 
 
 def _rows(choices: Sequence[Choice], result: StudyResult, there: bool = False) -> tuple[Row, ...]:
@@ -147,7 +154,8 @@ def _rows(choices: Sequence[Choice], result: StudyResult, there: bool = False) -
     for choice, row in zip(choices, result.rows, strict=True):
         if row.measures is not None:
             time_ms, usd, watts = (row.measures.get(name) for name in MEASURES)
-            rows.append(Row(choice, time_ms, usd, watts, row.message, row.run))
+            own = "" if row.message == SERVED else row.message  # as every faster switch may be
+            rows.append(Row(choice, time_ms, usd, watts, own))
         elif not there:
             rows.append(Row(choice, None, None, None, "was not computed"))
     return tuple(rows)
@@ -157,11 +165,10 @@ def _rounds(
     question: Question, tell: Callable[[Answer], object], plans: Sequence[PassedPlan]
 ) -> Generator[Step, StudyResult, None]:
     """Yield the studies one after another, each given what came of the one before."""
-    answer = Answer(question)
-    raw = yield from _networks(question, NETWORKS, question.choices, plans)
-    rows = with_slower_plans(raw)
+    networks = partial(_networks, question, plans)
+    rows = yield from networks(NETWORKS, question.choices)
     found = verdict(question, rows)
-    answer = replace(answer, rows=rows, verdict=found)
+    answer = Answer(question, rows, verdict=found)
     tell(answer)
     if found is None or not found.compared:
         return
@@ -169,39 +176,26 @@ def _rounds(
     if trees and question.by != "price":
         tree = min(trees, key=question.cost)
         packets = replace(tree.choice, values={**tree.choice.values, FABRIC: "ideal"})
-        [ordered] = yield from _networks(question, IN_ORDER, [packets], plans)
+        [ordered] = yield from networks(IN_ORDER, [packets])
         answer = replace(answer, in_order=with_orders_of(rows, ordered, tree))
         tell(answer)
-    choice, rival = found.offer.choice, found.rival
-    offer = offer_of(question.offers, choice.key)
+    rival, degree = found.rival, found.offer.choice.degree
+    offer = offer_of(question.offers, found.offer.choice.key)
     slowest: Slowest | None = None
     slow: tuple[Row, ...] = ()
-    delays = first_delays() if question.by != "price" else ()
+    delays = FIRST_DELAYS if question.by != "price" else ()
     while delays:
-        tried = [question.at(offer, choice.degree, "usual", {DELAY: delay}) for delay in delays]
-        new = yield from _networks(question, SLOWEST, tried, plans)
-        slow = with_slower_plans((*slow, *new, *raw))[: len(slow) + len(new)]
+        tried = [question.at(offer, degree, "usual", {DELAY: delay}) for delay in delays]
+        slow = yield from networks(SLOWEST, [*(row.choice for row in slow), *tried])
         slowest = slowest_of(question, slow, rival)
         delays = delays_between(slowest)
-    degrees = fewer_ports(question, choice.degree)
-    some = [question.at(offer, one) for one in degrees if question.unfit(offer, one) is None]
-    fewer = (yield from _networks(question, FEWEST, some, plans)) if some else ()
-    fewer = with_slower_plans(fewer)
+    degrees = [one for one in fewer_ports(question, degree) if question.fits(offer, one)]
+    fewer = yield from networks(FEWEST, [question.at(offer, one) for one in degrees])
     fewest = fewest_of(question, [*fewer, found.offer], rival)
     turned = Turned(slowest, fewest, highest_port_usd(question, found.offer, rival))
     answer = replace(answer, searched=(*slow, *fewer), turned=turned)
     tell(answer)
-    figures = uncertain_figures(question, choice, rival.choice)
-    mine = yield from _networks(question, HANGS_ON, tornado(choice, figures), plans)
-    theirs = yield from _networks(question, HANGS_ON, tornado(rival.choice, figures), plans)
-    together = with_slower_plans((*mine, *raw))[: len(mine)]
-    swinging = swings(question, figures, together, theirs, answer.in_order)
+    figures = uncertain_figures(question, found.offer.choice, rival.choice)
+    moved = yield from networks(HANGS_ON, moved_networks(figures, found))
+    swinging = swings(question, found, figures, moved, answer.ordered)
     tell(replace(answer, swings=swinging))
-
-
-def base_lead(answer: Answer) -> float:
-    """Return the lead that the tornado swings round."""
-    found = answer.verdict
-    if found is None or not found.compared:
-        return 0.0
-    return lead(answer.question, found.offer, found.rival)

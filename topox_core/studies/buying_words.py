@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from topox_core.fabrics.compare import EQUAL, same_time
-from topox_core.studies.buying import DELAY, PRICE, Choice, Question, Row, Unfit
+from topox_core.studies.buying import DELAY, PRICE, Choice, Question, Row, levels_of
 from topox_core.studies.buying_answer import (
     FASTEST_MS,
     SLOWEST_MS,
@@ -16,7 +16,6 @@ from topox_core.studies.buying_answer import (
     beats,
     front_of_rows,
     lead,
-    order_that_counts,
 )
 from topox_core.studies.buying_run import Answer
 from topox_core.studies.offers import (
@@ -28,17 +27,29 @@ from topox_core.studies.offers import (
 )
 from topox_core.text.numbers import apart, delay_label, enumeration, percent, plural, short, time
 
-# What a switch must do to win, by what is to be least.
+# By what is to be least: what a switch must do to win, and how the best stands beside the best without one where it
+# wins, where it loses, and where both are equal.
 BEATS = {
     "dollars": "cost less per iteration than",
     "time": "be faster than",
     "price": "cost less than",
 }
-# What is least, and what it is where it is not.
-COUNTS = {
-    "dollars": ("an iteration costs", "more"),
-    "time": ("an iteration takes", "longer"),
-    "price": ("the network costs", "more"),
+STANDS = {
+    "dollars": (
+        "an iteration costs **{} less** than on {}",
+        "an iteration costs **{} more** than on {}",
+        "an iteration costs as much within {} as on {}",
+    ),
+    "time": (
+        "an iteration takes **{} less** time than on {}",
+        "an iteration takes **{} longer** than on {}",
+        "an iteration takes as much within {} as on {}",
+    ),
+    "price": (
+        "the network costs **{} less** than {}",
+        "the network costs **{} more** than {}",
+        "the network costs as much within {} as {}",
+    ),
 }
 Lines = tuple[tuple[str, str], ...]
 FORMAT, VERSION = "topox-buying", 1
@@ -50,53 +61,49 @@ NAMED = 2  # networks that tie and stand in the headline by name; the details na
 def finding(answer: Answer) -> str:
     """Return what to buy, and by how much it beats the best rival, in one sentence."""
     found, question = answer.verdict, answer.question
-    unfits, complete = question.unfits, answer.complete
+    computed = f"{'could be' if answer.complete else 'has been'} computed"
     if found is None:
-        return f"No network {'could be' if complete else 'has been'} computed for this job."
+        return f"No network {computed} for this job."
     if not found.offers:
-        if len(unfits) == len(question.offers) * len(question.degrees):
-            why = f"it takes a switch of {unfits[0].needed:,} ports, or several that are joined"
-            return f"**No switch on offer can be used** for this job: {why}."
+        too_few = len(question.unfits) == len(question.offers) * len(question.degrees)
         # What is still to come, or was cancelled, says nothing of the switches.
-        if not complete:
+        if not (too_few or answer.complete):
             return "No switch on offer has been computed."
-        return "**No switch on offer can be used** for this job."
+        needed = question.planes(question.degrees[0])[1]
+        why = f": it takes a switch of {needed:,} ports, or several that are joined" * too_few
+        return f"**No switch on offer can be used** for this job{why}."
     if not found.rivals:
-        without = f"no network without switches {'could be' if complete else 'has been'} computed"
-        words = f"of the switches, **{_some(question, found.offers, 'one')}** is best; {without}."
+        one = _some(question, found.offers, "one")
+        words = f"of the switches, **{one}** is best; no network without switches {computed}."
     else:
-        words = _won(question, found, answer) if found.wins else _lost(question, found)
+        words = _advice(answer, found)
     words = f"{_at_price(question, found)}{words}"
     return words[0].upper() + words[1:] if words[0] != "*" else f"**{words[2].upper()}{words[3:]}"
 
 
 def details(answer: Answer) -> Lines:
     """Return what stands behind the finding: names, times, prices, what tells apart what ties, whether the ranges turn it."""
-    found, question = answer.verdict, answer.question
+    found, question, ordered = answer.verdict, answer.question, answer.ordered
     if found is None or not found.compared:
         return ()
     mine, theirs = apart([found.offer.iteration_ms or 0.0, found.rival.iteration_ms or 0.0])
     rivals = _within(found.rivals, found.offer.choice)
     both = (found.offer, found.rival)
     usd, rival_usd = (f"${short(question.cost(row, 'dollars'))}" for row in both)
-    told, in_order = _told_apart(question, found), _in_order(question, found, answer)
     settled = answer.complete or answer.swings is not None or answer.turned is not None
     best = "Best optical switch" if len(found.offers) == 1 else "Best optical switches"
-    return _said(
+    in_order = "A full fat-tree whose hosts send in an order would take at most **{}**."
+    lines = (
         (best, f"{_either(found.offers)}."),
         ("Best without one", f"{rivals[0].upper()}{rivals[1:]}."),
         ("Iteration time", f"{mine} instead of {theirs}."),
         ("Cost of an iteration", f"{usd} instead of {rival_usd}, GPU hours included."),
-        question.by != "time" and ("Price of a port", _port_prices(question, found)),
-        in_order and ("Order of sending", in_order),
-        told and ("What ties", told),
-        settled and ("Within the ranges", _ranges(question, found, bool(in_order))),
+        ("Price of a port", _port_prices(question, found) if question.by != "time" else ""),
+        ("Order of sending", in_order.format(time(ordered.iteration_ms or 0)) if ordered else ""),
+        ("What ties", _told_apart(question, found)),
+        ("Within the ranges", _ranges(question, found, ordered is not None) if settled else ""),
     )
-
-
-def _said(*lines: tuple[str, str] | str | bool) -> Lines:
-    """Return lines without those that are none."""
-    return tuple(line for line in lines if isinstance(line, tuple))
+    return tuple(line for line in lines if line[1])
 
 
 def _at_price(question: Question, found: Verdict) -> str:
@@ -113,19 +120,12 @@ def _at_price(question: Question, found: Verdict) -> str:
 
 
 def _port_prices(question: Question, found: Verdict) -> str:
-    """Return the prices of the best switches, where each is from, and who shares it."""
+    """Return the prices of the best switches, where each is from, and how many switches share one price."""
     prices = list(dict.fromkeys(port_price(question, row.choice) for row in found.offers))
     usd = {float(row.choice.values[PRICE]) for row in found.offers}
-    shared = _shared_price(question, next(iter(usd))) if len(usd) == 1 else ""
-    return f"{enumeration(prices)}{shared}."
-
-
-def _shared_price(question: Question, usd: float) -> str:
-    """Return after a comma how many switches have a price; nothing of a price of one."""
-    having = sum(one.port_usd.usual == usd for one in question.offers)
-    if having < 2:
-        return ""
-    return f", the same for {having} of {len(question.offers)} switches, which differ in delay, not in price"
+    having = sum({one.port_usd.usual} == usd for one in question.offers)
+    shared = f", the same for {having} of {len(question.offers)} switches, which differ in delay, not in price"
+    return f"{enumeration(prices)}{shared * (having > 1)}."
 
 
 def port_price(question: Question, choice: Choice) -> str:
@@ -136,46 +136,33 @@ def port_price(question: Question, choice: Choice) -> str:
     return price_and_source(question.offers, float(choice.values[PRICE]), status)
 
 
-def _won(question: Question, found: Verdict, answer: Answer) -> str:
-    rivals, bought = _within(found.rivals, found.offer.choice), _some(question, found.offers)
-    time_less = " time" if question.by == "time" else ""
-    less = (
-        f"{COUNTS[question.by][0]} **{percent(found.lead)} less**{time_less} than "
-        f"{'' if question.by == 'price' else 'on '}{rivals}"
-    )
-    ordered = order_that_counts(question, found.rival, answer.in_order)
+def _advice(answer: Answer, found: Verdict) -> str:
+    """Return whether to buy a switch, by how much it is better or worse than what is best without one, and what would turn that."""
+    question, bought = answer.question, _some(answer.question, found.offers)
+    rivals, ordered = _within(found.rivals, found.offer.choice), answer.ordered
+    less, more, same = STANDS[question.by]
+    if not found.wins:
+        equal = same_time(question.cost(found.offer), question.cost(found.rival))
+        stands, share = (same, EQUAL) if equal else (more, -found.lead)
+        none = f"**no optical switch is worth buying**: with the best, {bought}"
+        return f"{none}, {stands.format(percent(share), rivals)}."
+    why = less.format(percent(found.lead), rivals)
     if ordered is None:
-        return f"buy **{bought}**: {less}."
+        return f"buy **{bought}**: {why}."
     left = lead(question, found.offer, ordered)
     saved = f"at most **{percent(left)}**, perhaps nothing" if beats(left) else "nothing"
     return (
-        f"**{bought}** is worth buying while hosts of a fat-tree share its links: {less}. "
+        f"**{bought}** is worth buying while hosts of a fat-tree share its links: {why}. "
         f"If they sent in an order, it would save {saved}."
-    )
-
-
-def _lost(question: Question, found: Verdict) -> str:
-    what, more = COUNTS[question.by]
-    same = same_time(question.cost(found.offer), question.cost(found.rival))
-    by_how_much = (
-        f"as much within {percent(EQUAL)}" if same else f"**{percent(-found.lead)} {more}**"
-    )
-    rivals = _within(found.rivals, found.offer.choice)
-    return (
-        f"**no optical switch is worth buying**: with the best, {_some(question, found.offers)}, {what} {by_how_much} "
-        f"{'as' if same else 'than'} {'' if question.by == 'price' else 'on '}{rivals}."
     )
 
 
 def _some(question: Question, rows: Sequence[Row], noun: str = "a switch") -> str:
     """Return the networks that tie in short: by their delay if all others are slower, else the first by name, the rest by number."""
     several = len(question.degrees) > 1
-    names = [
-        row.choice.title if several else offer_of(question.offers, row.choice.key).name
-        for row in rows
-    ]
+    names = [row.choice.title if several else row.choice.short for row in rows]
     if len(rows) > 1 and not several:
-        keys = {row.choice.key for row in rows} | {one.offer.key for one in question.unfits}
+        keys = {row.choice.key for row in rows} | {one.key for one, _ in question.unfits}
         slowest = max(rows, key=lambda row: float(row.choice.values[DELAY]))
         others = [one.delay_ms.usual for one in question.offers if one.key not in keys]
         if not others:
@@ -222,14 +209,6 @@ def _ranges(question: Question, found: Verdict, in_order: bool) -> str:
     return f"This advice **could change**: at the best end of all its ranges {best.choice.title} would save {gain}."
 
 
-def _in_order(question: Question, found: Verdict, answer: Answer) -> str:
-    """Return what a full fat-tree takes whose hosts send in an order too; nothing where it is no better than the best rival."""
-    ordered = order_that_counts(question, found.rival, answer.in_order)
-    if ordered is None:
-        return ""
-    return f"A full fat-tree whose hosts send in an order would take at most **{time(ordered.iteration_ms or 0.0)}**."
-
-
 def _either(rows: Sequence[Row]) -> str:
     """Return the networks that tie: A, 2 ports per server; A, B or C, 2 ports per server."""
     if len({row.choice.degree for row in rows}) > 1:
@@ -261,45 +240,38 @@ def questions_turned(
         return ()
     choice, rival = found.offer.choice, _within((found.rival,), found.offer.choice)
     question, ports = answer.question, turned.fewest_ports
-    beats = BEATS[question.by]
-    fewest = (
-        "None of the numbers of ports that were tried wins."
-        if ports is None
-        else f"**{plural(ports, 'port')} per server**"
-        + (", the fewest possible." if ports == 1 else "; with fewer it loses.")
-    )
     by_dollars = question.by == "dollars"
-    counted = " per iteration, GPU hours included" if by_dollars else ""
-    highest = "Not even free ports would make it as cheap."
-    if (usd := turned.highest_usd or 0.0) >= 0:
-        price = port_price(question, choice)
-        highest = f"Up to **${usd:,.0f} per port**; counted with {price}."
-    if by_dollars and by_purchase_usd is not None and by_purchase_usd > 0:
-        highest += (
-            f" By the purchase price of the network alone it is **${by_purchase_usd:,.0f}**, at the cluster's "
-            "own delay, as Per iteration says."
+    lines = []
+    if turned.slowest is not None:
+        asked = f"How slow may a switch be at the price of {choice.name}, and still {BEATS[question.by]} {rival}?"
+        by_time = (
+            " By iteration time alone it is **{}**, as Schedule and Compare say."
+            if by_dollars
+            else " Schedule and Compare say **{}**: they search to 5 % of the delay."
         )
-    return _said(
-        turned.slowest is not None
-        and (
-            f"How slow may a switch be at the price of {choice.name}, and still {beats} {rival}?",
-            _slowest(turned.slowest) + _counted(question, by_time_ms),
-        ),
-        (f"With how few ports per server does {choice.name} still win?", fewest),
-        turned.highest_usd is not None
-        and (f"Up to which price per port does {choice.name} cost no more{counted}?", highest),
-    )
-
-
-def _counted(question: Question, by_time_ms: float | None) -> str:
-    """Return what a break-even delay counts, and what the verdict on the job says by time alone, after a space."""
-    words = ""
-    if question.by == "dollars":
-        words = " This counts GPU hours and the network's price and power."
-        verdict = " By iteration time alone it is **{}**, as Schedule and Compare say."
-    else:
-        verdict = " Schedule and Compare say **{}**: they search to 5 % of the delay."
-    return words if by_time_ms is None else words + verdict.format(time(by_time_ms))
+        counts = " This counts GPU hours and the network's price and power." * by_dollars
+        said = "" if by_time_ms is None else by_time.format(time(by_time_ms))
+        lines.append((asked, f"{_slowest(turned.slowest)}{counts}{said}"))
+    fewest = "None of the numbers of ports that were tried wins."
+    if ports is not None:
+        end = ", the fewest possible." if ports == 1 else "; with fewer it loses."
+        fewest = f"**{plural(ports, 'port')} per server**{end}"
+    lines.append((f"With how few ports per server does {choice.name} still win?", fewest))
+    if (usd := turned.highest_usd) is not None:
+        counted = " per iteration, GPU hours included" * by_dollars
+        highest = "Not even free ports would make it as cheap."
+        if usd >= 0:
+            price = port_price(question, choice)
+            highest = f"Up to **${usd:,.0f} per port**; counted with {price}."
+        if by_dollars and by_purchase_usd is not None and by_purchase_usd > 0:
+            highest += (
+                f" By the purchase price of the network alone it is **${by_purchase_usd:,.0f}**, at the cluster's "
+                "own delay, as Per iteration says."
+            )
+        lines.append(
+            (f"Up to which price per port does {choice.name} cost no more{counted}?", highest)
+        )
+    return tuple(lines)
 
 
 def _slowest(found: Slowest) -> str:
@@ -318,11 +290,7 @@ def network_rows(answer: Answer) -> list[dict[str, Any]]:
     front = front_of_rows(usual)
     rows = []
     for row, on_front in zip(usual, front, strict=True):
-        ends = {
-            one.choice.level: one
-            for one in answer.rows
-            if (one.choice.key, one.choice.degree) == (row.choice.key, row.choice.degree)
-        }
+        ends = levels_of(answer.rows, row)
         low, high = ends.get("low", row), ends.get("high", row)
         gain = (
             lead(question, row, found.rival)
@@ -343,27 +311,28 @@ def network_rows(answer: Answer) -> list[dict[str, Any]]:
                 "dollars per iteration": question.cost(row, "dollars") if row.known else None,
                 "saves (%)": None if gain is None else 100 * gain,
                 "nothing beats it": "yes" if on_front else "",
-                "switches": _switches(question, row.choice),
+                "switches": None
+                if row.choice.rival
+                else question.switches(
+                    offer_of(question.offers, row.choice.key), row.choice.degree
+                ),
                 "note": row.message,
             }
         )
     return rows
 
 
-def _switches(question: Question, choice: Choice) -> int | None:
-    if choice.rival:
-        return None
-    return question.switches(offer_of(question.offers, choice.key), choice.degree)
-
-
-def unfit_words(unfits: Sequence[Unfit]) -> tuple[str, ...]:
+def unfit_words(question: Question) -> tuple[str, ...]:
     """Return in a sentence each which offers have too few ports, and how many whole switches would have enough."""
-    return tuple(
-        f"{one.offer.title} is left out: each switch must reach all servers, which takes {one.needed:,} ports, and it "
-        f"has {one.offer.ports.usual:,.0f}. {plural(one.switches, 'whole switch', 'whole switches')} joined would have "
-        "as many; what joins them is not computed here."
-        for one in unfits
-    )
+    said = []
+    for offer, degree in question.unfits:
+        needed, ports = question.planes(degree)[1], int(offer.ports.usual)
+        whole = plural(-(-needed // ports), "whole switch", "whole switches")
+        said.append(
+            f"{offer.title} is left out: each switch must reach all servers, which takes {needed:,} ports, and it "
+            f"has {ports:,}. {whole} joined would have as many; what joins them is not computed here."
+        )
+    return tuple(said)
 
 
 def caveats(question: Question) -> tuple[str, ...]:
@@ -407,7 +376,7 @@ def as_record(answer: Answer) -> dict[str, Any]:
         "details": {name: plain(words) for name, words in details(answer)},
         "complete": answer.complete,
         "networks": network_rows(answer),
-        "left_out": list(unfit_words(answer.question.unfits)),
+        "left_out": list(unfit_words(answer.question)),
         "caveats": list(caveats(answer.question)),
     }
     if found is not None and found.compared:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,9 +12,9 @@ from typing import Annotated, Any
 from topox_core.economics.price_sets import MAX_PORTS, MAX_USD, MAX_W, Catalogue
 from topox_core.errors import InputError, errors_in_file, look_up, printable, refuse_if, shown
 from topox_core.fabrics.compare import MAX_DELAY_MS
-from topox_core.io.content import FileFormat, entries_of, named, read_object
+from topox_core.io.content import FileFormat, entries_of, named, read_object, record_of
 from topox_core.io.limits import OFFERS as LIMITS, is_number
-from topox_core.schema.fields import PRINTABLE, setting
+from topox_core.schema.fields import PRINTABLE, fields_of, setting
 from topox_core.schema.records import from_values, wrong_fields
 from topox_core.training.machine import Machine, figures
 
@@ -176,15 +176,10 @@ def with_edit(
     InputError
         If the value cannot be; the offer is named.
     """
-
-    def edited(one: SwitchProduct) -> SwitchProduct:
-        own = one.figure(field)
-        if level == "usual" and is_number(value):
-            return one.changed(field, own.moved(value))
-        low, usual, high = (value if end == level else own.at(end) for end in LEVELS)
-        return one.changed(field, Estimate(low, usual, high))
-
-    return tuple(edited(one) if one.key == key else one for one in offers)
+    own = offer_of(offers, key).figure(field)
+    usual = level == "usual" and is_number(value)
+    figure = own.moved(value) if usual else replace(own, **{level: value})  # type: ignore[arg-type]
+    return tuple(one.changed(field, figure) if one.key == key else one for one in offers)
 
 
 def edits_between(base: Sequence[SwitchProduct], now: Sequence[SwitchProduct]) -> str:
@@ -252,12 +247,11 @@ def dump_offers(offers: Sequence[SwitchProduct]) -> bytes:
 
 
 def _record(one: SwitchProduct) -> dict[str, Any]:
-    record = asdict(one)
-    for field in FIGURES:
-        figure = record[field]
-        figure["from"] = figure.pop("provenance")
-        figure["source"] = figure.pop("source")
-    return record
+    said = fields_of(Estimate).values()
+    figures = {
+        name: {of.key: getattr(one.figure(name), of.name) for of in said} for name in FIGURES
+    }
+    return record_of(one, "key name vendor") | figures
 
 
 def _with_published(entry: Any, item: str) -> Any:
@@ -294,7 +288,8 @@ def sources_of(
         found |= {f"{machine.name}.{one.field}": one.status for one in figures(machine)}
     for part in () if prices is None else prices.parts:
         found |= {f"{part.id}.price_usd": part.price_from, f"{part.id}.power_w": part.power_from}
-    for offer in offers:
-        for field in FIGURES:
-            found[f"{offer.key}.{field}"] = offer.figure(field).provenance
-    return found
+    return found | {
+        f"{offer.key}.{field}": offer.figure(field).provenance
+        for offer in offers
+        for field in FIGURES
+    }

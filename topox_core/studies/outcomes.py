@@ -66,7 +66,7 @@ from topox_core.workloads.catalogue import generate
 Outcome = dict[str, Any]
 ENGINES: Mapping[str, str] = {"first": "list", "search": "auto", "prove": "cpsat"}
 # What no simulation depends on: a point that differs in nothing else is not run again.
-_OF_MONEY = ("prices", "running.")
+OF_MONEY = ("prices", "running.")
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ def _remembered_run(resolved: Resolved, case: FabricCase, values: Values, stop: 
     rest = sorted(
         (name, value)
         for name, value in values.items()
-        if name not in apart and not name.startswith(_OF_MONEY)
+        if name not in apart and not name.startswith(OF_MONEY)
     )
     key = (resolved.digest, case.fabric, case.request.options.equivalent_gbps, *rest)
     run = _runs.get(key)

@@ -88,48 +88,31 @@ def place(row: PointRow, keys: Sequence[str], key: str) -> Value:
     return BASE if value is None else value
 
 
-def chosen_rows(result: StudyResult, of: Slice) -> list[tuple[PointRow, float | None]]:
-    """Return the rows of a slice with their values, in the order of the design."""
-    keys = keys_of(result)
-    fixed = [(keys.index(key), value) for key, value in of.at.items() if key in keys]
-    others = _of_fabric(result.rows, keys, of) if of.against else None
-    return [
-        (row, _value(row, of, others, keys))
-        for row in result.rows
-        if all((BASE if row.point[k] is None else row.point[k]) == v for k, v in fixed)
-    ]
-
-
-def _of_fabric(
-    rows: Iterable[PointRow], keys: Sequence[str], of: Slice
-) -> dict[Point, float | None]:
-    """Return the measure of the fabric compared with, by the values of all other axes."""
-    k = keys.index(FABRIC_KEY)
-    return {
-        (*row.point[:k], None, *row.point[k + 1 :]): measure_of(row, of.measure)
-        for row in rows
-        if row.point[k] == of.against
-    }
-
-
-def _value(
-    row: PointRow, of: Slice, others: Mapping[Point, float | None] | None, keys: Sequence[str]
-) -> float | None:
-    value = measure_of(row, of.measure)
-    if others is None or value is None:
-        return value
-    k = keys.index(FABRIC_KEY)
-    other = others.get((*row.point[:k], None, *row.point[k + 1 :]))
-    return value / other if other else None
+def without(point: Point, k: int) -> Point:
+    """Return a point with its k-th axis at the base."""
+    return (*point[:k], None, *point[k + 1 :])
 
 
 def cells(result: StudyResult, of: Slice, across: str, up: str) -> dict[tuple[Value, Value], Cell]:
     """Return the cells of a map over two axes: means over the seeds and whatever else is not fixed."""
     keys = keys_of(result)
+    k = keys.index(FABRIC_KEY) if of.against else 0
+    # Of the fabric compared with, by the values of all other axes.
+    others = {
+        without(row.point, k): measure_of(row, of.measure)
+        for row in result.rows
+        if of.against and row.point[k] == of.against
+    }
     found: dict[tuple[Value, Value], list[tuple[PointRow, float | None]]] = {}
-    for row, value in chosen_rows(result, of):
-        found.setdefault((place(row, keys, across), place(row, keys, up)), []).append((row, value))
-    return {where: _cell(rows) for where, rows in found.items()}
+    for row in result.rows:
+        if all(place(row, keys, key) == value for key, value in of.at.items() if key in keys):
+            value = measure_of(row, of.measure)
+            if of.against and value is not None:
+                other = others.get(without(row.point, k))
+                value = value / other if other else None
+            at = place(row, keys, across), place(row, keys, up)
+            found.setdefault(at, []).append((row, value))
+    return {at: _cell(rows) for at, rows in found.items()}
 
 
 def _cell(rows: Sequence[tuple[PointRow, float | None]]) -> Cell:
@@ -143,22 +126,6 @@ def _cell(rows: Sequence[tuple[PointRow, float | None]]) -> Cell:
     return Cell(mean, min(values), max(values), len(values), runs, False, message)
 
 
-@dataclass(frozen=True)
-class Wins:
-    """Who is fastest in how many settings, of those in which every fabric has its answer.
-
-    Attributes
-    ----------
-    settings
-        How many there are.
-    by_fabric
-        In how many each fabric is the only one that is fastest, by more than what counts as equal.
-    """
-
-    settings: int
-    by_fabric: Mapping[str, int]
-
-
 def fastest_at(result: StudyResult, measure: str = "iteration_ms") -> dict[Point, tuple[str, ...]]:
     """Return which fabrics are fastest in each setting (a point whose fabric is None) in which every fabric has its answer.
 
@@ -170,8 +137,8 @@ def fastest_at(result: StudyResult, measure: str = "iteration_ms") -> dict[Point
     settings: dict[Point, dict[Value | None, float | None]] = {}
     for row in result.rows:
         if row.point[k] in fabrics and row.done:
-            rest = (*row.point[:k], None, *row.point[k + 1 :])
-            settings.setdefault(rest, {})[row.point[k]] = measure_of(row, measure)
+            setting = settings.setdefault(without(row.point, k), {})
+            setting[row.point[k]] = measure_of(row, measure)
     return {
         rest: ties({str(f): v for f, v in values.items() if v is not None})
         for rest, values in settings.items()
@@ -179,13 +146,9 @@ def fastest_at(result: StudyResult, measure: str = "iteration_ms") -> dict[Point
     }
 
 
-def wins(result: StudyResult, measure: str = "iteration_ms") -> Wins:
-    """Return who is fastest how often, as :func:`fastest_at`."""
-    firsts = fastest_at(result, measure).values()
-    alone = Counter(first[0] for first in firsts if len(first) == 1)
-    k = keys_of(result).index(FABRIC_KEY)
-    fabrics = {str(row.point[k]) for row in result.rows} - {"ideal"}
-    return Wins(len(firsts), {name: alone[name] for name in sorted(fabrics)})
+def wins(firsts: Iterable[tuple[str, ...]]) -> Counter[str]:
+    """Return in how many settings each fabric is the only one that is fastest, by more than what counts as equal."""
+    return Counter(first[0] for first in firsts if len(first) == 1)
 
 
 # -- the Pareto front: the points that no other point beats in one measure without losing in another --
@@ -281,65 +244,12 @@ def cloud(result: StudyResult, across: str, up: str, third: str = "") -> CloudRo
 
 
 @dataclass(frozen=True)
-class SeedPoint:
-    """A measure at one place along the axis, over the seeds that are there.
-
-    Attributes
-    ----------
-    at
-        Position of the value on the axis.
-    runs
-        What a click is given.
-    """
-
-    at: int
-    mean: float
-    least: float
-    most: float
-    seeds: int
-    runs: object = None
-
-
-@dataclass(frozen=True)
 class SeedLine:
-    """One line: its words, the fabric whose look it has (or none), its points along the axis."""
+    """One line: its words, what is known at the places along the axis that have a value, the fabric whose look it has (or none)."""
 
     name: str
-    points: tuple[SeedPoint, ...]
+    cells: Mapping[int, Cell]
     fabric: str = ""
-
-
-def seed_lines_of(
-    rows: Sequence[tuple[str, int, float, object]], fabrics: Mapping[str, str] | None = None
-) -> tuple[SeedLine, ...]:
-    """Return rows of (line, position along the axis, value, run) as lines over their seeds, in the order they came.
-
-    Parameters
-    ----------
-    fabrics
-        By the line's name the fabric whose look it has.
-    """
-    lines: dict[str, dict[int, list[tuple[float, object]]]] = {}
-    for name, at, value, run in rows:
-        lines.setdefault(name, {}).setdefault(at, []).append((value, run))
-    return tuple(
-        SeedLine(
-            name,
-            tuple(
-                SeedPoint(
-                    at,
-                    math.fsum(value for value, _ in seeds) / len(seeds),
-                    min(value for value, _ in seeds),
-                    max(value for value, _ in seeds),
-                    len(seeds),
-                    [run for _, run in seeds],
-                )
-                for at, seeds in sorted(points.items())
-            ),
-            (fabrics or {}).get(name, ""),
-        )
-        for name, points in lines.items()
-    )
 
 
 THIS_VERSION, OTHER_VERSION = "this version", "another version"

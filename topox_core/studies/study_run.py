@@ -26,8 +26,8 @@ from topox_core.runs.identity import code_version
 from topox_core.runs.run import RunProgress, RunsInTurn, Turn
 from topox_core.schedule.result import gap
 from topox_core.studies.axes import Point
-from topox_core.studies.keys import BILL, DEFAULT_FABRIC, Value
-from topox_core.studies.outcomes import priced_at
+from topox_core.studies.keys import BILL, DEFAULT_FABRIC, LABEL, Value
+from topox_core.studies.outcomes import OF_MONEY, priced_at
 from topox_core.studies.point import Cell, StudyJob, run_cell
 from topox_core.studies.study import Study, as_record
 from topox_core.studies.subject import Kept, Resolved, resolve
@@ -316,8 +316,7 @@ class StudyRun:
 
 def _enter(plan: StudyPlan, library: RunLibrary, listed: bool) -> int | None:
     """Write the files of a subject into the library, and its study if it is to be listed; return the study's number."""
-    for file in plan.resolved.files:
-        library.keep_input(file.digest, file.kind, file.name, file.content)
+    library.keep_inputs(plan.resolved.files)
     if not listed:
         return None
     number = library.add_study(
@@ -439,14 +438,21 @@ Chain = tuple[str, tuple[tuple[float, int], ...]]
 
 
 def chains(study: Study) -> tuple[Chain, ...]:
-    """Return the planned points that differ in one axis of :data:`EASIER` alone, axis by axis, the hardest first."""
+    """Return the planned points that differ in one axis of :data:`EASIER` alone, axis by axis, the hardest first.
+
+    Names and prices do not count: no plan depends on them.
+    """
     groups: defaultdict[tuple[str, object], list[tuple[float, int]]] = defaultdict(list)
+    every = [study.values(point) for point in study.points]
     for axis, more in EASIER.items():
-        for number, point in enumerate(study.points):
-            values = study.values(point)
+        for number, values in enumerate(every):
             planned = values.get("fabric", DEFAULT_FABRIC) == PLANNED
             if axis in values and planned and values.keys().isdisjoint(OWN_RULES):
-                rest = frozenset(one for one in values.items() if one[0] != axis)
+                rest = frozenset(
+                    one
+                    for one in values.items()
+                    if one[0] not in (axis, LABEL) and not one[0].startswith(OF_MONEY)
+                )
                 ease = float(values[axis]) if more else -float(values[axis])
                 groups[axis, rest].append((ease, number))
     return tuple(
@@ -467,7 +473,7 @@ def with_harder_plans(rows: Sequence[PointRow], known: Sequence[Chain]) -> tuple
             # Fixed circuits share their links, which may become worse where they are faster.
             serves = best is not None and (axis == DELAY or _of(best, "changes") > 0)
             if best is not None and serves and _ms(best) < _ms(row) * (1 - 1e-9):
-                dark = ease / best_ease if axis == DELAY else 1.0
+                dark = ease / best_ease if axis == DELAY and best_ease else 1.0
                 found[number] = row = _served(row, best, dark)
             best, best_ease = row, ease
     return tuple(found)

@@ -183,8 +183,7 @@ def _put(kept: KeptRun, records: Records) -> dict[int, bool]:
     library = open_library()
     new = dict(library.add_each(records(kept)))
     if any(new.values()):
-        for one in kept.resolved.files:
-            library.keep_input(one.digest, one.kind, one.name, one.content)
+        library.keep_inputs(kept.resolved.files)
     return new
 
 

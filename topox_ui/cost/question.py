@@ -202,19 +202,12 @@ def _prices() -> dict[str, Value]:
 
 def key_of(question: Question, plans: Plans = ()) -> str:
     """Return what an answer depends on, as a digest."""
-    figures = [
-        [one.key, one.name, one.vendor, repr((one.delay_ms, one.ports, one.port_usd, one.port_w))]
-        for one in question.offers
-    ]
-    held = sorted((name, repr(value)) for name, value in question.fixed.items())
     return digest_of(
         [
             question.resolved.digest,
             question.resolved.title,
-            figures,
-            list(question.degrees),
-            list(question.rivals),
-            held,
+            repr(question.offers),
+            repr((question.degrees, question.rivals, sorted(question.fixed.items()))),
             repr(question.assumed),
             question.by,
             [(one.cluster.digest, float(one.end_ms.max(initial=0))) for one in plans],

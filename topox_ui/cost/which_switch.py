@@ -10,9 +10,9 @@ from topox_core.fabrics.verdict import Bracket
 from topox_core.figures.buying import Drawn, Swinging, buying_figure, tornado
 from topox_core.figures.palette import Theme
 from topox_core.figures.study_axes import MeasureWords
-from topox_core.studies.buying import Question, Row, buying_study
-from topox_core.studies.buying_answer import prices_of, steps_of_rows
-from topox_core.studies.buying_run import Answer, base_lead
+from topox_core.studies.buying import Row, buying_study, levels_of
+from topox_core.studies.buying_answer import prices_of
+from topox_core.studies.buying_run import Answer
 from topox_core.studies.buying_words import (
     Lines,
     as_record,
@@ -26,7 +26,8 @@ from topox_core.studies.buying_words import (
     swing_rows,
     unfit_words,
 )
-from topox_core.studies.offers import offer_of, sources_of
+from topox_core.studies.offers import sources_of
+from topox_core.studies.slices import steps_of
 from topox_core.studies.study import dump_study
 from topox_core.text.numbers import NBSP, money, percent, plural, short, time
 from topox_ui.answers.solving import Case
@@ -95,11 +96,10 @@ def networks(answer: Answer, theme: Theme) -> None:
         "Time against price",
         "each network at its usual figures, with the ends of their ranges; step line: no network is both faster and cheaper",
     )
-    found = answer.verdict
-    choices = [row.choice for row in found.best] if found else []
+    choices = [row.choice for row in answer.verdict.best] if answer.verdict else []
     best = [k for k, row in enumerate(usual) if row.choice in choices]
-    steps = steps_of_rows(usual)
-    drawn = [_drawn(answer.question, row, answer.rows, k in steps) for k, row in enumerate(usual)]
+    steps = steps_of([row.network_usd for row in usual], [row.iteration_ms for row in usual])
+    drawn = [_drawn(answer, row, k in steps) for k, row in enumerate(usual)]
     alt = "; ".join(f"{one.name}: {time(one.time[1])}, {short_usd(one.price[1])}" for one in drawn)
     chart(
         buying_figure(drawn, PRICE, TIME, theme, best, steps),
@@ -108,7 +108,7 @@ def networks(answer: Answer, theme: Theme) -> None:
         lambda: network_rows(answer),
         "Every network",
     )
-    for line in unfit_words(answer.question.unfits):
+    for line in unfit_words(answer.question):
         quiet(escape(line))
     quiet(
         "Counted for the job's own cluster, NICs included. Parts other than the switches on offer have the prices of "
@@ -117,30 +117,18 @@ def networks(answer: Answer, theme: Theme) -> None:
     )
 
 
-def _drawn(question: Question, row: Row, rows: tuple[Row, ...], on_step: bool) -> Drawn:
-    same = [
-        one
-        for one in rows
-        if (one.choice.key, one.choice.degree) == (row.choice.key, row.choice.degree) and one.known
-    ]
-    prices = [one.network_usd or 0.0 for one in same]
-    times = [one.iteration_ms or 0.0 for one in same]
-    usd, ms, watts = row.network_usd or 0.0, row.iteration_ms or 0.0, row.network_w or 0.0
-    several = len(question.degrees) > 1
-    name, vendor = row.choice.name, ""
-    if not row.choice.rival:
-        one = offer_of(question.offers, row.choice.key)
-        name, vendor = one.name, f"{one.vendor}, " if one.vendor else ""
-    if several:
-        name = f"{name}, {row.choice.degree}"
-    spent = question.usd_per_iteration(ms, usd, watts)
+def _drawn(answer: Answer, row: Row, on_step: bool) -> Drawn:
+    several, choice = len(answer.question.degrees) > 1, row.choice
+    ends = [one for one in levels_of(answer.rows, row).values() if one.known]
+    prices, times = [one.network_usd for one in ends], [one.iteration_ms for one in ends]
+    spent = short_usd(answer.question.cost(row, "dollars"))
     return Drawn(
-        escape(name),
-        (min(prices), usd, max(prices)),
-        (min(times), ms, max(times)),
-        row.choice.rival,
+        escape(f"{choice.short}{f', {choice.degree}' * several}"),
+        (min(prices), row.network_usd, max(prices)),
+        (min(times), row.iteration_ms, max(times)),
+        choice.rival,
         on_step,
-        f"{escape(vendor)}{short_usd(spent)} per iteration, {short(watts)} W",
+        f"{escape(choice.name)}: {spent} per iteration, {short(row.network_w)} W",
     )
 
 
@@ -183,7 +171,7 @@ def hangs_on(answer: Answer, theme: Theme) -> None:
     found = answer.verdict
     if not answer.swings or found is None or not found.compared:
         return
-    base = base_lead(answer)
+    base = found.lead
     rival = found.rival.choice.name
     chart(
         tornado(answer.swings, base, theme, LEAD),

@@ -27,6 +27,7 @@ from topox_core.studies.keys import key_words, value_words
 from topox_core.studies.point import fabric_run_of
 from topox_core.studies.subject import resolve, subject_of
 from topox_core.text.numbers import (
+    and_more,
     apart,
     count,
     enumeration,
@@ -257,8 +258,7 @@ def equal_words(equal: Mapping[str, Any], most: int = 8) -> str:
     """Return in a line what is alike."""
     names = [uncapitalised(name_words(name)) for name in equal if not name.startswith("subject.")]
     listed = ", ".join(dict.fromkeys(names[:most]))
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return f"Equal: {listed}{more}." if names else ""
+    return f"Equal: {listed}{and_more(len(names), most)}." if names else ""
 
 
 Drawn = dict[str, RunDrawn]

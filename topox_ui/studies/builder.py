@@ -1,9 +1,10 @@
 """A study changed by choices: subject, design, measures, budget, axes, fixed keys; every change is checked as a file would be."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import partial
+from functools import partial, reduce
+from operator import getitem
 from typing import Any
 
 import streamlit as st
@@ -14,7 +15,7 @@ from topox_core.rails.presets import PRESETS
 from topox_core.studies.axes import KIND_WORDS, Axis
 from topox_core.studies.keys import MEASURES, SEED, Key, of_runs, value_words
 from topox_core.studies.study import MAX_AXES, Study
-from topox_core.studies.subject import subject_of
+from topox_core.studies.subject import MINE, subject_of
 from topox_core.workloads.catalogue import WORKLOADS
 from topox_core.workloads.samples import SAMPLES
 from topox_ui.shell.charts import button, chart_title, escape, quiet
@@ -53,6 +54,11 @@ def field(kind: str, label: str, name: str, value: Any, change: Change, **more: 
         take=partial(apply_change, change),
         **more,
     )
+
+
+def _put(path: tuple[str | int, ...], record: Any, value: Any) -> None:
+    """Set what keys one within another lead to in the study's record."""
+    reduce(getitem, path[:-1], record)[path[-1]] = value
 
 
 def axis_row(place: int, axis: Axis) -> None:
@@ -99,7 +105,7 @@ def _axis_values(place: int, axis: Axis) -> None:
             label,
             f"values_{place}",
             tuple(axis.values),
-            partial(_chosen, place),
+            partial(_put, ("axes", place, "values")),
             options=options,
             words=lambda v: value_words(key.name, v),
         )
@@ -118,7 +124,7 @@ def _axis_values(place: int, axis: Axis) -> None:
             "How many seeds",
             f"replicates_{place}",
             int(axis.given),
-            partial(_ranged, place, "replicates", ""),
+            partial(_put, ("axes", place, "replicates")),
             min_value=1,
             max_value=1_000,
         )
@@ -131,7 +137,7 @@ def _axis_values(place: int, axis: Axis) -> None:
                 f"{end.capitalize()}, axis {place + 1}",
                 f"{end}_{place}",
                 int(given) if end == "points" else float(given),
-                partial(_ranged, place, axis.form, end),
+                partial(_put, ("axes", place, axis.form, end)),
                 at=column,
                 **({"min_value": 1, "max_value": 100_000} if end == "points" else {"format": "%g"}),
             )
@@ -143,7 +149,7 @@ def _written(value: Any) -> str:
 
 def _listed(place: int, text: bool, record: dict[str, Any], value: Any) -> None:
     words = [word.strip() for word in str(value).split(",") if word.strip()]
-    _chosen(place, record, words if text else [_as_number(word, place) for word in words])
+    record["axes"][place]["values"] = words if text else [_as_number(word, place) for word in words]
 
 
 def _as_number(word: str, place: int) -> Any:
@@ -158,15 +164,6 @@ def _as_number(word: str, place: int) -> Any:
             item=f"axis {place + 1}",
             field="values",
         ) from None
-
-
-def _chosen(place: int, record: dict[str, Any], value: Any) -> None:
-    record["axes"][place] = {"key": record["axes"][place]["key"], "values": list(value)}
-
-
-def _ranged(place: int, form: str, end: str, record: dict[str, Any], value: Any) -> None:
-    axis = record["axes"][place]
-    axis[form] = {**axis[form], end: value} if end else int(value)
 
 
 def _other_form(place: int, axis: Axis, record: dict[str, Any], form: Any) -> None:
@@ -271,6 +268,13 @@ SUBJECTS = {
     "tdm": "jobs by time division",
     "network": "a network's cost",
 }
+# Of a subject that is chosen by name: the key that has it, and its names, the usual one first.
+NAMED: dict[str, tuple[str, Mapping[str, object]]] = {
+    "sample": ("name", SAMPLES),
+    "workload": ("generator", WORKLOADS),
+    "rails": ("preset", PRESETS),
+    "network": ("network", {MINE: NETWORKS[MINE], **NETWORKS}),
+}
 DRAWN = ("random", "latin")
 
 
@@ -283,7 +287,7 @@ def builder(now: Asked) -> None:
     left, right = st.columns(2, gap="medium")
     with left:
         chart_title("Subject")
-        field("text_input", "Name", "name", study.name, _rename, max_chars=120)
+        field("text_input", "Name", "name", study.name, partial(_put, ("name",)), max_chars=120)
         _subject(study, record)
         chart_title("Points")
         _design(study)
@@ -314,10 +318,6 @@ def builder(now: Asked) -> None:
     open_box()
 
 
-def _rename(record: dict[str, Any], name: Any) -> None:
-    record["name"] = name
-
-
 def _set_measures(record: dict[str, Any], measures: Any) -> None:
     """Set the measures; without any a study has the usual ones."""
     record.pop("measures", None)
@@ -343,39 +343,29 @@ def _subject(study: Study, record: dict[str, Any]) -> None:
         help="Axes that the new subject does not have are removed.",
     )
     values = record["subject"]
-    chosen = {
-        "sample": ("name", list(SAMPLES)),
-        "workload": ("generator", list(WORKLOADS)),
-        "rails": ("preset", list(PRESETS)),
-        "network": ("network", list(NETWORKS)),
-    }.get(kind)
-    if chosen is not None and not ("name" in values and kind == "rails"):
-        key, names = chosen
+    if kind in NAMED and not ("name" in values and kind == "rails"):
+        key, names = NAMED[kind]
         menu(
             {"network": "Network", "rails": "Preset"}.get(kind, "Which one"),
             StudiesState,
             "build_which",
-            names,
-            value=values.get(key, names[0]),
+            list(names),
+            value=values.get(key, next(iter(names))),
             words=lambda name: str(NETWORKS.get(name, name)),
-            take=partial(apply_change, partial(_which, key)),
+            take=partial(apply_change, partial(_which, kind)),
         )
 
 
 def _other_subject(record: dict[str, Any], kind: Any) -> None:
-    new: dict[str, dict[str, Any]] = {
-        "sample": {"kind": "sample", "name": next(iter(SAMPLES))},
-        "workload": {"kind": "workload", "generator": next(iter(WORKLOADS))},
-        "rails": {"kind": "rails", "preset": next(iter(PRESETS))},
-        "tdm": {"kind": "tdm"},
-        "network": {"kind": "network"},
-    }
-    record["subject"] = loaded_subject() if kind == "loaded" else new[str(kind)]
+    if kind in NAMED:
+        _which(kind, record, next(iter(NAMED[kind][1])))
+        return
+    record["subject"] = loaded_subject() if kind == "loaded" else {"kind": kind}
     _drop_unknown(record)
 
 
-def _which(key: str, record: dict[str, Any], value: Any) -> None:
-    record["subject"] = {"kind": record["subject"]["kind"], key: value}
+def _which(kind: str, record: dict[str, Any], value: Any) -> None:
+    record["subject"] = {"kind": kind, NAMED[kind][0]: value}
     _drop_unknown(record)
 
 
@@ -411,7 +401,7 @@ def _design(study: Study) -> None:
             1,
             100_000,
             value=design.count,
-            take=partial(apply_change, partial(_of_design, "points")),
+            take=partial(apply_change, partial(_put, ("design", "points"))),
             at=left,
         )
         number(
@@ -421,17 +411,13 @@ def _design(study: Study) -> None:
             0,
             2**31,
             value=design.seed,
-            take=partial(apply_change, partial(_of_design, "seed")),
+            take=partial(apply_change, partial(_put, ("design", "seed"))),
             at=right,
         )
 
 
 def _other_design(record: dict[str, Any], kind: Any) -> None:
     record["design"] = {"kind": kind, "points": 100, "seed": 0} if kind in DRAWN else {"kind": kind}
-
-
-def _of_design(key: str, record: dict[str, Any], value: Any) -> None:
-    record["design"][key] = int(value)
 
 
 def _budget(study: Study) -> None:

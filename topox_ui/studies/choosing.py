@@ -159,8 +159,7 @@ class View:
     @property
     def against(self) -> str:
         """The fabric that it is divided by; empty for the measure itself."""
-        now = StudiesState.now().against
-        return now if now in self.rivals else ""
+        return self.chosen("against", ("", *self.rivals))
 
     @property
     def rivals(self) -> tuple[str, ...]:
@@ -263,16 +262,16 @@ def _wins(result: StudyResult, held: Mapping[str, Any]) -> str:
     values = {one.key.name: one.values for one in result.study.axes}
     if len(values.get(FABRIC_KEY, ())) < 2 or not (firsts := fastest_at(result)):
         return ""
-    by_fabric = wins(result).by_fabric
-    name = max(by_fabric, key=lambda one: by_fabric[one])
+    won = wins(firsts.values())
     full = FULL in values[FABRIC_KEY] or held.get("fabric.fat_tree") == "full"
     end = "." if full else "; a full fat-tree is not compared."
     settings, apart = plural(len(firsts), "setting"), DELAY not in values and DELAY in held
     begin = f"at a delay of {delay_label(held[DELAY])} " if apart else ""
-    if not by_fabric[name]:
+    if not won:
         return f"{begin}no network is faster than all others in any of {settings}{end}"
+    name = max(sorted(won), key=won.__getitem__)
     lost = [rest for rest, first in firsts.items() if first != (name,)]
-    where = f"in <b>{by_fabric[name]} of {settings}</b>"
+    where = f"in <b>{won[name]} of {settings}</b>"
     if result.complete and 0 < len(lost) <= NAMED:
         where += f", not with {escape('; '.join(point_words(result, PointRow(0, rest)) for rest in lost))}"
     if result.complete and name == PLANNED and len(values.get(DELAY, ())) > 1:

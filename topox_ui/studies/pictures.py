@@ -17,18 +17,15 @@ from topox_core.figures.study_points import Cloud, drawn_points, pareto_front
 from topox_core.studies.keys import MEASURES, SEED, axis_label, value_label
 from topox_core.studies.slices import (
     FABRIC_KEY,
-    Cell,
     CloudRows,
     SeedLine,
     Slice,
     best,
     cells,
-    chosen_rows,
     cloud,
     in_unit,
     measure_of,
     place,
-    seed_lines_of,
 )
 from topox_core.studies.study_run import DELAY, PointRow
 from topox_core.text.numbers import capitalised, count, plural, uncapitalised
@@ -64,28 +61,7 @@ def map_picture(view: View) -> HeatMap:
     of = view.slice((across, up))
     x, y = (study_axis(view.key(key), view.values[key]) for key in (across, up))
     found = cells(view.result, of, across, up)
-    places = {
-        (row, column): one
-        for row, b in enumerate(view.values[up])
-        for column, a in enumerate(view.values[across])
-        if (one := found.get((a, b))) is not None
-    }
-    return HeatMap(
-        x,
-        y,
-        measure_of_study(of.measure, of.against),
-        tuple(
-            tuple(
-                places[row, column].mean if (row, column) in places else None
-                for column in range(len(x.values))
-            )
-            for row in range(len(y.values))
-        ),
-        failed=frozenset(where for where, one in places.items() if one.failed),
-        runs={where: list(one.runs) for where, one in places.items()},
-        notes={where: _note(one) for where, one in places.items()},
-        ratio=bool(of.against),
-    )
+    return HeatMap(x, y, measure_of_study(of.measure, of.against), found, bool(of.against))
 
 
 def map_section(view: View, theme: Theme, live: bool = False) -> None:
@@ -104,18 +80,12 @@ def map_section(view: View, theme: Theme, live: bool = False) -> None:
         heat_map(picture, theme),
         f"{key}{'_live' if live else ''}",
         f"{title} by {x} and {y}: {len(known):,} of {every:,} cells are computed{span}.",
-        None if live else lambda: _map_table(view, of),
+        None if live else lambda: _map_table(view, of, picture),
         "Every cell",
         on_click=None if live else _clicked,
     )
     better, worse = _sides(of)
     legend_line(heat_legend(picture, theme, better, worse), theme)
-
-
-def _note(cell: Cell) -> str:
-    if cell.failed:
-        return escape(cell.message)
-    return f"mean of {cell.values} points" if cell.values > 1 else ""
 
 
 def _sides(of: Slice) -> tuple[str, str]:
@@ -146,10 +116,8 @@ def at_words(view: View, of: Slice) -> str:
     return "; ".join(words) or "every point of the study"
 
 
-def _map_table(view: View, of: Slice) -> Content:
-    across, up = view.across, view.up
-    found = cells(view.result, of, across, up)
-    shown = _in_unit(of)
+def _map_table(view: View, of: Slice, picture: HeatMap) -> Content:
+    across, up, shown = view.across, view.up, _in_unit(of)
     return [
         {
             view.key(across).title: axis_label(view.key(across), a),
@@ -160,7 +128,7 @@ def _map_table(view: View, of: Slice) -> Content:
             "points": one.values,
             "remark": one.message,
         }
-        for (a, b), one in found.items()
+        for (a, b), one in picture.found.items()
     ]
 
 
@@ -358,20 +326,21 @@ def lines_section(view: View, theme: Theme, running: bool = False) -> None:
         seed_lines(lines[:MAX_LINES], axis, measure, theme),
         "study_lines",
         "; ".join(
-            f"{one.name}: {measure.words(one.points[0].mean)} to {measure.words(one.points[-1].mean)}"
+            f"{one.name}: {' to '.join(measure.words(means[at] or 0.0) for at in (0, -1))}"
             for one in lines[:MAX_LINES]
+            for means in [[cell.mean for cell in one.cells.values()]]
         ),
         lambda: [
             {
                 "line": one.name,
-                axis.title: axis.labels[point.at],
-                "ratio" if of.against else MEASURES[of.measure].title: shown(point.mean),
-                "least": shown(point.least),
-                "most": shown(point.most),
-                "seeds": point.seeds,
+                axis.title: axis.labels[at],
+                "ratio" if of.against else MEASURES[of.measure].title: shown(cell.mean),
+                "least": shown(cell.least),
+                "most": shown(cell.most),
+                "seeds": cell.values,
             }
             for one in lines
-            for point in one.points
+            for at, cell in one.cells.items()
         ],
         "Every line",
         on_click=_clicked,
@@ -383,17 +352,20 @@ def lines_section(view: View, theme: Theme, running: bool = False) -> None:
     )
 
 
-def _lines(view: View, of: Slice, along: str, each: str) -> tuple[SeedLine, ...]:
-    keys = [axis.key.name for axis in view.result.study.axes]
-    positions = {value: k for k, value in enumerate(view.values[along])}
-    rows = []
-    for row, value in chosen_rows(view.result, of):
-        if value is None:
-            continue
-        name = value_label(view.key(each), place(row, keys, each)) if each else "all points"
-        rows.append((name, positions[place(row, keys, along)], value, row.run))
-    fabrics = {FABRICS[one]: one for one in FABRICS} if each == FABRIC_KEY else {}
-    return seed_lines_of(rows, fabrics)
+def _lines(view: View, of: Slice, along: str, each: str) -> list[SeedLine]:
+    """Return a line for each value of another axis that has points; one of all points where ``each`` is empty."""
+    found = cells(view.result, of, along, each or along)
+    lines = []
+    for line in view.values[each] if each else ("",):
+        known = {
+            k: one
+            for k, value in enumerate(view.values[along])
+            if (one := found.get((value, line if each else value))) is not None and one.values
+        }
+        name = value_label(view.key(each), line) if each else "all points"
+        fabric = str(line) if each == FABRIC_KEY else ""
+        lines += [SeedLine(name, known, fabric)] if known else []
+    return lines
 
 
 def figures_of(view: View) -> Figures:

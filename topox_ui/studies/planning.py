@@ -221,9 +221,7 @@ def loaded_subject() -> dict[str, Any]:
             field="subject",
         )
     resolved = resolved_of(None, opened.graph, opened.cluster)
-    library = open_library()
-    for one in resolved.files:
-        library.keep_input(one.digest, one.kind, one.name, one.content)
+    open_library().keep_inputs(resolved.files)
     return resolved.subject.as_record()
 
 

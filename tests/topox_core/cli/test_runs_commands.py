@@ -10,7 +10,7 @@ import pytest
 from tests.real_inputs import ROOT
 from tests.topox_core.library.records import key, packed, record
 from tests.topox_core.library.test_safety import HARMS
-from topox_core.library.run_library import RunLibrary
+from topox_core.library.run_library import KeptInput, RunLibrary
 from topox_core.runs.identity import code_version
 
 
@@ -39,7 +39,8 @@ def filled(folder: Path) -> Path:
         )
         library.link_points(study, dict(enumerate(runs)))
         library.add([record("ring", subject="ring", status="failed", measures={}, started=0.0)])
-        library.keep_input(key("race graph"), "graph", "../../race.json", b'{"tasks": []}')
+        graph = KeptInput(key("race graph"), "graph", "../../race.json", b'{"tasks": []}')
+        library.keep_inputs([graph])
     return path
 
 

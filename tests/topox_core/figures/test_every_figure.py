@@ -19,10 +19,10 @@ from tests.topox_core.figures.test_rails_figures import CURVES, hand_run, late_r
 from tests.topox_core.figures.test_study_figures import (
     DELAY,
     LANES,
+    LINES,
     MS,
     PRICED,
     QUESTION,
-    ROWS,
     UPRIGHTS,
     cloud,
     ratios,
@@ -90,7 +90,6 @@ from topox_core.strategy.models import MODELS
 from topox_core.strategy.on_fabrics import Outcome
 from topox_core.strategy.plans import RankedPlan, best_plans
 from topox_core.strategy.strategy import data_parallel
-from topox_core.studies.slices import seed_lines_of
 from topox_core.tdm.model import bottleneck, rounds
 from topox_core.tdm.model.jobs import RoundTracePoint
 from topox_core.topology import ring_circuits
@@ -550,7 +549,7 @@ EVERY: dict[Callable[..., go.Figure], Callable[[Theme], tuple[go.Figure, Sequenc
         [0.5, 0.61, 1.0, 1.18, 5.9],
     ),
     study_axes.seed_lines: lambda look: (
-        study_axes.seed_lines(seed_lines_of(ROWS), DELAY, MS, look),
+        study_axes.seed_lines(LINES, DELAY, MS, look),
         [100, 107.5, 115, 150],
     ),
     topology.ring: lambda look: (topology.ring(laid()[-1], 8, (), look), range(8)),

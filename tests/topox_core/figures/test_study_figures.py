@@ -17,7 +17,7 @@ from topox_core.figures.palette import LIGHT
 from topox_core.figures.predictions import numbers_as_dots, numbers_histogram, options_chosen
 from topox_core.figures.study_axes import MeasureWords, StudyAxis, measure_axis, seed_lines
 from topox_core.figures.study_points import Cloud, Upright, drawn_points, inside
-from topox_core.studies.slices import CloudRows, front_of, seed_lines_of
+from topox_core.studies.slices import Cell, CloudRows, SeedLine, front_of
 from topox_core.studies.study_run import PointRow
 from topox_core.text.numbers import delay_label, money, power, short, time
 
@@ -30,8 +30,15 @@ PRICED = bills(1024, PRICE_SETS["opus-v1"])
 QUESTION = Question(1024, PRICE_SETS["opus-v1"], Counting())
 
 
-def ratios(*rows, **more) -> HeatMap:
-    return HeatMap(SPEED, DELAY, RATIO, tuple(rows), ratio=True, **more)
+def ratios(*rows, measure=RATIO, more=()) -> HeatMap:
+    """Each row a delay, each column a speed; ``more`` are cells in place of them."""
+    found = {
+        (speed, delay): Cell(value, value, value, 1, (), False)
+        for delay, row in zip(DELAYS, rows, strict=True)
+        for speed, value in zip(SPEED.values, row, strict=True)
+        if value is not None
+    }
+    return HeatMap(SPEED, DELAY, measure, found | dict(more), ratio=True)
 
 
 def test_a_cell_has_its_value_a_dot_while_it_is_still_to_come_and_a_cross_if_it_cannot_run() -> (
@@ -41,8 +48,10 @@ def test_a_cell_has_its_value_a_dot_while_it_is_still_to_come_and_a_cross_if_it_
         (0.5, None),
         (1.0, None),
         (5.9, 1.18),
-        failed={(0, 1)},
-        runs={(2, 1): [7, 9]},
+        more={
+            (400, 0.0): Cell(None, None, None, 0, (), True, "too few ports"),
+            (400, 10.0): Cell(1.18, 1.1, 1.26, 2, (7, 9), False),
+        },
     )
     figure = heat_map(picture, LIGHT)
     written = {(mark.x, mark.y): mark.text for mark in figure.layout.annotations}
@@ -57,6 +66,8 @@ def test_a_cell_has_its_value_a_dot_while_it_is_still_to_come_and_a_cross_if_it_
     clicks = figure.data[1]
     runs = {(x, y): c[0] for x, y, c in zip(clicks.x, clicks.y, clicks.customdata, strict=True)}
     assert runs[1, 2] == [7, 9] and runs[1, 1] is None
+    said = [tuple(one[3:]) for one in clicks.customdata]
+    assert said[1] == ("cannot run", "too few ports") and said[5][1] == "mean of 2 points"
 
 
 def colours_of(picture: HeatMap) -> list[list[str]]:
@@ -69,33 +80,37 @@ def test_a_ratio_is_pale_at_one_and_deeper_the_further_it_is_from_it_on_either_s
     picture = ratios((0.3, 0.85), (0.996, 1.004), (1.3, 9.0))
     (deep, less), (pale, same), (worse, worst) = colours_of(picture)
     assert pale == same and len({deep, less, pale, worse, worst}) == 5
-    turned = HeatMap(
-        SPEED,
-        DELAY,
-        MeasureWords("gain", str, more_is_better=True),
-        ((1 / 0.3, 1 / 0.85), (1.0, 1.0), (1 / 1.3, 1 / 9)),
-        ratio=True,
+    turned = ratios(
+        *((1 / 0.3, 1 / 0.85), (1.0, 1.0), (1 / 1.3, 1 / 9)),
+        measure=MeasureWords("gain", str, more_is_better=True),
     )
     assert colours_of(turned) == [[deep, less], [pale, same], [worse, worst]]
 
 
-ROWS = [
-    (name, at, base + seed * spread, (name, at, seed))
-    for name, base, spread in (("Planned circuits", 100.0, 5.0), ("Fixed circuits", 150.0, 0.0))
-    for at in range(3)
-    for seed in range(4)
+LINES = [
+    SeedLine(
+        name,
+        {
+            at: Cell(
+                base + 1.5 * spread, base, base + 3 * spread, 4, tuple(range(at, at + 4)), False
+            )
+            for at in range(3)
+        },
+        fabric,
+    )
+    for name, fabric, base, spread in (
+        ("Planned circuits", "scheduled", 100.0, 5.0),
+        ("Fixed circuits", "static", 150.0, 0.0),
+    )
 ]
 
 
 def test_a_line_is_the_mean_of_its_seeds_and_its_band_reaches_from_the_least_to_the_most() -> None:
-    lines = seed_lines_of(ROWS, {"Planned circuits": "scheduled", "Fixed circuits": "static"})
     # The seeds of the fixed circuits agree: no band.
-    band, planned, fixed = seed_lines(lines, DELAY, MS, LIGHT).data
+    band, planned, fixed = seed_lines(LINES, DELAY, MS, LIGHT).data
     assert list(planned.y) == [107.5] * 3 and list(fixed.y) == [150.0] * 3
     assert set(band.y) == {100.0, 115.0}
-    assert [list(run) for run in planned.customdata[1][0]] == [
-        ["Planned circuits", 1, k] for k in range(4)
-    ]
+    assert list(planned.customdata[1][0]) == [1, 2, 3, 4]
 
 
 @examples(60)

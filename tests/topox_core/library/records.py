@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from topox_core.library.rows import RunRecord
-from topox_core.library.run_library import RunLibrary
+from topox_core.library.run_library import KeptInput, RunLibrary
 
 
 def key(word: object) -> str:
@@ -54,7 +54,7 @@ def filled(path: Path, count: int) -> Path:
             for number in range(count)
         ]
         library.link_points(study, dict(enumerate(library.add(records))))
-        library.keep_input(key("race graph"), "graph", "race.json", b"tasks" * 1000)
+        library.keep_inputs([KeptInput(key("race graph"), "graph", "race.json", b"tasks" * 1000)])
     return path
 
 

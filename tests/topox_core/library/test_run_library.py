@@ -16,7 +16,7 @@ from tests.conftest import examples
 from tests.topox_core.library.records import inputs_of, key, packed, record
 from topox_core.errors import InputError
 from topox_core.library.rows import RunFilter, RunRecord, StoredRun, deflated, inflated
-from topox_core.library.run_library import RunLibrary
+from topox_core.library.run_library import KeptInput, RunLibrary
 from topox_core.library.tables import (
     alike,
     compare_runs,
@@ -309,8 +309,8 @@ def test_inputs_are_kept_once_and_whole_and_subjects_are_named_newest_first(
     library: RunLibrary,
 ) -> None:
     content = json.dumps({"tasks": list(range(1000))}).encode()
-    library.keep_input(key("g"), "graph", "race.json", content)
-    library.keep_input(key("g"), "graph", "other.json", b"")
+    for name, data in (("race.json", content), ("other.json", b"")):
+        library.keep_inputs([KeptInput(key("g"), "graph", name, data)])
     kept = library.input(key("g"))
     assert (kept.kind, kept.name, kept.content) == ("graph", "race.json", content)
     assert library.input(key("none")) is None and inputs_of(library) == [key("g")]

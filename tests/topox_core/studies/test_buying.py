@@ -18,13 +18,12 @@ from topox_core.studies.buying import (
     Assumptions,
     Question,
     Row,
+    buying_study,
     planned_at,
     with_known_plans,
-    with_slower_plans,
 )
 from topox_core.studies.buying_answer import (
     Slowest,
-    at_price,
     beats,
     delays_between,
     fewer_ports,
@@ -36,8 +35,14 @@ from topox_core.studies.buying_answer import (
     verdict,
     with_orders_of,
 )
-from topox_core.studies.buying_run import Answer, Turned, base_lead, buying_run
-from topox_core.studies.buying_words import details, finding, network_rows, questions_turned
+from topox_core.studies.buying_run import Answer, Turned, buying_run
+from topox_core.studies.buying_words import (
+    details,
+    finding,
+    network_rows,
+    questions_turned,
+    unfit_words,
+)
 from topox_core.studies.offers import (
     FIGURES,
     OFFERS,
@@ -50,7 +55,7 @@ from topox_core.studies.offers import (
     with_edits,
 )
 from topox_core.studies.outcomes import fabric_case
-from topox_core.studies.study_run import PointRow
+from topox_core.studies.study_run import PointRow, chains, with_harder_plans
 from topox_core.studies.subject import Resolved, Subject, resolve
 
 
@@ -264,8 +269,9 @@ def test_an_offer_with_too_few_ports_is_said_with_the_whole_switches_it_takes(
 ) -> None:
     few = with_edit(OFFERS, "plzt", "ports", "usual", 3.0)
     question = Question(race, few, degrees=(1, 2))
-    found = [(one.offer.key, one.degree, one.needed, one.switches) for one in question.unfits]
-    assert found == [("plzt", 1, 4, 2), ("plzt", 2, 4, 2)]
+    assert question.unfits == ((few[0], 1), (few[0], 2))
+    for line in unfit_words(question):
+        assert "takes 4 ports, and it has 3. 2\u00a0whole switches joined" in line
     assert "plzt" not in {one.key for one in question.choices}
     # Two ports a server are two planes of four ports each: on 8 ports one switch carries both.
     eight = with_edit(OFFERS, "plzt", "ports", "low", 8.0)
@@ -273,15 +279,20 @@ def test_an_offer_with_too_few_ports_is_said_with_the_whole_switches_it_takes(
     assert Question(race).switches(replace(OFFERS[0], ports=Estimate(6, 6, 6)), 2) == 2
 
 
-def test_a_faster_switch_can_use_the_plan_of_a_slower_one(question: Question) -> None:
-    rows = (
-        row(question, "sip", 100.0, 1.0),
-        row(question, "mems", 90.0, 1.0),
-        row(question, "mems", 70.0, 1.0, degree=2),
-        row(question, "fixed", 60.0, 1.0),
-        row(question, "lc", 120.0, 1.0),
-    )
-    assert [one.iteration_ms for one in with_slower_plans(rows)] == [90.0, 90.0, 70.0, 60.0, 120.0]
+def test_a_faster_switch_can_use_the_plan_of_a_slower_one_whatever_both_are_called_and_cost(
+    question: Question,
+) -> None:
+    offers = [offer_of(OFFERS, key) for key in ("sip", "mems", "lc")]
+    dear = question.at(offers[1], 1, "high")
+    choices = [*(question.at(one, 1) for one in offers), dear, question.rival("fixed", 1)]
+    study = buying_study(question, choices)
+    times = zip(study.points, (100.0, 90.0, 120.0, 95.0, 60.0), strict=True)
+    rows = [
+        PointRow(k, point, measures={"iteration_ms": ms, "changes": 1.0})
+        for k, (point, ms) in enumerate(times)
+    ]
+    found = [row.measures["iteration_ms"] for row in with_harder_plans(rows, chains(study))]
+    assert found == [90.0, 90.0, 120.0, 95.0, 60.0]
 
 
 def test_a_plan_that_another_page_found_is_one_of_every_switch_and_rivals_have_none(
@@ -306,12 +317,10 @@ def test_a_plan_that_another_page_found_is_one_of_every_switch_and_rivals_have_n
 def test_who_asks_for_the_plan_of_a_row_is_told_for_which_delay_it_was_made(
     question: Question,
 ) -> None:
-    rows = with_slower_plans(
-        [
-            row(question, key, time_ms, 1.0)
-            for key, time_ms in (("plzt", 95.0), ("sip", 90.0), ("mems", 99.0), ("fixed", 90.0))
-        ]
-    )
+    rows = [
+        row(question, key, time_ms, 1.0)
+        for key, time_ms in (("plzt", 90.0), ("sip", 90.0), ("mems", 99.0), ("fixed", 90.0))
+    ]
     sip_ms = offer_of(OFFERS, "sip").delay_ms.usual
     assert [planned_at(rows, one) for one in rows] == [sip_ms, sip_ms, 15.0, None]
     assert planned_at(rows, replace(rows[0], handed_on=True)) is None
@@ -367,7 +376,7 @@ def test_what_an_order_of_sending_leaves_of_the_advice(question: Question) -> No
         behind = dict(details(answer)).get("Order of sending", "")
         said[ms] = (behind.replace("\u00a0", " "), finding(answer).replace("\u00a0", " "))
         if behind:
-            [swing] = swings(question, (), (switch,), (tree,), ordered)
+            [swing] = swings(question, answer.verdict, (), (), answer.ordered)
             assert swing.low[1] == lead(question, switch, ordered) and swing.high is None
     behind, advice = said[320_000.0]
     assert behind == "A full fat-tree whose hosts send in an order would take at most **320 s**."
@@ -408,8 +417,7 @@ def test_the_break_even_delay_wins_below_and_loses_above(answered: Answer) -> No
 def test_at_the_break_even_price_both_cost_the_same(answered: Answer) -> None:
     question, found, turned = answered.question, answered.verdict, answered.turned
     for factor, sign in ((1.0, 0), (0.99, 1), (1.01, -1)):
-        choice = at_price(found.offer.choice, factor * turned.highest_usd)
-        priced = replace(found.offer, network_usd=question.network_usd(choice))
+        priced = question.at_price(found.offer, factor * turned.highest_usd)
         gain = lead(question, priced, found.rival)
         assert gain == pytest.approx(0.0, abs=1e-12) if sign == 0 else gain * sign > 0
 
@@ -431,7 +439,7 @@ def test_more_delay_never_makes_an_iteration_cheaper_and_fixed_circuits_are_neve
 def test_the_tornado_swings_round_the_lead(answered: Answer) -> None:
     found, by_name = answered.verdict, {one.name: one for one in answered.swings}
     port, hour = by_name["Price of a switch port"], by_name["GPU, per hour"]
-    assert port.low[1] > base_lead(answered) > port.high[1]
+    assert port.low[1] > found.lead > port.high[1]
     assumed = replace(answered.question.assumed, usd_per_gpu_hour=Estimate(4, 4, 4))
     dear = replace(answered.question, assumed=assumed)
     assert hour.high == ("$4", lead(dear, found.offer, found.rival))

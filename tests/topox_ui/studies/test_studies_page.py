@@ -16,6 +16,7 @@ from tests.topox_ui.conftest import (
     chart,
     charts,
     choose,
+    control,
     press,
     table,
     the_error,
@@ -385,6 +386,10 @@ def test_axes_are_added_changed_and_removed_by_choices(page) -> None:
     # Another subject drops what it does not know.
     at = choose(page(see="build"), study_build_subject="rails")
     assert not at.error and record(at)["subject"]["kind"] == "rails" and record(at)["axes"] == []
+    # Whose network is not named has photonic rails, and says so.
+    at = choose(at, study_build_subject="network")
+    assert record(at)["subject"] == {"kind": "network", "network": "photonic_rails"}
+    assert control(at, "study_build_which").value == "photonic_rails"
 
 
 def test_a_wrong_axis_is_one_line_and_changes_nothing(page) -> None:
