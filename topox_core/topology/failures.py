@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
-from math import gcd
 
 import numpy as np
 from numpy.typing import NDArray
@@ -284,7 +283,8 @@ def repair(
     else on ports of model-parallel circuits, those with the least traffic, which are taken down.
     Where no port can be had, the all-reduces give the broken ring up and run on the others
     (``riding`` of the result, for :func:`~topox_core.topology.ring_circuits.on_rings`). After a failed server
-    the circuits are found anew for the servers that are left.
+    the circuits are found anew for the servers that are left; ``demand`` is what they send then, with
+    the tasks of the failed one moved (:func:`~topox_core.topology.replanning.remaining_graph`).
 
     Raises
     ------
@@ -395,51 +395,9 @@ def _rerouted(routes: Routes, circuits: NDArray[np.int32], failure: Failure) -> 
     return result
 
 
-def moved_members(members: Group, failure: Failure) -> Group:
-    """Return a group with the substitute in the failed server's place, or without it."""
-    if failure.server not in members:
-        return members
-    substitute = failure.stand_in()
-    if substitute in members:
-        return tuple(m for m in members if m != failure.server)
-    return tuple(substitute if m == failure.server else m for m in members)
-
-
-def moved_demand(demand: Demand, failure: Failure) -> Demand:
-    """Return the demand after the move; traffic with the substitute itself disappears.
-
-    Raises
-    ------
-    InputError
-        If the failed server talks and no substitute is named.
-    """
-    sent: dict[Group, float] = {}
-    strides: dict[Group, tuple[int, ...]] = {}
-    for members, each in demand.all_reduce.items():
-        now = moved_members(members, failure)
-        n, left = len(members), len(now)
-        if left < 2:
-            continue
-        # A ring moves (n - 1) / n of the tensor a pass.
-        sent[now] = sent.get(now, 0.0) + each * ((left - 1) / left) / ((n - 1) / n)
-        kept = tuple(p for p in demand.lowered_strides.get(members, ()) if gcd(p, left) == 1)
-        strides[now] = tuple(dict.fromkeys((*strides.get(now, ()), *kept))) or (1,)
-    matrix = demand.model_parallel.copy()
-    pairs = demand.pairs
-    if any(failure.server in pair for pair in pairs):
-        gone, substitute = failure.server, failure.stand_in()
-        matrix[substitute] += matrix[gone]
-        matrix[:, substitute] += matrix[:, gone]
-        matrix[gone], matrix[:, gone] = 0.0, 0.0
-        np.fill_diagonal(matrix, 0.0)
-        moved = ((substitute if a == gone else a, substitute if b == gone else b) for a, b in pairs)
-        pairs = frozenset((a, b) for a, b in moved if a != b)
-    return Demand(demand.servers, sent, strides, matrix, pairs)
-
-
 def find_without(result: LayoutResult, failure: Failure, demand: Demand) -> LayoutResult:
-    """Return a new layout without the failed server, as published: released rings go through all servers."""
-    found = find_layout(moved_demand(demand, failure), result.degree)
+    """Return a new layout for a demand without the failed server, as published: released rings go through all servers."""
+    found = find_layout(demand, result.degree)
     name = f"{found.layout.name}, without {failure}"
     step = LayoutStep(
         "repair",

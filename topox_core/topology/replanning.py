@@ -20,7 +20,7 @@ from topox_core.model.task_graph import (
     TaskGraph,
 )
 from topox_core.model.transfer_graph import TRANSFER
-from topox_core.topology.failures import Failure, lost_circuits, moved_members, on_sides
+from topox_core.topology.failures import Failure, lost_circuits, on_sides
 
 
 def fail_cluster(cluster: Cluster, failure: Failure) -> Cluster:
@@ -200,9 +200,11 @@ class _Rest:
                     duration_ms=None,
                 )
             return structs.replace(task, source=ends[0], destination=ends[1])
+        members = task.members or ()
+        left = (m for m in members if m != self.gone or substitute not in members)
         return structs.replace(
             task,
-            members=moved_members(task.members or (), self.failure),
+            members=tuple(substitute if m == self.gone else m for m in left),
             root=substitute if task.root == self.gone else task.root,
         )
 
