@@ -5,13 +5,11 @@ delay, or its bytes from source to destination, is a schedule of this switch (do
 """
 
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.errors import InputError
 from topox_core.fabrics.fluid import FluidTasks, Pairs
 from topox_core.fabrics.kernels.events import run_until
 from topox_core.fabrics.kernels.state import TaskTables, fresh
@@ -23,7 +21,7 @@ from topox_core.fabrics.links import (
     switched,
 )
 from topox_core.fabrics.options import GIVEN
-from topox_core.fabrics.registry import ENTRIES, fabric
+from topox_core.fabrics.registry import ENTRIES
 from topox_core.fabrics.run import FabricRequest, FabricRun
 from topox_core.model.csr import ranks, row_of_entry
 from topox_core.model.execution import Circuits, Execution
@@ -44,17 +42,14 @@ SEARCHED = "in the best of many orders"
 # shares of the order.
 MAX_ORDERS, MAX_WORK = 1_000, 10_000_000
 MOVED = (0.02, 0.1, 0.3)
-# Fabrics that are run here where nobody did; the others are looked at where they were run anyway.
-# (No plan on continuous time is behind the other controllers, one on slots may be.)
-CANDIDATES = ("static", "reactive", "provisioned", "scheduled")
 
 
 def run_ideal(request: FabricRequest, stop: Stop) -> FabricRun:
     """Run an iteration on a non-blocking switch with d_S * B out of and into every server.
 
     The result is the best of fair shares, of priority by the longest remaining path and by the best
-    plan, of the orders of every circuit fabric without delay, and of what static circuits do; the
-    runs of those fabrics that ``request.runs`` does not hold are made here.
+    plan, of the orders of every circuit fabric in ``request.runs`` without delay, and of what static
+    circuits do there.
 
     Raises
     ------
@@ -95,7 +90,8 @@ def _executions(request: FabricRequest, stop: Stop) -> Iterator[tuple[str, Execu
         other = replace(request, graph=graph)
         yield URGENT, _by_priority(other, _urgency(other))
     planned: Execution | None = None
-    for name, run in _runs(request, stop):
+    for name in filter(request.runs.__contains__, ENTRIES):
+        run = request.runs[name]
         if ENTRIES[name].on_ideal == "circuits":
             execution = _at_once(request, run)
             if execution is None:
@@ -118,28 +114,6 @@ def _executions(request: FabricRequest, stop: Stop) -> Iterator[tuple[str, Execu
         yield AS_PLANNED, _by_priority(in_order, rank)
         yield SEARCHED, _searched(in_order, rank)
     yield SEARCHED, _searched(request, _urgency(request))
-
-
-def _runs(request: FabricRequest, stop: Stop) -> Iterator[tuple[str, FabricRun]]:
-    """Yield the runs of other fabrics that are there, then those of the candidates that are not, without delay.
-
-    What was searched or proved is among those that are there: the candidates are planned by rules. A
-    first iteration has no delay at its end.
-    """
-    yield from ((name, request.runs[name]) for name in ENTRIES if name in request.runs)
-    own = request.settings
-    by_rules = replace(
-        own,
-        iteration="first",
-        engine="printed" if own.engine == "printed" else "list",
-        switching="provisioned" if own.switching == "provisioned" else "planned",
-    )
-    cluster = request.cluster.changed(reconfiguration_ms=0.0)
-    at_once = replace(request, runs={}, cluster=cluster, settings=by_rules)
-    for name in CANDIDATES:
-        if name not in request.runs:
-            with suppress(InputError):  # ports that cannot be cabled evenly, or nobody is connected
-                yield name, fabric(name)(at_once, stop)
 
 
 def _at_once(request: FabricRequest, run: FabricRun) -> Execution | None:
