@@ -15,7 +15,7 @@ from itertools import pairwise, product
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, refuse_if
 from topox_core.io.limits import check_one_of
 from topox_core.model.execution import Layout
 from topox_core.model.transfer_graph import IntArray
@@ -88,6 +88,10 @@ class Failure:
         """Return an error about this failure."""
         return InputError(problem, file="failure", item=str(self), field=field)
 
+    def refuse_if(self, *rules: tuple[object, str, str]) -> None:
+        """Refuse this failure where it breaks a rule: whether it does, the problem, and the field."""
+        refuse_if(*rules, file="failure", item=str(self))
+
     def check(self, servers: int) -> None:
         """Refuse an unknown kind, a server that is not there, a substitute that cannot serve.
 
@@ -97,16 +101,19 @@ class Failure:
             Naming the field.
         """
         check_one_of(self.kind, FAILURES, file="failure", field="kind")
-        if self.kind in ("port", "server") and not 0 <= self.server < servers:
-            raise self.error(f"there is no such server (0 to {servers - 1})", "server")
-        if (
-            self.kind == "server"
-            and self.substitute != -1
-            and (not 0 <= self.substitute < servers or self.substitute == self.server)
-        ):
-            raise self.error(
-                f"must be another server, 0 to {servers - 1} (got {self.substitute})", "substitute"
-            )
+        other = {-1, *range(servers)} - {self.server}
+        self.refuse_if(
+            (
+                self.kind in ("port", "server") and not 0 <= self.server < servers,
+                f"there is no such server (0 to {servers - 1})",
+                "server",
+            ),
+            (
+                self.kind == "server" and self.substitute not in other,
+                f"must be another server, 0 to {servers - 1} (got {self.substitute})",
+                "substitute",
+            ),
+        )
 
     def sides(self, servers: int, planes: int, ports_per_switch: int) -> frozenset[Side]:
         """Return the sides of ports that no longer work; of a fibre the out-port of its source.

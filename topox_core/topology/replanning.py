@@ -35,16 +35,20 @@ def fail_cluster(cluster: Cluster, failure: Failure) -> Cluster:
         If no switch would be left, there is no such switch, or a cluster cannot express what
         remains.
     """
-    if cluster.ports_per_server % cluster.switches:
-        raise failure.error(
+    failure.refuse_if(
+        (
+            cluster.ports_per_server % cluster.switches,
             f"a cluster cannot express what remains: {cluster.ports_per_server} ports are not spread evenly over "
             f"{cluster.switches} switches",
             "ports_per_server",
-        )
-    if not 0 <= failure.switch < cluster.switches:
-        raise failure.error(f"there is no such switch (0 to {cluster.switches - 1})", "switch")
-    if cluster.switches == 1:
-        raise failure.error("no switch would be left", "switches")
+        ),
+        (
+            not 0 <= failure.switch < cluster.switches,
+            f"there is no such switch (0 to {cluster.switches - 1})",
+            "switch",
+        ),
+        (cluster.switches == 1, "no switch would be left", "switches"),
+    )
     each = cluster.ports_per_server // cluster.switches
     return cluster.changed(
         switches=cluster.switches - 1, ports_per_server=cluster.ports_per_server - each
