@@ -153,9 +153,12 @@ def _with_candidates(request: JobRequest, stop: Stop) -> dict[str, FabricRun]:
     """
     every, own = dict(request.runs), request.settings
     if not own.free:
-        engine = "printed" if own.engine == "printed" else "list"
-        switching = "provisioned" if own.switching == "provisioned" else "planned"
-        own = replace(own, iteration="first", engine=engine, switching=switching)
+        own = replace(
+            own,
+            iteration="first",
+            engine="printed" if own.engine == "printed" else "list",
+            switching="provisioned" if own.switching == "provisioned" else "planned",
+        )
         request = request.at_delay(0.0)
     for name in CANDIDATES:
         if name not in every:
