@@ -10,7 +10,7 @@ from typing import Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.demand.kernels.matchings import bottleneck_matching, heaviest_cover
+from topox_core.demand.kernels.matchings import bottleneck_matching, heaviest_assignment
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.runs.run import Stop, never
 from topox_core.schedule.engines.mip import MipBuilder, Run, solve
@@ -208,8 +208,9 @@ def few_matchings(demand_ms: FloatArray) -> list[tuple[Pair, ...]]:
     """Return as many matchings as the fullest line has entries, which together hold every entry once.
 
     Each is the heaviest one that covers all lines with most entries left (after Spectra,
-    arXiv 2603.07373). In a bipartite graph such a matching exists (Koenig), so that the largest
-    number of entries in a line falls by one a matching: no decomposition has fewer.
+    arXiv 2603.07373): what lies on such a line counts more than any matching weighs. In a bipartite
+    graph such a matching exists (Koenig), so that the largest number of entries in a line falls by
+    one a matching: no decomposition has fewer.
 
     Parameters
     ----------
@@ -220,11 +221,13 @@ def few_matchings(demand_ms: FloatArray) -> list[tuple[Pair, ...]]:
     bonus = len(left) * float(left.max(initial=0.0)) + 1.0
     matchings: list[tuple[Pair, ...]] = []
     while (there := left > 0).any():
-        entries = np.concatenate([there.sum(axis=1), there.sum(axis=0)])
-        column_of = heaviest_cover(left, entries == entries.max(), bonus)
-        rows = np.flatnonzero(column_of >= 0)
+        out, into = there.sum(axis=1), there.sum(axis=0)
+        fullest = max(out.max(), into.max())
+        marked = (out == fullest)[:, None] * 1.0 + (into == fullest)
+        column_of = heaviest_assignment(np.where(there, left + bonus * marked, 0.0))
+        rows = np.flatnonzero(there[np.arange(len(left)), column_of])
         left[rows, column_of[rows]] = 0.0
-        matchings.append(matching_of(column_of))
+        matchings.append(tuple(zip(rows.tolist(), column_of[rows].tolist(), strict=True)))
     return matchings
 
 

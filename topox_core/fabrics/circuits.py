@@ -107,8 +107,8 @@ class Profile:
             carried,
             device,
             len(places),
-            _numbered_servers(graph.source, server),
-            _numbered_servers(graph.destination, server),
+            np.searchsorted(server, graph.source).astype(np.int32),
+            np.searchsorted(server, graph.destination).astype(np.int32),
             *(chosen, chosen, chosen),
         )
         repeats = request.settings.repeats
@@ -242,14 +242,6 @@ def _wiring(request: FabricRequest, carried: NDArray[np.bool_]) -> tuple[IntArra
     most = len(server) * k // 2 if half else min(int((outs > 0).sum()), int((ins > 0).sum())) * k
     limit = cluster.ports_per_switch if cluster.ports_per_switch < most else 0
     return server, RequestTables(len(server), cluster.switches, k, half, limit)
-
-
-def _numbered_servers(end: IntArray, server: IntArray) -> IntArray:
-    """Return each node's server in the numbering of the ports, -1 if it is no transfer."""
-    if not len(server):
-        return np.full(len(end), -1, np.int32)
-    place = np.minimum(np.searchsorted(server, end), len(server) - 1)
-    return np.where(server[place] == end, place, -1).astype(np.int32)
 
 
 def run_reactive(request: FabricRequest, stop: Stop) -> FabricRun:

@@ -11,7 +11,6 @@ from topox_core.economics.price_sets import Catalogue
 from topox_core.errors import InputError, refuse_if
 from topox_core.fabrics.fixed_beside import FIXED, fixed_run
 from topox_core.fabrics.fluid import Stopped, go_on
-from topox_core.fabrics.ideal import CANDIDATES
 from topox_core.fabrics.lowering_search import Case, fastest_run, run_over_every
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.registry import ENTRIES, FABRICS, USUAL, fabric
@@ -29,6 +28,9 @@ EQUAL = 0.005
 # The slowest switch on the market, a robot at a patch panel, takes two minutes.
 MAX_DELAY_MS = 3_600_000.0
 
+# Fabrics that are run for the ideal switch where nobody did; the others are looked at where they were
+# run anyway. (No plan on continuous time is behind the other controllers, one on slots may be.)
+CANDIDATES = ("static", "reactive", "provisioned", "scheduled")
 MAX_KEPT = 8  # runs of the ideal switch, which serve every delay
 _ideal_kept = Latest[FabricRun](MAX_KEPT)
 
@@ -139,18 +141,30 @@ def _ideal(request: JobRequest, stop: Stop) -> FabricRun:
 
 
 def _ideal_of(request: JobRequest, stop: Stop) -> FabricRun:
-    if request.settings.free:
-        request = replace(request, runs=_with_all_choosing(request, stop))
+    request = replace(request, runs=_with_candidates(request, stop))
     return fastest_run(Case("ideal", request), lambda lowered: run_one("ideal", lowered, stop))
 
 
-def _with_all_choosing(request: JobRequest, stop: Stop) -> dict[str, FabricRun]:
-    """Return the runs with those of its candidates, each as it chooses for itself, so that the ideal switch can do as they do."""
-    every = dict(request.runs)
+def _with_candidates(request: JobRequest, stop: Stop) -> dict[str, FabricRun]:
+    """Return the runs with those of its candidates, so that the ideal switch can do as they do.
+
+    Each chooses for itself what is free; where nothing is they are planned by rules, for a first
+    iteration, which has no delay at its end.
+    """
+    every, own = dict(request.runs), request.settings
+    if not own.free:
+        own = replace(
+            own,
+            iteration="first",
+            engine="printed" if own.engine == "printed" else "list",
+            switching="provisioned" if own.switching == "provisioned" else "planned",
+        )
+        request = request.at_delay(0.0)
     for name in CANDIDATES:
         if name not in every:
-            with suppress(InputError):
-                every[name] = run_with_best_lowering(name, replace(request, runs=every), stop)
+            with suppress(InputError):  # ports that cannot be cabled evenly, or nobody is connected
+                job = replace(request, settings=own, runs=every)
+                every[name] = run_with_best_lowering(name, job, stop)
     return every
 
 

@@ -118,13 +118,11 @@ class FixedCircuits:
         InputError
             As :meth:`forwarded`, or if a failed server has no substitute.
         """
-        graph = self.job.lowered(self.lowering).graph
-        mended = repair(
-            self.result, failure, demand_of(graph, self.job.cluster.servers), self._each
-        )
+        tasks, servers = self.job.task_graph, self.job.cluster.servers
         if failure.kind == "server":
-            moved = remaining_graph(self.job.task_graph, self.run.execution, 0.0, failure)
-            graph = lower(moved, self.lowering)
+            tasks = remaining_graph(tasks, self.run.execution, 0.0, failure)
+        graph = lower(tasks, self.lowering)
+        mended = repair(self.result, failure, demand_of(graph, servers), self._each)
         return self._run(graph, mended.result, mended.result.layout).iteration_ms, mended.done
 
 

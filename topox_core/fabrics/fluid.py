@@ -32,6 +32,7 @@ from topox_core.model.transfer_graph import (
 from topox_core.runs.run import Stop
 
 BATCHES_BETWEEN_STOPS = 100
+NOBODY = np.zeros(0, np.int32)
 
 
 class Stopped(Exception):
@@ -151,6 +152,8 @@ class FluidTasks:
         Bytes left of each node, and how long it takes besides sending them.
     device
         Number of the device that a node must hold alone, or -1.
+    group
+        Of each node, or -1.
     """
 
     graph: TransferGraph
@@ -159,6 +162,7 @@ class FluidTasks:
     length_ms: FloatArray
     device: IntArray
     queue_ptr: IntArray
+    group: IntArray
 
     @staticmethod
     def of(
@@ -176,6 +180,7 @@ class FluidTasks:
             np.where(graph.kind == COMPUTE, graph.duration_ms, latency_ms(graph, cluster)),
             device,
             pointer_of(device[device >= 0], 1),
+            np.full(len(graph), -1, np.int32),
         )
 
     @cached_property
@@ -218,6 +223,8 @@ class FluidTasks:
             link_ptr=pointer_of(network.path_link, len(network.capacity)),
             capacity=network.capacity,
             queue_ptr=self.queue_ptr,
+            group=self.group,
+            rank=NOBODY,
         )
 
 
@@ -232,6 +239,8 @@ class Simulation:
         The links, and the paths of every pair of the graph.
     exclusive_devices
         Whether a compute task holds its (server, device) alone.
+    group
+        Of each node, or -1, if the run is to stop where a group begins or ends.
     """
 
     def __init__(
@@ -241,8 +250,11 @@ class Simulation:
         pairs: Pairs,
         network: FluidNetwork,
         exclusive_devices: bool = True,
+        group: IntArray | None = None,
     ) -> None:
         self.tasks = FluidTasks.of(graph, cluster, pairs, exclusive_devices)
+        if group is not None:
+            self.tasks = replace(self.tasks, group=group)
         self.plan: TaskTables = self.tasks.on(network)
         self.state: State = fresh(self.plan, np.diff(graph.pred_ptr))
         begin(self.plan, self.state)
@@ -263,7 +275,7 @@ class Simulation:
         return int(self.state.counts[ENDED]) == len(self.plan.kind)
 
     def advance(self, batches: int, latest_ms: float = np.inf) -> bool:
-        """Run up to ``batches`` batches of simultaneous events; return whether more remain by ``latest_ms``."""
+        """Run up to ``batches`` batches of events, to news of a group at most; return whether more remain by ``latest_ms``."""
         return advance(self.plan, self.state, batches, latest_ms)
 
     def unsent(self, now_ms: float) -> FloatArray:
@@ -282,6 +294,5 @@ class Simulation:
         moved.tasks = replace(self.tasks, work_bytes=self.unsent_of_tasks(now_ms))
         moved.plan = moved.tasks.on(network)
         moved.state = fresh(moved.plan, self.state.waiting)
-        old = self.state
-        resume(moved.plan, moved.state, now_ms, old.waiting, old.start, old.end)
+        resume(moved.plan, moved.state, now_ms, self.state)
         return moved

@@ -11,7 +11,6 @@ from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topox_core.fabrics.options import GIVEN, FabricOptions
 from topox_core.model.cluster import Cluster
@@ -100,8 +99,19 @@ class Gating:
         self.graph, self.cluster, self.options = graph, cluster, options
         self.exchanges = exchanges(graph, cluster)
         self._moved = work_bytes(graph, cluster)
-        self._shares = list(self._drawn(random.Random(seed)))
         self._graphs: dict[int, TransferGraph] = {}
+        self.members: dict[str, IntArray] = {}  # the servers of each layer
+        for one in self.exchanges:
+            before = self.members.get(one.layer, one.nodes[:0])
+            ends = before, graph.source[one.nodes], graph.destination[one.nodes]
+            self.members[one.layer] = np.unique(np.concatenate(ends))
+        rng = random.Random(seed)
+        # Of each layer for every iteration; drawn layer by layer.
+        self._shares = {
+            layer: list(drawn_shares(len(servers), options, rng))
+            for layer, servers in self.members.items()
+            if options.gating != GIVEN
+        }
 
     def on(self, graph: TransferGraph) -> Gating:
         """Return the same gating of a graph whose other collectives run on other rings."""
@@ -129,29 +139,8 @@ class Gating:
         moved = work_bytes(graph, self.cluster)
         return graph.matrix(moved, self.exchanges[number].nodes, self.cluster.servers)
 
-    def _drawn(self, rng: random.Random) -> Iterator[dict[str, FloatArray]]:
-        """Yield for every iteration the shares by layer; drawn layer by layer, iteration by iteration."""
-        if self.options.gating == GIVEN:
-            return
-        columns = {
-            layer: list(drawn_shares(len(members), self.options, rng))
-            for layer, members in self._members().items()
-        }
-        for iteration in range(self.options.gating_iterations):
-            yield {layer: shares[iteration] for layer, shares in columns.items()}
-
-    def _members(self) -> dict[str, NDArray[np.intp]]:
-        """Return the servers of each layer."""
-        graph = self.graph
-        found: dict[str, NDArray[np.intp]] = {}
-        for one in self.exchanges:
-            ends = np.concatenate([graph.source[one.nodes], graph.destination[one.nodes]])
-            before = found.get(one.layer, ends[:0].astype(np.intp))
-            found[one.layer] = np.union1d(before, ends).astype(np.intp)
-        return found
-
     def _gated(self, iteration: int) -> TransferGraph:
-        graph, cluster, members = self.graph, self.cluster, self._members()
+        graph, cluster = self.graph, self.cluster
         factor = np.ones(len(graph))
         tokens: dict[str, FloatArray] = {}
         place: dict[str, int] = {}
@@ -159,11 +148,11 @@ class Gating:
             given = graph.matrix(self._moved, one.nodes, cluster.servers)
             at = place.get(one.batch, 0)
             place[one.batch] = at + 1
-            servers = members[one.layer]
+            servers = self.members[one.layer]
             if at == 0:
                 tokens[one.batch] = given.sum(axis=1) * len(servers) / max(1, len(servers) - 1)
             share = np.zeros(cluster.servers)
-            share[servers] = self._shares[iteration][one.layer]
+            share[servers] = self._shares[one.layer][iteration]
             sent = np.outer(tokens[one.batch], share)
             sent = sent if at % 2 == 0 else sent.T
             ends = graph.source[one.nodes], graph.destination[one.nodes]

@@ -5,22 +5,34 @@ delay, or its bytes from source to destination, is a schedule of this switch (do
 """
 
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.errors import InputError
 from topox_core.fabrics.fluid import FluidTasks, Pairs
-from topox_core.fabrics.kernels.priority import PriorityTasks, by_priority
-from topox_core.fabrics.links import ideal_bound, measured_on_links, non_blocking, shared_fairly
+from topox_core.fabrics.kernels.events import run_until
+from topox_core.fabrics.kernels.state import TaskTables, fresh
+from topox_core.fabrics.links import (
+    ideal_bound,
+    measured_on_links,
+    non_blocking,
+    shared_fairly,
+    switched,
+)
 from topox_core.fabrics.options import GIVEN
-from topox_core.fabrics.registry import ENTRIES, fabric
+from topox_core.fabrics.registry import ENTRIES
 from topox_core.fabrics.run import FabricRequest, FabricRun
 from topox_core.model.csr import ranks, row_of_entry
 from topox_core.model.execution import Circuits, Execution
-from topox_core.model.transfer_graph import TRANSFER, FloatArray, bytes_per_ms, shortest_ms
+from topox_core.model.transfer_graph import (
+    TRANSFER,
+    FloatArray,
+    IntArray,
+    TransferGraph,
+    shortest_ms,
+    work_bytes,
+)
 from topox_core.runs.run import Stop
 from topox_core.schedule.replay import replayed
 
@@ -30,17 +42,14 @@ SEARCHED = "in the best of many orders"
 # shares of the order.
 MAX_ORDERS, MAX_WORK = 1_000, 10_000_000
 MOVED = (0.02, 0.1, 0.3)
-# Fabrics that are run here where nobody did; the others are looked at where they were run anyway.
-# (No plan on continuous time is behind the other controllers, one on slots may be.)
-CANDIDATES = ("static", "reactive", "provisioned", "scheduled")
 
 
 def run_ideal(request: FabricRequest, stop: Stop) -> FabricRun:
     """Run an iteration on a non-blocking switch with d_S * B out of and into every server.
 
     The result is the best of fair shares, of priority by the longest remaining path and by the best
-    plan, of the orders of every circuit fabric without delay, and of what static circuits do; the
-    runs of those fabrics that ``request.runs`` does not hold are made here.
+    plan, of the orders of every circuit fabric in ``request.runs`` without delay, and of what static
+    circuits do there.
 
     Raises
     ------
@@ -81,7 +90,8 @@ def _executions(request: FabricRequest, stop: Stop) -> Iterator[tuple[str, Execu
         other = replace(request, graph=graph)
         yield URGENT, _by_priority(other, _urgency(other))
     planned: Execution | None = None
-    for name, run in _runs(request, stop):
+    for name in filter(request.runs.__contains__, ENTRIES):
+        run = request.runs[name]
         if ENTRIES[name].on_ideal == "circuits":
             execution = _at_once(request, run)
             if execution is None:
@@ -106,28 +116,6 @@ def _executions(request: FabricRequest, stop: Stop) -> Iterator[tuple[str, Execu
     yield SEARCHED, _searched(request, _urgency(request))
 
 
-def _runs(request: FabricRequest, stop: Stop) -> Iterator[tuple[str, FabricRun]]:
-    """Yield the runs of other fabrics that are there, then those of the candidates that are not, without delay.
-
-    What was searched or proved is among those that are there: the candidates are planned by rules. A
-    first iteration has no delay at its end.
-    """
-    yield from ((name, request.runs[name]) for name in ENTRIES if name in request.runs)
-    own = request.settings
-    by_rules = replace(
-        own,
-        iteration="first",
-        engine="printed" if own.engine == "printed" else "list",
-        switching="provisioned" if own.switching == "provisioned" else "planned",
-    )
-    cluster = request.cluster.changed(reconfiguration_ms=0.0)
-    at_once = replace(request, runs={}, cluster=cluster, settings=by_rules)
-    for name in CANDIDATES:
-        if name not in request.runs:
-            with suppress(InputError):  # ports that cannot be cabled evenly, or nobody is connected
-                yield name, fabric(name)(at_once, stop)
-
-
 def _at_once(request: FabricRequest, run: FabricRun) -> Execution | None:
     """Return what a circuit fabric does, its changes taking no time; None where pairs share a circuit at full rate each.
 
@@ -147,42 +135,46 @@ def _urgency(request: FabricRequest) -> NDArray[np.intp]:
 
 
 def _by_priority(request: FabricRequest, nodes: NDArray[np.intp]) -> Execution:
-    start, end = by_priority(priority_tasks(request, nodes))
+    start, end = ran_by_rank(priority_tables(request), request.graph, ranks(nodes))
     return Execution(request.graph, request.cluster, start, end, Circuits.none())
 
 
 def _searched(request: FabricRequest, nodes: NDArray[np.intp]) -> Execution:
     """Return the best of many orders: one that is no worse than the best so far is the next to be changed."""
-    tasks, count = priority_tasks(request, nodes), len(request.graph)
-    draw = np.random.default_rng(request.settings.seed)
-    start, end = by_priority(tasks)
+    graph, tables, rank = request.graph, priority_tables(request), ranks(nodes)
+    count, draw = len(graph), np.random.default_rng(request.settings.seed)
+    start, end = ran_by_rank(tables, graph, rank)
     packets = replace(request, cluster=request.cluster.changed(duplex="full"))
     least_ms = ideal_bound(packets).ms * (1 + 1e-9)
     for _ in range(min(MAX_ORDERS, MAX_WORK // max(1, count) ** 2)):
         if end.max(initial=0.0) <= least_ms:
             break
-        moved = tasks.rank + draw.normal(0.0, count * draw.choice(MOVED), count)
-        changed = tasks._replace(rank=ranks(np.argsort(moved, kind="stable")))
-        other = by_priority(changed)
+        moved = rank + draw.normal(0.0, count * draw.choice(MOVED), count)
+        changed = ranks(np.argsort(moved, kind="stable"))
+        other = ran_by_rank(tables, graph, changed)
         if other[1].max(initial=0.0) <= end.max(initial=0.0):
-            tasks, (start, end) = changed, other
-    return Execution(request.graph, request.cluster, start, end, Circuits.none())
+            rank, (start, end) = changed, other
+    return Execution(graph, request.cluster, start, end, Circuits.none())
 
 
-def priority_tasks(request: FabricRequest, nodes: NDArray[np.intp]) -> PriorityTasks:
-    """Return what the compiled loop runs: ``nodes`` from the most urgent to the least."""
-    graph, cluster, n = request.graph, request.cluster, request.cluster.servers
-    pairs = Pairs.of(graph, cluster)
-    tasks = FluidTasks.of(graph, cluster, pairs, request.settings.exclusive_devices)
-    return PriorityTasks(
-        np.diff(graph.pred_ptr),
-        *graph.successors,
-        tasks.length_ms,
-        tasks.work_bytes,
-        tasks.device,
-        tasks.queue_ptr,
-        np.maximum(graph.source, 0),
-        (np.maximum(graph.destination, 0) + n).astype(np.int32),
-        ranks(nodes),
-        np.full(2 * n, cluster.ports_per_server * bytes_per_ms(cluster.port_gbps)),
-    )
+def priority_tables(request: FabricRequest) -> TaskTables:
+    """Return what the simulator runs where each transfer has a path of its own on the switch."""
+    graph, cluster = request.graph, request.cluster
+    moving = np.flatnonzero(work_bytes(graph, cluster) > 0)
+    of_node = np.full(len(graph), -1, np.int32)
+    of_node[moving] = np.arange(len(moving))
+    ends = graph.source[moving], graph.destination[moving]
+    pairs = Pairs(*ends, of_node, np.zeros(len(moving), np.bool_))
+    nic_gbps = cluster.ports_per_server * cluster.port_gbps
+    network = switched(pairs, cluster, nic_gbps, cluster.servers, 1.0).network
+    return FluidTasks.of(graph, cluster, pairs, request.settings.exclusive_devices).on(network)
+
+
+def ran_by_rank(
+    tables: TaskTables, graph: TransferGraph, rank: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return (start, end): at every event the most urgent tasks take the devices and what ports have left."""
+    tables = tables._replace(rank=rank)
+    state = fresh(tables, np.diff(graph.pred_ptr))
+    run_until(tables, state, np.zeros(len(graph)), np.inf)
+    return state.start, state.end

@@ -171,15 +171,13 @@ def layout_by_graph(request: FabricRequest, stop: Stop) -> LayoutAnswer:
         best = other if other.time_ms < best.time_ms * (1 - 1e-9) else best
     best, given_back = _released(best, effort.part(RELEASING), stop)
     evaluations = sum({id(one.times): one.times.evaluations for one in matrices}.values())
-    answer = None
-    if best.time_ms < math.inf:
+    # TopologyFinder routes rings in its own way; that may, rarely, be faster than shortest routes.
+    answer = min(found, key=lambda one: one.time_ms, default=None)
+    if answer is None or answer.time_ms >= best.time_ms * (1 - 1e-12):
         laid = best.times.layout(best.circuits, "circuits by the task graph")
         answer = StaticLayout(best.times.graph, laid, best.time_ms)
-    # TopologyFinder routes rings in its own way; that may, rarely, be faster than shortest routes.
-    own = min(found, key=lambda one: one.time_ms, default=None)
-    if answer is None or (own is not None and own.time_ms < answer.time_ms * (1 - 1e-12)):
-        assert own is not None
-        answer, given_back = own, 0
+    else:
+        given_back = 0
     different = tuple(dict.fromkeys(starts))
     return LayoutAnswer(answer, different, evaluations + len(found), given_back, every)
 

@@ -28,7 +28,8 @@ from topox_core.topology.greedy import (
     minimax_circuits,
     repaired,
 )
-from topox_core.topology.kernels.routes import shortest_routes
+from topox_core.topology.kernels.routes import PATHS, shortest_routes
+from topox_core.topology.routing import RoutedNetwork
 from topox_core.topology.traffic import on_ring_count
 
 # What an event takes beside new rates, and a layout beside its events, in paths looked at on links
@@ -108,21 +109,15 @@ class LayoutTimes:
         return Execution(self.graph, self.cluster, state.start, state.end, Circuits.none())
 
     def layout(self, circuits: Matrix, name: str) -> Layout:
-        """Return a matrix with its routes; raises ValueError where a talking pair has no path."""
-        rows = self._connected(circuits)
-        source, destination = (ends.tolist() for ends in np.nonzero(circuits))
-        links, routes = rows.path_link.tolist(), {}
-        for i, pair in enumerate(self.pairs.ends):
-            paths = []
-            for path in range(int(rows.pair_ptr[i]), int(rows.pair_ptr[i + 1])):
-                crossed = links[rows.path_ptr[path] : rows.path_ptr[path + 1]]
-                paths.append((source[crossed[0]], *(destination[link] for link in crossed)))
-            routes[pair] = tuple(paths)
+        """Return a matrix with its routes; raises InputError where a talking pair has no path."""
+        network = RoutedNetwork(circuits)
+        routes = {pair: network.shortest_paths(*pair, PATHS) for pair in self.pairs.ends}
         return Layout(circuits, routes, name)
 
     def busy_ms(self, circuits: Matrix) -> FloatArray:
-        """Return how long each link would need for its bytes alone, as a matrix servers x servers; raises as :meth:`layout`."""
-        network = self._connected(circuits)
+        """Return how long each link would need for its bytes alone, as a matrix servers x servers; of connected pairs alone."""
+        network = self._network(circuits)
+        assert network is not None
         busy = np.zeros(circuits.shape)
         busy[np.nonzero(circuits)] = self._link_ms(network)
         return busy
@@ -144,12 +139,6 @@ class LayoutTimes:
         np.minimum.at(after, link, self._pair_after[pair])
         used = load > 0
         return float((before + load + after)[used].max(initial=0.0))
-
-    def _connected(self, circuits: Matrix) -> FluidNetwork:
-        network = self._network(circuits)
-        if network is None:
-            raise ValueError("two servers that exchange data are not connected")
-        return network
 
     def _network(self, circuits: Matrix) -> FluidNetwork | None:
         """Return the links one way with the routes of all pairs; None where one has none."""

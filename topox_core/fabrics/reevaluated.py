@@ -215,11 +215,11 @@ class _Controller:
         key = self.up.tobytes()
         if key not in self.wirings:
             network = RoutedNetwork(self.up)
-            routes: dict[tuple[int, int], tuple[tuple[int, ...], ...]] = {}
-            for a, b in self.pairs.ends:
-                if self.up[a, b]:
-                    routes[a, b] = ((a, b),)
-                elif self.options.forwarding and network.connected(a, b):
-                    routes[a, b] = network.shortest_paths(a, b)
+            most = len(self.up) if self.options.forwarding else 1
+            routes = {
+                (a, b): network.shortest_paths(a, b)
+                for a, b in self.pairs.ends
+                if 0 < network.hops_to(b)[a] <= most
+            }
             self.wirings[key] = wired(Layout(self.up, routes), self.pairs, self.cluster, True)
         return self.wirings[key]

@@ -15,12 +15,10 @@ from numpy.typing import NDArray
 from topox_core.errors import InputError
 from topox_core.fabrics.fluid import FluidNetwork, Pairs, Simulation, check_servers, go_on
 from topox_core.fabrics.gating import Gating
-from topox_core.fabrics.kernels.events import advance_to_news, news_of
 from topox_core.fabrics.options import GIVEN, FabricOptions
 from topox_core.fabrics.reevaluated import Iteration, typical_run
 from topox_core.fabrics.run import FabricRequest, FabricRun, Traffic
 from topox_core.model.cluster import Cluster
-from topox_core.model.csr import flattened
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.transfer_graph import (
     TRANSFER,
@@ -31,7 +29,7 @@ from topox_core.model.transfer_graph import (
     work_bytes,
 )
 from topox_core.runs.run import Stop
-from topox_core.topology.greedy import Circuits as Matrix
+from topox_core.topology.greedy import Circuits as Matrix, greedy_circuits
 
 BATCHES_BETWEEN_STOPS = 2_000
 MIN_GAIN = 1e-12  # as a share of the longest time
@@ -80,7 +78,7 @@ def regional_iterations(request: FabricRequest, stop: Stop) -> list[Iteration]:
     options.check_regions(request.cluster)
     check_servers(request.graph, request.cluster)
     gating = Gating(request.graph, request.cluster, options, request.settings.seed)
-    controller = _Controller(request, gating, _Hybrid(request, gating))
+    controller = _Controller(request, gating)
     if request.settings.repeats and options.gating_iterations == 1:
         return controller.repeated(stop)
     return [controller.iteration(number, stop) for number in range(options.gating_iterations)]
@@ -95,19 +93,7 @@ def dealt_circuits(wanted: FloatArray, ports: int, packet_ports: int, deal: str)
         return np.zeros(wanted.shape, np.int32)
     if deal == "bottleneck":
         return bottleneck_circuits(wanted, ports, packet_ports)
-    both = np.triu(wanted + wanted.T, 1)
-    circuits = np.zeros(wanted.shape, np.int32)
-    left = np.full(len(wanted), ports)
-    while True:
-        each = both / (circuits + 1)
-        each[left == 0] = 0.0
-        each[:, left == 0] = 0.0
-        a, b = np.unravel_index(int(np.argmax(each)), each.shape)
-        if each[a, b] <= 0:
-            return circuits
-        circuits[a, b] += 1
-        circuits[b, a] += 1
-        left[[a, b]] -= 1
+    return greedy_circuits(wanted + wanted.T, ports)  # symmetric, for its ties are
 
 
 def bottleneck_circuits(wanted: FloatArray, ports: int, packet_ports: int) -> Matrix:
@@ -153,10 +139,19 @@ def bottleneck_circuits(wanted: FloatArray, ports: int, packet_ports: int) -> Ma
         left[ends] -= 1
 
 
-class _Hybrid:
-    """Who may use circuits, and the links for any matrix of them.
+@dataclass(frozen=True)
+class _Block:
+    """The part of an exchange inside one region."""
 
-    ``pairs`` number transfers between experts of one region apart from all others.
+    exchange: int
+    region: int
+    nodes: IntArray
+
+
+class _Controller:
+    """The controllers of all regions: circuits that are up, those that come, and the clock over all iterations.
+
+    ``pairs`` number transfers between experts of one region, who may use circuits, apart from all others.
 
     Raises
     ------
@@ -165,15 +160,24 @@ class _Hybrid:
     """
 
     def __init__(self, request: FabricRequest, gating: Gating) -> None:
-        graph, cluster, options = request.graph, request.cluster, request.options
-        n, self.cluster = cluster.servers, cluster
-        self.packet_ports = options.packet_ports_of(cluster)
-        self.region = region = (np.arange(n) // (options.region_servers or n)).astype(np.int32)
-        expert = np.zeros(len(graph), np.bool_)
-        for one in gating.exchanges:
-            expert[one.nodes] = True
-        inside = expert & (region[graph.source] == region[graph.destination])
-        outside = (graph.kind == TRANSFER) & ~inside
+        graph, self.options, self.cluster = request.graph, request.options, request.cluster
+        self.exclusive, self.gating, n = (
+            request.settings.exclusive_devices,
+            gating,
+            self.cluster.servers,
+        )
+        self.packet_ports = self.options.packet_ports_of(self.cluster)
+        self.region = place = (np.arange(n) // (self.options.region_servers or n)).astype(np.int32)
+        self.blocks: list[_Block] = []
+        self.group = np.full(len(graph), -1, np.int32)  # the block of each node
+        for number, one in enumerate(gating.exchanges):
+            at = place[graph.source[one.nodes]]
+            within = at == place[graph.destination[one.nodes]]
+            for region in np.unique(at[within]).tolist():
+                nodes = one.nodes[within & (at == region)]
+                self.group[nodes] = len(self.blocks)
+                self.blocks.append(_Block(number, region, nodes))
+        outside = (graph.kind == TRANSFER) & (self.group < 0)
         if self.packet_ports == 0 and outside.any():
             node = int(np.argmax(outside))
             raise InputError(
@@ -182,11 +186,25 @@ class _Hybrid:
                 file="settings",
                 field="regional_packet_ports",
             )
-        self.pairs = Pairs.of(graph, cluster, apart=inside)
+        self.pairs = Pairs.of(graph, self.cluster, apart=self.group >= 0)
+        self.since_ms = 0.0
+        self.coming: dict[int, tuple[Matrix, float]] = {}
+        self.dealt: dict[tuple[int, int], Matrix] = {}
+        self.of_region: dict[int, list[int]] = {}
+        for k, block in enumerate(self.blocks):
+            self.of_region.setdefault(block.region, []).append(k)
+        self.up = np.zeros((n, n), np.int32)
+        for region, numbers in self.of_region.items():
+            inside = self._inside(region)
+            if self.options.regional_circuits == "fixed":
+                wanted = np.sum([self._bytes(k, -1) for k in numbers], axis=0)
+                self.up[inside] = self._deal(wanted)
+            else:
+                self.up[inside] = self._target(numbers[0], 0)
 
-    def network(self, up: Matrix) -> FluidNetwork:
+    def _network(self) -> FluidNetwork:
         """Return the links of the packet switch, then a link for each pair of servers that circuits join."""
-        n, pairs = self.cluster.servers, self.pairs
+        n, pairs, up = self.cluster.servers, self.pairs, self.up
         half = self.cluster.duplex == "half"
         source, destination = np.nonzero(np.triu(up) if half else up)
         number = np.full((n, n), -1, np.int64)
@@ -205,51 +223,9 @@ class _Hybrid:
         ]
         return FluidNetwork.of(capacity, paths)
 
-
-@dataclass(frozen=True)
-class _Block:
-    """The part of an exchange inside one region."""
-
-    exchange: int
-    region: int
-    nodes: IntArray
-
-
-class _Controller:
-    """The controllers of all regions: circuits that are up, those that come, and the clock over all iterations."""
-
-    def __init__(self, request: FabricRequest, gating: Gating, hybrid: _Hybrid) -> None:
-        self.request, self.gating, self.hybrid = request, gating, hybrid
-        self.options, graph, place = request.options, request.graph, hybrid.region
-        self.since_ms = 0.0
-        self.coming: dict[int, tuple[Matrix, float]] = {}
-        self.dealt: dict[tuple[int, int], Matrix] = {}
-        self.blocks: list[_Block] = []
-        for number, one in enumerate(gating.exchanges):
-            at = place[graph.source[one.nodes]]
-            within = at == place[graph.destination[one.nodes]]
-            self.blocks += [
-                _Block(number, int(r), one.nodes[within & (at == r)])
-                for r in np.unique(at[within]).tolist()
-            ]
-        self.of_region: dict[int, list[int]] = {}
-        for k, block in enumerate(self.blocks):
-            self.of_region.setdefault(block.region, []).append(k)
-        self.group_ptr, self.members = flattened(
-            [block.nodes.tolist() for block in self.blocks], np.int32
-        )
-        self.up = np.zeros((len(place), len(place)), np.int32)
-        for region, numbers in self.of_region.items():
-            inside = self._inside(region)
-            if self.options.regional_circuits == "fixed":
-                wanted = np.sum([self._bytes(k, -1) for k in numbers], axis=0)
-                self.up[inside] = self._deal(wanted)
-            else:
-                self.up[inside] = self._target(numbers[0], 0)
-
     def _inside(self, region: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return the index of the circuits of a region."""
-        servers = np.flatnonzero(self.hybrid.region == region)
+        servers = np.flatnonzero(self.region == region)
         return servers[:, None], servers[None, :]
 
     def _bytes(self, block: int, iteration: int) -> FloatArray:
@@ -258,9 +234,8 @@ class _Controller:
         return self.gating.bytes_of(one.exchange, iteration)[self._inside(one.region)]
 
     def _deal(self, wanted: FloatArray) -> Matrix:
-        packet_ports = self.hybrid.packet_ports
-        optical = self.request.cluster.ports_per_server - packet_ports
-        return dealt_circuits(wanted, optical, packet_ports, self.options.regional_dealt)
+        optical = self.cluster.ports_per_server - self.packet_ports
+        return dealt_circuits(wanted, optical, self.packet_ports, self.options.regional_dealt)
 
     def _target(self, block: int, iteration: int) -> Matrix:
         """Return the circuits asked for; ahead of a layer's gate they are dealt to the iteration before."""
@@ -282,7 +257,7 @@ class _Controller:
         if before is not None and np.array_equal(before[0], target):
             self.coming[region] = before
             return False
-        delay_ms = self.request.cluster.reconfiguration_ms
+        delay_ms = self.cluster.reconfiguration_ms
         new = int(np.maximum(target - up, 0).sum())
         self.changed += new
         self.dark_ms += delay_ms * new
@@ -312,26 +287,21 @@ class _Controller:
 
     def iteration(self, number: int, stop: Stop) -> Iteration:
         """Run one iteration from where the last one left the circuits."""
-        graph, cluster = self.gating.graph_of(number), self.request.cluster
-        exclusive = self.request.settings.exclusive_devices
+        graph, cluster = self.gating.graph_of(number), self.cluster
         self.changed, self.dark_ms = 0, 0.0
-        run = Simulation(graph, cluster, self.hybrid.pairs, self.hybrid.network(self.up), exclusive)
+        network = self._network()
+        run = Simulation(graph, cluster, self.pairs, network, self.exclusive, self.group)
         known = np.full(len(self.blocks), -1, np.int32)
-        now_open = known.copy()
-        news_of(run.state, self.group_ptr, self.members, now_open)
         while True:
             go_on(stop)
             at_ms = run.now_ms
-            changes = self._listen(number, known, now_open, at_ms)
-            known = now_open.copy()
+            changes = self._listen(number, known, run.state.open, at_ms)
+            known = run.state.open.copy()
             if not changes:
                 latest_ms = min((due for _, due in self.coming.values()), default=math.inf)
                 latest_ms -= self.since_ms
-                groups = self.group_ptr, self.members, now_open
-                news = advance_to_news(
-                    run.plan, run.state, latest_ms, *groups, BATCHES_BETWEEN_STOPS
-                )
-                if news or run.advance(0, latest_ms):
+                more = run.advance(BATCHES_BETWEEN_STOPS, latest_ms)
+                if more or not np.array_equal(run.state.open, known):
                     continue
                 if run.over:
                     break
@@ -339,7 +309,7 @@ class _Controller:
                     raise _stuck(graph, run)
                 at_ms = max(latest_ms, at_ms)
                 self._bring_up()
-            run = run.moved_to(self.hybrid.network(self.up), at_ms)
+            run = run.moved_to(self._network(), at_ms)
         execution = Execution(graph, cluster, run.state.start, run.state.end, Circuits.none())
         self.since_ms += execution.makespan_ms
         traffic = Traffic(longest_hops=int(work_bytes(graph, cluster).any()))

@@ -11,12 +11,11 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
-from math import gcd
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, refuse_if
 from topox_core.io.limits import check_one_of
 from topox_core.model.execution import Layout
 from topox_core.model.transfer_graph import IntArray
@@ -89,6 +88,10 @@ class Failure:
         """Return an error about this failure."""
         return InputError(problem, file="failure", item=str(self), field=field)
 
+    def refuse_if(self, *rules: tuple[object, str, str]) -> None:
+        """Refuse this failure where it breaks a rule: whether it does, the problem, and the field."""
+        refuse_if(*rules, file="failure", item=str(self))
+
     def check(self, servers: int) -> None:
         """Refuse an unknown kind, a server that is not there, a substitute that cannot serve.
 
@@ -98,16 +101,19 @@ class Failure:
             Naming the field.
         """
         check_one_of(self.kind, FAILURES, file="failure", field="kind")
-        if self.kind in ("port", "server") and not 0 <= self.server < servers:
-            raise self.error(f"there is no such server (0 to {servers - 1})", "server")
-        if (
-            self.kind == "server"
-            and self.substitute != -1
-            and (not 0 <= self.substitute < servers or self.substitute == self.server)
-        ):
-            raise self.error(
-                f"must be another server, 0 to {servers - 1} (got {self.substitute})", "substitute"
-            )
+        other = {-1, *range(servers)} - {self.server}
+        self.refuse_if(
+            (
+                self.kind in ("port", "server") and not 0 <= self.server < servers,
+                f"there is no such server (0 to {servers - 1})",
+                "server",
+            ),
+            (
+                self.kind == "server" and self.substitute not in other,
+                f"must be another server, 0 to {servers - 1} (got {self.substitute})",
+                "substitute",
+            ),
+        )
 
     def sides(self, servers: int, planes: int, ports_per_switch: int) -> frozenset[Side]:
         """Return the sides of ports that no longer work; of a fibre the out-port of its source.
@@ -284,7 +290,8 @@ def repair(
     else on ports of model-parallel circuits, those with the least traffic, which are taken down.
     Where no port can be had, the all-reduces give the broken ring up and run on the others
     (``riding`` of the result, for :func:`~topox_core.topology.ring_circuits.on_rings`). After a failed server
-    the circuits are found anew for the servers that are left.
+    the circuits are found anew for the servers that are left; ``demand`` is what they send then, with
+    the tasks of the failed one moved (:func:`~topox_core.topology.replanning.remaining_graph`).
 
     Raises
     ------
@@ -395,51 +402,9 @@ def _rerouted(routes: Routes, circuits: NDArray[np.int32], failure: Failure) -> 
     return result
 
 
-def moved_members(members: Group, failure: Failure) -> Group:
-    """Return a group with the substitute in the failed server's place, or without it."""
-    if failure.server not in members:
-        return members
-    substitute = failure.stand_in()
-    if substitute in members:
-        return tuple(m for m in members if m != failure.server)
-    return tuple(substitute if m == failure.server else m for m in members)
-
-
-def moved_demand(demand: Demand, failure: Failure) -> Demand:
-    """Return the demand after the move; traffic with the substitute itself disappears.
-
-    Raises
-    ------
-    InputError
-        If the failed server talks and no substitute is named.
-    """
-    sent: dict[Group, float] = {}
-    strides: dict[Group, tuple[int, ...]] = {}
-    for members, each in demand.all_reduce.items():
-        now = moved_members(members, failure)
-        n, left = len(members), len(now)
-        if left < 2:
-            continue
-        # A ring moves (n - 1) / n of the tensor a pass.
-        sent[now] = sent.get(now, 0.0) + each * ((left - 1) / left) / ((n - 1) / n)
-        kept = tuple(p for p in demand.lowered_strides.get(members, ()) if gcd(p, left) == 1)
-        strides[now] = tuple(dict.fromkeys((*strides.get(now, ()), *kept))) or (1,)
-    matrix = demand.model_parallel.copy()
-    pairs = demand.pairs
-    if any(failure.server in pair for pair in pairs):
-        gone, substitute = failure.server, failure.stand_in()
-        matrix[substitute] += matrix[gone]
-        matrix[:, substitute] += matrix[:, gone]
-        matrix[gone], matrix[:, gone] = 0.0, 0.0
-        np.fill_diagonal(matrix, 0.0)
-        moved = ((substitute if a == gone else a, substitute if b == gone else b) for a, b in pairs)
-        pairs = frozenset((a, b) for a, b in moved if a != b)
-    return Demand(demand.servers, sent, strides, matrix, pairs)
-
-
 def find_without(result: LayoutResult, failure: Failure, demand: Demand) -> LayoutResult:
-    """Return a new layout without the failed server, as published: released rings go through all servers."""
-    found = find_layout(moved_demand(demand, failure), result.degree)
+    """Return a new layout for a demand without the failed server, as published: released rings go through all servers."""
+    found = find_layout(demand, result.degree)
     name = f"{found.layout.name}, without {failure}"
     step = LayoutStep(
         "repair",

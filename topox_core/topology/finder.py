@@ -6,14 +6,13 @@ hosts).
 """
 
 from dataclasses import dataclass, field
-from functools import partial
 from math import ceil
 
 import networkx
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.errors import InputError
+from topox_core.errors import refuse_if
 from topox_core.io.limits import check_one_of, check_whole
 from topox_core.model.cluster import MAX_PORTS
 from topox_core.model.execution import Layout
@@ -314,8 +313,6 @@ def _cut_off(demand: Demand, plan: _Plan) -> tuple[Group, ...]:
     return tuple(part for part in _talking(demand) if lost & set(part)) if lost else ()
 
 
-_wrong = partial(InputError, file="topology")
-
 __all__ = [
     "PATHS",
     "VARIANTS",
@@ -366,21 +363,25 @@ def find_layout(
     check_one_of(variant, VARIANTS, file="topology", field="variant")
     check_whole(degree, 1, MAX_PORTS, file="topology", field="degree")
     check_servers(demand.servers)
-    if degree * demand.servers > MAX_CIRCUITS:
-        raise _wrong(
-            f"would be {degree * demand.servers:,} circuits, more than the {MAX_CIRCUITS:,} a layout may have",
-            field="degree",
-        )
-    if len(demand.pairs) > MAX_PAIRS:
-        raise _wrong(
-            f"has {len(demand.pairs):,} pairs of servers that talk, more than the {MAX_PAIRS:,} a layout may have",
-            field="graph",
-        )
+    circuits, pairs = degree * demand.servers, len(demand.pairs)
+    refuse_if(
+        (
+            circuits > MAX_CIRCUITS,
+            f"would be {circuits:,} circuits, more than the {MAX_CIRCUITS:,} a layout may have",
+            "degree",
+        ),
+        (
+            pairs > MAX_PAIRS,
+            f"has {pairs:,} pairs of servers that talk, more than the {MAX_PAIRS:,} a layout may have",
+            "graph",
+        ),
+        (
+            variant == "released" and degree % 2,
+            f"must be even in the released variant, whose rings run both ways on two ports (got {degree})",
+            "degree",
+        ),
+        file="topology",
+    )
     if variant == "released":
-        if degree % 2:
-            raise _wrong(
-                f"must be even in the released variant, whose rings run both ways on two ports (got {degree})",
-                field="degree",
-            )
         return find_released(demand, degree, seed)
     return find_published(demand, degree)

@@ -6,12 +6,11 @@ from itertools import pairwise
 
 import numpy as np
 from msgspec import structs
-from numpy.typing import NDArray
 
 from topox_core.errors import refuse_if
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster
-from topox_core.model.execution import Execution
+from topox_core.model.execution import Execution, Layout
 from topox_core.model.task_graph import (
     COLLECTIVE_KINDS,
     COMPUTE_KINDS,
@@ -20,7 +19,8 @@ from topox_core.model.task_graph import (
     TaskGraph,
 )
 from topox_core.model.transfer_graph import TRANSFER
-from topox_core.topology.failures import Failure, lost_circuits, moved_members, on_sides
+from topox_core.topology.failures import Failure, lost_circuits, on_sides
+from topox_core.topology.traffic import Pair
 
 
 def fail_cluster(cluster: Cluster, failure: Failure) -> Cluster:
@@ -35,16 +35,20 @@ def fail_cluster(cluster: Cluster, failure: Failure) -> Cluster:
         If no switch would be left, there is no such switch, or a cluster cannot express what
         remains.
     """
-    if cluster.ports_per_server % cluster.switches:
-        raise failure.error(
+    failure.refuse_if(
+        (
+            cluster.ports_per_server % cluster.switches,
             f"a cluster cannot express what remains: {cluster.ports_per_server} ports are not spread evenly over "
             f"{cluster.switches} switches",
             "ports_per_server",
-        )
-    if not 0 <= failure.switch < cluster.switches:
-        raise failure.error(f"there is no such switch (0 to {cluster.switches - 1})", "switch")
-    if cluster.switches == 1:
-        raise failure.error("no switch would be left", "switches")
+        ),
+        (
+            not 0 <= failure.switch < cluster.switches,
+            f"there is no such switch (0 to {cluster.switches - 1})",
+            "switch",
+        ),
+        (cluster.switches == 1, "no switch would be left", "switches"),
+    )
     each = cluster.ports_per_server // cluster.switches
     return cluster.changed(
         switches=cluster.switches - 1, ports_per_server=cluster.ports_per_server - each
@@ -200,56 +204,43 @@ class _Rest:
                     duration_ms=None,
                 )
             return structs.replace(task, source=ends[0], destination=ends[1])
+        members = task.members or ()
+        left = (m for m in members if m != self.gone or substitute not in members)
         return structs.replace(
             task,
-            members=moved_members(task.members or (), self.failure),
+            members=tuple(substitute if m == self.gone else m for m in left),
             root=substitute if task.root == self.gone else task.root,
         )
 
 
 def _transfers_on(execution: Execution, at_ms: float, failure: Failure) -> frozenset[int]:
     """Return the transfers in flight on the failed element, or between its servers."""
-    graph, circuits = execution.graph, execution.circuits
+    graph, of, cluster = execution.graph, execution.circuits, execution.cluster
     flying = (graph.kind == TRANSFER) & (execution.start_ms < at_ms) & (execution.end_ms > at_ms)
+    each = max(1, cluster.ports_per_server // cluster.switches)
+    hit = np.zeros(len(graph), np.bool_)
     if failure.kind == "server":
         hit = (graph.source == failure.server) | (graph.destination == failure.server)
-        return frozenset(np.flatnonzero(flying & hit).tolist())
-    if not len(circuits):
-        return frozenset(np.flatnonzero(flying & _on_fixed(execution, failure)).tolist())
-    of, cluster = circuits, execution.cluster
-    if failure.kind == "fibre" and failure.port < 0:
-        on = (of.source == failure.source) & (of.destination == failure.destination)
+    elif execution.layout is not None:
+        pairs = zip(graph.source.tolist(), graph.destination.tolist(), strict=True)
+        broken = _broken_pairs(execution.layout, failure, each)
+        hit = np.array([pair in broken for pair in pairs], np.bool_)
     else:
-        each = max(1, cluster.ports_per_server // cluster.switches)
-        sides = failure.sides(cluster.servers, cluster.ports_per_server, each)
-        planes = (of.switch * each + port for port in (of.source_port, of.destination_port))
-        on = on_sides(sides, of.source, of.destination, *planes)
-    now = on & (circuits.start_ms <= at_ms) & (circuits.end_ms > at_ms)
-    return frozenset(node for node in circuits.node[now].tolist() if flying[node])
+        on = (of.source == failure.source) & (of.destination == failure.destination)
+        if failure.kind != "fibre" or failure.port >= 0:
+            sides = failure.sides(cluster.servers, cluster.ports_per_server, each)
+            planes = (of.switch * each + port for port in (of.source_port, of.destination_port))
+            on = on_sides(sides, of.source, of.destination, *planes)
+        hit[of.node[on & (of.start_ms <= at_ms) & (of.end_ms > at_ms)]] = True
+    return frozenset(np.flatnonzero(flying & hit).tolist())
 
 
-def _on_fixed(execution: Execution, failure: Failure) -> NDArray[np.bool_]:
-    """Return which transfers have a route over a circuit that the failure takes from the layout.
-
-    Raises
-    ------
-    InputError
-        If there is no layout to tell, and the failure is no fibre.
-    """
-    graph, layout = execution.graph, execution.layout
-    if layout is None:
-        if failure.kind != "fibre":
-            raise failure.error("this execution does not tell which switch carried a transfer")
-        hit: NDArray[np.bool_] = (graph.source == failure.source) & (
-            graph.destination == failure.destination
-        )
-        return hit
-    each = max(1, execution.cluster.ports_per_server // execution.cluster.switches)
-    gone = set(zip(*np.nonzero(lost_circuits(layout, failure, each)), strict=True))
-    broken = {
+def _broken_pairs(layout: Layout, failure: Failure, ports_per_switch: int) -> frozenset[Pair]:
+    """Return the pairs with a route over a circuit that the failure takes from the layout."""
+    lost = lost_circuits(layout, failure, ports_per_switch)
+    gone = set(zip(*np.nonzero(lost), strict=True))
+    return frozenset(
         pair
         for pair, routes in layout.routes.items()
         if any(hop in gone for route in routes for hop in pairwise(route))
-    }
-    pairs = zip(graph.source.tolist(), graph.destination.tolist(), strict=True)
-    return np.array([pair in broken for pair in pairs], np.bool_)
+    )

@@ -16,8 +16,7 @@ from tests.topox_core.small_graphs import cluster, compute, graph, random_graph,
 from topox_core.api import load_cluster, load_graph
 from topox_core.check.checker import check
 from topox_core.fabrics.compare import compare, run_with_best_lowering
-from topox_core.fabrics.ideal import priority_tasks, run_ideal
-from topox_core.fabrics.kernels.priority import PriorityTasks, by_priority
+from topox_core.fabrics.ideal import priority_tables, ran_by_rank, run_ideal
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.passed_plans import PassedPlan, with_passed_plans
 from topox_core.fabrics.registry import FABRICS
@@ -27,7 +26,7 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
 from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import TaskGraph
-from topox_core.model.transfer_graph import work_bytes
+from topox_core.model.transfer_graph import COMPUTE, bytes_per_ms, latency_ms, work_bytes
 from topox_core.runs.run import never
 from topox_core.schedule.planner import prepare
 from topox_core.schedule.replay import replay
@@ -148,12 +147,18 @@ def test_no_task_starts_later_than_in_the_slotted_plan(
         assert (carried_out.start_ms <= plan.start * tick_ms * SLACK + 1e-9).all(), plan.source
 
 
-def ends_by_priority(tasks: PriorityTasks) -> list[float]:
-    """When each task ends if at every moment the most urgent transfers take what both their ports have left."""
-    left, length, device = (
-        one.tolist() for one in (tasks.size_bytes, tasks.length_ms, tasks.device)
-    )
-    waits, rank, now = tasks.waits_for.tolist(), tasks.rank.tolist(), 0.0
+def ends_by_priority(order: FabricRequest) -> list[float]:
+    """When each task ends if at every moment the transfers that come first in the graph take what both their ports have left."""
+    lowered, of = order.graph, order.cluster
+    size = work_bytes(lowered, of)
+    length = np.where(
+        lowered.kind == COMPUTE, lowered.duration_ms, latency_ms(lowered, of)
+    ).tolist()
+    left, device = size.tolist(), lowered.devices()[0].tolist()
+    source, destination = lowered.source.tolist(), lowered.destination.tolist()
+    succ_ptr, succ_idx = lowered.successors
+    port = of.ports_per_server * bytes_per_ms(of.port_gbps)
+    waits, now = np.diff(lowered.pred_ptr).tolist(), 0.0
     sending, queue, busy, until, end = set(), set(), set(), {}, {}
 
     def ready(j: int) -> None:
@@ -172,45 +177,44 @@ def ends_by_priority(tasks: PriorityTasks) -> list[float]:
     def ended(j: int) -> None:
         end[j] = until.pop(j)
         busy.discard(device[j])
-        for s in tasks.succ_idx[tasks.succ_ptr[j] : tasks.succ_ptr[j + 1]].tolist():
+        for s in succ_idx[succ_ptr[j] : succ_ptr[j + 1]].tolist():
             waits[s] -= 1
             if waits[s] == 0:
                 ready(s)
 
     for j in [j for j, count in enumerate(waits) if count == 0]:
         ready(j)
-    while len(end) < len(rank):
-        for j in sorted(queue, key=rank.__getitem__):
+    while len(end) < len(waits):
+        for j in sorted(queue):
             if device[j] not in busy:
                 queue.remove(j)
                 busy.add(device[j])
                 last(j)
-        free, rates = tasks.capacity.tolist(), {}
-        for j in sorted(sending, key=rank.__getitem__):
-            a, b = int(tasks.source[j]), int(tasks.destination[j])
+        free, rates = [port] * (2 * of.servers), {}
+        for j in sorted(sending):
+            a, b = source[j], of.servers + destination[j]
             rates[j] = rate = min(free[a], free[b])
             free[a], free[b] = free[a] - rate, free[b] - rate
-        moving = {j: rate for j, rate in rates.items() if rate > 1e-9 * tasks.capacity[0]}
+        moving = {j: rate for j, rate in rates.items() if rate > 1e-9 * port}
         later = min([*until.values(), *(now + left[j] / rate for j, rate in moving.items())])
         for j, rate in moving.items():
             left[j] -= rate * (later - now)
         now = later
-        for j in [j for j in moving if left[j] <= 1e-9 * tasks.size_bytes[j]]:
+        for j in [j for j in moving if left[j] <= 1e-9 * size[j]]:
             sending.remove(j)
             last(j)
         for j in [j for j, time in until.items() if time <= now * SLACK]:
             ended(j)
-    return [end[j] for j in range(len(rank))]
+    return [end[j] for j in range(len(waits))]
 
 
 @pytest.mark.parametrize("name", ["patience", "race"])
 def test_transfers_by_priority_end_when_a_reference_says_that_keeps_to_the_ports(name: str) -> None:
     task_graph, of = load_sample(name)
     order = FabricRequest(lower(task_graph, QUICK.lowering), of, QUICK)
-    tasks = priority_tasks(order, np.arange(len(order.graph)))
-    assert tasks.size_bytes == pytest.approx(work_bytes(order.graph, of))
-    _, end = by_priority(tasks)
-    assert end.tolist() == pytest.approx(ends_by_priority(tasks), rel=1e-9)
+    first_come = np.arange(len(order.graph), dtype=np.int32)
+    _, end = ran_by_rank(priority_tables(order), order.graph, first_come)
+    assert end.tolist() == pytest.approx(ends_by_priority(order), rel=1e-9)
 
 
 def test_a_critical_transfer_goes_first_on_the_ideal_switch() -> None:

@@ -1,7 +1,6 @@
 """Matchings of a matrix: the heaviest assignment, and the perfect matching whose smallest entry is largest."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topox_core.compiled import compiled
 from topox_core.model.transfer_graph import FloatArray, IntArray
@@ -125,29 +124,3 @@ def bottleneck_matching(weight: FloatArray, known: IntArray) -> tuple[IntArray, 
         else:
             high = middle
     return best, value
-
-
-@compiled
-def heaviest_cover(left: FloatArray, marked: NDArray[np.bool_], bonus: float) -> IntArray:
-    """Return the heaviest matching of the entries above 0 that covers every marked line; -1 for a row without an entry.
-
-    Parameters
-    ----------
-    left
-        Square matrix of what is not covered yet.
-    marked
-        Of the rows, then of the columns: the lines with most entries.
-    bonus
-        For each marked line: more than any matching weighs.
-    """
-    n = len(left)
-    weight = np.zeros((n, n))
-    for i in range(n):
-        for j in range(n):
-            if left[i, j] > 0:
-                weight[i, j] = left[i, j] + bonus * (marked[i] * 1.0 + marked[n + j] * 1.0)
-    column_of = heaviest_assignment(weight)
-    for i in range(n):
-        if left[i, column_of[i]] <= 0:
-            column_of[i] = -1
-    return column_of

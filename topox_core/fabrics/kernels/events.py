@@ -1,7 +1,6 @@
 """The event loop of the fluid simulator: batches of simultaneous ends, then who starts, then new rates; runs made of them."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topox_core.compiled import compiled, compiled_in_place
 from topox_core.fabrics.kernels.max_min import (
@@ -20,6 +19,7 @@ from topox_core.fabrics.kernels.state import (
     FLOOR,
     GAINED,
     LOST,
+    NEWS,
     NOW,
     STACK,
     TIE,
@@ -28,7 +28,7 @@ from topox_core.fabrics.kernels.state import (
     TaskTables,
 )
 from topox_core.model.heap import pop, push
-from topox_core.model.transfer_graph import COMPUTE, TRANSFER, FloatArray, IntArray
+from topox_core.model.transfer_graph import COMPUTE, TRANSFER, FloatArray
 
 
 @compiled_in_place
@@ -82,12 +82,17 @@ def make_ready(plan: TaskTables, state: State, node: int) -> None:
     now = state.clock[NOW]
     state.start[node] = now
     length = plan.length_ms[node]
-    device = plan.device[node]
+    device, group = plan.device[node], plan.group[node]
+    if group >= 0 and state.open[group] < 0:
+        state.open[group] = -state.open[group]
+        state.counts[NEWS] += 1
     if plan.kind[node] == COMPUTE and device >= 0 and length > 0.0:
         # ``start`` holds the time at which it became ready until the device takes it.
-        size = state.queue_size[device]
+        size, key = state.queue_size[device], now
+        if len(plan.rank) > 0:
+            key = float(plan.rank[node])
         state.queue_size[device] = push(
-            state.queue.keys, state.queue.items, plan.queue_ptr[device], size, now, node
+            state.queue.keys, state.queue.items, plan.queue_ptr[device], size, key, node
         )
         touch(state, device)
     elif plan.kind[node] == TRANSFER and plan.part_ptr[node + 1] > plan.part_ptr[node]:
@@ -129,7 +134,11 @@ def release_successors(plan: TaskTables, state: State) -> None:
         state.counts[STACK] -= 1
         state.counts[ENDED] += 1
         node = state.stack[state.counts[STACK]]
-        device = plan.device[node]
+        device, group = plan.device[node], plan.group[node]
+        if group >= 0:
+            state.open[group] -= 1
+            if state.open[group] == 0:
+                state.counts[NEWS] += 1
         if device >= 0 and plan.length_ms[node] > 0.0:
             state.busy[device] = False
             touch(state, device)
@@ -199,8 +208,14 @@ def next_time(state: State) -> float:
 
 @compiled_in_place
 def advance(plan: TaskTables, state: State, batches: int, latest: float) -> bool:
-    """Run up to ``batches`` batches of simultaneous ends, none after ``latest``; return whether there is more to do."""
+    """Run up to ``batches`` batches of simultaneous ends, none after ``latest``; return whether there is more to do.
+
+    A batch in which a group begins or ends is the last one.
+    """
+    state.counts[NEWS] = 0
     for _ in range(batches):
+        if state.counts[NEWS] > 0:
+            break
         first = next_time(state)
         if first == np.inf or first > latest:
             return False
@@ -257,23 +272,18 @@ def unsent(plan: TaskTables, state: State, now: float) -> FloatArray:
 
 
 @compiled
-def resume(
-    plan: TaskTables,
-    state: State,
-    now: float,
-    waiting: IntArray,
-    start: FloatArray,
-    end: FloatArray,
-) -> None:
-    """Put a fresh state where another one stood at ``now``, between two events.
+def resume(plan: TaskTables, state: State, now: float, before: State) -> None:
+    """Put a fresh state where the one ``before`` stood at ``now``, between two events.
 
     A transfer under way whose pair has no path in ``plan`` ends at infinity, that is, waits.
     """
     state.clock[NOW] = now
     state.clock[FLOOR] = np.inf
+    waiting, end = before.waiting, before.end
     state.waiting[:] = waiting
-    state.start[:] = start
+    state.start[:] = before.start
     state.end[:] = end
+    state.open[:] = before.open
     for node in range(len(plan.kind)):
         if waiting[node] > 0:
             continue
@@ -299,7 +309,7 @@ def resume(
                 state.queue.items,
                 plan.queue_ptr[device],
                 size,
-                start[node],
+                before.start[node],
                 node,
             )
     refill(plan, state)
@@ -320,48 +330,3 @@ def run_until(plan: TaskTables, state: State, tail: FloatArray, latest: float) -
         if ((state.waiting > 0) & (state.clock[NOW] + tail > enough)).any():
             return False
     return bool(state.counts[ENDED] == len(plan.kind))
-
-
-@compiled_in_place
-def news_of(state: State, group_ptr: IntArray, member: IntArray, open_members: IntArray) -> bool:
-    """Note which groups of transfers have begun or have ended since; return whether any.
-
-    ``open_members`` is -1 for a group of which nobody is ready yet, else how many have not ended.
-    """
-    now = state.clock[NOW]
-    news = False
-    for group in range(len(group_ptr) - 1):
-        if open_members[group] == 0:
-            continue
-        ready, left = False, 0
-        for e in range(group_ptr[group], group_ptr[group + 1]):
-            node = member[e]
-            ready = ready or state.waiting[node] == 0
-            if not state.end[node] <= now:
-                left += 1
-        known = open_members[group]
-        if ready or left == 0:
-            open_members[group] = left
-        if (known < 0 and ready) or (known != 0 and left == 0):
-            news = True
-    return news
-
-
-@compiled_in_place
-def advance_to_news(
-    plan: TaskTables,
-    state: State,
-    latest: float,
-    group_ptr: IntArray,
-    member: IntArray,
-    open_members: NDArray[np.int32],
-    batches: int,
-) -> bool:
-    """Run batches of events until a group of transfers begins or ends; return whether one did."""
-    for _ in range(batches):
-        more = advance(plan, state, 1, latest)
-        if news_of(state, group_ptr, member, open_members):
-            return True
-        if not more:
-            return False
-    return False

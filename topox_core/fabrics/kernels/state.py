@@ -28,9 +28,10 @@ def earlier(one: float, other: float) -> bool:
 Int64Array = NDArray[np.int64]
 
 # Places in ``State.counts`` and ``State.clock``.
-EVENTS, FINISHING, ENDED, BATCHES, EPOCH, CHANGED, STACK, TOUCHED, WORK = range(9)
+EVENTS, FINISHING, ENDED, BATCHES, EPOCH, CHANGED, STACK, TOUCHED, WORK, NEWS, RANKED = range(11)
 NOW, FLOOR = range(2)
-# ``WORK`` counts paths on links that were looked at for new rates: what a run takes, on any machine.
+# ``WORK`` counts paths on links that were looked at for new rates: what a run takes, on any machine;
+# ``NEWS`` groups that began or ended in this batch.
 # Bits of ``State.change``: what happened to a class in this batch.
 LOST, GAINED = 1, 2
 
@@ -58,6 +59,12 @@ class TaskTables(NamedTuple):
         Of each link, in bytes per ms.
     queue_ptr
         Where the queue of each device begins.
+    group
+        Of each node, or -1: a run that is advanced stops where a group begins or ends.
+    rank
+        Of each node, the most urgent first: who goes first at devices and on links. Each class has
+        one part then, of its own number. Empty where devices serve by readiness, and parts share
+        links fairly.
     """
 
     kind: NDArray[np.uint8]
@@ -75,6 +82,8 @@ class TaskTables(NamedTuple):
     link_ptr: IntArray
     capacity: FloatArray
     queue_ptr: IntArray
+    group: IntArray
+    rank: IntArray
 
 
 class State(NamedTuple):
@@ -94,6 +103,8 @@ class State(NamedTuple):
     queue: Heap  # of nodes by start, one for each device
     queue_size: IntArray
     touched: IntArray  # devices that may have to choose; a task touches its device when ready and when ended
+    # groups
+    open: IntArray  # members not ended; minus all of them until the first is ready
     # parts
     target: FloatArray  # clock of its class at which a part is through
     flows: Heap  # of parts by target, one for each class
@@ -106,6 +117,7 @@ class State(NamedTuple):
     finishing: Heap  # of classes by finish; an entry that says another time counts no more
     changed: IntArray  # classes that gained or lost parts in this batch
     change: NDArray[np.uint8]  # LOST, GAINED or both
+    ranked: IntArray  # active ones, the most urgent first, where there are ranks
     # links
     members: IntArray  # active classes of each link
     member_at: IntArray  # of each class and hop: where it stands in ``members``
@@ -145,7 +157,7 @@ def fresh(plan: TaskTables, waiting: IntArray) -> State:
 
     return State(
         clock=real(2),
-        counts=np.zeros(9, np.int64),
+        counts=np.zeros(11, np.int64),
         waiting=waiting.astype(np.int32),
         open_parts=whole(n),
         start=np.full(n, np.nan),
@@ -156,6 +168,7 @@ def fresh(plan: TaskTables, waiting: IntArray) -> State:
         queue=heap(int(plan.queue_ptr[-1])),
         queue_size=whole(devices),
         touched=whole(2 * n),
+        open=-np.bincount(plan.group[plan.group >= 0]).astype(np.int32),
         target=real(parts),
         flows=heap(parts),
         active=whole(classes),
@@ -166,6 +179,7 @@ def fresh(plan: TaskTables, waiting: IntArray) -> State:
         finishing=heap(4 * classes),
         changed=whole(classes),
         change=np.zeros(classes, np.uint8),
+        ranked=whole(classes),
         members=whole(hops),
         member_at=whole(hops),
         member_hop=whole(hops),

@@ -66,7 +66,8 @@ def saved_by_graph(
         "static", replace(order, graph=best.graph, options=FabricOptions(layout=best.layout))
     )
     runs = {"static": other, "static_graph": own}
-    ideal_ms = run_one("ideal", replace(order, runs=runs)).iteration_ms
+    beside = JobRequest(graph, cluster, PLANNER, runs=runs)
+    ideal_ms = run_with_best_lowering("ideal", beside).iteration_ms
     endless = FabricOptions(equivalent_gbps=ENDLESS_GBPS)
     computing_ms = run_one("fat_tree", replace(order, options=endless)).iteration_ms
     shares = {
