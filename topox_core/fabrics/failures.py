@@ -15,7 +15,7 @@ from math import inf
 from topox_core.errors import InputError, refuse_if
 from topox_core.fabrics.compare import run_one, run_with_best_lowering
 from topox_core.fabrics.links import static_layout
-from topox_core.fabrics.registry import FABRICS
+from topox_core.fabrics.registry import FABRICS, SPOKEN
 from topox_core.fabrics.run import FabricRequest, FabricRun, JobRequest
 from topox_core.model.execution import Execution, Layout
 from topox_core.model.lowering import lower
@@ -26,6 +26,7 @@ from topox_core.text.numbers import time
 from topox_core.topology.failures import Failure, at_its_port, fail_layout, repair
 from topox_core.topology.replanning import fail_cluster, remaining_graph
 from topox_core.topology.ring_circuits import LayoutResult, on_rings
+from topox_core.topology.routing import wiring_of
 from topox_core.topology.traffic import demand_of
 
 # How long an iteration takes on the way that was taken, and what was done, in sentences.
@@ -159,6 +160,12 @@ def after_failure(
             done = (*done, f"Longer than this iteration, which was whole until {time(at_ms)}.")
         before_ms = job.runs[fabric].iteration_ms
         outcomes.append(FailureOutcome(label, fabric, before_ms, after_ms, done))
+    if "scheduled" in job.runs:
+        *others, this, later = outcomes
+        anew_ms = at_ms + job.cluster.reconfiguration_ms + (later.after_ms or inf)
+        if anew_ms < (this.after_ms or inf):
+            done = (f"begun again at {time(at_ms)}, on the circuits of the next iterations.",)
+            outcomes = [*others, replace(this, after_ms=anew_ms, done=done), later]
     return tuple(outcomes)
 
 
@@ -194,18 +201,39 @@ def planned_again(job: JobRequest, fixed: FixedCircuits, failure: Failure, at_ms
 def _without_a_port(
     job: JobRequest, rest: JobRequest, fixed: FixedCircuits, failure: Failure, at_ms: float
 ) -> tuple[float, str]:
-    """Return how long the rest takes on the ports that are left, or on repaired circuits, and on which of them."""
-    fixed_ms = float("inf")
+    """Return how long the rest takes on the ports that are left, or on circuits that stay, and on which of them."""
+    fixed_ms, on = inf, ""
     if not at_ms and job.settings.switching in ("auto", "fixed") and not job.settings.on_slots:
         fixed_ms, _ = fixed.repaired(failure)
+        on = f"the circuits stay fixed: {SPOKEN['static']}, repaired"
+    own_ms = _on_own_circuits(job, rest, failure)
+    if own_ms < fixed_ms:
+        fixed_ms = own_ms
+        on = "its fixed circuits stay, servers forward what the lost one carried"
     if job.settings.switching != "fixed":
         planned = None if at_ms else job.runs["scheduled"].switching
         plan = on_ports_left(rest, lost_ports(job, failure), planned)
         if plan.makespan_ms <= fixed_ms:
             return plan.makespan_ms, f"{_lost_words(failure)} is not used, all others are"
-    elif at_ms:
+    elif fixed_ms == inf:
         raise failure.error("fixed circuits are repaired after the iteration")
-    return fixed_ms, "the circuits stay fixed and are repaired"
+    return fixed_ms, on
+
+
+def _on_own_circuits(job: JobRequest, rest: JobRequest, failure: Failure) -> float:
+    """Return how long the rest takes on the fixed circuits of the plan without the one at the lost port; inf if it has none."""
+    run, each = job.runs["scheduled"], max(1, job.cluster.ports_per_server // job.cluster.switches)
+    layout = run.execution.layout
+    if layout is None:
+        return inf
+    try:
+        left = fail_layout(layout, failure, wiring_of(layout), each)
+        options = replace(job.options, layout=left)
+        graph = lower(rest.task_graph, run.execution.graph.lowering)
+        request = FabricRequest(graph, job.cluster, rest.settings, options)
+        return run_one("static", request).iteration_ms
+    except InputError:  # two servers that talk are cut off from one another
+        return inf
 
 
 def _lost_words(failure: Failure) -> str:

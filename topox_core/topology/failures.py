@@ -378,7 +378,7 @@ def at_its_port(failure: Failure, wiring: SwitchWiring) -> Failure:
 
     Of parallel circuits a ring's own is the one: the harder case.
     """
-    if failure.kind != "fibre":
+    if failure.kind != "fibre" or failure.port >= 0:
         return failure
     ends = (wiring.source == failure.source) & (wiring.destination == failure.destination)
     between = np.flatnonzero(ends)
