@@ -6,9 +6,10 @@ circuits or on a fat-tree of the same cost; the simulator of both says who is fa
 cheapest jumps says why.
 """
 
+from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import combinations
 from math import ceil
 from typing import Any
@@ -236,17 +237,13 @@ class Mix(Instance):
         Two runs settle it where the guess is right: where the two lines meet with two ports, where
         a port leaves the rings with four. Otherwise the range is halved.
         """
-        low, high = 0, 2 * self.sum_mb
         guess = (
             self.port_taken_mb if ports > 2 else ceil(self.lines_meet_mb(self.equivalent_gbps()))
         )
-        for size in (guess - 1, guess):
-            if low < size < high:
-                low, high = (low, size) if self._fat_tree_wins(size, ports) else (size, high)
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self._fat_tree_wins(middle, ports) else (middle, high)
-        return high
+        wins = partial(self._fat_tree_wins, ports=ports)
+        if 1 < guess < 2 * self.sum_mb and not wins(guess - 1) and wins(guess):
+            return guess
+        return 1 + bisect_left(range(1, 2 * self.sum_mb), True, key=wins)
 
     def _fat_tree_wins(self, all_to_all_mb: int, ports: int) -> bool:
         static_ms, fat_tree_ms = self.times_ms(all_to_all_mb, ports)
@@ -275,10 +272,8 @@ class Mix(Instance):
     @property
     def port_taken_mb(self) -> int:
         """The smallest whole all-to-all at which TopologyFinder takes one of four ports from the rings."""
-        size = 1
-        while 4 * 2 * self.sum_mb > 3 * (2 * self.sum_mb + size):
-            size += 1
-        return size
+        # Their share of the bytes is then three quarters of the ports or less.
+        return ceil(2 * self.sum_mb / 3)
 
     def graph(self, all_to_all_mb: int = 0) -> TaskGraph:
         """Return the instance with an all-to-all of some MB a server; without one if that is 0."""

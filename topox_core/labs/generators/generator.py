@@ -24,6 +24,7 @@ Of = Mapping[str, str | Callable[[Any], Value]]
 MAX_ATTEMPTS = 3_000
 SEEDS = 100_000_000
 KEPT_SEEDS = 1_000  # below: for classes, practice and tests
+GBPS = 8.0  # of the ports of small instances: a MB takes a ms
 
 T = TypeVar("T")
 
@@ -88,7 +89,7 @@ class TaskInstance(Instance):
         """Return the instance as a task graph."""
         raise NotImplementedError
 
-    def cluster(self, ports: int = 1, port_gbps: float = 8.0, delay_ms: float = 0.0) -> Cluster:
+    def cluster(self, ports: int = 1, port_gbps: float = GBPS, delay_ms: float = 0.0) -> Cluster:
         """Return its servers with some ports each, one on each switch."""
         return small_cluster(self.graph().servers, ports, port_gbps, delay_ms)
 
@@ -209,9 +210,9 @@ def send(task: str, waits: tuple[str, ...], source: int, destination: int, mb: i
 
 
 def small_cluster(
-    servers: int, ports: int = 1, port_gbps: float = 8.0, delay_ms: float = 0.0
+    servers: int, ports: int = 1, port_gbps: float = GBPS, delay_ms: float = 0.0
 ) -> Cluster:
-    """Return the cluster of the small instances: as many switches as ports; at 8 Gbit/s a MB takes a ms."""
+    """Return the cluster of the small instances: as many switches as ports."""
     return one_port_a_switch(servers, ports, port_gbps, reconfiguration_ms=delay_ms)
 
 
