@@ -91,12 +91,6 @@ def _together_ms(run: RailRun, phases: Sequence[Phase], preset: Job) -> float:
     )
 
 
-def opus_windows_said(run: CardRun) -> dict[str, str]:
-    theirs = run.card.printed["count"]
-    same = run.ours("count", "first stage") == theirs
-    return {"same": "as printed" if same else f"not the printed {theirs}"}
-
-
 ITERATIONS = 10
 NAMES = {
     "reduce_scatter": "DP ReduceScatter",
@@ -156,11 +150,6 @@ def opus_window_lengths(run: CardRun) -> Rows:
     for share in (0.25, 0.5, 0.75, 1.0):
         at = int(np.searchsorted(shares, share - 1e-9))
         yield run.row("curve", f"{share:.0%} of windows up to", max(0.0, float(ascending[at])))
-
-
-def opus_window_lengths_said(run: CardRun) -> dict[str, str]:
-    means = [row.ours for row in run.of("before") if row.item == NAMES["reduce_scatter"]]
-    return {"mean": f"{means[0]:,.0f} ms" if means else "not available (no such window)"}
 
 
 DELAYS_MS = (1.0, 10.0, 50.0, 100.0, 250.0, 500.0, 1_000.0)
