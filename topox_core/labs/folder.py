@@ -377,25 +377,25 @@ def canvas_table(graded: GradedFolder, lab: Lab, roster: Roster) -> GradeTable:
     title = texts_in(lab.language).resolved(lab.title)
     own = f"TOPO-X: {title}"
     column = next((name for name in roster.columns if name.startswith((own, title))), own)
-    new = [f"column {column!r} is new: Canvas makes a new assignment of it"]
-    missing = {folded(one.student): one for one in _of_lab(graded, lab)}
-    grades = dict(missing)
+    grades = {folded(one.student): one for one in _of_lab(graded, lab)}
     columns = [*(name for name in roster.columns if name in _CANVAS), column]
-    rows = [columns]
+    rows, found = [columns], set[str]()
     for cells in roster.rows:
         filled = {column: "", **cells}
-        logins = (folded(cells[name]) for name in _LOGINS)
-        login = next((one for one in logins if one in grades), None)
-        if login is not None:
-            missing.pop(login, None)
+        login = next((one for name in _LOGINS if (one := folded(cells[name])) in grades), "")
+        if login:
             filled[column] = _cell(grades[login].total)
         elif _POINTS_ROW in folded(cells[roster.columns[0]]):
             filled[column] = _cell(lab.points)
+        found.add(login)
         rows.append([filled[name] for name in columns])
-    notes = () if column in roster.columns else new
-    lost = (f"{one.student} is not in the roster" for one in missing.values())
+    notes = [
+        f"{one.student} is not in the roster" for name, one in grades.items() if name not in found
+    ]
+    if column not in roster.columns:
+        notes.insert(0, f"column {column!r} is new: Canvas makes a new assignment of it")
     # Cells of the roster go back as they came, or Canvas would not know its own students.
-    return _written(rows), (*notes, *lost)
+    return _written(rows), tuple(notes)
 
 
 def feedback(lab: Lab, one: Grade, words: Texts | None = None) -> str:

@@ -9,11 +9,11 @@ import streamlit as st
 from topox_core.check.report import Violation, equation_words
 from topox_core.errors import InputError
 from topox_core.labs.answers import Answers
-from topox_core.labs.keys import filled, matrix_of, option_texts, written
+from topox_core.labs.keys import answer_words, filled, matrix_of
 from topox_core.labs.lab import Lab, Question
 from topox_core.labs.marking import read_answer
 from topox_core.labs.student import (
-    AttemptReply,
+    Reply,
     attempt,
     closed,
     explain,
@@ -195,7 +195,7 @@ def _prediction(answers: Answers, question: Question) -> None:
         status(say_html("locked_again", at=at, again=clock_words(found.second.locked)))
 
 
-def _reply(lab: Lab, answers: Answers, question: Question, reply: AttemptReply) -> None:
+def _reply(lab: Lab, answers: Answers, question: Question, reply: Reply) -> None:
     given = answers.worked(question.id)
     best = max((one.points for one in given.attempts), default=0.0)
     if reply.right:
@@ -219,7 +219,7 @@ def _reply(lab: Lab, answers: Answers, question: Question, reply: AttemptReply) 
         _grid(lab, question, reply.key, answers.seed)
 
 
-def _takes(reply: AttemptReply) -> str:
+def _takes(reply: Reply) -> str:
     """Return how long a feasible schedule by hand is; nothing of any other answer."""
     verdict = reply.verdict
     if verdict is None or verdict.broken is not None:
@@ -236,27 +236,8 @@ def _checker(broken: Violation, besides: int) -> None:
 
 
 def words_of(lab: Lab, question: Question, value: Any, seed: int) -> str:
-    """Return an answer or a key in words: numbers with their unit, options by their text."""
-    if question.type == "schedule" and isinstance(value, dict):
-        return ", ".join(f"{name} {start:g}" for name, start in value.items())
-    if question.type == "grouping" and isinstance(value, dict):
-        return ", ".join(f"{name} {group}" for name, group in value.items())
-    if question.type == "matrix":
-        return say("cells")
-    options = option_texts(lab, question, seed, texts())
-    if isinstance(value, list | tuple):
-        return ", ".join(options.get(str(one), str(one)) for one in value)
-    if isinstance(value, str):
-        return options.get(value, value)
-    digits = question.digits if isinstance(value, int | float) else None
-    number = written(value, None if digits is None else _decimals(float(value), digits))
-    return f"{number} {question.unit}".strip()
-
-
-def _decimals(value: float, asked: int) -> int:
-    """Return how many digits behind the point are shown: those asked for, or four that count, as far as there are."""
-    whole, _, rest = f"{value:.{max(3, asked)}f}".rstrip("0").partition(".")
-    return min(len(rest), max(asked, 4 - len(whole.lstrip("-"))))
+    """Return an answer or a key in words; of a matrix where it stands."""
+    return answer_words(lab, question, value, seed, texts(), precise=True) or say("cells")
 
 
 def _grid(lab: Lab, question: Question, value: Any, seed: int) -> None:

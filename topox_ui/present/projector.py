@@ -11,6 +11,7 @@ from topox_core.figures.palette import Theme
 from topox_core.figures.picture import Asking, Picture
 from topox_core.labs.generators.generator import GivenTable, Matrix
 from topox_core.labs.keys import (
+    answer_words,
     depends_on_student,
     filled,
     given_table,
@@ -20,7 +21,7 @@ from topox_core.labs.keys import (
     options_of,
 )
 from topox_core.labs.lab import CLASS_SEED, Lab, Question, Screen, texts_in
-from topox_core.labs.statistics import START, Slide, key_words
+from topox_core.labs.statistics import START, Slide
 from topox_ui.classroom.held import class_profile
 from topox_ui.present.tally import (
     PresentState,
@@ -36,18 +37,14 @@ from topox_ui.present.tally import (
 from topox_ui.shell.charts import chart, escape, html_table
 from topox_ui.state.session import Lasting, show_notice
 
-# At 1280 x 720 the type is 28 px; a slide with many words has it smaller.
+# At 1280 x 720 the type is 28 px; on a slide with many words it is made smaller.
 TYPE_PX, SCREEN_PX = 28, (1280, 720)
-SIZES = ((760, 1.0), (950, 0.9), (1150, 0.8))
-SMALLEST = 0.72
 
 
-def projector_css(theme: Theme, characters: int) -> str:
-    """Return the style sheet of a slide with so many characters: with many its type is smaller."""
-    share = next((share for most, share in SIZES if characters <= most), SMALLEST)
-    high = 100 * TYPE_PX / SCREEN_PX[1] * share
-    wide = 100 * TYPE_PX / SCREEN_PX[0] * share
-    largest = TYPE_PX * 1.25 * share  # of a page of 1,600 px
+def projector_css(theme: Theme) -> str:
+    """Return the style sheet of a slide."""
+    high, wide = (100 * TYPE_PX / px for px in reversed(SCREEN_PX))
+    largest = TYPE_PX * 1.25  # of a page of 1,600 px
     return f"""<style>
 html {{ font-size: clamp(15px, min({high:.3f}vh, {wide:.3f}vw), {largest:.1f}px); }}
 section[data-testid="stSidebar"], [data-testid="stExpandSidebarButton"], [data-testid="stHeader"] {{ display: none !important; }}
@@ -156,7 +153,7 @@ def projector(lab: Lab, theme: Theme) -> None:
     )  # larger type, and nothing fainter than the ink
     every, at = chosen_slide(lab)
     slide = every[at]
-    st.html(projector_css(theme, _characters(lab, slide)))
+    st.html(projector_css(theme))
     show_notice()
     with st.container(horizontal=True, vertical_alignment="center", key="over"):
         place = "" if slide.place == START else slide.place
@@ -169,29 +166,6 @@ def projector(lab: Lab, theme: Theme) -> None:
     _draw(lab, slide, theme)
     _steps(lab, every, at)
     _fit(key="present_fitting", data={"slide": f"{slide.place} {slide.show}", "least": MIN_PX})
-
-
-def _characters(lab: Lab, slide: Slide) -> int:
-    """Return how many characters a slide has to hold: its text, its options, its table as rows."""
-    if slide.screen is None:
-        return sum(len(texts_in(lab.language).resolved(goal)) for goal in lab.goals) + 120
-    screen = lab.screens[slide.screen]
-    count = len(_filled(lab, screen, screen.text)) if slide.show == "ask" else 0
-    for question in screen.questions:
-        if question.id == slide.place:
-            count += round(1.6 * len(_filled(lab, screen, question.text)))
-            count += 52 * len(question.options) if slide.show == "ask" else 60
-            count += (
-                110 * len(matrix_of(lab, question, CLASS_SEED).rows)
-                if question.type == "matrix"
-                else 0
-            )
-            if slide.show != "ask":
-                count += 110 * len(question.feedback[:2])
-    table = given_table(lab, screen, CLASS_SEED)
-    if table is not None and slide.show == "ask":
-        count = max(count, 75 * len(table.rows))
-    return count
 
 
 def _draw(lab: Lab, slide: Slide, theme: Theme) -> None:
@@ -290,7 +264,7 @@ def _revealed(lab: Lab, screen: Screen, question: Question, theme: Theme) -> Non
         st.html(f'<p class="said">{say("present.rubric")}</p><ul class="options">{lines}</ul>')
         return
     key = key_of(lab, question, CLASS_SEED)
-    text = key_words(lab, question, key, CLASS_SEED, own)
+    text = answer_words(lab, question, key, CLASS_SEED, own)
     if text:
         label = "right_here" if depends_on_student(lab, question) else "right"
         st.html(f'<p class="truth">{say(f"present.{label}")}: {escape(text)}</p>')
