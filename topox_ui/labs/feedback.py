@@ -4,16 +4,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import streamlit as st
+from jinja2 import Environment, StrictUndefined
 
-from topox_core.check.report import Violation, equation_words
+from topox_core.check.report import equation_words
 from topox_core.errors import InputError
 from topox_core.labs.answers import Answers
 from topox_core.labs.keys import answer_words, filled, matrix_of
 from topox_core.labs.lab import Lab, Question
 from topox_core.labs.marking import read_answer
 from topox_core.labs.student import (
-    Reply,
     attempt,
     closed,
     explain,
@@ -166,73 +167,37 @@ def status(html: str, sign: str = "") -> None:
     st.html(f'<p class="lab-said" role="status">{mark}{html}</p>')
 
 
-def said_to_question(lab: Lab, answers: Answers, question: Question) -> None:
-    """Draw where a question stands."""
-    if question.stage == "predict":
-        _prediction(answers, question)
-    elif question.stage == "explain":
-        if answers.explained(question.id):
-            status(say_html("saved", at=clock_words(answers.given[question.id].at)), "good")  # type: ignore[union-attr]
-    else:
-        reply = reply_to(lab, answers, question.id, LabsState.now().lang)
-        if reply is not None:
-            _reply(lab, answers, question, reply)
-
-
 def clock_words(at: str) -> str:
     """Return the time of day of a moment as answers keep it, in UTC."""
     return f"{at[11:19]} UTC"
 
 
-def _prediction(answers: Answers, question: Question) -> None:
-    found = answers.prediction(question.id)
-    if found is None:
-        return
-    at = clock_words(found.locked)
-    if found.second is None:
-        status(say_html("locked", at=at))
-    else:
-        status(say_html("locked_again", at=at, again=clock_words(found.second.locked)))
+_SAYS = (say, say_html, plural_of, points, clock_words, equation_words, escape)
+_SAID = Environment(undefined=StrictUndefined, trim_blocks=True).from_string(
+    Path(__file__).with_name("said.html").read_text(encoding="utf-8"),
+    {one.__name__: one for one in _SAYS},
+)
 
 
-def _reply(lab: Lab, answers: Answers, question: Question, reply: Reply) -> None:
-    given = answers.worked(question.id)
-    best = max((one.points for one in given.attempts), default=0.0)
-    if reply.right:
-        status(f"{say_html('right', points=points(best))} {_takes(reply)}", "good")
-        return
-    if given.given_up:
-        status(say_html("given_up", points=points(best)))
-    elif closed(answers, question):
-        status(say_html("closed", points=points(best)), "bad")
-    else:
-        kind = "partly" if best else "wrong"
-        words = plural_of(kind, reply.attempts_left, "left", points=points(best))
-        status(f"{escape(words)} {_takes(reply)}", "" if best else "bad")
-    if reply.say and not given.given_up:
-        st.html(f'<p class="note">{escape(reply.say)}</p>')
-    if reply.verdict is not None and reply.verdict.broken is not None:
-        _checker(reply.verdict.broken, reply.verdict.more)
-    if reply.key is not None and question.type != "grouping":
-        words = words_of(lab, question, reply.key, answers.seed)
-        st.html(f'<p class="lab-said">{say_html("the_key", key=words)}</p>')
-        _grid(lab, question, reply.key, answers.seed)
-
-
-def _takes(reply: Reply) -> str:
-    """Return how long a feasible schedule by hand is; nothing of any other answer."""
-    verdict = reply.verdict
-    if verdict is None or verdict.broken is not None:
-        return ""
-    return say_html("takes", ms=f"{verdict.makespan_ms:g}")
-
-
-def _checker(broken: Violation, besides: int) -> None:
-    rule = say(f"rule.{broken.constraint}")
-    said = say_html("checker", rule=rule, equation=equation_words(broken.equation))
-    more = f", {plural_of('more_broken', besides)}" if besides else ""
-    where = say_html("broken_by", where=f"{broken.item}: {broken.message}")
-    st.html(f'<p class="quiet">{said} {where}{more}.</p>')
+def said_to_question(lab: Lab, answers: Answers, question: Question) -> None:
+    """Draw where a question stands: locked, saved, or what is said to the last attempt, its key once there is no other."""
+    name, given = question.id, answers.worked(question.id)
+    works = question.stage == "work"
+    reply = reply_to(lab, answers, name, LabsState.now().lang) if works else None
+    told = None if reply is None or reply.right or question.type == "grouping" else reply.key
+    html = _SAID.render(
+        locked=answers.prediction(name),
+        saved=answers.given[name] if answers.explained(name) else None,
+        reply=reply,
+        given=given,
+        best=max((one.points for one in given.attempts), default=0.0),
+        over=closed(answers, question),
+        key="" if told is None else words_of(lab, question, told, answers.seed),
+    )
+    if html.strip():
+        st.html(f'<div style="display: grid; gap: 1rem">{html}</div>')
+    if told is not None:
+        _grid(lab, question, told, answers.seed)
 
 
 def words_of(lab: Lab, question: Question, value: Any, seed: int) -> str:
@@ -244,23 +209,15 @@ def _grid(lab: Lab, question: Question, value: Any, seed: int) -> None:
     """Draw the cells of an answer that is a matrix."""
     if question.type != "matrix" or not value:
         return
-    matrix = matrix_of(lab, question, seed)
-    signs = {0: "", 1: "✓"} if matrix.marks else {}
-    columns = {
-        name: [signs.get(row[k], str(row[k])) for row in value]
-        for k, name in enumerate(matrix.columns)
-    }
-    frame({"": list(matrix.rows), **columns})
+    frame(matrix_of(lab, question, seed).table(value).by_column())
 
 
 def _yours(lab: Lab, question: Question, answer: Any, key: Any, seed: int) -> str:
     if answer is None:
         return say_html("revealed.none")
     if question.type == "matrix":
-        rows = zip(answer, key, strict=True)
-        cells = [pair for mine, true in rows for pair in zip(mine, true, strict=True)]
-        same = sum(mine == true for mine, true in cells)
-        return say_html("revealed.cells", right=same, of=len(cells))
+        same = np.equal(answer, key)
+        return say_html("revealed.cells", right=int(same.sum()), of=same.size)
     return say_html("revealed.yours", answer=words_of(lab, question, answer, seed))
 
 

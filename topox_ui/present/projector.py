@@ -3,13 +3,14 @@
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
+from jinja2 import Environment, StrictUndefined
 
 from topox_core.figures.instance_pictures import pictures_of, slider_of
 from topox_core.figures.palette import Theme
 from topox_core.figures.picture import Asking, Picture
-from topox_core.labs.generators.generator import GivenTable, Matrix
 from topox_core.labs.keys import (
     answer_words,
     depends_on_student,
@@ -18,7 +19,7 @@ from topox_core.labs.keys import (
     instance_of,
     key_of,
     matrix_of,
-    options_of,
+    option_texts,
 )
 from topox_core.labs.lab import CLASS_SEED, Lab, Question, Screen, texts_in
 from topox_core.labs.statistics import START, Slide
@@ -34,7 +35,7 @@ from topox_ui.present.tally import (
     tally,
     title_of,
 )
-from topox_ui.shell.charts import chart, escape, html_table
+from topox_ui.shell.charts import chart, escape
 from topox_ui.state.session import Lasting, show_notice
 
 # At 1280 x 720 the type is 28 px; on a slide with many words it is made smaller.
@@ -170,7 +171,8 @@ def projector(lab: Lab, theme: Theme) -> None:
 
 def _draw(lab: Lab, slide: Slide, theme: Theme) -> None:
     if slide.screen is None:
-        _first(lab)
+        goals = map(texts_in(lab.language).resolved, lab.goals)
+        st.html(_PARTS.first(title_of(lab), goals, class_profile()))
         return
     screen = lab.screens[slide.screen]
     question = next((one for one in screen.questions if one.id == slide.place), None)
@@ -179,30 +181,25 @@ def _draw(lab: Lab, slide: Slide, theme: Theme) -> None:
     elif slide.show == "ask":
         _asked(lab, screen, question)
     elif slide.show == "tally":
-        st.html(f'<h1 class="asked small">{_question(lab, screen, question)}</h1>')
+        st.html(_PARTS.small(_question(lab, screen, question)))
         tally(lab, question, theme)
     else:
         _revealed(lab, screen, question, theme)
 
 
-def _first(lab: Lab) -> None:
-    """Draw the first slide: what the lab is, and in a class how to come in."""
-    resolved = texts_in(lab.language).resolved
-    st.html(f'<h1 class="asked">{escape(title_of(lab))}</h1>')
-    profile = class_profile()
-    if profile is not None:
-        address = f"<b>{escape(profile.shown_at)}</b>"
-        st.html(
-            f'<p class="said">{say("present.join", address=address)}</p>'
-            f'<p class="word">{escape(profile.word)}</p>'
-        )
-    goals = "".join(f"<li>{escape(resolved(goal))}</li>" for goal in lab.goals)
-    st.html(f'<p class="said">{say("present.goals")}</p><ul class="options">{goals}</ul>')
+_PARTS: Any = (
+    Environment(undefined=StrictUndefined, trim_blocks=True)
+    .from_string(
+        Path(__file__).with_name("slide.html").read_text(encoding="utf-8"),
+        {"say": say, "escape": escape},
+    )
+    .module
+)
 
 
 def _told(lab: Lab, screen: Screen, theme: Theme) -> None:
     """Draw a screen that asks nothing: what was predicted before it is shown."""
-    st.html(f'<h1 class="asked small">{_filled(lab, screen, screen.text)}</h1>')
+    st.html(_PARTS.small(filled(lab, screen, screen.text, CLASS_SEED)))
     pictures = pictures_of(_asking(lab, screen, theme))[: 2 if BESIDE in screen.show else 1]
     for column, picture in zip(st.columns(max(len(pictures), 1)), pictures, strict=False):
         with column:
@@ -241,83 +238,42 @@ def _picture(picture: Picture) -> None:
 def _asked(lab: Lab, screen: Screen, question: Question) -> None:
     table = given_table(lab, screen, CLASS_SEED)
     left, right = st.columns([1.35, 1] if table is not None else [1, 0.01], gap="medium")
+    before, text = (filled(lab, screen, one, CLASS_SEED) for one in (screen.text, question.text))
     with left:
-        text = _filled(lab, screen, screen.text)
-        to_do = say(f"present.{'vote' if question.vote else question.stage}")
-        st.html(
-            (f'<p class="said">{text}</p>' if text else "")
-            + f'<h1 class="asked">{_question(lab, screen, question)}</h1>'
-            + _options(lab, screen, question)
-            + f'<p class="do">{to_do}</p>'
-        )
+        options = option_texts(lab, question, CLASS_SEED).values()
+        st.html(_PARTS.asked(question, before, text, options))
     with right:
         if question.type == "matrix":
-            _square(matrix_of(lab, question, CLASS_SEED))
+            st.html(_PARTS.table(matrix_of(lab, question, CLASS_SEED).table(), "square"))
         _instance(lab, screen)
 
 
 def _revealed(lab: Lab, screen: Screen, question: Question, theme: Theme) -> None:
     own = texts_in(lab.language)
-    st.html(f'<h1 class="asked small">{_question(lab, screen, question)}</h1>')
+    st.html(_PARTS.small(_question(lab, screen, question)))
     if question.stage == "explain":
-        lines = "".join(f"<li>{escape(own.resolved(line))}</li>" for line in question.rubric)
-        st.html(f'<p class="said">{say("present.rubric")}</p><ul class="options">{lines}</ul>')
+        st.html(_PARTS.listed(say("present.rubric"), map(own.resolved, question.rubric)))
         return
     key = key_of(lab, question, CLASS_SEED)
     text = answer_words(lab, question, key, CLASS_SEED, own)
-    if text:
-        label = "right_here" if depends_on_student(lab, question) else "right"
-        st.html(f'<p class="truth">{say(f"present.{label}")}: {escape(text)}</p>')
-    elif question.type == "matrix":
-        _square(matrix_of(lab, question, CLASS_SEED), key)
-    if not spread(lab, question, theme, key, text):
-        said = [own.resolved(one.say) for one in question.feedback[:2]]
-        lines = "".join(f"<li>{escape(one)}</li>" for one in said)
-        if lines:
-            st.html(f'<p class="said">{say("present.usual")}</p><ul class="options">{lines}</ul>')
+    if question.type == "matrix":
+        st.html(_PARTS.table(matrix_of(lab, question, CLASS_SEED).table(key), "square"))
+    elif text:
+        st.html(_PARTS.truth(depends_on_student(lab, question), text))
+    said = [own.resolved(one.say) for one in question.feedback[:2]]
+    if not spread(lab, question, theme, key, text) and said:
+        st.html(_PARTS.listed(say("present.usual"), said))
 
 
 def _question(lab: Lab, screen: Screen, question: Question) -> str:
-    return f"{question.id}. {_filled(lab, screen, question.text)}"
-
-
-def _filled(lab: Lab, screen: Screen, text: str) -> str:
-    return escape(filled(lab, screen, text, CLASS_SEED)) if text else ""
-
-
-def _options(lab: Lab, screen: Screen, question: Question) -> str:
-    if question.type not in ("choice", "multi", "order"):
-        return ""
-    texts = {one.id: _filled(lab, screen, one.text) for one in question.options}
-    ids = options_of(lab, question, CLASS_SEED)
-    if not question.options:  # such as strides: short, in one line
-        return f'<p class="said">{" · ".join(map(escape, ids))}</p>'
-    items = "".join(f"<li>{texts.get(one, escape(one))}</li>" for one in ids)
-    return f'<ol class="options" type="A">{items}</ol>'
+    return f"{question.id}. {filled(lab, screen, question.text, CLASS_SEED)}"
 
 
 def _instance(lab: Lab, screen: Screen) -> None:
     """Draw what students are given of the class instance."""
     table = given_table(lab, screen, CLASS_SEED)
     if table is not None:
-        st.html(_table(table))
-
-
-def _square(matrix: Matrix, values: object = None) -> None:
-    """Draw a matrix that is filled in, or its empty form."""
-    rows = []
-    for at, name in enumerate(matrix.rows):
-        cells: list[str] = [""] * len(matrix.columns)
-        if isinstance(values, tuple):
-            row = values[at]
-            cells = [("✓" if cell else "") if matrix.marks else str(cell) for cell in row]
-        rows.append((name, *cells))
-    st.html(_table(GivenTable(("", *matrix.columns), tuple(rows)), " square"))
-
-
-def _table(table: GivenTable, kind: str = "") -> str:
-    rows = [[escape(cell) or "&nbsp;" for cell in row] for row in table.rows]
-    return html_table(map(escape, table.columns), rows, f"instance{kind}")
+        st.html(_PARTS.table(table))
 
 
 def _steps(lab: Lab, every: tuple[Slide, ...], at: int) -> None:

@@ -58,10 +58,13 @@ class Matrix:
     marks: bool
     symmetric: bool = False
 
-    @property
-    def empty(self) -> list[tuple[str, ...]]:
-        """Its rows before anything is filled in."""
-        return [(row, *[""] * len(self.columns)) for row in self.rows]
+    def table(self, values: Sequence[Sequence[object]] = ()) -> GivenTable:
+        """Return it filled in, marks as ticks, or empty without values."""
+        signs = {0: "", 1: "✓"} if self.marks else {}
+        cells = [[signs.get(one, str(one)) for one in row] for row in values]
+        blank = [[""] * len(self.columns)] * len(self.rows)
+        rows = zip(self.rows, cells or blank, strict=True)
+        return GivenTable(("", *self.columns), tuple((name, *row) for name, row in rows))
 
 
 @dataclass(frozen=True)
