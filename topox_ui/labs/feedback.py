@@ -1,6 +1,7 @@
 """What the one button of a screen does (lock, check, save), and what is said to it, question by question; truths at a reveal."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from topox_ui.labs.fields import Field, handed_in, is_filled
 from topox_ui.labs.state import (
     LINES,
     LabsState,
+    answers_to,
     change,
     line,
     now,
@@ -41,74 +43,56 @@ from topox_ui.labs.state import (
 from topox_ui.shell.charts import escape, frame, show_error
 
 
-def lock_all(lab: Lab, fields: Sequence[Field]) -> None:
-    """Lock the predictions of a screen, all of them or none; a field that cannot be read says why."""
+def hand_in(lab: Lab, fields: Sequence[Field]) -> None:
+    """Lock, check or save what stands in the fields of a screen, in one step.
+
+    Predictions are locked all or none. What was checked already is not checked again, and a value that cannot be read
+    says why and costs no attempt.
+    """
     LINES.pop()
-    missing = [field for field in fields if not is_filled(field)]
-    if missing:
-        names = ", ".join(field.asked.id for field in missing)
+    stage = fields[0].asked.stage
+    missing = [one for one in fields if not is_filled(one) and stage != "explain"]
+    if missing and (stage == "predict" or len(missing) == len(fields)):
+        names = ", ".join(one.asked.id for one in missing)
         line(missing[0].name, "error", say("first", questions=names))
         return
-    values = {field.asked.id: _read(lab, field) for field in fields}
-    if None in values.values():
+    tried = [(one, _read(lab, one)) for one in fields if one not in missing]
+    read = [(one, value) for one, value in tried if value is not None]
+    if not read or (stage == "predict" and len(read) < len(fields)):
         return
+    place = read[0][0].name
 
-    def locked(answers: Answers) -> Answers:
-        for name, value in values.items():
-            answers = lock(lab, answers, name, value, now())
+    def given(answers: Answers) -> Answers:
+        for one, value in read:
+            answers = _GIVE[stage](lab, answers, one.asked.id, value, now())
         return answers
 
-    _changed(lab, locked, fields[0].name)
-
-
-def check_all(lab: Lab, fields: Sequence[Field]) -> None:
-    """Check what is new in the fields of a screen; a value that cannot be read costs no attempt."""
-    LINES.pop()
-    filled = [field for field in fields if is_filled(field)]
-    if not filled:
-        line(fields[0].name, "error", say("first", questions=", ".join(f.asked.id for f in fields)))
-        return
+    before = answers_to(lab)
     try:
-        note_check(lab.id)
-        checked = in_turn(lambda: [_check(lab, field) for field in filled])
+        if stage == "work":
+            note_check(lab.id)
+            in_turn(partial(change, lab, given))
+        else:
+            change(lab, given)
     except InputError as error:
-        line(filled[0].name, "error", str(error))
+        line(place, "error", str(error))
         return
-    if not any(checked) and not LINES.there:
-        line(filled[0].name, "info", say("nothing_new"))
+    for one, value in read:
+        if one.asked.type == "number":
+            one.write(value)  # as it was rounded
+    if answers_to(lab) == before and not LINES.there:
+        line(place, "info", say("nothing_new"))
 
 
-def _check(lab: Lab, field: Field) -> bool:
-    name = field.asked.id
-    question, value = lab.question(name), _read(lab, field)
-    if value is None:
-        return False
-    tried: list[bool] = []
-
-    def checked(answers: Answers) -> Answers:
-        attempts = answers.worked(name).attempts
-        if closed(answers, question) or (attempts and attempts[-1].value == value):
-            return answers
-        tried.append(True)
-        return attempt(lab, answers, name, value, now(), LabsState.now().lang)[0]
-
-    if _changed(lab, checked, field.name) and question.type == "number":
-        field.write(value)  # as it was rounded
-    return bool(tried)
+def _check(lab: Lab, answers: Answers, name: str, value: Any, at: str) -> Answers:
+    """Return answers with one more attempt, or as they are where it is none."""
+    attempts = answers.worked(name).attempts
+    if closed(answers, lab.question(name)) or (attempts and attempts[-1].value == value):
+        return answers
+    return attempt(lab, answers, name, value, at, LabsState.now().lang)[0]
 
 
-def save_all(lab: Lab, fields: Sequence[Field]) -> None:
-    """Save the explanations of a screen."""
-    LINES.pop()
-    for field in fields:
-        name, text = field.asked.id, _read(lab, field)
-        if text is None:
-            continue
-
-        def saved(answers: Answers, name: str = name, text: str = text) -> Answers:
-            return explain(lab, answers, name, text, now())
-
-        _changed(lab, saved, field.name)
+_GIVE = {"predict": lock, "work": _check, "explain": explain}
 
 
 def _read(lab: Lab, field: Field) -> Any:
@@ -131,22 +115,13 @@ def show_answers(lab: Lab, names: Sequence[str]) -> None:
                 answers = give_up(lab, answers, name, now())
         return answers
 
-    _changed(lab, given_up, names[0])
+    change(lab, given_up)
 
 
 def go(screen: int) -> None:
     """Go to a screen, counted from 1."""
     LINES.pop()
     LabsState.choose(q=screen)
-
-
-def _changed(lab: Lab, by: object, place: str) -> bool:
-    try:
-        change(lab, by)  # type: ignore[arg-type]
-    except InputError as error:
-        line(place, "error", str(error))
-        return False
-    return True
 
 
 def said_to_field(name: str) -> None:

@@ -8,6 +8,7 @@ be sent at once over an idle port, and it is better to wait; they go before, bet
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import permutations
 from math import ceil
 from typing import ClassVar
@@ -22,6 +23,7 @@ from topox_core.model.transfer_graph import bytes_per_ms
 from topox_core.workloads.workload import compute_task
 
 RECEIVERS = 4
+KEPT_PLANS = 1_000  # of all instances together
 Need = tuple[str, int | None]
 # By name, in which order ports take their transfers.
 Orders = Mapping[str, Sequence[str]]
@@ -82,6 +84,7 @@ class Ordered(TaskInstance):
 
     orders: ClassVar[Orders]
 
+    @lru_cache(maxsize=KEPT_PLANS)  # noqa: B019 (instances are kept as long)
     def plans(
         self, ports: int = 1, port_gbps: float = GBPS, slot_ms: float = 1.0
     ) -> tuple[HandPlan, ...]:
