@@ -5,7 +5,7 @@ And a lab tried on many seeds before class: every key exists, no feedback is idl
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from topox_core.labs.lab import (
     Question,
     Screen,
     Source,
+    SourceFiles,
     Texts,
     texts_in,
 )
@@ -279,7 +280,8 @@ def files_of(lab: Lab, source: Source) -> InstanceFiles:
         If one is missing or cannot be used, or a lab that has no folder names one that is no sample.
     """
     found: dict[str, Any] = {}
-    for kind, name in (source.files or {}).items():
+    every = asdict(source.files or SourceFiles())
+    for kind, name in ((kind, name) for kind, name in every.items() if name):
         if name.startswith(SAMPLE) and kind in _SAMPLES:
             found[kind] = _SAMPLES[kind](name.removeprefix(SAMPLE))
         else:
