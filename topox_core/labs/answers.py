@@ -222,9 +222,7 @@ def together(one: Answers, other: Answers) -> Answers:
 
 def _joined(one: Given | None, other: Given | None) -> Given:
     if one is None or other is None or type(one) is not type(other):
-        found = one or other
-        assert found is not None
-        return found
+        return cast("Given", one or other)
     if isinstance(one, Prediction) and isinstance(other, Prediction):
         first = min(one, other, key=attrgetter("locked"))
         return replace(first, second=one.second or other.second)

@@ -58,9 +58,8 @@ def check_by_hand(graph: TaskGraph, cluster: Cluster, starts_ms: Mapping[str, An
     check_starts(graph, starts_ms)
     record = _record(graph, cluster, starts_ms)
     report = check(graph, cluster, record, file="schedule by hand")
-    if report.ok:
-        return HandVerdict(record["makespan_ms"])
-    return HandVerdict(record["makespan_ms"], _first(report.violations), report.violated - 1)
+    broken = None if report.ok else _first(report.violations)
+    return HandVerdict(record["makespan_ms"], broken, max(0, report.violated - 1))
 
 
 def check_starts(graph: TaskGraph, starts_ms: Mapping[str, Any]) -> None:

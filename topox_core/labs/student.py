@@ -314,27 +314,21 @@ def still_asked(lab: Lab, answers: Answers, instance: str) -> frozenset[str]:
 
 def may_compute(lab: Lab, answers: Answers, at: int) -> bool:
     """Return whether figures of a screen may show computed values: on a reveal, or after one of its instance."""
-    if waiting_for(lab, answers, at):
-        return False
-    if lab.screens[at].stage == "reveal":
-        return True
+    screen = lab.screens[at]
     reveals = [
         k
-        for k in range(at)
-        if lab.screens[k].stage == "reveal" and lab.screens[k].instance == lab.screens[at].instance
+        for k in range(at + 1)
+        if lab.screens[k].stage == "reveal" and lab.screens[k].instance == screen.instance
     ]
-    return bool(reveals) and not waiting_for(lab, answers, reveals[-1])
+    return bool(reveals) and not any(waiting_for(lab, answers, k) for k in (at, reveals[-1]))
 
 
 def last_answer(answers: Answers, name: str) -> Any:
     """Return the answer that stands: the second lock, else the first; the last attempt; the explanation."""
-    prediction = answers.prediction(name)
+    prediction, attempts = answers.prediction(name), answers.worked(name).attempts
     if prediction is not None:
-        return prediction.value if prediction.second is None else prediction.second.value
-    attempts = answers.worked(name).attempts
-    if attempts:
-        return attempts[-1].value
-    return answers.explained(name) or None
+        return (prediction.second or prediction).value
+    return attempts[-1].value if attempts else answers.explained(name) or None
 
 
 def _asked(lab: Lab, screen: Screen, question: Question, seed: int, words: Texts) -> Question:
