@@ -191,12 +191,15 @@ def _numbers(
 ) -> tuple[float, ...]:
     if question.type != "number":
         return ()
-    values = []
-    for value, seed in given:
-        truth = key_of(lab, question, seed) if relative else 1
-        if isinstance(truth, int | float) and truth:
-            values.append(float(value) / truth)
-    return tuple(sorted(values))
+    truths = [key_of(lab, question, seed) if relative else 1 for _, seed in given]
+    both = zip(given, truths, strict=True)
+    return tuple(
+        sorted(
+            float(value) / true
+            for (value, _), true in both
+            if isinstance(true, int | float) and true
+        )
+    )
 
 
 def _share(marked: Sequence[tuple[Any, int, Marked]]) -> float | None:
@@ -278,19 +281,18 @@ def read_called_out(lab: Lab, question: Question, text: str) -> dict[Any, int]:
     InputError
         If something is no number, or there are more than ``MAX_VOTES``.
     """
-    votes: dict[Any, int] = {}
-    rest = text.strip()
-    while rest:
-        found = _ONE.match(rest)
-        if found is None:
-            raise InputError(
-                f"must be numbers such as 9, 10 x5, 12 x3 (got {shown(rest)})",
-                item=f"question {question.id}",
-                field="votes",
-            )
-        value = read_answer(lab, question, found[1].rstrip(","), CLASS_SEED)
-        votes[value] = votes.get(value, 0) + int(found[2] or 1)
-        rest = rest[found.end() :]
+    found = list(_ONE.finditer(text.strip()))
+    refuse_if(
+        (
+            sum(len(one[0]) for one in found) < len(text.strip()),
+            f"must be numbers such as 9, 10 x5, 12 x3 (got {shown(text)})",
+        ),
+        item=f"question {question.id}",
+        field="votes",
+    )
+    votes: Counter[Any] = Counter()
+    for one in found:
+        votes[read_answer(lab, question, one[1].rstrip(","), CLASS_SEED)] += int(one[2] or 1)
     counted = sum(votes.values())
     refuse_if(
         (counted > MAX_VOTES, f"must be 0 to {MAX_VOTES} votes in all (got {counted:,})"),

@@ -35,7 +35,6 @@ def topoopt_cost(run: CardRun) -> Rows:
     """TopoOpt's figure 10: what its circuits cost against patch panels, fat-trees and an ideal switch."""
     servers, degree = int(run.settings["servers"]), int(run.settings["degree"])
     catalogue, built = PRICE_SETS[str(run.settings["prices"])], str(run.settings["built"])
-    ratios: dict[str, list[float]] = {"ocs": [], "ideal": []}
     points: list[Row] = []
     for gbps in SPEEDS_GBPS:
         cluster = network(servers, degree, gbps)
@@ -45,13 +44,12 @@ def topoopt_cost(run: CardRun) -> Rows:
         )
         mine = panel if built == "topoopt_patch_panel" else ocs
         made = partial(run.row, item=f"{gbps:g} Gbit/s", servers=servers, gbps=gbps)
-        for series, value in (("ocs", ocs / panel), ("ideal", ideal / mine)):
-            ratios[series].append(value)
-            points.append(made(series, ours=value))
+        points += [made("ocs", ours=ocs / panel), made("ideal", ours=ideal / mine)]
         share = cost_equivalent_gbps(cluster, catalogue, built) / (degree * gbps)
         points.append(made("overlap", ours=share, follows=share < 1))
-    for series, values in ratios.items():
-        yield run.row(series, MEAN, fmean(values), servers=servers)
+    for series in ("ocs", "ideal"):
+        mean = fmean(row.ours for row in points if row.series == series)
+        yield run.row(series, MEAN, mean, servers=servers)
     yield from points
 
 
