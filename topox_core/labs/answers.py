@@ -134,19 +134,13 @@ def clock(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime(_CLOCK)
 
 
-def read_clock(text: object, **place: str) -> datetime:
-    """Return the moment that an answer names.
-
-    Raises
-    ------
-    InputError
-        If it is none; ``place`` names file, item and field.
-    """
+def read_clock(text: str) -> datetime:
+    """Return the moment that an answer names; raises InputError if it is none."""
     try:
-        return datetime.strptime(str(text), _CLOCK).replace(tzinfo=UTC)
+        return datetime.strptime(text, _CLOCK).replace(tzinfo=UTC)
     except ValueError:
         raise InputError(
-            f"must be a time such as 2026-10-05T09:00:12Z (got {shown(text)})", **place
+            f"must be a time such as 2026-10-05T09:00:12Z (got {shown(text)})"
         ) from None
 
 
