@@ -60,7 +60,7 @@ class Matrix:
 
     def table(self, values: Sequence[Sequence[object]] = ()) -> GivenTable:
         """Return it filled in, marks as ticks, or empty without values."""
-        signs = {0: "", 1: "✓"} if self.marks else {}
+        signs: Mapping[object, str] = {0: "", 1: "✓"} if self.marks else {}
         cells = [[signs.get(one, str(one)) for one in row] for row in values]
         blank = [[""] * len(self.columns)] * len(self.rows)
         rows = zip(self.rows, cells or blank, strict=True)
