@@ -184,7 +184,7 @@ def _grid(lab: Lab, question: Question, value: Any, seed: int) -> None:
     """Draw the cells of an answer that is a matrix."""
     if question.type != "matrix" or not value:
         return
-    frame(matrix_of(lab, question, seed).table(value).by_column())
+    frame(matrix_of(lab, question, seed).as_table(value).by_column())
 
 
 def _yours(lab: Lab, question: Question, answer: Any, key: Any, seed: int) -> str:

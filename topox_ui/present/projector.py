@@ -244,7 +244,7 @@ def _asked(lab: Lab, screen: Screen, question: Question) -> None:
         st.html(_PARTS.asked(question, before, text, options))
     with right:
         if question.type == "matrix":
-            st.html(_PARTS.table(matrix_of(lab, question, CLASS_SEED).table(), "square"))
+            st.html(_PARTS.given(matrix_of(lab, question, CLASS_SEED).as_table(), "square"))
         _instance(lab, screen)
 
 
@@ -257,7 +257,7 @@ def _revealed(lab: Lab, screen: Screen, question: Question, theme: Theme) -> Non
     key = key_of(lab, question, CLASS_SEED)
     text = answer_words(lab, question, key, CLASS_SEED, own)
     if question.type == "matrix":
-        st.html(_PARTS.table(matrix_of(lab, question, CLASS_SEED).table(key), "square"))
+        st.html(_PARTS.given(matrix_of(lab, question, CLASS_SEED).as_table(key), "square"))
     elif text:
         st.html(_PARTS.truth(depends_on_student(lab, question), text))
     said = [own.resolved(one.say) for one in question.feedback[:2]]
@@ -273,7 +273,7 @@ def _instance(lab: Lab, screen: Screen) -> None:
     """Draw what students are given of the class instance."""
     table = given_table(lab, screen, CLASS_SEED)
     if table is not None:
-        st.html(_PARTS.table(table))
+        st.html(_PARTS.given(table))
 
 
 def _steps(lab: Lab, every: tuple[Slide, ...], at: int) -> None:

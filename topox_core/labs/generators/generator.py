@@ -58,7 +58,7 @@ class Matrix:
     marks: bool
     symmetric: bool = False
 
-    def table(self, values: Sequence[Sequence[object]] = ()) -> GivenTable:
+    def as_table(self, values: Sequence[Sequence[object]] = ()) -> GivenTable:
         """Return it filled in, marks as ticks, or empty without values."""
         signs: Mapping[object, str] = {0: "", 1: "✓"} if self.marks else {}
         cells = [[signs.get(one, str(one)) for one in row] for row in values]
