@@ -197,19 +197,19 @@ def _crowded(
 
 def lane_names(graph: TaskGraph, cluster: Cluster) -> list[tuple[int, int, str]]:
     """Return the lanes in their order, as (server, port, name): devices that compute, ports that send."""
-    computes = {task.server for task in graph.tasks if task.duration_ms is not None}
-    sends = {task.source for task in graph.tasks if task.duration_ms is None}
     several = cluster.ports_per_server > 1
-    lanes = []
-    for server in range(cluster.servers):
-        if server in computes:
-            lanes.append((server, -1, f"S{server} computes"))
-        if server in sends:
-            lanes += [
-                (server, port, f"S{server} sends" + (f", {port + 1}" if several else ""))
-                for port in range(cluster.ports_per_server)
-            ]
-    return lanes
+    lanes = {
+        (task.server or 0, -1, f"S{task.server} computes")
+        for task in graph.tasks
+        if task.duration_ms is not None
+    }
+    lanes |= {
+        (task.source or 0, port, f"S{task.source} sends" + (f", {port + 1}" if several else ""))
+        for task in graph.tasks
+        if task.duration_ms is None
+        for port in range(cluster.ports_per_server)
+    }
+    return sorted(lanes)
 
 
 def drawn_or_read(lab: Lab, screen: Screen, seed: int) -> Any:

@@ -1,6 +1,5 @@
 """Opus's figures 3 to 5 and 8, and sections 4 and 5: the windows of an iteration, and switching in them."""
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import repeat
@@ -8,6 +7,7 @@ from itertools import repeat
 import numpy as np
 
 from topox_core.errors import refuse_if
+from topox_core.model.groups import by_key
 from topox_core.papers.card import CardRun, Rows, Settings
 from topox_core.papers.rows import LEVEL
 from topox_core.rails.advice import byte_classes
@@ -325,13 +325,15 @@ def _rails(run: CardRun, iteration: RailIteration, rail: Rail) -> Rows:
 
 def _drift_ms(runs: Sequence[RailRun]) -> float:
     """Return how far apart the same change comes on several rails, at most: the k-th of each group."""
-    times: dict[tuple[int, int], list[float]] = {}
-    for run in runs:
-        seen: Counter[int] = Counter()
-        for one in run.circuits:
-            if one.changed:
-                times.setdefault((one.group, seen[one.group]), []).append(one.start_ms)
-                seen[one.group] += 1
+    every = (
+        by_key((one.group, one.start_ms) for one in run.circuits if one.changed) for run in runs
+    )
+    times = by_key(
+        ((group, k), start_ms)
+        for changes in every
+        for group, starts in changes.items()
+        for k, start_ms in enumerate(starts)
+    )
     return max((max(at) - min(at) for at in times.values()), default=0.0)
 
 
