@@ -41,7 +41,7 @@ from topox_core.labs.statistics import (
 from topox_core.text.numbers import short
 from topox_ui.classroom.held import class_profile, labs_offered
 from topox_ui.shell.charts import chart, escape
-from topox_ui.state.session import Lasting, PageState, notify, one_of
+from topox_ui.state.session import Lasting, PageState, notify, notify_errors, one_of
 from topox_ui.state.widgets import bound, pick
 
 SEES = ("labs", "statistics", "leaderboards")
@@ -85,17 +85,12 @@ def title_of(lab: Lab) -> str:
 def chosen_lab() -> Lab | None:
     """Return the lab on the projector, None before one is chosen; an unknown one is named in a line."""
     name = PresentState.now().lab
-    if not name:
-        return None
-    try:
-        labs = labs_offered()
-    except InputError as error:
-        notify("error", str(error))
-        return None
-    if name not in labs:
-        notify("warning", say("present.unknown", lab=name[:40]))
-        return None
-    return labs[name]
+    with notify_errors():
+        labs = labs_offered() if name else {}
+        if name and name not in labs:
+            notify("warning", say("present.unknown", lab=name[:40]))
+        return labs.get(name)
+    return None
 
 
 def chosen_slide(lab: Lab) -> tuple[tuple[Slide, ...], int]:
@@ -414,9 +409,5 @@ def _counted(lab: Lab, question: Question, vote: int, option: str, number: int |
 
 
 def _called(lab: Lab, question: Question, vote: int, text: str) -> None:
-    try:
-        votes = read_called_out(lab, question, text)
-    except InputError as error:
-        notify("error", str(error))
-        return
-    count_hands(lab, question, vote, votes, text)
+    with notify_errors():
+        count_hands(lab, question, vote, read_called_out(lab, question, text), text)
