@@ -24,16 +24,14 @@ from topox_core.figures.template import (
     upright,
 )
 from topox_core.io.exports import TASK_COLUMNS, task_rows
-from topox_core.labs.generators.generator import GivenTable
+from topox_core.labs.generators.generator import GBPS, GivenTable
+from topox_core.labs.generators.one_port import HandPlan, length_ms
 from topox_core.labs.hand_schedule import (
-    GBPS,
     HandBar,
-    HandPlan,
     bound_of,
     hand_bars,
     hand_plans,
     lane_names,
-    length_ms,
     planned,
 )
 from topox_core.labs.lab import LESSON_SETTINGS

@@ -29,28 +29,22 @@ UTC = timezone.utc  # noqa: UP017 (as written since Python 3.2)
 _CLOCK = "%Y-%m-%dT%H:%M:%SZ"
 
 
+# A day that its month has not (30 February) is told where time is counted.
+_DAY = "[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+_HOUR = "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
+
+
 def _moment(or_none: str = "") -> Any:
-    pattern = f"^([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}T[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}Z{or_none})$"
+    pattern = f"^({_DAY}T{_HOUR}Z{or_none})$"
     return setting(max_length=40, pattern=pattern, like="a time such as 2026-10-05T09:00:12Z")
 
 
 _Clock = Annotated[str, _moment()]
 _Name = Annotated[str, setting(max_length=200)]
-_MOMENTS = ("locked", "at", "given_up", "started", "finished")
-
-
-class _Timed:
-    """A record with moments; one that has a default may be empty."""
-
-    def __post_init__(self) -> None:
-        fields = fields_of(cast("type", type(self)))
-        for name in _MOMENTS:
-            if name in fields and (fields[name].required or getattr(self, name)):
-                read_clock(getattr(self, name), field=name)
 
 
 @dataclass(frozen=True)
-class Locked(_Timed):
+class Locked:
     """An answer, and when it was locked."""
 
     locked: _Clock
@@ -65,7 +59,7 @@ class Prediction(Locked):
 
 
 @dataclass(frozen=True)
-class Attempt(_Timed):
+class Attempt:
     """One attempt at a worked answer; ``points`` are what was shown then."""
 
     at: _Clock
@@ -74,7 +68,7 @@ class Attempt(_Timed):
 
 
 @dataclass(frozen=True)
-class Worked(_Timed):
+class Worked:
     """All attempts at a worked answer; ``given_up`` is when the student asked for the key instead."""
 
     attempts: Annotated[tuple[Attempt, ...], setting(max_length=100)] = ()
@@ -82,7 +76,7 @@ class Worked(_Timed):
 
 
 @dataclass(frozen=True)
-class Explained(_Timed):
+class Explained:
     """An explanation, as last saved."""
 
     at: _Clock
@@ -93,7 +87,7 @@ Given = Prediction | Worked | Explained
 
 
 @dataclass(frozen=True)
-class Answers(_Timed):
+class Answers:
     """Everything that one student has answered in one lab.
 
     Attributes
@@ -140,19 +134,13 @@ def clock(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime(_CLOCK)
 
 
-def read_clock(text: object, **place: str) -> datetime:
-    """Return the moment that an answer names.
-
-    Raises
-    ------
-    InputError
-        If it is none; ``place`` names file, item and field.
-    """
+def read_clock(text: str) -> datetime:
+    """Return the moment that an answer names; raises InputError if it is none."""
     try:
-        return datetime.strptime(str(text), _CLOCK).replace(tzinfo=UTC)
+        return datetime.strptime(text, _CLOCK).replace(tzinfo=UTC)
     except ValueError:
         raise InputError(
-            f"must be a time such as 2026-10-05T09:00:12Z (got {shown(text)})", **place
+            f"must be a time such as 2026-10-05T09:00:12Z (got {shown(text)})"
         ) from None
 
 
@@ -222,9 +210,7 @@ def together(one: Answers, other: Answers) -> Answers:
 
 def _joined(one: Given | None, other: Given | None) -> Given:
     if one is None or other is None or type(one) is not type(other):
-        found = one or other
-        assert found is not None
-        return found
+        return cast("Given", one or other)
     if isinstance(one, Prediction) and isinstance(other, Prediction):
         first = min(one, other, key=attrgetter("locked"))
         return replace(first, second=one.second or other.second)

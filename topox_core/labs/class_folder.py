@@ -212,16 +212,20 @@ def secret_for(folder: Path) -> bytes | None:
 
 def _place(folder: Path, answers: Answers) -> Path | None:
     """Return where answers go: over their own earlier state, beside everybody else's."""
-    for number in range(1, MAX_OF_A_SEED + 1):
-        extra = "" if number == 1 else f"-{number}"
-        path = folder / f"{answers.seed:08d}{extra}{ENDING}"
-        if not os.path.lexists(path):
-            return path
-        before = _answers_at(path)
-        own = (answers.student, answers.started)
-        if before is not None and (before.student, before.started) == own:
-            return path
-    return None
+    extras = ("", *(f"-{number}" for number in range(2, MAX_OF_A_SEED + 1)))
+    paths = (folder / f"{answers.seed:08d}{extra}{ENDING}" for extra in extras)
+    return next(
+        (path for path in paths if not os.path.lexists(path) or _begun_as(path, answers)), None
+    )
+
+
+def _begun_as(path: Path, answers: Answers) -> bool:
+    """Return whether a file holds an earlier state of these answers."""
+    before = _answers_at(path)
+    return before is not None and (before.student, before.started) == (
+        answers.student,
+        answers.started,
+    )
 
 
 def _answers_at(path: Path) -> Answers | None:

@@ -7,7 +7,6 @@ import csv
 import io
 import os
 import unicodedata
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,7 +19,7 @@ from topox_core.errors import InputError, check_known, refuse_if, shown
 from topox_core.io.content import read, whole, why
 from topox_core.io.limits import ANSWERS, Limits, is_number, number_in
 from topox_core.io.tables import as_meant, harmless, read_table
-from topox_core.labs.answers import Answers, AnswersFile, Explained, load_answers
+from topox_core.labs.answers import Answers, AnswersFile, load_answers
 from topox_core.labs.grading import Explanations, Grade, grade
 from topox_core.labs.lab import Lab, Texts, texts_in
 from topox_core.model.groups import by_key
@@ -82,9 +81,15 @@ def answers_in(folder: Path) -> tuple[list[tuple[str, AnswersFile]], list[Unread
     InputError
         If there is no such folder, no answers in it, or more than ``MAX_FILES``.
     """
+    return _each_of(folder, load_answers)
+
+
+def _each_of(
+    folder: Path, load: Callable[[bytes, str], T]
+) -> tuple[list[tuple[str, T]], list[Unreadable]]:
     found = files_in(folder, ENDING, MAX_FILES, "answers")
     refuse_if((not found, f"holds no file whose name ends in {ENDING}"), file=str(folder))
-    return load_each(found, load_answers)
+    return load_each(found, load)
 
 
 def files_in(
@@ -162,23 +167,15 @@ def grade_folder(
     InputError
         As :func:`answers_in`.
     """
-    files, refused = answers_in(folder)
-    grades: list[Grade] = []
-    texts: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-    for name, file in files:
+
+    def graded(data: bytes, name: str) -> Grade:
+        file = load_answers(data, name)
         lab = file.answers.lab
-        try:
-            check_known(lab, labs, "lab", item=f"lab {lab[:40]!r}")
-            graded = grade(labs[lab], file, name, explanations, secret)
-        except InputError as error:
-            refused.append(Unreadable(name, _problem(error)))
-            continue
-        for given in file.answers.given.values():
-            if isinstance(given, Explained) and len(given.value.strip()) >= LONG_TEXT:
-                texts[lab, folded(given.value)].append(len(grades))
-        grades.append(graded)
-    grades = _with_equal_texts(grades, texts)
-    refused.sort(key=lambda one: one.file)
+        check_known(lab, labs, "lab", item=f"lab {lab[:40]!r}")
+        return grade(labs[lab], file, name, explanations, secret)
+
+    every, refused = _each_of(folder, graded)
+    grades = _with_equal_texts([one for _, one in every])
     return GradedFolder(tuple(_one_a_student(grades)), tuple(refused))
 
 
@@ -228,24 +225,25 @@ def folded(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
-def _with_equal_texts(
-    grades: list[Grade], texts: Mapping[tuple[str, str], list[int]]
-) -> list[Grade]:
+def _with_equal_texts(grades: list[Grade]) -> list[Grade]:
     """Return grades with a remark where two students wrote the same long text."""
-    marked = list(grades)
-    for places in texts.values():
-        for at in places:
-            others = sorted(
-                {
-                    grades[o].student
-                    for o in places
-                    if folded(grades[o].student) != folded(grades[at].student)
-                }
-            )
-            if others:
-                remark = f"same text as {', '.join(others)}"
-                marked[at] = replace(marked[at], remarks=(*marked[at].remarks, remark))
-    return marked
+    texts = [
+        ((one.lab, folded(part.answer)), one)
+        for one in grades
+        for part in one.questions
+        if isinstance(part.answer, str) and len(part.answer.strip()) >= LONG_TEXT
+    ]
+    writers = by_key((text, one.student) for text, one in texts)
+    same = by_key(
+        (id(one), f"same text as {', '.join(others)}")
+        for text, one in texts
+        if (others := _others(writers[text], one.student))
+    )
+    return [replace(one, remarks=(*one.remarks, *same.get(id(one), ()))) for one in grades]
+
+
+def _others(students: Iterable[str], student: str) -> list[str]:
+    return sorted({one for one in students if folded(one) != folded(student)})
 
 
 def _one_a_student(grades: list[Grade]) -> list[Grade]:
@@ -377,25 +375,25 @@ def canvas_table(graded: GradedFolder, lab: Lab, roster: Roster) -> GradeTable:
     title = texts_in(lab.language).resolved(lab.title)
     own = f"TOPO-X: {title}"
     column = next((name for name in roster.columns if name.startswith((own, title))), own)
-    new = [f"column {column!r} is new: Canvas makes a new assignment of it"]
-    missing = {folded(one.student): one for one in _of_lab(graded, lab)}
-    grades = dict(missing)
+    grades = {folded(one.student): one for one in _of_lab(graded, lab)}
     columns = [*(name for name in roster.columns if name in _CANVAS), column]
-    rows = [columns]
+    rows, found = [columns], set[str]()
     for cells in roster.rows:
         filled = {column: "", **cells}
-        logins = (folded(cells[name]) for name in _LOGINS)
-        login = next((one for one in logins if one in grades), None)
-        if login is not None:
-            missing.pop(login, None)
+        login = next((one for name in _LOGINS if (one := folded(cells[name])) in grades), "")
+        if login:
             filled[column] = _cell(grades[login].total)
         elif _POINTS_ROW in folded(cells[roster.columns[0]]):
             filled[column] = _cell(lab.points)
+        found.add(login)
         rows.append([filled[name] for name in columns])
-    notes = () if column in roster.columns else new
-    lost = (f"{one.student} is not in the roster" for one in missing.values())
+    notes = [
+        f"{one.student} is not in the roster" for name, one in grades.items() if name not in found
+    ]
+    if column not in roster.columns:
+        notes.insert(0, f"column {column!r} is new: Canvas makes a new assignment of it")
     # Cells of the roster go back as they came, or Canvas would not know its own students.
-    return _written(rows), (*notes, *lost)
+    return _written(rows), tuple(notes)
 
 
 def feedback(lab: Lab, one: Grade, words: Texts | None = None) -> str:

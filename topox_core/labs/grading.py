@@ -211,15 +211,13 @@ def _tried(lab: Lab, answers: Answers, question: Question, remarks: list[str]) -
 
 
 def _that_count(given: Worked, question: Question, remarks: list[str]) -> Sequence[Attempt]:
-    attempts = given.attempts
-    if given.given_up:
-        before = [one for one in attempts if one.at <= given.given_up]
-        if len(before) < len(attempts):
-            remarks.append(f"{question.id}: an attempt after the key was shown")
-        attempts = tuple(before)
-    if len(attempts) > question.attempts:
-        remarks.append(f"{question.id}: {len(attempts)} attempts, {question.attempts} count")
-    return attempts[: question.attempts]
+    own = [one for one in given.attempts if not given.given_up or one.at <= given.given_up]
+    odd = {
+        "an attempt after the key was shown": len(own) < len(given.attempts),
+        f"{len(own)} attempts, {question.attempts} count": len(own) > question.attempts,
+    }
+    remarks += [f"{question.id}: {what}" for what, is_so in odd.items() if is_so]
+    return own[: question.attempts]
 
 
 def _points(lab: Lab, graded: Sequence[QuestionGrade], stage: str) -> list[float | None]:

@@ -1,12 +1,10 @@
 """Schedules by hand: start times become a result file, which the independent checker reads, and bars on lanes.
 
-And those of the small instances for their reveals: every order that a closed form tells of, as start times.
+And those of the small instances for their reveals: every order that is told of.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import permutations
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,36 +14,20 @@ from topox_core.check.schedule_file import FORMAT, VERSION
 from topox_core.errors import check_known, refuse_if, shown
 from topox_core.fabrics.scheduled import schedule
 from topox_core.io.limits import is_number
-from topox_core.labs.generators.one_port import RECEIVERS, Board, FanOut, Patience
+from topox_core.labs.generators.generator import GBPS
+from topox_core.labs.generators.one_port import FanOut, HandPlan, Ordered, length_ms, needs
 from topox_core.labs.keys import files_of, instance_of
 from topox_core.labs.lab import LESSON_SETTINGS, Lab, Screen
 from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Execution
 from topox_core.model.groups import by_key
 from topox_core.model.task_graph import Task, TaskGraph
-from topox_core.model.transfer_graph import bytes_per_ms
 
 LATEST_MS = 1e6
 # What is told first where several are broken: times before circuits, as a person would mend them.
 _ORDER = ("3", "4", "5", "8", "device", "physical")
-GBPS = 8.0
 # Of a figure: more bars than that are no picture for a lab.
 MAX_TASKS = 400
-_RECEIVERS = range(1, RECEIVERS + 1)
-Need = tuple[str, int | None]
-# The orders that are told of, by name; of instance *fan-out* the best of all.
-_PLANNED: Mapping[type, Sequence[tuple[str, Sequence[str]]]] = {
-    Board: (("x_first", "axybcz"), ("y_first", "ayxcbz")),
-    Patience: (
-        ("first", ("weights", "f0", "act0", "f1", "act1", "f2", "u2")),
-        ("between", ("f0", "act0", "weights", "f1", "act1", "f2", "u2")),
-        ("last", ("f0", "act0", "f1", "act1", "f2", "weights", "u2")),
-    ),
-    FanOut: [
-        ("best", ("f", *(f"w{k}" for k in order), *(f"c{k}" for k in _RECEIVERS)))
-        for order in permutations(_RECEIVERS)
-    ],
-}
 
 
 @dataclass(frozen=True)
@@ -76,9 +58,8 @@ def check_by_hand(graph: TaskGraph, cluster: Cluster, starts_ms: Mapping[str, An
     check_starts(graph, starts_ms)
     record = _record(graph, cluster, starts_ms)
     report = check(graph, cluster, record, file="schedule by hand")
-    if report.ok:
-        return HandVerdict(record["makespan_ms"])
-    return HandVerdict(record["makespan_ms"], _first(report.violations), report.violated - 1)
+    broken = None if report.ok else _first(report.violations)
+    return HandVerdict(record["makespan_ms"], broken, max(0, report.violated - 1))
 
 
 def check_starts(graph: TaskGraph, starts_ms: Mapping[str, Any]) -> None:
@@ -100,14 +81,6 @@ def check_starts(graph: TaskGraph, starts_ms: Mapping[str, Any]) -> None:
             item=f"task {name}",
             field="start",
         )
-
-
-def length_ms(task: Task, cluster: Cluster) -> float:
-    """Return how long a task takes, in ms: its duration, or the whole slots that its bytes need on one port."""
-    if task.duration_ms is not None:
-        return task.duration_ms
-    slots = (task.size_bytes or 0.0) / bytes_per_ms(cluster.port_gbps) / cluster.slot_ms
-    return float(-(-slots // 1) * cluster.slot_ms)
 
 
 def _first(violations: tuple[Violation, ...]) -> Violation:
@@ -207,18 +180,11 @@ def hand_bars(
     return tuple(placed)
 
 
-def _needs(task: Task) -> tuple[Need, ...]:
-    """Return what a task occupies while it runs: a device, or a port that sends and one that receives."""
-    if task.duration_ms is not None:
-        return (("device", task.server),)
-    return ("out", task.source), ("in", task.destination)
-
-
 def _crowded(
     tasks: Sequence[Task], cluster: Cluster, starts_ms: Mapping[str, float]
 ) -> frozenset[str]:
     """Return the tasks that run while a device or a port they need has no place for them."""
-    users = by_key((need, task) for task in tasks for need in _needs(task))
+    users = by_key((need, task) for task in tasks for need in needs(task))
     crowded: set[str] = set()
     for (kind, _), of_one in users.items():
         spans = [(starts_ms[one.id], length_ms(one, cluster), one.id) for one in of_one]
@@ -231,43 +197,19 @@ def _crowded(
 
 def lane_names(graph: TaskGraph, cluster: Cluster) -> list[tuple[int, int, str]]:
     """Return the lanes in their order, as (server, port, name): devices that compute, ports that send."""
-    computes = {task.server for task in graph.tasks if task.duration_ms is not None}
-    sends = {task.source for task in graph.tasks if task.duration_ms is None}
     several = cluster.ports_per_server > 1
-    lanes = []
-    for server in range(cluster.servers):
-        if server in computes:
-            lanes.append((server, -1, f"S{server} computes"))
-        if server in sends:
-            lanes += [
-                (server, port, f"S{server} sends" + (f", {port + 1}" if several else ""))
-                for port in range(cluster.ports_per_server)
-            ]
-    return lanes
-
-
-@dataclass(frozen=True)
-class HandPlan:
-    """One schedule of an instance.
-
-    Attributes
-    ----------
-    name
-        Which order it is: ``x_first``, ``y_first``; ``first``, ``between``, ``last``; ``best``.
-    starts_ms
-        Start of each task, in ms.
-    """
-
-    name: str
-    graph: TaskGraph
-    cluster: Cluster
-    starts_ms: Mapping[str, float]
-
-    @property
-    def makespan_ms(self) -> float:
-        """When the last task ends."""
-        lengths = {task.id: length_ms(task, self.cluster) for task in self.graph.tasks}
-        return max(start + lengths[name] for name, start in self.starts_ms.items())
+    lanes = {
+        (task.server or 0, -1, f"S{task.server} computes")
+        for task in graph.tasks
+        if task.duration_ms is not None
+    }
+    lanes |= {
+        (task.source or 0, port, f"S{task.source} sends" + (f", {port + 1}" if several else ""))
+        for task in graph.tasks
+        if task.duration_ms is None
+        for port in range(cluster.ports_per_server)
+    }
+    return sorted(lanes)
 
 
 def drawn_or_read(lab: Lab, screen: Screen, seed: int) -> Any:
@@ -289,24 +231,18 @@ def drawn_or_read(lab: Lab, screen: Screen, seed: int) -> Any:
 
 
 def hand_plans(instance: Any, ports: int = 1, port_gbps: float = GBPS) -> tuple[HandPlan, ...]:
-    """Return the schedules that a reveal draws; none where an instance has no closed form of them.
+    """Return the schedules that a reveal draws; none where an instance has no orders to tell of.
 
     Parameters
     ----------
     ports, port_gbps
         Of a server, and the speed of each; only instance *fan-out* has others than one of 8 Gbit/s.
     """
-    if not isinstance(instance, Board | Patience | FanOut):
+    if not isinstance(instance, Ordered):
         return ()
-    graph, cluster, orders = instance.graph(), instance.cluster(), _PLANNED[type(instance)]
     if isinstance(instance, FanOut):
-        cluster = instance.cluster(ports, port_gbps)
-    told = [
-        HandPlan(name, graph, cluster, _starts_ms(graph, cluster, order)) for name, order in orders
-    ]
-    if isinstance(instance, FanOut):
-        return (min(told, key=lambda plan: plan.makespan_ms),)
-    return tuple(told)
+        return (replace(instance.best(ports, port_gbps), name="best"),)
+    return instance.plans()
 
 
 def bound_of(graph: TaskGraph, cluster: Cluster) -> tuple[float, str]:
@@ -320,23 +256,3 @@ def planned(graph: TaskGraph, cluster: Cluster) -> Execution:
     execution = schedule(graph, cluster, LESSON_SETTINGS).execution
     assert execution is not None  # the rules always find a plan
     return execution
-
-
-def _starts_ms(graph: TaskGraph, cluster: Cluster, order: Iterable[str]) -> dict[str, float]:
-    """Return the start of each task, in ms, where ports take their transfers in an order, each the first port that is free.
-
-    What one device computes is in the order of its dependencies already.
-    """
-    tasks = {task.id: task for task in graph.tasks}
-    starts: dict[str, float] = {}
-    ends: dict[str, float] = {}
-    free: defaultdict[Need, list[float]] = defaultdict(lambda: [0.0] * cluster.ports_per_server)
-    for name in order:
-        task = tasks[name]
-        ports = [free[need] for need in _needs(task) if need[0] != "device"]
-        ready = max((ends[one] for one in task.dependencies), default=0.0)
-        starts[name] = max([ready, *map(min, ports)])
-        ends[name] = starts[name] + length_ms(task, cluster)
-        for port in ports:
-            port[port.index(min(port))] = ends[name]
-    return {name: starts[name] for name in tasks}

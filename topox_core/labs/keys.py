@@ -5,7 +5,7 @@ And a lab tried on many seeds before class: every key exists, no feedback is idl
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from topox_core.labs.lab import (
     Question,
     Screen,
     Source,
+    SourceFiles,
     Texts,
     texts_in,
 )
@@ -213,12 +214,41 @@ def written(value: Value, digits: int | None = None) -> str:
     return ", ".join(map(str, value))
 
 
-def in_words(question: Question, value: Value) -> str:
-    """Return a value as the answer to a question: a number with the digits that are asked for, and its unit."""
-    # The file need not name the unit of a schedule or a grouping.
-    usual = _UNITS.get(question.type, "") if isinstance(value, int | float) else ""
+def in_words(question: Question, value: Value, precise: bool = False) -> str:
+    """Return a value as the answer to a question: a number with the digits that are asked for, and its unit.
+
+    Parameters
+    ----------
+    precise
+        Whether four digits that count are said where fewer are asked for, as far as there are.
+    """
+    if not isinstance(value, int | float):
+        return f"{written(value)} {question.unit}".strip()
     digits = question.digits if question.type == "number" else None
-    return f"{written(value, digits)} {question.unit or usual}".strip()
+    if precise:
+        digits = _decimals(float(value), question.digits)
+    # The file need not name the unit of a schedule or a grouping.
+    return f"{written(value, digits)} {question.unit or _UNITS.get(question.type, '')}".strip()
+
+
+def _decimals(value: float, asked: int) -> int:
+    """Return how many digits behind the point are said: those asked for, or four that count, as far as there are."""
+    whole, _, rest = f"{value:.{max(3, asked)}f}".rstrip("0").partition(".")
+    return min(len(rest), max(asked, 4 - len(whole.lstrip("-"))))
+
+
+def answer_words(
+    lab: Lab, question: Question, value: Any, seed: int, words: Texts, precise: bool = False
+) -> str:
+    """Return an answer or a key in words: options in theirs, what is placed by name, else as :func:`in_words`; empty of a matrix."""
+    if question.type == "matrix" or value is None:
+        return ""
+    if isinstance(value, int | float):
+        return in_words(question, value, precise)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {written(one)}" for name, one in value.items())
+    texts = option_texts(lab, question, seed, words)
+    return ", ".join(texts.get(one, one) for one in ([value] if isinstance(value, str) else value))
 
 
 # -- instances from files -------------------------------------------------------------------------
@@ -250,7 +280,8 @@ def files_of(lab: Lab, source: Source) -> InstanceFiles:
         If one is missing or cannot be used, or a lab that has no folder names one that is no sample.
     """
     found: dict[str, Any] = {}
-    for kind, name in (source.files or {}).items():
+    every = asdict(source.files or SourceFiles())
+    for kind, name in ((kind, name) for kind, name in every.items() if name):
         if name.startswith(SAMPLE) and kind in _SAMPLES:
             found[kind] = _SAMPLES[kind](name.removeprefix(SAMPLE))
         else:

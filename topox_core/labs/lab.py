@@ -224,6 +224,17 @@ class Screen:
 
 
 @dataclass(frozen=True)
+class SourceFiles:
+    """Files of an instance, by what is in them."""
+
+    graph: _FileName | None = None
+    cluster: _FileName | None = None
+    jobs: _FileName | None = None
+    windows: _FileName | None = None
+    parts: _FileName | None = None
+
+
+@dataclass(frozen=True)
 class Source:
     """Where an instance comes from: a generator with a seed, or files by kind."""
 
@@ -233,18 +244,7 @@ class Source:
         Annotated[str, setting(choices=(STUDENT, CLASS))]
         | Annotated[int, setting(ge=0, le=99_999_999)]
     ) = STUDENT
-    files: Mapping[str, str] | None = None
-
-
-@dataclass(frozen=True)
-class SourceFiles:
-    """Files of an instance, by what is in them."""
-
-    graph: _FileName | None = None
-    cluster: _FileName | None = None
-    jobs: _FileName | None = None
-    windows: _FileName | None = None
-    parts: _FileName | None = None
+    files: SourceFiles | None = None
 
 
 @dataclass(frozen=True)

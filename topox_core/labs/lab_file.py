@@ -57,6 +57,7 @@ ORDER = (
 )
 _KEYS = tuple(name for name in fields_of(Lab) if name not in ("record", "folder"))
 HEAD = ("id", "title", "minutes", "goals")
+DRAWN = ("generator", "generator_version", "seed")
 _FORM = FileFormat(FORMAT, VERSION, _KEYS, LAB)
 _ADDRESS = re.compile(r"https?://|www\.|javascript:", re.IGNORECASE)
 _TAG = re.compile(r"<[A-Za-z/!?]")
@@ -138,10 +139,15 @@ def _source(name: str, entry: Any) -> Source:
                 "must be a small letter, then small letters, digits or _, 30 at most",
             )
         )
-        if isinstance(entry, dict) and "files" in entry:
-            return _of_files(entry)
-        check_values(Source, entry, "", must=("generator", "generator_version", "seed"))
+        of_files = isinstance(entry, dict) and "files" in entry
+        check_values(Source, entry, "", must=() if of_files else DRAWN)
         source = from_values(Source, entry, "")
+        if of_files:
+            refuse_if(
+                (len(entry) > 1, f"must be left out beside files: {', '.join(DRAWN)}"),
+                (source.files in (None, SourceFiles()), "must name at least one file", "files"),
+            )
+            return source
         newest = generator(source.generator).version
         refuse_if(
             (
@@ -151,15 +157,6 @@ def _source(name: str, entry: Any) -> Source:
             field="generator_version",
         )
     return source
-
-
-def _of_files(entry: dict[str, Any]) -> Source:
-    for key in entry:
-        check_known(key, ("files",), field=printable(key))
-    check_values(SourceFiles, entry["files"], "")
-    files = {kind: name for kind, name in entry["files"].items() if name is not None}
-    refuse_if((not files, "must name at least one file"), field="files")
-    return Source(files=files)
 
 
 def _screen(entry: Any, item: str, instances: Mapping[str, Source]) -> Screen:

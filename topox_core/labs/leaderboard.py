@@ -206,21 +206,26 @@ def ranked(board: Board, entries: Iterable[Entry]) -> tuple[Ranked, ...]:
     """Return the entries to a board, the shortest first, those that are not feasible last; of an alias the best."""
     best: dict[str, tuple[float, str]] = {}
     for one in (entry for entry in entries if entry.board == board.lab):
-        try:
-            outcome = (board.checked(one.value), "")
-        except InputError as error:
-            outcome = (math.inf, error.located(error.problem))
+        outcome = _checked(board, one)
         best[one.alias] = min(best.get(one.alias, outcome), outcome, key=itemgetter(0))
-    known = min([board.best_known(), *(time for time, _ in best.values())])
-    lines: list[Ranked] = []
-    for alias, (time, problem) in sorted(best.items(), key=lambda one: (one[1][0], one[0])):
-        if problem:
-            lines.append(Ranked(0, alias, 0.0, 0.0, problem))
-            continue
-        same = lines and abs(lines[-1].time - time) <= SAME * time
-        rank = lines[-1].rank if same else len(lines) + 1
-        lines.append(Ranked(rank, alias, time, time / known - 1))
-    return tuple(lines)
+    times = [time for time, _ in best.values()]
+    known = min([board.best_known(), *times])
+    return tuple(
+        Ranked(0, alias, 0.0, 0.0, problem)
+        if problem
+        else Ranked(
+            1 + sum(other < time * (1 - SAME) for other in times), alias, time, time / known - 1
+        )
+        for alias, (time, problem) in sorted(best.items(), key=lambda one: (one[1][0], one[0]))
+    )
+
+
+def _checked(board: Board, entry: Entry) -> tuple[float, str]:
+    """Return the time of an entry; endless where it is not feasible, and then why."""
+    try:
+        return board.checked(entry.value), ""
+    except InputError as error:
+        return math.inf, error.located(error.problem)
 
 
 def board_table(lines: Iterable[Ranked], unit: str) -> bytes:

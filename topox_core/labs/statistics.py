@@ -7,6 +7,7 @@ slides in order, one question a slide, with tally and reveal after each question
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,8 +15,8 @@ import numpy as np
 
 from topox_core.errors import InputError, check_known, refuse_if, shown
 from topox_core.io.tables import table_bytes
-from topox_core.labs.answers import Answers, Prediction
-from topox_core.labs.keys import depends_on_student, filled, in_words, key_of, option_texts
+from topox_core.labs.answers import Answers
+from topox_core.labs.keys import depends_on_student, filled, key_of, option_texts
 from topox_core.labs.lab import CLASS_SEED, Lab, Question, Texts, texts_in
 from topox_core.labs.marking import Marked, mark, read_answer
 from topox_core.labs.worksheet import on_paper
@@ -30,6 +31,8 @@ EXPLAIN_BELOW, GO_ON_ABOVE = 0.35, 0.70
 MAX_MISTAKES = 3
 # Answers from one number to another, and how many; the first and the last hold the tails as well.
 Bin = tuple[float, float, int]
+# Answers, each with the seed it was given for.
+Ballots = Sequence[tuple[Any, int]]
 
 
 @dataclass(frozen=True)
@@ -90,11 +93,7 @@ def lab_statistics(lab: Lab, answers: Iterable[Answers]) -> tuple[QuestionStatis
     """Return the statistics of every question but explanations, over the answers to this lab."""
     every = [one for one in answers if one.lab == lab.id]
     return tuple(
-        question_statistics(
-            lab,
-            question,
-            *([(_given(one, question)[k], one.seed) for one in every] for k in (0, 1)),
-        )
+        question_statistics(lab, question, *given_to(question, every))
         for question in lab.questions
         if question.stage != "explain"
     )
@@ -103,8 +102,8 @@ def lab_statistics(lab: Lab, answers: Iterable[Answers]) -> tuple[QuestionStatis
 def question_statistics(
     lab: Lab,
     question: Question,
-    firsts: Iterable[tuple[Any, int]],
-    seconds: Iterable[tuple[Any, int]] = (),
+    firsts: Ballots,
+    seconds: Ballots = (),
 ) -> QuestionStatistics:
     """Return the statistics of one question; an answer that cannot be read is not counted.
 
@@ -113,16 +112,7 @@ def question_statistics(
     firsts, seconds
         Answers before and after the discussion, each with the seed it was given for.
     """
-    read = [
-        (marked[0], seed, marked[1])
-        for value, seed in firsts
-        if (marked := _marked(lab, question, value, seed)) is not None
-    ]
-    again = [
-        marked[1]
-        for value, seed in seconds
-        if (marked := _marked(lab, question, value, seed)) is not None
-    ]
+    read, again = _marked(lab, question, firsts), _marked(lab, question, seconds)
     relative = depends_on_student(lab, question) and any(seed != CLASS_SEED for _, seed, _ in read)
     values = _numbers(lab, question, [(value, seed) for value, seed, _ in read], relative)
     chosen = Counter(
@@ -140,7 +130,7 @@ def question_statistics(
         values,
         histogram(values),
         tuple((option.id, chosen[option.id]) for option in question.options),
-        _share([marked for _, _, marked in read]),
+        _share(read),
         _share(again),
         tuple(said.most_common(MAX_MISTAKES)),
         all(_key(lab, question, seed) == _key(lab, question, CLASS_SEED) for _, seed, _ in read),
@@ -176,23 +166,24 @@ def bin_words(bins: Sequence[Bin], place: int, language: str = "en") -> str:
     return f"{short(low)}–{short(high)}"
 
 
-def _given(answers: Answers, question: Question) -> tuple[Any, Any]:
-    """Return the first and the second answer to a question; None where there is none."""
-    found = answers.given.get(question.id)
-    if isinstance(found, Prediction):
-        return found.value, None if found.second is None else found.second.value
-    attempts = answers.worked(question.id).attempts
-    return (attempts[0].value if attempts else None), None
+def given_to(question: Question, every: Sequence[Answers]) -> tuple[Ballots, Ballots]:
+    """Return the first and the second answers to a question: of a worked one only the first attempt counts."""
+    locked = [(one.prediction(question.id), one.seed) for one in every]
+    firsts = [(one.value, seed) for one, seed in locked if one is not None]
+    tried = ((one.worked(question.id).attempts, one.seed) for one in every)
+    firsts += [(attempts[0].value, seed) for attempts, seed in tried if attempts]
+    seconds = [(one.second.value, seed) for one, seed in locked if one and one.second]
+    return firsts, seconds
 
 
-def _marked(lab: Lab, question: Question, given: Any, seed: int) -> tuple[Any, Marked] | None:
-    if given is None:
-        return None
-    try:
-        value = read_answer(lab, question, given, seed)
-    except InputError:
-        return None  # the table of grades says why
-    return value, mark(lab, question, value, seed)
+def _marked(lab: Lab, question: Question, given: Ballots) -> list[tuple[Any, int, Marked]]:
+    """Return the answers that can be read, each with its seed and mark; the table of grades says of the others why not."""
+    marked = []
+    for value, seed in given:
+        with suppress(InputError):
+            read = read_answer(lab, question, value, seed)
+            marked.append((read, seed, mark(lab, question, read, seed)))
+    return marked
 
 
 def _numbers(
@@ -200,16 +191,19 @@ def _numbers(
 ) -> tuple[float, ...]:
     if question.type != "number":
         return ()
-    values = []
-    for value, seed in given:
-        truth = key_of(lab, question, seed) if relative else 1
-        if isinstance(truth, int | float) and truth:
-            values.append(float(value) / truth)
-    return tuple(sorted(values))
+    truths = [key_of(lab, question, seed) if relative else 1 for _, seed in given]
+    both = zip(given, truths, strict=True)
+    return tuple(
+        sorted(
+            float(value) / true
+            for (value, _), true in both
+            if isinstance(true, int | float) and true
+        )
+    )
 
 
-def _share(marked: Sequence[Marked]) -> float | None:
-    return sum(one.right for one in marked) / len(marked) if marked else None
+def _share(marked: Sequence[tuple[Any, int, Marked]]) -> float | None:
+    return sum(one.right for *_, one in marked) / len(marked) if marked else None
 
 
 COLUMNS = ("question", "answers", "right", "right_again", "mistake", "times")
@@ -287,53 +281,30 @@ def read_called_out(lab: Lab, question: Question, text: str) -> dict[Any, int]:
     InputError
         If something is no number, or there are more than ``MAX_VOTES``.
     """
-    votes: dict[Any, int] = {}
-    rest = text.strip()
-    while rest:
-        found = _ONE.match(rest)
-        if found is None:
-            raise InputError(
-                f"must be numbers such as 9, 10 x5, 12 x3 (got {shown(rest)})",
-                item=f"question {question.id}",
-                field="votes",
-            )
-        value = read_answer(lab, question, found[1].rstrip(","), CLASS_SEED)
-        votes[value] = votes.get(value, 0) + int(found[2] or 1)
-        rest = rest[found.end() :]
-    check_votes(question, votes)
-    return votes
-
-
-def check_votes(question: Question, votes: Votes) -> None:
-    """Refuse counts below 0, or more votes than a room has; raises InputError."""
+    found = list(_ONE.finditer(text.strip()))
     refuse_if(
         (
-            min(votes.values(), default=0) < 0 or sum(votes.values()) > MAX_VOTES,
-            f"must be 0 to {MAX_VOTES} votes in all (got {sum(votes.values()):,})",
+            sum(len(one[0]) for one in found) < len(text.strip()),
+            f"must be numbers such as 9, 10 x5, 12 x3 (got {shown(text)})",
         ),
         item=f"question {question.id}",
         field="votes",
     )
+    votes: Counter[Any] = Counter()
+    for one in found:
+        votes[read_answer(lab, question, one[1].rstrip(","), CLASS_SEED)] += int(one[2] or 1)
+    counted = sum(votes.values())
+    refuse_if(
+        (counted > MAX_VOTES, f"must be 0 to {MAX_VOTES} votes in all (got {counted:,})"),
+        item=f"question {question.id}",
+        field="votes",
+    )
+    return votes
 
 
-def counted_statistics(
-    lab: Lab, question: Question, firsts: Votes, seconds: Votes | None = None
-) -> QuestionStatistics:
-    """Return the statistics of votes counted in the room, before and after the discussion.
-
-    Raises
-    ------
-    InputError
-        As :func:`check_votes`.
-    """
-    again = seconds or {}
-    check_votes(question, firsts)
-    check_votes(question, again)
-    return question_statistics(lab, question, _each(firsts), _each(again))
-
-
-def _each(votes: Votes) -> Iterable[tuple[Any, int]]:
-    return ((value, CLASS_SEED) for value in Counter(votes).elements())
+def each_vote(votes: Votes) -> Ballots:
+    """Return every vote on its own."""
+    return [(value, CLASS_SEED) for value in Counter(votes).elements()]
 
 
 Show = Literal["ask", "tally", "reveal"]
@@ -399,15 +370,3 @@ def _planned_ends(lab: Lab) -> dict[str, float]:
         for row in reversed(lab.plan)
         for name in re.findall(r"\b[PWE][0-9]{1,2}\b", words.resolved(row.do))
     }
-
-
-def key_words(lab: Lab, question: Question, key: object, seed: int, words: Texts) -> str:
-    """Return a true answer as a projector says it: options in their words, numbers with their unit."""
-    texts = option_texts(lab, question, seed, words)
-    if isinstance(key, str):
-        return texts.get(key, key)
-    if isinstance(key, int | float):
-        return in_words(question, key)
-    if isinstance(key, tuple) and all(isinstance(one, str) for one in key):
-        return ", ".join(texts.get(str(one), str(one)) for one in key)
-    return ""

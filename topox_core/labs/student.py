@@ -47,34 +47,26 @@ class ShownScreen(Screen):
 
 
 @dataclass(frozen=True)
-class AttemptReply:
-    """What is said to one attempt.
+class Reply:
+    """What is said to an answer: to the last attempt, or after the reveal.
 
     Attributes
     ----------
     say
-        The sentence of its misconception, or that it is not right yet.
+        The sentence of its misconception, or that an attempt is not right yet.
     key
         The truth, once there is no attempt left; None before.
+    answer
+        The one that stands, after the reveal.
     """
 
     right: bool
-    points: float
-    attempts_left: int
     say: str
     key: Value
+    points: float = 0.0
+    attempts_left: int = 0
     verdict: HandVerdict | None = None
-
-
-@dataclass(frozen=True)
-class Revealed:
-    """A question after its reveal: the truth, the answer, and the sentence of its misconception."""
-
-    question: str
-    key: Value
-    answer: Any
-    right: bool
-    say: str
+    answer: Any = None
 
 
 def check_name(name: str, field: str) -> None:
@@ -138,7 +130,7 @@ def lock(lab: Lab, answers: Answers, name: str, value: Any, at: str) -> Answers:
 
 def attempt(
     lab: Lab, answers: Answers, name: str, value: Any, at: str, language: str = ""
-) -> tuple[Answers, AttemptReply]:
+) -> tuple[Answers, Reply]:
     """Return answers with one more attempt at a worked answer, and what is said to it.
 
     Raises
@@ -163,7 +155,7 @@ def attempt(
     return after, reply
 
 
-def reply_to(lab: Lab, answers: Answers, name: str, language: str = "") -> AttemptReply | None:
+def reply_to(lab: Lab, answers: Answers, name: str, language: str = "") -> Reply | None:
     """Return what is said to the last attempt at a worked answer, or None before the first.
 
     Raises
@@ -175,13 +167,13 @@ def reply_to(lab: Lab, answers: Answers, name: str, language: str = "") -> Attem
     over = closed(answers, question)
     key = key_of(lab, question, answers.seed) if over else None
     if not given.attempts:
-        return AttemptReply(False, 0.0, 0, "", key) if given.given_up else None
+        return Reply(False, "", key) if given.given_up else None
     last = given.attempts[-1]
     marked = mark(lab, question, last.value, answers.seed)
     words = texts_in(language or lab.language)
     say = "" if marked.right else said_to(lab, question, marked.say, answers.seed, words)
     left = 0 if over else question.attempts - len(given.attempts)
-    return AttemptReply(marked.right, last.points, left, say, key, marked.verdict)
+    return Reply(marked.right, say, key, last.points, left, marked.verdict)
 
 
 def said_to(lab: Lab, question: Question, say: str, seed: int, words: Texts) -> str:
@@ -278,7 +270,7 @@ def shown_screen(lab: Lab, answers: Answers, at: int, language: str = "") -> Sho
     )
 
 
-def revealed(lab: Lab, answers: Answers, name: str, language: str = "") -> Revealed:
+def revealed(lab: Lab, answers: Answers, name: str, language: str = "") -> Reply:
     """Return the truth of a question beside its answer.
 
     Raises
@@ -296,7 +288,7 @@ def revealed(lab: Lab, answers: Answers, name: str, language: str = "") -> Revea
     marked = Marked(False, 0.0) if answer is None else mark(lab, question, answer, answers.seed)
     words = texts_in(language or lab.language)
     say = marked.say and said_to(lab, question, marked.say, answers.seed, words)
-    return Revealed(name, key, answer, marked.right, say)
+    return Reply(marked.right, say, key, answer=answer)
 
 
 def revealed_on(lab: Lab, answers: Answers, at: int) -> tuple[str, ...]:
@@ -322,27 +314,21 @@ def still_asked(lab: Lab, answers: Answers, instance: str) -> frozenset[str]:
 
 def may_compute(lab: Lab, answers: Answers, at: int) -> bool:
     """Return whether figures of a screen may show computed values: on a reveal, or after one of its instance."""
-    if waiting_for(lab, answers, at):
-        return False
-    if lab.screens[at].stage == "reveal":
-        return True
+    screen = lab.screens[at]
     reveals = [
         k
-        for k in range(at)
-        if lab.screens[k].stage == "reveal" and lab.screens[k].instance == lab.screens[at].instance
+        for k in range(at + 1)
+        if lab.screens[k].stage == "reveal" and lab.screens[k].instance == screen.instance
     ]
-    return bool(reveals) and not waiting_for(lab, answers, reveals[-1])
+    return bool(reveals) and not any(waiting_for(lab, answers, k) for k in (at, reveals[-1]))
 
 
 def last_answer(answers: Answers, name: str) -> Any:
     """Return the answer that stands: the second lock, else the first; the last attempt; the explanation."""
-    prediction = answers.prediction(name)
+    prediction, attempts = answers.prediction(name), answers.worked(name).attempts
     if prediction is not None:
-        return prediction.value if prediction.second is None else prediction.second.value
-    attempts = answers.worked(name).attempts
-    if attempts:
-        return attempts[-1].value
-    return answers.explained(name) or None
+        return (prediction.second or prediction).value
+    return attempts[-1].value if attempts else answers.explained(name) or None
 
 
 def _asked(lab: Lab, screen: Screen, question: Question, seed: int, words: Texts) -> Question:

@@ -86,8 +86,8 @@ def screen(name: str) -> Screen:
 
 def live_line(name: str, value: float) -> str:
     """Return the line that changes with a screen's slider, as HTML."""
-    kind, facts = _LIVE[name](value)
-    return str(_texts()[name]["live"][kind]).format(**facts)
+    facts = _LIVE[name](value)
+    return str(_texts()[name]["live"][facts.get("kind", "")]).format(**facts)
 
 
 def notice(name: str) -> str:
@@ -167,63 +167,56 @@ def _texts() -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", texts_in("en").sections["tour"])
 
 
-# -- what the lines say: which of a screen's lines, and what is filled in ------------------------
+# -- what the lines say: what is filled in, and ``kind``: which line it is where a screen has several ------------------------
 
-Line = tuple[str, dict[str, str]]
+Facts = Mapping[str, str]
 
 
-def _at_moment(at_ms: float) -> Line:
+def _at_moment(at_ms: float) -> Facts:
     execution = circuits_run().execution
     assert execution is not None  # the rules always find a plan
     to = partner(execution, 0, at_ms)
-    if to is not None:
-        return "sends", {"time": time(at_ms), "partner": str(to)}
-    kind = "over" if at_ms >= execution.makespan_ms else "computes"
-    return kind, {"time": time(at_ms)}
+    without = "over" if at_ms >= execution.makespan_ms else "computes"
+    return {"kind": without if to is None else "sends", "time": time(at_ms), "partner": str(to)}
 
 
-def _with_delay(delay_ms: float) -> Line:
-    times = {name: time(ms) for name, ms in times_at(delay_ms).items()}
-    return "", {"delay": time(delay_ms), **times}
-
-
-def _with_ports(ports: float) -> Line:
-    result = ports_run(int(ports))
-    words = {"ports": plural(int(ports), "port"), "iteration": time(result.makespan_ms or 0.0)}
-    return "", words | {"binds": result.bound_by}
-
-
-def _with_window_delay(delay_ms: float) -> Line:
+def _with_window_delay(delay_ms: float) -> Facts:
     delays = rail_picture().delays
     row = next(row for row in delays.rows if row.delay_ms == delay_ms)
-    facts = {"delay": time(delay_ms), "base": time(delays.base_ms)}
-    for name in ("provisioned", "on_demand"):
-        iteration_ms = getattr(row, f"{name}_ms")
-        facts[name] = percent(delays.overhead(iteration_ms) / 100)
-        facts[f"{name}_ms"] = time(iteration_ms - delays.base_ms)
-    return "", facts
+    takes_ms = {"provisioned": row.provisioned_ms, "on_demand": row.on_demand_ms}
+    return {
+        "delay": time(delay_ms),
+        "base": time(delays.base_ms),
+        **{name: percent(delays.overhead(ms) / 100) for name, ms in takes_ms.items()},
+        **{f"{name}_ms": time(ms - delays.base_ms) for name, ms in takes_ms.items()},
+    }
 
 
-def _of_rounds(value: float) -> Line:
-    together, in_turns = (seconds(round_of(one).round_s or 0.0) for one in (TOGETHER, IN_TURNS))
-    kind = "together" if value == TOGETHER else "in_turns"
-    return kind, {"together": together, "in_turns": in_turns}
-
-
-_LIVE: dict[str, Callable[[float], Line]] = {
+_LIVE: dict[str, Callable[[float], Facts]] = {
     "circuits": _at_moment,
-    "slots": lambda slot_ms: (
-        "",
-        {"slot": time(slot_ms), "iteration": time(slots_run(slot_ms).makespan_ms or 0.0)},
-    ),
-    "delay": _with_delay,
-    "ports": _with_ports,
+    "slots": lambda slot_ms: {
+        "slot": time(slot_ms),
+        "iteration": time(slots_run(slot_ms).makespan_ms or 0.0),
+    },
+    "delay": lambda delay_ms: {
+        "delay": time(delay_ms),
+        **{name: time(ms) for name, ms in times_at(delay_ms).items()},
+    },
+    "ports": lambda ports: {
+        "ports": plural(int(ports), "port"),
+        "iteration": time(ports_run(int(ports)).makespan_ms or 0.0),
+        "binds": ports_run(int(ports)).bound_by,
+    },
     "windows": _with_window_delay,
-    "sharing": _of_rounds,
+    "sharing": lambda value: {
+        "kind": "together" if value == TOGETHER else "in_turns",
+        "together": seconds(round_of(TOGETHER).round_s or 0.0),
+        "in_turns": seconds(round_of(IN_TURNS).round_s or 0.0),
+    },
 }
 
 
-def _crossovers() -> dict[str, str]:
+def _crossovers() -> Facts:
     one = generator("turns").make(CLASS_SEED)
     return {
         "crossover_reactive": time(round(one.crossover_reactive_ms, 1)),
@@ -231,7 +224,7 @@ def _crossovers() -> dict[str, str]:
     }
 
 
-_NOTICED: dict[str, Callable[[], dict[str, str]]] = {
+_NOTICED: dict[str, Callable[[], Facts]] = {
     "delay": _crossovers,
     "sharing": lambda: {"bound": seconds(round_of(IN_TURNS).bound_s)},
 }

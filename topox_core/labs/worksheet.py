@@ -16,7 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from topox_core.labs.generators.fixed_circuits import Mix, Pairs
 from topox_core.labs.generators.four_jobs import NAMES, FourJobs
-from topox_core.labs.generators.one_port import Board, FanOut, Patience
+from topox_core.labs.generators.one_port import FanOut, Ordered
 from topox_core.labs.generators.rails import Windows
 from topox_core.labs.generators.turns import Turns
 from topox_core.labs.hand_schedule import lane_names
@@ -31,7 +31,6 @@ from topox_core.labs.keys import (
     option_texts,
 )
 from topox_core.labs.lab import Lab, Screen, Texts, texts_in
-from topox_core.model.task_graph import TaskGraph
 
 # Axes to draw on reach so far for every seed, so that they tell nothing.
 DELAYS_MS, ITERATION_MS = 20, 140
@@ -51,20 +50,13 @@ def answer_grid(lab: Lab, screen: Screen, seed: int) -> str:
         lanes = ["port 1", "port 2", *(f"server {k}" for k in range(1, 5))]
         until_ms = instance.first_ms + sum(instance.sent_mb) + max(instance.computed_ms)
         return on_paper("grid.svg", lanes=lanes, until_ms=until_ms)
-    if isinstance(instance, Board | Patience):
-        graph = instance.graph()
+    if isinstance(instance, Ordered):
         lanes = [
             f"server {server}" if port < 0 else f"port of {server}"
-            for server, port, _ in lane_names(graph, instance.cluster())
+            for server, port, _ in lane_names(instance.graph(), instance.cluster())
         ]
-        return on_paper("grid.svg", lanes=lanes, until_ms=_serial_ms(graph))
+        return on_paper("grid.svg", lanes=lanes, until_ms=instance.sum_ms)
     return ""
-
-
-def _serial_ms(graph: TaskGraph) -> int:
-    """Return how long everything takes one after another: longer than any answer."""
-    computed = sum(task.duration_ms or 0 for task in graph.tasks)
-    return math.ceil(computed + sum((task.size_bytes or 0) / 1e6 for task in graph.tasks))
 
 
 def _circle(n: int, pairs: Mapping[tuple[int, int], str]) -> str:

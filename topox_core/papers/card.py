@@ -4,7 +4,7 @@ What a card says, of itself and in each row, stands in ``cards/NAME.toml``, and 
 that computes it, one for several cards of a paper. In that, ``NAME(run)`` yields rows, made by :meth:`CardRun.row`,
 in the order of the paper: of a card with calls those that its answers are enough for. One whose card has ``workers``
 has ``NAME_calls(run) -> list[Call]`` too, and one whose sentences name more than rows, ``NAME_said(run)``: what else
-they name, and as ``facts`` (name, value, note) of numbers worth showing apart.
+they name, and as ``facts`` (name, value, note) of numbers worth showing apart. Sentences are templates of Jinja.
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from importlib import import_module
 from operator import attrgetter
+from statistics import fmean
 from types import MappingProxyType
 from typing import Any
+
+from jinja2 import Environment, StrictUndefined, Template
 
 from topox_core.errors import InputError, errors_in_file, refuse_if
 from topox_core.papers.rows import (
@@ -39,6 +42,17 @@ Settings = Mapping[str, Value]
 Rows = Iterator[Row]
 
 CANCELLED, UNFINISHED = "cancelled", "Not all points were computed."
+# The sentences of cards: a place in single braces, ``f`` writes a number as Python formats it.
+_SENTENCES = Environment(
+    variable_start_string="{", variable_end_string="}", undefined=StrictUndefined
+)
+_SENTENCES.filters["f"] = format
+
+
+@lru_cache(maxsize=1_000)
+def sentence(text: str) -> Template:
+    """Return a sentence of a card whose places are to be filled in."""
+    return _SENTENCES.from_string(text)
 
 
 @dataclass(frozen=True)
@@ -82,7 +96,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Line:
-    """Rows as the sentences of a card name them: ``{degree[3D parallel].first.ours:.0f}``, ``{bound.most.item}``."""
+    """Rows as the sentences of a card name them: ``{degree['3D parallel'].first.ours|f('.0f')}``, ``{bound.most.item}``."""
 
     rows: tuple[Row, ...]
 
@@ -106,6 +120,11 @@ class Line:
         if picked is not None:
             return picked(self.rows, key=attrgetter("ours"))
         return self.rows[{"first": 0, "last": -1}[pick]]
+
+    @property
+    def mean(self) -> float:
+        """The mean of our numbers."""
+        return fmean(row.ours for row in self.rows)
 
     @property
     def verdicts(self) -> str:
@@ -164,7 +183,7 @@ class CardRun:
         verdict
             The judgement, if it is another than the card says.
         **facts
-            What the words of the row name besides item, both numbers, data, and ``settings``.
+            What the words of the row name besides item, both numbers, the verdict, data, and ``settings``.
         """
         card, key = self.card, f"{series}/{item}"
         words = card.words(series, item)
@@ -173,17 +192,16 @@ class CardRun:
         if verdict is None:
             spread = data.get("standard_deviation", data.get("spread", 0.0))
             verdict = judged_as(words.judged, theirs, ours, spread, follows)
-        named = {"item": item, "ours": ours, "theirs": theirs, "settings": self.settings}
-        named |= {**data, **facts}
-        reason = words.match if verdict == "match" and words.match else words.reason
+        named = {"item": item, "ours": ours, "theirs": theirs, "verdict": verdict}
+        named |= {"settings": self.settings, **data, **facts}
         return Row(
             series,
             item,
-            words.about.format(**named),
+            sentence(words.about).render(named),
             theirs,
             ours,
             verdict,
-            reason.format(**named) or NOT_PRINTED,
+            sentence(words.reason).render(named) or NOT_PRINTED,
             words.unit,
             None,
             dict(data),
@@ -261,8 +279,6 @@ class RowWords:
     ----------
     about, reason, unit
         Of the row; places in braces are filled in by :meth:`CardRun.row`.
-    match
-        The reason of a row that matches, if that is another.
     judged
         How: :func:`~topox_core.papers.rows.judged_as`.
     kind
@@ -271,7 +287,6 @@ class RowWords:
 
     about: str = ""
     reason: str = ""
-    match: str = ""
     unit: str = ""
     judged: Judged = ""
     kind: tuple[Kind, str] = ("simulated", "")
@@ -409,8 +424,8 @@ class Card:
             **said(run),
         }
         remarks = [f"Built from the abstract: {self.built}."] if self.built else []
-        remarks += filter(None, (one.format(**named) for one in self.remarks))
-        finding = self.finding.format(**named)
+        remarks += filter(None, (sentence(one).render(named) for one in self.remarks))
+        finding = sentence(self.finding).render(named)
         facts = named.get("facts", ())
         return Answer(self.name, settings, run.rows, finding, facts, tuple(remarks))
 

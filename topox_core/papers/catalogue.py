@@ -154,17 +154,14 @@ def by_time(cards: Iterable[Card]) -> list[Card]:
 def measured(names: Sequence[str], steps: Sequence[CardStep], elapsed_s: float) -> RunProgress:
     """Return how far a run of cards is, by how long each is known to take."""
     done = {step.card for step in steps if step.answer is not None or step.failed}
+    rows = Counter(step.card for step in steps if step.card not in done)
+    behind = {name: min(1.0, rows[name] / max(1, CARDS[name].row_count)) for name in names}
+    behind |= dict.fromkeys(done, 1.0)
     whole = sum(CARDS[name].takes_s for name in names)
-    behind = sum(CARDS[name].takes_s for name in names if name in done)
-    rows = [step for step in steps if step.row is not None]
-    now = next((step.card for step in reversed(rows) if step.card not in done), "")
-    if now:
-        card = CARDS[now]
-        share = sum(step.card == now for step in rows) / max(1, card.row_count)
-        behind += card.takes_s * min(1.0, share)
-    share = behind / whole if whole else 1.0
+    spent = sum(CARDS[name].takes_s * share for name, share in behind.items())
+    share = spent / whole if whole else 1.0
     left_s = elapsed_s / share * (1 - share) if share > 0.02 else whole * slowness()
-    words = CARDS[now].title if now else ""
+    words = CARDS[next(iter(rows))].title if rows else ""
     return RunProgress(elapsed_s, share, len(done), len(names), "cards", words, left_s)
 
 

@@ -55,6 +55,11 @@ class Printed:
         return 1 if self.servers == 128 else 2
 
     @property
+    def speed_up(self) -> float:
+        """What changing circuits gains by the printed times."""
+        return self.topoopt_ms / self.topox_ms
+
+    @property
     def about(self) -> str:
         """The network in words."""
         return f"{self.servers} servers, {self.degree} × {self.port_gbps:g} Gbit/s"

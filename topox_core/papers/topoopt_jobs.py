@@ -17,7 +17,7 @@ from topox_core.model.cluster import Cluster, one_port_a_switch
 from topox_core.model.lowering import lower
 from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import Task, TaskGraph
-from topox_core.model.transfer_graph import TRANSFER, TransferGraph
+from topox_core.model.transfer_graph import TransferGraph
 from topox_core.papers.card import Settings
 from topox_core.runs.run import never
 from topox_core.schedule.settings import Settings as PlannerSettings
@@ -26,7 +26,7 @@ from topox_core.strategy.operators import Blueprint, OperatorGraph
 from topox_core.strategy.recommenders import dlrm_layers
 from topox_core.strategy.strategy import data_parallel, task_graph
 from topox_core.topology.finder import find_layout
-from topox_core.topology.ring_circuits import on_rings
+from topox_core.topology.ring_circuits import bandwidth_tax as tax_of
 from topox_core.topology.traffic import demand_of
 
 # TopoOpt's simulator puts no limit on memory.
@@ -132,17 +132,9 @@ def bandwidth_taxes(
 
 def bandwidth_tax(model: str, servers: int, degree: int, variant: str) -> tuple[float, float]:
     """Return (bytes times hops over bytes on TopologyFinder's circuits, model-parallel over all-reduce bytes)."""
-    graph = lowered(model, servers)
-    demand = demand_of(graph, servers)
-    result = find_layout(demand, degree, variant)
-    moved = on_rings(graph, result)
-    sent = moved.matrix(moved.size_bytes, moved.kind == TRANSFER, servers)
-    hops = sum(
-        size * sum(len(route) - 1 for route in routes) / len(routes)
-        for (a, b), routes in result.layout.routes.items()
-        if (size := float(sent[a, b]))
-    )
-    return hops / float(sent.sum()), demand.model_parallel_bytes / demand.all_reduce_bytes
+    demand = demand_of(lowered(model, servers), servers)
+    tax = tax_of(find_layout(demand, degree, variant), demand)
+    return tax, demand.model_parallel_bytes / demand.all_reduce_bytes
 
 
 def placed_jobs(models: tuple[str, ...], each: int, places: tuple[int, ...]) -> TaskGraph:

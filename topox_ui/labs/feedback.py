@@ -1,19 +1,21 @@
 """What the one button of a screen does (lock, check, save), and what is said to it, question by question; truths at a reveal."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import streamlit as st
+from jinja2 import Environment, StrictUndefined
 
-from topox_core.check.report import Violation, equation_words
+from topox_core.check.report import equation_words
 from topox_core.errors import InputError
 from topox_core.labs.answers import Answers
-from topox_core.labs.keys import filled, matrix_of, option_texts, written
+from topox_core.labs.keys import answer_words, filled, matrix_of
 from topox_core.labs.lab import Lab, Question
 from topox_core.labs.marking import read_answer
 from topox_core.labs.student import (
-    AttemptReply,
     attempt,
     closed,
     explain,
@@ -28,6 +30,7 @@ from topox_ui.labs.fields import Field, handed_in, is_filled
 from topox_ui.labs.state import (
     LINES,
     LabsState,
+    answers_to,
     change,
     line,
     now,
@@ -40,74 +43,56 @@ from topox_ui.labs.state import (
 from topox_ui.shell.charts import escape, frame, show_error
 
 
-def lock_all(lab: Lab, fields: Sequence[Field]) -> None:
-    """Lock the predictions of a screen, all of them or none; a field that cannot be read says why."""
+def hand_in(lab: Lab, fields: Sequence[Field]) -> None:
+    """Lock, check or save what stands in the fields of a screen, in one step.
+
+    Predictions are locked all or none. What was checked already is not checked again, and a value that cannot be read
+    says why and costs no attempt.
+    """
     LINES.pop()
-    missing = [field for field in fields if not is_filled(field)]
-    if missing:
-        names = ", ".join(field.asked.id for field in missing)
+    stage = fields[0].asked.stage
+    missing = [one for one in fields if not is_filled(one) and stage != "explain"]
+    if missing and (stage == "predict" or len(missing) == len(fields)):
+        names = ", ".join(one.asked.id for one in missing)
         line(missing[0].name, "error", say("first", questions=names))
         return
-    values = {field.asked.id: _read(lab, field) for field in fields}
-    if None in values.values():
+    tried = [(one, _read(lab, one)) for one in fields if one not in missing]
+    read = [(one, value) for one, value in tried if value is not None]
+    if not read or (stage == "predict" and len(read) < len(fields)):
         return
+    place = read[0][0].name
 
-    def locked(answers: Answers) -> Answers:
-        for name, value in values.items():
-            answers = lock(lab, answers, name, value, now())
+    def given(answers: Answers) -> Answers:
+        for one, value in read:
+            answers = _GIVE[stage](lab, answers, one.asked.id, value, now())
         return answers
 
-    _changed(lab, locked, fields[0].name)
-
-
-def check_all(lab: Lab, fields: Sequence[Field]) -> None:
-    """Check what is new in the fields of a screen; a value that cannot be read costs no attempt."""
-    LINES.pop()
-    filled = [field for field in fields if is_filled(field)]
-    if not filled:
-        line(fields[0].name, "error", say("first", questions=", ".join(f.asked.id for f in fields)))
-        return
+    before = answers_to(lab)
     try:
-        note_check(lab.id)
-        checked = in_turn(lambda: [_check(lab, field) for field in filled])
+        if stage == "work":
+            note_check(lab.id)
+            in_turn(partial(change, lab, given))
+        else:
+            change(lab, given)
     except InputError as error:
-        line(filled[0].name, "error", str(error))
+        line(place, "error", str(error))
         return
-    if not any(checked) and not LINES.there:
-        line(filled[0].name, "info", say("nothing_new"))
+    for one, value in read:
+        if one.asked.type == "number":
+            one.write(value)  # as it was rounded
+    if answers_to(lab) == before and not LINES.there:
+        line(place, "info", say("nothing_new"))
 
 
-def _check(lab: Lab, field: Field) -> bool:
-    name = field.asked.id
-    question, value = lab.question(name), _read(lab, field)
-    if value is None:
-        return False
-    tried: list[bool] = []
-
-    def checked(answers: Answers) -> Answers:
-        attempts = answers.worked(name).attempts
-        if closed(answers, question) or (attempts and attempts[-1].value == value):
-            return answers
-        tried.append(True)
-        return attempt(lab, answers, name, value, now(), LabsState.now().lang)[0]
-
-    if _changed(lab, checked, field.name) and question.type == "number":
-        field.write(value)  # as it was rounded
-    return bool(tried)
+def _check(lab: Lab, answers: Answers, name: str, value: Any, at: str) -> Answers:
+    """Return answers with one more attempt, or as they are where it is none."""
+    attempts = answers.worked(name).attempts
+    if closed(answers, lab.question(name)) or (attempts and attempts[-1].value == value):
+        return answers
+    return attempt(lab, answers, name, value, at, LabsState.now().lang)[0]
 
 
-def save_all(lab: Lab, fields: Sequence[Field]) -> None:
-    """Save the explanations of a screen."""
-    LINES.pop()
-    for field in fields:
-        name, text = field.asked.id, _read(lab, field)
-        if text is None:
-            continue
-
-        def saved(answers: Answers, name: str = name, text: str = text) -> Answers:
-            return explain(lab, answers, name, text, now())
-
-        _changed(lab, saved, field.name)
+_GIVE = {"predict": lock, "work": _check, "explain": explain}
 
 
 def _read(lab: Lab, field: Field) -> Any:
@@ -130,22 +115,13 @@ def show_answers(lab: Lab, names: Sequence[str]) -> None:
                 answers = give_up(lab, answers, name, now())
         return answers
 
-    _changed(lab, given_up, names[0])
+    change(lab, given_up)
 
 
 def go(screen: int) -> None:
     """Go to a screen, counted from 1."""
     LINES.pop()
     LabsState.choose(q=screen)
-
-
-def _changed(lab: Lab, by: object, place: str) -> bool:
-    try:
-        change(lab, by)  # type: ignore[arg-type]
-    except InputError as error:
-        line(place, "error", str(error))
-        return False
-    return True
 
 
 def said_to_field(name: str) -> None:
@@ -166,120 +142,57 @@ def status(html: str, sign: str = "") -> None:
     st.html(f'<p class="lab-said" role="status">{mark}{html}</p>')
 
 
-def said_to_question(lab: Lab, answers: Answers, question: Question) -> None:
-    """Draw where a question stands."""
-    if question.stage == "predict":
-        _prediction(answers, question)
-    elif question.stage == "explain":
-        if answers.explained(question.id):
-            status(say_html("saved", at=clock_words(answers.given[question.id].at)), "good")  # type: ignore[union-attr]
-    else:
-        reply = reply_to(lab, answers, question.id, LabsState.now().lang)
-        if reply is not None:
-            _reply(lab, answers, question, reply)
-
-
 def clock_words(at: str) -> str:
     """Return the time of day of a moment as answers keep it, in UTC."""
     return f"{at[11:19]} UTC"
 
 
-def _prediction(answers: Answers, question: Question) -> None:
-    found = answers.prediction(question.id)
-    if found is None:
-        return
-    at = clock_words(found.locked)
-    if found.second is None:
-        status(say_html("locked", at=at))
-    else:
-        status(say_html("locked_again", at=at, again=clock_words(found.second.locked)))
+_SAYS = (say, say_html, plural_of, points, clock_words, equation_words, escape)
+_SAID = Environment(undefined=StrictUndefined, trim_blocks=True).from_string(
+    Path(__file__).with_name("said.html").read_text(encoding="utf-8"),
+    {one.__name__: one for one in _SAYS},
+)
 
 
-def _reply(lab: Lab, answers: Answers, question: Question, reply: AttemptReply) -> None:
-    given = answers.worked(question.id)
-    best = max((one.points for one in given.attempts), default=0.0)
-    if reply.right:
-        status(f"{say_html('right', points=points(best))} {_takes(reply)}", "good")
-        return
-    if given.given_up:
-        status(say_html("given_up", points=points(best)))
-    elif closed(answers, question):
-        status(say_html("closed", points=points(best)), "bad")
-    else:
-        kind = "partly" if best else "wrong"
-        words = plural_of(kind, reply.attempts_left, "left", points=points(best))
-        status(f"{escape(words)} {_takes(reply)}", "" if best else "bad")
-    if reply.say and not given.given_up:
-        st.html(f'<p class="note">{escape(reply.say)}</p>')
-    if reply.verdict is not None and reply.verdict.broken is not None:
-        _checker(reply.verdict.broken, reply.verdict.more)
-    if reply.key is not None and question.type != "grouping":
-        words = words_of(lab, question, reply.key, answers.seed)
-        st.html(f'<p class="lab-said">{say_html("the_key", key=words)}</p>')
-        _grid(lab, question, reply.key, answers.seed)
-
-
-def _takes(reply: AttemptReply) -> str:
-    """Return how long a feasible schedule by hand is; nothing of any other answer."""
-    verdict = reply.verdict
-    if verdict is None or verdict.broken is not None:
-        return ""
-    return say_html("takes", ms=f"{verdict.makespan_ms:g}")
-
-
-def _checker(broken: Violation, besides: int) -> None:
-    rule = say(f"rule.{broken.constraint}")
-    said = say_html("checker", rule=rule, equation=equation_words(broken.equation))
-    more = f", {plural_of('more_broken', besides)}" if besides else ""
-    where = say_html("broken_by", where=f"{broken.item}: {broken.message}")
-    st.html(f'<p class="quiet">{said} {where}{more}.</p>')
+def said_to_question(lab: Lab, answers: Answers, question: Question) -> None:
+    """Draw where a question stands: locked, saved, or what is said to the last attempt, its key once there is no other."""
+    name, given = question.id, answers.worked(question.id)
+    works = question.stage == "work"
+    reply = reply_to(lab, answers, name, LabsState.now().lang) if works else None
+    told = None if reply is None or reply.right or question.type == "grouping" else reply.key
+    html = _SAID.render(
+        locked=answers.prediction(name),
+        saved=answers.given[name] if answers.explained(name) else None,
+        reply=reply,
+        given=given,
+        best=max((one.points for one in given.attempts), default=0.0),
+        over=closed(answers, question),
+        key="" if told is None else words_of(lab, question, told, answers.seed),
+    )
+    if html.strip():
+        st.html(f'<div style="display: grid; gap: 1rem">{html}</div>')
+    if told is not None:
+        _grid(lab, question, told, answers.seed)
 
 
 def words_of(lab: Lab, question: Question, value: Any, seed: int) -> str:
-    """Return an answer or a key in words: numbers with their unit, options by their text."""
-    if question.type == "schedule" and isinstance(value, dict):
-        return ", ".join(f"{name} {start:g}" for name, start in value.items())
-    if question.type == "grouping" and isinstance(value, dict):
-        return ", ".join(f"{name} {group}" for name, group in value.items())
-    if question.type == "matrix":
-        return say("cells")
-    options = option_texts(lab, question, seed, texts())
-    if isinstance(value, list | tuple):
-        return ", ".join(options.get(str(one), str(one)) for one in value)
-    if isinstance(value, str):
-        return options.get(value, value)
-    digits = question.digits if isinstance(value, int | float) else None
-    number = written(value, None if digits is None else _decimals(float(value), digits))
-    return f"{number} {question.unit}".strip()
-
-
-def _decimals(value: float, asked: int) -> int:
-    """Return how many digits behind the point are shown: those asked for, or four that count, as far as there are."""
-    whole, _, rest = f"{value:.{max(3, asked)}f}".rstrip("0").partition(".")
-    return min(len(rest), max(asked, 4 - len(whole.lstrip("-"))))
+    """Return an answer or a key in words; of a matrix where it stands."""
+    return answer_words(lab, question, value, seed, texts(), precise=True) or say("cells")
 
 
 def _grid(lab: Lab, question: Question, value: Any, seed: int) -> None:
     """Draw the cells of an answer that is a matrix."""
     if question.type != "matrix" or not value:
         return
-    matrix = matrix_of(lab, question, seed)
-    signs = {0: "", 1: "✓"} if matrix.marks else {}
-    columns = {
-        name: [signs.get(row[k], str(row[k])) for row in value]
-        for k, name in enumerate(matrix.columns)
-    }
-    frame({"": list(matrix.rows), **columns})
+    frame(matrix_of(lab, question, seed).as_table(value).by_column())
 
 
 def _yours(lab: Lab, question: Question, answer: Any, key: Any, seed: int) -> str:
     if answer is None:
         return say_html("revealed.none")
     if question.type == "matrix":
-        rows = zip(answer, key, strict=True)
-        cells = [pair for mine, true in rows for pair in zip(mine, true, strict=True)]
-        same = sum(mine == true for mine, true in cells)
-        return say_html("revealed.cells", right=same, of=len(cells))
+        same = np.equal(answer, key)
+        return say_html("revealed.cells", right=int(same.sum()), of=same.size)
     return say_html("revealed.yours", answer=words_of(lab, question, answer, seed))
 
 

@@ -33,12 +33,10 @@ from topox_core.model.task_graph import TaskGraph
 from topox_ui.classroom.held import shows
 from topox_ui.labs.feedback import (
     begin_at_top,
-    check_all,
     go,
-    lock_all,
+    hand_in,
     said_to_field,
     said_to_question,
-    save_all,
     show_answers,
     status,
     truths,
@@ -340,7 +338,7 @@ def _once_more(lab: Lab, answers: Answers, field: Field) -> None:
         again = Field(lab, field.seed, asked, f"{asked.id}_again", False)
         answer_field(again)
         said_to_field(again.name)
-        button(say("lock_again"), f"lab_lock_again_{asked.id}", "lock", lock_all, lab, [again])
+        button(say("lock_again"), f"lab_lock_again_{asked.id}", "lock", hand_in, lab, [again])
 
 
 def _pictures(lab: Lab, answers: Answers, shown: ShownScreen, at: int, theme: Theme) -> None:
@@ -443,13 +441,13 @@ def _buttons(lab: Lab, answers: Answers, at: int, fields: Sequence[Field]) -> No
             button(say("back"), "lab_back", "arrow_back", go, at)
         if screen.stage == "predict" and open_ones:
             label = say("lock" if len(open_ones) == 1 else "lock_many")
-            button(label, "lab_lock", "lock", lock_all, lab, open_ones, primary=True)
+            button(label, "lab_lock", "lock", hand_in, lab, open_ones, primary=True)
         elif screen.stage == "work" and open_ones:
-            button(say("check"), "lab_check", "check", check_all, lab, open_ones, primary=True)
+            button(say("check"), "lab_check", "check", hand_in, lab, open_ones, primary=True)
             _stop(lab, answers, open_ones)
         elif screen.stage == "explain":
             new = _unsaved(answers, fields)
-            button(say("save"), "lab_save", "save", save_all, lab, fields, primary=new)
+            button(say("save"), "lab_save", "save", hand_in, lab, fields, primary=new)
         if at + 1 < len(lab.screens):
             reveals = lab.screens[at + 1].stage == "reveal"
             done = all(closed(answers, q) for q in screen.questions)

@@ -83,7 +83,8 @@ def whose(answers: Answers) -> Whose:
 
 
 OWN_LAB = Lasting[Lab]("labs_own")
-WHO = Lasting[tuple[str, str]]("labs_who")
+# Course, student and seed as they were typed, by these names.
+WHO = Lasting[dict[str, str]]("labs_who")
 _MINE = Lasting[dict[str, Answers]]("labs_mine")
 # What stands in a field, by lab, seed and name, and is not handed in yet.
 DRAFTS = Lasting[dict[tuple[str, int, str], Any]]("labs_drafts")

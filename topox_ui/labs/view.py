@@ -32,10 +32,7 @@ from topox_ui.labs.state import (
 )
 from topox_ui.shell.charts import as_label, chart_title, escape, file_box, headline, quiet
 from topox_ui.shell.menu import page_link
-from topox_ui.state.session import Lasting
 from topox_ui.state.widgets import menu
-
-_SEED = Lasting[str]("labs_seed")
 
 
 def first_screen() -> None:
@@ -70,10 +67,9 @@ def first_screen() -> None:
 
 
 def _who() -> None:
-    course, student = _names()
     chart_title(say("who.title"), say("who.note"))
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        for name, value in (("course", course), ("student", student), ("seed", _SEED.get() or "")):
+        for name, value in zip(("course", "student", "seed"), _names(), strict=True):
             st.text_input(
                 say(f"who.{name}"),
                 value=value,
@@ -92,30 +88,25 @@ def _who() -> None:
         if class_profile() is not None and not (LINES.get() or {}).get("cards"):
             quiet(say("who.missing"))
     else:
-        key = "who.practice" if _SEED.get() else "who.yours"
+        key = "who.practice" if _names()[2] else "who.yours"
         quiet(f'<span role="status">{say_html(key, seed=seed)}</span>')
 
 
-def _names() -> tuple[str, str]:
-    """Return course and student as they were typed; in a class the course is the lecturer's."""
-    profile = class_profile()
-    course, student = WHO.get() or ("", "")
-    return (course if profile is None else profile.course), student
+def _names() -> tuple[str, str, str]:
+    """Return course, student and seed as they were typed; in a class the course is the lecturer's."""
+    profile, typed = class_profile(), WHO.get_or(dict)
+    course = typed.get("course", "") if profile is None else profile.course
+    return course, typed.get("student", ""), typed.get("seed", "")
 
 
 def _typed(name: str) -> None:
     LINES.pop()  # what was missing may be there now
-    text = str(st.session_state[f"lab_who_{name}"]).strip()
-    course, student = _names()
-    if name == "seed":
-        _SEED.set(text)
-    else:
-        WHO.set((text, student) if name == "course" else (course, text))
+    WHO.get_or(dict)[name] = str(st.session_state[f"lab_who_{name}"]).strip()
 
 
 def chosen_seed() -> tuple[int | None, str]:
     """Return the seed that was typed in or follows from the names, None without either; and what is wrong."""
-    typed, (course, student) = _SEED.get() or "", _names()
+    course, student, typed = _names()
     if typed:
         if not (typed.isascii() and typed.isdigit() and int(typed) < SEEDS):
             return None, say("who.wrong_seed", most=f"{SEEDS - 1:,}")
@@ -176,10 +167,11 @@ def _open(lab: Lab) -> None:
 
 
 def _begun(lab: Lab, seed: int) -> object:
-    course, student = _names()
-    typed = None if not _SEED.get() else seed
+    course, student, typed = _names()
     try:
-        begin_with(begin(lab, course or PRACTICE, student or PRACTICE, now(), typed))
+        begin_with(
+            begin(lab, course or PRACTICE, student or PRACTICE, now(), seed if typed else None)
+        )
         begun_here(lab)
     except InputError as error:
         line("cards", "error", str(error))
@@ -228,7 +220,7 @@ def _take_answers(data: bytes, file: str) -> None:
     change(lab, lambda here: together(here, from_file))
     if read.edited:
         line("answers", "error", say("own.edited"))
-    WHO.set((from_file.course, from_file.student))
+    WHO.get_or(dict).update(course=from_file.course, student=from_file.student)
     LabsState.choose(id=lab.id, seed=from_file.seed, q=1)
 
 

@@ -3,24 +3,26 @@
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
+from jinja2 import Environment, StrictUndefined
 
 from topox_core.figures.instance_pictures import pictures_of, slider_of
 from topox_core.figures.palette import Theme
 from topox_core.figures.picture import Asking, Picture
-from topox_core.labs.generators.generator import GivenTable, Matrix
 from topox_core.labs.keys import (
+    answer_words,
     depends_on_student,
     filled,
     given_table,
     instance_of,
     key_of,
     matrix_of,
-    options_of,
+    option_texts,
 )
 from topox_core.labs.lab import CLASS_SEED, Lab, Question, Screen, texts_in
-from topox_core.labs.statistics import START, Slide, key_words
+from topox_core.labs.statistics import START, Slide
 from topox_ui.classroom.held import class_profile
 from topox_ui.present.tally import (
     PresentState,
@@ -33,21 +35,17 @@ from topox_ui.present.tally import (
     tally,
     title_of,
 )
-from topox_ui.shell.charts import chart, escape, html_table
+from topox_ui.shell.charts import chart, escape
 from topox_ui.state.session import Lasting, show_notice
 
-# At 1280 x 720 the type is 28 px; a slide with many words has it smaller.
+# At 1280 x 720 the type is 28 px; on a slide with many words it is made smaller.
 TYPE_PX, SCREEN_PX = 28, (1280, 720)
-SIZES = ((760, 1.0), (950, 0.9), (1150, 0.8))
-SMALLEST = 0.72
 
 
-def projector_css(theme: Theme, characters: int) -> str:
-    """Return the style sheet of a slide with so many characters: with many its type is smaller."""
-    share = next((share for most, share in SIZES if characters <= most), SMALLEST)
-    high = 100 * TYPE_PX / SCREEN_PX[1] * share
-    wide = 100 * TYPE_PX / SCREEN_PX[0] * share
-    largest = TYPE_PX * 1.25 * share  # of a page of 1,600 px
+def projector_css(theme: Theme) -> str:
+    """Return the style sheet of a slide."""
+    high, wide = (100 * TYPE_PX / px for px in reversed(SCREEN_PX))
+    largest = TYPE_PX * 1.25  # of a page of 1,600 px
     return f"""<style>
 html {{ font-size: clamp(15px, min({high:.3f}vh, {wide:.3f}vw), {largest:.1f}px); }}
 section[data-testid="stSidebar"], [data-testid="stExpandSidebarButton"], [data-testid="stHeader"] {{ display: none !important; }}
@@ -156,7 +154,7 @@ def projector(lab: Lab, theme: Theme) -> None:
     )  # larger type, and nothing fainter than the ink
     every, at = chosen_slide(lab)
     slide = every[at]
-    st.html(projector_css(theme, _characters(lab, slide)))
+    st.html(projector_css(theme))
     show_notice()
     with st.container(horizontal=True, vertical_alignment="center", key="over"):
         place = "" if slide.place == START else slide.place
@@ -171,32 +169,10 @@ def projector(lab: Lab, theme: Theme) -> None:
     _fit(key="present_fitting", data={"slide": f"{slide.place} {slide.show}", "least": MIN_PX})
 
 
-def _characters(lab: Lab, slide: Slide) -> int:
-    """Return how many characters a slide has to hold: its text, its options, its table as rows."""
-    if slide.screen is None:
-        return sum(len(texts_in(lab.language).resolved(goal)) for goal in lab.goals) + 120
-    screen = lab.screens[slide.screen]
-    count = len(_filled(lab, screen, screen.text)) if slide.show == "ask" else 0
-    for question in screen.questions:
-        if question.id == slide.place:
-            count += round(1.6 * len(_filled(lab, screen, question.text)))
-            count += 52 * len(question.options) if slide.show == "ask" else 60
-            count += (
-                110 * len(matrix_of(lab, question, CLASS_SEED).rows)
-                if question.type == "matrix"
-                else 0
-            )
-            if slide.show != "ask":
-                count += 110 * len(question.feedback[:2])
-    table = given_table(lab, screen, CLASS_SEED)
-    if table is not None and slide.show == "ask":
-        count = max(count, 75 * len(table.rows))
-    return count
-
-
 def _draw(lab: Lab, slide: Slide, theme: Theme) -> None:
     if slide.screen is None:
-        _first(lab)
+        goals = map(texts_in(lab.language).resolved, lab.goals)
+        st.html(_PARTS.first(title_of(lab), goals, class_profile()))
         return
     screen = lab.screens[slide.screen]
     question = next((one for one in screen.questions if one.id == slide.place), None)
@@ -205,30 +181,25 @@ def _draw(lab: Lab, slide: Slide, theme: Theme) -> None:
     elif slide.show == "ask":
         _asked(lab, screen, question)
     elif slide.show == "tally":
-        st.html(f'<h1 class="asked small">{_question(lab, screen, question)}</h1>')
+        st.html(_PARTS.small(_question(lab, screen, question)))
         tally(lab, question, theme)
     else:
         _revealed(lab, screen, question, theme)
 
 
-def _first(lab: Lab) -> None:
-    """Draw the first slide: what the lab is, and in a class how to come in."""
-    resolved = texts_in(lab.language).resolved
-    st.html(f'<h1 class="asked">{escape(title_of(lab))}</h1>')
-    profile = class_profile()
-    if profile is not None:
-        address = f"<b>{escape(profile.shown_at)}</b>"
-        st.html(
-            f'<p class="said">{say("present.join", address=address)}</p>'
-            f'<p class="word">{escape(profile.word)}</p>'
-        )
-    goals = "".join(f"<li>{escape(resolved(goal))}</li>" for goal in lab.goals)
-    st.html(f'<p class="said">{say("present.goals")}</p><ul class="options">{goals}</ul>')
+_PARTS: Any = (
+    Environment(undefined=StrictUndefined, trim_blocks=True)
+    .from_string(
+        Path(__file__).with_name("slide.html").read_text(encoding="utf-8"),
+        {"say": say, "escape": escape},
+    )
+    .module
+)
 
 
 def _told(lab: Lab, screen: Screen, theme: Theme) -> None:
     """Draw a screen that asks nothing: what was predicted before it is shown."""
-    st.html(f'<h1 class="asked small">{_filled(lab, screen, screen.text)}</h1>')
+    st.html(_PARTS.small(filled(lab, screen, screen.text, CLASS_SEED)))
     pictures = pictures_of(_asking(lab, screen, theme))[: 2 if BESIDE in screen.show else 1]
     for column, picture in zip(st.columns(max(len(pictures), 1)), pictures, strict=False):
         with column:
@@ -267,83 +238,42 @@ def _picture(picture: Picture) -> None:
 def _asked(lab: Lab, screen: Screen, question: Question) -> None:
     table = given_table(lab, screen, CLASS_SEED)
     left, right = st.columns([1.35, 1] if table is not None else [1, 0.01], gap="medium")
+    before, text = (filled(lab, screen, one, CLASS_SEED) for one in (screen.text, question.text))
     with left:
-        text = _filled(lab, screen, screen.text)
-        to_do = say(f"present.{'vote' if question.vote else question.stage}")
-        st.html(
-            (f'<p class="said">{text}</p>' if text else "")
-            + f'<h1 class="asked">{_question(lab, screen, question)}</h1>'
-            + _options(lab, screen, question)
-            + f'<p class="do">{to_do}</p>'
-        )
+        options = option_texts(lab, question, CLASS_SEED).values()
+        st.html(_PARTS.asked(question, before, text, options))
     with right:
         if question.type == "matrix":
-            _square(matrix_of(lab, question, CLASS_SEED))
+            st.html(_PARTS.given(matrix_of(lab, question, CLASS_SEED).as_table(), "square"))
         _instance(lab, screen)
 
 
 def _revealed(lab: Lab, screen: Screen, question: Question, theme: Theme) -> None:
     own = texts_in(lab.language)
-    st.html(f'<h1 class="asked small">{_question(lab, screen, question)}</h1>')
+    st.html(_PARTS.small(_question(lab, screen, question)))
     if question.stage == "explain":
-        lines = "".join(f"<li>{escape(own.resolved(line))}</li>" for line in question.rubric)
-        st.html(f'<p class="said">{say("present.rubric")}</p><ul class="options">{lines}</ul>')
+        st.html(_PARTS.listed(say("present.rubric"), map(own.resolved, question.rubric)))
         return
     key = key_of(lab, question, CLASS_SEED)
-    text = key_words(lab, question, key, CLASS_SEED, own)
-    if text:
-        label = "right_here" if depends_on_student(lab, question) else "right"
-        st.html(f'<p class="truth">{say(f"present.{label}")}: {escape(text)}</p>')
-    elif question.type == "matrix":
-        _square(matrix_of(lab, question, CLASS_SEED), key)
-    if not spread(lab, question, theme, key, text):
-        said = [own.resolved(one.say) for one in question.feedback[:2]]
-        lines = "".join(f"<li>{escape(one)}</li>" for one in said)
-        if lines:
-            st.html(f'<p class="said">{say("present.usual")}</p><ul class="options">{lines}</ul>')
+    text = answer_words(lab, question, key, CLASS_SEED, own)
+    if question.type == "matrix":
+        st.html(_PARTS.given(matrix_of(lab, question, CLASS_SEED).as_table(key), "square"))
+    elif text:
+        st.html(_PARTS.truth(depends_on_student(lab, question), text))
+    said = [own.resolved(one.say) for one in question.feedback[:2]]
+    if not spread(lab, question, theme, key, text) and said:
+        st.html(_PARTS.listed(say("present.usual"), said))
 
 
 def _question(lab: Lab, screen: Screen, question: Question) -> str:
-    return f"{question.id}. {_filled(lab, screen, question.text)}"
-
-
-def _filled(lab: Lab, screen: Screen, text: str) -> str:
-    return escape(filled(lab, screen, text, CLASS_SEED)) if text else ""
-
-
-def _options(lab: Lab, screen: Screen, question: Question) -> str:
-    if question.type not in ("choice", "multi", "order"):
-        return ""
-    texts = {one.id: _filled(lab, screen, one.text) for one in question.options}
-    ids = options_of(lab, question, CLASS_SEED)
-    if not question.options:  # such as strides: short, in one line
-        return f'<p class="said">{" · ".join(map(escape, ids))}</p>'
-    items = "".join(f"<li>{texts.get(one, escape(one))}</li>" for one in ids)
-    return f'<ol class="options" type="A">{items}</ol>'
+    return f"{question.id}. {filled(lab, screen, question.text, CLASS_SEED)}"
 
 
 def _instance(lab: Lab, screen: Screen) -> None:
     """Draw what students are given of the class instance."""
     table = given_table(lab, screen, CLASS_SEED)
     if table is not None:
-        st.html(_table(table))
-
-
-def _square(matrix: Matrix, values: object = None) -> None:
-    """Draw a matrix that is filled in, or its empty form."""
-    rows = []
-    for at, name in enumerate(matrix.rows):
-        cells: list[str] = [""] * len(matrix.columns)
-        if isinstance(values, tuple):
-            row = values[at]
-            cells = [("✓" if cell else "") if matrix.marks else str(cell) for cell in row]
-        rows.append((name, *cells))
-    st.html(_table(GivenTable(("", *matrix.columns), tuple(rows)), " square"))
-
-
-def _table(table: GivenTable, kind: str = "") -> str:
-    rows = [[escape(cell) or "&nbsp;" for cell in row] for row in table.rows]
-    return html_table(map(escape, table.columns), rows, f"instance{kind}")
+        st.html(_PARTS.given(table))
 
 
 def _steps(lab: Lab, every: tuple[Slide, ...], at: int) -> None:

@@ -1,5 +1,6 @@
 """The slide that is chosen on Present; and what a class answered: files, votes and predictions counted, each question's tally."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,12 +25,14 @@ from topox_core.labs.statistics import (
     GO_ON_ABOVE,
     MAX_VOTES,
     START,
+    Ballots,
     QuestionStatistics,
     Slide,
     Votes,
     bin_words,
-    counted_statistics,
-    lab_statistics,
+    each_vote,
+    given_to,
+    question_statistics,
     read_called_out,
     share_words,
     slide_of,
@@ -38,7 +41,7 @@ from topox_core.labs.statistics import (
 from topox_core.text.numbers import short
 from topox_ui.classroom.held import class_profile, labs_offered
 from topox_ui.shell.charts import chart, escape
-from topox_ui.state.session import Lasting, PageState, notify, one_of
+from topox_ui.state.session import Lasting, PageState, notify, notify_errors, one_of
 from topox_ui.state.widgets import bound, pick
 
 SEES = ("labs", "statistics", "leaderboards")
@@ -82,17 +85,12 @@ def title_of(lab: Lab) -> str:
 def chosen_lab() -> Lab | None:
     """Return the lab on the projector, None before one is chosen; an unknown one is named in a line."""
     name = PresentState.now().lab
-    if not name:
-        return None
-    try:
-        labs = labs_offered()
-    except InputError as error:
-        notify("error", str(error))
-        return None
-    if name not in labs:
-        notify("warning", say("present.unknown", lab=name[:40]))
-        return None
-    return labs[name]
+    with notify_errors():
+        labs = labs_offered() if name else {}
+        if name and name not in labs:
+            notify("warning", say("present.unknown", lab=name[:40]))
+        return labs.get(name)
+    return None
 
 
 def chosen_slide(lab: Lab) -> tuple[tuple[Slide, ...], int]:
@@ -172,31 +170,23 @@ def by_hand(lab: Lab, question: Question) -> bool:
     return bool(hands(lab, question, 1)[0]) and not answers_to(lab)
 
 
+def ballots(lab: Lab, question: Question) -> tuple[Ballots, Ballots]:
+    """Return what was answered before and after the discussion, each with its seed: counted by hand, or of files."""
+    if by_hand(lab, question):
+        first, second = (hands(lab, question, vote)[0] for vote in (1, 2))
+        return each_vote(first), each_vote(second)
+    return given_to(question, answers_to(lab))
+
+
 def statistics_of(lab: Lab, question: Question) -> QuestionStatistics:
     """Return what the class answered to one question."""
-    if by_hand(lab, question):
-        return counted_statistics(
-            lab, question, *(hands(lab, question, vote)[0] for vote in (1, 2))
-        )
-    every = lab_statistics(lab, answers_to(lab))
-    return next(one for one in every if one.question == question.id)
+    return question_statistics(lab, question, *ballots(lab, question))
 
 
 def second_votes(lab: Lab, question: Question) -> list[int] | None:
     """Return how many chose each option after the discussion; None where nobody voted again."""
-    if question.type != "choice":
-        return None
-    again: dict[Any, int] = {}
-    if by_hand(lab, question):
-        again = dict(hands(lab, question, 2)[0])
-    else:
-        for one in answers_to(lab):
-            given = one.prediction(question.id)
-            if given is not None and given.second is not None:
-                again[given.second.value] = again.get(given.second.value, 0) + 1
-    if not again:
-        return None
-    return [again.get(option.id, 0) for option in question.options]
+    again = Counter(value for value, _ in ballots(lab, question)[1] if isinstance(value, str))
+    return [again[option.id] for option in question.options] if again else None
 
 
 LOOKED_EVERY_S = 5
@@ -419,9 +409,5 @@ def _counted(lab: Lab, question: Question, vote: int, option: str, number: int |
 
 
 def _called(lab: Lab, question: Question, vote: int, text: str) -> None:
-    try:
-        votes = read_called_out(lab, question, text)
-    except InputError as error:
-        notify("error", str(error))
-        return
-    count_hands(lab, question, vote, votes, text)
+    with notify_errors():
+        count_hands(lab, question, vote, read_called_out(lab, question, text), text)

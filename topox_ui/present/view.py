@@ -9,7 +9,7 @@ import streamlit as st
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
 from topox_core.labs.folder import Unreadable, answers_in
-from topox_core.labs.keys import key_of
+from topox_core.labs.keys import answer_words, key_of
 from topox_core.labs.lab import CLASS_SEED, Lab, texts_in
 from topox_core.labs.leaderboard import (
     BOARDS,
@@ -23,7 +23,6 @@ from topox_core.labs.leaderboard import (
 )
 from topox_core.labs.statistics import (
     QuestionStatistics,
-    key_words,
     lab_statistics,
     statistics_csv,
     statistics_html,
@@ -185,7 +184,7 @@ def _one(lab: Lab, every: tuple[QuestionStatistics, ...], theme: Theme) -> None:
     )
     question, one = lab.question(name), drawn[name]
     key = key_of(lab, question, CLASS_SEED)
-    text = key_words(lab, question, key, CLASS_SEED, texts_in(lab.language))
+    text = answer_words(lab, question, key, CLASS_SEED, texts_in(lab.language))
     draw_spread(lab, question, one, theme, key, text, "class_spread")
 
 

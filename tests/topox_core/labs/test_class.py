@@ -25,9 +25,10 @@ from topox_core.labs.lab_file import load_lab
 from topox_core.labs.statistics import (
     MAX_VOTES,
     START,
-    counted_statistics,
+    each_vote,
     histogram,
     lab_statistics,
+    question_statistics,
     read_called_out,
     slides,
 )
@@ -106,7 +107,9 @@ def test_a_plan_never_runs_backwards(lab) -> None:
 
 def test_hands_are_counted_before_and_after_the_discussion() -> None:
     question = LAB.question("P2")  # seed 0: y goes first
-    one = counted_statistics(LAB, question, {"x": 6, "y": 4}, {"x": 2, "y": 8})
+    one = question_statistics(
+        LAB, question, each_vote({"x": 6, "y": 4}), each_vote({"x": 2, "y": 8})
+    )
     assert (one.count, one.right, one.right_again) == (10, 0.4, 0.8)
     assert one.options == (("x", 6), ("y", 4), ("either", 0), ("both", 0))
 
@@ -124,7 +127,7 @@ def test_hands_are_counted_before_and_after_the_discussion() -> None:
 def test_numbers_called_out_are_read_with_how_many_said_them(text: str, votes: dict) -> None:
     question = LAB.question("P1")
     assert read_called_out(LAB, question, text) == votes
-    assert counted_statistics(LAB, question, votes).count == sum(votes.values())
+    assert question_statistics(LAB, question, each_vote(votes)).count == sum(votes.values())
 
 
 @pytest.mark.parametrize("text", ["nine", "9 x", "9 x99999", f"9 x{MAX_VOTES + 1}", "nan", "9 xx2"])
@@ -179,7 +182,7 @@ def test_a_grid_is_longer_than_any_answer() -> None:
     for seed in range(20):
         board = instance_of(LAB, screen, seed)
         numbers = map(int, re.findall(r">(\d+)</text>", answer_grid(LAB, screen, seed)))
-        assert board.optimum_ms < board.sum_ms < max(numbers) + 5
+        assert board.optimum_ms() < board.sum_ms < max(numbers) + 5
 
 
 # -- commands ---------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from tests.real_inputs import ROOT
 from topox_core.labs.lab import BASE, texts_in
 
 PAGE = sorted((ROOT / "topox_ui/labs").glob("*.py"))
+TEMPLATES = sorted((ROOT / "topox_ui/labs").glob("*.html"))
 FIGURES = [
     ROOT / f"topox_core/figures/{name}.py"
     for name in (*("picture", "instance_pictures", "hand_schedules", "instance_numbers"),)
@@ -51,7 +52,8 @@ def test_no_sentence_of_the_interface_stands_in_the_page_s_code() -> None:
         for text in map(literal, constants(path))
         if SENTENCE.search(re.sub(r"<[^>]*>|@[^@]*", "", text))
     ]
-    assert wrong == []
+    templates = (re.sub(r"{[{%#].*?[}%#]}|<.*?>", "", one.read_text()) for one in TEMPLATES)
+    assert wrong + [text for text in templates if SENTENCE.search(text)] == []
 
 
 OTHERS = [
@@ -64,7 +66,10 @@ OTHERS = [
     *sorted((ROOT / "topox_core/figures").glob("*.py")),
 ]
 
-PAPER = sorted((ROOT / "topox_core/labs/paper").glob("*.html"))
+PAPER = [
+    *sorted((ROOT / "topox_core/labs/paper").glob("*.html")),
+    *sorted((ROOT / "topox_ui/present").glob("*.html")),
+]
 
 
 def unused(keys: dict[str, str], code: set[str]) -> list[str]:
@@ -84,6 +89,8 @@ def unused(keys: dict[str, str], code: set[str]) -> list[str]:
 def test_every_text_is_used_by_the_page_or_by_what_stands_beside_it() -> None:
     """Beside it: projector, statistics, leaderboards, the door of a class, sheets, answers and commands."""
     page = {text for path in PAGE for text in map(literal, constants(path))}
+    named = (text for path in TEMPLATES for text in re.findall(r'"([\w.]+)"', path.read_text()))
+    page |= {f"{text}{{}}" if text.endswith(".") else text for text in named}
     page |= {f"figure.{text}" for path in FIGURES for text in map(literal, constants(path))}
     others = {text for path in OTHERS for text in map(literal, constants(path)) if text}
     others |= {text for path in PAPER for text in re.findall(r'"([\w.]+)"', path.read_text())}

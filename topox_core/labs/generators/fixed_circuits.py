@@ -6,14 +6,13 @@ circuits or on a fat-tree of the same cost; the simulator of both says who is fa
 cheapest jumps says why.
 """
 
+from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from itertools import combinations
+from functools import cached_property, lru_cache, partial
+from itertools import chain, combinations
 from math import ceil
 from typing import Any
-
-import networkx
 
 from topox_core.economics.clusters import cost_equivalent_gbps
 from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
@@ -34,7 +33,7 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.topology.finder import LayoutResult, find_layout, traffic_of
 from topox_core.topology.ring_circuits import totient_strides
-from topox_core.topology.routing import coin_sequences
+from topox_core.topology.routing import RoutedNetwork, coin_sequences
 
 PAIRS = 5
 PORTS = 3
@@ -80,13 +79,13 @@ class Pairs(Instance):
     @cached_property
     def matchings(self) -> tuple[tuple[int, int, tuple[Pair, ...]], ...]:
         """Every set of pairs without a server in common: number of pairs, MB, the pairs; the best first."""
-        found = []
-        for count in range(1, PAIRS + 1):
-            for chosen in combinations(range(PAIRS), count):
-                ends = [server for k in chosen for server in self.pairs[k]]
-                if len(set(ends)) == len(ends):
-                    size_mb = 2 * sum(self.each_way_mb[k] for k in chosen)
-                    found.append((count, size_mb, tuple(self.pairs[k] for k in chosen)))
+        every = list(zip(self.pairs, self.each_way_mb, strict=True))
+        sets = chain.from_iterable(combinations(every, count) for count in range(1, PAIRS + 1))
+        found = [
+            (len(some), 2 * sum(mb for _, mb in some), tuple(pair for pair, _ in some))
+            for some in sets
+            if len({server for pair, _ in some for server in pair}) == 2 * len(some)
+        ]
         return tuple(sorted(found, reverse=True))
 
     @property
@@ -117,12 +116,9 @@ class Pairs(Instance):
 
     def hops(self, degree: int, both_ways: bool = False) -> tuple[Row, ...]:
         """Return the fewest hops of each pair, there and back; ``both_ways``: as if rings could be taken in both directions."""
-        source, destination, _ = (ends.tolist() for ends in self.layout(degree).layout.links)
-        links = networkx.DiGraph(zip(source, destination, strict=True))
-        if both_ways:
-            links.add_edges_from(zip(destination, source, strict=True))
-        far = networkx.shortest_path_length
-        return tuple((far(links, a, b), far(links, b, a)) for a, b in self.pairs)
+        circuits = self.layout(degree).layout.circuits
+        far = RoutedNetwork(circuits + circuits.T if both_ways else circuits).hop_matrix()
+        return tuple((int(far[a, b]), int(far[b, a])) for a, b in self.pairs)
 
     def tax(self, degree: int, both_ways: bool = False) -> float:
         """Return the bandwidth tax by hand: all-reduce bytes cross one link, the others their hops."""
@@ -236,17 +232,13 @@ class Mix(Instance):
         Two runs settle it where the guess is right: where the two lines meet with two ports, where
         a port leaves the rings with four. Otherwise the range is halved.
         """
-        low, high = 0, 2 * self.sum_mb
         guess = (
             self.port_taken_mb if ports > 2 else ceil(self.lines_meet_mb(self.equivalent_gbps()))
         )
-        for size in (guess - 1, guess):
-            if low < size < high:
-                low, high = (low, size) if self._fat_tree_wins(size, ports) else (size, high)
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self._fat_tree_wins(middle, ports) else (middle, high)
-        return high
+        wins = partial(self._fat_tree_wins, ports=ports)
+        if 1 < guess < 2 * self.sum_mb and not wins(guess - 1) and wins(guess):
+            return guess
+        return 1 + bisect_left(range(1, 2 * self.sum_mb), True, key=wins)
 
     def _fat_tree_wins(self, all_to_all_mb: int, ports: int) -> bool:
         static_ms, fat_tree_ms = self.times_ms(all_to_all_mb, ports)
@@ -275,10 +267,8 @@ class Mix(Instance):
     @property
     def port_taken_mb(self) -> int:
         """The smallest whole all-to-all at which TopologyFinder takes one of four ports from the rings."""
-        size = 1
-        while 4 * 2 * self.sum_mb > 3 * (2 * self.sum_mb + size):
-            size += 1
-        return size
+        # Their share of the bytes is then three quarters of the ports or less.
+        return ceil(2 * self.sum_mb / 3)
 
     def graph(self, all_to_all_mb: int = 0) -> TaskGraph:
         """Return the instance with an all-to-all of some MB a server; without one if that is 0."""

@@ -59,11 +59,12 @@ class FourJobs(Instance):
     def climb(self) -> tuple[int, int]:
         """Moves and round of hill climbing from all jobs in one group (Algorithm 1)."""
         at, moves = GROUPINGS[0], 0
-        while True:
-            best = min([_moved(at, k) for k in range(len(NAMES))], key=self.round_s)
-            if self.round_s(best) >= self.round_s(at):
-                return moves, self.round_s(at)
+        while self.round_s(best := self._best_move(at)) < self.round_s(at):
             at, moves = best, moves + 1
+        return moves, self.round_s(at)
+
+    def _best_move(self, grouping: str) -> str:
+        return min((_moved(grouping, k) for k in range(len(NAMES))), key=self.round_s)
 
     @property
     def moves(self) -> str:

@@ -24,6 +24,7 @@ Of = Mapping[str, str | Callable[[Any], Value]]
 MAX_ATTEMPTS = 3_000
 SEEDS = 100_000_000
 KEPT_SEEDS = 1_000  # below: for classes, practice and tests
+GBPS = 8.0  # of the ports of small instances: a MB takes a ms
 
 T = TypeVar("T")
 
@@ -57,10 +58,13 @@ class Matrix:
     marks: bool
     symmetric: bool = False
 
-    @property
-    def empty(self) -> list[tuple[str, ...]]:
-        """Its rows before anything is filled in."""
-        return [(row, *[""] * len(self.columns)) for row in self.rows]
+    def as_table(self, values: Sequence[Sequence[object]] = ()) -> GivenTable:
+        """Return it filled in, marks as ticks, or empty without values."""
+        signs: Mapping[object, str] = {0: "", 1: "✓"} if self.marks else {}
+        cells = [[signs.get(one, str(one)) for one in row] for row in values]
+        blank = [[""] * len(self.columns)] * len(self.rows)
+        rows = zip(self.rows, cells or blank, strict=True)
+        return GivenTable(("", *self.columns), tuple((name, *row) for name, row in rows))
 
 
 @dataclass(frozen=True)
@@ -88,7 +92,7 @@ class TaskInstance(Instance):
         """Return the instance as a task graph."""
         raise NotImplementedError
 
-    def cluster(self, ports: int = 1, port_gbps: float = 8.0, delay_ms: float = 0.0) -> Cluster:
+    def cluster(self, ports: int = 1, port_gbps: float = GBPS, delay_ms: float = 0.0) -> Cluster:
         """Return its servers with some ports each, one on each switch."""
         return small_cluster(self.graph().servers, ports, port_gbps, delay_ms)
 
@@ -209,9 +213,9 @@ def send(task: str, waits: tuple[str, ...], source: int, destination: int, mb: i
 
 
 def small_cluster(
-    servers: int, ports: int = 1, port_gbps: float = 8.0, delay_ms: float = 0.0
+    servers: int, ports: int = 1, port_gbps: float = GBPS, delay_ms: float = 0.0
 ) -> Cluster:
-    """Return the cluster of the small instances: as many switches as ports; at 8 Gbit/s a MB takes a ms."""
+    """Return the cluster of the small instances: as many switches as ports."""
     return one_port_a_switch(servers, ports, port_gbps, reconfiguration_ms=delay_ms)
 
 

@@ -62,12 +62,8 @@ class Turns(TaskInstance):
     def crossover_provisioned_ms(self) -> float:
         """The delay above which fixed circuits beat changes ahead of time."""
         waits = sorted(self.computed_ms[1:])
-        # With the delay between two waits, the k shortest are too short: k R - their sum = detour.
-        for k in range(1, len(waits) + 1):
-            delay_ms = (self.detour_ms + sum(waits[:k])) / k
-            if k == len(waits) or delay_ms <= waits[k]:
-                break
-        return delay_ms
+        # With k waits too short the delay is k R - their sum = detour; counting others in makes it longer.
+        return min((self.detour_ms + sum(waits[:k])) / k for k in range(1, TURNS))
 
     def graph(self) -> TaskGraph:
         """Return the instance as a task graph."""

@@ -15,7 +15,6 @@ from topox_core.fabrics.gated_iterations import (
     GatedNetwork,
     gated_networks,
 )
-from topox_core.fabrics.layout_search import layout_by_graph, layout_by_matrix
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest, FabricRun, JobRequest
 from topox_core.model.cluster import Cluster
@@ -52,19 +51,12 @@ def saved_by_graph(
     graph, cluster = generate(name) if name == PIPELINE else load_sample(name)
     cluster = cluster.changed(ports_per_server=ports, switches=ports)
     order = FabricRequest(lower(graph, PLANNER.lowering), cluster, PLANNER)
-    fixed = run_one("static", order)
-    if over == "bytes":
-        dealt = layout_by_matrix(order).best
-        options = FabricOptions(layout=dealt.layout)
-        other = run_one("static", replace(order, graph=dealt.graph, options=options))
-    else:
-        other = fixed
-    tried = replace(order, runs={"static": fixed}, options=FabricOptions(layout_steps=steps))
-    found = layout_by_graph(tried, never)
-    best = found.best
-    own = run_one(
-        "static", replace(order, graph=best.graph, options=FabricOptions(layout=best.layout))
+    fixed, other = (
+        run_one("static", replace(order, options=FabricOptions(layout_by=by)))
+        for by in ("topoopt", "matrix" if over == "bytes" else "topoopt")
     )
+    searched = FabricOptions(layout_steps=steps)
+    own = run_one("static_graph", replace(order, runs={"static": fixed}, options=searched))
     runs = {"static": other, "static_graph": own}
     beside = JobRequest(graph, cluster, PLANNER, runs=runs)
     ideal_ms = run_with_best_lowering("ideal", beside).iteration_ms
@@ -72,7 +64,7 @@ def saved_by_graph(
     computing_ms = run_one("fat_tree", replace(order, options=endless)).iteration_ms
     shares = {
         "time": _share(own.iteration_ms - computing_ms, other.iteration_ms - computing_ms),
-        "ports": _share(found.circuits, _circuits(other)),
+        "ports": _share(_circuits(own), _circuits(other)),
         "gap": _share(own.iteration_ms - ideal_ms, other.iteration_ms - ideal_ms),
     }
     return shares, own.iteration_ms, other.iteration_ms
@@ -97,11 +89,6 @@ def delta_circuits(run: CardRun) -> Rows:
         data = {"task_graph_ms": graph_ms, "other_ms": other_ms}
         for series in run.card.series:
             yield run.row(series, words, 100 * shares[series], data=data)
-
-
-def delta_circuits_said(run: CardRun) -> dict[str, str]:
-    none = [row.item for row in run.of("time") if row.ours < 0.05]
-    return {"nothing": f" Nothing is gained on {' and '.join(none)}." if none else ""}
 
 
 def moe(rng: np.random.Generator) -> FloatArray:
@@ -164,11 +151,6 @@ def spectra_ratios(run: CardRun) -> Rows:
             yield run.row(series, words, other / ours, printed=theirs)
 
 
-def spectra_ratios_said(run: CardRun) -> dict[str, float]:
-    gains = [row.ours for row in run.rows if row.series != "bound"]
-    return {"least": min(gains), "most": max(gains)}
-
-
 MEMBERS, GBPS = 8, 100.0
 MEGABYTES = (1.0, 10.0, 100.0, 1000.0)
 COLLECTIVES = ("all_to_all", "all_reduce")
@@ -193,11 +175,6 @@ def swot_inside(run: CardRun) -> Rows:
             shares.append(100 * saved_inside(kind, megabytes, ports, delay_ms))
             yield run.row(kind, f"{megabytes:g} MB", shares[-1])
     yield run.row("most", "up to", max(shares))
-
-
-def swot_inside_said(run: CardRun) -> dict[str, str]:
-    reduced = max(row.ours for row in run.of("all_reduce"))
-    return {"rings": f"by up to {reduced:.3g} %" if reduced > 0.05 else "not at all"}
 
 
 JOB, PORTS, ITERATIONS = "moe", 8, 5

@@ -2,6 +2,7 @@
 
 import math
 from functools import lru_cache
+from itertools import count
 
 from topox_core.economics.networks import Counting, bills, saving
 from topox_core.economics.price_sets import PRICE_SETS
@@ -11,7 +12,7 @@ from topox_core.papers.rows import MATCH, Row
 from topox_core.rails.advice import LARGE, TABLE_1, byte_classes
 from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import Simulation, simulate
-from topox_core.rails.iteration import SEND, Rail, RailIteration
+from topox_core.rails.iteration import Rail, RailIteration
 from topox_core.rails.presets import PRESETS
 from topox_core.rails.technologies import SCALE_UP, TECHNOLOGIES, gpus, technology
 from topox_core.rails.timing import static_ports
@@ -157,22 +158,9 @@ def opus_practices(run: CardRun) -> Rows:
 JOB, WITH_CP, OWN = "llama3.1-405b-8192", "llama3.1-405b-16384-cp", "llama3-8b-perlmutter"
 
 
-def neighbours(preset: Job, iteration: RailIteration) -> tuple[int, int]:
-    """Return of a rank of a middle stage the neighbours on the rail, and with the tensor ring in its server."""
-    middle = int(iteration.stage.max() + 1) // 2
-    rank = int((iteration.stage == middle).argmax())
-    sends = set(iteration.group[iteration.kind == SEND].tolist())
-    rings: dict[tuple[int, ...], int] = {}
-    pairs = 0
-    for number, group in enumerate(iteration.groups):
-        if rank not in group.ranks or group.size < 2:
-            continue
-        if number in sends:
-            pairs += 1
-        else:
-            rings[*group.ranks, group.size] = min(2, group.size - 1)
-    on_rail = pairs + sum(rings.values())
-    return on_rail, on_rail + min(2, preset.plan.tensor - 1)
+def neighbours(iteration: RailIteration) -> int:
+    """Return the neighbours of a GPU on the rail: the fewest ports that a fixed split finds enough, a port a neighbour."""
+    return next(ports for ports in count(1) if _dealt(iteration, ports))
 
 
 def opus_constraints(run: CardRun) -> Rows:
@@ -209,20 +197,14 @@ def _dealt(iteration: RailIteration, ports: int) -> dict[str, int]:
 
 
 def _degrees(run: CardRun, ports: int) -> Rows:
-    built = {name: build(PRESETS[name], fold=True) for name in (JOB, WITH_CP, OWN)}
-    known = {name: neighbours(PRESETS[name], one) for name, one in built.items()}
-    job, with_cp, own = (PRESETS[name].heading for name in built)
-    rail, every = known[JOB]
-    yield run.row("degree", "3D parallel", every, rail=rail, job=job)
-    yield run.row("degree", "the paper's own job", known[OWN][1], job=own)
-    refused = not _dealt(built[WITH_CP], ports)
-    beside = known[WITH_CP][0]
-    yield run.row("c2", "context parallelism", beside, follows=refused, rail=rail, job=with_cp)
-
-
-def opus_constraints_said(run: CardRun) -> dict[str, str]:
-    refused = run.of("c2")[0].verdict == "trend"
-    return {"refused": "does not fit" if refused else "fits"}
+    on_rail = {name: neighbours(build(PRESETS[name], fold=True)) for name in (JOB, WITH_CP, OWN)}
+    for name, item in ((JOB, "3D parallel"), (OWN, "the paper's own job")):
+        preset, rail = PRESETS[name], on_rail[name]
+        every = rail + min(2, preset.plan.tensor - 1)  # with the ring inside its server
+        yield run.row("degree", item, every, rail=rail, job=preset.heading)
+    beside, job = on_rail[WITH_CP], PRESETS[WITH_CP].heading
+    refused = beside > ports
+    yield run.row("c2", "context parallelism", beside, follows=refused, rail=on_rail[JOB], job=job)
 
 
 def opus_switches(run: CardRun) -> Rows:
@@ -240,11 +222,6 @@ def opus_switches(run: CardRun) -> Rows:
         took_ms = simulation.both_ms(one.reconfiguration_ms)[int(run.settings["control"])]
         longer = 100 * (took_ms / simulation.undisturbed_ms - 1)
         yield run.row("longer", one.name, longer, delay=short(one.reconfiguration_ms))
-
-
-def opus_switches_said(run: CardRun) -> dict[str, int]:
-    same = [row.theirs == row.ours for row in run.rows if row.series in SCALE_UP]
-    return {"same": sum(same), "cells": len(same), "inside": gpus(TECHNOLOGIES[4], 72)}
 
 
 SIZES = (1_024, 2_048, 4_096, 8_192)

@@ -1,6 +1,5 @@
 """Opus's figures 3 to 5 and 8, and sections 4 and 5: the windows of an iteration, and switching in them."""
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import repeat
@@ -8,6 +7,7 @@ from itertools import repeat
 import numpy as np
 
 from topox_core.errors import refuse_if
+from topox_core.model.groups import by_key
 from topox_core.papers.card import CardRun, Rows, Settings
 from topox_core.papers.rows import LEVEL
 from topox_core.rails.advice import byte_classes
@@ -91,12 +91,6 @@ def _together_ms(run: RailRun, phases: Sequence[Phase], preset: Job) -> float:
     )
 
 
-def opus_windows_said(run: CardRun) -> dict[str, str]:
-    theirs = run.card.printed["count"]
-    same = run.ours("count", "first stage") == theirs
-    return {"same": "as printed" if same else f"not the printed {theirs}"}
-
-
 ITERATIONS = 10
 NAMES = {
     "reduce_scatter": "DP ReduceScatter",
@@ -156,11 +150,6 @@ def opus_window_lengths(run: CardRun) -> Rows:
     for share in (0.25, 0.5, 0.75, 1.0):
         at = int(np.searchsorted(shares, share - 1e-9))
         yield run.row("curve", f"{share:.0%} of windows up to", max(0.0, float(ascending[at])))
-
-
-def opus_window_lengths_said(run: CardRun) -> dict[str, str]:
-    means = [row.ours for row in run.of("before") if row.item == NAMES["reduce_scatter"]]
-    return {"mean": f"{means[0]:,.0f} ms" if means else "not available (no such window)"}
 
 
 DELAYS_MS = (1.0, 10.0, 50.0, 100.0, 250.0, 500.0, 1_000.0)
@@ -336,13 +325,15 @@ def _rails(run: CardRun, iteration: RailIteration, rail: Rail) -> Rows:
 
 def _drift_ms(runs: Sequence[RailRun]) -> float:
     """Return how far apart the same change comes on several rails, at most: the k-th of each group."""
-    times: dict[tuple[int, int], list[float]] = {}
-    for run in runs:
-        seen: Counter[int] = Counter()
-        for one in run.circuits:
-            if one.changed:
-                times.setdefault((one.group, seen[one.group]), []).append(one.start_ms)
-                seen[one.group] += 1
+    every = (
+        by_key((one.group, one.start_ms) for one in run.circuits if one.changed) for run in runs
+    )
+    times = by_key(
+        ((group, k), start_ms)
+        for changes in every
+        for group, starts in changes.items()
+        for k, start_ms in enumerate(starts)
+    )
     return max((max(at) - min(at) for at in times.values()), default=0.0)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.papers.card import CardRun, Rows, Settings
-from topox_core.papers.rows import LEVEL, Row
+from topox_core.papers.rows import LEVEL
 from topox_core.tdm.algorithms.catalogue import solve
 from topox_core.tdm.mixes.deployment import CONTEXTS, JOBS, MODELS, Model, SetUp, deploy
 from topox_core.tdm.model.jobs import Collective, Job, Jobs, Reading, TdmSettings
@@ -104,13 +104,6 @@ def tdm_packets(run: CardRun) -> Rows:
             yield run.row(series, item, mean, data=data, least=least, most=most)
 
 
-def tdm_packets_said(run: CardRun) -> dict[str, float]:
-    hashed, even = (
-        1 / run.ours(series, f"{PACKET_JOBS[1]} jobs") for series in ("circuits", "bare")
-    )
-    return {"over_hashed": hashed, "over_even": even}
-
-
 # Section IV.A of draft 003: ports of an optical switch, pods of a group, ports of a pod.
 SWITCH_PORTS, GROUP, POD_PORTS = 128, 8, 16
 WEIGHT_BYTES = 2  # BF16, as the models are published
@@ -173,11 +166,6 @@ def _fits(setup: SetUp) -> bool:
     except TooFewPortsError:
         return False
     return True
-
-
-def tdm_training_times_said(run: CardRun) -> dict[str, Row | float]:
-    furthest = max(run.of("size"), key=lambda row: abs(row.deviation or 0.0))
-    return {"furthest": furthest, "smaller": 100 * abs(furthest.deviation or 0.0)}
 
 
 PODS = 8

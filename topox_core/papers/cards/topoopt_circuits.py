@@ -1,6 +1,7 @@
 """TopoOpt's figure 10, sections 4.3 and 7, and a lecture on it: what circuits cost, how far they reach, how fast they must change."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from functools import cache, partial
 from statistics import fmean
@@ -34,7 +35,6 @@ def topoopt_cost(run: CardRun) -> Rows:
     """TopoOpt's figure 10: what its circuits cost against patch panels, fat-trees and an ideal switch."""
     servers, degree = int(run.settings["servers"]), int(run.settings["degree"])
     catalogue, built = PRICE_SETS[str(run.settings["prices"])], str(run.settings["built"])
-    ratios: dict[str, list[float]] = {"ocs": [], "ideal": []}
     points: list[Row] = []
     for gbps in SPEEDS_GBPS:
         cluster = network(servers, degree, gbps)
@@ -44,13 +44,12 @@ def topoopt_cost(run: CardRun) -> Rows:
         )
         mine = panel if built == "topoopt_patch_panel" else ocs
         made = partial(run.row, item=f"{gbps:g} Gbit/s", servers=servers, gbps=gbps)
-        for series, value in (("ocs", ocs / panel), ("ideal", ideal / mine)):
-            ratios[series].append(value)
-            points.append(made(series, ours=value))
+        points += [made("ocs", ours=ocs / panel), made("ideal", ours=ideal / mine)]
         share = cost_equivalent_gbps(cluster, catalogue, built) / (degree * gbps)
         points.append(made("overlap", ours=share, follows=share < 1))
-    for series, values in ratios.items():
-        yield run.row(series, MEAN, fmean(values), servers=servers)
+    for series in ("ocs", "ideal"):
+        mean = fmean(row.ours for row in points if row.series == series)
+        yield run.row(series, MEAN, mean, servers=servers)
     yield from points
 
 
@@ -110,10 +109,6 @@ def _failed(run: CardRun, model: str, words: str) -> Rows:
     yield run.row("lent", words, lent, follows=lent > 0, ports=ports, done=done)
 
 
-def topoopt_layouts_said(run: CardRun) -> dict[str, str]:
-    return {"borrowers": ", ".join(row.item for row in run.of("lent") if row.ours) or "no job"}
-
-
 LECTURE_JOBS = {
     "dlrm-16": "DLRM, batch 256",
     "dlrm-batch/64/8": "DLRM, batch 64",
@@ -124,11 +119,6 @@ LECTURE_JOBS = {
 GRID_MS = tuple(10 ** (k / 3) for k in range(-9, 19))
 MINUTE_MS = 60_000.0
 NEVER_MS = 0.0
-# What is said where the delays that were tried end.
-ENDS = {
-    NEVER_MS: " No delay is short enough.",
-    GRID_MS[-1]: " Its circuits never change, so every delay is short enough.",
-}
 
 
 @cache
@@ -151,14 +141,9 @@ def break_even_ms(time_ms: Callable[[float], float], limit_ms: float) -> float:
     The time is taken as rising with the delay; where it is not, the answer is a delay that keeps
     the limit beside one that does not.
     """
-    low, high = -1, len(GRID_MS)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if time_ms(GRID_MS[middle]) <= limit_ms * (1 + EQUAL):
-            low = middle
-        else:
-            high = middle
-    return GRID_MS[low] if low >= 0 else NEVER_MS
+    longest = limit_ms * (1 + EQUAL)
+    kept = bisect_left(GRID_MS, True, key=lambda delay_ms: time_ms(delay_ms) > longest)
+    return (NEVER_MS, *GRID_MS)[kept]
 
 
 def lecture_technologies(run: CardRun) -> Rows:
@@ -172,8 +157,7 @@ def lecture_technologies(run: CardRun) -> Rows:
         for series, fabric in (("packets", "fat_tree"), ("fixed", "static")):
             rival = rival_ms(model, gbps, fabric)
             most = break_even_ms(time_ms, rival)
-            data, ends = {"rival_ms": rival}, ENDS.get(most, "")
-            yield run.row(series, words, most, data=data, ends=ends, network=about)
+            yield run.row(series, words, most, data={"rival_ms": rival}, network=about)
         if model == "dlrm-16":
             fixed = rival_ms(model, gbps, "static")
             for one in (*LECTURE, technology("rotornet"), technology("sip"), technology("plzt")):
@@ -210,12 +194,5 @@ def _kinds(run: CardRun, gbps: float, about: str) -> Rows:
         yield run.row("kinds", item, ours, follows=follows, network=about)
 
 
-def lecture_technologies_said(run: CardRun) -> dict[str, str]:
-    kept_up = {
-        series: ", ".join(
-            f"{row.item} {'none' if not row.ours else 'any' if row.ours == GRID_MS[-1] else f'{row.ours:.2g} ms'}"
-            for row in run.of(series)
-        )
-        for series in ("packets", "fixed")
-    }
-    return kept_up | {"equal": percent(EQUAL)}
+def lecture_technologies_said(_run: CardRun) -> dict[str, str]:
+    return {"equal": percent(EQUAL)}

@@ -11,7 +11,7 @@ from topox_core.fabrics.compare import EQUAL
 from topox_core.fabrics.options import FabricOptions
 from topox_core.model.cluster import Cluster
 from topox_core.papers.card import Call, CardRun, Rows, Settings
-from topox_core.papers.rows import LEVEL, TREND, Row, Verdict, drawn, judged
+from topox_core.papers.rows import LEVEL, TREND, Row, drawn, judged
 from topox_core.papers.topoopt_jobs import (
     BATCHES,
     DEGREES,
@@ -114,16 +114,6 @@ def topoopt_all_to_all(run: CardRun) -> Rows:
         yield run.row("degree", item, large / small, data=data, small=small, large=large)
 
 
-def topoopt_all_to_all_said(run: CardRun) -> dict[str, str]:
-    behind = {batch: run.ours("fat_tree_d4", f"batch {batch}") < 1 for batch in BATCHES}
-    first = next((batch for batch in BATCHES if behind[batch]), None)
-    wins = f"At degree 4 the fat-tree of {float(run.settings['fat_tree']):g} × d × B wins from batch {first} on."
-    return {
-        "ends": "is behind it" if behind[2048] else "is still ahead",
-        "crossing": "" if first is None else wins,
-    }
-
-
 DELAYS_US = (1, 5, 20, 100, 1_000, 10_000)
 EACH, PORTS, PORT_GBPS, RACK = 16, 8, 100.0, 16  # of figures 16 and 17
 SWITCHED = ("reactive", "provisioned")
@@ -197,20 +187,8 @@ def _latency_row(series: str, delay: int, tried: tuple[int, ...], run: CardRun) 
     return run.row(series, f"{delay:,} µs", time / fixed, data=data, on_rings=words, time=time)
 
 
-def topoopt_reconfiguration_latency_said(run: CardRun) -> dict[str, str]:
-    clauses = []
-    for series, changed in (
-        ("forwarding", f"re-evaluated every {run.settings['interval_ms']} ms"),
-        ("reactive", "changed on demand"),
-        ("provisioned", "changed ahead of demand"),
-    ):
-        line = run.of(series)
-        level = [row.item for row in line if row.ours <= 1 + EQUAL]
-        until = f"match fixed ones up to {level[-1]}" if level else "match fixed ones at no delay"
-        clauses.append(
-            f"circuits {changed} {until} ({line[0].ours:.2f}× at {line[0].item}, {line[-1].ours:.1f}× at {line[-1].item})"
-        )
-    return {"clauses": "; ".join(clauses)}
+def topoopt_reconfiguration_latency_said(_run: CardRun) -> dict[str, float]:
+    return {"equal": EQUAL}
 
 
 DEGREE = 4
@@ -253,8 +231,8 @@ def topoopt_dedicated(run: CardRun) -> Rows:
     behind = {words: point["fat_tree"] / point["static"] for words, point in times.items()}
     share = float(run.settings["fat_tree"])
     for words, ours in behind.items():
-        verdict, why = _over_fat_tree(ours, share)
-        yield run.row("fat_tree", words, ours, verdict=verdict, data=data[words], why=why)
+        follows = None if 1 - 1e-9 <= ours <= 1 + LEVEL else ours > 1
+        yield run.row("fat_tree", words, ours, follows=follows, data=data[words])
     if len(times) == len(MODELS):
         model = max(behind, key=behind.__getitem__)
         needs = 1 / run.card.printed["fat_tree/largest"]
@@ -262,27 +240,13 @@ def topoopt_dedicated(run: CardRun) -> Rows:
         yield run.row("fat_tree", "largest", most, model=model, limit=limit, needs=needs)
     for words, point in times.items():
         near = point["static"] / point["ideal"]
-        verdict = "not printed" if near <= 1 + TREND else "differs"
-        yield run.row("ideal", words, near, verdict=verdict, data=data[words])
+        yield run.row(
+            "ideal", words, near, follows=None if near <= 1 + TREND else False, data=data[words]
+        )
 
 
-def _over_fat_tree(behind: float, share: float) -> tuple[Verdict, str]:
-    """Return how a fat-tree's time over that of fixed circuits counts, and why."""
-    if behind < 1 - 1e-9:
-        return "differs", "the fat-tree is ahead here."
-    clear: Verdict = "trend" if behind > 1 + LEVEL else "not printed"
-    if behind < 1.1:
-        return clear, "the job computes longer than it sends, so the network hardly counts."
-    return clear, f"all of d × B carries the rings where the fat-tree has {share:g} of it."
-
-
-def topoopt_dedicated_said(run: CardRun) -> dict[str, str | float]:
-    ratio = {row.item: row.ours for row in run.of("fat_tree") if row.item in MODELS}
-    same = [name for name, value in ratio.items() if value < 1.1]
-    return {
-        "mean": geometric_mean(ratio.values()),
-        "rest": f" {', '.join(same)} hardly depend on the network." if same else "",
-    }
+def topoopt_dedicated_said(run: CardRun) -> dict[str, float]:
+    return {"mean": geometric_mean(row.ours for row in run.of("fat_tree") if row.item in MODELS)}
 
 
 TAIL = 99.0  # percentile

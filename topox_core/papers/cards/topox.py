@@ -1,8 +1,6 @@
 """TOPO-X: its introduction, and table III without and with a delay."""
 
-from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from statistics import fmean, geometric_mean
 from typing import Any
 
@@ -10,9 +8,7 @@ from topox_core.fabrics.compare import EQUAL
 from topox_core.io.content import record_of
 from topox_core.papers.card import Call, CardRun, Rows, Settings
 from topox_core.papers.catalogue import CARDS
-from topox_core.papers.rows import TREND
 from topox_core.papers.table_iii_runs import (
-    SAME,
     STATIC_SIDE,
     TABLE,
     Known,
@@ -29,30 +25,6 @@ from topox_core.training.machine import MACHINES
 from topox_core.training.memory import memory
 from topox_core.training.plan import Plan, Schedule
 from topox_core.training.shape import SHAPES
-
-USES = {"on": "uses", "off": "does not use"}
-
-
-def topox_reason(one: Known, mode: str) -> tuple[str, str]:
-    """Return why the reported time in a mode is where it is, and what is said besides where it does not match."""
-    theirs, side = one.printed.topox_ms, one.off if mode == "off" else one.on
-    if one.out_of_reach(mode):
-        return (
-            f"The printed {theirs:g} ms is impossible if the all-reduce {USES[mode]} this network: the bound is "
-            f"{side.bound_ms:.4g} ms ({side.bound_by})."
-        ), ""
-    plan = f"the plan {'on slots ' if side.on_slots else ''}takes {side.scheduled_ms:.4g} ms"
-    if one.falls_back(mode):
-        why = ", as every transfer fills whole slots" if side.on_slots else ""
-        too = " The paper falls back here too." if one.printed.topoopt_ms == theirs else ""
-        fixed = f"{STATIC_SIDE[mode]}, {one.static_ms(mode):.4g} ms"
-        return f"Falls back to {fixed}: {plan}{why}.{too}", ""
-    other = "on" if mode == "off" else "off"
-    time = one.reported_ms(other)
-    return (
-        f"{plan[0].upper()}{plan[1:]}, {abs(one.reported_ms(mode) - theirs):.2g} ms from the printed time.",
-        f" With the all-reduce {other} the network it would be {time:.4g} ms ({time / theirs - 1:+.0%}).",
-    )
 
 
 def topox_table3_calls(run: CardRun) -> list[Call]:
@@ -85,21 +57,16 @@ def topox_table3(run: CardRun) -> Rows:
 
 def table3_rows(run: CardRun, one: Known) -> Rows:
     """Yield the rows of one network, in the order of the series."""
-    printed, static_ms = one.printed, one.on.static_ms
-    item, over = str(printed.number), one.topoopt_ms / printed.topoopt_ms - 1
+    printed, item = one.printed, str(one.printed.number)
     yield run.row(
         "topoopt",
         item,
         one.topoopt_ms,
         theirs=printed.topoopt_ms,
-        data={"static_ms": static_ms},
+        data={"static_ms": one.on.static_ms},
         network=printed.about,
-        apart=abs(over),
-        side="longer" if over > 0 else "shorter",
-        shared=static_ms / printed.topoopt_ms - 1,
     )
     for mode, side in (("off", one.off), ("on", one.on)):
-        why, otherwise = topox_reason(one, mode)
         row = run.row(
             mode,
             item,
@@ -109,38 +76,31 @@ def table3_rows(run: CardRun, one: Known) -> Rows:
                 **record_of(side, "static_ms scheduled_ms plan_bound_ms"),
                 "falls_back": float(one.falls_back(mode)),
                 "speed_up": one.speed_up(mode),
-                "their_speed_up": printed.topoopt_ms / printed.topox_ms,
+                "their_speed_up": printed.speed_up,
                 "most_speed_up": side.static_ms / side.bound_ms,
             },
             counts_with=one.counts_with(mode),
             network=printed.about,
-            why=why,
-            otherwise=otherwise,
+            one=one,
+            side=side,
+            mode=mode,
+            column=STATIC_SIDE[mode],
         )
         yield replace(row, bound=side.bound_ms)
 
 
 def topox_table3_said(run: CardRun) -> dict[str, Any]:
     known = _known(run)
-    off, on = (max(known, key=partial(Known.speed_up, mode=mode)) for mode in ("off", "on"))
     columns = {
-        "Mean speed-up, as printed": [
-            one.printed.topoopt_ms / one.printed.topox_ms for one in known
-        ],
+        "Mean speed-up, as printed": [one.printed.speed_up for one in known],
         "Ours, all-reduce off TOPO-X's network": [one.speed_up("off") for one in known],
         "Ours, all-reduce on both networks": [one.speed_up("on") for one in known],
         "Most the bound allows, on both": [one.most for one in known],
     }
-    remains = f"at most {on.speed_up('on'):.2f}× remains (row {on.printed.number})"
     return {
-        "off_most": off.speed_up("off"),
-        "off_row": off.printed.number,
-        "left": remains if on.speed_up("on") > 1 + EQUAL else "no speed-up remains",
-        "near": sum(abs(one.topoopt_ms / one.printed.topoopt_ms - 1) <= TREND for one in known),
-        "networks": len(known),
-        "fallen_back": _fallen_back(known),
-        "out_of_reach": _out_of_reach(known),
-        "elements": _elements(run.settings),
+        "known": known,
+        "below": [one for one in known if one.out_of_reach("on")],
+        "equal": EQUAL,
         "facts": tuple(
             (
                 name,
@@ -150,46 +110,6 @@ def topox_table3_said(run: CardRun) -> dict[str, Any]:
             for name, values in columns.items()
         ),
     }
-
-
-def _fallen_back(known: Sequence[Known]) -> str:
-    """Say on which rows the plan loses with the all-reduce off the network; empty if on none."""
-    backs = [str(one.printed.number) for one in known if one.falls_back("off")]
-    if not backs:
-        return ""
-    why = ", where a slot is long against a transfer" if known[0].off.on_slots else ""
-    return (
-        f"With the all-reduce off the network the plan loses to the TopoOpt column on rows {', '.join(backs)}"
-        f"{why}. The printed table repeats TopoOpt's time on rows 9, 13 and 14."
-    )
-
-
-def _elements(settings: Settings) -> str:
-    """Say that the columns are read with embedding elements of different sizes; empty if they are not."""
-    if settings["topoopt_bytes"] == settings["bytes"]:
-        return ""
-    return (
-        f"The columns are read with different embedding elements on the network, {settings['topoopt_bytes']} "
-        f"bytes in the TopoOpt column and {settings['bytes']} in ours: no one size fits both printed columns. The switches "
-        "show each."
-    )
-
-
-def _out_of_reach(known: Sequence[Known]) -> str:
-    """Say why the printed speed-up is impossible if the all-reduce uses this network; empty if it is possible."""
-    below = [one for one in known if one.out_of_reach("on")]
-    if not below:
-        return ""
-    worst = max(below, key=lambda one: one.printed.topoopt_ms / one.printed.topox_ms)
-    printed, bound = worst.printed, worst.on.bound_ms
-    numbers = ", ".join(str(one.printed.number) for one in below)
-    return (
-        f"With the all-reduce on the network the printed times of rows {numbers} lie below the bound. On row "
-        f"{printed.number} it is {bound:.4g} ms ({worst.on.bound_by}), so TOPO-X's {printed.topox_ms:g} ms and the printed "
-        f"{printed.topoopt_ms / printed.topox_ms:.2f}× (all-reduce off TOPO-X's network, on TopoOpt's) are impossible: at "
-        f"most {printed.topoopt_ms / bound:.2f}× against the printed TopoOpt time, {worst.most:.2f}× against our own "
-        "static fabric."
-    )
 
 
 # Section I: gradients that an iteration transfers, and the share of training that communicates.
@@ -298,15 +218,3 @@ def topox_delay(run: CardRun) -> Rows:
                         fallen=fallen,
                         printed=theirs,
                     )
-
-
-def topox_delay_said(run: CardRun) -> dict[str, float]:
-    close = [row.verdict == "match" for row in run.of("at_1") if not row.counts_with]
-    slow = [row.ours for row in run.of("gain_10")]
-    return {
-        "close": sum(close),
-        "plans": len(close),
-        "mean_1": fmean(row.ours for row in run.of("gain_1")),
-        "mean_10": fmean(slow),
-        "faster": sum(one > 1 + SAME for one in slow),
-    }
