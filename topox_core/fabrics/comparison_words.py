@@ -54,8 +54,11 @@ def why_longer(runs: Mapping[str, FabricRun], spoken: Mapping[str, str] = SPOKEN
         said.append(f"{takes} {longer}: {_reason(winner, next_best)}.")
     if undecided(contenders):
         plan = contenders["scheduled"]
-        percent = 100 * gap(plan.iteration_ms, plan.bound_ms)
-        said.append(f"The plan has a gap of {percent:.2g} % and may yet win.")
+        if plan.result is not None and plan.result.switching == "fixed":
+            said.append(f"Shorter fixed circuits are not excluded (bound {time(plan.bound_ms)}).")
+        else:
+            percent = 100 * gap(plan.iteration_ms, plan.bound_ms)
+            said.append(f"The plan has a gap of {percent:.2g} % and may yet win.")
     return " ".join(said)
 
 

@@ -145,7 +145,11 @@ def does_it_pay(case: Case) -> str:
             f"{where} switching gains <b>your job</b> nothing (proved): an iteration takes {takes}."
         )
     from_ms = rival.cannot_pay_from_ms
-    sure = f"excluded only from {time(from_ms)} on" if from_ms else "a longer look may find one"
+    sure = (
+        f"a gain is ruled out only from {time(from_ms)} on"
+        if from_ms
+        else "a longer look may find one"
+    )
     return f"{where} {NO_PLAN} for <b>your job</b> ({sure}): an iteration takes {takes}."
 
 

@@ -50,7 +50,11 @@ def test_the_card_leads_with_one_number_and_lists_every_rival(visit, monkeypatch
     [
         (1.2, None, "switching pays for <b>your job</b>"),
         (1.0, None, "no plan found gains from switching for <b>your job</b> (a longer look may"),
-        (1.0, 3.0, "no plan found gains from switching for <b>your job</b> (excluded only from 3"),
+        (
+            1.0,
+            3.0,
+            "no plan found gains from switching for <b>your job</b> (a gain is ruled out only from 3",
+        ),
         (1.0, 0.0, "switching gains <b>your job</b> nothing (proved)"),
         (0.5, None, "switching gains <b>your job</b> nothing (proved)"),
     ],
