@@ -145,7 +145,7 @@ def points_won(picture: MapPicture) -> str:
 def turns_by_delay(picture: MapPicture, value: float) -> str:
     """Return who wins between which delays at a value, in words; between two columns where both agree, and where they do not.
 
-    Empty where no delay is known in each.
+    Empty while the shortest and the longest delay are not known in each.
     """
     columns, winners = around(picture.axes.values, value), picture.winners
     fastest = {
@@ -153,6 +153,8 @@ def turns_by_delay(picture: MapPicture, value: float) -> str:
         for delay in sorted(picture.axes.delay_ms)
         if all((column, delay) in winners for column in columns)
     }
+    if not {min(picture.axes.delay_ms), max(picture.axes.delay_ms)} <= fastest.keys():
+        return ""
     parts, open_at, known = [], [], list(fastest)
     for names, delays in groupby(
         known, key=lambda at: fastest[at] if len(fastest[at]) == 1 else None
