@@ -9,7 +9,7 @@ from topox_core.fabrics.registry import ENTRIES, PAYS_DELAY, SPOKEN
 from topox_core.fabrics.run import FabricRun
 from topox_core.model.algorithm_choice import RING, RING_KINDS
 from topox_core.schedule.result import gap
-from topox_core.text.numbers import capitalised, enumeration, first_that_holds, short, time
+from topox_core.text.numbers import capitalised, enumeration, first_that_holds, from_to, short, time
 
 # The ideal switch is a yardstick that nobody can buy; it wins only where nothing else was run.
 YARDSTICK = "ideal"
@@ -127,7 +127,9 @@ def _without_full(
             f"{time(winner.iteration_ms)}, {changing}."
         )
     names = enumeration([spoken[name] for name in first])
-    takes = f"{names} {_verb('take', first)} {_from_to([contenders[name] for name in first])}"
+    takes = (
+        f"{names} {_verb('take', first)} {from_to(contenders[name].iteration_ms for name in first)}"
+    )
     others = [run for name, run in contenders.items() if name not in first]
     if not others and len(first) > 1:
         return f"It makes no difference: {takes}."
@@ -145,13 +147,6 @@ def _without_full(
     told = [run for run in rivals if run in (rivals[0], best_fixed) or run.fabric == "fat_tree"]
     times = [f"{spoken[run.fabric]} {time(run.iteration_ms)}" for run in told]
     return f"{takes}, {enumeration(times)}." if told else f"{takes}."
-
-
-def _from_to(runs: Sequence[FabricRun]) -> str:
-    """Return what runs that are called equal take: one time, or the least and the most of them."""
-    times = sorted(run.iteration_ms for run in runs)
-    least, most = time(times[0]), time(times[-1])
-    return least if least == most else f"{least} to {most}"
 
 
 def _switches(run: FabricRun) -> bool:

@@ -159,6 +159,11 @@ def after_failure(
         if label == NEXT_ONES and (after_ms or 0.0) > (outcomes[-1].after_ms or inf):
             done = (*done, f"Longer than this iteration, which was whole until {time(at_ms)}.")
         before_ms = job.runs[fabric].iteration_ms
+        if label == REPAIRED and (after_ms or inf) < before_ms:
+            done = (
+                *done,
+                "Shorter than before: TopologyFinder goes by bytes, not by time, and its new circuits suit this job better.",
+            )
         outcomes.append(FailureOutcome(label, fabric, before_ms, after_ms, done))
     if "scheduled" in job.runs:
         *others, this, later = outcomes

@@ -1,7 +1,7 @@
 """Numbers and sentences as people read them: three significant digits, units always, lists, "and 3 more", how a run ended."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 NBSP = "\u00a0"
@@ -198,6 +198,12 @@ def enumeration(words: Sequence[object], joint: str = "and") -> str:
     """Return words as a sentence lists them: a; a and b; a, b and c."""
     *first, last = map(str, words)
     return f"{', '.join(first)} {joint} {last}" if first else last
+
+
+def from_to(times_ms: Iterable[float]) -> str:
+    """Return times that are called equal in words: one, or the least and the most of them."""
+    ordered = sorted(times_ms)
+    return enumeration(list(dict.fromkeys([time(ordered[0]), time(ordered[-1])])), "to")
 
 
 def first_that_holds(*rows: tuple[object, str]) -> str:

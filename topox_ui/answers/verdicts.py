@@ -49,7 +49,7 @@ FAIR = (
 # No plan on circuits is shorter than its own order on a network that has a circuit for every pair.
 FULL_IN_ORDER = (
     "A full fat-tree whose hosts send in an order",
-    "at most as long",
+    "≤ any plan",
     "never",
     "any delay",
     "proved",
@@ -62,20 +62,25 @@ def _workers() -> LocalExecutor:
     return LocalExecutor(1, niceness=NICENESS)
 
 
-def verdict_line(case: Case) -> None:
-    """Write the verdict on a job, or that it is on its way; nothing where circuits pay no delay by the rules chosen."""
+def verdict_line(case: Case, planned_ms: float | None = None) -> None:
+    """Write the verdict on a job, or that it is on its way; nothing where circuits pay no delay by the rules chosen.
+
+    ``planned_ms``: what the page says of planned circuits, if it is not the result that all pages show.
+    """
     if case.settings.circuits == "per-slot":
         return
     known = known_verdict(case)
     if known is None:
         _coming(case)
         return
-    write_html(f'<div class="verdict"><p>{emphasised(known.lead)}</p>{_rivals(known, case)}</div>')
+    write_html(
+        f'<div class="verdict"><p>{emphasised(known.lead)}</p>{_rivals(known, case, planned_ms)}</div>'
+    )
     with st.expander("What the verdict rests on", key="verdict_details", type="compact"):
         _details(case, known)
 
 
-def _rivals(known: Verdict, case: Case) -> str:
+def _rivals(known: Verdict, case: Case, planned_ms: float | None) -> str:
     """Return a table in HTML: the job as pages show it, then what each rival takes, where switching pays against it, how sure that is.
 
     The last column is left out where it says the same of every rival.
@@ -87,12 +92,9 @@ def _rivals(known: Verdict, case: Case) -> str:
     if not rivals:
         return ""
     last = None if {row[-1] for row in rivals} != {"unknown in between"} else -1
-    mine = result_shown(case)
-    rows = (
-        [("This job on planned circuits", time(mine.makespan_ms or 0.0), "", "", "")]
-        if mine
-        else []
-    )
+    if planned_ms is None and (mine := result_shown(case)) is not None:
+        planned_ms = mine.makespan_ms
+    rows = [("This job on planned circuits", time(planned_ms), "", "", "")] if planned_ms else []
     rows += [*rivals, *([FULL_IN_ORDER] if known.brackets[-1].name == "fat_tree_full" else [])]
     return html_table(COLUMNS[:last], [row[:last] for row in rows], row_heads=True)
 

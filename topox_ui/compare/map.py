@@ -108,15 +108,15 @@ def where_which_wins(opened: Loaded, case: Case, contest: Contest, theme: Theme)
     ended = sweep.digest in owner.results(MAP)  # cancelled, or calls were lost: on request only
     if AUTOMATIC and not (complete or ended) and owner.run(MAP, sweep.digest) is None:
         _start(sweep)
-    picture, yours = known_picture(sweep, contest), _here(case, sweep)[0]
+    picture, yours = known_picture(sweep, contest), _here(case, sweep)
 
     def now() -> tuple[str, str]:
         known = known_picture(sweep, contest)
-        return kicker, _finding(known, is_complete(sweep, map_calls()), yours)
+        return kicker, _finding(known, is_complete(sweep, map_calls()), *yours)
 
     running = owner.run(MAP, sweep.digest) is not None
     with top:
-        headline(kicker, _finding(picture, complete, yours), now if running else None)
+        headline(kicker, _finding(picture, complete, *yours), now if running else None)
     live = partial(_live, case, contest, sweep, theme)
     if watched(MAP, "Computing the map", live, sweep.digest):
         return
@@ -134,7 +134,7 @@ def where_which_wins(opened: Loaded, case: Case, contest: Contest, theme: Theme)
         beside([1.25, 1], partial(_drawn, *given, live=False), partial(cut_through, *given))
 
 
-def _finding(picture: MapPicture, complete: bool, yours: float) -> str:
+def _finding(picture: MapPicture, complete: bool, yours: float, delay_ms: float) -> str:
     """Return who wins between which delays at your value, or by the columns next to it; before they are known how many points."""
     if not picture.points:
         return "The map is <b>not computed yet</b>: it comes point by point, beside this page."
@@ -146,7 +146,8 @@ def _finding(picture: MapPicture, complete: bool, yours: float) -> str:
             where = f"between {_at(by, columns[0])} and {_at(by, columns[1])}, where your {_at(by, yours)} lies"
         elif yours not in columns:
             where += f", the column nearest to your {_at(by, yours)}"
-        return f"Without a full fat-tree, the fastest{so_far} {where}, by the best plans found: <b>{escape(turns)}</b>."
+        here = setting_words(picture, (yours, delay_ms)) if "depends" in turns else ""
+        return f"Without a full fat-tree, the fastest{so_far} {where}, by the best plans found: <b>{escape(turns)}</b>. {escape(here)}"
     return f"Points won{so_far}, of {len(picture.points)}: <b>{escape(points_won(picture))}</b>."
 
 

@@ -24,7 +24,7 @@ from topox_core.figures.fabrics import bar_legend, iteration_bars
 from topox_core.figures.palette import Theme
 from topox_core.model.cluster import Cluster
 from topox_core.schedule.result import gap
-from topox_core.text.choices import chosen_by_all
+from topox_core.text.choices import chosen_by_all, chosen_words
 from topox_core.text.numbers import capitalised, count, enumeration, percent, short, time
 from topox_ui.answers.clicks import delays_here
 from topox_ui.answers.contest import (
@@ -167,7 +167,7 @@ def _same_money(cluster: Cluster, full: float) -> None:
 
 # What the ideal switch stands for: its best order known is one in which hosts of a full fat-tree can send.
 IN_ORDER = "full fat-tree in an order"
-NUMBERS = ("Iteration time", "Gap", "Circuit changes", "Dark time", "Bandwidth tax")
+NUMBERS = ("Iteration time", "Gap", "Circuit changes", "Ports dark", "Bandwidth tax")
 
 
 def _price_of_full(case: Case, contest: Contest, runs: Runs) -> str:
@@ -214,7 +214,8 @@ def main_figures(contest: Contest, runs: Runs, theme: Theme) -> None:
     )
     chart_title(
         "The same in numbers",
-        "gap: the share of the time above the lower bound of its own kind of network (planned: of any circuits); "
+        "gap: the share of the time above the lower bound of its own kind of network (planned: of any circuits); ports "
+        "dark: of all ports' time, where bars show the critical path alone; "
         "bandwidth tax: bytes carried for each byte sent, above 1 where servers forward data",
         beside=True,
     )
@@ -224,7 +225,7 @@ def main_figures(contest: Contest, runs: Runs, theme: Theme) -> None:
             "Iteration time": [time(run.iteration_ms) for run in runs.values()],
             "Gap": [_gap_words(run) for run in runs.values()],
             "Circuit changes": [count(run.circuits_changed) for run in runs.values()],
-            "Dark time": [percent(run.dark_share) for run in runs.values()],
+            "Ports dark": [percent(run.dark_share) for run in runs.values()],
             "Bandwidth tax": [short(run.traffic.bandwidth_tax) for run in runs.values()],
         },
         column_config={name: st.column_config.TextColumn(alignment="right") for name in NUMBERS},
@@ -242,6 +243,9 @@ def _notes(contest: Contest, runs: Runs) -> None:
     """Offer what a referee would ask: why the next fabric is slower, what was chosen, what the same money buys."""
     lines = [why for why in [why_longer(runs, contest.spoken)] if why]
     words = {contest.labels[name]: run.chosen_words for name, run in runs.items()}
+    if "scheduled" in runs and (plan := runs["scheduled"].result):  # it may have been passed on
+        chosen = chosen_words(plan.settings.lowering, plan.settings.free)
+        words[contest.labels["scheduled"]] = chosen
     if chosen := chosen_by_all(words):
         lines.append(chosen)
     lines += [
@@ -290,7 +294,7 @@ def draw(theme: Theme, opened: Loaded) -> None:
     )
     if "scheduled" in runs:
         quiet(shorter_than_first(case, runs["scheduled"].iteration_ms))
-    verdict_line(case)
+    verdict_line(case, runs["scheduled"].iteration_ms if "scheduled" in runs else None)
     for line in failed:  # why some fabrics cannot run here; the others are compared
         show_error(line)
     delays_here(case)

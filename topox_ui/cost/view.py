@@ -273,7 +273,7 @@ def draw_per_iteration(theme: Theme, opened: Loaded) -> None:
         f"{title} · {setting_words(case.cluster)}, ${assumed.usd_per_gpu_hour:g} per GPU and hour",
         _least(costs, contest.spoken, case.cluster.reconfiguration_ms),
     )
-    verdict_line(case)
+    verdict_line(case, runs["scheduled"].iteration_ms if "scheduled" in runs else None)
     worth_of_a_port(case, runs.get("scheduled"))
     for line in failed:
         quiet(f"{escape(line)}")

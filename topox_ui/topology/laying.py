@@ -51,7 +51,7 @@ def topology_headline(loaded: Loaded, case: Case, laid: "LaidTopology") -> None:
     longest = result.longest_route
     source, _, parallel = result.layout.links
     links, circuits = len(source), int(parallel.sum())
-    each = "of one circuit each" if circuits == links else f"of {plural(circuits, 'circuit')}"
+    each = "of one circuit each" if circuits == links else f"made of {plural(circuits, 'circuit')}"
     gives = "–" if iteration_ms is None else time(iteration_ms)
     against = "as on Compare" if planned_ms is None else f"planned circuits {time(planned_ms)}"
     kpis(

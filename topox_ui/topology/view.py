@@ -28,6 +28,7 @@ from topox_core.text.numbers import (
     count,
     delay_label,
     enumeration,
+    from_to,
     percent,
     plural,
     short,
@@ -311,13 +312,15 @@ def _finding(one: OneCollective, ways: dict[str, StepsOnPorts], port_gbps: float
     other_ms = min(ways["together"].makespan_ms, ways["one_port"].makespan_ms)
     rings = {} if rings_ms is None else {"rings": rings_ms}
     switching = {SPOKEN[name]: way.makespan_ms for name, way in ways.items()}
-    first, best = ties(rings | switching), ties(switching)[0]
+    first, tied = ties(rings | switching), ties(switching)
+    best = tied[0]
     here = f"in this one {kind_words(one.kind)}"  # a job of many may gain
     if rings_ms is not None and "rings" in first:
         others = (
             f"{enumeration(first[1:])} {'takes' if len(first) == 2 else 'take'} as long within {percent(EQUAL)}"
             if len(first) > 1
-            else f"{best}, the best way that switches, takes <b>{time(switching[best])}</b>"
+            else f"{enumeration(tied)}, the best {'way that switches, takes' if len(tied) == 1 else 'ways that switch, take'} "
+            f"<b>{from_to(switching[name] for name in tied)}</b>"
         )
         words = f"Switching gains nothing {here}: <b>{time(rings_ms)}</b> with rings that never change; {others}."
     elif rings_ms is not None:

@@ -38,7 +38,7 @@ def test_the_card_leads_with_one_number_and_lists_every_rival(visit, monkeypatch
     assert "|119 ms|never|any delay|proved|" in said
     # The job itself first, and last the rival that no plan on circuits can beat.
     assert f"planned circuits|{metric(at, 'Iteration time')}|" in said
-    assert "in an order|at most as long|never|any delay|proved|" in said
+    assert "in an order|≤ any plan|never|any delay|proved|" in said
     assert "laid by search over the task graph" in words(at)
     without = replace(found, brackets=found.brackets[:2])
     monkeypatch.setattr("topox_ui.answers.verdicts.known_verdict", lambda _case: without)
