@@ -8,6 +8,7 @@ its circuits carried goes over the ports that are left. A switch takes its ports
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
@@ -209,8 +210,9 @@ def _without_a_port(
     """Return how long the rest takes on the ports that are left, or on circuits that stay, and on which of them."""
     fixed_ms, on = inf, ""
     if not at_ms and job.settings.switching in ("auto", "fixed") and not job.settings.on_slots:
-        fixed_ms, _ = fixed.repaired(failure)
-        on = f"the circuits stay fixed: {SPOKEN['static']}, repaired"
+        with suppress(InputError):  # two servers that talk are cut off from one another
+            fixed_ms, _ = fixed.repaired(failure)
+            on = f"the circuits stay fixed: {SPOKEN['static']}, repaired"
     own_ms = _on_own_circuits(job, rest, failure)
     if own_ms < fixed_ms:
         fixed_ms = own_ms
@@ -231,14 +233,13 @@ def _on_own_circuits(job: JobRequest, rest: JobRequest, failure: Failure) -> flo
     layout = run.execution.layout
     if layout is None:
         return inf
-    try:
+    with suppress(InputError):  # as there
         left = fail_layout(layout, failure, wiring_of(layout), each)
         options = replace(job.options, layout=left)
         graph = lower(rest.task_graph, run.execution.graph.lowering)
         request = FabricRequest(graph, job.cluster, rest.settings, options)
         return run_one("static", request).iteration_ms
-    except InputError:  # two servers that talk are cut off from one another
-        return inf
+    return inf
 
 
 def _lost_words(failure: Failure) -> str:

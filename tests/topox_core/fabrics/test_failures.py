@@ -159,3 +159,26 @@ def test_a_plan_that_keeps_circuits_fixed_goes_on_from_any_moment() -> None:
     assert this.after_ms > scheduled.iteration_ms
     mended, _ = fixed.repaired(Failure.of_port(3, 1))
     assert following.after_ms <= mended * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("at_share", [0.0, 0.5])
+def test_a_failed_iteration_is_no_longer_than_one_begun_anew(at_share: float) -> None:
+    job = compared(None, reconfiguration_ms=100.0)
+    fixed, failure = FixedCircuits.of(job), Failure.of_port(3, 1)
+    this, following = after_failure(job, fixed, failure, at_share)[-2:]
+    assert following.after_ms is not None and this.after_ms is not None
+    begun_ms = at_share * job.runs["scheduled"].iteration_ms
+    assert this.after_ms <= begun_ms + 100.0 + following.after_ms
+
+
+def test_fixed_circuits_of_a_plan_carry_on_over_what_is_left_of_them() -> None:
+    """Those that were searched for the task graph, without one of them, beat TopologyFinder's, repaired."""
+    task_graph, of = load_sample("moe")
+    of = of.changed(reconfiguration_ms=100.0)
+    runs = compare(task_graph, of, LIST, ("static", "static_graph", "scheduled"))
+    job = JobRequest(task_graph, of, LIST, runs=runs)
+    fixed = FixedCircuits.of(job)
+    failure = at_its_port(Failure.fibre(*fixed.links[0]), fixed.result.wiring)
+    after_ms, (done,) = planned_again(job, fixed, failure, 0.0)
+    assert runs["scheduled"].result.switching == "fixed" and "its fixed circuits stay" in done
+    assert runs["scheduled"].iteration_ms < after_ms < fixed.repaired(failure)[0]
