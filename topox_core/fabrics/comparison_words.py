@@ -18,6 +18,8 @@ FULL = "fat_tree_full"
 # What circuits that stay are built as; the best of them is always told.
 PATCH_PANEL = "topoopt_patch_panel"
 NO_PLAN = "no plan found gains from switching"
+# Its bounds hold for it alone: fabrics that change circuits and forward beside have others.
+CHANGING_PLAN = "the best plan found that changes circuits and forwards nothing"
 # A mean of hops above this is worth a word; below, nearly every byte goes direct.
 NOTABLE_TAX = 1.02
 # Of how much longer the loser takes, what the largest part leaves is worth a word above this share.
@@ -161,7 +163,7 @@ def _best_that_switches(
     times = {spoken[name]: run.iteration_ms for name, run in runs.items() if _switches(run)}
     plan = runs.get("scheduled")
     if plan is not None and plan.result is not None and plan.result.alternative is not None:
-        times["the best plan that changes circuits"] = plan.result.alternative.makespan_ms or 0.0
+        times[CHANGING_PLAN] = plan.result.alternative.makespan_ms or 0.0
     if not times:
         return ""
     name = min(times, key=lambda one: times[one])
