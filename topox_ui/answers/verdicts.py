@@ -223,6 +223,8 @@ def _details(case: Case, known: Verdict) -> None:
     """Say what the columns mean, who laid circuits and who cannot run, and offer a longer search."""
     quiet(
         f"Pays at least up to: the longest delay at which a plan was found that beats the rival by more than {percent(EQUAL)}. "
+        "Such a plan gives each transfer a circuit of its own and forwards nothing; fabrics that change circuits and forward too "
+        "(re-evaluated, regional) stand on Compare and are not covered. "
         "Cannot pay from: a lower bound excludes every such plan (proved). Unknown: no such plan was found, and none is excluded."
     )
     quiet(FAIR)
