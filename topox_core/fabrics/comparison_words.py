@@ -9,7 +9,15 @@ from topox_core.fabrics.registry import ENTRIES, PAYS_DELAY, SPOKEN
 from topox_core.fabrics.run import FabricRun
 from topox_core.model.algorithm_choice import RING, RING_KINDS
 from topox_core.schedule.result import gap
-from topox_core.text.numbers import capitalised, enumeration, first_that_holds, from_to, short, time
+from topox_core.text.numbers import (
+    at_delay,
+    capitalised,
+    enumeration,
+    first_that_holds,
+    from_to,
+    short,
+    time,
+)
 
 # The ideal switch is a yardstick that nobody can buy; it wins only where nothing else was run.
 YARDSTICK = "ideal"
@@ -116,7 +124,7 @@ def _without_full(
 ) -> str:
     """Return whether switching pays among runs without a full fat-tree, or of nothing else, and what the best of each kind take."""
     delay_ms = winner.execution.cluster.reconfiguration_ms
-    where = f"At a delay of {time(delay_ms)}" if delay_ms else "Without a delay"
+    where = at_delay(delay_ms)
     changing = _best_that_switches(contenders, spoken, winner.iteration_ms)
     stays = [name for name in first if not _switches(contenders[name])]
     plan = contenders["scheduled"].result if "scheduled" in contenders else None

@@ -241,8 +241,8 @@ def stays_fixed(result: Result, fixed: FabricRun) -> str:
     if result.alternative is None or result.settings.switching == "fixed":
         return f"The circuits stay fixed, as asked. {which}"
     return (
-        "Switching does not pay here: the circuits stay fixed; "
-        f"the best plan that switches takes {result.alternative.makespan_ms:.6g} ms. {which}"
+        "No plan found that switches is shorter: the circuits stay fixed; "
+        f"the best one that switches takes {result.alternative.makespan_ms:.6g} ms. {which}"
     )
 
 

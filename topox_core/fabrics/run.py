@@ -174,7 +174,9 @@ class FabricRun:
 
     @property
     def chosen_words(self) -> str:
-        """What the fabric chose by itself; empty where that is the default."""
+        """What the fabric chose by itself; empty where that is the default. Of a plan what it holds: it may have been passed on."""
+        if self.result is not None:
+            return chosen_words(self.result.settings.lowering, self.result.settings.free)
         return chosen_words(self.chosen.lowering, self.chosen.free) if self.chosen else ""
 
     @property

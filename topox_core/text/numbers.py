@@ -200,6 +200,11 @@ def enumeration(words: Sequence[object], joint: str = "and") -> str:
     return f"{', '.join(first)} {joint} {last}" if first else last
 
 
+def at_delay(delay_ms: float) -> str:
+    """Return a reconfiguration delay as the beginning of a sentence."""
+    return f"At a delay of {time(delay_ms)}" if delay_ms else "Without a delay"
+
+
 def from_to(times_ms: Iterable[float]) -> str:
     """Return times that are called equal in words: one, or the least and the most of them."""
     ordered = sorted(times_ms)

@@ -20,7 +20,7 @@ from topox_core.fabrics.verdict import (
 from topox_core.runs.cells import CellsResult, futures_run
 from topox_core.runs.cores import NICENESS
 from topox_core.runs.executor import LocalExecutor
-from topox_core.text.numbers import capitalised, percent, plural, time
+from topox_core.text.numbers import at_delay, capitalised, percent, plural, time
 from topox_ui.answers.solving import (
     Case,
     known_plans,
@@ -125,7 +125,7 @@ def does_it_pay(case: Case) -> str:
         return ""
     rival = min(rivals, key=lambda one: one.iteration_ms)
     delay_ms, mine_ms = case.cluster.reconfiguration_ms, mine.makespan_ms
-    where = f"At a delay of {time(delay_ms)}" if delay_ms else "Without a delay"
+    where = at_delay(delay_ms)
     fixed = mine.switching == "fixed"
     beaten = [one for one in rivals if not fixed and mine_ms * (1 + EQUAL) < one.iteration_ms]
     if rival in beaten:

@@ -24,7 +24,7 @@ from topox_core.figures.fabrics import bar_legend, iteration_bars
 from topox_core.figures.palette import Theme
 from topox_core.model.cluster import Cluster
 from topox_core.schedule.result import gap
-from topox_core.text.choices import chosen_by_all, chosen_words
+from topox_core.text.choices import chosen_by_all
 from topox_core.text.numbers import capitalised, count, enumeration, percent, short, time
 from topox_ui.answers.clicks import delays_here
 from topox_ui.answers.contest import (
@@ -174,13 +174,12 @@ def _price_of_full(case: Case, contest: Contest, runs: Runs) -> str:
     """Return between commas how many times the price of the fastest of the other networks a full fat-tree has, where it is dearer."""
     others = {name: run for name, run in runs.items() if name not in (YARDSTICK, FULL)}
     with suppress(InputError):  # a port speed without a price
-        full, *bought = (
-            fabric_bill(name, case.cluster, catalogue(), contest.options)
-            for name in (FULL, *fastest(others)[:1])
-        )
-        for one in bought:
+        for name in fastest(others)[:1]:
+            full, one = (
+                fabric_bill(each, case.cluster, catalogue(), contest.options)
+                for each in (FULL, name)
+            )
             if full and one and full.cost_usd > one.cost_usd * (1 + EQUAL):
-                (name,) = fastest(others)[:1]
                 return f", {short(full.cost_usd / one.cost_usd)} times the price of {contest.spoken[name]},"
     return ""
 
@@ -243,9 +242,6 @@ def _notes(contest: Contest, runs: Runs) -> None:
     """Offer what a referee would ask: why the next fabric is slower, what was chosen, what the same money buys."""
     lines = [why for why in [why_longer(runs, contest.spoken)] if why]
     words = {contest.labels[name]: run.chosen_words for name, run in runs.items()}
-    if "scheduled" in runs and (plan := runs["scheduled"].result):  # it may have been passed on
-        chosen = chosen_words(plan.settings.lowering, plan.settings.free)
-        words[contest.labels["scheduled"]] = chosen
     if chosen := chosen_by_all(words):
         lines.append(chosen)
     lines += [

@@ -26,6 +26,7 @@ from topox_core.figures.cost import SHORT_PARTS, by_size, worth, yearly
 from topox_core.figures.palette import Theme
 from topox_core.text.numbers import (
     NBSP,
+    at_delay,
     count,
     energy,
     enumeration,
@@ -388,7 +389,7 @@ def _least(costs: Mapping[str, IterationCost], spoken: Mapping[str, str], delay_
         name for name in own[len(first) :] if name == kinds[_kind(name)] and _kind(name) in TOLD
     ]
     against = [f"${short(costs[name].usd)} on {names[name]}" for name in told]
-    where = f"At a delay of {time(delay_ms)}" if delay_ms else "Without a delay"
+    where = at_delay(delay_ms)
     words = (
         f"{where} an iteration costs <b>${short(costs[own[0]].usd)} on "
         f"{enumeration([names[name] for name in first], 'or')}</b>"
