@@ -154,14 +154,26 @@ def fixed_run(name: str, job: JobRequest, stop: Stop) -> FabricRun:
     return replace(run, execution=replace(run.execution, cluster=job.cluster))
 
 
-def beside_fixed(job: JobRequest, stop: Stop) -> JobRequest:
-    """Return the job with both kinds of fixed circuits among its runs, as far as they may be kept and can run."""
-    if may_stay_fixed(job.settings):
-        for name in FIXED:
+def beside_fixed(job: JobRequest, stop: Stop, *, quickly: bool = False) -> JobRequest:
+    """Return the job with both kinds of fixed circuits among its runs, as far as they may be kept and can run.
+
+    ``quickly``: where it has none, the circuits that the matrix of bytes asks for stand for those that are searched.
+    """
+    if may_stay_fixed(job.settings) and not (quickly and job.runs.keys() & FIXED.keys()):
+        for name in ("static_graph",) if quickly else FIXED:
             if name not in job.runs:
                 with suppress(InputError):  # two servers that talk are not connected
-                    job = replace(job, runs={**job.runs, name: fixed_run(name, job, stop)})
+                    run = _by_matrix(job, stop) if quickly else fixed_run(name, job, stop)
+                    job = replace(job, runs={**job.runs, name: run})
     return job
+
+
+def _by_matrix(job: JobRequest, stop: Stop) -> FabricRun:
+    """Run a job as it is lowered on the circuits with which the search for its task graph begins; raises as :func:`fixed_run`."""
+    settings, options = job.settings, replace(job.options, layout_by="matrix")
+    run = run_static(replace(job, options=options).lowered(settings.lowering), stop)
+    chosen = LoweringChoice(settings.lowering, settings.free)
+    return replace(run, fabric="static_graph", chosen=chosen if settings.free else None)
 
 
 def fixed_beside(request: FabricRequest, stop: Stop) -> FixedBeside | None:

@@ -85,6 +85,11 @@ class TaskGraph:
         return highest + 1
 
     @cached_property
+    def kinds_of_groups(self) -> frozenset[str]:
+        """Kinds of the tasks that have more than one member."""
+        return frozenset(task.kind for task in self.tasks if len(task.members or ()) > 1)
+
+    @cached_property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON bytes of the tasks (the name does not count)."""
         canonical = json.dumps(

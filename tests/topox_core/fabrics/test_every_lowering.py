@@ -224,12 +224,17 @@ def test_no_critical_path_is_above_the_bound_of_a_sample(name: str) -> None:
 @pytest.mark.parametrize(
     "name", long_after(1, ["moe", *(name for name in SAMPLES if name != "moe")])
 )
-def test_a_first_plan_is_checked_and_no_shorter_than_the_list_schedule(name: str) -> None:
+@pytest.mark.parametrize("delay_ms", [0.1, 50.0])
+def test_a_first_plan_is_checked_and_no_shorter_than_the_list_schedule(
+    name: str, delay_ms: float
+) -> None:
     graph, cluster = load_sample(name)
+    cluster = cluster.changed(reconfiguration_ms=delay_ms)
     first = schedule(graph, cluster, FREE, quickly=True)
     whole = schedule(graph, cluster, FREE)
     assert check(graph, cluster, to_record(first)).ok
     assert whole.makespan_ms <= first.makespan_ms * (1 + 1e-9)
+    assert first.makespan_ms <= whole.makespan_ms * 1.2
     assert first.bound_ms == pytest.approx(whole.bound_ms), "both over every lowering"
 
 

@@ -52,8 +52,7 @@ def open_kinds(graph: TaskGraph, settings: Settings) -> frozenset[str]:
         on_any = "rings" in settings.free and not lowering.strides
         return on_any and rides and chain and kind != "all_to_all"
 
-    kinds = {task.kind for task in graph.tasks if len(task.members or ()) > 1}
-    return frozenset(filter(is_open, kinds & set(COLLECTIVE_KINDS)))
+    return frozenset(filter(is_open, graph.kinds_of_groups & set(COLLECTIVE_KINDS)))
 
 
 class Least(NamedTuple):
@@ -93,7 +92,9 @@ def open_bound(graph: TaskGraph, cluster: Cluster, settings: Settings, way: Way)
     lowered, length, sides = _opened(graph, cluster, settings, way)
     devices = [device_loads(lowered, cluster)] if settings.exclusive_devices else []
     servers = [side.of_servers(cluster.servers) for side in sides]
-    best = lower_bound(lowered, length, [*devices, *servers, *(side.of_groups() for side in sides)])
+    best = lower_bound(
+        lowered, length, [*devices, *servers, *(side.of_groups(cluster.servers) for side in sides)]
+    )
     if way == "changing" and servers:
         best = with_set_ups(lowered, cluster, length, devices, servers, best)
     return best
@@ -115,7 +116,7 @@ def busiest_sending(graph: TaskGraph, cluster: Cluster, settings: Settings) -> t
     """
     words, longest_ms = "", 0.0
     for side in _opened(graph, cluster, settings, "fixed")[2]:
-        for load in (side.of_servers(cluster.servers), side.of_groups()):
+        for load in (side.of_servers(cluster.servers), side.of_groups(cluster.servers)):
             sums = np.append(np.bincount(row_of_entry(load.ptr), load.work_ms), 0.0)
             which = int(np.round(sums, 6).argmax())  # of equals the first, as Schedule names it
             if sums[which] > longest_ms:
@@ -158,7 +159,7 @@ class _Side:
             lambda i: f"{self.words} of server {i}",
         )
 
-    def of_groups(self) -> Loads:
+    def of_groups(self, servers: int) -> Loads:
         """Return the mean load of the members of each group that moves more in all than its members must each."""
         alike: dict[tuple[int, ...], list[_Open]] = {}
         for one in self.open:
@@ -170,10 +171,12 @@ class _Side:
         }
         nodes, works, afters = [self.node[:0]], [self.work_ms[:0]], [self.after_ms[:0]]
         for group in groups:
-            own = np.isin(self.server, group)
+            inside = np.zeros(servers, np.bool_)
+            inside[list(group)] = True
+            own = inside[self.server]
             moved: list[tuple[int, float]] = []
             for members, ones in alike.items():
-                among = np.isin(members, group)
+                among = inside[list(members)]
                 if among.all():
                     moved += [(one.node, one.total_ms) for one in ones]
                 elif among.any():
