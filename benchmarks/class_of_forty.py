@@ -34,7 +34,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 
 from benchmarks.forty_sessions import ROOT, Visitor, memory_mb
-from topox_core.labs.folder import answers_in
+from topox_core.labs.classroom.folder import answers_in
 from topox_core.labs.generators.generator import seed_of
 from topox_core.labs.keys import given_table
 from topox_core.labs.lab import texts_in

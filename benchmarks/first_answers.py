@@ -18,7 +18,7 @@ from pathlib import Path
 from tests.past import load_past
 from tests.real_inputs import SUITE
 from topox_core.api import load_cluster, load_graph
-from topox_core.fabrics.compare import default_options, run_with_best_lowering
+from topox_core.fabrics.comparison.compare import default_options, run_with_best_lowering
 from topox_core.fabrics.registry import CHOOSES, ENTRIES
 from topox_core.fabrics.run import JobRequest
 from topox_core.model.cluster import Cluster

@@ -15,10 +15,10 @@ import time
 from pathlib import Path
 
 from tests.real_inputs import REAL_INPUTS
-from topox_core.fabrics.links import run_fat_tree
+from topox_core.fabrics.fixed.static import run_static
+from topox_core.fabrics.fluid.links import run_fat_tree
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest
-from topox_core.fabrics.static import run_static
 from topox_core.io.task_graph_file import load_graph
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower

@@ -10,12 +10,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from topox_core.labs.answers import dump_answers
-from topox_core.labs.folder import grade_folder
-from topox_core.labs.grading import score
+from topox_core.labs.classroom.answers import dump_answers
+from topox_core.labs.classroom.folder import grade_folder
+from topox_core.labs.classroom.grading import score
+from topox_core.labs.classroom.student import attempt, begin, give_up, lock
 from topox_core.labs.keys import key_of
 from topox_core.labs.lab_file import ready_labs
-from topox_core.labs.student import attempt, begin, give_up, lock
 
 STUDENTS = 40
 NOON = "2026-10-05T12:00:00Z"

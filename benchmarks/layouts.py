@@ -18,7 +18,7 @@ from pathlib import Path
 from tests.past import load_past
 from tests.real_inputs import SUITE
 from topox_core.api import load_cluster, load_graph
-from topox_core.fabrics.layout_search import LayoutAnswer, layout_by_graph
+from topox_core.fabrics.fixed.layout_search import LayoutAnswer, layout_by_graph
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest
 from topox_core.model.cluster import Cluster

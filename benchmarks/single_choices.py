@@ -18,9 +18,9 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from topox_core.fabrics.compare import run_with_best_lowering
+from topox_core.fabrics.comparison.compare import run_with_best_lowering
+from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.fabrics.run import JobRequest
-from topox_core.fabrics.scheduled import schedule
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.algorithm_choice import DEFAULT, algorithms_that_fit
 from topox_core.model.cluster import Cluster

@@ -9,7 +9,7 @@ import argparse
 import time
 
 import topox_core
-from topox_core.fabrics.verdict import EFFORTS
+from topox_core.fabrics.crossover.verdict import EFFORTS
 from topox_core.text.numbers import short
 from topox_core.workloads.samples import SAMPLES
 

@@ -5,14 +5,14 @@ from functools import reduce
 from operator import getitem
 from typing import Any
 
-from topox_core.labs.answers import Answers
+from topox_core.labs.classroom.answers import Answers
+from topox_core.labs.classroom.student import attempt, begin, explain, lock
 from topox_core.labs.generators.catalogue import generator
 from topox_core.labs.generators.generator import seed_of
 from topox_core.labs.hand_schedule import hand_plans
 from topox_core.labs.keys import instance_of, key_of
 from topox_core.labs.lab import Lab, Question
 from topox_core.labs.lab_file import ready_labs
-from topox_core.labs.student import attempt, begin, explain, lock
 
 LABS = ready_labs()
 

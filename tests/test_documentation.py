@@ -8,8 +8,8 @@ import pytest
 
 from tests.real_inputs import ROOT
 from topox_core.cli.main import main
-from topox_core.fabrics.scheduled import schedule
-from topox_core.fabrics.verdict import verdict
+from topox_core.fabrics.crossover.verdict import verdict
+from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.io.cluster_file import load_cluster
 from topox_core.io.task_graph_file import check_fits, load_graph
 from topox_core.schedule.settings import FREE, Settings

@@ -19,13 +19,13 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from topox_core.claims.cells import POINTS, rivals_run  # noqa: E402
-from topox_core.fabrics.passed_plans import (  # noqa: E402
+from topox_core.fabrics.crossover.passed_plans import (  # noqa: E402
     PassedPlan,
     best_passed,
     with_passed_plans,
 )
+from topox_core.fabrics.planning.scheduled import schedule  # noqa: E402
 from topox_core.fabrics.run import FabricRun, JobRequest  # noqa: E402
-from topox_core.fabrics.scheduled import schedule  # noqa: E402
 from topox_core.papers.catalogue import (  # noqa: E402
     CARDS,
     SHIPPED,

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from topox_core.check.report import CheckReport
     from topox_core.economics.networks import Bill
+    from topox_core.fabrics.crossover.verdict import Effort, Verdict
     from topox_core.fabrics.run import FabricRun
-    from topox_core.fabrics.verdict import Effort, Verdict
     from topox_core.model.cluster import Cluster
     from topox_core.model.task_graph import TaskGraph
     from topox_core.model.transfer_graph import TransferGraph
@@ -192,7 +192,7 @@ def schedule_iteration(
     InputError
         If graph, cluster and settings do not go together; file and field are named.
     """
-    from topox_core.fabrics.scheduled import schedule
+    from topox_core.fabrics.planning.scheduled import schedule
 
     return schedule(graph, cluster, _settings(engine, time_limit_s, model, lowering, settings))
 
@@ -246,7 +246,7 @@ def compare_fabrics(
     InputError
         If a name is no fabric, or a fabric cannot run the graph; the fabric is named.
     """
-    from topox_core.fabrics.compare import compare
+    from topox_core.fabrics.comparison.compare import compare
     from topox_core.fabrics.registry import USUAL
 
     chosen = _settings(engine, time_limit_s, "physical", lowering, settings)
@@ -285,7 +285,7 @@ def verdict(
     InputError
         If graph and cluster do not go together, or the effort is unknown.
     """
-    from topox_core.fabrics.verdict import verdict as find
+    from topox_core.fabrics.crossover.verdict import verdict as find
 
     chosen = _settings("list", time_limit_s, "physical", lowering, settings)
     return find(graph, cluster, chosen, effort)

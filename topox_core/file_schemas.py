@@ -14,8 +14,9 @@ from topox_core.claims import claims
 from topox_core.demand import planning
 from topox_core.economics import price_sets
 from topox_core.io import assertions, cluster_file, exports, manifest, task_graph_file
-from topox_core.labs import answers, keys as lab_keys, lab, lab_file, leaderboard
-from topox_core.labs.answers import Answers, Explained, Prediction, Worked
+from topox_core.labs import keys as lab_keys, lab, lab_file
+from topox_core.labs.classroom import answers, leaderboard
+from topox_core.labs.classroom.answers import Answers, Explained, Prediction, Worked
 from topox_core.labs.generators.catalogue import GENERATORS
 from topox_core.labs.lab import Call, Lab, Question, Screen, Source, SourceFiles, Tolerance
 from topox_core.model.cluster import Cluster

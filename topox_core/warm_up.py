@@ -79,7 +79,7 @@ def _remember(part: str) -> None:
 
 def warm_up_fabrics() -> None:
     """Run the same iteration on every fabric, and time one strategy and one job."""
-    from topox_core.fabrics.compare import compare
+    from topox_core.fabrics.comparison.compare import compare
     from topox_core.fabrics.registry import FABRICS
     from topox_core.strategy.evaluator import FastEvaluator, non_blocking
     from topox_core.strategy.models import named

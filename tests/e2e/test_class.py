@@ -11,10 +11,10 @@ from tests.e2e.conftest import free_port, serving
 from tests.e2e.tab import Tab
 from tests.labs_answered import LABS, at, solved
 from tests.patience import wait_until
-from topox_core.labs.answers import dump_answers, is_signed, load_answers
-from topox_core.labs.class_folder import APART, ClassFolder
+from topox_core.labs.classroom.answers import dump_answers, is_signed, load_answers
+from topox_core.labs.classroom.class_folder import APART, ClassFolder
+from topox_core.labs.classroom.student import begin, lock
 from topox_core.labs.generators.generator import seed_of
-from topox_core.labs.student import begin, lock
 from topox_ui.classroom.held import WRONG_OF_ONE
 
 pytestmark = pytest.mark.browser

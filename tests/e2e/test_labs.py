@@ -10,9 +10,9 @@ from playwright.sync_api import Locator, expect
 from tests.e2e.conftest import NewTab
 from tests.e2e.tab import Tab, saved
 from tests.labs_answered import EXPLANATION, answered, right
-from topox_core.labs.answers import dump_answers, load_answers
+from topox_core.labs.classroom.answers import dump_answers, load_answers
+from topox_core.labs.classroom.grading import grade
 from topox_core.labs.generators.generator import seed_of
-from topox_core.labs.grading import grade
 from topox_core.labs.lab import Lab
 from topox_core.labs.lab_file import ready_labs
 

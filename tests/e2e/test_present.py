@@ -8,8 +8,8 @@ from playwright.sync_api import expect
 
 from tests.e2e.tab import Tab
 from tests.topox_core.labs.test_answers import LABS, at, written
-from topox_core.labs.statistics import slides
-from topox_core.labs.student import begin, lock
+from topox_core.labs.classroom.statistics import slides
+from topox_core.labs.classroom.student import begin, lock
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 

@@ -18,14 +18,14 @@ from topox_core.cli.manifest import manifest_of_answer
 from topox_core.demand.planning import lower_bound, plan_demand, plan_record
 from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS, dump_parts, load_parts
 from topox_core.errors import InputError
-from topox_core.fabrics.scheduled import schedule
+from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.file_schemas import DOCUMENTS, json_schema
 from topox_core.io.assertions import assertions_of
 from topox_core.io.cluster_file import dump_cluster, load_cluster
 from topox_core.io.exports import cross_connects_record
 from topox_core.io.task_graph_file import dump_graph_json, load_graph
 from topox_core.labs import lab_file
-from topox_core.labs.answers import (
+from topox_core.labs.classroom.answers import (
     Answers,
     Attempt,
     Explained,
@@ -35,7 +35,7 @@ from topox_core.labs.answers import (
     dump_answers,
     load_answers,
 )
-from topox_core.labs.leaderboard import load_entry
+from topox_core.labs.classroom.leaderboard import load_entry
 from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import simulate
 from topox_core.rails.iteration import Rail

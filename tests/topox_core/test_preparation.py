@@ -12,8 +12,8 @@ from tests.patience import wait_until
 from tests.topox_core.small_graphs import cluster, random_graph
 from topox_core import compiled, warm_up
 from topox_core.compiled import COMPILED, PACKAGE, compiled_in_place
-from topox_core.fabrics.schedule_workers import ScheduleWorkers
-from topox_core.fabrics.scheduled import schedule
+from topox_core.fabrics.planning.schedule_workers import ScheduleWorkers
+from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.schedule.kernels.colouring import colour_slots
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import FREE, Settings

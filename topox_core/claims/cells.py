@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from topox_core.fabrics.compare import same_time, ties
+from topox_core.fabrics.comparison.compare import same_time, ties
 from topox_core.fabrics.registry import FABRICS, PAYS_DELAY
 from topox_core.library.run_library import RunLibrary
 from topox_core.runs.identity import code_version

@@ -12,7 +12,7 @@ from statistics import fmean
 from typing import Any
 
 from topox_core.claims.cells import JOBS, Cell
-from topox_core.fabrics.compare import EQUAL
+from topox_core.fabrics.comparison.compare import EQUAL
 from topox_core.fabrics.registry import FABRICS
 from topox_core.io.content import record_of
 from topox_core.papers.rows import VERDICTS, Verdict

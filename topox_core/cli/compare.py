@@ -41,13 +41,13 @@ from topox_core.cli.options import (
 )
 from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
 from topox_core.errors import printable, refuse_if
-from topox_core.fabrics.compare import chosen, compare, fastest
-from topox_core.fabrics.comparison_words import first_iterations, sentence
-from topox_core.fabrics.failures import FixedCircuits, after_failure
-from topox_core.fabrics.links import SLOWER_BY_PRICE
+from topox_core.fabrics.comparison.compare import chosen, compare, fastest
+from topox_core.fabrics.comparison.failures import FixedCircuits, after_failure
+from topox_core.fabrics.comparison.words import first_iterations, sentence
+from topox_core.fabrics.crossover.verdict import verdict as verdict_of
+from topox_core.fabrics.fluid.links import SLOWER_BY_PRICE
 from topox_core.fabrics.registry import UNUSUAL, USUAL
 from topox_core.fabrics.run import FabricRun, JobRequest
-from topox_core.fabrics.verdict import verdict as verdict_of
 from topox_core.io.assertions import FAILED
 from topox_core.io.content import record_of
 from topox_core.schedule.result import gap

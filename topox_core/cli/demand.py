@@ -24,7 +24,12 @@ from topox_core.demand.planning import (
     plan_table,
     read_demand,
 )
-from topox_core.fabrics.one_collective import PERMUTATIONS, OneCollective, sent_rows, shortest_split
+from topox_core.fabrics.controllers.one_collective import (
+    PERMUTATIONS,
+    OneCollective,
+    sent_rows,
+    shortest_split,
+)
 from topox_core.io.tables import table_bytes
 from topox_core.model.transfer_graph import transfer_ms
 

@@ -22,8 +22,8 @@ from topox_core.cli.command import (
 from topox_core.cli.options import JSON, Option, numbered, whole
 from topox_core.errors import needed, refuse_if
 from topox_core.io.content import record_of
-from topox_core.labs.class_folder import secret_for
-from topox_core.labs.folder import (
+from topox_core.labs.classroom.class_folder import secret_for
+from topox_core.labs.classroom.folder import (
     GradedFolder,
     GradeTable,
     Roster,
@@ -37,6 +37,9 @@ from topox_core.labs.folder import (
     moodle_table,
     plain_table,
 )
+from topox_core.labs.classroom.leaderboard import board_of, board_table, entries_in, ranked
+from topox_core.labs.classroom.statistics import lab_statistics, statistics_csv, statistics_html
+from topox_core.labs.classroom.student import check_name
 from topox_core.labs.generators.generator import seed_of
 from topox_core.labs.keys import (
     FORMAT,
@@ -55,9 +58,6 @@ from topox_core.labs.keys import (
 )
 from topox_core.labs.lab import Lab, Texts, texts_in
 from topox_core.labs.lab_file import lab_of, labs_in, ready_labs
-from topox_core.labs.leaderboard import board_of, board_table, entries_in, ranked
-from topox_core.labs.statistics import lab_statistics, statistics_csv, statistics_html
-from topox_core.labs.student import check_name
 from topox_core.labs.worksheet import worksheets
 
 LAB = Option("lab LAB", str, "a lab's id, or its file (.lab.json)")

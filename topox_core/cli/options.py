@@ -409,7 +409,7 @@ def fabric_options(options: argparse.Namespace, cluster: Cluster) -> FabricOptio
     InputError
         If the fat-tree is described twice.
     """
-    from topox_core.fabrics.compare import default_options
+    from topox_core.fabrics.comparison.compare import default_options
 
     chosen = given_of(options, _FABRIC_FIELDS)
     described = not chosen.keys().isdisjoint(_SHAPE)

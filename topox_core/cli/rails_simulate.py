@@ -427,7 +427,7 @@ def executed(files: Sequence[str], options: Arguments) -> tuple[TaskGraph, Execu
     InputError
         If a file cannot be used, there is no such fabric, or its options do not go together.
     """
-    from topox_core.fabrics.compare import chosen, compare
+    from topox_core.fabrics.comparison.compare import chosen, compare
 
     with errors_of_option("--fabric"):
         (name,) = chosen([options.fabric])

@@ -75,7 +75,7 @@ ENGINES = ("auto", "list", "highs", "cpsat")
 )
 def run(options: Arguments) -> int:
     """Solve, have the result checked independently, print it; 1 without a valid schedule, 3 if its job asserts another."""
-    from topox_core.fabrics.scheduled import schedule
+    from topox_core.fabrics.planning.scheduled import schedule
     from topox_core.schedule.result_file import to_record
     from topox_core.warm_up import get_ready
 

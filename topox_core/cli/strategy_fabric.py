@@ -7,7 +7,7 @@ from typing import Any
 from topox_core.cli.command import Arguments, ctrl_c_stops, figure, note, table, write
 from topox_core.cli.options import Option, number
 from topox_core.errors import refuse_if
-from topox_core.fabrics.compare import chosen
+from topox_core.fabrics.comparison.compare import chosen
 from topox_core.fabrics.registry import FABRICS, USUAL
 from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.content import record_of

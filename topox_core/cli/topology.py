@@ -7,7 +7,7 @@ from typing import Any
 from topox_core.cli.command import Answer, Arguments, command, ctrl_c_stops, figure, read, table
 from topox_core.cli.options import JSON, Option, number, settings_as_options, whole
 from topox_core.errors import refuse_if
-from topox_core.fabrics.layout_search import layout_by_graph, layout_by_matrix
+from topox_core.fabrics.fixed.layout_search import layout_by_graph, layout_by_matrix
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest
 from topox_core.io.content import record_of

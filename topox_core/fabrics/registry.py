@@ -23,7 +23,7 @@ _OURS = {
     "ideal": FabricEntry(
         "Ideal switch",
         "an ideal switch",
-        "topox_core.fabrics.ideal:run_ideal",
+        "topox_core.fabrics.fluid.ideal:run_ideal",
         "I",
         ("#B4BDC8", "#56626F"),
         "dot",
@@ -33,7 +33,7 @@ _OURS = {
     "fat_tree": FabricEntry(
         "Fat-tree",
         "a fat-tree",
-        "topox_core.fabrics.links:run_fat_tree",
+        "topox_core.fabrics.fluid.links:run_fat_tree",
         "T",
         ("#2B3440", "#6B7686"),
         "dash",
@@ -45,7 +45,7 @@ _OURS = {
     "fat_tree_full": FabricEntry(
         "Fat-tree, full",
         "a full fat-tree",
-        "topox_core.fabrics.links:run_full_fat_tree",
+        "topox_core.fabrics.fluid.links:run_full_fat_tree",
         "U",
         ("#6E5A7B", "#B59BC4"),
         "12px,4px",
@@ -56,7 +56,7 @@ _OURS = {
     "static": FabricEntry(
         "Fixed by TopoOpt",
         "circuits fixed by TopoOpt",
-        "topox_core.fabrics.static:run_static",
+        "topox_core.fabrics.fixed.static:run_static",
         "F",
         ("#DDCC77", "#F0E08A"),
         "2px,3px",
@@ -72,7 +72,7 @@ _OURS = {
     "static_graph": FabricEntry(
         "Fixed by task graph",
         "circuits fixed by the task graph",
-        "topox_core.fabrics.static:run_static_graph",
+        "topox_core.fabrics.fixed.static:run_static_graph",
         "G",
         ("#664400", "#994433"),
         "4px,2px",
@@ -87,7 +87,7 @@ _OURS = {
     "reevaluated": FabricEntry(
         "Re-evaluated circuits",
         "circuits re-evaluated at intervals",
-        "topox_core.fabrics.reevaluated:run_reevaluated",
+        "topox_core.fabrics.controllers.reevaluated:run_reevaluated",
         "E",
         ("#BB8855", "#FFBB00"),
         "10px,2px,2px,2px,2px,2px",
@@ -101,7 +101,7 @@ _OURS = {
     "regional": FabricEntry(
         "Regional circuits",
         "regional circuits for experts",
-        "topox_core.fabrics.regional:run_regional",
+        "topox_core.fabrics.controllers.regional:run_regional",
         "R",
         ("#005533", "#AACC99"),
         "3px,2px,8px,2px",
@@ -118,7 +118,7 @@ _OURS = {
     "reactive": FabricEntry(
         "Circuits on demand",
         "circuits on demand",
-        "topox_core.fabrics.circuits:run_reactive",
+        "topox_core.fabrics.controllers.circuits:run_reactive",
         "D",
         ("#CC6677", "#E07B5A"),
         "solid",
@@ -135,7 +135,7 @@ _OURS = {
     "provisioned": FabricEntry(
         "Provisioned circuits",
         "provisioned circuits",
-        "topox_core.fabrics.circuits:run_provisioned",
+        "topox_core.fabrics.controllers.circuits:run_provisioned",
         "V",
         ("#88CCEE", "#88CCEE"),
         "6px,3px",
@@ -152,7 +152,7 @@ _OURS = {
     "phased": FabricEntry(
         "Phase by phase",
         "switching phase by phase",
-        "topox_core.fabrics.phases:run_phased",
+        "topox_core.fabrics.controllers.phases:run_phased",
         "H",
         ("#2288AA", "#00FFDD"),
         "9px,3px,2px,3px",
@@ -166,7 +166,7 @@ _OURS = {
     "in_collective": FabricEntry(
         "Inside collectives",
         "switching inside collectives",
-        "topox_core.fabrics.scheduled:run_in_collective",
+        "topox_core.fabrics.planning.scheduled:run_in_collective",
         "N",
         ("#BB88EE", "#883399"),
         "longdash",
@@ -181,7 +181,7 @@ _OURS = {
     "scheduled": FabricEntry(
         "Planned circuits",
         "planned circuits",
-        "topox_core.fabrics.scheduled:run_scheduled",
+        "topox_core.fabrics.planning.scheduled:run_scheduled",
         "P",
         ("#4B3FA8", "#8F86E8"),
         "solid",

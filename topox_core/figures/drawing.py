@@ -8,13 +8,13 @@ from topox_core.economics.networks import Bill
 from topox_core.errors import InputError, needed
 from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.run import FabricRun
-from topox_core.figures.cost import stacked
-from topox_core.figures.fabrics import iteration_bars
-from topox_core.figures.gantt import gantt
-from topox_core.figures.jobs import timeline
-from topox_core.figures.lanes import bars_of, lanes_of
+from topox_core.figures.iteration.gantt import gantt
+from topox_core.figures.iteration.lanes import bars_of, lanes_of
+from topox_core.figures.jobs.rounds import timeline
+from topox_core.figures.networks.cost import stacked
+from topox_core.figures.networks.fabrics import iteration_bars
 from topox_core.figures.palette import theme_of
-from topox_core.figures.rails_delay import Curve, overhead_curves
+from topox_core.figures.rails.delay import Curve, overhead_curves
 from topox_core.model.critical_path import critical_path
 from topox_core.rails.delay import DelayStudy
 from topox_core.schedule.result import Result

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 from topox_core.economics.networks import COUNTINGS, Counting, bills, savings
 from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS, Catalogue
 from topox_core.errors import InputError, check_known, needed, refuse_if, shown, unknown
-from topox_core.fabrics.compare import compare
+from topox_core.fabrics.comparison.compare import compare
+from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.fabrics.registry import FABRICS
-from topox_core.fabrics.scheduled import schedule
 from topox_core.io.content import record_of
 from topox_core.labs.lab import LESSON_SETTINGS, Call
 from topox_core.model.cluster import Cluster

@@ -12,7 +12,7 @@ from topox_core.check.checker import check
 from topox_core.check.report import Violation
 from topox_core.check.schedule_file import FORMAT, VERSION
 from topox_core.errors import check_known, refuse_if, shown
-from topox_core.fabrics.scheduled import schedule
+from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.io.limits import is_number
 from topox_core.labs.generators.generator import GBPS
 from topox_core.labs.generators.one_port import FanOut, HandPlan, Ordered, length_ms, needs

@@ -11,8 +11,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from topox_core.fabrics.compare import compare
-from topox_core.fabrics.scheduled import schedule
+from topox_core.fabrics.comparison.compare import compare
+from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.labs.generators.catalogue import generator
 from topox_core.labs.lab import CLASS_SEED, LESSON_SETTINGS, texts_in
 from topox_core.model.execution import Execution

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from topox_core.fabrics.compare import compare
+from topox_core.fabrics.comparison.compare import compare
 from topox_core.model.cluster import Cluster, one_port_a_switch
 from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import Task, TaskGraph

@@ -15,8 +15,8 @@ from itertools import pairwise
 import numpy as np
 
 from topox_core.errors import InputError, refuse_if
-from topox_core.fabrics.compare import run_one
-from topox_core.fabrics.links import ideal_bound, static_layout
+from topox_core.fabrics.comparison.compare import run_one
+from topox_core.fabrics.fluid.links import ideal_bound, static_layout
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest
 from topox_core.model.cluster import Cluster, one_port_a_switch

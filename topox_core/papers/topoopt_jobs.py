@@ -8,9 +8,9 @@ from functools import lru_cache
 import numpy as np
 from msgspec import structs
 
-from topox_core.fabrics.compare import run_one
+from topox_core.fabrics.comparison.compare import run_one
+from topox_core.fabrics.controllers.reevaluated import mean_ms, reevaluated
 from topox_core.fabrics.options import FabricOptions
-from topox_core.fabrics.reevaluated import mean_ms, reevaluated
 from topox_core.fabrics.run import FabricRequest
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster, one_port_a_switch

@@ -74,7 +74,7 @@ class Settings:
         ``auto``, ``slot`` or a length in ms that divides the slot: the clock of compute tasks.
     free
         Which choices of the lowering each circuit fabric makes for itself
-        (:mod:`topox_core.fabrics.lowering_search`); what ``lowering`` says is the first that is tried.
+        (:mod:`topox_core.fabrics.planning.lowering_search`); what ``lowering`` says is the first that is tried.
     clock
         ``continuous``: the plan's orders are carried out with unrounded durations and delays, and
         ``slot_ms`` is for planning only. ``slots``: every transfer starts and ends on a slot.

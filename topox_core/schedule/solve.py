@@ -120,7 +120,7 @@ def solve(
         Receives every improvement of schedule or bound.
     candidates
         Makes plans that compete with those of the priority rules. The app, the commands and the
-        comparison pass the circuit controllers (:func:`topox_core.fabrics.scheduled.schedule`).
+        comparison pass the circuit controllers (:func:`topox_core.fabrics.planning.scheduled.schedule`).
 
     Raises
     ------

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from topox_core.fabrics.compare import chosen, same_time
+from topox_core.fabrics.comparison.compare import chosen, same_time
 from topox_core.fabrics.registry import FABRICS
 from topox_core.runs.run import Stop, never
 from topox_core.strategy.co_optimisation import CROSSING, CoOptimised, CoProgress, co_optimise

@@ -6,9 +6,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from topox_core.errors import InputError
-from topox_core.fabrics.compare import compare, default_options, run_one, run_with_best_lowering
-from topox_core.fabrics.lowering_search import Case, ring_choices
+from topox_core.fabrics.comparison.compare import (
+    compare,
+    default_options,
+    run_one,
+    run_with_best_lowering,
+)
 from topox_core.fabrics.options import FabricOptions
+from topox_core.fabrics.planning.lowering_search import Case, ring_choices
 from topox_core.fabrics.run import JobRequest
 from topox_core.model.cluster import Cluster, one_port_a_switch
 from topox_core.model.task_graph import TaskGraph

@@ -8,8 +8,8 @@ from math import inf
 
 from topox_core.economics.comparison import Running, usd_per_iteration, year_at
 from topox_core.errors import refuse_if
-from topox_core.fabrics.compare import fabric_bill
-from topox_core.fabrics.passed_plans import PassedPlan, best_passed
+from topox_core.fabrics.comparison.compare import fabric_bill
+from topox_core.fabrics.crossover.passed_plans import PassedPlan, best_passed
 from topox_core.io.limits import check_one_of, check_whole, is_number, is_whole
 from topox_core.model.cluster import MAX_PORTS, Cluster
 from topox_core.studies.axes import Axis, Design

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from topox_core.economics.comparison import Swing, amount_moved, widest_first
 from topox_core.economics.price_sets import SET_BY_SPEED, Catalogue
-from topox_core.fabrics.compare import EQUAL, ties
+from topox_core.fabrics.comparison.compare import EQUAL, ties
 from topox_core.studies.buying import (
     DELAY,
     POWER,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from topox_core.economics.comparison import Swing
-from topox_core.fabrics.passed_plans import PassedPlan
+from topox_core.fabrics.crossover.passed_plans import PassedPlan
 from topox_core.library.run_library import RunLibrary
 from topox_core.runs.run import RunsInTurn
 from topox_core.studies.buying import (

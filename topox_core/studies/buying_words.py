@@ -6,7 +6,7 @@ Names are as a file has them; ``**`` stands round what matters most.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from topox_core.fabrics.compare import EQUAL, same_time
+from topox_core.fabrics.comparison.compare import EQUAL, same_time
 from topox_core.studies.buying import DELAY, PRICE, Choice, Question, Row, levels_of
 from topox_core.studies.buying_answer import (
     FASTEST_MS,

@@ -21,7 +21,7 @@ from topox_core.economics.price_sets import (
     SET_BY_SPEED,
 )
 from topox_core.errors import InputError, refuse_if, shown
-from topox_core.fabrics.compare import MAX_DELAY_MS
+from topox_core.fabrics.comparison.compare import MAX_DELAY_MS
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.registry import FABRICS
 from topox_core.model.cluster import MAX_PORTS, Cluster

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from topox_core.economics.price_sets import MAX_PORTS, MAX_USD, MAX_W, Catalogue
 from topox_core.errors import InputError, errors_in_file, look_up, printable, refuse_if, shown
-from topox_core.fabrics.compare import MAX_DELAY_MS
+from topox_core.fabrics.comparison.compare import MAX_DELAY_MS
 from topox_core.io.content import FileFormat, entries_of, named, read_object, record_of
 from topox_core.io.limits import OFFERS as LIMITS, is_number
 from topox_core.schema.fields import PRINTABLE, fields_of, setting

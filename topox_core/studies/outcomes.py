@@ -15,14 +15,14 @@ from topox_core.economics.comparison import Question, Running, per_dollar, year_
 from topox_core.economics.networks import Bill, Counting
 from topox_core.economics.price_sets import DEFAULT_SET, SET_BY_SPEED, Catalogue, price_set
 from topox_core.errors import InputError
-from topox_core.fabrics.compare import fabric_bill, run_with_best_lowering
-from topox_core.fabrics.fixed_beside import FIXED, beside_fixed
-from topox_core.fabrics.lowering_search import bound_of, run_over_every
+from topox_core.fabrics.comparison.compare import fabric_bill, run_with_best_lowering
+from topox_core.fabrics.crossover.sweep import with_degree
+from topox_core.fabrics.fixed.fixed_beside import FIXED, beside_fixed
 from topox_core.fabrics.options import FabricOptions
+from topox_core.fabrics.planning.lowering_search import bound_of, run_over_every
+from topox_core.fabrics.planning.scheduled import freely_scheduled
 from topox_core.fabrics.registry import PAYS_DELAY
 from topox_core.fabrics.run import FabricRun, JobRequest
-from topox_core.fabrics.scheduled import freely_scheduled
-from topox_core.fabrics.sweep import with_degree
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Execution

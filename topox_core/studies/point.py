@@ -9,11 +9,11 @@ from typing import Any
 
 from topox_core.economics.price_sets import Catalogue
 from topox_core.errors import InputError, refuse_if
-from topox_core.fabrics.fluid import Stopped
+from topox_core.fabrics.fluid.simulator import Stopped
 from topox_core.fabrics.options import FabricOptions
+from topox_core.fabrics.planning.scheduled import planned_run
 from topox_core.fabrics.registry import ENTRIES
 from topox_core.fabrics.run import FabricRun, JobRequest
-from topox_core.fabrics.scheduled import planned_run
 from topox_core.io.content import digest_of, record_of
 from topox_core.library.rows import FAILED, RunRecord
 from topox_core.model.cluster import Cluster

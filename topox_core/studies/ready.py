@@ -11,8 +11,8 @@ from topox_core.economics.comparison import MOVED_PARTS
 from topox_core.economics.networks import Counting
 from topox_core.economics.price_sets import DEFAULT_SET, price_set
 from topox_core.errors import InputError
+from topox_core.fabrics.crossover.sweep import DEGREES, DELAYS_MS, SPEEDS_GBPS, with_degree
 from topox_core.fabrics.registry import MAPPED
-from topox_core.fabrics.sweep import DEGREES, DELAYS_MS, SPEEDS_GBPS, with_degree
 from topox_core.io.content import read
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.library.run_library import RunLibrary

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.fabrics.compare import ties
+from topox_core.fabrics.comparison.compare import ties
 from topox_core.io.assertions import failures
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.runs.identity import code_version

@@ -1,7 +1,7 @@
 """A study in the background: what the library lacks is computed, and every point is kept the moment it is done.
 
 Plans of harder points serve easier ones: a plan for a longer delay, slower or fewer ports can be carried out
-with a shorter delay, faster or more ports in the same time at most (:mod:`topox_core.fabrics.passed_plans`),
+with a shorter delay, faster or more ports in the same time at most (:mod:`topox_core.fabrics.crossover.passed_plans`),
 so that planned times never grow where the network becomes better.
 """
 

@@ -10,14 +10,14 @@ from streamlit.runtime.scriptrunner import StopException
 
 from topox_core.economics.clusters import same_cost_nic_gbps, same_cost_ratio, same_cost_words
 from topox_core.errors import InputError
-from topox_core.fabrics.compare import check_delay, compare
-from topox_core.fabrics.comparison_words import FULL, YARDSTICK, why_not
+from topox_core.fabrics.comparison.compare import check_delay, compare
+from topox_core.fabrics.comparison.words import FULL, YARDSTICK, why_not
+from topox_core.fabrics.crossover.passed_plans import PassedPlan
+from topox_core.fabrics.crossover.sweep import ColumnResult, Point, Sweep, swept_options, usual_axes
 from topox_core.fabrics.options import FabricOptions
-from topox_core.fabrics.passed_plans import PassedPlan
+from topox_core.fabrics.planning.scheduled import better_run
 from topox_core.fabrics.registry import ENTRIES, FABRICS, SPOKEN
 from topox_core.fabrics.run import FabricRun
-from topox_core.fabrics.scheduled import better_run
-from topox_core.fabrics.sweep import ColumnResult, Point, Sweep, swept_options, usual_axes
 from topox_core.model.cluster import Cluster
 from topox_core.runs.run import Stop
 from topox_core.text.numbers import plural

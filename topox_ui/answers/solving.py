@@ -17,12 +17,12 @@ from streamlit.runtime.scriptrunner import StopException
 from topox_core.check.checker import check
 from topox_core.check.report import CheckReport
 from topox_core.errors import InputError
-from topox_core.fabrics.fluid import Stopped
-from topox_core.fabrics.passed_plans import KnownPlans, PassedPlan, with_passed_plans
+from topox_core.fabrics.crossover.passed_plans import KnownPlans, PassedPlan, with_passed_plans
+from topox_core.fabrics.fluid.simulator import Stopped
+from topox_core.fabrics.planning.schedule_workers import ScheduleWorkers
+from topox_core.fabrics.planning.scheduled import prove, schedule
 from topox_core.fabrics.run import JobRequest
-from topox_core.fabrics.schedule_workers import ScheduleWorkers
-from topox_core.fabrics.scheduled import prove, schedule
-from topox_core.figures.lanes import Bars, Lanes, bars_of, lanes_of, overview_image
+from topox_core.figures.iteration.lanes import Bars, Lanes, bars_of, lanes_of, overview_image
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import CriticalPath, critical_path

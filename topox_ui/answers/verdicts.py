@@ -5,10 +5,9 @@ from functools import partial
 
 import streamlit as st
 
-from topox_core.fabrics.compare import EQUAL
-from topox_core.fabrics.comparison_words import NO_PLAN
-from topox_core.fabrics.run import JobRequest
-from topox_core.fabrics.verdict import (
+from topox_core.fabrics.comparison.compare import EQUAL
+from topox_core.fabrics.comparison.words import NO_PLAN
+from topox_core.fabrics.crossover.verdict import (
     NO_DEARER,
     RIVALS,
     Effort,
@@ -17,6 +16,7 @@ from topox_core.fabrics.verdict import (
     verdict,
     with_plans,
 )
+from topox_core.fabrics.run import JobRequest
 from topox_core.runs.cells import CellsResult, futures_run
 from topox_core.runs.cores import NICENESS
 from topox_core.runs.executor import LocalExecutor

@@ -7,7 +7,12 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from topox_core.figures.circuits import changes, cross_connects_in, matrix, ports_over_time
+from topox_core.figures.iteration.circuits import (
+    changes,
+    cross_connects_in,
+    matrix,
+    ports_over_time,
+)
 from topox_core.figures.palette import Theme
 from topox_core.io.exports import PROGRAM_COLUMNS, cross_connects
 from topox_core.model.execution import (

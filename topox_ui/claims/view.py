@@ -27,9 +27,9 @@ from topox_core.claims.claims import (
     tried,
     verdict_words,
 )
-from topox_core.fabrics.compare import EQUAL
-from topox_core.figures.maps import sides_legend, sides_map
+from topox_core.fabrics.comparison.compare import EQUAL
 from topox_core.figures.palette import Theme
+from topox_core.figures.studies.cells import sides_legend, sides_map
 from topox_core.runs.pace import slowness
 from topox_core.studies.study_run import StudyResult
 from topox_core.text.numbers import about_seconds, percent

@@ -24,11 +24,11 @@ from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 
 from topox_core.errors import InputError
 from topox_core.io.limits import MAX_FILE_BYTES, MB
-from topox_core.labs.answers import Answers, AnswersFile, is_signed
-from topox_core.labs.class_folder import ClassFolder
+from topox_core.labs.classroom.answers import Answers, AnswersFile, is_signed
+from topox_core.labs.classroom.class_folder import ClassFolder
+from topox_core.labs.classroom.student import check_name
 from topox_core.labs.lab import Lab, texts_in
 from topox_core.labs.lab_file import labs_in, ready_labs
-from topox_core.labs.student import check_name
 from topox_ui.runs.limits import server_limits
 from topox_ui.state.session import Lasting
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from topox_core.errors import InputError
-from topox_core.labs.class_folder import clean, read_secret
+from topox_core.labs.classroom.class_folder import clean, read_secret
 from topox_core.warm_up import warm_up, warm_up_fabrics
 from topox_ui.classroom.held import COURSE, FOLDER, SHOWN_AT, WORD, profile_of
 from topox_ui.runs.limits import ServerLimits, only_this_machine

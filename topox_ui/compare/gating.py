@@ -6,8 +6,8 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import StopException
 
 from topox_core.economics.price_sets import Catalogue
-from topox_core.fabrics.compare import same_time, ties
-from topox_core.fabrics.gated_iterations import (
+from topox_core.fabrics.comparison.compare import same_time, ties
+from topox_core.fabrics.controllers.gated_iterations import (
     FAT_TREE,
     NETWORKS,
     PACKET_PORTS,
@@ -17,10 +17,10 @@ from topox_core.fabrics.gated_iterations import (
     GatedNetwork,
     gated_networks,
 )
-from topox_core.fabrics.gating import exchanges
+from topox_core.fabrics.controllers.gating import exchanges
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest
-from topox_core.figures.crossover import gated_lines
+from topox_core.figures.networks.crossover import gated_lines
 from topox_core.figures.palette import Theme
 from topox_core.model.lowering import lower
 from topox_core.runs.run import Stop

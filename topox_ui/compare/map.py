@@ -5,8 +5,8 @@ from typing import Any
 
 import streamlit as st
 
-from topox_core.fabrics.comparison_words import FULL, YARDSTICK
-from topox_core.fabrics.map_run import (
+from topox_core.fabrics.comparison.words import FULL, YARDSTICK
+from topox_core.fabrics.crossover.map_run import (
     MapPicture,
     MapResult,
     around,
@@ -19,10 +19,10 @@ from topox_core.fabrics.map_run import (
     setting_words,
     turns_by_delay,
 )
-from topox_core.fabrics.sweep import Sweep
-from topox_core.figures.crossover import cut
-from topox_core.figures.maps import map_legend, winner_map
+from topox_core.fabrics.crossover.sweep import Sweep
+from topox_core.figures.networks.crossover import cut
 from topox_core.figures.palette import Theme
+from topox_core.figures.studies.cells import map_legend, winner_map
 from topox_core.text.numbers import plural
 from topox_ui.answers.contest import Contest, map_calls, sweep_of
 from topox_ui.answers.solving import Case

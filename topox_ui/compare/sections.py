@@ -5,11 +5,10 @@ from functools import partial
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.fabrics.failures import FailureOutcome, FixedCircuits, after_failure
+from topox_core.fabrics.comparison.failures import FailureOutcome, FixedCircuits, after_failure
 from topox_core.fabrics.run import FabricRun, JobRequest
-from topox_core.figures.fabrics import before_after, shown_until, strip_words, strips
-from topox_core.figures.gantt import gantt, in_view, window_words
-from topox_core.figures.lanes import (
+from topox_core.figures.iteration.gantt import gantt, in_view, window_words
+from topox_core.figures.iteration.lanes import (
     Bars,
     Lanes,
     bars_of,
@@ -18,6 +17,7 @@ from topox_core.figures.lanes import (
     sent_at_once,
     strip_image,
 )
+from topox_core.figures.networks.fabrics import before_after, shown_until, strip_words, strips
 from topox_core.figures.palette import (
     CATEGORY_COLOURS,
     CATEGORY_WORDS,

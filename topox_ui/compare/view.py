@@ -9,9 +9,9 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.fabrics import comparison_words
-from topox_core.fabrics.compare import EQUAL, fabric_bill, fastest
-from topox_core.fabrics.comparison_words import (
+from topox_core.fabrics.comparison import words as comparison_words
+from topox_core.fabrics.comparison.compare import EQUAL, fabric_bill, fastest
+from topox_core.fabrics.comparison.words import (
     FULL,
     YARDSTICK,
     ahead_of_time,
@@ -20,7 +20,7 @@ from topox_core.fabrics.comparison_words import (
 )
 from topox_core.fabrics.registry import BY_RULE, FABRICS
 from topox_core.fabrics.run import FabricRun
-from topox_core.figures.fabrics import bar_legend, iteration_bars
+from topox_core.figures.networks.fabrics import bar_legend, iteration_bars
 from topox_core.figures.palette import Theme
 from topox_core.model.cluster import Cluster
 from topox_core.schedule.result import gap

@@ -15,7 +15,7 @@ from topox_core.economics.price_sets import (
     dump_parts,
     load_parts,
 )
-from topox_core.figures.rails_delay import switch_word
+from topox_core.figures.rails.delay import switch_word
 from topox_core.rails.technologies import TECHNOLOGIES as LISTED
 from topox_ui.shell.charts import Content, chart_title, editor, file_box, table_under
 from topox_ui.shell.downloads import link_menu, offer, stem

@@ -13,11 +13,11 @@ from topox_core.economics.comparison import (
     tornado,
 )
 from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill, bills, saving
-from topox_core.fabrics.compare import same_time
+from topox_core.fabrics.comparison.compare import same_time
+from topox_core.fabrics.crossover.verdict import RIVALS
 from topox_core.fabrics.run import FabricRun
-from topox_core.fabrics.verdict import RIVALS
-from topox_core.figures.buying import tornado as tornado_figure
-from topox_core.figures.cost import stacked
+from topox_core.figures.networks.buying import tornado as tornado_figure
+from topox_core.figures.networks.cost import stacked
 from topox_core.figures.palette import Theme
 from topox_core.studies.offers import OFFERS, price_and_source
 from topox_core.text.numbers import count, enumeration, money, percent, power, time

@@ -19,10 +19,10 @@ from topox_core.economics.comparison import (
 from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill
 from topox_core.economics.price_sets import SET_BY_SPEED
 from topox_core.errors import InputError
-from topox_core.fabrics.compare import EQUAL, fabric_bill, same_time
-from topox_core.fabrics.comparison_words import FULL, PATCH_PANEL, YARDSTICK
+from topox_core.fabrics.comparison.compare import EQUAL, fabric_bill, same_time
+from topox_core.fabrics.comparison.words import FULL, PATCH_PANEL, YARDSTICK
 from topox_core.fabrics.registry import ENTRIES
-from topox_core.figures.cost import SHORT_PARTS, by_size, worth, yearly
+from topox_core.figures.networks.cost import SHORT_PARTS, by_size, worth, yearly
 from topox_core.figures.palette import Theme
 from topox_core.text.numbers import (
     NBSP,

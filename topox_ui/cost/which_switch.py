@@ -6,10 +6,10 @@ from typing import Any
 
 import streamlit as st
 
-from topox_core.fabrics.verdict import Bracket
-from topox_core.figures.buying import Drawn, Swinging, buying_figure, tornado
+from topox_core.fabrics.crossover.verdict import Bracket
+from topox_core.figures.networks.buying import Drawn, Swinging, buying_figure, tornado
 from topox_core.figures.palette import Theme
-from topox_core.figures.study_axes import MeasureWords
+from topox_core.figures.studies.axes import MeasureWords
 from topox_core.studies.buying import Row, buying_study, levels_of
 from topox_core.studies.buying_answer import prices_of
 from topox_core.studies.buying_run import Answer

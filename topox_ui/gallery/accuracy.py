@@ -4,13 +4,13 @@ from functools import cache
 
 import streamlit as st
 
-from topox_core.figures.palette import Theme
-from topox_core.figures.predictions import (
+from topox_core.figures.labs.predictions import (
     MeasuredSet,
     error_dots,
     names_of,
     predicted_against_measured,
 )
+from topox_core.figures.palette import Theme
 from topox_core.papers.accuracy import NOT_MODELLED, Kind, as_record, kinds
 from topox_core.papers.rows import VERDICTS, judged
 from topox_core.text.numbers import NBSP, percent, plural

@@ -6,7 +6,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from topox_core.errors import InputError
-from topox_core.figures.facts import (
+from topox_core.figures.iteration.facts import (
     bytes_by_parallelism,
     pieces_bars,
     tasks_by_kind,

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from topox_core.fabrics.compare import EQUAL, same_time
-from topox_core.figures.jobs import group_name, stage_name, timeline
-from topox_core.figures.jobs_study import climb
+from topox_core.fabrics.comparison.compare import EQUAL, same_time
+from topox_core.figures.jobs.gains import climb
+from topox_core.figures.jobs.rounds import group_name, stage_name, timeline
 from topox_core.figures.palette import Theme
 from topox_core.model.cluster import Cluster
 from topox_core.runs.run import FunctionRun

@@ -7,7 +7,9 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
-from topox_core.figures.jobs import (
+from topox_core.figures.jobs.gains import climb
+from topox_core.figures.jobs.links import MAX_TIMES, link_matrix, ring_drawing, time_unit
+from topox_core.figures.jobs.rounds import (
     group_name,
     pod_gantt,
     pod_group_bars,
@@ -15,8 +17,6 @@ from topox_core.figures.jobs import (
     stage_name,
     timeline,
 )
-from topox_core.figures.jobs_links import MAX_TIMES, link_matrix, ring_drawing, time_unit
-from topox_core.figures.jobs_study import climb
 from topox_core.figures.palette import Theme
 from topox_core.model.execution import Execution
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS

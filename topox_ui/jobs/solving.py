@@ -11,7 +11,7 @@ import streamlit as st
 from topox_core.check.report import CheckReport
 from topox_core.check.round import check_round
 from topox_core.errors import InputError
-from topox_core.fabrics.compare import same_time
+from topox_core.fabrics.comparison.compare import same_time
 from topox_core.runs.run import FunctionRun, RunProgress, Stop
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS, solve
 from topox_core.tdm.algorithms.round_bounds import bounded

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from topox_core.figures.jobs_study import GainPoint, gain_map, gains
+from topox_core.figures.jobs.gains import GainPoint, gain_map, gains
 from topox_core.figures.palette import Theme
 from topox_core.studies.ready import rounds_record
 from topox_core.studies.study import study_of

@@ -2,7 +2,7 @@
 
 import math
 
-from topox_core.fabrics.compare import EQUAL, same_time
+from topox_core.fabrics.comparison.compare import EQUAL, same_time
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 from topox_core.tdm.algorithms.round_bounds import lower_bound
 from topox_core.tdm.model.jobs import COLLECTIVES, Jobs, Round

@@ -11,11 +11,9 @@ from jinja2 import Environment, StrictUndefined
 
 from topox_core.check.report import equation_words
 from topox_core.errors import InputError
-from topox_core.labs.answers import Answers
-from topox_core.labs.keys import answer_words, filled, matrix_of
-from topox_core.labs.lab import Lab, Question
-from topox_core.labs.marking import read_answer
-from topox_core.labs.student import (
+from topox_core.labs.classroom.answers import Answers
+from topox_core.labs.classroom.marking import read_answer
+from topox_core.labs.classroom.student import (
     attempt,
     closed,
     explain,
@@ -25,6 +23,8 @@ from topox_core.labs.student import (
     revealed,
     revealed_on,
 )
+from topox_core.labs.keys import answer_words, filled, matrix_of
+from topox_core.labs.lab import Lab, Question
 from topox_ui.classroom.held import in_turn, note_check
 from topox_ui.labs.fields import Field, handed_in, is_filled
 from topox_ui.labs.state import (

@@ -7,19 +7,13 @@ from typing import Any
 import streamlit as st
 
 from topox_core.economics.price_sets import PRICE_SETS, edits_between
-from topox_core.figures.hand_schedules import sheet_of, starts_of
-from topox_core.figures.instance_pictures import pictures_of, slider_of
+from topox_core.figures.labs.hand_schedules import sheet_of, starts_of
+from topox_core.figures.labs.instance_pictures import pictures_of, slider_of
+from topox_core.figures.labs.picture import Asking
 from topox_core.figures.palette import Theme
-from topox_core.figures.picture import Asking
-from topox_core.labs.answers import Answers, dump_answers
-from topox_core.labs.generators.four_jobs import FourJobs
-from topox_core.labs.generators.generator import GivenTable
-from topox_core.labs.generators.rails import DELAY_MS, GPUS_PER_SERVER, OTHER, Price, Windows
-from topox_core.labs.grading import score
-from topox_core.labs.hand_schedule import drawn_or_read
-from topox_core.labs.keys import instance_of
-from topox_core.labs.lab import Lab, Question, Slider
-from topox_core.labs.student import (
+from topox_core.labs.classroom.answers import Answers, dump_answers
+from topox_core.labs.classroom.grading import score
+from topox_core.labs.classroom.student import (
     ShownScreen,
     closed,
     last_answer,
@@ -29,6 +23,12 @@ from topox_core.labs.student import (
     still_asked,
     waiting_for,
 )
+from topox_core.labs.generators.four_jobs import FourJobs
+from topox_core.labs.generators.generator import GivenTable
+from topox_core.labs.generators.rails import DELAY_MS, GPUS_PER_SERVER, OTHER, Price, Windows
+from topox_core.labs.hand_schedule import drawn_or_read
+from topox_core.labs.keys import instance_of
+from topox_core.labs.lab import Lab, Question, Slider
 from topox_core.model.task_graph import TaskGraph
 from topox_ui.classroom.held import shows
 from topox_ui.labs.feedback import (

@@ -14,8 +14,8 @@ from typing import Annotated, Any
 import streamlit as st
 from pydantic import Field
 
-from topox_core.labs.answers import UTC, Answers, clock
-from topox_core.labs.folder import folded
+from topox_core.labs.classroom.answers import UTC, Answers, clock
+from topox_core.labs.classroom.folder import folded
 from topox_core.labs.generators.generator import SEEDS
 from topox_core.labs.lab import BASE, Lab, Texts, languages, texts_in
 from topox_ui.classroom.held import class_profile, device, keep_answers, labs_offered

@@ -6,11 +6,11 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
-from topox_core.labs.answers import load_answers, taken_up, together
+from topox_core.labs.classroom.answers import load_answers, taken_up, together
+from topox_core.labs.classroom.student import begin, check_name, closed
 from topox_core.labs.generators.generator import SEEDS, seed_of
 from topox_core.labs.lab import Lab, languages
 from topox_core.labs.lab_file import load_lab, ready_labs
-from topox_core.labs.student import begin, check_name, closed
 from topox_ui.classroom.held import begun_here, brought_along, class_profile, shows
 from topox_ui.labs.feedback import begin_at_top, said_to_field
 from topox_ui.labs.lab_screen import PRACTICE, lab_screen

@@ -8,14 +8,14 @@ import plotly.graph_objects as go
 import streamlit as st
 from pydantic import Field, create_model
 
-from topox_core.figures.circuits import around_a_switch, matrix
-from topox_core.figures.crossover import HEIGHT, over_delay
-from topox_core.figures.gantt import gantt
-from topox_core.figures.jobs import timeline
-from topox_core.figures.lanes import bars_of, lanes_of
+from topox_core.figures.iteration.circuits import around_a_switch, matrix
+from topox_core.figures.iteration.gantt import gantt
+from topox_core.figures.iteration.lanes import bars_of, lanes_of
+from topox_core.figures.jobs.rounds import timeline
+from topox_core.figures.networks.crossover import HEIGHT, over_delay
 from topox_core.figures.palette import Theme
-from topox_core.figures.rails_traffic import strip, strip_legend
-from topox_core.figures.rails_windows import by_length
+from topox_core.figures.rails.traffic import strip, strip_legend
+from topox_core.figures.rails.windows import by_length
 from topox_core.figures.template import DOTS, line, upright
 from topox_core.labs.tour import (
     IN_TURNS,

@@ -9,10 +9,16 @@ import streamlit as st
 
 from topox_core.check.schedule_file import read_schedule
 from topox_core.errors import InputError
-from topox_core.fabrics.compare import EQUAL, same_time, ties
-from topox_core.figures.lanes import Lanes, bars_of, lanes_of, on_one_clock, overview_image
+from topox_core.fabrics.comparison.compare import EQUAL, same_time, ties
+from topox_core.figures.iteration.lanes import (
+    Lanes,
+    bars_of,
+    lanes_of,
+    on_one_clock,
+    overview_image,
+)
 from topox_core.figures.palette import CATEGORY_COLOURS, Theme, category_words, traffic
-from topox_core.figures.rails_windows import windows_side_by_side
+from topox_core.figures.rails.windows import windows_side_by_side
 from topox_core.library.rows import StoredRun
 from topox_core.library.run_library import RunLibrary
 from topox_core.library.tables import ComparedValue, RunComparison, alike, different

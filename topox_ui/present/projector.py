@@ -8,9 +8,10 @@ from typing import Any
 import streamlit as st
 from jinja2 import Environment, StrictUndefined
 
-from topox_core.figures.instance_pictures import pictures_of, slider_of
+from topox_core.figures.labs.instance_pictures import pictures_of, slider_of
+from topox_core.figures.labs.picture import Asking, Picture
 from topox_core.figures.palette import Theme
-from topox_core.figures.picture import Asking, Picture
+from topox_core.labs.classroom.statistics import START, Slide
 from topox_core.labs.keys import (
     answer_words,
     depends_on_student,
@@ -22,7 +23,6 @@ from topox_core.labs.keys import (
     option_texts,
 )
 from topox_core.labs.lab import CLASS_SEED, Lab, Question, Screen, texts_in
-from topox_core.labs.statistics import START, Slide
 from topox_ui.classroom.held import class_profile
 from topox_ui.present.tally import (
     PresentState,

@@ -11,15 +11,12 @@ from plotly.graph_objects import Figure
 from pydantic import Field
 
 from topox_core.errors import InputError
+from topox_core.figures.labs.predictions import numbers_as_dots, numbers_histogram, options_chosen
 from topox_core.figures.palette import Theme
-from topox_core.figures.predictions import numbers_as_dots, numbers_histogram, options_chosen
-from topox_core.labs.answers import Answers, load_answers
-from topox_core.labs.folder import Unreadable, latest_of_each, load_each
-from topox_core.labs.keys import option_texts
-from topox_core.labs.lab import CLASS_SEED, Lab, Question, texts_in
-from topox_core.labs.lab_file import ORDER
-from topox_core.labs.leaderboard import BOARDS, load_entry
-from topox_core.labs.statistics import (
+from topox_core.labs.classroom.answers import Answers, load_answers
+from topox_core.labs.classroom.folder import Unreadable, latest_of_each, load_each
+from topox_core.labs.classroom.leaderboard import BOARDS, load_entry
+from topox_core.labs.classroom.statistics import (
     COUNTED,
     EXPLAIN_BELOW,
     GO_ON_ABOVE,
@@ -38,6 +35,9 @@ from topox_core.labs.statistics import (
     slide_of,
     slides,
 )
+from topox_core.labs.keys import option_texts
+from topox_core.labs.lab import CLASS_SEED, Lab, Question, texts_in
+from topox_core.labs.lab_file import ORDER
 from topox_core.text.numbers import short
 from topox_ui.classroom.held import class_profile, labs_offered
 from topox_ui.shell.charts import chart, escape

@@ -8,10 +8,8 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
-from topox_core.labs.folder import Unreadable, answers_in
-from topox_core.labs.keys import answer_words, key_of
-from topox_core.labs.lab import CLASS_SEED, Lab, texts_in
-from topox_core.labs.leaderboard import (
+from topox_core.labs.classroom.folder import Unreadable, answers_in
+from topox_core.labs.classroom.leaderboard import (
     BOARDS,
     MAX_ALIAS,
     Board,
@@ -21,13 +19,15 @@ from topox_core.labs.leaderboard import (
     ranked,
     shared_jobs,
 )
-from topox_core.labs.statistics import (
+from topox_core.labs.classroom.statistics import (
     QuestionStatistics,
     lab_statistics,
     statistics_csv,
     statistics_html,
     statistics_rows,
 )
+from topox_core.labs.keys import answer_words, key_of
+from topox_core.labs.lab import CLASS_SEED, Lab, texts_in
 from topox_core.text.numbers import and_more, short
 from topox_ui.classroom.held import check_word, class_profile, labs_offered
 from topox_ui.present.projector import projector

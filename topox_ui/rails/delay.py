@@ -8,7 +8,7 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
-from topox_core.figures.rails_delay import MIN_MS, Curve, overhead_curves, switch_word
+from topox_core.figures.rails.delay import MIN_MS, Curve, overhead_curves, switch_word
 from topox_core.rails.delay import Question, slowest_switch
 from topox_core.rails.measured import SWEEPS
 from topox_core.rails.presets import PRESETS

@@ -6,9 +6,9 @@ import numpy as np
 import streamlit as st
 
 from topox_core.figures.palette import Theme, parallelism_word
-from topox_core.figures.rails_delay import switch_word
-from topox_core.figures.rails_traffic import strip, strip_legend
-from topox_core.figures.rails_windows import cdf
+from topox_core.figures.rails.delay import switch_word
+from topox_core.figures.rails.traffic import strip, strip_legend
+from topox_core.figures.rails.windows import cdf
 from topox_core.rails.iteration import RailRun, Window
 from topox_core.rails.technologies import PORTS_PER_GPU, SPLIT_NOTE, TECHNOLOGIES
 from topox_core.rails.window_lengths import hides

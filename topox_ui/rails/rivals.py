@@ -6,7 +6,7 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
-from topox_core.figures.rails_delay import expert_region, wirings
+from topox_core.figures.rails.delay import expert_region, wirings
 from topox_core.rails.advice import constraints
 from topox_core.rails.delay import BOTH, UNDISTURBED, Question
 from topox_core.rails.iteration import Rail

@@ -8,9 +8,9 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme, parallelism_word
-from topox_core.figures.rails_delay import overhead_curves
-from topox_core.figures.rails_traffic import MAX_GROUPS, strip, timeline
-from topox_core.figures.rails_windows import breakdown, cdf, counts, traffic_words
+from topox_core.figures.rails.delay import overhead_curves
+from topox_core.figures.rails.traffic import MAX_GROUPS, strip, timeline
+from topox_core.figures.rails.windows import breakdown, cdf, counts, traffic_words
 from topox_core.rails.iteration import RailRun
 from topox_core.rails.technologies import TECHNOLOGIES
 from topox_core.rails.window_lengths import by_traffic

@@ -6,9 +6,9 @@ from typing import Any
 
 import streamlit as st
 
+from topox_core.figures.iteration.recorded import call_colour, call_words, lanes
 from topox_core.figures.palette import KIND_COLOURS, Theme, faded, parallelism_word
-from topox_core.figures.rails_windows import cdf
-from topox_core.figures.recorded import call_colour, call_words, lanes
+from topox_core.figures.rails.windows import cdf
 from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.model.task_graph import PARALLELISMS

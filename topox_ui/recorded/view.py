@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.fabrics.compare import EQUAL, same_time
+from topox_core.fabrics.comparison.compare import EQUAL, same_time
+from topox_core.figures.iteration.recorded import speed_curve, steps
 from topox_core.figures.palette import Theme
-from topox_core.figures.recorded import speed_curve, steps
 from topox_core.model.cluster import DELAYS_MS, SPEEDS_GBPS
 from topox_core.text.numbers import count, delay_label, percent, plural, size, time
 from topox_core.traces.checks import busy_share

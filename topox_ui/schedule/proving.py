@@ -7,10 +7,10 @@ from functools import partial
 
 import streamlit as st
 
-from topox_core.fabrics.fluid import Stopped
-from topox_core.fabrics.scheduled import prove, schedule
+from topox_core.fabrics.fluid.simulator import Stopped
+from topox_core.fabrics.planning.scheduled import prove, schedule
+from topox_core.figures.iteration.search import GLYPHS, families_of, race, search
 from topox_core.figures.palette import Theme
-from topox_core.figures.search import GLYPHS, families_of, race, search
 from topox_core.runs.run import FunctionRun, RunProgress, Stop, finish
 from topox_core.schedule.engines.waiting_workers import (
     expect_request,

@@ -11,11 +11,11 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.fabrics.passed_plans import PassedPlan
-from topox_core.figures.gantt import gantt, in_view, name_kinds_elsewhere, window_words
-from topox_core.figures.lanes import Lanes, first_window, overview, port_use
+from topox_core.fabrics.crossover.passed_plans import PassedPlan
+from topox_core.figures.iteration.gantt import gantt, in_view, name_kinds_elsewhere, window_words
+from topox_core.figures.iteration.lanes import Lanes, first_window, overview, port_use
+from topox_core.figures.iteration.search import delays
 from topox_core.figures.palette import Theme
-from topox_core.figures.search import delays
 from topox_core.model.execution import port_table
 from topox_core.runs.cells import CellsResult, futures_run
 from topox_core.schedule.result import Result

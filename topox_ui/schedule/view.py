@@ -5,9 +5,9 @@ from functools import partial
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.fabrics.compare import same_time
-from topox_core.figures.gantt import gantt
-from topox_core.figures.lanes import overview, port_use
+from topox_core.fabrics.comparison.compare import same_time
+from topox_core.figures.iteration.gantt import gantt
+from topox_core.figures.iteration.lanes import overview, port_use
 from topox_core.figures.palette import Theme
 from topox_core.model.execution import Measures
 from topox_core.runs.cells import futures_run

@@ -7,7 +7,7 @@ from functools import partial
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.fabrics.compare import EQUAL, same_time
+from topox_core.fabrics.comparison.compare import EQUAL, same_time
 from topox_core.figures.palette import Theme
 from topox_core.figures.strategy import PLAN_PARTS, plan_bars, plan_word
 from topox_core.io.cluster_file import dump_cluster

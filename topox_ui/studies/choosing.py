@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, create_model
 
 from topox_core.economics.comparison import Swing
-from topox_core.fabrics.compare import EQUAL, ties
-from topox_core.fabrics.comparison_words import FULL
+from topox_core.fabrics.comparison.compare import EQUAL, ties
+from topox_core.fabrics.comparison.words import FULL
 from topox_core.fabrics.registry import ENTRIES, SPOKEN
 from topox_core.studies.axes import Point
 from topox_core.studies.keys import (

@@ -9,11 +9,11 @@ from typing import Any
 import streamlit as st
 
 from topox_core.fabrics.registry import FABRICS
-from topox_core.figures.buying import Swinging, tornado
-from topox_core.figures.maps import HeatMap, heat_legend, heat_map
+from topox_core.figures.networks.buying import Swinging, tornado
 from topox_core.figures.palette import Theme
-from topox_core.figures.study_axes import MAX_LINES, measure_of_study, seed_lines, study_axis
-from topox_core.figures.study_points import Cloud, drawn_points, pareto_front
+from topox_core.figures.studies.axes import MAX_LINES, measure_of_study, seed_lines, study_axis
+from topox_core.figures.studies.cells import HeatMap, heat_legend, heat_map
+from topox_core.figures.studies.points import Cloud, drawn_points, pareto_front
 from topox_core.studies.keys import MEASURES, SEED, axis_label, value_label
 from topox_core.studies.slices import (
     FABRIC_KEY,

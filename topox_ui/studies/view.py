@@ -10,8 +10,8 @@ import streamlit as st
 from topox_core.errors import InputError
 from topox_core.fabrics.registry import FABRICS
 from topox_core.figures.palette import Theme
-from topox_core.figures.study_axes import measure_of_study
-from topox_core.figures.study_points import Upright, drawn_rows, inside, parallel_axes
+from topox_core.figures.studies.axes import measure_of_study
+from topox_core.figures.studies.points import Upright, drawn_rows, inside, parallel_axes
 from topox_core.studies.keys import (
     MEASURES,
     Value,

@@ -5,8 +5,8 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from topox_core.figures.networks.topology import hops, ring
 from topox_core.figures.palette import Theme
-from topox_core.figures.topology import hops, ring
 from topox_core.text.numbers import plural, short, size
 from topox_core.topology.ring_circuits import (
     Frame,

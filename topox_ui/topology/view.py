@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
-from topox_core.fabrics.compare import EQUAL, same_time, ties
-from topox_core.fabrics.layout_search import LayoutAnswer, layout_by_matrix
-from topox_core.fabrics.one_collective import (
+from topox_core.fabrics.comparison.compare import EQUAL, same_time, ties
+from topox_core.fabrics.controllers.one_collective import (
     PERMUTATIONS,
     OneCollective,
     StepsOnPorts,
@@ -15,10 +14,11 @@ from topox_core.fabrics.one_collective import (
     sent_rows,
     set_ups,
 )
+from topox_core.fabrics.fixed.layout_search import LayoutAnswer, layout_by_matrix
+from topox_core.fabrics.fixed.static import graph_layout
 from topox_core.fabrics.run import FabricRequest
-from topox_core.fabrics.static import graph_layout
+from topox_core.figures.networks.topology import steps_on_ports
 from topox_core.figures.palette import Theme
-from topox_core.figures.topology import steps_on_ports
 from topox_core.model.cluster import DELAYS_MS
 from topox_core.model.execution import Layout
 from topox_core.model.lowering import lower

@@ -20,7 +20,7 @@ from tests.topox_core.check.broken_schedules import (
 )
 from topox_core.check.checker import check
 from topox_core.errors import InputError
-from topox_core.fabrics.scheduled import schedule
+from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.model.cluster import Cluster
 from topox_core.model.collective_steps import ALGORITHMS
 from topox_core.model.lowering_choices import Lowering

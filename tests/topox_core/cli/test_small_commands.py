@@ -17,8 +17,8 @@ from tests.real_inputs import ROOT
 from topox_core import __version__
 from topox_core.cli.compare import failure_of
 from topox_core.errors import InputError
-from topox_core.fabrics.compare import compare, default_options
-from topox_core.fabrics.failures import FixedCircuits, after_failure
+from topox_core.fabrics.comparison.compare import compare, default_options
+from topox_core.fabrics.comparison.failures import FixedCircuits, after_failure
 from topox_core.fabrics.run import JobRequest
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.library.run_library import RunLibrary

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from topox_core.errors import InputError
-from topox_core.fabrics.fluid import Pairs
+from topox_core.fabrics.fluid.simulator import Pairs
 from topox_core.model.cluster import Cluster
 from topox_core.model.transfer_graph import (
     COMPUTE,

@@ -13,11 +13,11 @@ from tests.past import load_past
 from tests.topox_core.schedule.circuit_rules import broken_rules
 from tests.topox_core.small_graphs import cluster, compute, graph, random_graph, transfer
 from topox_core.check.checker import check
-from topox_core.fabrics.circuits import Profile
-from topox_core.fabrics.compare import run_one
-from topox_core.fabrics.phases import matching_of_pairs, one_way_matchings, phased
+from topox_core.fabrics.comparison.compare import run_one
+from topox_core.fabrics.controllers.circuits import Profile
+from topox_core.fabrics.controllers.phases import matching_of_pairs, one_way_matchings, phased
+from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.fabrics.run import FabricRequest, FabricRun
-from topox_core.fabrics.scheduled import schedule
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task, TaskGraph

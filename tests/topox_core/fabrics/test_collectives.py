@@ -13,16 +13,16 @@ from hypothesis import given, strategies as st
 
 from tests.conftest import examples
 from topox_core.check.checker import check
-from topox_core.fabrics.collective_choice import with_fastest_algorithms
-from topox_core.fabrics.compare import compare, run_one
-from topox_core.fabrics.one_collective import (
+from topox_core.fabrics.comparison.compare import compare, run_one
+from topox_core.fabrics.controllers.one_collective import (
     OneCollective,
     StepsOnPorts,
     largest_collective,
     shortest_split,
 )
+from topox_core.fabrics.planning.collective_choice import with_fastest_algorithms
+from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.fabrics.run import FabricRequest
-from topox_core.fabrics.scheduled import schedule
 from topox_core.model.cluster import Cluster
 from topox_core.model.collective_steps import ALGORITHMS
 from topox_core.model.lowering import lower, transfers_of

@@ -17,8 +17,7 @@ from tests.topox_core.small_graphs import cluster, compute, graph, random_graph,
 from topox_core.claims.claims import CLAIMS
 from topox_core.cli.main import main
 from topox_core.errors import InputError
-from topox_core.fabrics import lowering_search
-from topox_core.fabrics.compare import (
+from topox_core.fabrics.comparison.compare import (
     EQUAL,
     compare,
     fastest,
@@ -27,7 +26,7 @@ from topox_core.fabrics.compare import (
     ties,
     undecided,
 )
-from topox_core.fabrics.comparison_words import (
+from topox_core.fabrics.comparison.words import (
     CHANGING_PLAN,
     NO_PLAN,
     ahead_of_time,
@@ -35,14 +34,15 @@ from topox_core.fabrics.comparison_words import (
     sentence,
     why_longer,
 )
-from topox_core.fabrics.fluid import Stopped
-from topox_core.fabrics.lowering_search import Case, fastest_run, ring_choices
+from topox_core.fabrics.fluid.simulator import Stopped
 from topox_core.fabrics.options import FabricOptions
+from topox_core.fabrics.planning import lowering_search
+from topox_core.fabrics.planning.lowering_search import Case, fastest_run, ring_choices
+from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.fabrics.registry import FABRICS, PAYS_DELAY, USUAL
 from topox_core.fabrics.run import Breakdown, FabricRequest, FabricRun, JobRequest
-from topox_core.fabrics.scheduled import schedule
-from topox_core.figures.maps import sides_legend
 from topox_core.figures.palette import LIGHT
+from topox_core.figures.studies.cells import sides_legend
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower

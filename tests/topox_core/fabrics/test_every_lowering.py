@@ -12,9 +12,9 @@ from tests.conftest import long_after
 from tests.topox_core.small_graphs import cluster as of_servers, graph
 from topox_core.api import load_cluster, load_graph
 from topox_core.check.checker import check
-from topox_core.fabrics.compare import run_with_best_lowering
+from topox_core.fabrics.comparison.compare import run_with_best_lowering
+from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.fabrics.run import JobRequest
-from topox_core.fabrics.scheduled import schedule
 from topox_core.model.algorithm_choice import algorithms_that_fit
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower

@@ -12,8 +12,8 @@ from tests.conftest import long_after
 from tests.topox_core.small_graphs import cluster, random_graph
 from topox_core.check.checker import check
 from topox_core.errors import InputError
-from topox_core.fabrics.compare import compare, run_with_best_lowering
-from topox_core.fabrics.failures import (
+from topox_core.fabrics.comparison.compare import compare, run_with_best_lowering
+from topox_core.fabrics.comparison.failures import (
     FixedCircuits,
     after_failure,
     lost_ports,

@@ -11,10 +11,10 @@ from tests.conftest import examples, long_after
 from tests.past import load_past
 from tests.topox_core.small_graphs import cluster, compute, graph
 from topox_core.check.checker import check
-from topox_core.fabrics.compare import run_one
-from topox_core.fabrics.fluid import FluidNetwork, Pairs, Simulation
+from topox_core.fabrics.comparison.compare import run_one
+from topox_core.fabrics.fluid.simulator import FluidNetwork, Pairs, Simulation
+from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.fabrics.run import FabricRequest, FabricRun
-from topox_core.fabrics.scheduled import schedule
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task

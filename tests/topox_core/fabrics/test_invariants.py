@@ -15,13 +15,13 @@ from tests.real_inputs import REAL_INPUTS
 from tests.topox_core.small_graphs import cluster, compute, graph, random_graph, transfer
 from topox_core.api import load_cluster, load_graph
 from topox_core.check.checker import check
-from topox_core.fabrics.compare import compare, run_with_best_lowering
-from topox_core.fabrics.ideal import priority_tables, ran_by_rank, run_ideal
+from topox_core.fabrics.comparison.compare import compare, run_with_best_lowering
+from topox_core.fabrics.crossover.passed_plans import PassedPlan, with_passed_plans
+from topox_core.fabrics.fluid.ideal import priority_tables, ran_by_rank, run_ideal
 from topox_core.fabrics.options import FabricOptions
-from topox_core.fabrics.passed_plans import PassedPlan, with_passed_plans
+from topox_core.fabrics.planning.scheduled import Controllers
 from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.run import FabricRequest, JobRequest
-from topox_core.fabrics.scheduled import Controllers
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
 from topox_core.model.lowering_choices import Lowering

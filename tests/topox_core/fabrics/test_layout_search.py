@@ -17,13 +17,13 @@ from tests.topox_core.small_graphs import cluster, compute, graph, random_graph,
 from topox_core.api import load_cluster, load_graph
 from topox_core.check.checker import check
 from topox_core.cli.main import main
-from topox_core.fabrics.compare import compare, run_one
-from topox_core.fabrics.layout_search import every_layout, layout_by_graph, layout_by_matrix
-from topox_core.fabrics.layout_times import LayoutTimes
+from topox_core.fabrics.comparison.compare import compare, run_one
+from topox_core.fabrics.fixed.layout_search import every_layout, layout_by_graph, layout_by_matrix
+from topox_core.fabrics.fixed.layout_times import LayoutTimes
 from topox_core.fabrics.options import FabricOptions
+from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.fabrics.registry import BY_RULE
 from topox_core.fabrics.run import FabricRequest
-from topox_core.fabrics.scheduled import schedule
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower

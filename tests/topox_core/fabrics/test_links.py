@@ -10,8 +10,8 @@ import pytest
 from tests.conftest import long_after
 from tests.topox_core.small_graphs import GBIT_MS, cluster, compute, graph, random_graph, transfer
 from topox_core.economics.clusters import same_cost_nic_gbps
-from topox_core.fabrics.compare import run_one
-from topox_core.fabrics.links import SLOWER_BY_PRICE
+from topox_core.fabrics.comparison.compare import run_one
+from topox_core.fabrics.fluid.links import SLOWER_BY_PRICE
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest, FabricRun
 from topox_core.io.task_graph_file import load_graph

@@ -9,14 +9,14 @@ import pytest
 
 from tests.conftest import long_after, some
 from tests.topox_core.small_graphs import cluster, random_graph
-from topox_core.fabrics import scheduled
-from topox_core.fabrics.compare import EQUAL, compare, run_with_best_lowering
-from topox_core.fabrics.comparison_words import FULL, NO_PLAN, YARDSTICK, headline
-from topox_core.fabrics.fixed_beside import FixedBeside
-from topox_core.fabrics.passed_plans import PassedPlan, with_passed_plans
+from topox_core.fabrics.comparison.compare import EQUAL, compare, run_with_best_lowering
+from topox_core.fabrics.comparison.words import FULL, NO_PLAN, YARDSTICK, headline
+from topox_core.fabrics.crossover.passed_plans import PassedPlan, with_passed_plans
+from topox_core.fabrics.crossover.verdict import verdict, with_plans
+from topox_core.fabrics.fixed.fixed_beside import FixedBeside
+from topox_core.fabrics.planning import scheduled
 from topox_core.fabrics.registry import PAYS_DELAY, SPOKEN
 from topox_core.fabrics.run import FabricRequest, JobRequest
-from topox_core.fabrics.verdict import verdict, with_plans
 from topox_core.runs.run import Stop
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.schedule.story import class_words, events_of, finding, found_by, summary_sentence

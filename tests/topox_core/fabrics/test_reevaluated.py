@@ -14,9 +14,8 @@ from topox_core.api import load_sample
 from topox_core.economics.clusters import cluster_bill
 from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
 from topox_core.errors import InputError
-from topox_core.fabrics.compare import run_one
-from topox_core.fabrics.fluid import Pairs, Simulation
-from topox_core.fabrics.gated_iterations import (
+from topox_core.fabrics.comparison.compare import run_one
+from topox_core.fabrics.controllers.gated_iterations import (
     FAT_TREE,
     NETWORKS,
     PACKET_PORTS,
@@ -24,12 +23,13 @@ from topox_core.fabrics.gated_iterations import (
     STATIC,
     gated_networks,
 )
-from topox_core.fabrics.gating import Gating
-from topox_core.fabrics.links import static_layout, wired
+from topox_core.fabrics.controllers.gating import Gating
+from topox_core.fabrics.controllers.reevaluated import mean_ms, reevaluated, reevaluated_in_turn
+from topox_core.fabrics.fixed.static import laid_by
+from topox_core.fabrics.fluid.links import static_layout, wired
+from topox_core.fabrics.fluid.simulator import Pairs, Simulation
 from topox_core.fabrics.options import FabricOptions
-from topox_core.fabrics.reevaluated import mean_ms, reevaluated, reevaluated_in_turn
 from topox_core.fabrics.run import FabricRequest
-from topox_core.fabrics.static import laid_by
 from topox_core.model.execution import Layout
 from topox_core.model.lowering import lower
 from topox_core.runs.run import never

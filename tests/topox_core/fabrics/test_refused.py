@@ -12,8 +12,8 @@ from tests.topox_core.fabrics.test_collectives import alone
 from tests.topox_core.fabrics.test_links import layout, ring
 from tests.topox_core.small_graphs import cluster, compute, graph, transfer
 from topox_core.errors import InputError
-from topox_core.fabrics.compare import run_one
-from topox_core.fabrics.one_collective import OneCollective
+from topox_core.fabrics.comparison.compare import run_one
+from topox_core.fabrics.controllers.one_collective import OneCollective
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest
 from topox_core.model.cluster import Cluster

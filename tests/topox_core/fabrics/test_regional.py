@@ -13,11 +13,11 @@ from tests.conftest import examples, long_after
 from tests.past import load_past
 from tests.topox_core.small_graphs import GBIT_MS, cluster, compute, graph, transfer
 from topox_core.errors import InputError
-from topox_core.fabrics.compare import compare, run_one
-from topox_core.fabrics.fluid import FluidNetwork, Simulation
-from topox_core.fabrics.gating import Gating, drawn_shares
+from topox_core.fabrics.comparison.compare import compare, run_one
+from topox_core.fabrics.controllers.gating import Gating, drawn_shares
+from topox_core.fabrics.controllers.regional import dealt_circuits, regional_iterations
+from topox_core.fabrics.fluid.simulator import FluidNetwork, Simulation
 from topox_core.fabrics.options import FabricOptions
-from topox_core.fabrics.regional import dealt_circuits, regional_iterations
 from topox_core.fabrics.run import FabricRequest
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower

@@ -10,9 +10,9 @@ from msgspec import structs
 from tests.conftest import examples
 from tests.topox_core.small_graphs import cluster, compute, graph, random_graph, transfer
 from topox_core.check.checker import check
-from topox_core.fabrics.compare import run_one
+from topox_core.fabrics.comparison.compare import run_one
+from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.fabrics.run import FabricRequest, FabricRun
-from topox_core.fabrics.scheduled import schedule
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task, TaskGraph

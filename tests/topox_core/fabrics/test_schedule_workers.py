@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from topox_core.errors import InputError
-from topox_core.fabrics.schedule_workers import ScheduleWorkers
-from topox_core.fabrics.scheduled import schedule
+from topox_core.fabrics.planning.schedule_workers import ScheduleWorkers
+from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.runs import executor
 from topox_core.runs.cores import ALLOWED, keep_to_one_core, on_all_cores
 from topox_core.runs.executor import WorkerDied

@@ -13,10 +13,9 @@ import pytest
 from tests.patience import wait_until
 from tests.topox_core.small_graphs import cluster, compute, graph, random_graph, transfer
 from topox_core.errors import InputError
-from topox_core.fabrics.compare import compare
-from topox_core.fabrics.map_run import inferred, is_complete, map_run, wanted
-from topox_core.fabrics.options import FabricOptions
-from topox_core.fabrics.sweep import (
+from topox_core.fabrics.comparison.compare import compare
+from topox_core.fabrics.crossover.map_run import inferred, is_complete, map_run, wanted
+from topox_core.fabrics.crossover.sweep import (
     Axes,
     Call,
     ColumnResult,
@@ -27,6 +26,7 @@ from topox_core.fabrics.sweep import (
     usual_axes,
     with_degree,
 )
+from topox_core.fabrics.options import FabricOptions
 from topox_core.model.cluster import Cluster
 from topox_core.runs.run import finish
 from topox_core.schedule.settings import Settings

@@ -43,11 +43,11 @@ print(json.dumps({"seen": seen, "errors": errors}))
 MAP = """
 import sys
 from topox_core.api import load_sample
-from topox_core.fabrics.map_run import map_run
+from topox_core.fabrics.crossover.map_run import map_run
 from topox_core.fabrics.registry import FABRICS
-from topox_core.fabrics.map_run import MapPicture
-from topox_core.fabrics.sweep import Axes, Sweep
-from topox_core.figures.maps import map_legend, winner_map
+from topox_core.fabrics.crossover.map_run import MapPicture
+from topox_core.fabrics.crossover.sweep import Axes, Sweep
+from topox_core.figures.studies.cells import map_legend, winner_map
 from topox_core.figures.palette import LIGHT
 from topox_core.runs.run import finish
 from topox_core.schedule.settings import Settings

@@ -30,43 +30,26 @@ from tests.topox_core.figures.test_study_figures import (
 from topox_core import figures
 from topox_core.claims.cells import Cell
 from topox_core.economics.comparison import Running, curves, tornado as swings_of, year_of
-from topox_core.fabrics.compare import compare
-from topox_core.fabrics.gated_iterations import FAT_TREE, REGIONAL, GatedNetwork
-from topox_core.fabrics.map_run import MapPicture
-from topox_core.fabrics.one_collective import OneCollective
+from topox_core.fabrics.comparison.compare import compare
+from topox_core.fabrics.controllers.gated_iterations import FAT_TREE, REGIONAL, GatedNetwork
+from topox_core.fabrics.controllers.one_collective import OneCollective
+from topox_core.fabrics.crossover.map_run import MapPicture
+from topox_core.fabrics.crossover.sweep import Axes, MapOutcome, Point
 from topox_core.fabrics.registry import FABRICS
-from topox_core.fabrics.sweep import Axes, MapOutcome, Point
-from topox_core.figures import (
-    buying,
-    circuits,
-    cost,
-    crossover,
-    fabrics,
-    facts,
-    gantt,
-    hand_schedules,
-    instance_numbers,
-    jobs,
-    jobs_links,
-    jobs_study,
-    lanes,
-    maps,
-    papers,
-    predictions,
-    rails_delay,
-    rails_traffic,
-    rails_windows,
-    recorded,
-    search,
-    strategy,
-    study_axes,
-    study_points,
-    template,
-    topology,
-)
-from topox_core.figures.instance_pictures import pictures_of
+from topox_core.figures import papers, strategy, template
+from topox_core.figures.iteration import circuits, facts, gantt, lanes, recorded, search
+from topox_core.figures.jobs import gains as jobs_study, links as jobs_links, rounds as jobs
+from topox_core.figures.labs import hand_schedules, instance_numbers, predictions
+from topox_core.figures.labs.instance_pictures import pictures_of
+from topox_core.figures.labs.picture import Asking
+from topox_core.figures.networks import buying, cost, crossover, fabrics, topology
 from topox_core.figures.palette import DARK_THEME, LIGHT, VERMILION, Theme
-from topox_core.figures.picture import Asking
+from topox_core.figures.rails import (
+    delay as rails_delay,
+    traffic as rails_traffic,
+    windows as rails_windows,
+)
+from topox_core.figures.studies import axes as study_axes, cells as maps, points as study_points
 from topox_core.labs.generators.catalogue import generator
 from topox_core.labs.hand_schedule import drawn_or_read
 from topox_core.labs.lab import Lab, texts_in

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from tests.topox_core.figures.test_every_figure import fabric_runs
-from topox_core.fabrics.map_run import (
+from topox_core.fabrics.controllers.one_collective import OneCollective, sent_rows, set_ups
+from topox_core.fabrics.crossover.map_run import (
     OPEN,
     OPEN_WORDS,
     MapPicture,
@@ -17,17 +18,16 @@ from topox_core.fabrics.map_run import (
     setting_words,
     turns_by_delay,
 )
-from topox_core.fabrics.one_collective import OneCollective, sent_rows, set_ups
+from topox_core.fabrics.crossover.sweep import Axes, MapOutcome, Point, winner
 from topox_core.fabrics.registry import FABRICS
-from topox_core.fabrics.sweep import Axes, MapOutcome, Point, winner
-from topox_core.figures.crossover import cut, over_delay
-from topox_core.figures.fabrics import (
+from topox_core.figures.networks.crossover import cut, over_delay
+from topox_core.figures.networks.fabrics import (
     iteration_bars,
 )
-from topox_core.figures.maps import place, winner_map
+from topox_core.figures.networks.topology import hops, ring, steps_on_ports
 from topox_core.figures.palette import LIGHT
+from topox_core.figures.studies.cells import place, winner_map
 from topox_core.figures.template import log_ticks, time_axis
-from topox_core.figures.topology import hops, ring, steps_on_ports
 from topox_core.text.numbers import delay_label
 from topox_core.topology.finder import find_layout, traffic_of
 from topox_core.topology.ring_circuits import frames

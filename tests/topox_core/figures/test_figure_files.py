@@ -15,7 +15,7 @@ from topox_core.cli.main import main
 from topox_core.errors import InputError
 from topox_core.fabrics.registry import FABRICS
 from topox_core.figures import files
-from topox_core.figures.maps import _colours
+from topox_core.figures.iteration.search import COLOURS
 from topox_core.figures.palette import (
     CATEGORY_COLOURS,
     CATEGORY_TEXT,
@@ -25,7 +25,7 @@ from topox_core.figures.palette import (
     Theme,
     readable_on,
 )
-from topox_core.figures.search import COLOURS
+from topox_core.figures.studies.cells import _colours
 from topox_core.figures.template import frame
 
 JOB = [f"sample_data/blackboard.{kind}.json" for kind in ("taskgraph", "cluster")]

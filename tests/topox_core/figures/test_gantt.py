@@ -5,10 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from topox_core.figures.circuits import cross_connects_in, matrix
-from topox_core.figures.gantt import MAX_BARS, gantt, in_view
-from topox_core.figures.hand_schedules import hand_gantt
-from topox_core.figures.lanes import (
+from topox_core.figures.iteration.circuits import cross_connects_in, matrix
+from topox_core.figures.iteration.gantt import MAX_BARS, gantt, in_view
+from topox_core.figures.iteration.lanes import (
     bars_of,
     first_window,
     lanes_of,
@@ -17,8 +16,9 @@ from topox_core.figures.lanes import (
     paint,
     port_use,
 )
+from topox_core.figures.iteration.search import MAX_MARKS, search
+from topox_core.figures.labs.hand_schedules import hand_gantt
 from topox_core.figures.palette import DARK, EXPERT, FORWARD, GRADIENT, IDLE, LIGHT
-from topox_core.figures.search import MAX_MARKS, search
 from topox_core.labs.generators.catalogue import generator
 from topox_core.model.critical_path import critical_path
 from topox_core.model.execution import changes_a_slot, slot_state

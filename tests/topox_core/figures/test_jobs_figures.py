@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from topox_core.figures.jobs import pod_view, timeline
-from topox_core.figures.jobs_links import link_matrix
+from topox_core.figures.jobs.links import link_matrix
+from topox_core.figures.jobs.rounds import pod_view, timeline
 from topox_core.figures.palette import DARK, LIGHT
 from topox_core.tdm.model.as_execution import execution_of
 from topox_core.tdm.model.bottleneck import link_view

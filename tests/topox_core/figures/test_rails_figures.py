@@ -5,9 +5,13 @@ import pytest
 
 from tests.topox_core.traces.made import Call, Kernel, Op, Style, Wait, recordings
 from tests.topox_core.traces.reading_back import sources
-from topox_core.figures import rails_delay, rails_traffic, rails_windows
+from topox_core.figures.iteration.recorded import lanes
 from topox_core.figures.palette import LIGHT, VERMILION, faded, parallelism_colour
-from topox_core.figures.recorded import lanes
+from topox_core.figures.rails import (
+    delay as rails_delay,
+    traffic as rails_traffic,
+    windows as rails_windows,
+)
 from topox_core.rails.iteration import (
     ALL_GATHER,
     COMPUTE,

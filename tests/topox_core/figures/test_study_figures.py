@@ -10,13 +10,13 @@ from tests.conftest import examples
 from topox_core.economics.comparison import Question, Swing, curves
 from topox_core.economics.networks import NETWORKS, Counting, bills
 from topox_core.economics.price_sets import PRICE_SETS
-from topox_core.figures import buying, cost
-from topox_core.figures.lanes import Lanes
-from topox_core.figures.maps import HeatMap, heat_map
+from topox_core.figures.iteration.lanes import Lanes
+from topox_core.figures.labs.predictions import numbers_as_dots, numbers_histogram, options_chosen
+from topox_core.figures.networks import buying, cost
 from topox_core.figures.palette import LIGHT
-from topox_core.figures.predictions import numbers_as_dots, numbers_histogram, options_chosen
-from topox_core.figures.study_axes import MeasureWords, StudyAxis, measure_axis, seed_lines
-from topox_core.figures.study_points import Cloud, Upright, drawn_points, inside
+from topox_core.figures.studies.axes import MeasureWords, StudyAxis, measure_axis, seed_lines
+from topox_core.figures.studies.cells import HeatMap, heat_map
+from topox_core.figures.studies.points import Cloud, Upright, drawn_points, inside
 from topox_core.studies.slices import Cell, CloudRows, SeedLine, front_of
 from topox_core.studies.study_run import PointRow
 from topox_core.text.numbers import delay_label, money, power, short, time

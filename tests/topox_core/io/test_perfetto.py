@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import some
 from tests.topox_core.conftest import build
 from topox_core.cli.main import main
-from topox_core.fabrics.compare import compare
+from topox_core.fabrics.comparison.compare import compare
 from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.perfetto import perfetto_trace
 from topox_core.io.task_graph_file import dump_graph_json

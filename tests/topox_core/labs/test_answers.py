@@ -13,8 +13,15 @@ from tests.conftest import some
 from tests.labs_answered import EXPLANATION, LABS, answered, at, changed, right, solved
 from topox_core.errors import InputError
 from topox_core.file_schemas import json_schema
-from topox_core.labs.answers import Answers, Locked, dump_answers, is_signed, load_answers, taken_up
-from topox_core.labs.folder import (
+from topox_core.labs.classroom.answers import (
+    Answers,
+    Locked,
+    dump_answers,
+    is_signed,
+    load_answers,
+    taken_up,
+)
+from topox_core.labs.classroom.folder import (
     canvas_table,
     grade_folder,
     load_explanations,
@@ -22,14 +29,9 @@ from topox_core.labs.folder import (
     moodle_table,
     plain_table,
 )
-from topox_core.labs.generators.catalogue import generator
-from topox_core.labs.generators.generator import seed_of
-from topox_core.labs.grading import grade, score
-from topox_core.labs.hand_schedule import check_by_hand
-from topox_core.labs.keys import key_of
-from topox_core.labs.lab import Lab
-from topox_core.labs.marking import mark, points_of, read_answer
-from topox_core.labs.student import (
+from topox_core.labs.classroom.grading import grade, score
+from topox_core.labs.classroom.marking import mark, points_of, read_answer
+from topox_core.labs.classroom.student import (
     attempt,
     begin,
     explain,
@@ -40,6 +42,11 @@ from topox_core.labs.student import (
     revealed_at,
     shown_screen,
 )
+from topox_core.labs.generators.catalogue import generator
+from topox_core.labs.generators.generator import seed_of
+from topox_core.labs.hand_schedule import check_by_hand
+from topox_core.labs.keys import key_of
+from topox_core.labs.lab import Lab
 
 
 def written(lab: Lab, answers: Answers, **more) -> bytes:

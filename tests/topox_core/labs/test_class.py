@@ -18,11 +18,7 @@ from topox_core.cli.main import main
 from topox_core.errors import InputError
 from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.task_graph_file import dump_graph_json
-from topox_core.labs.generators.catalogue import generator
-from topox_core.labs.generators.generator import seed_of
-from topox_core.labs.keys import instance_of, key_of, validate
-from topox_core.labs.lab_file import load_lab
-from topox_core.labs.statistics import (
+from topox_core.labs.classroom.statistics import (
     MAX_VOTES,
     START,
     each_vote,
@@ -32,7 +28,11 @@ from topox_core.labs.statistics import (
     read_called_out,
     slides,
 )
-from topox_core.labs.student import begin, lock
+from topox_core.labs.classroom.student import begin, lock
+from topox_core.labs.generators.catalogue import generator
+from topox_core.labs.generators.generator import seed_of
+from topox_core.labs.keys import instance_of, key_of, validate
+from topox_core.labs.lab_file import load_lab
 from topox_core.labs.worksheet import answer_grid, check_digits, given_figure, worksheets
 
 LAB = LABS["six-tasks"]

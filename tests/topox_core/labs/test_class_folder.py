@@ -9,10 +9,17 @@ import pytest
 from tests.labs_answered import AT, LABS, answered, at, solved
 from topox_core.cli.main import main
 from topox_core.errors import InputError
-from topox_core.fabrics.scheduled import schedule
-from topox_core.labs import class_folder
-from topox_core.labs.answers import Attempt, Worked, is_signed, load_answers, taken_up, together
-from topox_core.labs.class_folder import (
+from topox_core.fabrics.planning.scheduled import schedule
+from topox_core.labs.classroom import class_folder
+from topox_core.labs.classroom.answers import (
+    Attempt,
+    Worked,
+    is_signed,
+    load_answers,
+    taken_up,
+    together,
+)
+from topox_core.labs.classroom.class_folder import (
     KEY_FILE,
     ClassFolder,
     KeptFile,
@@ -20,10 +27,8 @@ from topox_core.labs.class_folder import (
     read_secret,
     secret_for,
 )
-from topox_core.labs.folder import ENDING, grade_folder
-from topox_core.labs.generators.generator import seed_of
-from topox_core.labs.lab import LESSON_SETTINGS
-from topox_core.labs.leaderboard import (
+from topox_core.labs.classroom.folder import ENDING, grade_folder
+from topox_core.labs.classroom.leaderboard import (
     BOARDS,
     Entry,
     hand_instance,
@@ -31,7 +36,7 @@ from topox_core.labs.leaderboard import (
     ranked,
     shared_jobs,
 )
-from topox_core.labs.student import (
+from topox_core.labs.classroom.student import (
     attempt,
     begin,
     closed,
@@ -42,6 +47,8 @@ from topox_core.labs.student import (
     revealed_on,
     still_asked,
 )
+from topox_core.labs.generators.generator import seed_of
+from topox_core.labs.lab import LESSON_SETTINGS
 from topox_core.tdm.algorithms.catalogue import solve
 from topox_core.tdm.model.jobs import TdmSettings
 

@@ -11,8 +11,8 @@ import pytest
 from tests.conftest import long_after, some
 from topox_core.economics.comparison import Question
 from topox_core.errors import InputError
-from topox_core.fabrics.compare import compare
-from topox_core.fabrics.scheduled import schedule
+from topox_core.fabrics.comparison.compare import compare
+from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.labs.generators.catalogue import GENERATORS, generator
 from topox_core.labs.generators.fixed_circuits import Mix, Pairs
 from topox_core.labs.generators.four_jobs import GROUPINGS, FourJobs

@@ -18,7 +18,7 @@ from tests.topox_core.small_graphs import (
     random_graph,
     transfer,
 )
-from topox_core.fabrics.compare import compare
+from topox_core.fabrics.comparison.compare import compare
 from topox_core.fabrics.run import Breakdown
 from topox_core.io.exports import task_rows
 from topox_core.model.cluster import Cluster

@@ -19,7 +19,7 @@ from tests.topox_core.papers.answers import HERE, run
 from tests.topox_core.small_graphs import GBIT_MS, cluster, compute, graph, transfer
 from topox_core.cli.main import main
 from topox_core.errors import InputError
-from topox_core.fabrics.compare import run_one
+from topox_core.fabrics.comparison.compare import run_one
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest
 from topox_core.model.execution import Layout

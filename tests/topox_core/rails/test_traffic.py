@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from tests.conftest import examples
 from tests.topox_core.rails.rail_iterations import issued, waits
 from topox_core.errors import InputError
-from topox_core.fabrics.compare import compare
+from topox_core.fabrics.comparison.compare import compare
 from topox_core.fabrics.registry import FABRICS
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster

@@ -21,7 +21,7 @@ from tests.topox_core.schedule.set_up_brute_force import (
 )
 from topox_core.check.checker import check
 from topox_core.errors import InputError
-from topox_core.fabrics.scheduled import schedule
+from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.schedule.bounds.best_bound import best_bound
 from topox_core.schedule.bounds.windows import critical_path, windows
 from topox_core.schedule.circuits.held_ports import (

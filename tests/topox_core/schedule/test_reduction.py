@@ -18,8 +18,8 @@ from tests.topox_core.schedule.set_up_brute_force import optimum, random_case
 from tests.topox_core.small_graphs import GBIT_MS, cluster, compute, graph, random_graph, transfer
 from topox_core.check.checker import check
 from topox_core.errors import InputError
+from topox_core.fabrics.planning.scheduled import run_scheduled, schedule
 from topox_core.fabrics.run import FabricRequest
-from topox_core.fabrics.scheduled import run_scheduled, schedule
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
 from topox_core.model.lowering_choices import Lowering

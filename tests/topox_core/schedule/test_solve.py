@@ -24,7 +24,7 @@ from topox_core.check.checker import check
 from topox_core.check.schedule_file import columns_of, read_linked, read_schedule
 from topox_core.compiled import working_s
 from topox_core.errors import InputError
-from topox_core.fabrics.scheduled import schedule
+from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.io.cluster_file import load_cluster
 from topox_core.io.task_graph_file import load_graph
 from topox_core.model.cluster import Cluster

@@ -14,7 +14,7 @@ from tests.conftest import long_after
 from tests.topox_core.strategy.strategy_graphs import random_operator_graph, run_strategy
 from tests.topox_core.training.reference_jobs import R1
 from topox_core.errors import InputError
-from topox_core.fabrics.compare import compare
+from topox_core.fabrics.comparison.compare import compare
 from topox_core.io.task_graph_file import load_graph
 from topox_core.model.task_graph import Task
 from topox_core.strategy.co_optimisation import co_optimise

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from topox_core.errors import InputError
-from topox_core.fabrics.passed_plans import PassedPlan
-from topox_core.fabrics.scheduled import schedule
+from topox_core.fabrics.crossover.passed_plans import PassedPlan
+from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.rails.technologies import TECHNOLOGIES
 from topox_core.runs.run import finish
 from topox_core.studies.buying import (

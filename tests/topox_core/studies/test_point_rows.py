@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from tests.conftest import examples
-from topox_core.fabrics.compare import EQUAL
+from topox_core.fabrics.comparison.compare import EQUAL
 from topox_core.library.rows import FAILED
 from topox_core.library.run_library import RunLibrary
 from topox_core.runs.run import finish

@@ -13,10 +13,10 @@ from topox_core.economics.comparison import Question, tornado
 from topox_core.economics.networks import Counting
 from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS, SET_BY_SPEED, price_set
 from topox_core.errors import InputError
-from topox_core.fabrics.compare import compare
+from topox_core.fabrics.comparison.compare import compare
 from topox_core.fabrics.options import FabricOptions
+from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.fabrics.registry import FABRICS
-from topox_core.fabrics.scheduled import schedule
 from topox_core.library.rows import RunRecord
 from topox_core.rails.builder import build
 from topox_core.rails.delay import iteration_source, study

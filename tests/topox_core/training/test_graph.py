@@ -12,7 +12,7 @@ from tests.topox_core.training.random_jobs import jobs
 from tests.topox_core.training.reference_jobs import JOBS, R1, R2, R4, R5, R6
 from tests.topox_core.training.reference_walk import copies, length_ms, own_ms
 from topox_core.errors import InputError
-from topox_core.fabrics.links import non_blocking, shared_fairly
+from topox_core.fabrics.fluid.links import non_blocking, shared_fairly
 from topox_core.fabrics.run import FabricRequest
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import TaskGraph

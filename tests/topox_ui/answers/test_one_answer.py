@@ -15,11 +15,11 @@ from tests.conftest import long_after
 from tests.patience import wait_until
 from tools.make_answers import first_visit
 from topox_core.cli.main import main
-from topox_core.fabrics.compare import compare
+from topox_core.fabrics.comparison.compare import compare
+from topox_core.fabrics.crossover.passed_plans import PassedPlan, with_passed_plans
 from topox_core.fabrics.options import FabricOptions
-from topox_core.fabrics.passed_plans import PassedPlan, with_passed_plans
+from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.fabrics.run import JobRequest
-from topox_core.fabrics.scheduled import schedule
 from topox_core.io.exports import cross_connects_record, tasks_csv
 from topox_core.io.perfetto import perfetto_trace
 from topox_core.io.sample_folder import SAMPLE_FOLDER

@@ -7,8 +7,8 @@ import pytest
 
 from tests.topox_ui.conftest import SCHEDULE, metric, words
 from tools.make_answers import first_visit
-from topox_core.fabrics.scheduled import schedule
-from topox_core.fabrics.verdict import Bracket, Verdict
+from topox_core.fabrics.crossover.verdict import Bracket, Verdict
+from topox_core.fabrics.planning.scheduled import schedule
 from topox_ui.answers import verdicts
 from topox_ui.answers.solving import listing
 

@@ -12,7 +12,7 @@ from tests.topox_ui.conftest import (
     unbroken,
     words,
 )
-from topox_core.fabrics.scheduled import schedule
+from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.model.execution import busiest_slot, ports_busy, slot_state, slots
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.workloads.samples import load_sample

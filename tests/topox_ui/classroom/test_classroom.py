@@ -8,10 +8,10 @@ from tests.labs_answered import LABS, at, solved
 from tests.topox_ui.conftest import turn_to, unbroken, words
 from topox_core.errors import InputError
 from topox_core.io.limits import MB
-from topox_core.labs.answers import dump_answers, load_answers
-from topox_core.labs.class_folder import KEY_FILE, ClassFolder
+from topox_core.labs.classroom.answers import dump_answers, load_answers
+from topox_core.labs.classroom.class_folder import KEY_FILE, ClassFolder
+from topox_core.labs.classroom.student import begin, lock
 from topox_core.labs.lab import texts_in
-from topox_core.labs.student import begin, lock
 from topox_ui.classroom import held as classroom, serve
 from topox_ui.classroom.held import (
     WRONG_OF_ONE,

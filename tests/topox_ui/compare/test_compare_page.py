@@ -24,14 +24,19 @@ from tests.topox_ui.conftest import (
 )
 from tools.make_answers import first_visit
 from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
-from topox_core.fabrics.compare import compare, run_with_best_lowering
-from topox_core.fabrics.gated_iterations import FAT_TREE, NETWORKS, REGIONAL, gated_networks
-from topox_core.fabrics.map_run import run_call
+from topox_core.fabrics.comparison.compare import compare, run_with_best_lowering
+from topox_core.fabrics.controllers.gated_iterations import (
+    FAT_TREE,
+    NETWORKS,
+    REGIONAL,
+    gated_networks,
+)
+from topox_core.fabrics.crossover.map_run import run_call
+from topox_core.fabrics.crossover.passed_plans import Passed, PassedPlan
+from topox_core.fabrics.crossover.sweep import DELAYS_MS, SPEEDS_GBPS
 from topox_core.fabrics.options import FabricOptions
-from topox_core.fabrics.passed_plans import Passed, PassedPlan
 from topox_core.fabrics.registry import FABRICS, SPOKEN
 from topox_core.fabrics.run import FabricRequest, JobRequest
-from topox_core.fabrics.sweep import DELAYS_MS, SPEEDS_GBPS
 from topox_core.model.lowering import lower
 from topox_core.runs.run import never
 from topox_core.schedule.bounds.unrounded import Bound
@@ -227,7 +232,7 @@ def test_a_plan_of_the_map_that_is_better_is_what_every_page_shows(visit, monkey
     )
     shorter_ms = 0.9 * slow.iteration_ms  # as if planning alone had found less
     monkeypatch.setattr(
-        "topox_core.fabrics.passed_plans.best_passed",
+        "topox_core.fabrics.crossover.passed_plans.best_passed",
         lambda _job, plans, _than_ms: (
             Passed(plan, shortened(slow.execution, 0.9), Bound(1.0, "x")) if plans else None
         ),

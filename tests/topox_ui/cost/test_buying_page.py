@@ -16,8 +16,8 @@ from tests.patience import wait_until
 from tests.topox_ui.conftest import address, buttons, forget_answers, press, the_error, words
 from tools.make_answers import first_visit
 from topox_core.cli.main import main
-from topox_core.fabrics.passed_plans import KnownPlans, PassedPlan
-from topox_core.fabrics.scheduled import schedule
+from topox_core.fabrics.crossover.passed_plans import KnownPlans, PassedPlan
+from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.runs.executor import LocalExecutor
 from topox_core.schedule.result import Result
 from topox_core.studies.buying import Question, Row, with_known_plans

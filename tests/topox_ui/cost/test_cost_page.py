@@ -17,9 +17,9 @@ from tests.topox_ui.conftest import (
     words,
 )
 from topox_core.economics.price_sets import PRICE_SETS, dump_parts
-from topox_core.fabrics.compare import fabric_bill
+from topox_core.fabrics.comparison.compare import fabric_bill
+from topox_core.fabrics.crossover.verdict import Bracket, Verdict
 from topox_core.fabrics.options import FabricOptions
-from topox_core.fabrics.verdict import Bracket, Verdict
 from topox_core.text.numbers import money
 from topox_core.workloads.samples import load_sample
 

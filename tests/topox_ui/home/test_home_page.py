@@ -20,7 +20,7 @@ from tests.topox_ui.conftest import (
     words,
 )
 from tools.make_answers import first_visit
-from topox_core.fabrics.scheduled import schedule
+from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.task_graph_file import dump_graph_csv, dump_graph_json
 from topox_core.training.iteration import iteration

@@ -10,12 +10,12 @@ from tests.conftest import long_after
 from tests.labs_answered import LABS as READY, answered, right
 from tests.topox_ui.conftest import Visit, address, bring, buttons, press, turn_to, words
 from tests.topox_ui.shell.test_foreign_text import elements
-from topox_core.labs.answers import dump_answers, load_answers
+from topox_core.labs.classroom.answers import dump_answers, load_answers
+from topox_core.labs.classroom.grading import grade, score
+from topox_core.labs.classroom.student import revealed_at
 from topox_core.labs.generators.generator import seed_of
-from topox_core.labs.grading import grade, score
 from topox_core.labs.keys import key_of
 from topox_core.labs.lab import Lab
-from topox_core.labs.student import revealed_at
 from topox_ui.labs import state
 
 LABS = "Labs"

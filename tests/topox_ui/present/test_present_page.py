@@ -9,9 +9,9 @@ from tests.labs_answered import LABS, at, solved
 from tests.topox_core.labs.test_answers import written
 from tests.topox_core.labs.test_class_folder import file_of, planned
 from tests.topox_ui.conftest import address, chart, choose, press, unbroken, words
+from topox_core.labs.classroom.statistics import lab_statistics, slides, statistics_csv
+from topox_core.labs.classroom.student import begin, lock
 from topox_core.labs.keys import key_of, written as in_words
-from topox_core.labs.statistics import lab_statistics, slides, statistics_csv
-from topox_core.labs.student import begin, lock
 
 PRESENT = "Present"
 LAB = LABS["six-tasks"]

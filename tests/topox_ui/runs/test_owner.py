@@ -15,7 +15,7 @@ from tests.topox_core.runs.test_run import alive, processes, squares
 from tests.topox_core.small_graphs import list_schedule
 from tests.topox_ui.conftest import SCHEDULE, buttons, press, unbroken
 from topox_core.errors import InputError
-from topox_core.fabrics.scheduled import prove
+from topox_core.fabrics.planning.scheduled import prove
 from topox_core.runs.run import FunctionRun
 from topox_core.schedule.settings import Settings
 from topox_core.workloads.samples import load_sample

@@ -7,7 +7,7 @@ import pytest
 
 from tests.patience import wait_until
 from tests.topox_ui.conftest import SCHEDULE, address, charts, unbroken, ways_on, words
-from topox_core.fabrics.scheduled import schedule
+from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.model.execution import Execution
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.workloads.samples import load_sample

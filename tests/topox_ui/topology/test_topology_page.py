@@ -17,8 +17,8 @@ from tests.topox_ui.conftest import (
     unbroken,
     words,
 )
-from topox_core.fabrics.compare import compare
-from topox_core.fabrics.one_collective import OneCollective
+from topox_core.fabrics.comparison.compare import compare
+from topox_core.fabrics.controllers.one_collective import OneCollective
 from topox_core.fabrics.options import FabricOptions
 from topox_core.io.task_graph_file import load_graph
 from topox_core.schedule.settings import FREE, Settings

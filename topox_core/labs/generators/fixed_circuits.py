@@ -16,7 +16,7 @@ from typing import Any
 
 from topox_core.economics.clusters import cost_equivalent_gbps
 from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
-from topox_core.fabrics.compare import compare, same_time
+from topox_core.fabrics.comparison.compare import compare, same_time
 from topox_core.fabrics.options import FabricOptions
 from topox_core.io.task_graph_rules import validated
 from topox_core.labs.generators.generator import (

@@ -8,7 +8,7 @@ from statistics import fmean
 
 from topox_core.economics.clusters import cluster_bill, cost_equivalent_gbps, same_cost_nic_gbps
 from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
-from topox_core.fabrics.compare import EQUAL
+from topox_core.fabrics.comparison.compare import EQUAL
 from topox_core.fabrics.options import FabricOptions
 from topox_core.model.execution import Layout
 from topox_core.papers.card import CardRun, Rows

@@ -7,7 +7,7 @@ from statistics import fmean, geometric_mean, pstdev
 
 import numpy as np
 
-from topox_core.fabrics.compare import EQUAL
+from topox_core.fabrics.comparison.compare import EQUAL
 from topox_core.fabrics.options import FabricOptions
 from topox_core.model.cluster import Cluster
 from topox_core.papers.card import Call, CardRun, Rows, Settings

@@ -4,7 +4,7 @@ from dataclasses import replace
 from statistics import fmean, geometric_mean
 from typing import Any
 
-from topox_core.fabrics.compare import EQUAL
+from topox_core.fabrics.comparison.compare import EQUAL
 from topox_core.io.content import record_of
 from topox_core.papers.card import Call, CardRun, Rows, Settings
 from topox_core.papers.catalogue import CARDS

@@ -1,0 +1,281 @@
+"""Plans passed from one setting to another: the order of a slow switch is an order for a faster one.
+
+For fixed orders at devices, ports and switches no start grows if the delay or a duration shrinks, or
+if ports are added, so that a plan that was found for one setting bounds what planning needs for every
+easier one from above. On harder ones it may still be the best that is known.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from topox_core.fabrics.planning.lowering_search import Case, choices
+from topox_core.fabrics.run import FabricRequest, JobRequest
+from topox_core.model.cluster import Cluster
+from topox_core.model.execution import Circuits, Execution
+from topox_core.model.lowering import lower
+from topox_core.model.lowering_choices import Lowering
+from topox_core.model.transfer_graph import FloatArray, TransferGraph
+from topox_core.runs.latest import Latest
+from topox_core.schedule.bounds.open_bound import open_bound
+from topox_core.schedule.bounds.unrounded import Bound, circuit_bound
+from topox_core.schedule.fine_clock import continuous_bound
+from topox_core.schedule.replay import replayed_on_circuits
+from topox_core.schedule.result import MET, ClassBound, Result, TracePoint
+from topox_core.schedule.source import LOADS, TraceSource
+from topox_core.text.numbers import delay_label
+
+# Jobs that are kept, and plans of each; the oldest make place.
+MAX_JOBS, MAX_PLANS = 16, 24
+
+
+@dataclass(frozen=True)
+class PassedPlan:
+    """A schedule that switches, found on one cluster, without its graph: how it was lowered is enough to have it again."""
+
+    cluster: Cluster
+    lowering: Lowering
+    start_ms: FloatArray
+    end_ms: FloatArray
+    circuits: Circuits
+
+    @staticmethod
+    def of(result: Result | None) -> PassedPlan | None:
+        """Return the plan of a result, or the one that its fixed circuits beat; None where no circuit may change."""
+        plan = None if result is None else result.alternative or result
+        if plan is None or plan.switching == "fixed" or plan.execution is None:
+            return None
+        return PassedPlan.carrying(plan.execution)
+
+    @staticmethod
+    def carrying(one: Execution) -> PassedPlan:
+        """Return the plan of an execution with circuits."""
+        return PassedPlan(one.cluster, one.graph.lowering, one.start_ms, one.end_ms, one.circuits)
+
+    def serves(self, job: JobRequest) -> bool:
+        """Whether the plan can be carried out on the cluster of a job: another one that lacks none of its ports.
+
+        On slots, where it stays as it is, nothing may take longer either.
+        """
+        own, other = self.cluster, job.cluster
+        each, others = (one.ports_per_server // one.switches for one in (own, other))
+        lacks_none = (
+            (own.servers, own.duplex, own.devices_per_server)
+            == (other.servers, other.duplex, other.devices_per_server)
+            and other.switches >= own.switches
+            and other.ports_per_switch >= own.ports_per_switch
+            and others >= each
+        )
+        if job.settings.on_slots:
+            same = own.changed(reconfiguration_ms=other.reconfiguration_ms)
+            shorter = other.reconfiguration_ms < own.reconfiguration_ms
+            return shorter and same.digest == other.digest
+        return lacks_none and own.digest != other.digest
+
+    def on(self, job: JobRequest) -> tuple[FabricRequest, Execution]:
+        """Return the job lowered as the plan was, and the plan carried out on its cluster.
+
+        On slots the plan stays as it is: it keeps to a delay that is no longer than its own.
+        """
+        request = job.lowered(self.lowering)
+        planned = Execution(request.graph, self.cluster, self.start_ms, self.end_ms, self.circuits)
+        if job.settings.on_slots:
+            return request, replace(planned, cluster=job.cluster)
+        return request, replayed_on_circuits(planned, job.cluster, job.settings)
+
+
+@dataclass(frozen=True)
+class Passed:
+    """A plan carried out on another cluster, and a bound on every schedule that switches and may be chosen."""
+
+    plan: PassedPlan
+    execution: Execution
+    bound: Bound
+
+
+def best_passed(
+    job: JobRequest, plans: Iterable[PassedPlan], than_ms: float = float("inf")
+) -> Passed | None:
+    """Return the best of the plans that can be carried out on a job's cluster; None if none is shorter than ``than_ms``."""
+    best, best_ms = None, than_ms * (1 - 1e-9)
+    for plan in plans:
+        if plan.serves(job):
+            request, execution = plan.on(job)
+            if execution.makespan_ms < best_ms:
+                best, best_ms = (plan, request, execution), execution.makespan_ms
+    if best is None:
+        return None
+    plan, request, execution = best
+    bound = open_bound(job.task_graph, job.cluster, job.settings, "changing") or circuit_bound(
+        request.graph, request.cluster, request.settings
+    )
+    return Passed(plan, execution, bound)
+
+
+def with_passed_plans(job: JobRequest, result: Result, plans: Iterable[PassedPlan]) -> Result:
+    """Return the result of a job, or that of the best plan for another cluster where it is shorter."""
+    if result.makespan_ms is None or result.status == "optimal":
+        return result
+    passed = best_passed(job, plans, result.makespan_ms)
+    return result if passed is None else _result(result, passed)
+
+
+@dataclass(frozen=True)
+class KnownPlans:
+    """The last plans of many jobs, kept so that whoever plans another setting has them among its own."""
+
+    _kept: Latest[tuple[PassedPlan, ...]] = field(default_factory=lambda: Latest(MAX_JOBS))
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, key: str, plan: PassedPlan | None) -> None:
+        """Keep a plan of the job with this key, whatever its cluster; None is no plan."""
+        with self._lock:
+            kept = self.of(key)
+            if plan is not None and not any(plan.start_ms is one.start_ms for one in kept):
+                self._kept[key] = (*kept, plan)[-MAX_PLANS:]
+
+    def of(self, key: str) -> tuple[PassedPlan, ...]:
+        """Return what is kept of a job."""
+        return self._kept.get(key, ())
+
+
+def _result(before: Result, passed: Passed) -> Result:
+    """Return the result of a plan that was passed on; where no choice is open its bound holds for the way in which it is lowered."""
+    makespan_ms = passed.execution.makespan_ms
+    classes = tuple(_with_passed(one, before, passed) for one in before.classes)
+    bound_ms = min(one.bound_ms for one in classes)
+    proved = makespan_ms <= bound_ms * (1 + MET)
+    planned, now = passed.plan.cluster, passed.execution.cluster
+    at = planned.changed(reconfiguration_ms=now.reconfiguration_ms).digest == now.digest
+    words = f"a delay of {delay_label(planned.reconfiguration_ms)}" if at else "another cluster"
+    source = TraceSource("passed", f"a plan made for {words}")
+    return replace(
+        before,
+        status="optimal" if proved else "feasible",
+        # A plan shorter than one that is proved for its lowering has another.
+        stopped_by="proof"
+        if proved
+        else "heuristic"
+        if before.stopped_by == "lowering"
+        else before.stopped_by,
+        makespan_ms=makespan_ms,
+        bound_ms=bound_ms,
+        bound_by=before.bound_by if bound_ms == before.bound_ms else passed.bound.text,
+        unrounded_bound_ms=min(before.unrounded_bound_ms, bound_ms),
+        execution=passed.execution,
+        settings=replace(before.settings, lowering=passed.plan.lowering),
+        switching="planned",
+        classes=classes,
+        alternative=None,
+        lowered_bound_ms=None,
+        trace=(*before.trace, TracePoint(before.wall_s, makespan_ms, bound_ms, source, LOADS)),
+    )
+
+
+def _with_passed(known: ClassBound, before: Result, passed: Passed) -> ClassBound:
+    """Return what is known of a class once a plan was passed on; its bound holds for the way in which the plan is lowered."""
+    if not known.changes_circuits:
+        return known
+    same = passed.plan.lowering == (before.alternative or before).settings.lowering
+    makespan_ms = passed.execution.makespan_ms
+    return replace(
+        known,
+        best_ms=makespan_ms,
+        bound_ms=min(known.bound_ms if same else passed.bound.ms, makespan_ms),
+    )
+
+
+def rounding_ms(result: Result) -> float:
+    """Return what slots add to a schedule that switches: how much sooner its orders end on continuous time."""
+    execution = result.execution
+    if execution is None or not result.settings.on_slots or result.settings.circuits == "per-slot":
+        return 0.0
+    carried_out = replayed_on_circuits(execution, execution.cluster, result.settings)
+    return max(0.0, execution.makespan_ms - carried_out.makespan_ms)
+
+
+# Between these delays ends are looked for, to a twentieth of the delay.
+MIN_MS, MAX_MS, NEAR = 1e-3, 1e4, 1.05
+# Of more tasks ancestors take seconds and hardly say more than chains do (moe: 3 s for 1 %).
+SMALL_TASKS = 200
+
+
+def turn(low_ms: float, high_ms: float, holds: Callable[[float], bool]) -> tuple[float, float]:
+    """Return two delays, a twentieth apart, between which something begins to hold that holds at every longer delay."""
+    while high_ms > low_ms * NEAR:
+        between = (low_ms * high_ms) ** 0.5
+        if holds(between):
+            high_ms = between
+        else:
+            low_ms = between
+    return low_ms, high_ms
+
+
+class DelayBounds:
+    """Bounds of a job over every way of lowering that is tried.
+
+    Parameters
+    ----------
+    quickly
+        Whether ancestors count only where tasks are few.
+    """
+
+    def __init__(self, job: JobRequest, quickly: bool) -> None:
+        self.job = job
+        self.near = 0 if quickly and len(job.task_graph.tasks) > SMALL_TASKS else None
+        self.graphs: dict[Lowering, TransferGraph] = {}
+        self.known: dict[Lowering, list[tuple[float, float]]] = {}
+        self.use(job.settings.lowering)
+
+    def use(self, lowering: Lowering) -> None:
+        """Count one more way of lowering."""
+        if lowering not in self.graphs:
+            self.graphs[lowering] = lower(self.job.task_graph, lowering)
+
+    def know(self, lowering: Lowering, delay_ms: float, bound_ms: float) -> None:
+        """Keep what an engine proved at a delay, which holds at every longer one."""
+        self.use(lowering)
+        self.known.setdefault(lowering, []).append((delay_ms, bound_ms))
+
+    def exceeds_from(self, target_ms: float, low_ms: float | None) -> float | None:
+        """Return the least delay from which on the bound reaches ``target_ms``, to a twentieth; 0 where it always does."""
+        while True:
+            delay_ms = self._exceeds_from(target_ms, low_ms)
+            if delay_ms is None:
+                return None
+            before = len(self.graphs)
+            for lowering in choices(Case("scheduled", self.job.at_delay(max(delay_ms, MIN_MS)))):
+                self.use(lowering)
+            if len(self.graphs) == before:
+                return delay_ms
+
+    def _exceeds_from(self, target_ms: float, low_ms: float | None) -> float | None:
+        """Return the same for the ways of lowering that are known: by loads and chains first, then by ancestors, which take longer."""
+        delay_ms = MAX_MS
+        for near in dict.fromkeys((0, self.near)):
+            if low_ms is None and self._reaches(0.0, target_ms, near):
+                return 0.0
+            if delay_ms == MAX_MS and not self._reaches(MAX_MS, target_ms, near):
+                continue
+            reaches = partial(self._reaches, target_ms=target_ms, near=near)
+            delay_ms = turn(max(MIN_MS, low_ms or 0.0), delay_ms, reaches)[1]
+        return None if delay_ms == MAX_MS else delay_ms
+
+    def _reaches(self, delay_ms: float, target_ms: float, near: int | None) -> bool:
+        """Whether the bound at a delay is at least ``target_ms``, whichever way collectives are lowered."""
+        at = self.job.at_delay(delay_ms)
+        for lowering, graph in self.graphs.items():
+            known = self.known.get(lowering, ())
+            if any(ms >= target_ms for delay, ms in known if delay <= delay_ms):
+                continue
+            bound = circuit_bound(graph, at.cluster, at.settings)
+            if bound.ms < target_ms and near != 0:
+                bound = continuous_bound(graph, at.cluster, at.settings, near)
+            if bound.ms < target_ms:
+                # The next time it is asked first: one that says no is enough.
+                self.graphs = {lowering: graph, **self.graphs}
+                return False
+        return True

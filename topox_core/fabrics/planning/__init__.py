@@ -1,0 +1,1 @@
+"""The scheduled fabric: plans over every choice of how collectives are lowered."""

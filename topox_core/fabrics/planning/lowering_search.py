@@ -1,0 +1,382 @@
+"""What the user leaves free is chosen, on every circuit fabric alike: number of rings, algorithms of collectives.
+
+Each choice is run and the fastest is kept, in a fixed order and within limits counted in nodes of
+the lowered graph, so that the same input gives the same answer on any machine. A plan takes longer
+than anything else, and so more choices are looked at than planned: the provisioned controller, on
+the plan's clock, says which are.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import chain, combinations, islice, product
+
+from topox_core.errors import InputError
+from topox_core.fabrics.planning.collective_choice import collectives_of, with_fastest_algorithms
+from topox_core.fabrics.registry import CHOOSES, ENTRIES
+from topox_core.fabrics.run import FabricRequest, FabricRun, JobRequest, LoweringChoice
+from topox_core.model.algorithm_choice import (
+    DEFAULT,
+    RING_KINDS,
+    Choice,
+    algorithms_that_fit,
+    distinct_rings,
+    on_rings,
+)
+from topox_core.model.lowering import lower, transfers_of
+from topox_core.model.lowering_choices import Lowering
+from topox_core.model.transfer_graph import TransferGraph
+from topox_core.schedule.bounds.open_bound import Way, open_bound
+from topox_core.schedule.bounds.unrounded import Bound
+from topox_core.schedule.result import MET, FixedCircuits, Result
+from topox_core.schedule.settings import Settings
+from topox_core.schedule.source import LOADS
+
+# What runs on fixed circuits and on the ideal switch; the other fabrics that choose change circuits.
+WAYS: dict[str, Way] = {"static": "fixed", "static_graph": "fixed", "ideal": "packets"}
+
+
+def bound_of(job: JobRequest, way: Way) -> Bound | None:
+    """Return what no lowering that the settings leave open goes below; None where nothing is open."""
+    return open_bound(job.task_graph, job.cluster, job.settings, way)
+
+
+def standing_over_every(job: JobRequest, standing: FixedCircuits) -> FixedCircuits:
+    """Return fixed circuits with a bound over every lowering."""
+    bound = bound_of(job, "fixed")
+    if bound is None:
+        return standing
+    return replace(standing, bound_ms=min(bound.ms, standing.makespan_ms), bound_by=bound.text)
+
+
+def result_over_every(job: JobRequest, result: Result) -> Result:
+    """Return a result whose bounds hold over every lowering; what was proved of its own lowering stays beside them."""
+    if result.makespan_ms is None or not result.classes:
+        return result
+    ways: dict[bool, Way] = {True: "changing", False: "fixed"}
+    bounds = {
+        one.changes_circuits: bound_of(job, ways[one.changes_circuits]) for one in result.classes
+    }
+    known = {changes: bound for changes, bound in bounds.items() if bound is not None}
+    if not known:
+        return result
+    least = min(known.values(), key=lambda bound: bound.ms)
+    makespan_ms, bound_ms = result.makespan_ms, min(result.makespan_ms, least.ms)
+    proved, ended = makespan_ms <= bound_ms * (1 + MET), result.stopped_by
+    if ended == "proof":
+        # The lowering of fixed circuits may be another one than that of the bound.
+        ended = "heuristic" if result.switching == "fixed" else "lowering"
+    slotted_ms, other = result.bound_slotted_ms, result.alternative
+    return replace(
+        result,
+        status="optimal" if proved else "feasible",
+        stopped_by="proof" if proved else ended,
+        bound_ms=bound_ms,
+        bound_by=least.text,
+        unrounded_bound_ms=min(result.unrounded_bound_ms, bound_ms),
+        bound_slotted_ms=None if slotted_ms is None else min(slotted_ms, least.ms),
+        classes=tuple(
+            replace(one, bound_ms=min(known[one.changes_circuits].ms, one.best_ms or makespan_ms))
+            for one in result.classes
+        ),
+        lowered_bound_ms=next(
+            (one.bound_ms for one in result.classes if one.changes_circuits), None
+        ),
+        alternative=None if other is None else result_over_every(job, other),
+        trace=tuple(replace(p, bound_ms=bound_ms, bound_source=LOADS) for p in result.trace),
+    )
+
+
+def run_over_every(name: str, job: JobRequest, run: FabricRun) -> FabricRun:
+    """Return the run of a fabric that chooses for itself with a bound over every lowering that it could have chosen."""
+    if run.result is not None:
+        result = result_over_every(job, run.result)
+        return replace(run, bound_ms=result.bound_ms, bound_by=result.bound_by, result=result)
+    if name not in CHOOSES and name not in WAYS:
+        return run
+    bound = bound_of(job, WAYS.get(name, "changing"))
+    if bound is None:
+        return run
+    return replace(run, bound_ms=min(bound.ms, run.iteration_ms), bound_by=bound.text)
+
+
+# Nodes of a lowered graph: up to the first whatever the provisioned controller finds fastest is
+# planned, up to the second what it finds promising, and beyond the last nothing is tried.
+MAX_COMPARED_NODES = 600
+MAX_PLANNED_NODES = 5_000
+MAX_NODES = 60_000
+# Up to so many nodes: how many choices are looked at, and how many of them are planned. A few quick
+# plans of each tell no better which: of 330 random graphs (benchmarks/single_choices.py) no plan was
+# shorter with them.
+LOOKED_AT = {
+    40: (64, 48),
+    200: (64, 12),
+    MAX_COMPARED_NODES: (64, 6),
+    MAX_PLANNED_NODES: (24, 3),
+}
+# A choice that the provisioned controller finds this much slower than the fastest is not promising.
+SLOWER = 1.25
+RINGS = (1, 2, 4)
+# Fabrics that look at all choices in one run, and up to how many nodes.
+SEVERAL_AT_ONCE = {"static_graph": MAX_COMPARED_NODES, "ideal": MAX_PLANNED_NODES}
+
+RunLowered = Callable[[FabricRequest], FabricRun]
+ProvisionedMs = Callable[[FabricRequest], float]
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a choice depends on: a job on one fabric."""
+
+    fabric: str
+    job: JobRequest
+
+    @property
+    def settings(self) -> Settings:
+        """How the job's collectives are lowered, and what of it is free."""
+        return self.job.settings
+
+    @property
+    def free(self) -> bool:
+        """Whether there is anything to choose."""
+        return bool(self.settings.free) and bool(ENTRIES[self.fabric].alone_on)
+
+    @property
+    def nodes(self) -> int:
+        """Nodes of the graph as the settings lower it."""
+        return len(self.job.lowered(self.settings.lowering).graph)
+
+
+def fastest_run(
+    case: Case, run: RunLowered, provisioned: ProvisionedMs | None = None, few: bool = False
+) -> FabricRun:
+    """Return the fastest run over all free choices; of equal ones the first, the settings' own lowering foremost.
+
+    Parameters
+    ----------
+    run
+        Runs the lowered job on the case's fabric.
+    provisioned
+        For the scheduled fabric: how long the provisioned controller takes, in ms on the plan's clock.
+    few
+        Whether that looks at few choices, and one is planned.
+
+    Raises
+    ------
+    InputError
+        If the fabric cannot run the settings' own lowering.
+    """
+    if case.fabric != "scheduled" or not case.free or case.nodes > MAX_NODES:
+        return _fastest(case, tried(case), run)
+    assert provisioned is not None
+    if case.settings.engine == "list":
+        return _fastest(case, _likely(case, provisioned, few), run)
+    return _run(case, planned_lowering(case, run, provisioned), run)
+
+
+def tried(case: Case, most: int = 0) -> Iterator[Lowering]:
+    """Yield the settings' own lowering, then all that are tried besides; where a quick look tells which are promising, so many."""
+    yield case.settings.lowering
+    if case.free and case.nodes <= MAX_NODES:
+        yield from islice(_many_choices(case), most) if most else choices(case)
+
+
+def planned_lowering(case: Case, run: RunLowered, provisioned: ProvisionedMs) -> Lowering:
+    """Return the lowering that an engine plans for: that of the best list schedule which switches.
+
+    Nothing is planned where there is nothing to choose, or where the size of the graph lets the
+    provisioned controller choose: an engine plans what was chosen itself.
+    """
+    own = case.settings
+    by_rules = replace(own, engine="list", clock="slots" if own.on_slots else own.clock)
+    case = replace(case, job=replace(case.job, settings=by_rules))
+    if not case.free or case.nodes > MAX_NODES:
+        return case.settings.lowering
+    likely = _likely(case, provisioned)
+    if len(likely) == 1:
+        return likely[0]
+    result = _fastest(case, likely, run).result
+    assert result is not None
+    return (result.alternative or result).settings.lowering
+
+
+def _likely(case: Case, provisioned: ProvisionedMs, few: bool = False) -> tuple[Lowering, ...]:
+    """Return the choices that are planned, in the order in which they are looked at: the provisioned controller's fastest.
+
+    Nobody looks further once it is as fast as the bound of all choices.
+    """
+    job = case.job
+    looked, planned = (0, 1) if few else looks(case)
+    known = open_bound(job.task_graph, job.cluster, case.settings, "changing")
+    enough_ms = 0.0 if known is None or case.settings.on_slots else known.ms * (1 + 1e-9)
+    at_once: dict[Lowering, float] = {case.settings.lowering: math.inf}
+    for lowering in tried(case, looked):
+        with suppress(InputError):  # too many transfers, or a fabric that cannot carry them
+            at_once[lowering] = provisioned(job.lowered(lowering))
+            if at_once[lowering] <= enough_ms:
+                break
+    least_ms = min(at_once.values())
+    if planned == 1 or least_ms <= enough_ms:
+        return (next(one for one, ms in at_once.items() if ms <= least_ms * (1 + 1e-9)),)
+    most_ms = math.inf if case.nodes <= MAX_COMPARED_NODES else SLOWER * least_ms
+    promising = [one for one in at_once if at_once[one] <= most_ms]
+    fastest = sorted(promising, key=lambda one: at_once[one])[:planned]
+    return tuple(one for one in promising if one in fastest)
+
+
+def _fastest(case: Case, lowerings: Iterable[Lowering], run: RunLowered) -> FabricRun:
+    """Return the fastest run, of equal ones the first; the first lowering must be one that can be run."""
+    best: FabricRun | None = None
+    for lowering in lowerings:
+        try:
+            other = _run(case, lowering, run)
+        except InputError:
+            if best is None:
+                raise
+            continue  # too many transfers, or a fabric that cannot carry them
+        if best is None or _shorter(other, best):
+            best = other
+    assert best is not None
+    return best
+
+
+def _shorter(one: FabricRun, other: FabricRun) -> bool:
+    """Return whether a run is shorter; where both keep fixed circuits, whether its best switching plan is."""
+    if one.iteration_ms < other.iteration_ms * (1 - 1e-9):
+        return True
+    if one.iteration_ms > other.iteration_ms * (1 + 1e-9):
+        return False
+    return _switching_ms(one) < _switching_ms(other) * (1 - 1e-9)
+
+
+def _switching_ms(run: FabricRun) -> float:
+    other = run.result.alternative if run.result is not None else None
+    return run.iteration_ms if other is None else other.makespan_ms or run.iteration_ms
+
+
+def _run(case: Case, lowering: Lowering, run: RunLowered) -> FabricRun:
+    request = replace(case.job.lowered(lowering), others=_others(case))
+    result = run(request)
+    if any(result.execution.graph is one for one in request.others):
+        return replace(
+            result, chosen=LoweringChoice(result.execution.graph.lowering, case.settings.free)
+        )
+    if not case.free or result.chosen is not None:  # fixed circuits have made choices of their own
+        return result
+    return replace(result, chosen=LoweringChoice(lowering, case.settings.free))
+
+
+def _others(case: Case) -> tuple[TransferGraph, ...]:
+    """Return what a job may be lowered to besides, for fabrics that look at several graphs at once."""
+    if case.fabric not in SEVERAL_AT_ONCE or not case.settings.free:
+        return ()
+    if case.nodes > SEVERAL_AT_ONCE[case.fabric]:
+        return ()
+    planned = replace(case, fabric="scheduled")
+    _, *others = tried(planned, looks(planned)[0])
+    return tuple(lower(case.job.task_graph, one) for one in others)
+
+
+def looks(case: Case) -> tuple[int, int]:
+    """Return how many choices are looked at and how many are planned; for large graphs 0 and 1."""
+    return next((most for nodes, most in LOOKED_AT.items() if case.nodes <= nodes), (0, 1))
+
+
+def choices(case: Case) -> Iterator[Lowering]:
+    """Yield the lowerings to try besides the settings' own: other rings, and the fastest algorithms with each."""
+    job, own = case.job, case.settings.lowering
+    rings = ring_choices(case)
+    yield from rings
+    if "algorithm" not in case.settings.free:
+        return
+    most = max(MAX_PLANNED_NODES, 2 * case.nodes)
+    tried = {own, *rings}
+    for lowering, judge in product((own, *rings), ENTRIES[case.fabric].alone_on):
+        settings = replace(job.settings, lowering=lowering)
+        fastest = with_fastest_algorithms(
+            judge, job.task_graph, job.cluster, settings, job.options.topology_variant
+        )
+        nodes = len(job.task_graph.tasks) + transfers_of(job.task_graph, fastest)
+        if fastest not in tried and nodes <= most:
+            tried.add(fastest)
+            yield fastest
+
+
+def _many_choices(case: Case) -> Iterator[Lowering]:
+    """Yield lowerings to look at besides the settings' own, no two of which give the same transfers, and none too many.
+
+    First those that are tried anyway, then the algorithms of no, one and two kinds that are open,
+    each on every number of rings.
+    """
+    own = case.settings.lowering
+    kinds = _kinds_to_choose(case)
+    some = (
+        _with(one, dict(zip(of, words, strict=True)))
+        for count in range(3)
+        for of in combinations(kinds, count)
+        for words in product(*(kinds[kind] for kind in of))
+        for one in (own, *ring_choices(case))
+    )
+    graph = case.job.task_graph
+    known = {_transfers(lower(graph, own))}
+    most = max(MAX_PLANNED_NODES, 2 * case.nodes)
+    for lowering in chain(choices(case), some):
+        with suppress(InputError):  # too many transfers
+            if len(graph.tasks) + transfers_of(graph, lowering) <= most:
+                made = _transfers(lower(graph, lowering))
+                if made not in known:
+                    known.add(made)
+                    yield lowering
+
+
+def _with(lowering: Lowering, words: Mapping[str, str]) -> Lowering:
+    """Return a lowering with algorithms for whole kinds."""
+    others = [pair for pair in lowering.algorithm if pair[0].split(":")[0] not in words]
+    chosen = [pair for pair in words.items() if pair[1] != DEFAULT]
+    return replace(lowering, algorithm=tuple(sorted([*others, *chosen])))
+
+
+def _kinds_to_choose(case: Case) -> dict[str, list[str]]:
+    """Return the kinds whose algorithm is open, each with the words of all that its groups can run.
+
+    Messages go whole, or in one part for each port; rings are a choice of their own.
+    """
+    graph, ports = case.job.task_graph, case.job.cluster.ports_per_server
+    if "algorithm" not in case.settings.free:
+        return {}
+    kinds: dict[str, list[str]] = {}
+    for kind in sorted({one.kind for one in collectives_of(graph, case.settings.lowering)}):
+        sizes = {len(task.members or ()) for task in graph.tasks if task.kind == kind}
+        kinds[kind] = [
+            str(Choice(name, parts=parts))
+            for name in algorithms_that_fit(kind, sizes - {0, 1})
+            for parts in ((1, ports) if ports > 1 and not on_rings(kind, name) else (1,))
+        ]
+    return kinds
+
+
+def _transfers(graph: TransferGraph) -> int:
+    """Return a hash of what a graph transfers: lowerings that differ only in what none of its collectives uses are one."""
+    columns = (graph.source, graph.destination, graph.size_bytes, graph.pred_ptr, graph.pred_idx)
+    return hash(tuple(column.tobytes() for column in columns))
+
+
+def ring_choices(case: Case) -> tuple[Lowering, ...]:
+    """Return the lowerings on one, two and four rings and on one a port, as far as they differ from the settings' own.
+
+    Static circuits need no choice: TopologyFinder moves ring collectives onto the rings it lays.
+    """
+    own = case.settings.lowering
+    if "rings" not in case.settings.free or own.strides or case.fabric == "static":
+        return ()
+    sizes = {
+        len(task.members or ())
+        for task in case.job.task_graph.tasks
+        if (task.kind in RING_KINDS or task.kind == "broadcast")
+        and (own.all_reduce_on_network or task.kind != "all_reduce")
+    }
+    most = max((len(distinct_rings(n)) for n in sizes if n > 1), default=1)
+    ports = case.job.cluster.ports_per_server
+    wanted = dict.fromkeys(min(k, most) for k in (ports, *RINGS))
+    return tuple(replace(own, rings=k) for k in wanted if k != min(own.rings, most))

@@ -1,0 +1,1 @@
+"""What a lab shows: pictures of its instance, schedules by hand, predictions of a class."""

@@ -1,0 +1,1 @@
+"""Photonic rails: what a delay costs, what is sent when, and the windows between."""

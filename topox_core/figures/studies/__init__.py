@@ -1,0 +1,1 @@
+"""Many points at once: cells over two axes, lines with their band, points beside a front."""
